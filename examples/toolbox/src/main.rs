@@ -1,0 +1,2 @@
+//! toolbox
+fn main() {}

@@ -1,0 +1,160 @@
+//! [`ToolContext`]: what a tool may know of the call it serves. Made by the runner only.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::call::CallId;
+use crate::capability::{Injected, Source};
+use crate::tool::{ReadOnly, ToolName};
+
+/// What a tool may know of its call: ids, deadline, cancellation, idempotency key.
+pub struct ToolContext(pub(crate) ContextFields);
+
+/// The fields, for the runner to fill.
+#[derive(Clone)]
+pub(crate) struct ContextFields {
+    pub(crate) call_id: CallId,
+    pub(crate) tool: ToolName,
+    pub(crate) run_id: Arc<str>,
+    pub(crate) session_id: Option<Arc<str>>,
+    pub(crate) conversation_id: Option<Arc<str>>,
+    pub(crate) agent_id: Option<Arc<str>>,
+    pub(crate) organisation_id: Option<Arc<str>>,
+    pub(crate) user_id: Option<Arc<str>>,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) cancellation: CancellationToken,
+    /// Digest of tool and frozen arguments: the key is made from it on demand.
+    pub(crate) arguments_digest: crate::tool::Hash,
+}
+
+impl ToolContext {
+    /// The id of the call.
+    #[must_use]
+    pub fn call_id(&self) -> &CallId {
+        &self.0.call_id
+    }
+
+    /// The tool that was called.
+    #[must_use]
+    pub fn tool(&self) -> &ToolName {
+        &self.0.tool
+    }
+
+    /// The run the call belongs to.
+    #[must_use]
+    pub fn run_id(&self) -> &str {
+        &self.0.run_id
+    }
+
+    /// The session, when the application named one.
+    #[must_use]
+    pub fn session_id(&self) -> Option<&str> {
+        self.0.session_id.as_deref()
+    }
+
+    /// The conversation, when the application named one.
+    #[must_use]
+    pub fn conversation_id(&self) -> Option<&str> {
+        self.0.conversation_id.as_deref()
+    }
+
+    /// The agent, when the application named one.
+    #[must_use]
+    pub fn agent_id(&self) -> Option<&str> {
+        self.0.agent_id.as_deref()
+    }
+
+    /// The organisation (tenant), when the application named one.
+    #[must_use]
+    pub fn organisation_id(&self) -> Option<&str> {
+        self.0.organisation_id.as_deref()
+    }
+
+    /// The user (principal), when the application named one.
+    #[must_use]
+    pub fn user_id(&self) -> Option<&str> {
+        self.0.user_id.as_deref()
+    }
+
+    /// When the runner stops waiting.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.0.deadline
+    }
+
+    /// Fires when the run is cancelled or the call's deadline has passed. Blocking tools poll
+    /// [`CancellationToken::is_cancelled`].
+    #[must_use]
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.0.cancellation
+    }
+
+    /// The same for a retry or a resumption of this call with the same arguments; another one when they change.
+    #[must_use]
+    pub fn idempotency_key(&self) -> String {
+        format!("{}-{}", self.0.call_id, &self.0.arguments_digest.to_string()[..32])
+    }
+
+    /// Writes an operational event to the `tracing` subscriber, with the ids of the call. Put no argument or
+    /// output values into the pairs.
+    pub fn event(&self, level: tracing::Level, name: &str, pairs: &[(&str, &str)]) {
+        let (tool, run, call) = (&self.0.tool, &*self.0.run_id, &self.0.call_id);
+        let conversation = self.conversation_id();
+        let session = self.session_id();
+        macro_rules! emit {
+            ($level:expr) => {
+                tracing::event!($level, event = name, %tool, run, %call, session, conversation, ?pairs)
+            };
+        }
+        match level {
+            tracing::Level::ERROR => emit!(tracing::Level::ERROR),
+            tracing::Level::WARN => emit!(tracing::Level::WARN),
+            tracing::Level::INFO => emit!(tracing::Level::INFO),
+            tracing::Level::DEBUG => emit!(tracing::Level::DEBUG),
+            tracing::Level::TRACE => emit!(tracing::Level::TRACE),
+        }
+    }
+}
+
+impl fmt::Debug for ToolContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolContext")
+            .field("tool", &self.0.tool)
+            .field("call_id", &self.0.call_id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Injected for ToolContext {
+    type Effect = ReadOnly;
+    const NAME: &'static str = "ToolContext";
+
+    fn source() -> Source {
+        Source::Context
+    }
+}
+
+/// The context of one call of the tool `T`, which can run that tool and no other. Dereferences to [`ToolContext`].
+pub struct Call<T> {
+    pub(crate) context: Arc<ToolContext>,
+    pub(crate) tool: PhantomData<fn() -> T>,
+}
+
+impl<T> Deref for Call<T> {
+    type Target = ToolContext;
+
+    fn deref(&self) -> &ToolContext {
+        &self.context
+    }
+}
+
+impl<T> fmt::Debug for Call<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.context.fmt(f)
+    }
+}

@@ -1,0 +1,18 @@
+//! What a call is: its id and arguments, its context, its outcome, the result, the record and the events.
+
+mod context;
+mod event;
+mod outcome;
+mod record;
+mod result;
+mod tool_call;
+mod violation;
+
+pub(crate) use context::ContextFields;
+pub use context::{Call, ToolContext};
+pub use event::{Event, EventSink};
+pub use outcome::{Cause, Outcome};
+pub use record::{Caller, Decided, RecordedArguments, RunSummary, ToolInvocationRecord};
+pub use result::{SafeError, ToolExecResult};
+pub use tool_call::{Arguments, CallId, IdSource, Origin, ToolCall};
+pub use violation::Violation;

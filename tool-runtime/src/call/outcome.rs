@@ -1,0 +1,155 @@
+//! [`Outcome`]: how a call ended or where it stands. Exhaustive, with stable codes.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How a call ended, or why it waits.
+///
+/// The codes ([`Outcome::code`]) are stable: records, models, policies and exit codes use them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The tool ran and its projected value was returned.
+    Ok,
+    /// The arguments are not one JSON object.
+    InvalidJson,
+    /// The arguments break the schema or a semantic rule.
+    ValidationError,
+    /// The type refused arguments that the schema took: a defect of the tool.
+    InstantiateFailed,
+    /// A size or depth limit of hydration was passed.
+    LimitExceeded,
+    /// The model's turn did not end well, so nothing of it runs.
+    IncompleteCall,
+    /// There is no such tool in this run.
+    Unavailable,
+    /// The policy does not allow it.
+    PolicyDenied,
+    /// Suspended: a person has to decide.
+    ApprovalRequired,
+    /// A person said no.
+    ApprovalDenied,
+    /// The approval is for another call.
+    ApprovalMismatch,
+    /// The approval came too late.
+    ApprovalExpired,
+    /// Suspended: a client has to execute it.
+    ClientRequired,
+    /// A budget or the loop guard stopped it.
+    BudgetExceeded,
+    /// An account that the tool needs is not connected.
+    ConnectionUnavailable,
+    /// A read-only tool took too long.
+    Timeout,
+    /// A tool with effects was interrupted: what it did is not known.
+    OutcomeUnknown,
+    /// A read-only tool was cancelled, or any tool before it began.
+    Cancelled,
+    /// The tool answered with an error.
+    ExecutionError,
+    /// A read-only tool panicked.
+    Panicked,
+    /// The tool ran, but its output breaks its own schema.
+    OutputInvalid,
+    /// The output cannot be redacted; nothing is shown.
+    RedactionFailed,
+    /// The tool ran, but its result is too large to return.
+    ResultTooLarge,
+}
+
+impl Outcome {
+    /// All of them, in the order of their declaration.
+    pub const ALL: [Self; 23] = [
+        Self::Ok,
+        Self::InvalidJson,
+        Self::ValidationError,
+        Self::InstantiateFailed,
+        Self::LimitExceeded,
+        Self::IncompleteCall,
+        Self::Unavailable,
+        Self::PolicyDenied,
+        Self::ApprovalRequired,
+        Self::ApprovalDenied,
+        Self::ApprovalMismatch,
+        Self::ApprovalExpired,
+        Self::ClientRequired,
+        Self::BudgetExceeded,
+        Self::ConnectionUnavailable,
+        Self::Timeout,
+        Self::OutcomeUnknown,
+        Self::Cancelled,
+        Self::ExecutionError,
+        Self::Panicked,
+        Self::OutputInvalid,
+        Self::RedactionFailed,
+        Self::ResultTooLarge,
+    ];
+
+    /// The stable code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::InvalidJson => "invalid_json",
+            Self::ValidationError => "validation_error",
+            Self::InstantiateFailed => "instantiate_failed",
+            Self::LimitExceeded => "limit_exceeded",
+            Self::IncompleteCall => "incomplete_call",
+            Self::Unavailable => "unavailable",
+            Self::PolicyDenied => "policy_denied",
+            Self::ApprovalRequired => "approval_required",
+            Self::ApprovalDenied => "approval_denied",
+            Self::ApprovalMismatch => "approval_mismatch",
+            Self::ApprovalExpired => "approval_expired",
+            Self::ClientRequired => "client_required",
+            Self::BudgetExceeded => "budget_exceeded",
+            Self::ConnectionUnavailable => "connection_unavailable",
+            Self::Timeout => "timeout",
+            Self::OutcomeUnknown => "outcome_unknown",
+            Self::Cancelled => "cancelled",
+            Self::ExecutionError => "execution_error",
+            Self::Panicked => "panicked",
+            Self::OutputInvalid => "output_invalid",
+            Self::RedactionFailed => "redaction_failed",
+            Self::ResultTooLarge => "result_too_large",
+        }
+    }
+
+    /// Waits for somebody: the record stays open.
+    #[must_use]
+    pub const fn is_suspension(self) -> bool {
+        matches!(self, Self::ApprovalRequired | Self::ClientRequired)
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.code())
+    }
+}
+
+/// What interrupted a tool after it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// It took too long.
+    Timeout,
+    /// The run or the caller gave up.
+    Cancelled,
+    /// It panicked.
+    Panicked,
+}
+
+impl Cause {
+    /// The outcome for a tool of this effect: only a read-only tool can simply have failed.
+    #[must_use]
+    pub fn outcome(self, effect: crate::tool::ToolEffect) -> Outcome {
+        match (effect, self) {
+            (crate::tool::ToolEffect::ReadOnly, Self::Timeout) => Outcome::Timeout,
+            (crate::tool::ToolEffect::ReadOnly, Self::Cancelled) => Outcome::Cancelled,
+            (crate::tool::ToolEffect::ReadOnly, Self::Panicked) => Outcome::Panicked,
+            _ => Outcome::OutcomeUnknown,
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! [`ToolInvocationRecord`]: the one record of a call, and [`RunSummary`] over a run's records.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::call::{CallId, Cause, Outcome};
+use crate::tool::Hash;
+
+/// What is kept of one call. Holds projected results and masked arguments only.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ToolInvocationRecord {
+    /// The id of the call.
+    pub tool_call_id: CallId,
+    /// The name as the model wrote it, cut to 128 bytes.
+    pub name: String,
+    /// The definition that ran, when the name was known.
+    pub definition_hash: Option<Hash>,
+    /// The arguments, masked.
+    pub arguments: RecordedArguments,
+    /// The projected result.
+    pub result: Option<Arc<RawValue>>,
+    /// How it ended, or a suspension while it is open.
+    pub outcome: Outcome,
+    /// What interrupted it, for `outcome_unknown`.
+    pub cause: Option<Cause>,
+    /// The author's code inside `execution_error`.
+    pub tool_code: Option<String>,
+    /// The safe message.
+    pub safe_message: Option<String>,
+    /// The tool began to run.
+    pub executed: bool,
+    /// When the call came in.
+    pub started_at: Timestamp,
+    /// When it ended; nothing while it is open.
+    pub ended_at: Option<Timestamp>,
+    /// The run.
+    pub run_id: Arc<str>,
+    /// The session.
+    pub session_id: Option<Arc<str>>,
+    /// The conversation.
+    pub conversation_id: Option<Arc<str>>,
+    /// Who the run acts for.
+    pub principal: Option<Arc<str>>,
+    /// Who made the call.
+    pub caller: Caller,
+    /// What the policy said, with the rule that said it.
+    pub decision: Option<Decided>,
+    /// The name and version of the validator.
+    pub validator: Option<String>,
+    /// The repairer, when the arguments were repaired.
+    pub repair: Option<String>,
+    /// The hash of the record before this one in the store's chain; the chain starts with zeros.
+    pub previous: Option<Hash>,
+    /// The hash of this record, `previous` included.
+    pub hash: Option<Hash>,
+}
+
+/// The arguments of a record.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecordedArguments {
+    /// They were read; sensitive ones are masked.
+    Masked(Arc<RawValue>),
+    /// They could not be read.
+    Unread {
+        /// Their length in bytes.
+        length: usize,
+        /// SHA-256 of their bytes.
+        sha256: Hash,
+    },
+}
+
+/// Who made a call.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Caller {
+    /// The agent loop or the application.
+    #[default]
+    Direct,
+    /// A graph that runs as a tool.
+    Graph {
+        /// Its run.
+        run: String,
+        /// Its name.
+        name: String,
+        /// Its version.
+        version: String,
+    },
+}
+
+/// A decision of the policy and the rule that made it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decided {
+    /// `allow`, `deny` or `require_approval`.
+    pub decision: std::borrow::Cow<'static, str>,
+    /// The rule, in the policy's own terms.
+    pub rule: std::borrow::Cow<'static, str>,
+}
+
+/// What a run did.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct RunSummary {
+    /// Calls by the code of their outcome.
+    pub calls: BTreeMap<&'static str, u64>,
+    /// The time the calls took together, in milliseconds.
+    pub latency_ms: u64,
+    /// Bytes of projected results.
+    pub result_bytes: u64,
+    /// Tokens accounted to the run.
+    pub tokens: u64,
+    /// Cost accounted to the run, in the application's own unit.
+    pub cost: f64,
+}

@@ -1,0 +1,154 @@
+//! [`ToolCall`]: what a model asked for, as a decoder assembled it. Nothing in it has been checked.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// The id of a call: the provider's, or one made at the boundary. The same from start to result.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CallId(Arc<str>);
+
+impl CallId {
+    /// The provider's id; an empty one counts as none and is replaced by a fresh one.
+    #[must_use]
+    pub fn new(id: &str) -> Self {
+        if id.is_empty() { Self::generate() } else { Self(id.into()) }
+    }
+
+    /// A fresh id in `[a-zA-Z0-9_-]`, 37 characters.
+    #[must_use]
+    pub fn generate() -> Self {
+        Self(format!("call_{}", uuid::Uuid::new_v4().simple()).into())
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl fmt::Debug for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+impl From<&str> for CallId {
+    fn from(id: &str) -> Self {
+        Self::new(id)
+    }
+}
+
+/// Who made the id of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IdSource {
+    /// It came over the wire.
+    Provider,
+    /// No usable one came.
+    Generated,
+}
+
+/// The arguments exactly as they arrived. Both forms are JSON text; `Debug` is blank.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Arguments {
+    /// The wire carried text that should be JSON.
+    Text(String),
+    /// The wire carried an object; this is its text, digit for digit.
+    Object(String),
+}
+
+impl Arguments {
+    /// The JSON text, unchecked.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Text(text) | Self::Object(text) => text,
+        }
+    }
+}
+
+impl fmt::Debug for Arguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Text(_) => "Text(..)",
+            Self::Object(_) => "Object(..)",
+        })
+    }
+}
+
+/// Where a call came from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Origin {
+    /// The wire format, for example `openai_chat`.
+    pub provider: Option<&'static str>,
+    /// The provider's id of the call, when it sent one.
+    pub provider_call_id: Option<String>,
+    /// The provider's id of the response.
+    pub response_id: Option<String>,
+    /// The frame in which the call began, from 0.
+    pub frame: Option<usize>,
+}
+
+/// One call that a model made.
+///
+/// ```
+/// use tool_runtime::ToolCall;
+///
+/// let call = ToolCall::text("call_1", "core__add", r#"{"a":1,"b":2}"#);
+/// assert!(call.complete);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ToolCall {
+    /// Stable from start to result.
+    pub id: CallId,
+    /// Who made the id.
+    pub id_source: IdSource,
+    /// The name as the model wrote it; empty when it wrote none.
+    pub name: String,
+    /// The arguments as they arrived.
+    pub arguments: Arguments,
+    /// The turn ended well; a call of a turn that did not never runs.
+    pub complete: bool,
+    /// The request forced another tool: the call is outside its `tool_choice`.
+    pub outside_choice: bool,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+impl ToolCall {
+    /// A call of a well-ended turn whose arguments arrived as text.
+    #[must_use]
+    pub fn text(id: impl Into<CallId>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        Self::new(id.into(), name.into(), Arguments::Text(arguments.into()))
+    }
+
+    /// A call of a well-ended turn whose arguments arrived as an object, given as its JSON text.
+    #[must_use]
+    pub fn object(id: impl Into<CallId>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        Self::new(id.into(), name.into(), Arguments::Object(arguments.into()))
+    }
+
+    pub(crate) fn new(id: CallId, name: String, arguments: Arguments) -> Self {
+        Self {
+            id,
+            id_source: IdSource::Provider,
+            name,
+            arguments,
+            complete: true,
+            outside_choice: false,
+            origin: Origin::default(),
+        }
+    }
+}

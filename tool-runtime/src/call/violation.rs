@@ -1,0 +1,33 @@
+//! [`Violation`]: one place where arguments or a value break a rule, without the value.
+
+use serde::{Deserialize, Serialize};
+
+/// One broken rule, located. It never quotes the value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Violation {
+    /// JSON Pointer (RFC 6901) into the arguments; the empty text is the root.
+    pub pointer: String,
+    /// The JSON Schema keyword, or `semantic`, `require_any`, `evidence`.
+    pub keyword: String,
+    /// What would be right.
+    pub expected: String,
+    /// What to do, where there is something better to say than `expected`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl Violation {
+    /// A broken rule of an author's own; `pointer` is `/argument`.
+    #[must_use]
+    pub fn new(pointer: impl Into<String>, keyword: impl Into<String>, expected: impl Into<String>) -> Self {
+        Self { pointer: pointer.into(), keyword: keyword.into(), expected: expected.into(), hint: None }
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}

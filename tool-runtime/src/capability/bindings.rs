@@ -1,0 +1,68 @@
+//! What a tool asks for ([`Requirement`]) and what the runner bound for one call ([`Bindings`]).
+
+use std::any::{Any, TypeId};
+use std::sync::Arc;
+
+use crate::call::ToolContext;
+use crate::capability::{Cap, Capabilities, Injected};
+use crate::tool::{EffectLevel, ToolEffect};
+
+/// Where the runner takes an injected value from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// [`Capabilities`], bound once in the composition root.
+    Capability,
+    /// The connection broker, for this call; the text is the kind.
+    Connection(&'static str),
+    /// The call itself.
+    Context,
+}
+
+/// One thing that has to be bound before a tool can run.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Requirement {
+    /// The type that is asked for.
+    pub type_id: TypeId,
+    /// Its name, for messages.
+    pub name: &'static str,
+    /// How far it reaches.
+    pub effect: ToolEffect,
+    /// Who provides it.
+    pub source: Source,
+}
+
+impl Requirement {
+    /// The requirement of a borrowed `T`.
+    #[must_use]
+    pub fn of<T: Injected + ?Sized>() -> Self {
+        Self { type_id: TypeId::of::<T>(), name: T::NAME, effect: T::Effect::EFFECT, source: T::source() }
+    }
+}
+
+/// Everything that one call may be lent. Made by the runner only.
+pub struct Bindings<'a> {
+    pub(crate) capabilities: &'a Capabilities,
+    /// Each holds an `Arc<Connection<C>>`, found by the type id of `Connection<C>`.
+    pub(crate) connections: &'a [(TypeId, Box<dyn Any + Send + Sync>)],
+    pub(crate) context: &'a Arc<ToolContext>,
+}
+
+impl Bindings<'_> {
+    /// The capability of this type, if it was bound.
+    pub(crate) fn get<T: Injected + ?Sized>(&self) -> Option<Cap<T>> {
+        let wanted = TypeId::of::<T>();
+        let found: &dyn Any = match T::source() {
+            Source::Capability => self.capabilities.get(wanted)?,
+            Source::Connection(_) => self.connections.iter().find(|(id, _)| *id == wanted)?.1.as_ref(),
+            Source::Context => self.context,
+        };
+        found.downcast_ref::<Arc<T>>().cloned().map(Cap)
+    }
+}
+
+impl std::fmt::Debug for Bindings<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Bindings(..)")
+    }
+}

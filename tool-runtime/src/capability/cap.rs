@@ -1,0 +1,81 @@
+//! [`Cap`], the one wrapper around everything that is injected, and the traits that decide what may be.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::capability::Source;
+use crate::tool::{EffectLevel, ExternalSideEffect, ReadOnly, StateChange};
+
+/// A capability as a tool holds it. Only the runner makes one.
+pub struct Cap<T: ?Sized>(pub(crate) Arc<T>);
+
+impl<T: ?Sized> Deref for Cap<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for Cap<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Cap(..)")
+    }
+}
+
+/// What a tool may borrow: a `#[capability]` trait object, a [`Connection`](crate::Connection) or the
+/// [`ToolContext`](crate::ToolContext).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a capability",
+    label = "nothing that the runtime can lend to a tool",
+    note = "a borrowed argument is lent by the runtime: `&dyn Trait` of a `#[capability]` trait, `&Connection<dyn Trait>` or `&ToolContext`; what the model sends is owned"
+)]
+pub trait Injected: Send + Sync + 'static {
+    /// How far it reaches.
+    type Effect: EffectLevel;
+    /// The name in messages.
+    const NAME: &'static str;
+
+    /// Where the runner takes it from.
+    #[doc(hidden)]
+    fn source() -> Source {
+        Source::Capability
+    }
+}
+
+/// A capability's effect (`Self`) is no stronger than the tool's effect `E`.
+#[diagnostic::on_unimplemented(
+    message = "the capability `{C}` reaches `{Self}`, but the tool is declared `{E}`",
+    label = "stronger than the declared effect of the tool",
+    note = "declare the stronger effect on the tool (`effect = ..`), or take a capability that reaches no further than `{E}`"
+)]
+pub trait Within<E, C: ?Sized> {}
+
+impl<C: ?Sized> Within<ReadOnly, C> for ReadOnly {}
+impl<C: ?Sized> Within<StateChange, C> for ReadOnly {}
+impl<C: ?Sized> Within<StateChange, C> for StateChange {}
+impl<C: ?Sized> Within<ExternalSideEffect, C> for ReadOnly {}
+impl<C: ?Sized> Within<ExternalSideEffect, C> for StateChange {}
+impl<C: ?Sized> Within<ExternalSideEffect, C> for ExternalSideEffect {}
+
+/// Every capability in `Self` (a [`Cap`] or a tuple of them) may be held by a tool of effect `E`.
+pub trait AllowedIn<E> {}
+
+impl<C: ?Sized + Injected, E> AllowedIn<E> for Cap<C> where C::Effect: Within<E, C> {}
+
+macro_rules! allowed_in {
+    ($($name:ident)*) => {
+        impl<Effect, $($name: AllowedIn<Effect>),*> AllowedIn<Effect> for ($($name,)*) {}
+    };
+}
+
+allowed_in!();
+allowed_in!(A);
+allowed_in!(A B);
+allowed_in!(A B C);
+allowed_in!(A B C D);
+allowed_in!(A B C D E);
+allowed_in!(A B C D E F);
+allowed_in!(A B C D E F G);
+allowed_in!(A B C D E F G H);

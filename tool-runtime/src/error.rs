@@ -1,0 +1,140 @@
+//! What a tool answers when it fails: [`ToolError`].
+//!
+//! An error has two readers. A model and a UI get a stable code and a sentence that its author wrote for them
+//! (a fixed one otherwise); operators get the source's own text through [`ToolError::detail`].
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+
+/// The sentence a model reads when the author of an error wrote none.
+pub(crate) const FIXED_SAFE_MESSAGE: &str = "The tool failed. The details were logged for the operators.";
+
+/// The failure of a tool, made by its author.
+///
+/// Any [`std::error::Error`] converts into one with `?`. Its text stays with the operators; what a model may
+/// read is only what [`ToolError::safe`] or [`ToolError::with_safe`] says.
+///
+/// ```
+/// use tool_runtime::ToolError;
+///
+/// let error = ToolError::code("not_found").with_safe("There is no task with this id.");
+/// assert_eq!(error.author_code(), Some("not_found"));
+/// assert_eq!(error.safe_message(), "There is no task with this id.");
+///
+/// let error = ToolError::from(std::io::Error::other("disk 7 is gone"));
+/// assert!(!error.to_string().contains("disk"));
+/// assert!(error.detail().contains("disk"));
+/// ```
+pub struct ToolError {
+    code: Option<Cow<'static, str>>,
+    safe: Option<Cow<'static, str>>,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl ToolError {
+    /// A failure that a model may read as it stands. Write no argument or output values into it.
+    pub fn safe(message: impl Into<Cow<'static, str>>) -> Self {
+        Self { code: None, safe: Some(message.into()), source: None }
+    }
+
+    /// A failure with the author's own code, for example `not_found`, inside the outcome `execution_error`.
+    pub fn code(code: impl Into<Cow<'static, str>>) -> Self {
+        Self { code: Some(code.into()), safe: None, source: None }
+    }
+
+    /// A failure whose text is for operators only.
+    pub fn internal(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { code: None, safe: None, source: Some(source.into()) }
+    }
+
+    /// Sets the sentence that a model may read.
+    #[must_use]
+    pub fn with_safe(mut self, message: impl Into<Cow<'static, str>>) -> Self {
+        self.safe = Some(message.into());
+        self
+    }
+
+    /// Sets the author's code.
+    #[must_use]
+    pub fn with_code(mut self, code: impl Into<Cow<'static, str>>) -> Self {
+        self.code = Some(code.into());
+        self
+    }
+
+    /// Sets the cause, for operators.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// The author's code, if there is one.
+    #[must_use]
+    pub fn author_code(&self) -> Option<&str> {
+        self.code.as_deref()
+    }
+
+    /// The sentence a model may read.
+    #[must_use]
+    pub fn safe_message(&self) -> &str {
+        self.safe.as_deref().unwrap_or(FIXED_SAFE_MESSAGE)
+    }
+
+    /// What operators may read: the cause and its causes. It can hold values, so it goes to no log by itself.
+    #[must_use]
+    pub fn detail(&self) -> String {
+        let mut text = String::new();
+        let mut next: Option<&(dyn Error + 'static)> = self.source.as_deref().map(|source| source as _);
+        while let Some(error) = next {
+            if !text.is_empty() {
+                text.push_str(": ");
+            }
+            text.push_str(&error.to_string());
+            next = error.source();
+        }
+        text
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.safe_message())
+    }
+}
+
+impl fmt::Debug for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolError").field("code", &self.code).field("safe", &self.safe).finish_non_exhaustive()
+    }
+}
+
+// `ToolError` itself does not implement `Error`: that is what lets every `Error` convert into it with `?`.
+impl<E: Error + Send + Sync + 'static> From<E> for ToolError {
+    fn from(source: E) -> Self {
+        Self { code: None, safe: None, source: Some(Box::new(source)) }
+    }
+}
+
+/// What a tool may return as its error: [`ToolError`] or any [`std::error::Error`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the error of a tool",
+    label = "not an error that operators can read",
+    note = "return `ToolError`, or implement `std::error::Error` (`Send + Sync + 'static`) for `{Self}`"
+)]
+pub trait IntoToolError {
+    /// Converts; the text of a foreign error stays with the operators.
+    fn into_tool_error(self) -> ToolError;
+}
+
+impl IntoToolError for ToolError {
+    fn into_tool_error(self) -> ToolError {
+        self
+    }
+}
+
+impl<E: Error + Send + Sync + 'static> IntoToolError for E {
+    fn into_tool_error(self) -> ToolError {
+        self.into()
+    }
+}

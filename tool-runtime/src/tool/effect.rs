@@ -1,0 +1,98 @@
+//! How far a tool reaches, as data ([`ToolEffect`]) and as types that the compiler compares ([`EffectLevel`]).
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// How far a tool or a capability reaches. The order is the order of reach.
+///
+/// ```
+/// use tool_runtime::ToolEffect;
+///
+/// assert!(ToolEffect::ReadOnly < ToolEffect::ExternalSideEffect);
+/// assert_eq!("state_change".parse(), Ok(ToolEffect::StateChange));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolEffect {
+    /// Pure computation, or reading data.
+    ReadOnly,
+    /// Changes the application's own state: rows, files.
+    StateChange,
+    /// Reaches outside the application: mail, payments, other services.
+    ExternalSideEffect,
+}
+
+impl ToolEffect {
+    /// The name used in policies, records and attributes.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "read_only",
+            Self::StateChange => "state_change",
+            Self::ExternalSideEffect => "external_side_effect",
+        }
+    }
+}
+
+impl fmt::Display for ToolEffect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The text is not the name of an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnknownEffect;
+
+impl fmt::Display for UnknownEffect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("unknown effect; write `read_only`, `state_change` or `external_side_effect`")
+    }
+}
+
+impl std::error::Error for UnknownEffect {}
+
+impl FromStr for ToolEffect {
+    type Err = UnknownEffect;
+
+    fn from_str(text: &str) -> Result<Self, UnknownEffect> {
+        match text {
+            "read_only" => Ok(Self::ReadOnly),
+            "state_change" => Ok(Self::StateChange),
+            "external_side_effect" => Ok(Self::ExternalSideEffect),
+            _ => Err(UnknownEffect),
+        }
+    }
+}
+
+/// An effect as a type, so that the compiler can compare a tool's effect with those of its capabilities.
+pub trait EffectLevel: 'static {
+    /// The same effect as data.
+    const EFFECT: ToolEffect;
+}
+
+/// [`ToolEffect::ReadOnly`] as a type.
+#[derive(Debug)]
+pub enum ReadOnly {}
+
+/// [`ToolEffect::StateChange`] as a type.
+#[derive(Debug)]
+pub enum StateChange {}
+
+/// [`ToolEffect::ExternalSideEffect`] as a type.
+#[derive(Debug)]
+pub enum ExternalSideEffect {}
+
+impl EffectLevel for ReadOnly {
+    const EFFECT: ToolEffect = ToolEffect::ReadOnly;
+}
+
+impl EffectLevel for StateChange {
+    const EFFECT: ToolEffect = ToolEffect::StateChange;
+}
+
+impl EffectLevel for ExternalSideEffect {
+    const EFFECT: ToolEffect = ToolEffect::ExternalSideEffect;
+}

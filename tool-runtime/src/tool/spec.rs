@@ -1,0 +1,147 @@
+//! [`ToolSpec`]: the authoritative definition of a tool.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::tool::{ToolEffect, ToolName};
+
+/// The authoritative definition of a tool. Immutable once it is in a catalog; encoders work on copies.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct ToolSpec {
+    /// The stable name, the same towards every provider.
+    pub name: ToolName,
+    /// A short name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<Arc<str>>,
+    /// What the tool is for, verbatim from the doc comment; a model reads it.
+    pub description: Arc<str>,
+    /// JSON Schema of the arguments.
+    pub input_schema: Schema,
+    /// JSON Schema of the value the tool answers with, before redaction.
+    pub output_schema: Schema,
+    /// How far the tool reaches.
+    pub effect: ToolEffect,
+    /// What of an output may leave the runner.
+    pub redaction: Redaction,
+    /// Where the tool finishes.
+    pub execution: Execution,
+    /// Words that policies and views may match.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<Arc<str>>,
+    /// SHA-256 over the canonical JSON of everything but title and limits.
+    pub definition_hash: Hash,
+}
+
+/// A JSON Schema, kept as the exact text that goes to providers (keys sorted, no white space).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Schema(Arc<str>);
+
+impl Schema {
+    /// Takes text that the schema layer wrote.
+    pub(crate) fn from_text(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// The schema as JSON text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The schema as a value: a copy to change.
+    #[must_use]
+    pub fn to_value(&self) -> serde_json::Value {
+        serde_json::from_str(&self.0).unwrap_or(serde_json::Value::Bool(true))
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for Schema {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serde_json::from_str::<&RawValue>(&self.0).map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+/// The allowlist of a tool: what is not named is stripped from whatever leaves the runner.
+///
+/// Paths name leaves (scalars and arrays of scalars) with dots; arrays are passed through, `*` stands for the
+/// values of a map and `$` for the whole output when that is a scalar or an array of scalars.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Redaction {
+    /// Leaves that everyone may see: the model, the UI, telemetry, records.
+    pub allow: Vec<String>,
+    /// Leaves that only the model sees besides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub model: Vec<String>,
+    /// For client tools: leaves of the prepared payload that go to the client.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prepare: Vec<String>,
+}
+
+/// Where a tool finishes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Execution {
+    /// On the server, inside the runner.
+    Server,
+    /// The server validates and prepares; a client executes and sends the result back.
+    Client,
+}
+
+impl Execution {
+    /// The name used in listings.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Client => "client",
+        }
+    }
+}
+
+/// A SHA-256 digest, shown as lower-case hexadecimal.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Hash(pub [u8; 32]);
+
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Hash {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Hash {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        let error = || serde::de::Error::custom("expected 64 hexadecimal digits");
+        if text.len() != 64 || !text.is_ascii() {
+            return Err(error());
+        }
+        let mut bytes = [0; 32];
+        for (byte, at) in bytes.iter_mut().zip((0..64).step_by(2)) {
+            *byte = text.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or_else(error)?;
+        }
+        Ok(Self(bytes))
+    }
+}

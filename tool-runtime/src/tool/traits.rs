@@ -1,0 +1,100 @@
+//! What an author implements for a struct tool, and what `#[tool]` implements for every tool.
+
+use std::future::Future;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::call::Call;
+use crate::capability::{Bindings, Requirement};
+use crate::error::ToolError;
+use crate::tool::{EffectLevel, Meta};
+
+/// How a struct tool runs, what it returns and which capabilities it needs.
+///
+/// Hydration constructs the struct from validated arguments; the runner alone can make the [`Call`] that
+/// [`run`](ToolComponent::run) asks for, so nothing else can run it.
+#[diagnostic::on_unimplemented(
+    message = "the tool `{Self}` does not say how it runs",
+    label = "`ToolComponent` is not implemented",
+    note = "write `impl ToolComponent for {Self} {{ type Capabilities = (); type Output = ..; async fn run(self, (): (), call: &Call<Self>) -> Result<Self::Output, ToolError> {{ .. }} }}`"
+)]
+pub trait ToolComponent: Sized + Send + 'static {
+    /// A tuple of `Cap<dyn Capability>`; `()` for none.
+    type Capabilities: CapabilityList;
+    /// What the tool answers with, before redaction.
+    type Output: ToolOutput;
+
+    /// Runs the tool on its validated arguments.
+    fn run(
+        self,
+        capabilities: Self::Capabilities,
+        call: &Call<Self>,
+    ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
+}
+
+/// What a tool may return: data that serialises and has a schema.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the output of a tool",
+    label = "not serialisable with a schema",
+    note = "derive `serde::Serialize` and `schemars::JsonSchema` for it; secrets and connection handles never leave a tool"
+)]
+pub trait ToolOutput: Serialize + JsonSchema + Send + 'static {}
+
+impl<T: Serialize + JsonSchema + Send + 'static> ToolOutput for T {}
+
+/// What `#[tool]` adds to a component. Written by the macro only.
+pub trait Tool: ToolComponent + DeserializeOwned {
+    /// The declared effect.
+    type Effect: EffectLevel;
+    /// What a client answers with: [`ToolComponent::Output`] itself for server tools.
+    type Answer: JsonSchema;
+    /// The constants of the attribute.
+    const META: Meta;
+
+    /// The raw schema of the arguments, or nothing under `allow_no_schema`.
+    fn input_schema(generator: &mut schemars::SchemaGenerator) -> Option<schemars::Schema>;
+
+    /// The author's `validate` hook; `Err` is the sentence a model reads, with the argument to blame.
+    fn validate(&self) -> Result<(), crate::call::Violation> {
+        Ok(())
+    }
+}
+
+/// A tuple of `Cap<..>`, or `()`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a list of capabilities",
+    note = "write a tuple of `Cap<dyn Capability>`, for example `(Cap<dyn Clock>,)`, or `()`"
+)]
+pub trait CapabilityList: Sized + Send + 'static {
+    /// What has to be bound before the tool can run.
+    fn requirements() -> Vec<Requirement>;
+    /// Takes the capabilities out of what the runner bound for one call.
+    fn bind(bindings: &Bindings<'_>) -> Option<Self>;
+}
+
+macro_rules! capability_list {
+    ($($name:ident)*) => {
+        impl<$($name: crate::capability::Injected + ?Sized),*> CapabilityList for ($(crate::capability::Cap<$name>,)*) {
+            fn requirements() -> Vec<Requirement> {
+                vec![$(Requirement::of::<$name>()),*]
+            }
+
+            #[allow(unused_variables, reason = "the empty tuple binds nothing")]
+            fn bind(bindings: &Bindings<'_>) -> Option<Self> {
+                Some(($(bindings.get::<$name>()?,)*))
+            }
+        }
+    };
+}
+
+capability_list!();
+capability_list!(A);
+capability_list!(A B);
+capability_list!(A B C);
+capability_list!(A B C D);
+capability_list!(A B C D E);
+capability_list!(A B C D E F);
+capability_list!(A B C D E F G);
+capability_list!(A B C D E F G H);
