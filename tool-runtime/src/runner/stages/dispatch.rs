@@ -1,0 +1,193 @@
+//! From the permit to the projected result: reserve, bind, run, conclude.
+
+use std::any::{Any, TypeId};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use crate::call::{Cause, ContextFields, Outcome, ToolContext};
+use crate::capability::{Bindings, ConnectionRequest, Source};
+use crate::hydrate::Hydrated;
+use crate::policy::{LoopVerdict, Reservation};
+use crate::redact::{ProjectError, Projected};
+use crate::registration::RunFailure;
+use crate::runner::open::OpenCall;
+use crate::runner::stages::Permit;
+use crate::runner::stop::{Ended, Stop};
+use crate::runner::{client, invoke, telemetry};
+use crate::tool::Execution;
+
+/// What a result may be long, in bytes, when neither tool nor policy says.
+const DEFAULT_RESULT_BYTES: usize = 32 * 1024;
+
+const REPEATED: &str =
+    "Note: you made the same call with the same arguments before. A third time it will be refused.";
+
+/// A permitted call with its share of the run's budget, given back when it is dropped.
+pub(in crate::runner) struct Reserved {
+    hydrated: Hydrated,
+    reservation: Reservation,
+    warning: Option<&'static str>,
+}
+
+/// A call with everything its tool borrows.
+pub(in crate::runner) struct Bound {
+    reserved: Reserved,
+    connections: Vec<(TypeId, Box<dyn Any + Send + Sync>)>,
+    context: Arc<ToolContext>,
+    timeout: Option<Duration>,
+}
+
+/// A tool's answer, projected.
+pub(in crate::runner) struct Ran {
+    hydrated: Hydrated,
+    projected: Projected,
+    warning: Option<&'static str>,
+}
+
+/// Takes the call's share of the budgets and asks the loop guard.
+pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Reserved, Stop> {
+    let run = &open.run.0;
+    let hydrated = permit.hydrated;
+    let repeated = run
+        .loop_guard
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+        .observe(hydrated.entry.spec.name.as_str(), hydrated.digest);
+    let warning = match repeated {
+        LoopVerdict::Fresh => None,
+        LoopVerdict::Warn => Some(REPEATED),
+        LoopVerdict::Stop => {
+            let message = "You made the same call with the same arguments again and again. It did not run: do something else.";
+            return Err(Stop::new(Outcome::BudgetExceeded).message(message));
+        }
+    };
+    let reservation = run.ledger.reserve().map_err(|exceeded| {
+        let message = format!("The run's budget is used up ({}). The call did not run.", exceeded.which());
+        Stop::new(Outcome::BudgetExceeded).message(message)
+    })?;
+    Ok(Reserved { hydrated, reservation, warning })
+}
+
+/// Resolves connections and makes the context of the call.
+pub(in crate::runner) async fn bind(open: &OpenCall, reserved: Reserved) -> Result<Bound, Stop> {
+    let options = &open.run.0.options;
+    let shared = &open.run.0.shared;
+    let spec = Arc::clone(&reserved.hydrated.entry.spec);
+    let mut connections = Vec::new();
+    for requirement in reserved.hydrated.entry.behaviour.requirements() {
+        let Source::Connection(kind) = requirement.source else { continue };
+        let unavailable = || Stop::new(Outcome::ConnectionUnavailable);
+        let id = options.connections.get(kind).ok_or_else(unavailable)?;
+        let broker = shared.broker.as_ref().ok_or_else(unavailable)?;
+        let request = ConnectionRequest::new(
+            kind,
+            id,
+            options.principal.as_deref(),
+            options.tenant.as_deref(),
+            spec.name.as_str(),
+        );
+        let resolved = invoke::contained(
+            broker.resolve(request),
+            open.run.time_left(),
+            &options.cancellation.child_token(),
+        )
+        .await;
+        let handle = resolved.map_err(|_| unavailable())?.map_err(|_| unavailable())?;
+        if handle.type_id != requirement.type_id {
+            return Err(unavailable());
+        }
+        connections.push((handle.type_id, handle.value));
+    }
+    let budget = shared.policy.tool_budget(spec.name.as_str());
+    let timeout =
+        [reserved.hydrated.entry.timeout, budget.max_runtime, open.run.time_left()].into_iter().flatten().min();
+    let context = Arc::new(ToolContext(ContextFields {
+        call_id: open.record_id().clone(),
+        tool: spec.name.clone(),
+        run_id: Arc::clone(&open.run.0.id),
+        session_id: options.session.clone(),
+        conversation_id: options.conversation.clone(),
+        agent_id: options.agent.clone(),
+        organisation_id: options.tenant.clone(),
+        user_id: options.principal.clone(),
+        deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+        cancellation: options.cancellation.child_token(),
+        arguments_digest: reserved.hydrated.digest,
+    }));
+    Ok(Bound { reserved, connections, context, timeout })
+}
+
+/// Runs the tool. Panics, timeouts and cancellation end here; what comes out is projected already.
+pub(in crate::runner) async fn run(open: &mut OpenCall, bound: Bound) -> Result<Ran, Stop> {
+    let Bound { reserved, connections, context, timeout } = bound;
+    let Reserved { mut hydrated, reservation, warning } = reserved;
+    let entry = Arc::clone(&hydrated.entry);
+    let policy = &open.run.0.shared.policy;
+    let max_bytes = [entry.max_result_bytes, policy.tool_budget(entry.spec.name.as_str()).max_result_bytes]
+        .into_iter()
+        .flatten()
+        .min()
+        .unwrap_or(DEFAULT_RESULT_BYTES);
+    let future = {
+        let bindings = Bindings {
+            capabilities: &open.run.0.shared.capabilities,
+            connections: &connections,
+            context: &context,
+        };
+        hydrated
+            .take_instance()
+            .zip(entry.projector.clone())
+            .and_then(|(instance, projector)| instance.run(&bindings, projector, max_bytes))
+    };
+    // Building a runner checks every binding, so only a second run of one hydrated call could come here empty.
+    let future = future.ok_or_else(|| Stop::new(Outcome::InstantiateFailed))?;
+    open.executed = true;
+    let span = telemetry::span(&open.run, entry.spec.name.as_str(), context.call_id());
+    let ended = invoke::contained(future, timeout, context.cancellation()).instrument(span).await;
+    reservation.settle();
+    match ended {
+        Ok(Ok(projected)) => Ok(Ran { hydrated, projected, warning }),
+        Ok(Err(failure)) => Err(failed(failure)),
+        Err(cause) => Err(interrupted(cause, entry.spec.effect)),
+    }
+}
+
+fn interrupted(cause: Cause, effect: crate::tool::ToolEffect) -> Stop {
+    let mut stop = Stop::new(cause.outcome(effect));
+    stop.cause = Some(cause);
+    stop
+}
+
+fn failed(failure: RunFailure) -> Stop {
+    match failure {
+        RunFailure::Tool(error) => {
+            let mut stop = Stop::new(Outcome::ExecutionError).message(error.safe_message().to_owned());
+            stop.tool_code = error.author_code().map(ToOwned::to_owned);
+            stop
+        }
+        RunFailure::Output(error) => unprojected(&error),
+    }
+}
+
+/// The stop for a value that could not be projected.
+pub(in crate::runner) fn unprojected(error: &ProjectError) -> Stop {
+    Stop::new(match error {
+        ProjectError::OutputInvalid(_) => Outcome::OutputInvalid,
+        ProjectError::TooLarge => Outcome::ResultTooLarge,
+        ProjectError::Redaction => Outcome::RedactionFailed,
+    })
+}
+
+/// The answer goes to the model, or the prepared payload of a client tool to the client.
+pub(in crate::runner) async fn conclude(open: &mut OpenCall, ran: Ran) -> Result<Ended, Stop> {
+    let Ran { hydrated, projected, warning } = ran;
+    if hydrated.entry.spec.execution == Execution::Client {
+        return Err(client::suspend(open, &hydrated, projected.shown).await);
+    }
+    let seen = projected.model.as_ref().unwrap_or(&projected.shown);
+    open.run.state().evidence.insert_json(seen.get());
+    Ok(Ended { shown: projected.shown, model: projected.model, warning })
+}

@@ -1,0 +1,186 @@
+//! From the call to the permit: resolve, admit, hydrate, freeze, decide.
+
+use std::sync::Arc;
+
+use crate::call::{Decided, Outcome, ToolCall};
+use crate::catalog::Entry;
+use crate::hydrate::{self, FailedStage, Hydrated, HydrationError, HydrationResult};
+use crate::policy::{Decision, Stage, Verdict};
+use crate::runner::open::OpenCall;
+use crate::runner::stop::Stop;
+use crate::runner::{Run, message};
+use crate::tool::{NoSchemaMode, ToolEffect};
+
+/// A call whose tool exists, belongs to the run and is not denied.
+pub(in crate::runner) struct Admitted(Arc<Entry>);
+
+/// A hydrated call that the policy allows. Only [`decide`] and an approval make one.
+pub(in crate::runner) struct Permit {
+    pub(super) hydrated: Hydrated,
+}
+
+/// What [`decide`] says of frozen arguments.
+pub(in crate::runner) enum Judged {
+    Permitted(Permit),
+    NeedsApproval(Hydrated),
+}
+
+/// Finds the tool and asks the run's tool list and the policy, before the arguments are looked at.
+pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<Admitted, Stop> {
+    if !call.complete {
+        return Err(Stop::new(Outcome::IncompleteCall));
+    }
+    if open.repeated {
+        let message = "This call id was already used in this run. The call did not run again.";
+        return Err(Stop::new(Outcome::PolicyDenied).message(message));
+    }
+    if open.run.0.options.cancellation.is_cancelled() {
+        return Err(Stop::new(Outcome::Cancelled));
+    }
+    let entry = resolve(&open.run, &call.name).map_err(|(decision, stop)| {
+        open.decision = decision;
+        stop
+    })?;
+    open.effect = Some(entry.spec.effect);
+    open.definition_hash = Some(entry.spec.definition_hash);
+    if entry.projector.is_none() {
+        let message = "The tool has no redaction allowlist, so its answer could not be shown. It did not run.";
+        return Err(Stop::new(Outcome::RedactionFailed).message(message));
+    }
+    Ok(Admitted(entry))
+}
+
+fn resolve(run: &Run, name: &str) -> Result<Arc<Entry>, (Option<Decided>, Stop)> {
+    let shared = &run.0.shared;
+    let Some(entry) = shared.catalog.entry(name) else {
+        return Err((None, Stop::new(Outcome::Unavailable)));
+    };
+    let denied = |rule: std::borrow::Cow<'static, str>| {
+        let mut stop = Stop::new(Outcome::PolicyDenied);
+        if run.catalog().get(name).is_none() {
+            stop = stop.message(message::NO_SUCH_TOOL);
+            stop.concealed = true;
+        }
+        (Some(Decided { decision: "deny".into(), rule }), stop)
+    };
+    if !run.0.options.names(&entry.spec) {
+        return Err(denied("run.tools".into()));
+    }
+    let decision = shared.policy.decide(&run.context(), Stage::Admission, &entry.spec, None);
+    match decision.verdict {
+        Verdict::Deny => Err(denied(decision.rule)),
+        Verdict::RequireApproval if !shared.approvals => Err(denied(decision.rule)),
+        Verdict::Allow | Verdict::RequireApproval => Ok(Arc::clone(entry)),
+    }
+}
+
+/// Parses, repairs when the policy says so, validates, checks the semantic rules and builds the typed arguments.
+pub(in crate::runner) fn hydrate(open: &mut OpenCall, admitted: &Admitted, call: ToolCall) -> Result<Hydrated, Stop> {
+    let run = open.run.clone();
+    let result = hydrate_entry(&run, &admitted.0, call);
+    open.validator = result.provenance.validator.as_ref().map(hydrate::ValidatorUse::label);
+    open.repair = result.provenance.repair.as_ref().map(|repair| repair.repairer.to_owned());
+    match result.hydrated {
+        Ok(hydrated) => Ok(hydrated),
+        Err(error) => Err(refused(&run, admitted.0.spec.name.as_str(), error)),
+    }
+}
+
+/// Hydrates one call for a caller that wants to look at it first.
+pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationResult {
+    if !call.complete {
+        return HydrationResult::refused(call, FailedStage::Resolve, Outcome::IncompleteCall);
+    }
+    match resolve(run, &call.name) {
+        Ok(entry) => hydrate_entry(run, &entry, call),
+        Err((_, stop)) => HydrationResult::refused(call, FailedStage::Resolve, stop.outcome),
+    }
+}
+
+fn hydrate_entry(run: &Run, entry: &Arc<Entry>, call: ToolCall) -> HydrationResult {
+    let shared = &run.0.shared;
+    let mut limits = shared.limits.clone();
+    if let Some(bytes) = shared.policy.tool_budget(entry.spec.name.as_str()).max_argument_bytes {
+        limits.bytes = bytes;
+    }
+    let repairer = shared.policy.repairer();
+    let settings = hydrate::Settings {
+        limits: &limits,
+        validator: shared.validator.as_ref(),
+        repairer: repairer.and_then(|name| shared.repairers.iter().find(|known| known.name() == name)).map(AsRef::as_ref),
+        seen: &|value| run.state().evidence.contains(value),
+    };
+    hydrate::hydrate(call, entry, &settings)
+}
+
+/// Turns a failed hydration into what the model reads, one degree firmer each time it happens again.
+fn refused(run: &Run, tool: &str, error: HydrationError) -> Stop {
+    let mut stop = Stop::new(error.outcome).errors(error.violations);
+    if let Some(message) = error.message {
+        stop = stop.message(message);
+    }
+    if matches!(error.outcome, Outcome::ValidationError | Outcome::InvalidJson) {
+        match run.state().failed(tool) {
+            0 | 1 => {}
+            2 => {
+                let message = format!("{} This is the second time: ask the user for what is missing.", stop.message);
+                stop = stop.message(message);
+            }
+            _ => {
+                let message = format!("{} Stop calling this tool and ask the user.", stop.message);
+                stop = stop.message(message);
+            }
+        }
+    }
+    stop
+}
+
+/// The arguments stand: the record may show them, masked, and the tool's failures in a row are forgotten.
+pub(in crate::runner) fn freeze(open: &mut OpenCall, hydrated: &Hydrated) {
+    open.run.state().passed(hydrated.entry.spec.name.as_str());
+    open.read_arguments(Arc::clone(&hydrated.masked));
+}
+
+/// Asks the policy again, now with the arguments.
+pub(in crate::runner) fn decide(open: &mut OpenCall, hydrated: Hydrated) -> Result<Judged, Stop> {
+    let shared = &open.run.0.shared;
+    let spec = &hydrated.entry.spec;
+    let mut decision = shared.policy.decide(&open.run.context(), Stage::Frozen, spec, Some(&hydrated));
+    if decision.verdict == Verdict::Allow {
+        decision = stricter(shared.policy.repaired_need_approval(), &hydrated).unwrap_or(decision);
+    }
+    let verdict = match decision.verdict {
+        Verdict::RequireApproval if !shared.approvals => Verdict::Deny,
+        verdict => verdict,
+    };
+    open.decision = Some(Decided { decision: decision.verdict.as_str().into(), rule: decision.rule });
+    match verdict {
+        Verdict::Allow => Ok(Judged::Permitted(Permit { hydrated })),
+        Verdict::RequireApproval => Ok(Judged::NeedsApproval(hydrated)),
+        Verdict::Deny => Err(Stop::new(Outcome::PolicyDenied)),
+    }
+}
+
+/// What hydration itself makes of a call that the policy allows: repaired and unvalidated ones are less trusted.
+fn stricter(repaired_need_approval: bool, hydrated: &Hydrated) -> Option<Decision> {
+    if hydrated.repaired && repaired_need_approval {
+        return Some(Decision { verdict: Verdict::RequireApproval, rule: "repair.require_approval".into() });
+    }
+    match hydrated.entry.no_schema? {
+        NoSchemaMode::ApproveEach => {
+            Some(Decision { verdict: Verdict::RequireApproval, rule: "no_schema_mode = approve_each".into() })
+        }
+        NoSchemaMode::RejectEffects if hydrated.entry.spec.effect != ToolEffect::ReadOnly => {
+            Some(Decision { verdict: Verdict::Deny, rule: "no_schema_mode = reject_effects".into() })
+        }
+        NoSchemaMode::RejectEffects => None,
+    }
+}
+
+/// A person approved exactly these arguments: the policy is asked again, and only a denial still counts.
+pub(in crate::runner) fn permit_approved(open: &mut OpenCall, hydrated: Hydrated) -> Result<Permit, Stop> {
+    match decide(open, hydrated)? {
+        Judged::Permitted(permit) => Ok(permit),
+        Judged::NeedsApproval(hydrated) => Ok(Permit { hydrated }),
+    }
+}
