@@ -7,6 +7,7 @@ pub mod call;
 pub mod capability;
 pub mod error;
 pub mod json;
+pub mod policy;
 pub mod redact;
 pub mod schema;
 pub mod tool;
