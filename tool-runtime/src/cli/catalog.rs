@@ -8,7 +8,7 @@ use crate::cli::args::{Form, Format, Global};
 use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::{session, terminal};
-use crate::policy::{KnownTool, PolicyContext, Stage};
+use crate::policy::{KnownTool, PolicyContext, Stage, Subject, Verdict};
 use crate::wire::openai_chat::{self, EncodeOptions};
 
 #[derive(Serialize)]
@@ -29,11 +29,11 @@ fn collect(app: &App) -> Result<ToolCatalog, Failure> {
 pub(super) fn list(app: &App, global: &Global) -> Result<Exit, Failure> {
     let catalog = collect(app)?;
     let policy = session::policy(app, global)?;
-    let context = PolicyContext::of_run("list");
+    let context = PolicyContext::default();
     let rows: Vec<_> = catalog
         .entries()
         .map(|entry| {
-            let decision = policy.decide(&context, Stage::Visibility, &entry.spec, None);
+            let decision = policy.decide(&context, Stage::Visibility, &Subject::of(&entry.spec), None);
             row(entry, decision.verdict.as_str(), decision.rule.into_owned())
         })
         .collect();
@@ -93,9 +93,9 @@ pub(super) fn export(app: &App, global: &Global, format: Format, strict: bool) -
     let Format::OpenAiChat = format;
     let catalog = collect(app)?;
     let policy = session::policy(app, global)?;
-    let context = PolicyContext::of_run("export");
+    let context = PolicyContext::default();
     let visible = catalog.specs().filter(|spec| {
-        policy.decide(&context, Stage::Visibility, spec, None).verdict != crate::policy::Verdict::Deny
+        policy.decide(&context, Stage::Visibility, &Subject::of(spec), None).verdict != Verdict::Deny
     });
     pretty(&encode(visible, strict)?)
 }
@@ -121,8 +121,7 @@ pub(super) fn check(app: &App, global: &Global) -> Result<Exit, Failure> {
     let mut problems = Vec::new();
     match ((app.collect)(), session::policy(app, global)) {
         (Ok(catalog), Ok(policy)) => {
-            let known: Vec<_> =
-                catalog.specs().map(|spec| KnownTool { name: spec.name.as_str(), effect: spec.effect }).collect();
+            let known: Vec<_> = catalog.specs().map(KnownTool::of).collect();
             problems.extend(policy.check(&known).iter().map(ToString::to_string));
             problems.extend(catalog.warm().iter().map(ToString::to_string));
         }

@@ -9,6 +9,7 @@ mod provenance;
 mod repair;
 mod semantic;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -20,12 +21,10 @@ use crate::call::{Outcome, ToolCall, Violation};
 use crate::catalog::Entry;
 use crate::contain::caught;
 use crate::json::{self, Limits, Tree};
+use crate::policy::{ArgumentView, Scalar};
 use crate::registration::Instance;
 use crate::schema::validator::Validator;
 use crate::tool::Hash;
-
-/// The longest call id that is taken, in bytes.
-const MAX_CALL_ID_BYTES: usize = 128;
 
 /// A call whose arguments were parsed, validated and built into the tool's type. Opaque: only
 /// [`Run::exec_hydrated`](crate::runner::Run::exec_hydrated) can run it.
@@ -83,10 +82,27 @@ impl std::fmt::Debug for Hydrated {
 pub(crate) struct Settings<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) validator: &'a dyn Validator,
-    /// At most one attempt, when the policy names a repairer.
-    pub(crate) repairer: Option<&'a dyn Repairer>,
+    /// The longest call id that is taken, in bytes.
+    pub(crate) call_id_bytes: usize,
+    /// All that there are.
+    pub(crate) repairers: &'a [Arc<dyn Repairer>],
+    /// Those that the policy allows, by name. There is one attempt at most.
+    pub(crate) allowed_repairers: &'a BTreeSet<String>,
     /// A value was seen in this run.
     pub(crate) seen: &'a dyn Fn(&str) -> bool,
+}
+
+impl Settings<'_> {
+    /// The one attempt: the first allowed repairer that knows what to do.
+    fn repair(&self, text: &str, error: &json::ParseError) -> Option<(RepairUse, String)> {
+        if error.kind.is_limit() {
+            return None;
+        }
+        let allowed = self.repairers.iter().filter(|repairer| self.allowed_repairers.contains(repairer.name()));
+        let (repairer, after) = allowed.filter_map(|one| Some((one.name(), one.repair(text)?))).next()?;
+        let used = RepairUse { repairer, before: json::digest(text), after: json::digest(&after) };
+        Some((used, after))
+    }
 }
 
 /// Takes one call through all stages.
@@ -120,8 +136,8 @@ fn stages(
     settings: &Settings<'_>,
     provenance: &mut Provenance,
 ) -> Result<Built, HydrationError> {
-    if call.id.as_str().len() > MAX_CALL_ID_BYTES {
-        let message = format!("The call id is longer than {MAX_CALL_ID_BYTES} bytes.");
+    if call.id.as_str().len() > settings.call_id_bytes {
+        let message = format!("The call id is longer than {} bytes.", settings.call_id_bytes);
         return Err(HydrationError::parse(Outcome::LimitExceeded, message));
     }
     let text = call.arguments.as_str();
@@ -129,12 +145,7 @@ fn stages(
     let mut tree = match json::parse(text, settings.limits) {
         Ok(tree) => tree,
         Err(error) => {
-            let attempt = settings.repairer.filter(|_| !error.is_limit()).and_then(|repairer| {
-                let after = repairer.repair(text)?;
-                let before = json::digest(text.as_bytes());
-                Some((RepairUse { repairer: repairer.name(), before, after: json::digest(after.as_bytes()) }, after))
-            });
-            let Some((used, after)) = attempt else {
+            let Some((used, after)) = settings.repair(text, &error) else {
                 return Err(HydrationError::unparsed(&error));
             };
             repaired = after;
@@ -144,8 +155,8 @@ fn stages(
     };
     validate(&mut tree, entry, settings, provenance)?;
     let instance = instantiate(&tree, entry)?;
-    let frozen: Arc<str> = json::canonical::exact(&tree).into();
-    let digest = json::digest(frozen.as_bytes());
+    let frozen: Arc<str> = json::canonical::to_text(&tree).into();
+    let digest = json::digest(&*frozen);
     let masked = freeze::masked(&tree, &frozen, &entry.semantics.sensitive);
     Ok(Built { instance, frozen, digest, masked })
 }
@@ -187,4 +198,30 @@ fn instantiate(tree: &Tree<'_>, entry: &Entry) -> Result<Box<dyn Instance>, Hydr
         Ok(instance)
     })
     .unwrap_or_else(|| Err(HydrationError::instantiate("The tool's arguments could not be built.")))
+}
+
+/// Rules of the policy look at frozen arguments through their text; such rules are rare, so it is read on demand.
+impl ArgumentView for Hydrated {
+    fn visit(&self, pointer: &str, each: &mut dyn FnMut(Scalar<'_>)) -> bool {
+        let unlimited = Limits { bytes: usize::MAX, depth: usize::MAX };
+        let Ok(tree) = json::parse(&self.frozen, &unlimited) else { return false };
+        match tree.pointer(pointer) {
+            None => return false,
+            Some(Tree::Array(items)) => items.iter().for_each(|item| each(scalar(item))),
+            Some(value) => each(scalar(value)),
+        }
+        true
+    }
+}
+
+fn scalar<'t>(tree: &'t Tree<'_>) -> Scalar<'t> {
+    match tree {
+        Tree::Null => Scalar::Null,
+        Tree::Bool(flag) => Scalar::Bool(*flag),
+        Tree::Int(number) => Scalar::Int(*number),
+        Tree::UInt(number) => Scalar::UInt(*number),
+        Tree::Float(number) => Scalar::Float(*number),
+        Tree::String(text) => Scalar::String(text),
+        Tree::Array(_) | Tree::Object(_) => Scalar::Other,
+    }
 }

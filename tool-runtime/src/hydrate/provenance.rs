@@ -69,8 +69,7 @@ impl HydrationError {
     }
 
     pub(super) fn unparsed(error: &json::ParseError) -> Self {
-        let outcome = if error.is_limit() { Outcome::LimitExceeded } else { Outcome::InvalidJson };
-        Self::parse(outcome, format!("The arguments could not be read: {error}."))
+        Self::parse(error.outcome(), format!("The arguments could not be read: {error}."))
     }
 
     pub(super) fn invalid(violations: Vec<Violation>) -> Self {

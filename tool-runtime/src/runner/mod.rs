@@ -22,8 +22,7 @@ use std::sync::Arc;
 use crate::capability::{Capabilities, ConnectionBroker, Source};
 use crate::catalog::ToolCatalog;
 use crate::hydrate::Repairer;
-use crate::json::Limits;
-use crate::policy::{KnownTool, PolicyContext, PolicyProblem, Stage, ToolPolicy, Verdict};
+use crate::policy::{KnownTool, PolicyContext, PolicyProblem, Stage, Subject, ToolPolicy, Verdict};
 use crate::schema::validator::{JsonSchemaValidator, Validator};
 use crate::store::{Clock, MemoryStore, Store, SystemClock};
 use crate::tool::ToolSpec;
@@ -40,7 +39,6 @@ pub struct ToolRunner {
 struct Shared {
     catalog: Arc<ToolCatalog>,
     policy: ToolPolicy,
-    policy_revision: crate::tool::Hash,
     capabilities: Capabilities,
     broker: Option<Arc<dyn ConnectionBroker>>,
     approvals: bool,
@@ -48,7 +46,6 @@ struct Shared {
     clock: Arc<dyn Clock>,
     validator: Arc<dyn Validator>,
     repairers: Vec<Arc<dyn Repairer>>,
-    limits: Limits,
 }
 
 /// The parts of a runner that have a default.
@@ -64,7 +61,6 @@ impl ToolRunner {
         RunnerBuilder {
             shared: Shared {
                 catalog: catalog.into(),
-                policy_revision: policy.revision(),
                 policy,
                 capabilities: Capabilities::new(),
                 broker: None,
@@ -73,7 +69,6 @@ impl ToolRunner {
                 clock: Arc::new(SystemClock),
                 validator: Arc::new(JsonSchemaValidator),
                 repairers: Vec::new(),
-                limits: Limits::default(),
             },
         }
     }
@@ -154,13 +149,6 @@ impl RunnerBuilder {
         self
     }
 
-    /// Size and depth of arguments; 8 KiB and 64 levels by default.
-    #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.shared.limits = limits;
-        self
-    }
-
     /// Checks the policy against the catalog and that every visible tool finds its capabilities.
     ///
     /// # Errors
@@ -168,8 +156,7 @@ impl RunnerBuilder {
     pub fn build(mut self) -> Result<ToolRunner, RunnerError> {
         self.shared.repairers.extend(crate::hydrate::builtin_repairers());
         let shared = &self.shared;
-        let known: Vec<_> =
-            shared.catalog.specs().map(|spec| KnownTool { name: spec.name.as_str(), effect: spec.effect }).collect();
+        let known: Vec<_> = shared.catalog.specs().map(KnownTool::of).collect();
         let policy = shared.policy.check(&known);
         let mut unbound: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
         for entry in shared.catalog.entries().filter(|entry| shared.could_run(&entry.spec)) {
@@ -195,12 +182,12 @@ impl RunnerBuilder {
 impl Shared {
     /// Some run of this runner could execute the tool.
     fn could_run(&self, spec: &ToolSpec) -> bool {
-        self.policy.names(spec.name.as_str())
+        self.policy.mentions(spec.name.as_str())
     }
 
     /// The model of a run with this context may see the tool.
     fn visible(&self, context: &PolicyContext<'_>, spec: &ToolSpec) -> bool {
-        match self.policy.decide(context, Stage::Visibility, spec, None).verdict {
+        match self.policy.decide(context, Stage::Visibility, &Subject::of(spec), None).verdict {
             Verdict::Allow => true,
             Verdict::RequireApproval => self.approvals,
             Verdict::Deny => false,

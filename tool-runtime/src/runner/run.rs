@@ -1,33 +1,31 @@
 //! [`Run`]: one conversation or task of an agent, with its principal, its tools and its budgets.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::call::{Caller, Event, EventSink, RunSummary};
 use crate::capability::ConnectionId;
 use crate::catalog::CatalogView;
-use crate::policy::{Ledger, LoopGuard, PolicyContext};
+use crate::policy::{Ledger, LoopGuard, PolicyContext, RunTools};
 use crate::runner::Shared;
 use crate::runner::state::RunState;
-use crate::tool::ToolSpec;
 
 /// Who a run acts for and what it may use. Everything has a default that allows no more than the policy does.
 #[derive(Default)]
 #[must_use]
 pub struct RunOptions {
     pub(super) run_id: Option<Arc<str>>,
-    pub(super) tools: Option<BTreeSet<String>>,
+    pub(super) tools: Option<RunTools>,
     pub(super) session: Option<Arc<str>>,
     pub(super) conversation: Option<Arc<str>>,
     pub(super) agent: Option<Arc<str>>,
     pub(super) tenant: Option<Arc<str>>,
     pub(super) principal: Option<Arc<str>>,
-    pub(super) roles: Vec<String>,
-    pub(super) labels: Vec<String>,
+    pub(super) roles: Vec<Arc<str>>,
+    pub(super) labels: Vec<Arc<str>>,
     pub(super) connections: BTreeMap<String, ConnectionId>,
     pub(super) user_text: Vec<String>,
     pub(super) events: Option<Arc<dyn EventSink>>,
@@ -42,8 +40,8 @@ impl RunOptions {
     }
 
     /// The only tools of this run, by exact name. The runner refuses others, whoever asks.
-    pub fn tools<I: IntoIterator<Item: Into<String>>>(mut self, tools: I) -> Self {
-        self.tools = Some(tools.into_iter().map(Into::into).collect());
+    pub fn tools<S: AsRef<str>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
+        self.tools = Some(tools.into_iter().collect());
         self
     }
 
@@ -84,13 +82,13 @@ impl RunOptions {
     }
 
     /// A role that the policy may name.
-    pub fn role(mut self, role: impl Into<String>) -> Self {
+    pub fn role(mut self, role: impl Into<Arc<str>>) -> Self {
         self.roles.push(role.into());
         self
     }
 
     /// A label that the policy may name.
-    pub fn label(mut self, label: impl Into<String>) -> Self {
+    pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
         self.labels.push(label.into());
         self
     }
@@ -142,22 +140,22 @@ pub(super) struct RunInner {
     pub(super) id: Arc<str>,
     pub(super) view: CatalogView,
     pub(super) ledger: Ledger,
-    pub(super) loop_guard: Mutex<LoopGuard>,
+    pub(super) loop_guard: LoopGuard,
     state: Mutex<RunState>,
 }
 
 impl Run {
     pub(super) fn start(shared: Arc<Shared>, options: RunOptions) -> Self {
         let id = options.run_id.clone().unwrap_or_else(|| format!("run_{}", uuid::Uuid::new_v4().simple()).into());
-        let context = context(&id, &options);
-        let view = shared.catalog.view(|spec| options.names(spec) && shared.visible(&context, spec));
-        let mut state = RunState::default();
+        let context = context(&id, &options, &options.labels);
+        let view = shared.catalog.view(|spec| shared.visible(&context, spec));
+        let mut state = RunState::with_labels(&options.labels);
         for text in &options.user_text {
             state.evidence.insert_text(text);
         }
         Self(Arc::new(RunInner {
-            ledger: Ledger::new(shared.policy.run_budget()),
-            loop_guard: Mutex::new(shared.policy.loop_guard()),
+            ledger: shared.policy.ledger(),
+            loop_guard: shared.policy.loop_guard(),
             state: Mutex::new(state),
             view,
             id,
@@ -196,7 +194,7 @@ impl Run {
 
     /// Accounts what the model itself consumed: tokens, and cost in the application's own unit.
     pub fn account(&self, tokens: u64, cost: f64) {
-        self.0.ledger.account(tokens, cost);
+        self.0.ledger.charge(tokens, cost);
         let summary = &mut self.state().summary;
         summary.tokens += tokens;
         summary.cost += cost;
@@ -213,17 +211,13 @@ impl Run {
         self.0.options.cancellation.cancel();
     }
 
-    /// The wall-clock time left of the run's budget.
-    pub(super) fn time_left(&self) -> Option<Duration> {
-        self.0.ledger.time_left()
-    }
-
     pub(super) fn state(&self) -> MutexGuard<'_, RunState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn context(&self) -> PolicyContext<'_> {
-        context(&self.0.id, &self.0.options)
+    /// What the policy is told of the run, with the labels it has by now.
+    pub(super) fn context<'a>(&'a self, labels: &'a [Arc<str>]) -> PolicyContext<'a> {
+        context(&self.0.id, &self.0.options, labels)
     }
 
     pub(super) fn emit(&self, event: Event) {
@@ -236,19 +230,14 @@ impl Run {
     }
 }
 
-impl RunOptions {
-    pub(super) fn names(&self, spec: &ToolSpec) -> bool {
-        self.tools.as_ref().is_none_or(|tools| tools.contains(spec.name.as_str()))
-    }
-}
-
-fn context<'a>(id: &'a str, options: &'a RunOptions) -> PolicyContext<'a> {
+fn context<'a>(id: &'a str, options: &'a RunOptions, labels: &'a [Arc<str>]) -> PolicyContext<'a> {
     PolicyContext {
         run: id,
         principal: options.principal.as_deref(),
         tenant: options.tenant.as_deref(),
         roles: &options.roles,
-        labels: &options.labels,
+        labels,
+        tools: options.tools.as_ref(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What one run remembers between its calls: ids seen, failures in a row, evidence, the summary.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use crate::call::{CallId, Outcome, RunSummary};
 use crate::hydrate::EvidenceSet;
@@ -13,6 +14,7 @@ const MAX_CALLS: usize = 100_000;
 pub(super) struct RunState {
     seen: HashSet<CallId>,
     pub(super) evidence: EvidenceSet,
+    labels: Arc<[Arc<str>]>,
     failures: HashMap<String, Failures>,
     turn: u64,
     pub(super) end_turn: bool,
@@ -26,6 +28,22 @@ struct Failures {
 }
 
 impl RunState {
+    pub(super) fn with_labels(labels: &[Arc<str>]) -> Self {
+        Self { labels: labels.into(), ..Self::default() }
+    }
+
+    /// The labels so far.
+    pub(super) fn labels(&self) -> Arc<[Arc<str>]> {
+        Arc::clone(&self.labels)
+    }
+
+    /// Puts a label on the run, for good.
+    pub(super) fn label(&mut self, label: &str) {
+        if self.labels.iter().all(|known| **known != *label) {
+            self.labels = self.labels.iter().cloned().chain([label.into()]).collect();
+        }
+    }
+
     /// Takes a call id into use. `false` when it was used before, or when there are too many.
     pub(super) fn take_id(&mut self, id: &CallId) -> bool {
         self.seen.len() < MAX_CALLS && self.seen.insert(id.clone())

@@ -10,7 +10,7 @@ use tracing::Instrument;
 use crate::call::{Cause, ContextFields, Outcome, ToolContext};
 use crate::capability::{Bindings, ConnectionRequest, Source};
 use crate::hydrate::Hydrated;
-use crate::policy::{LoopVerdict, Reservation};
+use crate::policy::{LoopVerdict, Reservation, Spend, Subject};
 use crate::redact::{ProjectError, Projected};
 use crate::registration::RunFailure;
 use crate::runner::open::OpenCall;
@@ -19,9 +19,6 @@ use crate::runner::stop::{Ended, Stop};
 use crate::runner::{client, invoke, telemetry};
 use crate::tool::Execution;
 
-/// What a result may be long, in bytes, when neither tool nor policy says.
-const DEFAULT_RESULT_BYTES: usize = 32 * 1024;
-
 const REPEATED: &str =
     "Note: you made the same call with the same arguments before. A third time it will be refused.";
 
@@ -29,6 +26,8 @@ const REPEATED: &str =
 pub(in crate::runner) struct Reserved {
     hydrated: Hydrated,
     reservation: Reservation,
+    /// How long the tool may take: its own limit, the policy's, and what is left of the run's.
+    timeout: Option<Duration>,
     warning: Option<&'static str>,
 }
 
@@ -37,7 +36,6 @@ pub(in crate::runner) struct Bound {
     reserved: Reserved,
     connections: Vec<(TypeId, Box<dyn Any + Send + Sync>)>,
     context: Arc<ToolContext>,
-    timeout: Option<Duration>,
 }
 
 /// A tool's answer, projected.
@@ -51,11 +49,8 @@ pub(in crate::runner) struct Ran {
 pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Reserved, Stop> {
     let run = &open.run.0;
     let hydrated = permit.hydrated;
-    let repeated = run
-        .loop_guard
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-        .observe(hydrated.entry.spec.name.as_str(), hydrated.digest);
+    let name = hydrated.entry.spec.name.as_str();
+    let repeated = run.loop_guard.observe(name, hydrated.digest);
     let warning = match repeated {
         LoopVerdict::Fresh => None,
         LoopVerdict::Warn => Some(REPEATED),
@@ -64,11 +59,13 @@ pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Rese
             return Err(Stop::new(Outcome::BudgetExceeded).message(message));
         }
     };
-    let reservation = run.ledger.reserve().map_err(|exceeded| {
-        let message = format!("The run's budget is used up ({}). The call did not run.", exceeded.which());
+    let wanted = [hydrated.entry.timeout, run.shared.policy.limits_of(name).runtime].into_iter().flatten().min();
+    let reservation = run.ledger.reserve(Spend::call(wanted)).map_err(|exceeded| {
+        let message = format!("The run's budget of {} is used up. The call did not run.", exceeded.which);
         Stop::new(Outcome::BudgetExceeded).message(message)
     })?;
-    Ok(Reserved { hydrated, reservation, warning })
+    let timeout = wanted.into_iter().chain(reservation.time()).min();
+    Ok(Reserved { hydrated, reservation, timeout, warning })
 }
 
 /// Resolves connections and makes the context of the call.
@@ -91,7 +88,7 @@ pub(in crate::runner) async fn bind(open: &OpenCall, reserved: Reserved) -> Resu
         );
         let resolved = invoke::contained(
             broker.resolve(request),
-            open.run.time_left(),
+            reserved.timeout,
             &options.cancellation.child_token(),
         )
         .await;
@@ -101,9 +98,6 @@ pub(in crate::runner) async fn bind(open: &OpenCall, reserved: Reserved) -> Resu
         }
         connections.push((handle.type_id, handle.value));
     }
-    let budget = shared.policy.tool_budget(spec.name.as_str());
-    let timeout =
-        [reserved.hydrated.entry.timeout, budget.max_runtime, open.run.time_left()].into_iter().flatten().min();
     let context = Arc::new(ToolContext(ContextFields {
         call_id: open.record_id().clone(),
         tool: spec.name.clone(),
@@ -113,24 +107,20 @@ pub(in crate::runner) async fn bind(open: &OpenCall, reserved: Reserved) -> Resu
         agent_id: options.agent.clone(),
         organisation_id: options.tenant.clone(),
         user_id: options.principal.clone(),
-        deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+        deadline: reserved.timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
         cancellation: options.cancellation.child_token(),
         arguments_digest: reserved.hydrated.digest,
     }));
-    Ok(Bound { reserved, connections, context, timeout })
+    Ok(Bound { reserved, connections, context })
 }
 
 /// Runs the tool. Panics, timeouts and cancellation end here; what comes out is projected already.
 pub(in crate::runner) async fn run(open: &mut OpenCall, bound: Bound) -> Result<Ran, Stop> {
-    let Bound { reserved, connections, context, timeout } = bound;
-    let Reserved { mut hydrated, reservation, warning } = reserved;
+    let Bound { reserved, connections, context } = bound;
+    let Reserved { mut hydrated, reservation, timeout, warning } = reserved;
     let entry = Arc::clone(&hydrated.entry);
-    let policy = &open.run.0.shared.policy;
-    let max_bytes = [entry.max_result_bytes, policy.tool_budget(entry.spec.name.as_str()).max_result_bytes]
-        .into_iter()
-        .flatten()
-        .min()
-        .unwrap_or(DEFAULT_RESULT_BYTES);
+    let limit = open.run.0.shared.policy.limits_of(entry.spec.name.as_str()).result_bytes;
+    let max_bytes = entry.max_result_bytes.map_or(limit, |own| own.min(limit));
     let future = {
         let bindings = Bindings {
             capabilities: &open.run.0.shared.capabilities,
@@ -147,7 +137,7 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: Bound) -> Result<
     open.executed = true;
     let span = telemetry::span(&open.run, entry.spec.name.as_str(), context.call_id());
     let ended = invoke::contained(future, timeout, context.cancellation()).instrument(span).await;
-    reservation.settle();
+    reservation.settle(0, 0.0);
     match ended {
         Ok(Ok(projected)) => Ok(Ran { hydrated, projected, warning }),
         Ok(Err(failure)) => Err(failed(failure)),
@@ -188,6 +178,9 @@ pub(in crate::runner) async fn conclude(open: &mut OpenCall, ran: Ran) -> Result
         return Err(client::suspend(open, &hydrated, projected.shown).await);
     }
     let seen = projected.model.as_ref().unwrap_or(&projected.shown);
-    open.run.state().evidence.insert_json(seen.get());
+    let policy = &open.run.0.shared.policy;
+    let mut state = open.run.state();
+    state.evidence.insert_json(seen.get());
+    policy.labels_of(&Subject::of(&hydrated.entry.spec)).for_each(|label| state.label(label));
     Ok(Ended { shown: projected.shown, model: projected.model, warning })
 }

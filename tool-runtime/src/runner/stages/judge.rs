@@ -5,11 +5,11 @@ use std::sync::Arc;
 use crate::call::{Decided, Outcome, ToolCall};
 use crate::catalog::Entry;
 use crate::hydrate::{self, FailedStage, Hydrated, HydrationError, HydrationResult};
-use crate::policy::{Decision, Stage, Verdict};
+use crate::json::Limits;
+use crate::policy::{Stage, Subject, Verdict};
 use crate::runner::open::OpenCall;
 use crate::runner::stop::Stop;
 use crate::runner::{Run, message};
-use crate::tool::{NoSchemaMode, ToolEffect};
 
 /// A call whose tool exists, belongs to the run and is not denied.
 pub(in crate::runner) struct Admitted(Arc<Entry>);
@@ -63,10 +63,9 @@ fn resolve(run: &Run, name: &str) -> Result<Arc<Entry>, (Option<Decided>, Stop)>
         }
         (Some(Decided { decision: "deny".into(), rule }), stop)
     };
-    if !run.0.options.names(&entry.spec) {
-        return Err(denied("run.tools".into()));
-    }
-    let decision = shared.policy.decide(&run.context(), Stage::Admission, &entry.spec, None);
+    let labels = run.state().labels();
+    let subject = Subject { no_schema: entry.no_schema, ..Subject::of(&entry.spec) };
+    let decision = shared.policy.decide(&run.context(&labels), Stage::Admission, &subject, None);
     match decision.verdict {
         Verdict::Deny => Err(denied(decision.rule)),
         Verdict::RequireApproval if !shared.approvals => Err(denied(decision.rule)),
@@ -99,15 +98,17 @@ pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationRes
 
 fn hydrate_entry(run: &Run, entry: &Arc<Entry>, call: ToolCall) -> HydrationResult {
     let shared = &run.0.shared;
-    let mut limits = shared.limits.clone();
-    if let Some(bytes) = shared.policy.tool_budget(entry.spec.name.as_str()).max_argument_bytes {
-        limits.bytes = bytes;
-    }
-    let repairer = shared.policy.repairer();
+    let policy = shared.policy.data();
+    let limits = Limits {
+        bytes: shared.policy.limits_of(entry.spec.name.as_str()).argument_bytes,
+        depth: policy.limits.argument_depth,
+    };
     let settings = hydrate::Settings {
         limits: &limits,
+        call_id_bytes: policy.limits.call_id_bytes,
         validator: shared.validator.as_ref(),
-        repairer: repairer.and_then(|name| shared.repairers.iter().find(|known| known.name() == name)).map(AsRef::as_ref),
+        repairers: &shared.repairers,
+        allowed_repairers: &policy.repair.allowed,
         seen: &|value| run.state().evidence.contains(value),
     };
     hydrate::hydrate(call, entry, &settings)
@@ -145,10 +146,9 @@ pub(in crate::runner) fn freeze(open: &mut OpenCall, hydrated: &Hydrated) {
 pub(in crate::runner) fn decide(open: &mut OpenCall, hydrated: Hydrated) -> Result<Judged, Stop> {
     let shared = &open.run.0.shared;
     let spec = &hydrated.entry.spec;
-    let mut decision = shared.policy.decide(&open.run.context(), Stage::Frozen, spec, Some(&hydrated));
-    if decision.verdict == Verdict::Allow {
-        decision = stricter(shared.policy.repaired_need_approval(), &hydrated).unwrap_or(decision);
-    }
+    let subject = Subject { no_schema: hydrated.entry.no_schema, repaired: hydrated.repaired, ..Subject::of(spec) };
+    let labels = open.run.state().labels();
+    let decision = shared.policy.decide(&open.run.context(&labels), Stage::Frozen, &subject, Some(&hydrated));
     let verdict = match decision.verdict {
         Verdict::RequireApproval if !shared.approvals => Verdict::Deny,
         verdict => verdict,
@@ -158,22 +158,6 @@ pub(in crate::runner) fn decide(open: &mut OpenCall, hydrated: Hydrated) -> Resu
         Verdict::Allow => Ok(Judged::Permitted(Permit { hydrated })),
         Verdict::RequireApproval => Ok(Judged::NeedsApproval(hydrated)),
         Verdict::Deny => Err(Stop::new(Outcome::PolicyDenied)),
-    }
-}
-
-/// What hydration itself makes of a call that the policy allows: repaired and unvalidated ones are less trusted.
-fn stricter(repaired_need_approval: bool, hydrated: &Hydrated) -> Option<Decision> {
-    if hydrated.repaired && repaired_need_approval {
-        return Some(Decision { verdict: Verdict::RequireApproval, rule: "repair.require_approval".into() });
-    }
-    match hydrated.entry.no_schema? {
-        NoSchemaMode::ApproveEach => {
-            Some(Decision { verdict: Verdict::RequireApproval, rule: "no_schema_mode = approve_each".into() })
-        }
-        NoSchemaMode::RejectEffects if hydrated.entry.spec.effect != ToolEffect::ReadOnly => {
-            Some(Decision { verdict: Verdict::Deny, rule: "no_schema_mode = reject_effects".into() })
-        }
-        NoSchemaMode::RejectEffects => None,
     }
 }
 
