@@ -61,8 +61,7 @@ pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Rese
     };
     let wanted = [hydrated.entry.timeout, run.shared.policy.limits_of(name).runtime].into_iter().flatten().min();
     let reservation = run.ledger.reserve(Spend::call(wanted)).map_err(|exceeded| {
-        let message = format!("The run's budget of {} is used up. The call did not run.", exceeded.which);
-        Stop::new(Outcome::BudgetExceeded).message(message)
+        Stop::new(Outcome::BudgetExceeded).message(format!("The call did not run: {exceeded}."))
     })?;
     let timeout = wanted.into_iter().chain(reservation.time()).min();
     Ok(Reserved { hydrated, reservation, timeout, warning })
