@@ -10,6 +10,7 @@ pub mod json;
 pub mod policy;
 pub mod redact;
 pub mod schema;
+pub mod store;
 pub mod tool;
 
 pub use call::{CallId, Event, EventSink, Outcome, ToolCall, ToolContext, ToolExecResult, ToolInvocationRecord};
