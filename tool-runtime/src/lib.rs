@@ -6,10 +6,12 @@ extern crate self as tool_runtime;
 pub mod call;
 pub mod capability;
 pub mod error;
+pub mod hydrate;
 pub mod json;
 pub mod policy;
 pub mod redact;
 pub mod schema;
+pub mod store;
 pub mod tool;
 
 pub use call::{CallId, Event, EventSink, Outcome, ToolCall, ToolContext, ToolExecResult, ToolInvocationRecord};

@@ -3,19 +3,18 @@
 //! The argument text is parsed once into a borrowed tree; the validator and the typed value both read that tree,
 //! so what the schema accepts is what the tool is built from.
 
-mod evidence;
 mod freeze;
 mod provenance;
-mod repair;
-mod semantic;
+pub mod repair;
+pub mod semantic;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-pub use evidence::EvidenceSet;
 pub use provenance::{FailedStage, HydrationError, HydrationResult, Provenance, RepairUse, ValidatorUse};
-pub use repair::{Repairer, builtin_repairers};
+pub use repair::Repairer;
+pub use semantic::EvidenceSet;
 
 use crate::call::{Outcome, ToolCall, Violation};
 use crate::catalog::Entry;
@@ -84,24 +83,23 @@ pub(crate) struct Settings<'a> {
     pub(crate) validator: &'a dyn Validator,
     /// The longest call id that is taken, in bytes.
     pub(crate) call_id_bytes: usize,
-    /// All that there are.
+    /// Those of the application, beside the built-in ones.
     pub(crate) repairers: &'a [Arc<dyn Repairer>],
     /// Those that the policy allows, by name. There is one attempt at most.
     pub(crate) allowed_repairers: &'a BTreeSet<String>,
-    /// A value was seen in this run.
-    pub(crate) seen: &'a dyn Fn(&str) -> bool,
+    /// What was seen in this run.
+    pub(crate) evidence: &'a Mutex<EvidenceSet>,
 }
 
 impl Settings<'_> {
     /// The one attempt: the first allowed repairer that knows what to do.
-    fn repair(&self, text: &str, error: &json::ParseError) -> Option<(RepairUse, String)> {
+    fn repair(&self, text: &str, error: &json::ParseError) -> Option<repair::Repaired> {
         if error.kind.is_limit() {
             return None;
         }
-        let allowed = self.repairers.iter().filter(|repairer| self.allowed_repairers.contains(repairer.name()));
-        let (repairer, after) = allowed.filter_map(|one| Some((one.name(), one.repair(text)?))).next()?;
-        let used = RepairUse { repairer, before: json::digest(text), after: json::digest(&after) };
-        Some((used, after))
+        let own = self.repairers.iter().map(AsRef::as_ref);
+        let all = own.chain(repair::BUILT_IN);
+        repair::attempt(all.filter(|repairer| self.allowed_repairers.contains(repairer.name())), text)
     }
 }
 
@@ -145,11 +143,12 @@ fn stages(
     let mut tree = match json::parse(text, settings.limits) {
         Ok(tree) => tree,
         Err(error) => {
-            let Some((used, after)) = settings.repair(text, &error) else {
+            let Some(attempt) = settings.repair(text, &error) else {
                 return Err(HydrationError::unparsed(&error));
             };
-            repaired = after;
-            provenance.repair = Some(used);
+            provenance.repair =
+                Some(RepairUse { repairer: attempt.repairer, before: attempt.before, after: attempt.after });
+            repaired = attempt.text;
             json::parse(&repaired, settings.limits).map_err(|error| HydrationError::unparsed(&error))?
         }
     };
@@ -168,7 +167,8 @@ fn validate(
     settings: &Settings<'_>,
     provenance: &mut Provenance,
 ) -> Result<(), HydrationError> {
-    let mut violations = semantic::identifiers(tree, &entry.identifiers);
+    entry.identifiers.trim(tree);
+    let mut violations = entry.identifiers.check(tree);
     if entry.no_schema.is_none() {
         let started = Instant::now();
         let compiled = entry.validator(settings.validator).map_err(|problem| {
@@ -183,9 +183,10 @@ fn validate(
         }
         provenance.validator = Some(ValidatorUse::new(settings.validator, started.elapsed()));
     }
-    violations.extend(semantic::require_any(tree, &entry.semantics.require_any));
-    if violations.is_empty() {
-        violations.extend(evidence::check(tree, &entry.semantics.evidence, settings.seen));
+    violations.extend(semantic::check_require_any(tree, &entry.semantics.require_any));
+    if violations.is_empty() && !entry.semantics.evidence.is_empty() {
+        let seen = settings.evidence.lock().unwrap_or_else(PoisonError::into_inner);
+        violations.extend(semantic::check_evidence(tree, &entry.semantics.evidence, &seen));
     }
     if violations.is_empty() { Ok(()) } else { Err(HydrationError::invalid(violations)) }
 }

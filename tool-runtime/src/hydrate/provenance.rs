@@ -129,20 +129,20 @@ impl fmt::Debug for Provenance {
 }
 
 /// The validator that checked a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ValidatorUse {
     /// Its name.
-    pub name: &'static str,
+    pub name: String,
     /// Its version.
-    pub version: &'static str,
+    pub version: String,
     /// How long it took, compiling the schema included when this was the tool's first call.
     pub took: Duration,
 }
 
 impl ValidatorUse {
     pub(super) fn new(validator: &dyn Validator, took: Duration) -> Self {
-        Self { name: validator.name(), version: validator.version(), took }
+        Self { name: validator.name().to_owned(), version: validator.version().to_owned(), took }
     }
 
     /// Name and version, for records.
@@ -157,7 +157,7 @@ impl ValidatorUse {
 #[non_exhaustive]
 pub struct RepairUse {
     /// The repairer.
-    pub repairer: &'static str,
+    pub repairer: String,
     /// SHA-256 of the text before.
     pub before: Hash,
     /// SHA-256 of the text after.

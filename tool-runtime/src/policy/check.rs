@@ -108,7 +108,8 @@ fn resolve(schema: &serde_json::Value, pointer: &str) -> Result<(), (String, Opt
         let property = properties.and_then(|properties| properties.get(&segment));
         let item = schema.get("items").filter(|_| segment.bytes().all(|byte| byte.is_ascii_digit()));
         let Some(next) = property.or(item) else {
-            if schema.get("additionalProperties") != Some(&serde_json::Value::Bool(false)) && item.is_none() {
+            let open = schema.get("additionalProperties") != Some(&serde_json::Value::Bool(false));
+            if open && schema.get("items").is_none() {
                 return Ok(());
             }
             let names = properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str));

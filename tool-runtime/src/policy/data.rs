@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::argument::ArgumentRule;
+use crate::policy::argument_rule::ArgumentRule;
 use crate::policy::budget::Budgets;
 use crate::policy::label::LabelRule;
 use crate::policy::loop_guard::LoopThresholds;
@@ -25,30 +25,34 @@ pub struct PolicyData {
     #[serde(deserialize_with = "parse::names")]
     pub require_approval_for_tools: BTreeSet<String>,
     /// What one call and one run may spend.
+    #[serde(deserialize_with = "parse::table")]
     pub budgets: Budgets,
     /// What a role adds and takes away.
-    #[serde(deserialize_with = "parse::unique_map")]
+    #[serde(deserialize_with = "parse::table_map")]
     pub roles: BTreeMap<String, Grant>,
     /// What is added and taken away for one principal.
-    #[serde(deserialize_with = "parse::unique_map")]
+    #[serde(deserialize_with = "parse::table_map")]
     pub principals: BTreeMap<String, Grant>,
     /// What is added and taken away for one tenant.
-    #[serde(deserialize_with = "parse::unique_map")]
+    #[serde(deserialize_with = "parse::table_map")]
     pub tenants: BTreeMap<String, Grant>,
     /// What a tag of a tool means.
     #[serde(deserialize_with = "parse::unique_map")]
     pub tags: BTreeMap<String, RuleVerdict>,
     /// Where trust labels come from and what they mean.
-    #[serde(deserialize_with = "parse::unique_map")]
+    #[serde(deserialize_with = "parse::table_map")]
     pub labels: BTreeMap<String, LabelRule>,
     /// Rules for single tools.
     #[serde(deserialize_with = "parse::named_map")]
     pub tools: BTreeMap<String, ToolRule>,
     /// Whether malformed arguments may be repaired.
+    #[serde(deserialize_with = "parse::table")]
     pub repair: RepairRule,
     /// When repeated calls are stopped.
+    #[serde(deserialize_with = "parse::table")]
     pub loop_guard: LoopThresholds,
     /// Size limits where no budget of a tool says otherwise.
+    #[serde(deserialize_with = "parse::table")]
     pub limits: PolicyLimits,
     /// The most `read_only` calls of one turn that run at the same time; 1 is one after the other.
     #[serde(deserialize_with = "parse::at_least_one")]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use crate::call::Decided;
 use crate::policy::argument::ArgumentView;
+use crate::policy::compile::{Compiled, Party};
 use crate::policy::data::RuleVerdict;
 use crate::policy::names::RunTools;
-use crate::policy::policy::{Compiled, Party};
 use crate::policy::{ToolPolicy, label};
 use crate::tool::{NoSchemaMode, ToolEffect, ToolSpec};
 

@@ -4,11 +4,14 @@
 //! [`ToolPolicy::from_path`].
 
 mod argument;
+mod argument_rule;
 mod budget;
 mod check;
+mod compile;
 mod data;
 mod decision;
 mod label;
+mod ledger;
 mod loop_guard;
 mod names;
 mod parse;
@@ -16,13 +19,18 @@ mod parse;
 mod policy;
 mod problem;
 
-pub use argument::{ArgumentRule, ArgumentView, Condition, RuleValue, Scalar, When};
-pub use budget::{BudgetExceeded, BudgetKind, Budgets, Ledger, Reservation, RunBudget, Spend, ToolBudget, ToolLimits};
+pub use argument::{ArgumentView, Scalar};
+pub use argument_rule::{ArgumentRule, Condition, RuleValue, When};
+pub use budget::{Budgets, RunBudget, ToolBudget, ToolLimits};
 pub use check::KnownTool;
 pub use data::{Grant, PolicyData, PolicyLimits, RepairRule, RuleVerdict, ToolRule};
 pub use decision::{Decision, PolicyContext, Stage, Subject, Verdict};
 pub use label::{LabelRule, UNTRUSTED};
+pub use ledger::{BudgetExceeded, BudgetKind, Ledger, Reservation, Spend};
 pub use loop_guard::{LoopGuard, LoopThresholds, LoopVerdict};
 pub use names::RunTools;
 pub use policy::ToolPolicy;
 pub use problem::{PolicyError, PolicyErrorKind, PolicyProblem};
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::marker::PhantomData;
 
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -12,7 +13,7 @@ use crate::policy::problem::{PolicyError, PolicyErrorKind};
 use crate::tool::ToolName;
 
 pub(super) fn toml(text: &str) -> Result<PolicyData, PolicyError> {
-    toml::from_str(text).map_err(|error| {
+    toml::from_str(text).map(|Table(data)| data).map_err(|error| {
         let kind = if text.parse::<toml::Table>().is_err() { PolicyErrorKind::Syntax } else { PolicyErrorKind::Value };
         let place = error.span().map(|span| place(text, span.start));
         PolicyError::parsed(kind, place, error.message())
@@ -20,7 +21,7 @@ pub(super) fn toml(text: &str) -> Result<PolicyData, PolicyError> {
 }
 
 pub(super) fn json(text: &str) -> Result<PolicyData, PolicyError> {
-    serde_json::from_str(text).map_err(|error| {
+    serde_json::from_str(text).map(|Table(data)| data).map_err(|error| {
         let kind = if error.is_data() { PolicyErrorKind::Value } else { PolicyErrorKind::Syntax };
         // serde_json appends the place to its message; here it stands in front.
         let message = error.to_string();
@@ -73,8 +74,16 @@ pub(super) fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeS
 pub(super) fn named_map<'de, D: Deserializer<'de>, V: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<String, V>, D::Error> {
-    let map: BTreeMap<Name, V> = unique_map(deserializer)?;
-    Ok(map.into_iter().map(|(Name(name), value)| (name, value)).collect())
+    let map: BTreeMap<Name, Table<V>> = unique_map(deserializer)?;
+    Ok(map.into_iter().map(|(Name(name), Table(value))| (name, value)).collect())
+}
+
+/// A map of tables.
+pub(super) fn table_map<'de, D: Deserializer<'de>, V: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, V>, D::Error> {
+    let map: BTreeMap<String, Table<V>> = unique_map(deserializer)?;
+    Ok(map.into_iter().map(|(key, Table(value))| (key, value)).collect())
 }
 
 /// A map that refuses a key written twice: JSON would let the last one win.
@@ -134,18 +143,55 @@ pub(super) fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
     }
 }
 
+/// A table, and never an array: the fields of a policy have names, not positions.
+pub(super) struct Table<T>(pub(super) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Table<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        table(deserializer).map(Self)
+    }
+}
+
+/// As [`Table`], for a field.
+pub(super) fn table<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    struct Fields<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a table")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<T, A::Error> {
+            T::deserialize(MapAccessDeserializer::new(entries))
+        }
+    }
+    deserializer.deserialize_map(Fields(PhantomData))
+}
+
+/// An exact tool name.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Name(String);
 
 impl<'de> Deserialize<'de> for Name {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        if name.contains(['*', '?']) {
-            return Err(D::Error::custom("a policy names tools exactly; write each name instead of a wildcard"));
+        // Checked inside a visitor, so that the error is placed at the name and not at the list around it.
+        struct Exact;
+        impl Visitor<'_> for Exact {
+            type Value = Name;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a tool")
+            }
+
+            fn visit_str<E: Error>(self, name: &str) -> Result<Name, E> {
+                if name.contains(['*', '?']) {
+                    return Err(E::custom("a policy names tools exactly; write each name instead of a wildcard"));
+                }
+                ToolName::foreign(name).map_err(E::custom)?;
+                Ok(Name(name.to_owned()))
+            }
         }
-        match ToolName::foreign(&name) {
-            Ok(_) => Ok(Self(name)),
-            Err(error) => Err(D::Error::custom(error)),
-        }
+        deserializer.deserialize_str(Exact)
     }
 }

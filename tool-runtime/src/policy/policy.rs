@@ -6,10 +6,11 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::policy::argument::ArgumentRule;
-use crate::policy::budget::{Budgets, Ledger, ToolBudget, ToolLimits};
+use crate::policy::budget::{Budgets, ToolBudget, ToolLimits};
+use crate::policy::compile::{Compiled, index};
 use crate::policy::data::{Grant, PolicyData, PolicyLimits, RepairRule, RuleVerdict, ToolRule};
 use crate::policy::label::LabelRule;
+use crate::policy::ledger::Ledger;
 use crate::policy::loop_guard::{LoopGuard, LoopThresholds};
 use crate::policy::names::NameMap;
 use crate::policy::parse;
@@ -44,41 +45,6 @@ struct Ready {
     index: NameMap<Compiled>,
     limits: ToolLimits,
     revision: OnceLock<Hash>,
-}
-
-/// What the policy says of one name, gathered from all its tables.
-#[derive(Debug, Default)]
-pub(super) struct Compiled {
-    pub(super) allowed: bool,
-    pub(super) approval: bool,
-    pub(super) effect: Option<ToolEffect>,
-    pub(super) grants: Vec<Granted>,
-    pub(super) arguments: Vec<ArgumentRule>,
-    limits: Option<ToolLimits>,
-}
-
-#[derive(Debug)]
-pub(super) struct Granted {
-    pub(super) party: Party,
-    pub(super) id: Box<str>,
-    pub(super) allow: bool,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Party {
-    Role,
-    Principal,
-    Tenant,
-}
-
-impl Party {
-    pub(super) const fn key(self) -> &'static str {
-        match self {
-            Self::Role => "roles",
-            Self::Principal => "principals",
-            Self::Tenant => "tenants",
-        }
-    }
 }
 
 impl ToolPolicy {
@@ -273,37 +239,6 @@ fn read(path: &Path) -> Result<ToolPolicy, PolicyError> {
     format(parse::utf8(&bytes)?)
 }
 
-fn index(data: &PolicyData) -> NameMap<Compiled> {
-    let mut index: NameMap<Compiled> = NameMap::default();
-    for name in &data.allowed_tools {
-        index.entry(name.as_str().into()).or_default().allowed = true;
-    }
-    for name in &data.require_approval_for_tools {
-        index.entry(name.as_str().into()).or_default().approval = true;
-    }
-    for (party, grants) in
-        [(Party::Role, &data.roles), (Party::Principal, &data.principals), (Party::Tenant, &data.tenants)]
-    {
-        for (id, grant) in grants {
-            for (names, allow) in [(&grant.allowed_tools, true), (&grant.denied_tools, false)] {
-                for name in names {
-                    let granted = Granted { party, id: id.as_str().into(), allow };
-                    index.entry(name.as_str().into()).or_default().grants.push(granted);
-                }
-            }
-        }
-    }
-    for (name, rule) in &data.tools {
-        let compiled = index.entry(name.as_str().into()).or_default();
-        compiled.effect = rule.effect;
-        compiled.arguments.clone_from(&rule.arguments);
-    }
-    for name in data.budgets.tools.keys() {
-        index.entry(name.as_str().into()).or_default().limits = Some(data.budgets.limits_of(Some(name), &data.limits));
-    }
-    index
-}
-
 impl PartialEq for ToolPolicy {
     fn eq(&self, other: &Self) -> bool {
         self.0.data == other.0.data
@@ -318,6 +253,6 @@ impl Serialize for ToolPolicy {
 
 impl<'de> Deserialize<'de> for ToolPolicy {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        PolicyData::deserialize(deserializer).map(Self::new)
+        parse::table(deserializer).map(Self::new)
     }
 }

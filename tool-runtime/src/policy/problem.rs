@@ -41,7 +41,8 @@ impl PolicyError {
 
     /// Takes the message of a deserialiser, which knows the key and the keys there are.
     pub(super) fn parsed(kind: PolicyErrorKind, place: Option<(usize, usize)>, message: &str) -> Self {
-        let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+        let unknown = message.strip_prefix("unknown ").unwrap_or_default();
+        let quoted: Vec<&str> = unknown.split('`').skip(1).step_by(2).collect();
         let nearest = quoted.split_first().and_then(|(wrong, known)| nearest(wrong, known.iter().copied()));
         let suggestion = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
         let kind = match kind {

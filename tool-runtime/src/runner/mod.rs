@@ -153,8 +153,7 @@ impl RunnerBuilder {
     ///
     /// # Errors
     /// All problems together.
-    pub fn build(mut self) -> Result<ToolRunner, RunnerError> {
-        self.shared.repairers.extend(crate::hydrate::builtin_repairers());
+    pub fn build(self) -> Result<ToolRunner, RunnerError> {
         let shared = &self.shared;
         let known: Vec<_> = shared.catalog.specs().map(KnownTool::of).collect();
         let policy = shared.policy.check(&known);

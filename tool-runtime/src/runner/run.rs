@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::call::{Caller, Event, EventSink, RunSummary};
 use crate::capability::ConnectionId;
 use crate::catalog::CatalogView;
+use crate::hydrate::EvidenceSet;
 use crate::policy::{Ledger, LoopGuard, PolicyContext, RunTools};
 use crate::runner::Shared;
 use crate::runner::state::RunState;
@@ -141,6 +142,7 @@ pub(super) struct RunInner {
     pub(super) view: CatalogView,
     pub(super) ledger: Ledger,
     pub(super) loop_guard: LoopGuard,
+    pub(super) evidence: Mutex<EvidenceSet>,
     state: Mutex<RunState>,
 }
 
@@ -149,14 +151,13 @@ impl Run {
         let id = options.run_id.clone().unwrap_or_else(|| format!("run_{}", uuid::Uuid::new_v4().simple()).into());
         let context = context(&id, &options, &options.labels);
         let view = shared.catalog.view(|spec| shared.visible(&context, spec));
-        let mut state = RunState::with_labels(&options.labels);
-        for text in &options.user_text {
-            state.evidence.insert_text(text);
-        }
+        let mut evidence = EvidenceSet::new();
+        options.user_text.iter().for_each(|text| evidence.insert_text(text));
         Self(Arc::new(RunInner {
             ledger: shared.policy.ledger(),
             loop_guard: shared.policy.loop_guard(),
-            state: Mutex::new(state),
+            evidence: Mutex::new(evidence),
+            state: Mutex::new(RunState::with_labels(&options.labels)),
             view,
             id,
             options,
@@ -178,7 +179,7 @@ impl Run {
 
     /// Takes in what the user wrote: ids in it count as seen from now on.
     pub fn user_text(&self, text: &str) {
-        self.state().evidence.insert_text(text);
+        self.evidence().insert_text(text);
     }
 
     /// Says that a new answer of the model begins, so that its failed calls count as one failed turn per tool.
@@ -209,6 +210,10 @@ impl Run {
     /// Cancels the run: running tools are stopped, later calls end as `cancelled`.
     pub fn cancel(&self) {
         self.0.options.cancellation.cancel();
+    }
+
+    pub(super) fn evidence(&self) -> MutexGuard<'_, EvidenceSet> {
+        self.0.evidence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, RunState> {

@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::call::{CallId, Outcome, RunSummary};
-use crate::hydrate::EvidenceSet;
 
 /// More distinct call ids than any run has; past it a run takes no further calls.
 const MAX_CALLS: usize = 100_000;
@@ -13,7 +12,6 @@ const MAX_CALLS: usize = 100_000;
 #[derive(Default)]
 pub(super) struct RunState {
     seen: HashSet<CallId>,
-    pub(super) evidence: EvidenceSet,
     labels: Arc<[Arc<str>]>,
     failures: HashMap<String, Failures>,
     turn: u64,

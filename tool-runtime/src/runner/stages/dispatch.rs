@@ -10,9 +10,11 @@ use tracing::Instrument;
 use crate::call::{Cause, ContextFields, Outcome, ToolContext};
 use crate::capability::{Bindings, ConnectionRequest, Source};
 use crate::hydrate::Hydrated;
+use crate::json::{self, Limits};
 use crate::policy::{LoopVerdict, Reservation, Spend, Subject};
 use crate::redact::{ProjectError, Projected};
 use crate::registration::RunFailure;
+use crate::runner::Run;
 use crate::runner::open::OpenCall;
 use crate::runner::stages::Permit;
 use crate::runner::stop::{Ended, Stop};
@@ -178,8 +180,16 @@ pub(in crate::runner) async fn conclude(open: &mut OpenCall, ran: Ran) -> Result
     }
     let seen = projected.model.as_ref().unwrap_or(&projected.shown);
     let policy = &open.run.0.shared.policy;
+    remember(&open.run, seen.get());
     let mut state = open.run.state();
-    state.evidence.insert_json(seen.get());
     policy.labels_of(&Subject::of(&hydrated.entry.spec)).for_each(|label| state.label(label));
     Ok(Ended { shown: projected.shown, model: projected.model, warning })
+}
+
+/// Ids in a result count as seen from now on. It is our own JSON, so only its size is left to chance.
+pub(in crate::runner) fn remember(run: &Run, result: &str) {
+    let unlimited = Limits { bytes: usize::MAX, depth: usize::MAX };
+    if let Ok(tree) = json::parse_value(result, &unlimited) {
+        run.evidence().insert_result(&tree);
+    }
 }

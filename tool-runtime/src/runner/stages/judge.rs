@@ -78,7 +78,7 @@ pub(in crate::runner) fn hydrate(open: &mut OpenCall, admitted: &Admitted, call:
     let run = open.run.clone();
     let result = hydrate_entry(&run, &admitted.0, call);
     open.validator = result.provenance.validator.as_ref().map(hydrate::ValidatorUse::label);
-    open.repair = result.provenance.repair.as_ref().map(|repair| repair.repairer.to_owned());
+    open.repair = result.provenance.repair.as_ref().map(|repair| repair.repairer.clone());
     match result.hydrated {
         Ok(hydrated) => Ok(hydrated),
         Err(error) => Err(refused(&run, admitted.0.spec.name.as_str(), error)),
@@ -109,7 +109,7 @@ fn hydrate_entry(run: &Run, entry: &Arc<Entry>, call: ToolCall) -> HydrationResu
         validator: shared.validator.as_ref(),
         repairers: &shared.repairers,
         allowed_repairers: &policy.repair.allowed,
-        seen: &|value| run.state().evidence.contains(value),
+        evidence: &run.0.evidence,
     };
     hydrate::hydrate(call, entry, &settings)
 }
