@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::call::Violation;
-use crate::hydrate::semantic::segment;
+use crate::json::segment;
 use crate::json::Tree;
 use crate::tool::Schema;
 

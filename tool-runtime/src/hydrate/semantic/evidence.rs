@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use crate::call::Violation;
-use crate::hydrate::semantic::segment;
+use crate::json::segment;
 use crate::json::Tree;
 
 /// Longer strings are texts that may mention ids, not ids.
