@@ -20,7 +20,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::capability::{Capabilities, ConnectionBroker, Source};
-use crate::catalog::ToolCatalog;
+use crate::catalog::{Entry, ToolCatalog};
 use crate::hydrate::Repairer;
 use crate::policy::{KnownTool, PolicyContext, PolicyProblem, Stage, Subject, ToolPolicy, Verdict};
 use crate::schema::validator::{JsonSchemaValidator, Validator};

@@ -150,7 +150,7 @@ impl Run {
     pub(super) fn start(shared: Arc<Shared>, options: RunOptions) -> Self {
         let id = options.run_id.clone().unwrap_or_else(|| format!("run_{}", uuid::Uuid::new_v4().simple()).into());
         let context = context(&id, &options, &options.labels);
-        let view = shared.catalog.view(|spec| shared.visible(&context, spec));
+        let view = shared.catalog.view(|entry| shared.visible(&context, entry));
         let mut evidence = EvidenceSet::new();
         options.user_text.iter().for_each(|text| evidence.insert_text(text));
         Self(Arc::new(RunInner {
