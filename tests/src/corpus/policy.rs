@@ -56,8 +56,6 @@ fn decide(row: &Row) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[track_caller]
     fn check(policy: &str, expected: &str) {
         let row = format!(

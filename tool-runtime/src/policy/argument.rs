@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::json::Tree;
+
 /// What a policy may look at. Implemented by whatever holds frozen arguments.
 pub trait ArgumentView {
     /// Calls `each` with the scalar at a JSON Pointer, or with every item of the array there; `false` when there
@@ -28,26 +30,33 @@ pub enum Scalar<'a> {
     Other,
 }
 
-impl ArgumentView for Value {
+impl ArgumentView for Tree<'_> {
     fn visit(&self, pointer: &str, each: &mut dyn FnMut(Scalar<'_>)) -> bool {
         match self.pointer(pointer) {
             None => return false,
-            Some(Self::Array(items)) => items.iter().for_each(|item| each(scalar(item))),
-            Some(value) => each(scalar(value)),
+            Some(Tree::Array(items)) => items.iter().for_each(|item| each(item.into())),
+            Some(value) => each(value.into()),
         }
         true
     }
 }
 
-fn scalar(value: &Value) -> Scalar<'_> {
-    match value {
-        Value::Null => Scalar::Null,
-        Value::Bool(flag) => Scalar::Bool(*flag),
-        Value::String(text) => Scalar::String(text),
-        Value::Number(number) => number.as_i64().map_or_else(
-            || number.as_u64().map_or_else(|| number.as_f64().map_or(Scalar::Other, Scalar::Float), Scalar::UInt),
-            Scalar::Int,
-        ),
-        Value::Array(_) | Value::Object(_) => Scalar::Other,
+impl ArgumentView for Value {
+    fn visit(&self, pointer: &str, each: &mut dyn FnMut(Scalar<'_>)) -> bool {
+        Tree::from_value(self).visit(pointer, each)
+    }
+}
+
+impl<'a> From<&'a Tree<'_>> for Scalar<'a> {
+    fn from(tree: &'a Tree<'_>) -> Self {
+        match tree {
+            Tree::Null => Self::Null,
+            Tree::Bool(flag) => Self::Bool(*flag),
+            Tree::Int(number) => Self::Int(*number),
+            Tree::UInt(number) => Self::UInt(*number),
+            Tree::Float(number) => Self::Float(*number),
+            Tree::String(text) => Self::String(text),
+            Tree::Array(_) | Tree::Object(_) => Self::Other,
+        }
     }
 }

@@ -11,6 +11,7 @@ fn check(rule: &str, cases: &[(Value, bool)]) {
     assert_eq!(rule, again);
     for (arguments, fires) in cases {
         assert_eq!(rule.fires(arguments), *fires, "{arguments}");
+        assert_eq!(rule.fires(&crate::json::Tree::from_value(arguments)), *fires, "{arguments}");
     }
 }
 

@@ -60,7 +60,7 @@ pub struct RunBudget {
 pub struct ToolLimits {
     /// The time it may take.
     pub runtime: Option<Duration>,
-    /// The size of its result, in bytes, when the policy names one for the tool or for all tools.
+    /// The size of its result, in bytes.
     pub result_bytes: usize,
     /// The size of its arguments, in bytes.
     pub argument_bytes: usize,

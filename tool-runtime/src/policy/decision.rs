@@ -167,7 +167,7 @@ impl ToolPolicy {
         if compiled.approval {
             verdict.add(RuleVerdict::RequireApproval, || "require_approval_for_tools".into());
         }
-        if self.data().require_approval_for_effects.contains(&effect) {
+        if self.approves(effect) {
             verdict.add(RuleVerdict::RequireApproval, || "require_approval_for_effects".into());
         }
         if tool.repaired && self.data().repair.require_approval {

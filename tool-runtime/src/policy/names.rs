@@ -52,9 +52,12 @@ impl Hasher for NameHasher {
         for word in words {
             self.add(u64::from_le_bytes(*word));
         }
-        let mut last = [0; 8];
-        last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-        self.add(u64::from_le_bytes(last));
+        // The last eight bytes once more, rather than the few that are left one by one.
+        let last = match bytes.last_chunk::<8>() {
+            Some(last) => u64::from_le_bytes(*last),
+            None => rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        };
+        self.add(last);
     }
 
     fn write_u8(&mut self, byte: u8) {

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
+use crate::json;
 use crate::policy::budget::{Budgets, ToolBudget, ToolLimits};
 use crate::policy::compile::{Compiled, index};
 use crate::policy::data::{Grant, PolicyData, PolicyLimits, RepairRule, RuleVerdict, ToolRule};
@@ -44,6 +44,7 @@ struct Ready {
     data: PolicyData,
     index: NameMap<Compiled>,
     limits: ToolLimits,
+    approved_effects: [bool; 3],
     revision: OnceLock<Hash>,
 }
 
@@ -53,7 +54,9 @@ impl ToolPolicy {
     pub fn new(data: PolicyData) -> Self {
         let index = index(&data);
         let limits = data.budgets.limits_of(None, &data.limits);
-        Self(Arc::new(Ready { data, index, limits, revision: OnceLock::new() }))
+        let approved_effects = [ToolEffect::ReadOnly, ToolEffect::StateChange, ToolEffect::ExternalSideEffect]
+            .map(|effect| data.require_approval_for_effects.contains(&effect));
+        Self(Arc::new(Ready { data, index, limits, approved_effects, revision: OnceLock::new() }))
     }
 
     /// The policy of somebody who wrote none.
@@ -97,7 +100,7 @@ impl ToolPolicy {
             // Fields have one order and every collection in them is sorted, so this text is canonical. It cannot
             // fail to be written; if it did, no approval would ever match another policy's.
             let text = serde_json::to_vec(&self.0.data).unwrap_or_default();
-            Hash(Sha256::digest(&text).into())
+            json::digest(text)
         })
     }
 
@@ -209,6 +212,15 @@ impl ToolPolicy {
 
     pub(super) fn compiled(&self, name: &str) -> Option<&Compiled> {
         self.0.index.get(name)
+    }
+
+    pub(super) fn approves(&self, effect: ToolEffect) -> bool {
+        let [read_only, state_change, external_side_effect] = self.0.approved_effects;
+        match effect {
+            ToolEffect::ReadOnly => read_only,
+            ToolEffect::StateChange => state_change,
+            ToolEffect::ExternalSideEffect => external_side_effect,
+        }
     }
 
     fn edit(self, change: impl FnOnce(&mut PolicyData)) -> Self {

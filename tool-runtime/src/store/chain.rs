@@ -2,11 +2,8 @@
 
 use std::fmt;
 
-use serde::Serialize;
-use serde_json::Value;
-use sha2::{Digest, Sha256};
-
 use crate::call::ToolInvocationRecord;
+use crate::json::{self, canonical};
 use crate::store::StoreError;
 use crate::tool::Hash;
 
@@ -67,7 +64,9 @@ impl std::error::Error for ChainError {}
 
 /// The link over a gap: what follows it cannot be passed off as following `head` directly.
 pub(super) fn skip(head: Hash, dropped: u64) -> Hash {
-    Hash(Sha256::new().chain_update(head.0).chain_update(dropped.to_be_bytes()).finalize().into())
+    let mut link = head.0.to_vec();
+    link.extend_from_slice(&dropped.to_be_bytes());
+    json::digest(link)
 }
 
 fn digest(previous: Hash, record: &ToolInvocationRecord) -> Result<Hash, serde_json::Error> {
@@ -75,37 +74,7 @@ fn digest(previous: Hash, record: &ToolInvocationRecord) -> Result<Hash, serde_j
     if let Some(fields) = value.as_object_mut() {
         fields.remove("hash");
     }
-    let mut text = Vec::new();
-    canonical(&value, &mut text)?;
-    Ok(Hash(Sha256::new().chain_update(previous.0).chain_update(&text).finalize().into()))
-}
-
-/// Keys by UTF-16 units, no white space, integers digit for digit.
-fn canonical(value: &Value, text: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-    match value {
-        Value::Array(items) => {
-            for (at, item) in items.iter().enumerate() {
-                text.push(if at == 0 { b'[' } else { b',' });
-                canonical(item, text)?;
-            }
-            text.extend_from_slice(if items.is_empty() { b"[]" } else { b"]" });
-        }
-        Value::Object(fields) => {
-            let mut fields: Vec<_> = fields.iter().collect();
-            fields.sort_by(|(left, _), (right, _)| left.encode_utf16().cmp(right.encode_utf16()));
-            for (at, (key, item)) in fields.iter().enumerate() {
-                text.push(if at == 0 { b'{' } else { b',' });
-                write(key, text)?;
-                text.push(b':');
-                canonical(item, text)?;
-            }
-            text.extend_from_slice(if fields.is_empty() { b"{}" } else { b"}" });
-        }
-        scalar => write(scalar, text)?,
-    }
-    Ok(())
-}
-
-fn write(value: &(impl Serialize + ?Sized), text: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-    serde_json::to_writer(text, value)
+    let mut text = previous.0.to_vec();
+    text.extend_from_slice(canonical::to_text(&value).as_bytes());
+    Ok(json::digest(text))
 }

@@ -60,6 +60,7 @@ fn call(name: &str, effect: ToolEffect) -> Case<'_> {
 }
 
 #[track_caller]
+#[allow(clippy::needless_pass_by_value, reason = "cases are written in place")]
 fn check(case: Case<'_>, expected: &str) {
     let policy = ToolPolicy::from_toml(POLICY).unwrap();
     let arguments = case.arguments.as_ref().map(|arguments| arguments as &dyn ArgumentView);
