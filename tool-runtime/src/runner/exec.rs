@@ -8,8 +8,10 @@ use crate::call::{ToolCall, ToolExecResult};
 use crate::hydrate::{Hydrated, HydrationResult};
 use crate::runner::Run;
 use crate::runner::open::OpenCall;
-use crate::runner::stages::{self, Permit, Verdict};
+use crate::runner::approval;
+use crate::runner::stages::{self, Judged, Permit};
 use crate::runner::stop::{Ended, Stop};
+use crate::store::Why;
 
 impl Run {
     /// Takes one call through the gate. The call's start is announced now; if the returned future is dropped,
@@ -57,8 +59,8 @@ async fn from_hydrated(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ended,
 async fn from_frozen(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ended, Stop> {
     stages::freeze(open, &hydrated);
     match stages::decide(open, hydrated)? {
-        Verdict::Permitted(permit) => from_permit(open, permit).await,
-        Verdict::NeedsApproval(hydrated) => stages::suspend_for_approval(open, &hydrated).await,
+        Judged::Permitted(permit) => from_permit(open, permit).await,
+        Judged::NeedsApproval(hydrated) => Err(approval::suspend(open, &hydrated, Why::Approval, None).await),
     }
 }
 

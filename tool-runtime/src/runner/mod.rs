@@ -18,6 +18,7 @@ pub use run::{Run, RunOptions};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::capability::{Capabilities, ConnectionBroker, Source};
 use crate::catalog::{Entry, ToolCatalog};
@@ -42,6 +43,7 @@ struct Shared {
     capabilities: Capabilities,
     broker: Option<Arc<dyn ConnectionBroker>>,
     approvals: bool,
+    approval_ttl: Duration,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     validator: Arc<dyn Validator>,
@@ -65,6 +67,7 @@ impl ToolRunner {
                 capabilities: Capabilities::new(),
                 broker: None,
                 approvals: false,
+                approval_ttl: Duration::from_secs(24 * 60 * 60),
                 store: Arc::new(MemoryStore::new()),
                 clock: Arc::new(SystemClock),
                 validator: Arc::new(JsonSchemaValidator),
@@ -118,6 +121,13 @@ impl RunnerBuilder {
     #[must_use]
     pub fn approvals(mut self, possible: bool) -> Self {
         self.shared.approvals = possible;
+        self
+    }
+
+    /// How long a call may wait for a person or a client; a day by default.
+    #[must_use]
+    pub fn approval_ttl(mut self, ttl: Duration) -> Self {
+        self.shared.approval_ttl = ttl;
         self
     }
 

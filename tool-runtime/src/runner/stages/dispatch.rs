@@ -18,7 +18,8 @@ use crate::runner::Run;
 use crate::runner::open::OpenCall;
 use crate::runner::stages::Permit;
 use crate::runner::stop::{Ended, Stop};
-use crate::runner::{client, invoke, telemetry};
+use crate::runner::{approval, invoke, telemetry};
+use crate::store::Why;
 use crate::tool::Execution;
 
 const REPEATED: &str =
@@ -176,7 +177,7 @@ pub(in crate::runner) fn unprojected(error: &ProjectError) -> Stop {
 pub(in crate::runner) async fn conclude(open: &mut OpenCall, ran: Ran) -> Result<Ended, Stop> {
     let Ran { hydrated, projected, warning } = ran;
     if hydrated.entry.spec.execution == Execution::Client {
-        return Err(client::suspend(open, &hydrated, projected.shown).await);
+        return Err(approval::suspend(open, &hydrated, Why::Client, Some(projected.shown)).await);
     }
     let seen = projected.model.as_ref().unwrap_or(&projected.shown);
     let policy = &open.run.0.shared.policy;

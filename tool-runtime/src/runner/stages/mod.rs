@@ -5,5 +5,5 @@
 mod dispatch;
 mod judge;
 
-pub(super) use dispatch::{bind, conclude, reserve, run};
-pub(super) use judge::{Admitted, Judged, Permit, admit, decide, freeze, hydrate, hydrate_only, permit_approved};
+pub(super) use dispatch::{bind, conclude, remember, reserve, run, unprojected};
+pub(super) use judge::{Judged, Permit, admit, decide, freeze, hydrate, hydrate_only, permit_approved};
