@@ -6,6 +6,7 @@ extern crate self as tool_runtime;
 pub mod call;
 pub mod capability;
 pub mod error;
+pub mod hydrate;
 pub mod json;
 pub mod redact;
 pub mod schema;

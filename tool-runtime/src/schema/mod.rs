@@ -6,20 +6,24 @@
 mod defaults;
 mod edit;
 mod engine;
+mod expected;
 mod foreign;
 mod formats;
 mod generate;
 mod graph;
 mod hash;
+mod instance;
 mod lower;
 mod merge;
 mod output;
 mod positions;
 mod problem;
 mod review;
+mod similar;
 mod subset;
 mod suspicion;
 mod texts;
+pub mod validator;
 mod visits;
 
 pub use edit::{add_min_properties, publish_require_any, set_property_default};

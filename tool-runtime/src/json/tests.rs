@@ -1,0 +1,1 @@
+//! Cases of the parser, the tree, deserialising and canonical text.
