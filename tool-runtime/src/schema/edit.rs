@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::json::canonical;
 use crate::schema::{SchemaProblem, defaults, texts};
 use crate::tool::Schema;
 
@@ -12,7 +13,7 @@ pub fn add_min_properties(schema: &Schema, count: usize) -> Schema {
     if let Value::Object(root) = &mut value {
         root.insert("minProperties".to_owned(), count.into());
     }
-    Schema::from_text(texts::to_text(&value))
+    Schema::from_text(canonical::to_text(&value))
 }
 
 /// Publishes `require_any` as `minProperties` when the names are all the optional arguments there are; otherwise

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::json::{self, Limits};
 use crate::schema::graph::{Document, Expansion};
 use crate::schema::{SchemaProblem, engine, texts, visits};
 use crate::tool::Schema;
@@ -52,16 +53,19 @@ pub fn check_foreign(schema: &Value) -> Result<Schema, Vec<SchemaProblem>> {
 ///
 /// The text is over a cap, or no JSON.
 pub fn parse_foreign(text: &str) -> Result<Value, SchemaProblem> {
-    if text.len() > texts::MAX_BYTES {
-        return Err(if deeper_text(text, MAX_JSON_DEPTH) { too_deep() } else { texts::too_large(text.len()) });
-    }
     if deeper_text(text, MAX_JSON_DEPTH) {
         return Err(too_deep());
     }
-    serde_json::from_str(text).map_err(|error| {
-        let message = format!("no JSON at line {} column {}", error.line(), error.column());
-        SchemaProblem::new("", message, "write one JSON value")
-    })
+    if text.len() > texts::MAX_BYTES {
+        return Err(texts::too_large());
+    }
+    match json::parse_value(text, &Limits { bytes: texts::MAX_BYTES, depth: MAX_JSON_DEPTH }) {
+        Ok(tree) => Ok(tree.to_value()),
+        Err(error) => {
+            let message = format!("no JSON schema at line {} column {}", error.line, error.column);
+            Err(SchemaProblem::new("", message, "write one JSON object that names each member once"))
+        }
+    }
 }
 
 /// The problem of a document that nests too deeply.

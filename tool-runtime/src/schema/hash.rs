@@ -1,9 +1,8 @@
 //! The hash of a definition: what a lock file pins and a record names.
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
-use crate::schema::texts;
+use crate::json::{canonical, digest};
 use crate::tool::{Hash, ToolSpec};
 
 /// SHA-256 over the canonical JSON (RFC 8785) of a definition without its title and the hash itself. Limits are no
@@ -23,5 +22,5 @@ pub(crate) fn definition_hash(spec: &ToolSpec) -> Hash {
         "execution": spec.execution.as_str(),
         "tags": spec.tags.iter().map(|tag| &**tag).collect::<Vec<_>>(),
     });
-    Hash(Sha256::digest(texts::to_text(&parts)).into())
+    digest(canonical::rfc8785(&parts))
 }

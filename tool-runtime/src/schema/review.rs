@@ -194,7 +194,7 @@ fn review_schema(schema: &Value, verdict: &mut Verdict) {
 /// What a problem of a whole document is about.
 fn of_document(problem: &SchemaProblem) -> Reason {
     let says = |word: &str| problem.message.contains(word);
-    if says("bytes, over") {
+    if says("bytes") {
         Reason::Size
     } else if says("reference leads") || says("references lead") {
         Reason::Reference
