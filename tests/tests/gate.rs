@@ -9,8 +9,8 @@ use tool_runtime::policy::{Budgets, RunBudget};
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use tool_runtime::store::{MemoryStore, Store};
 use tool_runtime::{
-    Event, Outcome, ToolCall, ToolCatalog, ToolComponent, ToolContext, ToolEffect, ToolError, ToolExecResult, ToolPolicy,
-    tool,
+    Event, Outcome, ToolCall, ToolCatalog, ToolComponent, ToolContext, ToolEffect, ToolError, ToolExecResult,
+    ToolPolicy, tool,
 };
 
 /// Adds two numbers.
@@ -145,7 +145,8 @@ impl Bench {
         assert_eq!(found[0].outcome, outcome);
         assert!(found[0].ended_at.is_some());
         let events = self.heard.0.lock().expect("no poison");
-        let starts = events.iter().filter(|event| matches!(event, Event::ToolCallStart { id: of, .. } if of.as_str() == id));
+        let starts =
+            events.iter().filter(|event| matches!(event, Event::ToolCallStart { id: of, .. } if of.as_str() == id));
         assert_eq!(starts.count(), 1, "starts of {id}");
         let ends: Vec<_> = events
             .iter()
@@ -313,7 +314,10 @@ async fn an_approved_call_runs_once() {
     let result = bench.run.resume("w", ApprovalDecision::Approve).await.expect("it waits");
     assert_eq!(result.to_model(), "3");
     bench.settled(&bench.records().await, "w", Outcome::Ok);
-    assert!(bench.run.resume("w", ApprovalDecision::Approve).await.is_err(), "a second time there is nothing to resume");
+    assert!(
+        bench.run.resume("w", ApprovalDecision::Approve).await.is_err(),
+        "a second time there is nothing to resume"
+    );
 }
 
 #[tokio::test]

@@ -158,7 +158,8 @@ fn files_are_short_and_say_what_they_are_for() {
 #[test]
 fn nothing_is_left_undone() {
     // Spelled apart, so that this file holds none of them.
-    let needles = [["to", "do!("], ["unimple", "mented!("], ["db", "g!("], ["#[ign", "ore"]].map(|parts| parts.concat());
+    let needles =
+        [["to", "do!("], ["unimple", "mented!("], ["db", "g!("], ["#[ign", "ore"]].map(|parts| parts.concat());
     let mut wrong = Vec::new();
     for (path, text) in sources(&root()) {
         for needle in needles.iter().filter(|needle| text.contains(needle.as_str())) {

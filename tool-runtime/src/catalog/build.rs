@@ -60,7 +60,8 @@ impl CatalogBuilder {
     pub fn build(self) -> Result<ToolCatalog, CatalogError> {
         let registrations = self.registrations();
         if registrations.is_empty() && self.dynamic.is_empty() && self.linked {
-            let message = "no tools are linked; write `use my_tools as _;` for each crate of tools, or nothing of it is linked";
+            let message =
+                "no tools are linked; write `use my_tools as _;` for each crate of tools, or nothing of it is linked";
             return Err(CatalogError::new(vec![CatalogProblem::new("empty", message, None)]));
         }
         let mut problems = Vec::new();
@@ -120,8 +121,10 @@ fn authored(described: &Described, problems: &mut Vec<CatalogProblem>) -> Option
         Ok(spec) => Arc::new(spec),
         Err(error) => {
             let name = meta.name;
-            problems.extend(error.name.map(|error| CatalogProblem::new("name", format!("`{name}`: {error}"), location)));
-            let schemas = error.input.iter().map(|one| ("arguments", one)).chain(error.output.iter().map(|one| ("output", one)));
+            problems
+                .extend(error.name.map(|error| CatalogProblem::new("name", format!("`{name}`: {error}"), location)));
+            let schemas =
+                error.input.iter().map(|one| ("arguments", one)).chain(error.output.iter().map(|one| ("output", one)));
             problems.extend(schemas.map(|(of, one)| {
                 CatalogProblem::new("schema", format!("`{name}`: schema of the {of}: {one}"), location)
             }));
@@ -158,15 +161,19 @@ fn projectors(
     location: Option<Location>,
     problems: &mut Vec<CatalogProblem>,
 ) -> Option<(Arc<Projector>, Option<Answer>)> {
-    let mut compile = |key: &str, allow: &[String], model: &[String], schema: &Schema| {
-        match Projector::compile(allow, model, &schema.to_value()) {
-            Ok(projector) => Some(Arc::new(projector)),
-            Err(found) => {
-                problems.extend(found.iter().map(|one| {
-                    CatalogProblem::new("redaction", format!("`{}`: `{key}`: {one}", spec.name), location)
-                }));
-                None
-            }
+    let mut compile = |key: &str, allow: &[String], model: &[String], schema: &Schema| match Projector::compile(
+        allow,
+        model,
+        &schema.to_value(),
+    ) {
+        Ok(projector) => Some(Arc::new(projector)),
+        Err(found) => {
+            problems.extend(
+                found
+                    .iter()
+                    .map(|one| CatalogProblem::new("redaction", format!("`{}`: `{key}`: {one}", spec.name), location)),
+            );
+            None
         }
     };
     let Redaction { allow, model, prepare } = &spec.redaction;
@@ -185,7 +192,9 @@ fn dynamic(tool: DynamicTool, problems: &mut Vec<CatalogProblem>) -> Option<Entr
     let full = parts.namespace.map_or_else(|| parts.name.clone(), |namespace| format!("{namespace}__{}", parts.name));
     let before = problems.len();
     let name = ToolName::foreign(&full)
-        .map_err(|error| problems.push(CatalogProblem::new("name", format!("`{}`: {error}", full.escape_debug()), None)))
+        .map_err(|error| {
+            problems.push(CatalogProblem::new("name", format!("`{}`: {error}", full.escape_debug()), None))
+        })
         .ok();
     let mut check = |of: &str, value: &Value| {
         schema::check_foreign(value)
@@ -216,7 +225,11 @@ fn dynamic(tool: DynamicTool, problems: &mut Vec<CatalogProblem>) -> Option<Entr
         input_schema: input?,
         output_schema,
         effect: parts.effect,
-        redaction: Redaction { allow: parts.redact.clone().unwrap_or_default(), model: parts.model, prepare: parts.prepare },
+        redaction: Redaction {
+            allow: parts.redact.clone().unwrap_or_default(),
+            model: parts.model,
+            prepare: parts.prepare,
+        },
         execution,
         tags: parts.tags,
         definition_hash: Hash([0; 32]),
@@ -239,11 +252,7 @@ fn dynamic(tool: DynamicTool, problems: &mut Vec<CatalogProblem>) -> Option<Entr
         location: None,
         timeout: parts.timeout,
         max_result_bytes: parts.max_result_bytes,
-        semantics: Semantics {
-            require_any: parts.require_any,
-            evidence: parts.evidence,
-            sensitive: parts.sensitive,
-        },
+        semantics: Semantics { require_any: parts.require_any, evidence: parts.evidence, sensitive: parts.sensitive },
         identifiers: IdArguments::of(&spec.input_schema),
         behaviour: Arc::new(Handled { handler: parts.handler, output: payload, compiled: Arc::default() }),
         projector,

@@ -22,10 +22,7 @@ pub struct HydrationResult {
 impl HydrationResult {
     pub(crate) fn refused(call: ToolCall, stage: FailedStage, outcome: Outcome) -> Self {
         let provenance = Provenance::of(&call);
-        Self {
-            hydrated: Err(HydrationError { stage, outcome, message: None, violations: Vec::new() }),
-            provenance,
-        }
+        Self { hydrated: Err(HydrationError { stage, outcome, message: None, violations: Vec::new() }), provenance }
     }
 }
 
@@ -74,6 +71,14 @@ impl HydrationError {
 
     pub(super) fn invalid(violations: Vec<Violation>) -> Self {
         Self { stage: FailedStage::Validate, outcome: Outcome::ValidationError, message: None, violations }
+    }
+
+    /// A type that is narrower than any schema can say refuses like a schema; anything else is the tool's defect.
+    pub(super) fn unbuilt(error: &json::DeError) -> Self {
+        if error.is_narrower() {
+            return Self::invalid(vec![error.violation()]);
+        }
+        Self::instantiate("The tool could not read arguments that its schema allows. Do not try again.")
     }
 
     pub(super) fn instantiate(message: &str) -> Self {

@@ -110,6 +110,13 @@ impl ToolPolicy {
         self.compiled(name).and_then(|compiled| compiled.limits).unwrap_or(self.0.limits)
     }
 
+    /// Some principal may be allowed this tool: it is in `allowed_tools`, or a role, principal or tenant has it.
+    #[must_use]
+    pub fn mentions(&self, name: &str) -> bool {
+        let allows = |compiled: &Compiled| compiled.allowed || compiled.grants.iter().any(|grant| grant.allow);
+        self.compiled(name).is_some_and(allows)
+    }
+
     /// The rules for this tool alone.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&ToolRule> {

@@ -73,11 +73,7 @@ pub(crate) fn authored_spec(described: &Described) -> Result<ToolSpec, Definitio
         input_schema: schema::publish_require_any(&input, meta.require_any),
         output_schema: output.clone(),
         effect: described.effect,
-        redaction: Redaction {
-            allow: owned(meta.redact),
-            model: owned(meta.model),
-            prepare: owned(meta.prepare),
-        },
+        redaction: Redaction { allow: owned(meta.redact), model: owned(meta.model), prepare: owned(meta.prepare) },
         execution: meta.execution,
         tags: meta.tags.iter().map(|tag| (*tag).into()).collect(),
         definition_hash: Hash([0; 32]),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 pub use definition::{DefinitionError, definition};
 pub(crate) use definition::{Described, authored_spec};
-pub(crate) use dynamic::{DynamicParts, Handled};
+pub(crate) use dynamic::Handled;
 pub use dynamic::{DynamicHandler, DynamicTool};
 
 use crate::call::Violation;

@@ -1,6 +1,7 @@
 //! Resuming a call that waited for a person: everything is checked again, and it happens once.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::call::{CallId, Outcome, ToolCall, ToolExecResult, ToolInvocationRecord};
 use crate::hydrate::Hydrated;
@@ -176,28 +177,28 @@ fn same_definition(open: &OpenCall, pending: &PendingCall) -> Result<(), Stop> {
 /// Freezes a call into the store, so that it can go on later. The returned stop tells the model that it waits.
 pub(super) async fn suspend(
     open: &mut OpenCall,
-    hydrated: &Hydrated,
+    hydrated: Hydrated,
     why: Why,
-    prepared: Option<std::sync::Arc<serde_json::value::RawValue>>,
+    prepared: Option<Arc<serde_json::value::RawValue>>,
 ) -> Stop {
-    let shared = std::sync::Arc::clone(&open.run.0.shared);
+    let shared = Arc::clone(&open.run.0.shared);
     let options = &open.run.0.options;
     let now = shared.clock.now();
-    let spec = &hydrated.entry.spec;
+    let spec = Arc::clone(&hydrated.entry.spec);
     let pending = PendingCall {
         version: PENDING_VERSION,
         call_id: open.record_id().clone(),
         tool: spec.name.clone(),
         definition_hash: spec.definition_hash,
-        arguments: FrozenArguments::new(std::sync::Arc::clone(&hydrated.frozen)),
+        arguments: FrozenArguments::new(Arc::clone(&hydrated.frozen)),
         argument_digest: hydrated.digest,
-        shown_arguments: std::sync::Arc::clone(&hydrated.masked),
+        shown_arguments: Arc::clone(&hydrated.masked),
         principal: options.principal.clone(),
         tenant: options.tenant.clone(),
         policy_revision: shared.policy.revision(),
         rule: open.decision.as_ref().map(|decision| decision.rule.to_string()),
         labels: open.run.state().labels().to_vec(),
-        run_id: std::sync::Arc::clone(&open.run.0.id),
+        run_id: Arc::clone(&open.run.0.id),
         session_id: options.session.clone(),
         conversation_id: options.conversation.clone(),
         caller: options.caller.clone(),
@@ -212,6 +213,7 @@ pub(super) async fn suspend(
         Why::Approval => Outcome::ApprovalRequired,
         Why::Client => Outcome::ClientRequired,
     };
+    drop(hydrated);
     match shared.store.suspend(pending).await {
         Ok(()) => {
             let mut stop = Stop::new(outcome);

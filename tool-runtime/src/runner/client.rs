@@ -2,11 +2,11 @@
 
 use crate::call::{Outcome, ToolExecResult};
 use crate::json::{self, Limits};
+use crate::runner::Run;
 use crate::runner::approval::{NotPending, reopen};
 use crate::runner::open::OpenCall;
 use crate::runner::stages;
 use crate::runner::stop::{Ended, Stop};
-use crate::runner::Run;
 use crate::store::{PendingCall, Why};
 
 /// An answer may be this many times longer than what of it may be shown.

@@ -7,8 +7,8 @@ use std::future::Future;
 use crate::call::{ToolCall, ToolExecResult};
 use crate::hydrate::{Hydrated, HydrationResult};
 use crate::runner::Run;
-use crate::runner::open::OpenCall;
 use crate::runner::approval;
+use crate::runner::open::OpenCall;
 use crate::runner::stages::{self, Judged, Permit};
 use crate::runner::stop::{Ended, Stop};
 use crate::store::Why;
@@ -60,7 +60,7 @@ async fn from_frozen(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ended, S
     stages::freeze(open, &hydrated);
     match stages::decide(open, hydrated)? {
         Judged::Permitted(permit) => from_permit(open, permit).await,
-        Judged::NeedsApproval(hydrated) => Err(approval::suspend(open, &hydrated, Why::Approval, None).await),
+        Judged::NeedsApproval(hydrated) => Err(approval::suspend(open, hydrated, Why::Approval, None).await),
     }
 }
 

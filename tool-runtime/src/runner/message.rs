@@ -23,7 +23,9 @@ pub(super) const fn fixed(outcome: Outcome) -> &'static str {
         Outcome::ApprovalExpired => "Nobody approved the call in time. It did not run.",
         Outcome::ClientRequired => "The call waits for the client to execute it.",
         Outcome::BudgetExceeded => "The budget of this run is used up. The call did not run.",
-        Outcome::ConnectionUnavailable => "The account that this tool needs is not connected. Ask the user to connect it.",
+        Outcome::ConnectionUnavailable => {
+            "The account that this tool needs is not connected. Ask the user to connect it."
+        }
         Outcome::Timeout => "The tool took too long and was stopped.",
         Outcome::OutcomeUnknown => {
             "The tool was interrupted after it had begun. It may or may not have taken effect: check before anything else, do not repeat the call blindly."
@@ -31,7 +33,9 @@ pub(super) const fn fixed(outcome: Outcome) -> &'static str {
         Outcome::Cancelled => "The call was cancelled.",
         Outcome::ExecutionError => crate::error::FIXED_SAFE_MESSAGE,
         Outcome::Panicked => "The tool failed unexpectedly. The failure was logged for the operators.",
-        Outcome::OutputInvalid => "The tool ran, but its answer is not valid and was withheld. Do not repeat the call blindly.",
+        Outcome::OutputInvalid => {
+            "The tool ran, but its answer is not valid and was withheld. Do not repeat the call blindly."
+        }
         Outcome::RedactionFailed => "The tool's answer cannot be shown.",
         Outcome::ResultTooLarge => "The tool ran, but its answer is too large to return. Ask for less.",
     }

@@ -8,8 +8,8 @@ mod message;
 mod open;
 mod run;
 mod stages;
-mod stop;
 mod state;
+mod stop;
 mod telemetry;
 
 pub use approval::{ApprovalDecision, NotPending};
@@ -195,8 +195,9 @@ impl Shared {
     }
 
     /// The model of a run with this context may see the tool.
-    fn visible(&self, context: &PolicyContext<'_>, spec: &ToolSpec) -> bool {
-        match self.policy.decide(context, Stage::Visibility, &Subject::of(spec), None).verdict {
+    fn visible(&self, context: &PolicyContext<'_>, entry: &Entry) -> bool {
+        let subject = Subject { no_schema: entry.no_schema, ..Subject::of(&entry.spec) };
+        match self.policy.decide(context, Stage::Visibility, &subject, None).verdict {
             Verdict::Allow => true,
             Verdict::RequireApproval => self.approvals,
             Verdict::Deny => false,

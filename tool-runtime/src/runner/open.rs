@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::call::{
-    CallId, Cause, Decided, Event, Outcome, RecordedArguments, SafeError, ToolCall, ToolExecResult, ToolInvocationRecord,
+    CallId, Cause, Decided, Event, Outcome, RecordedArguments, SafeError, ToolCall, ToolExecResult,
+    ToolInvocationRecord,
 };
 use crate::json;
 use crate::runner::Run;

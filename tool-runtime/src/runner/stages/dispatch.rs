@@ -22,8 +22,7 @@ use crate::runner::{approval, invoke, telemetry};
 use crate::store::Why;
 use crate::tool::Execution;
 
-const REPEATED: &str =
-    "Note: you made the same call with the same arguments before. A third time it will be refused.";
+const REPEATED: &str = "Note: you made the same call with the same arguments before. A third time it will be refused.";
 
 /// A permitted call with its share of the run's budget, given back when it is dropped.
 pub(in crate::runner) struct Reserved {
@@ -55,17 +54,19 @@ pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Rese
     let name = hydrated.entry.spec.name.as_str();
     let repeated = run.loop_guard.observe(name, hydrated.digest);
     let warning = match repeated {
-        LoopVerdict::Fresh => None,
-        LoopVerdict::Warn => Some(REPEATED),
-        LoopVerdict::Stop => {
-            let message = "You made the same call with the same arguments again and again. It did not run: do something else.";
+        LoopVerdict::Go => None,
+        LoopVerdict::Warn(_) => Some(REPEATED),
+        LoopVerdict::Stop(_) => {
+            let message =
+                "You made the same call with the same arguments again and again. It did not run: do something else.";
             return Err(Stop::new(Outcome::BudgetExceeded).message(message));
         }
     };
     let wanted = [hydrated.entry.timeout, run.shared.policy.limits_of(name).runtime].into_iter().flatten().min();
-    let reservation = run.ledger.reserve(Spend::call(wanted)).map_err(|exceeded| {
-        Stop::new(Outcome::BudgetExceeded).message(format!("The call did not run: {exceeded}."))
-    })?;
+    let reservation = run
+        .ledger
+        .reserve(Spend::call(wanted))
+        .map_err(|exceeded| Stop::new(Outcome::BudgetExceeded).message(format!("The call did not run: {exceeded}.")))?;
     let timeout = wanted.into_iter().chain(reservation.time()).min();
     Ok(Reserved { hydrated, reservation, timeout, warning })
 }
@@ -88,12 +89,8 @@ pub(in crate::runner) async fn bind(open: &OpenCall, reserved: Reserved) -> Resu
             options.tenant.as_deref(),
             spec.name.as_str(),
         );
-        let resolved = invoke::contained(
-            broker.resolve(request),
-            reserved.timeout,
-            &options.cancellation.child_token(),
-        )
-        .await;
+        let resolved =
+            invoke::contained(broker.resolve(request), reserved.timeout, &options.cancellation.child_token()).await;
         let handle = resolved.map_err(|_| unavailable())?.map_err(|_| unavailable())?;
         if handle.type_id != requirement.type_id {
             return Err(unavailable());
@@ -124,11 +121,8 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: Bound) -> Result<
     let limit = open.run.0.shared.policy.limits_of(entry.spec.name.as_str()).result_bytes;
     let max_bytes = entry.max_result_bytes.map_or(limit, |own| own.min(limit));
     let future = {
-        let bindings = Bindings {
-            capabilities: &open.run.0.shared.capabilities,
-            connections: &connections,
-            context: &context,
-        };
+        let bindings =
+            Bindings { capabilities: &open.run.0.shared.capabilities, connections: &connections, context: &context };
         hydrated
             .take_instance()
             .zip(entry.projector.clone())
@@ -177,7 +171,7 @@ pub(in crate::runner) fn unprojected(error: &ProjectError) -> Stop {
 pub(in crate::runner) async fn conclude(open: &mut OpenCall, ran: Ran) -> Result<Ended, Stop> {
     let Ran { hydrated, projected, warning } = ran;
     if hydrated.entry.spec.execution == Execution::Client {
-        return Err(approval::suspend(open, &hydrated, Why::Client, Some(projected.shown)).await);
+        return Err(approval::suspend(open, hydrated, Why::Client, Some(projected.shown)).await);
     }
     let seen = projected.model.as_ref().unwrap_or(&projected.shown);
     let policy = &open.run.0.shared.policy;
