@@ -193,7 +193,7 @@ fn dynamic(tool: DynamicTool, problems: &mut Vec<CatalogProblem>) -> Option<Entr
     let before = problems.len();
     let name = ToolName::foreign(&full)
         .map_err(|error| {
-            problems.push(CatalogProblem::new("name", format!("`{}`: {error}", full.escape_debug()), None))
+            problems.push(CatalogProblem::new("name", format!("`{}`: {error}", full.escape_debug()), None));
         })
         .ok();
     let mut check = |of: &str, value: &Value| {

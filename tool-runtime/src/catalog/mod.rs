@@ -37,7 +37,6 @@ impl ToolCatalog {
     }
 
     /// A catalog of chosen parts.
-    #[must_use]
     pub fn builder() -> CatalogBuilder {
         CatalogBuilder::default()
     }

@@ -52,8 +52,8 @@ impl CatalogView {
     #[must_use]
     pub fn hash(&self) -> Hash {
         *self.hash.get_or_init(|| {
-            let lines: String = self.specs().map(|spec| format!("{} {}\n", spec.name, spec.definition_hash)).collect();
-            json::digest(lines)
+            let lines: Vec<_> = self.specs().map(|spec| format!("{} {}", spec.name, spec.definition_hash)).collect();
+            json::digest(lines.join("\n"))
         })
     }
 }

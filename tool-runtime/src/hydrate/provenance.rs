@@ -20,8 +20,8 @@ pub struct HydrationResult {
 }
 
 impl HydrationResult {
-    pub(crate) fn refused(call: ToolCall, stage: FailedStage, outcome: Outcome) -> Self {
-        let provenance = Provenance::of(&call);
+    pub(crate) fn refused(call: &ToolCall, stage: FailedStage, outcome: Outcome) -> Self {
+        let provenance = Provenance::of(call);
         Self { hydrated: Err(HydrationError { stage, outcome, message: None, violations: Vec::new() }), provenance }
     }
 }

@@ -1,4 +1,4 @@
-//! Member names: strings, and the scalars that serde_json takes as map keys.
+//! Member names: strings, and the scalars that `serde_json` takes as map keys.
 
 use std::fmt;
 

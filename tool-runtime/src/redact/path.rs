@@ -168,7 +168,7 @@ fn leaf(places: &[&Value]) -> Result<(), String> {
 /// The real leaf that is most like a path.
 fn nearest(path: &str, schema: &Value) -> Option<String> {
     let mut leaves = Vec::new();
-    collect(schema, String::new(), 0, &mut leaves);
+    collect(schema, "", 0, &mut leaves);
     let last = path.rsplit('.').next().unwrap_or(path);
     let alike = |leaf: &String| {
         let end = leaf.rsplit('.').next().unwrap_or(leaf);
@@ -177,18 +177,24 @@ fn nearest(path: &str, schema: &Value) -> Option<String> {
     leaves.into_iter().min_by_key(alike).filter(|leaf| alike(leaf) <= path.len().max(6) / 2)
 }
 
-fn collect(schema: &Value, prefix: String, depth: usize, leaves: &mut Vec<String>) {
+fn collect(schema: &Value, prefix: &str, depth: usize, leaves: &mut Vec<String>) {
     if depth > 8 || leaves.len() > 500 {
         return;
     }
     for place in alternatives(schema) {
         let join = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
         match members(place) {
-            Some(members) => members.iter().for_each(|(name, member)| collect(member, join(name), depth + 1, leaves)),
-            None if is_object(place) => {
-                values(place).into_iter().for_each(|values| collect(values, join("*"), depth + 1, leaves));
+            Some(members) => {
+                for (name, member) in members {
+                    collect(member, &join(name), depth + 1, leaves);
+                }
             }
-            None => leaves.push(if prefix.is_empty() { "$".to_owned() } else { prefix.clone() }),
+            None if is_object(place) => {
+                if let Some(values) = values(place) {
+                    collect(values, &join("*"), depth + 1, leaves);
+                }
+            }
+            None => leaves.push(if prefix.is_empty() { "$".to_owned() } else { prefix.to_owned() }),
         }
     }
 }

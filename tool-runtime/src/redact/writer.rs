@@ -10,7 +10,7 @@ use crate::json;
 use crate::redact::plan::Plan;
 use compound::{Compound, Members};
 
-/// The names under which serde_json hands over text and numbers of its own.
+/// The names under which `serde_json` hands over text and numbers of its own.
 const RAW: &str = "$serde_json::private::RawValue";
 const NUMBER: &str = "$serde_json::private::Number";
 
@@ -120,6 +120,7 @@ pub(super) struct Place<'o, 'p> {
 
 impl<'o, 'p> Place<'o, 'p> {
     /// A scalar stands on a leaf only: where an object is expected it says nothing that was allowed.
+    #[expect(clippy::unnecessary_wraps, reason = "every caller is a method of `Serializer`")]
     fn scalar(self, write: impl FnOnce(&mut Out)) -> Result<Kept, Fault> {
         if *self.plan == Plan::Leaf {
             write(self.out);

@@ -1,4 +1,4 @@
-//! `tracing`: one span per call with the OpenTelemetry GenAI names, one event per contained failure, no values.
+//! `tracing`: one span per call with the `OpenTelemetry` generative-AI names, one event per contained failure, no values.
 
 use crate::call::{CallId, Outcome};
 use crate::runner::Run;

@@ -77,7 +77,7 @@ pub(in crate::redact) struct Members<'o, 'p> {
     written: usize,
     key: Option<String>,
     wrapped: bool,
-    /// serde_json's own: the one member holds JSON text.
+    /// `serde_json`'s own: the one member holds JSON text.
     private: Option<Kept>,
     is_private: bool,
 }

@@ -37,9 +37,9 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
     if open.run.0.options.cancellation.is_cancelled() {
         return Err(Stop::new(Outcome::Cancelled));
     }
-    let entry = resolve(&open.run, &call.name).map_err(|(decision, stop)| {
-        open.decision = decision;
-        stop
+    let entry = resolve(&open.run, &call.name).map_err(|refusal| {
+        open.decision = refusal.decision;
+        refusal.stop
     })?;
     open.effect = Some(entry.spec.effect);
     open.definition_hash = Some(entry.spec.definition_hash);
@@ -50,10 +50,16 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
     Ok(Admitted(entry))
 }
 
-fn resolve(run: &Run, name: &str) -> Result<Arc<Entry>, (Option<Decided>, Stop)> {
+/// Why a name leads to no tool.
+struct Refusal {
+    decision: Option<Decided>,
+    stop: Stop,
+}
+
+fn resolve(run: &Run, name: &str) -> Result<Arc<Entry>, Box<Refusal>> {
     let shared = &run.0.shared;
     let Some(entry) = shared.catalog.entry(name) else {
-        return Err((None, Stop::new(Outcome::Unavailable)));
+        return Err(Box::new(Refusal { decision: None, stop: Stop::new(Outcome::Unavailable) }));
     };
     let denied = |rule: std::borrow::Cow<'static, str>| {
         let mut stop = Stop::new(Outcome::PolicyDenied);
@@ -61,7 +67,7 @@ fn resolve(run: &Run, name: &str) -> Result<Arc<Entry>, (Option<Decided>, Stop)>
             stop = stop.message(message::NO_SUCH_TOOL);
             stop.concealed = true;
         }
-        (Some(Decided { decision: "deny".into(), rule }), stop)
+        Box::new(Refusal { decision: Some(Decided { decision: "deny".into(), rule }), stop })
     };
     let labels = run.state().labels();
     let subject = Subject { no_schema: entry.no_schema, ..Subject::of(&entry.spec) };
@@ -88,11 +94,11 @@ pub(in crate::runner) fn hydrate(open: &mut OpenCall, admitted: &Admitted, call:
 /// Hydrates one call for a caller that wants to look at it first.
 pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationResult {
     if !call.complete {
-        return HydrationResult::refused(call, FailedStage::Resolve, Outcome::IncompleteCall);
+        return HydrationResult::refused(&call, FailedStage::Resolve, Outcome::IncompleteCall);
     }
     match resolve(run, &call.name) {
         Ok(entry) => hydrate_entry(run, &entry, call),
-        Err((_, stop)) => HydrationResult::refused(call, FailedStage::Resolve, stop.outcome),
+        Err(refusal) => HydrationResult::refused(&call, FailedStage::Resolve, refusal.stop.outcome),
     }
 }
 
