@@ -87,6 +87,8 @@ impl Walk {
                 formats::write_bounds(schema, &format);
             }
             self.check(schema);
+        } else if schema.contains_key("$ref") || schema.contains_key("$dynamicRef") {
+            self.refuse("a reference is left over", "let the type's schema be inlined");
         }
         self.children(schema);
         if nullable {
