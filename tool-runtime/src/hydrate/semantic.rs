@@ -24,3 +24,6 @@ pub fn check_require_any<S: AsRef<str>>(arguments: &Tree<'_>, names: &[S]) -> Op
 fn segment(name: &str) -> String {
     format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
+
+#[cfg(test)]
+mod tests;
