@@ -34,7 +34,13 @@ fn run() -> Result<(), Failure> {
             each(|row| corpus::calls(row, &tools))
         }
         "schema-suite" => each(corpus::schema_suite),
-        other => Err(format!("unknown kind {other}; there are calls, schema-suite").into()),
+        "definitions" => each(corpus::definitions),
+        "policy" => each(|row| Ok(corpus::policy(row))),
+        "redaction" => each(corpus::redaction),
+        other => {
+            let kinds = "calls, definitions, policy, redaction, schema-suite";
+            Err(format!("unknown kind {other}; there are {kinds}").into())
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tool_runtime::Outcome;
 use tool_runtime::call::{CallId, Violation};
-use tool_runtime::hydrate::semantic::IdArguments;
+use tool_runtime::schema::IdArguments;
 use tool_runtime::json::{self, Limits};
 use tool_runtime::schema::validator::{Compiled, JsonSchemaValidator};
 

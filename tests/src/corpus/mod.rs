@@ -2,8 +2,14 @@
 
 mod base64;
 pub mod calls;
+pub mod definitions;
+pub mod policy;
+pub mod redaction;
 pub mod schema_suite;
 pub mod score;
 
 pub use calls::{Tools, calls};
+pub use definitions::definitions;
+pub use policy::policy;
+pub use redaction::redaction;
 pub use schema_suite::schema_suite;

@@ -39,6 +39,7 @@ pub trait Injected: Send + Sync + 'static {
 
     /// Where the runner takes it from.
     #[doc(hidden)]
+    #[must_use]
     fn source() -> Source {
         Source::Capability
     }

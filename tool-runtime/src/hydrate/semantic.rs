@@ -1,10 +1,8 @@
 //! Rules that no schema says: ids that are blank or made up, updates that change nothing.
 
 mod evidence;
-mod ids;
 
 pub use evidence::{EvidenceSet, check_evidence};
-pub use ids::{IdArguments, is_placeholder};
 
 use crate::call::Violation;
 use crate::json::Tree;
@@ -18,11 +16,6 @@ pub fn check_require_any<S: AsRef<str>>(arguments: &Tree<'_>, names: &[S]) -> Op
     }
     let names: Vec<_> = names.iter().map(|name| format!("`{}`", name.as_ref())).collect();
     Some(Violation::new("", "require_any", format!("at least one of {}", names.join(", "))))
-}
-
-/// A member name as a segment of a JSON Pointer.
-fn segment(name: &str) -> String {
-    format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
 #[cfg(test)]

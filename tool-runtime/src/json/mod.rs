@@ -15,7 +15,7 @@ pub use canonical::digest;
 pub use de::{DeError, from_tree};
 pub use error::{ParseError, ParseErrorKind};
 pub use parse::{Limits, MAX_DEPTH, parse, parse_value};
-pub use tree::Tree;
+pub use tree::{Tree, segment};
 
 #[cfg(test)]
 mod tests;

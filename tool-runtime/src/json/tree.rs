@@ -151,6 +151,12 @@ impl<'a> Tree<'a> {
     }
 }
 
+/// A member name as a segment of a JSON Pointer (RFC 6901), the slash included.
+#[must_use]
+pub fn segment(name: &str) -> String {
+    format!("/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
 impl PartialEq for Tree<'_> {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

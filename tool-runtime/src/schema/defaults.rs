@@ -20,36 +20,48 @@ pub(crate) fn fits(schema: &Map<String, Value>, value: &Value) -> bool {
 fn quick(schema: &Map<String, Value>, value: &Value) -> Option<bool> {
     let mut good = true;
     for (keyword, rule) in schema {
-        good &= match (keyword.as_str(), value) {
-            ("default" | "description" | "title" | "deprecated" | "examples" | "$comment", _) => true,
-            ("type", _) => match rule {
-                Value::String(ty) => is_of(value, ty)?,
-                Value::Array(types) => {
-                    let fits: Option<Vec<bool>> = types.iter().map(|ty| is_of(value, ty.as_str()?)).collect();
-                    fits?.contains(&true)
-                }
-                _ => return None,
-            },
-            ("enum", _) => rule.as_array()?.contains(value),
-            ("minimum", Value::Number(_)) => compare(value, rule)? != Ordering::Less,
-            ("maximum", Value::Number(_)) => compare(value, rule)? != Ordering::Greater,
-            ("minLength", Value::String(text)) => text.chars().count() as u64 >= rule.as_u64()?,
-            ("maxLength", Value::String(text)) => text.chars().count() as u64 <= rule.as_u64()?,
-            ("minItems", Value::Array(items)) => items.len() as u64 >= rule.as_u64()?,
-            ("maxItems", Value::Array(items)) => items.len() as u64 <= rule.as_u64()?,
-            ("items", Value::Array(items)) => {
-                let rule = rule.as_object()?;
-                let fits: Option<Vec<bool>> = items.iter().map(|item| quick(rule, item)).collect();
-                !fits?.contains(&false)
-            }
-            ("pattern" | "format" | "minLength" | "maxLength", Value::Null | Value::Bool(_) | Value::Number(_))
-            | ("minimum" | "maximum" | "multipleOf", Value::Null | Value::Bool(_) | Value::String(_))
-            | ("items" | "minItems" | "maxItems" | "uniqueItems", Value::Null)
-            | ("properties" | "required" | "additionalProperties", Value::Null) => true,
-            _ => return None,
-        };
+        good &= looks_elsewhere(keyword, value) || keeps(keyword, rule, value)?;
     }
     Some(good)
+}
+
+/// Whether a keyword says nothing about a value of this type.
+fn looks_elsewhere(keyword: &str, value: &Value) -> bool {
+    match keyword {
+        "default" | "description" | "title" | "deprecated" | "examples" | "$comment" => true,
+        "minimum" | "maximum" | "multipleOf" => !value.is_number(),
+        "minLength" | "maxLength" | "pattern" | "format" => !value.is_string(),
+        "items" | "minItems" | "maxItems" | "uniqueItems" => !value.is_array(),
+        "properties" | "required" | "additionalProperties" => !value.is_object(),
+        _ => false,
+    }
+}
+
+/// Whether the value keeps one rule, for the rules that are checked by hand.
+fn keeps(keyword: &str, rule: &Value, value: &Value) -> Option<bool> {
+    Some(match (keyword, value) {
+        ("type", _) => match rule {
+            Value::String(ty) => is_of(value, ty)?,
+            Value::Array(types) => {
+                let fits: Option<Vec<bool>> = types.iter().map(|ty| is_of(value, ty.as_str()?)).collect();
+                fits?.contains(&true)
+            }
+            _ => return None,
+        },
+        ("enum", _) => rule.as_array()?.contains(value),
+        ("minimum", _) => compare(value, rule)? != Ordering::Less,
+        ("maximum", _) => compare(value, rule)? != Ordering::Greater,
+        ("minLength", Value::String(text)) => text.chars().count() as u64 >= rule.as_u64()?,
+        ("maxLength", Value::String(text)) => text.chars().count() as u64 <= rule.as_u64()?,
+        ("minItems", Value::Array(items)) => items.len() as u64 >= rule.as_u64()?,
+        ("maxItems", Value::Array(items)) => items.len() as u64 <= rule.as_u64()?,
+        ("items", Value::Array(items)) => {
+            let rule = rule.as_object()?;
+            let fits: Option<Vec<bool>> = items.iter().map(|item| quick(rule, item)).collect();
+            !fits?.contains(&false)
+        }
+        _ => return None,
+    })
 }
 
 fn compare(value: &Value, rule: &Value) -> Option<Ordering> {

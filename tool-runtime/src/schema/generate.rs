@@ -47,7 +47,6 @@ pub(crate) fn generate(
 ) -> Result<Value, Vec<SchemaProblem>> {
     let (referring, definitions) = run(schema, contract, false);
     if definitions.is_empty() {
-        Measure::of(&referring, &definitions)?;
         return Ok(referring);
     }
     Measure::of(&referring, &definitions)?;

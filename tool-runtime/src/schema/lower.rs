@@ -76,7 +76,7 @@ impl Walk {
     }
 
     fn object(&mut self, schema: &mut Map<String, Value>) {
-        let nullable = merge::hoist(schema);
+        let nullable = merge::hoist(schema, self.lowering == Lowering::Arguments);
         merge::fold_constants(schema);
         let private = formats::drop_private(schema);
         if self.lowering == Lowering::Arguments {
@@ -87,6 +87,8 @@ impl Walk {
                 formats::write_bounds(schema, &format);
             }
             self.check(schema);
+        } else if schema.contains_key("$ref") || schema.contains_key("$dynamicRef") {
+            self.refuse("a reference is left over", "let the type's schema be inlined");
         }
         self.children(schema);
         if nullable {
@@ -159,7 +161,8 @@ impl Walk {
         if has_type(schema, "array") {
             match schema.get("items") {
                 None if schema.get("maxItems") == Some(&0.into()) => {}
-                None | Some(Value::Bool(_)) => self.untyped(),
+                None => self.untyped(),
+                Some(Value::Bool(_)) => self.untyped_in("items"),
                 Some(_) => {}
             }
         }
@@ -192,11 +195,7 @@ impl Walk {
             Some(Value::Object(_)) => {
                 self.refuse("the object has named fields and a map beside them", "put the map into a field of its own");
             }
-            Some(_) => {
-                let mark = self.pointer.enter("additionalProperties");
-                self.untyped();
-                self.pointer.leave(mark);
-            }
+            Some(_) => self.untyped_in("additionalProperties"),
         }
     }
 
@@ -207,6 +206,12 @@ impl Walk {
             self.refuse("the default breaks its own schema", "choose a default that the rules of the argument allow");
             self.pointer.leave(mark);
         }
+    }
+
+    fn untyped_in(&mut self, keyword: &str) {
+        let mark = self.pointer.enter(keyword);
+        self.untyped();
+        self.pointer.leave(mark);
     }
 
     fn untyped(&mut self) {

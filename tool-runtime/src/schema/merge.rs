@@ -23,10 +23,13 @@ const NEIGHBOURS: [&str; 12] = [
 ];
 
 /// Takes `anyOf: [X, null]` and `allOf: [X]` apart into the schema that holds them; says whether null was there.
-pub(crate) fn hoist(schema: &mut Map<String, Value>) -> bool {
+///
+/// Where X has alternatives of its own, null cannot be let in by `type`. That is left alone, or, when `eager`, taken
+/// apart all the same, for a caller that refuses such an X with a word about it.
+pub(crate) fn hoist(schema: &mut Map<String, Value>, eager: bool) -> bool {
     let mut nullable = false;
     loop {
-        let Some((keyword, at, null)) = candidate(schema) else { return nullable };
+        let Some((keyword, at, null)) = candidate(schema, eager) else { return nullable };
         let Some(Value::Array(mut branches)) = schema.remove(keyword) else { return nullable };
         let Value::Object(inner) = branches.swap_remove(at) else { return nullable };
         nullable |= null;
@@ -39,7 +42,7 @@ pub(crate) fn hoist(schema: &mut Map<String, Value>) -> bool {
 }
 
 /// The keyword to take apart, the branch that stays, and whether the other one is null.
-fn candidate(schema: &Map<String, Value>) -> Option<(&'static str, usize, bool)> {
+fn candidate(schema: &Map<String, Value>, eager: bool) -> Option<(&'static str, usize, bool)> {
     let found = ["anyOf", "oneOf", "allOf"].into_iter().find_map(|keyword| {
         let branches = schema.get(keyword)?.as_array()?;
         match &branches[..] {
@@ -53,6 +56,9 @@ fn candidate(schema: &Map<String, Value>) -> Option<(&'static str, usize, bool)>
     let inner = schema.get(found.0)?.as_array()?.get(found.1)?.as_object()?;
     // `oneOf: [X, null]` is not `X or null` when X takes null itself.
     if found.0 == "oneOf" && found.2 && !excludes_null(inner) {
+        return None;
+    }
+    if found.2 && !eager && !takes_null_by_type(inner) {
         return None;
     }
     let clash = inner.iter().any(|(key, value)| {
@@ -80,6 +86,13 @@ fn excludes_null(schema: &Map<String, Value>) -> bool {
     }
 }
 
+/// Whether nothing but `type`, `enum` and `const` keeps null out.
+fn takes_null_by_type(schema: &Map<String, Value>) -> bool {
+    let blocking = ["$dynamicRef", "$ref", "allOf", "else", "if", "not", "then"];
+    !blocking.iter().any(|key| schema.contains_key(*key))
+        && ["oneOf", "anyOf"].iter().all(|key| schema.get(*key).is_none_or(|branches| constants(branches).is_some()))
+}
+
 /// Lets a lowered schema take null too.
 pub(crate) fn add_null(schema: &mut Map<String, Value>) {
     match schema.get_mut("type") {
@@ -89,6 +102,9 @@ pub(crate) fn add_null(schema: &mut Map<String, Value>) {
             schema.insert("type".to_owned(), vec![ty, "null".to_owned()].into());
         }
         _ => {}
+    }
+    if let Some(constant) = schema.remove("const") {
+        schema.insert("enum".to_owned(), Value::Array(vec![constant]));
     }
     if let Some(Value::Array(values)) = schema.get_mut("enum")
         && !values.contains(&Value::Null)
@@ -129,7 +145,7 @@ struct Constants {
 
 fn constants(branches: &Value) -> Option<Constants> {
     let mut all = Constants { ty: "", values: Vec::new(), docs: Vec::new(), repeated: false };
-    for branch in branches.as_array()?.iter() {
+    for branch in branches.as_array()? {
         let branch = branch.as_object()?;
         let known = |key: &String| matches!(&**key, "type" | "const" | "enum") || ANNOTATIONS.contains(&&**key);
         if !branch.keys().all(known) || branch.contains_key("const") == branch.contains_key("enum") {

@@ -62,6 +62,12 @@ pub trait Tool: ToolComponent + DeserializeOwned {
     }
 }
 
+/// What names a tool as a type: the struct itself, or the marker that stands beside a tool function.
+pub trait Named {
+    /// The tool.
+    type Tool: Tool;
+}
+
 /// A tuple of `Cap<..>`, or `()`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a list of capabilities",

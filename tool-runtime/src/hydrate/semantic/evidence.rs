@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::fmt;
 
 use crate::call::Violation;
-use crate::hydrate::semantic::segment;
 use crate::json::Tree;
+use crate::json::segment;
 
 /// Longer strings are texts that may mention ids, not ids.
 const LONGEST_ID: usize = 256;

@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
-use crate::hydrate::semantic::{EvidenceSet, IdArguments, check_evidence, check_require_any, is_placeholder};
+use crate::hydrate::semantic::{EvidenceSet, check_evidence, check_require_any};
 use crate::json::{Limits, Tree, parse};
+use crate::schema::{IdArguments, is_placeholder};
 
 fn read(text: &str) -> Tree<'_> {
     parse(text, &Limits::default()).unwrap()

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::call::Violation;
-use crate::hydrate::semantic::segment;
 use crate::json::Tree;
+use crate::json::segment;
 use crate::tool::Schema;
 
 /// The required string arguments of a tool that are ids by their name: `id`, `*_id`, `*Id`.

@@ -1,0 +1,166 @@
+//! `chat --transcript`: a recorded response goes through the gate, and every step is shown.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::call::{RecordedArguments, ToolExecResult, ToolInvocationRecord};
+use crate::cli::app::App;
+use crate::cli::args::Global;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::session::{self, Session};
+use crate::cli::{input, terminal};
+use crate::store::Store;
+use crate::wire::openai_chat::{self, DecodeOptions, Decoded};
+use crate::wire::{http_record, history};
+
+/// What one recorded turn did.
+struct Turn {
+    decoded: Decoded,
+    results: Vec<ToolExecResult>,
+    records: Vec<ToolInvocationRecord>,
+    changes: Vec<String>,
+    messages: Value,
+    exit: Exit,
+}
+
+pub(super) async fn chat(app: &App, global: &Global, transcript: &Path, prompt: &str) -> Result<Exit, Failure> {
+    let decoded = decode(transcript)?;
+    let session = session::start(app, global, Some(prompt), None)?;
+    let turn = take(app, global, &session, decoded).await?;
+    if global.json { print_json(&turn)? } else { print(&turn) }
+    Ok(turn.exit)
+}
+
+/// Decodes a recorded response, whole.
+pub(super) fn decode(path: &Path) -> Result<Decoded, Failure> {
+    let bytes = input::file(path)?;
+    let recorded = http_record::read(&bytes)
+        .map_err(|error| Failure::usage(format!("{} is not a recorded response: {error}", path.display())))?;
+    let mut decoder = openai_chat::Decoder::new(DecodeOptions::default());
+    decoder.push(&recorded.body);
+    Ok(decoder.finish())
+}
+
+async fn take(
+    app: &App,
+    global: &Global,
+    session: &Session,
+    decoded: Decoded,
+) -> Result<Turn, Failure> {
+    let inspect = || match &app.inspect {
+        Some(inspect) => inspect(&global.data).map_err(|error| Failure::failed(error.to_string())),
+        None => Ok(Vec::new()),
+    };
+    let before = inspect()?;
+    session.run.begin_turn();
+    let mut results = Vec::new();
+    for call in &decoded.calls {
+        results.push(session.run.exec(call.call.clone()).await);
+    }
+    let changes = difference(&before, &inspect()?);
+    let records = session.store.records().await.map_err(|error| Failure::failed(error.to_string()))?;
+    let answers = decoded.calls.iter().zip(&results).map(|(call, result)| history::Answer {
+        call: &call.call,
+        content: result.to_model(),
+        is_error: !result.ok,
+    });
+    let messages = openai_chat::encode_results(&decoded.text, answers);
+    let broken = decoded.error.is_some() || !decoded.finish.is_clean();
+    let gravest = results.iter().map(|result| Exit::of(result.outcome)).max().unwrap_or(Exit::Done);
+    let exit = if broken { gravest.max(Exit::Failed) } else { gravest };
+    Ok(Turn { decoded, results, records, changes, messages, exit })
+}
+
+/// What is only before (`-`) or only after (`+`).
+fn difference(before: &[String], after: &[String]) -> Vec<String> {
+    let gone = before.iter().filter(|line| !after.contains(line)).map(|line| format!("- {line}"));
+    let new = after.iter().filter(|line| !before.contains(line)).map(|line| format!("+ {line}"));
+    gone.chain(new).collect()
+}
+
+fn print(turn: &Turn) {
+    let decoded = &turn.decoded;
+    heading("The model's response, decoded");
+    let ended = decoded.provider_finish.as_deref().unwrap_or("nothing");
+    terminal::line(&format!("finish: {} (the provider said {})", decoded.finish.as_str(), terminal::safe(ended)));
+    if let Some(error) = &decoded.error {
+        terminal::line(&format!("error:  {}", terminal::safe(&error.to_string())));
+    }
+    if !decoded.text.is_empty() {
+        terminal::line(&format!("text:   {}", terminal::safe(&decoded.text)));
+    }
+    for call in &decoded.calls {
+        terminal::line(&format!(
+            "call:   {} {} [{}]",
+            terminal::safe(call.call.id.as_str()),
+            terminal::safe(&call.call.name),
+            call.status.as_str()
+        ));
+    }
+    heading("Through the gate");
+    if turn.records.is_empty() {
+        terminal::line("no call, so nothing ran");
+    }
+    for (record, result) in turn.records.iter().zip(&turn.results) {
+        print_call(record, result);
+    }
+    heading("What changed");
+    if turn.changes.is_empty() {
+        terminal::line("nothing");
+    }
+    turn.changes.iter().for_each(|change| terminal::line(&terminal::safe(change)));
+    heading("The messages that would go back to the model");
+    if let Some(messages) = turn.messages.as_array() {
+        messages.iter().for_each(|message| terminal::line(&terminal::safe_json(&message.to_string())));
+    }
+}
+
+fn print_call(record: &ToolInvocationRecord, result: &ToolExecResult) {
+    terminal::line(&format!("{} -> {}", terminal::safe(&record.name), terminal::bold(record.outcome.code())));
+    terminal::line(&format!("  arguments  {}", arguments(record)));
+    if let Some(decision) = &record.decision {
+        terminal::line(&format!("  policy     {} ({})", decision.decision, terminal::safe(&decision.rule)));
+    }
+    terminal::line(&format!("  executed   {}", if record.executed { "yes" } else { "no" }));
+    if let Some(value) = &result.value {
+        terminal::line(&format!("  result     {}", terminal::safe_json(value.get())));
+    }
+    if let Some(error) = &result.error {
+        terminal::line(&format!("  message    {}", terminal::safe(&error.safe_message)));
+        for violation in &error.errors {
+            let hint = violation.hint.as_deref().unwrap_or_default();
+            terminal::line(&format!(
+                "  at {:9} {}: expected {}{}{}",
+                if violation.pointer.is_empty() { "/" } else { &violation.pointer },
+                violation.keyword,
+                terminal::safe(&violation.expected),
+                if hint.is_empty() { "" } else { "; " },
+                terminal::safe(hint)
+            ));
+        }
+    }
+}
+
+fn arguments(record: &ToolInvocationRecord) -> String {
+    match &record.arguments {
+        RecordedArguments::Masked(arguments) => terminal::safe_json(arguments.get()),
+        RecordedArguments::Unread { length, sha256 } => format!("not shown ({length} bytes, sha256 {sha256})"),
+    }
+}
+
+fn heading(text: &str) {
+    terminal::line(&format!("\n{}", terminal::bold(&format!("== {text}"))));
+}
+
+fn print_json(turn: &Turn) -> Result<(), Failure> {
+    let document = json!({
+        "decoded": turn.decoded.to_value(),
+        "records": turn.records,
+        "changes": turn.changes,
+        "messages": turn.messages,
+        "exit": turn.exit.code(),
+    });
+    terminal::line(&super::call::json(&document)?);
+    Ok(())
+}

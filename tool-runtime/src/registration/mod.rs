@@ -1,0 +1,77 @@
+//! How a tool comes into a catalog: [`Registration`] for authored ones, [`DynamicTool`] for those made at run time.
+//!
+//! [`Behaviour`] and [`Instance`] erase the tool's type; the shim behind them is the only generic code per tool.
+
+mod definition;
+mod dynamic;
+mod shim;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+pub use definition::{DefinitionError, definition};
+pub(crate) use definition::{Described, authored_spec};
+pub(crate) use dynamic::Handled;
+pub use dynamic::{DynamicHandler, DynamicTool};
+
+use crate::call::Violation;
+use crate::capability::{Bindings, Requirement};
+use crate::error::ToolError;
+use crate::json::{DeError, Tree};
+use crate::redact::{ProjectError, Projected, Projector};
+use crate::tool::{Location, Meta, Tool};
+
+/// What `#[tool]` hands to `inventory`: the constants and one function pointer.
+#[derive(Clone, Copy)]
+pub struct Registration {
+    pub(crate) meta: &'static Meta,
+    pub(crate) describe: fn() -> Described,
+}
+
+impl Registration {
+    /// The registration of a tool.
+    #[must_use]
+    pub const fn of<T: Tool>() -> Self {
+        Self { meta: &T::META, describe: shim::describe::<T> }
+    }
+
+    /// Where the tool is written.
+    #[must_use]
+    pub const fn location(&self) -> Location {
+        self.meta.location
+    }
+}
+
+inventory::collect!(Registration);
+
+impl std::fmt::Debug for Registration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registration").field("name", &self.meta.name).finish_non_exhaustive()
+    }
+}
+
+/// A tool without its type: what it borrows, and how its arguments are built.
+pub(crate) trait Behaviour: Send + Sync {
+    fn requirements(&self) -> Vec<Requirement>;
+    fn instantiate(&self, arguments: &Tree<'_>) -> Result<Box<dyn Instance>, DeError>;
+}
+
+/// What a run answers with.
+pub(crate) type Running = Pin<Box<dyn Future<Output = Result<Projected, RunFailure>> + Send>>;
+
+/// A tool with its arguments, ready to run once.
+pub(crate) trait Instance: Send {
+    /// The author's own rule.
+    fn validate(&self) -> Result<(), Violation>;
+
+    /// Starts the tool; nothing when one of its capabilities is unbound. Its output is projected inside the future,
+    /// so that the unredacted form never leaves it.
+    fn run(self: Box<Self>, bindings: &Bindings<'_>, projector: Arc<Projector>, max_bytes: usize) -> Option<Running>;
+}
+
+/// Why a run has no value.
+pub(crate) enum RunFailure {
+    Tool(ToolError),
+    Output(ProjectError),
+}
