@@ -55,11 +55,11 @@ impl fmt::Debug for Repaired {
 /// Makes the one attempt: the first repairer that knows what to do gives the text.
 #[must_use]
 pub fn attempt<'r>(repairers: impl IntoIterator<Item = &'r dyn Repairer>, text: &str) -> Option<Repaired> {
-    let (repairer, repaired) = repairers.into_iter().find_map(|repairer| {
-        let repaired = repairer.repair(text).filter(|repaired| repaired != text)?;
-        Some((repairer.name().to_owned(), repaired))
+    let (name, after) = repairers.into_iter().find_map(|repairer| {
+        let after = repairer.repair(text).filter(|after| after != text)?;
+        Some((repairer.name().to_owned(), after))
     })?;
-    Some(Repaired { repairer, before: digest(text), after: digest(&repaired), text: repaired })
+    Some(Repaired { repairer: name, before: digest(text), after: digest(&after), text: after })
 }
 
 /// A Markdown fence around the object, with or without a language: ```` ```json ````.

@@ -17,3 +17,6 @@ pub fn check_require_any<S: AsRef<str>>(arguments: &Tree<'_>, names: &[S]) -> Op
     let names: Vec<_> = names.iter().map(|name| format!("`{}`", name.as_ref())).collect();
     Some(Violation::new("", "require_any", format!("at least one of {}", names.join(", "))))
 }
+
+#[cfg(test)]
+mod tests;

@@ -87,16 +87,16 @@ fn write(tree: &Tree<'_>, out: &mut String, exact: bool) {
     }
 }
 
-/// The shortest digits that read back as the number, laid out as ECMAScript does.
+/// The shortest digits that read back as the number, the even ones of two equally near, laid out as ECMAScript does.
 fn write_float(number: f64, out: &mut String) {
     if number == 0.0 {
         return out.push('0');
     }
-    let scientific = format!("{:e}", number.abs());
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
-    // The decimal point stands after this many digits.
-    let point = exponent.parse::<i32>().unwrap_or_default() + 1;
+    // No text reads as one, but a tree can be made by hand.
+    if !number.is_finite() {
+        return out.push_str("null");
+    }
+    let (digits, point) = shortest(number.abs());
     if number < 0.0 {
         out.push('-');
     }
@@ -123,6 +123,20 @@ fn write_float(number: f64, out: &mut String) {
             let _ = write!(out, "{sign}{}", (point - 1).unsigned_abs());
         }
     }
+}
+
+/// Digits without zeros at either end, and after how many of them the decimal point stands.
+// `serde_json` breaks ties to even as ECMAScript asks for; the standard library's formatting does not.
+fn shortest(number: f64) -> (String, i32) {
+    let text = serde_json::Number::from_f64(number).map(|number| number.to_string()).unwrap_or_default();
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((&text, "0"));
+    let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{part}");
+    let significant = digits.trim_start_matches('0');
+    let leading = digits.len() - significant.len();
+    let offset = |count: usize| i32::try_from(count).unwrap_or_default();
+    let point = exponent.parse::<i32>().unwrap_or_default() + offset(whole.len()) - offset(leading);
+    (significant.trim_end_matches('0').to_owned(), point)
 }
 
 fn write_string(text: &str, out: &mut String) {

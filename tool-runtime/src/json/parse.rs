@@ -140,7 +140,11 @@ impl<'t> Parser<'t> {
             let value = self.value()?;
             self.members.push((name, value));
             if self.closed(b'}', "`,` or `}`")? {
-                let members: Vec<_> = self.members.drain(start..).collect();
+                // Nothing else is open around the outermost object, so the collected members are its own as they are.
+                let members: Vec<_> = match self.depth {
+                    1 => std::mem::take(&mut self.members),
+                    _ => self.members.drain(start..).collect(),
+                };
                 return if all_different(&members) {
                     Ok(Tree::Object(members))
                 } else {

@@ -164,3 +164,6 @@ fn meant(known: &Map<String, Value>, unexpected: &[String], object: Option<&Tree
 fn list<'a>(names: impl Iterator<Item = &'a String>) -> String {
     names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
+
+#[cfg(test)]
+mod tests;
