@@ -7,11 +7,24 @@ pub mod call;
 pub mod capability;
 pub mod error;
 pub mod json;
+#[path = "private/mod.rs"]
+#[doc(hidden)]
+pub mod __private1;
 pub mod redact;
+pub mod registration;
 pub mod schema;
 pub mod tool;
 
-pub use call::{CallId, Event, EventSink, Outcome, ToolCall, ToolContext, ToolExecResult, ToolInvocationRecord};
+pub use call::{Call, CallId, Event, EventSink, Outcome, ToolCall, ToolContext, ToolExecResult, ToolInvocationRecord};
 pub use capability::{Cap, Capabilities, Connection, Secret};
 pub use error::{IntoToolError, ToolError};
 pub use tool::{NameError, ToolComponent, ToolEffect, ToolName, ToolSpec};
+pub use tool_macros::{capability, tool};
+
+/// The definition of a tool, read without a registry: `definition!(path::to::tool)`.
+#[macro_export]
+macro_rules! definition {
+    ($tool:ty) => {
+        $crate::__private1::definition_of::<$tool>()
+    };
+}

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::call::Call;
-use crate::capability::{Bindings, Requirement};
+use crate::capability::{Bindings, Cap, Injected, Requirement};
 use crate::error::ToolError;
 use crate::tool::{EffectLevel, Meta};
 
@@ -74,15 +74,27 @@ pub trait CapabilityList: Sized + Send + 'static {
     fn bind(bindings: &Bindings<'_>) -> Option<Self>;
 }
 
+/// A tuple of `Cap<..>`, taken out of the bindings whatever it holds: the bounds are asked elsewhere, once.
+pub trait Lend: Sized {
+    /// The tuple, if all of it was bound.
+    fn lend(bindings: &Bindings<'_>) -> Option<Self>;
+}
+
 macro_rules! capability_list {
     ($($name:ident)*) => {
-        impl<$($name: crate::capability::Injected + ?Sized),*> CapabilityList for ($(crate::capability::Cap<$name>,)*) {
+        impl<$($name: Injected + ?Sized),*> CapabilityList for ($(Cap<$name>,)*) {
             fn requirements() -> Vec<Requirement> {
                 vec![$(Requirement::of::<$name>()),*]
             }
 
-            #[allow(unused_variables, reason = "the empty tuple binds nothing")]
             fn bind(bindings: &Bindings<'_>) -> Option<Self> {
+                Lend::lend(bindings)
+            }
+        }
+
+        impl<$($name: ?Sized + 'static),*> Lend for ($(Cap<$name>,)*) {
+            #[allow(unused_variables, reason = "the empty tuple binds nothing")]
+            fn lend(bindings: &Bindings<'_>) -> Option<Self> {
                 Some(($(bindings.get::<$name>()?,)*))
             }
         }
