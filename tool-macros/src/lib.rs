@@ -1,1 +1,29 @@
-//! Definitions for #[tool] and #[capability].
+//! The attribute macros of `tool-runtime`: `#[tool]` and `#[capability]`. Their documentation is on the re-exports.
+//!
+//! Tokens become data ([`attr`], [`item`], [`model`]), rules look at the data ([`check`]), and only then is
+//! anything written ([`expand`]). The author's item is never lost, whatever is wrong with it.
+
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::indexing_slicing)]
+
+use proc_macro::TokenStream;
+
+mod attr;
+mod check;
+mod docs;
+mod errors;
+mod expand;
+mod item;
+mod model;
+mod names;
+
+/// See the re-export in `tool-runtime`.
+#[proc_macro_attribute]
+pub fn tool(attr: TokenStream, item: TokenStream) -> TokenStream {
+    expand::tool(attr.into(), item.into()).into()
+}
+
+/// See the re-export in `tool-runtime`.
+#[proc_macro_attribute]
+pub fn capability(attr: TokenStream, item: TokenStream) -> TokenStream {
+    expand::capability(attr.into(), item.into()).into()
+}

@@ -8,8 +8,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tool_runtime::Outcome;
 use tool_runtime::call::{CallId, Violation};
-use tool_runtime::schema::IdArguments;
 use tool_runtime::json::{self, Limits};
+use tool_runtime::schema::IdArguments;
 use tool_runtime::schema::validator::{Compiled, JsonSchemaValidator};
 
 use crate::corpus::base64;

@@ -49,13 +49,15 @@ pub struct Bindings<'a> {
 }
 
 impl Bindings<'_> {
-    /// The capability of this type, if it was bound.
-    pub(crate) fn get<T: Injected + ?Sized>(&self) -> Option<Cap<T>> {
+    /// What is borrowed as `&T`, if it was bound. Whether `T` may be borrowed at all is the compiler's question.
+    pub(crate) fn get<T: ?Sized + 'static>(&self) -> Option<Cap<T>> {
         let wanted = TypeId::of::<T>();
-        let found: &dyn Any = match T::source() {
-            Source::Capability => self.capabilities.get(wanted)?,
-            Source::Connection(_) => self.connections.iter().find(|(id, _)| *id == wanted)?.1.as_ref(),
-            Source::Context => self.context,
+        let found: &dyn Any = if wanted == TypeId::of::<ToolContext>() {
+            self.context
+        } else if let Some((_, connection)) = self.connections.iter().find(|(id, _)| *id == wanted) {
+            connection.as_ref()
+        } else {
+            self.capabilities.get(wanted)?
         };
         found.downcast_ref::<Arc<T>>().cloned().map(Cap)
     }

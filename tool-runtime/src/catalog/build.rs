@@ -9,7 +9,7 @@ use crate::catalog::{Answer, CatalogError, CatalogProblem, Entry, Semantics, Too
 use crate::redact::Projector;
 use crate::registration::{Described, DynamicTool, Handled, Registration, authored_spec};
 use crate::schema::{self, IdArguments};
-use crate::tool::{Execution, Hash, Location, Named, Redaction, Schema, ToolName, ToolSpec};
+use crate::tool::{Execution, Hash, Location, Named, Redaction, Schema, Tool, ToolName, ToolSpec, Visitor};
 
 /// Gathers tools. What is gathered is checked by [`build`](Self::build).
 #[derive(Debug, Default)]
@@ -43,7 +43,17 @@ impl CatalogBuilder {
 
     /// Takes one authored tool, by its struct or by the name of its function.
     pub fn tool<T: Named>(mut self) -> Self {
-        self.chosen.push(Registration::of::<T::Tool>());
+        struct Register;
+
+        impl Visitor for Register {
+            type Answer = Registration;
+
+            fn visit<T: Tool>(self) -> Registration {
+                Registration::of::<T>()
+            }
+        }
+
+        self.chosen.push(T::visit(Register));
         self
     }
 

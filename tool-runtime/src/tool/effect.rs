@@ -74,16 +74,27 @@ pub trait EffectLevel: 'static {
 }
 
 /// [`ToolEffect::ReadOnly`] as a type.
-#[derive(Debug)]
-pub enum ReadOnly {}
+pub type ReadOnly = levels::read_only;
 
 /// [`ToolEffect::StateChange`] as a type.
-#[derive(Debug)]
-pub enum StateChange {}
+pub type StateChange = levels::state_change;
 
 /// [`ToolEffect::ExternalSideEffect`] as a type.
-#[derive(Debug)]
-pub enum ExternalSideEffect {}
+pub type ExternalSideEffect = levels::external_side_effect;
+
+/// The types behind the aliases. They are spelled as an author spells effects, because compiler messages print them.
+mod levels {
+    #![allow(non_camel_case_types, reason = "compiler messages print these names next to the author's own")]
+
+    #[derive(Debug)]
+    pub enum read_only {}
+
+    #[derive(Debug)]
+    pub enum state_change {}
+
+    #[derive(Debug)]
+    pub enum external_side_effect {}
+}
 
 impl EffectLevel for ReadOnly {
     const EFFECT: ToolEffect = ToolEffect::ReadOnly;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::call::Call;
-use crate::capability::{Bindings, Requirement};
+use crate::capability::{Bindings, Cap, Injected, Requirement};
 use crate::error::ToolError;
 use crate::tool::{EffectLevel, Meta};
 
@@ -62,10 +62,24 @@ pub trait Tool: ToolComponent + DeserializeOwned {
     }
 }
 
-/// What names a tool as a type: the struct itself, or the marker that stands beside a tool function.
+/// A path that `definition!` resolves: a struct tool, or the marker of a function tool.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool",
+    label = "no `#[tool]` stands on it",
+    note = "name a struct or a function that has `#[tool(..)]`"
+)]
 pub trait Named {
-    /// The tool.
-    type Tool: Tool;
+    /// Shows the tool to a visitor. A function tool is a type that nobody else can name.
+    fn visit<V: Visitor>(visitor: V) -> V::Answer;
+}
+
+/// Something that is done with a tool's type.
+pub trait Visitor {
+    /// What comes of it.
+    type Answer;
+
+    /// Does it.
+    fn visit<T: Tool>(self) -> Self::Answer;
 }
 
 /// A tuple of `Cap<..>`, or `()`.
@@ -80,15 +94,27 @@ pub trait CapabilityList: Sized + Send + 'static {
     fn bind(bindings: &Bindings<'_>) -> Option<Self>;
 }
 
+/// A tuple of `Cap<..>`, taken out of the bindings whatever it holds: the bounds are asked elsewhere, once.
+pub trait Lend: Sized {
+    /// The tuple, if all of it was bound.
+    fn lend(bindings: &Bindings<'_>) -> Option<Self>;
+}
+
 macro_rules! capability_list {
     ($($name:ident)*) => {
-        impl<$($name: crate::capability::Injected + ?Sized),*> CapabilityList for ($(crate::capability::Cap<$name>,)*) {
+        impl<$($name: Injected + ?Sized),*> CapabilityList for ($(Cap<$name>,)*) {
             fn requirements() -> Vec<Requirement> {
                 vec![$(Requirement::of::<$name>()),*]
             }
 
-            #[allow(unused_variables, reason = "the empty tuple binds nothing")]
             fn bind(bindings: &Bindings<'_>) -> Option<Self> {
+                Lend::lend(bindings)
+            }
+        }
+
+        impl<$($name: ?Sized + 'static),*> Lend for ($(Cap<$name>,)*) {
+            #[allow(unused_variables, reason = "the empty tuple binds nothing")]
+            fn lend(bindings: &Bindings<'_>) -> Option<Self> {
                 Some(($(bindings.get::<$name>()?,)*))
             }
         }

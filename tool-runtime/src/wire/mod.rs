@@ -12,4 +12,4 @@ mod sse;
 pub mod strict;
 mod tools;
 
-pub use tools::{Encoded, EncodeError, EncodeOptions, ToolChoice, WireTool};
+pub use tools::{EncodeError, EncodeOptions, Encoded, ToolChoice, WireTool};

@@ -151,7 +151,10 @@ fn allows_null(schema: &Value) -> bool {
     }
     match schema.get("type") {
         Some(ty) => names(Some(ty), "null"),
-        None => schema.get("$ref").is_none() && schema.as_object().is_some_and(Map::is_empty) || *schema == Value::Bool(true),
+        None => {
+            schema.get("$ref").is_none() && schema.as_object().is_some_and(Map::is_empty)
+                || *schema == Value::Bool(true)
+        }
     }
 }
 

@@ -1,0 +1,202 @@
+//! The attributes of one argument: `#[arg(..)]`, and the keys of `#[serde(..)]` and `#[schemars(..)]` under which
+//! schema and parser still say the same.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::ToTokens;
+use syn::{Attribute, Expr, LitStr, Meta};
+
+use crate::attr::pieces::{Piece, Value, pieces};
+use crate::attr::{duplicate_key, unknown_key};
+use crate::docs::Docs;
+use crate::errors::Errors;
+
+/// What the attributes of one argument say.
+pub(crate) struct ArgumentAttr {
+    pub(crate) docs: Docs,
+    pub(crate) default: Option<(Ident, Default)>,
+    pub(crate) sensitive: Option<Ident>,
+    pub(crate) evidence: Option<(Ident, LitStr)>,
+    pub(crate) rename: Option<LitStr>,
+    /// What goes to the derives: doc comments, `#[serde(..)]`, `#[schemars(..)]`.
+    pub(crate) derived: Vec<Attribute>,
+    /// What stays where the author wrote it.
+    pub(crate) kept: Vec<Attribute>,
+    /// `#[cfg(..)]` and `#[cfg_attr(..)]`, for a rule to refuse.
+    pub(crate) conditional: Vec<Attribute>,
+    /// `#[serde(..)]` or `#[schemars(..)]`, for a rule about borrowed arguments.
+    pub(crate) described: Option<Attribute>,
+}
+
+/// Where a default comes from.
+pub(crate) enum Default {
+    /// `#[arg(default = EXPR)]`
+    Expr(Box<Expr>),
+    /// `#[serde(default)]` or `#[serde(default = "path")]`, which the derives read themselves.
+    Serde,
+}
+
+const ARG_KEYS: [&str; 3] = ["default", "sensitive", "evidence"];
+const SERDE_KEYS: [&str; 2] = ["rename", "default"];
+const SCHEMARS_KEYS: [&str; 11] =
+    ["range", "length", "regex", "pattern", "contains", "email", "url", "ip", "inner", "title", "example"];
+
+/// Reads the attributes of one argument. Attributes of others are kept for fields, whose item may carry other
+/// derives, and reported for parameters, where nothing else can mean anything.
+pub(crate) fn argument(attrs: &[Attribute], is_parameter: bool, errors: &mut Errors) -> ArgumentAttr {
+    let mut out = ArgumentAttr {
+        docs: Docs::of(attrs),
+        default: None,
+        sensitive: None,
+        evidence: None,
+        rename: None,
+        derived: Vec::new(),
+        kept: Vec::new(),
+        conditional: Vec::new(),
+        described: None,
+    };
+    for attr in attrs {
+        let name = attr.path().get_ident().map(ToString::to_string).unwrap_or_default();
+        match name.as_str() {
+            "doc" => out.derived.push(attr.clone()),
+            "arg" => arg(attr, &mut out, errors),
+            "serde" => {
+                serde(attr, &mut out, errors);
+                out.described = Some(attr.clone());
+                out.derived.push(attr.clone());
+            }
+            "schemars" => {
+                schemars(attr, errors);
+                out.described = Some(attr.clone());
+                out.derived.push(attr.clone());
+            }
+            "validate" | "garde" => errors.at(
+                attr,
+                format_args!("`#[{name}(..)]` would change the schema alone; write `#[schemars(..)]`, or the key `validate` of `#[tool]`"),
+            ),
+            "cfg" | "cfg_attr" => out.conditional.push(attr.clone()),
+            "allow" | "expect" | "warn" | "deny" | "forbid" => out.kept.push(attr.clone()),
+            _ if is_parameter => errors.at(
+                attr,
+                "unknown attribute on an argument; write `#[arg(..)]`, `#[serde(..)]` or `#[schemars(..)]`",
+            ),
+            _ => out.kept.push(attr.clone()),
+        }
+    }
+    out
+}
+
+fn arg(attr: &Attribute, out: &mut ArgumentAttr, errors: &mut Errors) {
+    for piece in list(attr, "#[arg(..)]", errors) {
+        match piece.key_text().as_str() {
+            "default" => {
+                if let Some(expr) = piece.value("an expression, for example `#[arg(default = 10)]`", errors) {
+                    set(&mut out.default, (piece.key.clone(), Default::Expr(Box::new(expr))), &piece, errors);
+                }
+            }
+            "sensitive" => {
+                if piece.flag(errors) {
+                    set(&mut out.sensitive, piece.key.clone(), &piece, errors);
+                }
+            }
+            "evidence" => {
+                let wanted = "the name of the tool that lists such values, for example `\"tasks__list_tasks\"`";
+                if let Some(tool) = piece.value(wanted, errors) {
+                    set(&mut out.evidence, (piece.key.clone(), tool), &piece, errors);
+                }
+            }
+            _ => unknown_key(&piece, "#[arg]", &ARG_KEYS, errors),
+        }
+    }
+}
+
+fn serde(attr: &Attribute, out: &mut ArgumentAttr, errors: &mut Errors) {
+    for piece in list(attr, "#[serde(..)]", errors) {
+        match piece.key_text().as_str() {
+            "rename" => {
+                if let Some(name) = piece.value("one name, for example `#[serde(rename = \"type\")]`", errors) {
+                    set(&mut out.rename, name, &piece, errors);
+                }
+            }
+            "default" => set(&mut out.default, (piece.key.clone(), Default::Serde), &piece, errors),
+            key => refuse_serde(&piece.key, key, errors),
+        }
+    }
+}
+
+/// Why a serde key cannot stand on an argument, and what to write.
+fn refuse_serde(place: &Ident, key: &str, errors: &mut Errors) {
+    let instead = match key {
+        "flatten" => "write the fields as arguments, or nest them in an object of their own",
+        "alias" => "the schema publishes one name only",
+        "with" | "deserialize_with" => "give the type its own `Deserialize` and `JsonSchema`",
+        "skip" | "skip_deserializing" => "remove it from the arguments",
+        "borrow" => "arguments are owned",
+        "skip_serializing" | "skip_serializing_if" | "serialize_with" | "getter" => "arguments are only read",
+        "deny_unknown_fields" | "rename_all" => "it belongs on the item",
+        _ => "an argument takes `rename` and `default`",
+    };
+    errors.at(place, format_args!("`#[serde({key})]` on an argument would let schema and parser part; {instead}"));
+}
+
+fn schemars(attr: &Attribute, errors: &mut Errors) {
+    for piece in list(attr, "#[schemars(..)]", errors) {
+        schemars_key(&piece, errors);
+    }
+}
+
+fn schemars_key(piece: &Piece, errors: &mut Errors) {
+    let key = piece.key_text();
+    match key.as_str() {
+        "inner" => {
+            if let Value::List(tokens) = &piece.value {
+                pieces(tokens.clone(), errors).iter().for_each(|inner| schemars_key(inner, errors));
+            }
+        }
+        known if SCHEMARS_KEYS.contains(&known) => {}
+        "rename" | "default" => errors.at(
+            &piece.key,
+            format_args!(
+                "`#[schemars({key})]` would let schema and parser part; write `#[serde({key} = ..)]`, which both read"
+            ),
+        ),
+        "description" => errors.at(&piece.key, "write the description as a doc comment on the argument"),
+        "required" | "with" | "schema_with" | "extend" | "transform" | "skip" | "flatten" => errors
+            .at(&piece.key, format_args!("`#[schemars({key})]` would let schema and parser part; let the type say it")),
+        _ => unknown_key(piece, "#[schemars] on an argument", &SCHEMARS_KEYS, errors),
+    }
+}
+
+/// The pieces of `#[name(..)]`.
+pub(super) fn list(attr: &Attribute, shape: &str, errors: &mut Errors) -> Vec<Piece> {
+    match &attr.meta {
+        Meta::List(list) => pieces(list.tokens.clone(), errors),
+        _ => {
+            errors.at(attr, format_args!("write `{shape}`"));
+            Vec::new()
+        }
+    }
+}
+
+fn set<T>(slot: &mut Option<T>, value: T, piece: &Piece, errors: &mut Errors) {
+    if slot.is_some() {
+        duplicate_key(piece, errors);
+    } else {
+        *slot = Some(value);
+    }
+}
+
+impl ArgumentAttr {
+    /// The first thing that only an argument from the model can have.
+    pub(crate) fn of_arguments_only(&self) -> Option<TokenStream> {
+        let key = |ident: &Ident| ident.to_token_stream();
+        None.or_else(|| self.default.as_ref().map(|(ident, _)| key(ident)))
+            .or_else(|| self.sensitive.as_ref().map(key))
+            .or_else(|| self.evidence.as_ref().map(|(ident, _)| key(ident)))
+            .or_else(|| self.described.as_ref().map(ToTokens::to_token_stream))
+    }
+
+    /// Where the key `default` stands.
+    pub(crate) fn default_span(&self) -> Option<Span> {
+        self.default.as_ref().map(|(ident, _)| ident.span())
+    }
+}

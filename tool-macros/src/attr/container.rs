@@ -1,0 +1,66 @@
+//! `#[serde(..)]` and `#[schemars(..)]` on the item itself: few keys, because the macro writes the rest.
+
+use syn::{Attribute, LitStr};
+
+use crate::attr::argument::list;
+use crate::attr::duplicate_key;
+use crate::errors::Errors;
+use crate::names::{RenameRule, one_of};
+
+/// What the item's own attributes say.
+#[derive(Default)]
+pub(crate) struct Container {
+    pub(crate) rename_all: Option<RenameRule>,
+    /// For the derives.
+    pub(crate) derived: Vec<Attribute>,
+    /// Everything else, in the author's order.
+    pub(crate) kept: Vec<Attribute>,
+}
+
+/// Reads the attributes of the item.
+pub(crate) fn container(attrs: &[Attribute], errors: &mut Errors) -> Container {
+    let mut out = Container::default();
+    for attr in attrs {
+        if attr.path().is_ident("serde") {
+            serde(attr, &mut out, errors);
+            out.derived.push(attr.clone());
+        } else if attr.path().is_ident("schemars") {
+            for piece in list(attr, "#[schemars(..)]", errors) {
+                errors.at(&piece.key, "`#[schemars(..)]` stands on arguments only; the macro describes the item");
+            }
+            out.derived.push(attr.clone());
+        } else {
+            out.kept.push(attr.clone());
+        }
+    }
+    out
+}
+
+fn serde(attr: &Attribute, out: &mut Container, errors: &mut Errors) {
+    for piece in list(attr, "#[serde(..)]", errors) {
+        match piece.key_text().as_str() {
+            "rename_all" if out.rename_all.is_some() => duplicate_key(&piece, errors),
+            "rename_all" => {
+                let names = RenameRule::NAMES.map(|(name, _)| name);
+                let Some(text) = piece.value::<LitStr>(&one_of(&names), errors) else { continue };
+                out.rename_all = RenameRule::parse(&text.value());
+                if out.rename_all.is_none() {
+                    errors.at(&text, format_args!("unknown case `{}`; write {}", text.value(), one_of(&names)));
+                }
+            }
+            "deny_unknown_fields" | "crate" => {
+                errors.at(&piece.key, format_args!("`#[tool]` already writes `#[serde({})]`; remove it", piece.key));
+            }
+            "default" => errors.at(
+                &piece.key,
+                "`#[serde(default)]` on the item hides which arguments are optional; write it on the arguments",
+            ),
+            key => errors.at(
+                &piece.key,
+                format_args!(
+                    "`#[serde({key})]` on a tool would let schema and parser part; only `rename_all` stands here"
+                ),
+            ),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! `key = value, key, key(..)`: one list split into pieces, so that a broken piece does not hide the others.
+
+use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::LitStr;
+use syn::parse::{Parse, ParseStream, Parser};
+use syn::punctuated::Punctuated;
+
+use crate::errors::Errors;
+use crate::names::{nearest, one_of, plain};
+
+/// One `key`, `key = value` or `key(value)`.
+pub(crate) struct Piece {
+    pub(crate) key: Ident,
+    pub(crate) value: Value,
+}
+
+pub(crate) enum Value {
+    None,
+    /// `= ..`
+    Equals(TokenStream),
+    /// `(..)`
+    List(TokenStream),
+    /// Neither: already reported.
+    Broken,
+}
+
+/// Splits at the commas that are not inside `<..>`, which a type may hold.
+pub(crate) fn pieces(tokens: TokenStream, errors: &mut Errors) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut current: Vec<TokenTree> = Vec::new();
+    let mut depth = 0_u32;
+    let mut before = ' ';
+    for token in tokens {
+        let mut now = ' ';
+        if let TokenTree::Punct(punct) = &token {
+            now = punct.as_char();
+            match now {
+                '<' => depth += 1,
+                '>' if before != '-' && before != '=' => depth = depth.saturating_sub(1),
+                ',' if depth == 0 => {
+                    pieces.extend(piece(&mut current, &token, errors));
+                    before = now;
+                    continue;
+                }
+                _ => {}
+            }
+        }
+        before = now;
+        current.push(token);
+    }
+    if let Some(last) = current.last().cloned() {
+        pieces.extend(piece(&mut current, &last, errors));
+    }
+    pieces
+}
+
+fn piece(current: &mut Vec<TokenTree>, end: &TokenTree, errors: &mut Errors) -> Option<Piece> {
+    let mut tokens = current.drain(..);
+    let key = match tokens.next() {
+        Some(TokenTree::Ident(key)) => key,
+        Some(other) => {
+            errors.at(other, "expected a key, for example `name = \"core__add\"`");
+            return None;
+        }
+        None => {
+            errors.at(end, "expected a key before the comma");
+            return None;
+        }
+    };
+    let value = match tokens.next() {
+        None => Value::None,
+        Some(TokenTree::Punct(equals)) if equals.as_char() == '=' => Value::Equals(tokens.collect()),
+        Some(TokenTree::Group(list)) if list.delimiter() == Delimiter::Parenthesis => {
+            let value = Value::List(list.stream());
+            match tokens.next() {
+                Some(extra) => {
+                    errors.at(extra, "expected a comma");
+                    Value::Broken
+                }
+                None => value,
+            }
+        }
+        Some(other) => {
+            errors.at(other, format_args!("expected `=` or a comma after `{key}`"));
+            Value::Broken
+        }
+    };
+    Some(Piece { key, value })
+}
+
+impl Piece {
+    pub(crate) fn key_text(&self) -> String {
+        plain(&self.key)
+    }
+
+    /// Whether the piece is the bare key.
+    pub(crate) fn flag(&self, errors: &mut Errors) -> bool {
+        match &self.value {
+            Value::None => return true,
+            Value::Broken => {}
+            Value::Equals(value) | Value::List(value) => {
+                let tokens = if value.is_empty() { self.key.to_token_stream() } else { value.clone() };
+                errors.at(tokens, format_args!("`{}` takes no value; write the key alone", self.key_text()));
+            }
+        }
+        false
+    }
+
+    /// The value of `key = value`.
+    pub(crate) fn value<T: Parse>(&self, wanted: &str, errors: &mut Errors) -> Option<T> {
+        self.parse_with(T::parse, wanted, errors)
+    }
+
+    pub(crate) fn parse_with<T>(
+        &self,
+        parser: fn(ParseStream<'_>) -> syn::Result<T>,
+        wanted: &str,
+        errors: &mut Errors,
+    ) -> Option<T> {
+        let key = self.key_text();
+        match &self.value {
+            Value::Equals(value) if !value.is_empty() => {
+                // A string around what is to be written bare is a habit from other attributes.
+                let parsed = parser.parse2(value.clone()).ok().or_else(|| {
+                    let quoted = syn::parse2::<LitStr>(value.clone()).ok()?;
+                    quoted.parse_with(parser).ok()
+                });
+                if parsed.is_none() {
+                    errors.at(value, format_args!("`{key}` is {wanted}"));
+                }
+                parsed
+            }
+            Value::Equals(_) | Value::None => {
+                errors.at(&self.key, format_args!("`{key}` has no value; it is {wanted}"));
+                None
+            }
+            Value::List(_) => {
+                errors.at(&self.key, format_args!("write `{key} = ..`; it is {wanted}"));
+                None
+            }
+            Value::Broken => None,
+        }
+    }
+
+    /// `key = [a, b]`; items that cannot be read are reported and left out.
+    pub(crate) fn list<T: Parse>(&self, wanted: &str, errors: &mut Errors) -> Option<Vec<T>> {
+        fn items(input: ParseStream<'_>) -> syn::Result<Vec<TokenStream>> {
+            let content;
+            syn::bracketed!(content in input);
+            let items = Punctuated::<Item, syn::Token![,]>::parse_terminated(&content)?;
+            Ok(items.into_iter().map(|item| item.0).collect())
+        }
+        let items = self.parse_with(items, wanted, errors)?;
+        let mut parsed = Vec::new();
+        for item in items {
+            match syn::parse2(item.clone()) {
+                Ok(item) => parsed.push(item),
+                Err(_) => errors.at(item, format_args!("`{}` is {wanted}", self.key_text())),
+            }
+        }
+        Some(parsed)
+    }
+
+    /// `key = word`, the word being one of a few.
+    pub(crate) fn choice<T: Copy>(&self, what: &str, choices: &[(&str, T)], errors: &mut Errors) -> Option<T> {
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        let word: Ident = self.value(&one_of(&words), errors)?;
+        let found = choices.iter().find(|(name, _)| word == name).map(|(_, choice)| *choice);
+        if found.is_none() {
+            match nearest(&word.to_string(), &words) {
+                Some(meant) => errors.at(&word, format_args!("unknown {what} `{word}`; did you mean `{meant}`?")),
+                None => errors.at(&word, format_args!("unknown {what} `{word}`; write {}", one_of(&words))),
+            }
+        }
+        found
+    }
+}
+
+/// The tokens up to the next comma.
+struct Item(TokenStream);
+
+impl Parse for Item {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut tokens = TokenStream::new();
+        while !input.is_empty() && !input.peek(syn::Token![,]) {
+            tokens.extend([input.parse::<TokenTree>()?]);
+        }
+        if tokens.is_empty() { Err(input.error("expected a value")) } else { Ok(Self(tokens)) }
+    }
+}

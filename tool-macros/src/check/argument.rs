@@ -1,0 +1,145 @@
+//! Rules about single arguments.
+
+use std::collections::HashMap;
+
+use proc_macro2::{TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::{FnArg, Type};
+
+use crate::check::attribute::is_name_character;
+use crate::errors::Errors;
+use crate::model::{Form, Parameter, Tool};
+use crate::names::plain;
+
+pub(super) fn missing_argument_docs(tool: &Tool, errors: &mut Errors) {
+    for argument in tool.arguments.iter().filter(|argument| argument.attr.docs.is_blank()) {
+        errors.at(
+            &argument.ident,
+            format_args!(
+                "missing doc comment on the argument `{}`; a model reads it to fill the argument in",
+                plain(&argument.ident)
+            ),
+        );
+    }
+}
+
+pub(super) fn pattern_argument(tool: &Tool, errors: &mut Errors) {
+    let Form::Function(function) = &tool.form else { return };
+    for parameter in &function.parameters {
+        if let Parameter::Unusable(FnArg::Typed(typed)) = parameter {
+            errors.at(&typed.pat, "an argument has a name; write one, and take it apart in the body");
+        }
+    }
+}
+
+pub(super) fn impl_trait_argument(tool: &Tool, errors: &mut Errors) {
+    for argument in &tool.arguments {
+        if let Some(tokens) = find_impl(&argument.ty) {
+            errors.at(tokens, "an argument is built from JSON, so its type has a name; write the type");
+        }
+    }
+    for borrowed in tool.borrowed() {
+        if let Some(tokens) = find_impl(&borrowed.target) {
+            errors.at(tokens, "what the runtime lends is a trait object; write `&dyn` for `&impl`");
+        }
+    }
+}
+
+pub(super) fn borrowed_inside(tool: &Tool, errors: &mut Errors) {
+    for argument in &tool.arguments {
+        if let Some(tokens) = find_borrow(&argument.ty) {
+            errors.at(tokens, "arguments are owned all the way down; write `String` for `&str`, `Vec<T>` for `&[T]`");
+        }
+    }
+}
+
+pub(super) fn mutable_borrow(tool: &Tool, errors: &mut Errors) {
+    for borrowed in tool.borrowed() {
+        if let Some(mutability) = &borrowed.reference.mutability {
+            errors.at(mutability, "the runtime lends for reading, several calls at once; write `&` for `&mut`");
+        }
+    }
+}
+
+pub(super) fn attribute_on_borrowed(tool: &Tool, errors: &mut Errors) {
+    for borrowed in tool.borrowed() {
+        if let Some(tokens) = borrowed.attr.of_arguments_only() {
+            errors.at(tokens, "a borrowed argument comes from the runtime and is not in the schema; remove this");
+        }
+    }
+}
+
+pub(super) fn cfg_argument(tool: &Tool, errors: &mut Errors) {
+    let own = tool.arguments.iter().map(|argument| &argument.attr);
+    for attr in own.chain(tool.borrowed().map(|borrowed| &borrowed.attr)) {
+        for conditional in &attr.conditional {
+            errors
+                .at(conditional, "a schema that depends on the build cannot be pinned; put `#[cfg]` on the whole tool");
+        }
+    }
+}
+
+pub(super) fn evidence_name(tool: &Tool, errors: &mut Errors) {
+    for name in tool.arguments.iter().filter_map(|argument| argument.evidence()) {
+        let text = name.value();
+        if !text.contains("__") || !text.chars().all(is_name_character) {
+            errors.at(name, format_args!("`{text}` is not the name of a tool; write the one that lists such values, for example `tasks__list_tasks`"));
+        }
+    }
+}
+
+pub(super) fn same_wire_name(tool: &Tool, errors: &mut Errors) {
+    let mut seen: HashMap<&str, &syn::Ident> = HashMap::new();
+    for argument in &tool.arguments {
+        let Some(first) = seen.insert(&argument.wire, &argument.ident) else { continue };
+        // Two parameters of one name are the compiler's to report.
+        if plain(first) != plain(&argument.ident) {
+            let blame = argument
+                .attr
+                .rename
+                .as_ref()
+                .map_or_else(|| argument.ident.to_token_stream(), ToTokens::to_token_stream);
+            errors.at(
+                blame,
+                format_args!(
+                    "`{}` is called `{}` on the wire, as `{}` is; rename one",
+                    plain(&argument.ident),
+                    argument.wire,
+                    plain(first)
+                ),
+            );
+        }
+    }
+}
+
+/// The first `impl` inside a type.
+pub(super) fn find_impl(ty: &Type) -> Option<TokenStream> {
+    find(ty.to_token_stream(), &mut |token, _| matches!(token, TokenTree::Ident(word) if word == "impl"))
+}
+
+/// The first reference or lifetime inside a type that is not `'static`.
+pub(super) fn find_borrow(ty: &Type) -> Option<TokenStream> {
+    let is_static = |next: Option<&TokenTree>| matches!(next, Some(TokenTree::Ident(name)) if name == "static");
+    let is_quote = |next: Option<&TokenTree>| matches!(next, Some(TokenTree::Punct(quote)) if quote.as_char() == '\'');
+    find(ty.to_token_stream(), &mut |token, next| match token {
+        TokenTree::Punct(punct) if punct.as_char() == '&' => !is_quote(next),
+        TokenTree::Punct(punct) if punct.as_char() == '\'' => !is_static(next),
+        _ => false,
+    })
+}
+
+/// The first token, at any depth, that a rule is about, with the one behind it.
+fn find(tokens: TokenStream, is_it: &mut impl FnMut(&TokenTree, Option<&TokenTree>) -> bool) -> Option<TokenStream> {
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        if is_it(&token, tokens.peek()) {
+            return Some([Some(token), tokens.next()].into_iter().flatten().collect());
+        }
+        if let TokenTree::Group(group) = token
+            && let Some(found) = find(group.stream(), is_it)
+        {
+            return Some(found);
+        }
+    }
+    None
+}

@@ -1,0 +1,261 @@
+//! Rules about the keys of `#[tool(..)]`.
+
+use std::collections::HashSet;
+use std::fmt::Display;
+
+use proc_macro2::Span;
+use syn::LitStr;
+
+use crate::errors::Errors;
+use crate::item::names;
+use crate::model::{Form, Tool};
+use crate::names::{nearest, one_of, plain, snake};
+
+/// The longest name that every provider takes, in bytes.
+const MAX_NAME: usize = 64;
+
+pub(super) fn missing_name(tool: &Tool, errors: &mut Errors) {
+    missing(tool, "name", format_args!("missing `name`; write `name = \"core__{}\"`", snake(&tool.ident)), errors);
+}
+
+pub(super) fn missing_effect(tool: &Tool, errors: &mut Errors) {
+    let effects = "`effect = read_only`, `state_change` or `external_side_effect`";
+    missing(tool, "effect", format_args!("missing `effect`; write {effects}"), errors);
+}
+
+pub(super) fn missing_redact(tool: &Tool, errors: &mut Errors) {
+    let message = "missing `redact`; list what of the output may be shown, for example `redact = [\"id\"]`, or `redact = []` for nothing";
+    missing(tool, "redact", message, errors);
+}
+
+fn missing(tool: &Tool, key: &str, message: impl Display, errors: &mut Errors) {
+    if !tool.attr.written.contains(key) {
+        errors.span(Span::call_site(), message);
+    }
+}
+
+pub(super) fn name_without_namespace(tool: &Tool, errors: &mut Errors) {
+    with_name(tool, |name, text| {
+        if !text.contains("__") {
+            let part = if text.is_empty() { snake(&tool.ident) } else { text.to_owned() };
+            errors.at(name, format_args!("tool name `{text}` has no namespace; write `core__{part}`"));
+        }
+    });
+}
+
+pub(super) fn name_character(tool: &Tool, errors: &mut Errors) {
+    with_name(tool, |name, text| {
+        if let Some(bad) = text.chars().find(|&letter| !is_name_character(letter)) {
+            errors.at(
+                name,
+                format_args!("tool name `{text}` holds {bad:?}; write ASCII letters, digits, `_` and `-` only"),
+            );
+        }
+    });
+}
+
+pub(super) fn name_too_long(tool: &Tool, errors: &mut Errors) {
+    with_name(tool, |name, text| {
+        if text.len() > MAX_NAME {
+            errors.at(
+                name,
+                format_args!(
+                    "tool name is {} bytes long; write at most {MAX_NAME}, which every provider takes",
+                    text.len()
+                ),
+            );
+        }
+    });
+}
+
+pub(super) fn name_reserved(tool: &Tool, errors: &mut Errors) {
+    with_name(tool, |name, text| {
+        if text.starts_with("mcp__") {
+            errors
+                .at(name, "the namespace `mcp` is reserved for tools discovered from MCP servers; choose another one");
+        }
+    });
+}
+
+pub(super) fn name_namespace_letter(tool: &Tool, errors: &mut Errors) {
+    with_name(tool, |name, text| {
+        if text.contains("__") && !text.starts_with(|first: char| first.is_ascii_alphabetic()) {
+            errors.at(name, format_args!("the namespace of `{text}` does not start with a letter; write `core__..`"));
+        }
+    });
+}
+
+pub(super) fn name_tool_part(tool: &Tool, errors: &mut Errors) {
+    with_name(tool, |name, text| match text.split_once("__") {
+        Some((namespace, "")) => {
+            errors.at(
+                name,
+                format_args!("nothing stands behind `{namespace}__`; write `{namespace}__{}`", snake(&tool.ident)),
+            );
+        }
+        Some((namespace, part)) if part.contains("__") => {
+            let single = part.split('_').filter(|word| !word.is_empty()).collect::<Vec<_>>().join("_");
+            errors.at(name, format_args!("tool name `{text}` holds a second `__`; write `{namespace}__{single}`"));
+        }
+        _ => {}
+    });
+}
+
+fn with_name(tool: &Tool, rule: impl FnOnce(&LitStr, &str)) {
+    if let Some(name) = &tool.attr.name {
+        rule(name, &name.value());
+    }
+}
+
+pub(super) fn is_name_character(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-')
+}
+
+pub(super) fn empty_title(tool: &Tool, errors: &mut Errors) {
+    if let Some(title) = tool.attr.title.as_ref().filter(|title| title.value().trim().is_empty()) {
+        errors.at(title, "the title is empty; write one, or leave the key out");
+    }
+}
+
+pub(super) fn redact_empty_segment(tool: &Tool, errors: &mut Errors) {
+    for path in paths(tool) {
+        let text = path.value();
+        if text.split('.').any(|segment| segment.trim().is_empty()) {
+            errors.at(
+                path,
+                format_args!("the path `{text}` has an empty segment; write names with single dots between them, for example `owner.name`"),
+            );
+        }
+    }
+}
+
+pub(super) fn redact_duplicate_path(tool: &Tool, errors: &mut Errors) {
+    let shown = tool.attr.redact.iter().flatten().chain(&tool.attr.model);
+    let prepared = tool.attr.prepare.iter().flat_map(|(_, paths)| paths);
+    let mut seen = HashSet::new();
+    for path in shown {
+        if !seen.insert(path.value()) {
+            errors.at(
+                path,
+                format_args!("the path `{}` is listed twice; `model` adds to what `redact` shows", path.value()),
+            );
+        }
+    }
+    seen.clear();
+    for path in prepared {
+        if !seen.insert(path.value()) {
+            errors.at(path, format_args!("the path `{}` is listed twice; keep one", path.value()));
+        }
+    }
+}
+
+fn paths(tool: &Tool) -> impl Iterator<Item = &LitStr> {
+    let prepared = tool.attr.prepare.iter().flat_map(|(_, paths)| paths);
+    tool.attr.redact.iter().flatten().chain(&tool.attr.model).chain(prepared)
+}
+
+pub(super) fn tag_text(tool: &Tool, errors: &mut Errors) {
+    let mut seen = HashSet::new();
+    for tag in &tool.attr.tags {
+        let text = tag.value();
+        if text.trim().is_empty() || text.trim() != text {
+            errors.at(tag, format_args!("the tag {text:?} is empty or has white space around it; write a word"));
+        } else if !seen.insert(text) {
+            errors.at(tag, format_args!("the tag `{}` is listed twice; keep one", tag.value()));
+        }
+    }
+}
+
+pub(super) fn client_without_result(tool: &Tool, errors: &mut Errors) {
+    if let Some(client) = &tool.attr.client
+        && !tool.attr.written.contains("client_result")
+    {
+        errors.at(client, "a client tool needs the type that the client sends back; write `client_result = TYPE`");
+    }
+}
+
+pub(super) fn client_without_prepare(tool: &Tool, errors: &mut Errors) {
+    if let Some(client) = &tool.attr.client
+        && !tool.attr.written.contains("prepare")
+    {
+        errors.at(client, "a client tool needs the paths that go to the client; write `prepare = [..]`");
+    }
+}
+
+pub(super) fn client_keys_on_server(tool: &Tool, errors: &mut Errors) {
+    // An `execution` that could not be read may well have meant the client.
+    if tool.attr.written.contains("execution") && tool.attr.client.is_some() {
+        return;
+    }
+    let result = tool.attr.client_result.as_ref().map(|(key, _)| key);
+    let prepare = tool.attr.prepare.as_ref().map(|(key, _)| key);
+    for key in result.into_iter().chain(prepare) {
+        errors.at(
+            key,
+            format_args!("`{key}` is for tools that a client executes; write `execution = client`, or remove it"),
+        );
+    }
+}
+
+pub(super) fn no_schema_without_mode(tool: &Tool, errors: &mut Errors) {
+    if let Some(key) = &tool.attr.allow_no_schema
+        && !tool.attr.written.contains("no_schema_mode")
+    {
+        errors.at(key, "`allow_no_schema` runs unvalidated calls; say under which condition: `no_schema_mode = reject_effects` or `approve_each`");
+    }
+}
+
+pub(super) fn no_schema_mode_alone(tool: &Tool, errors: &mut Errors) {
+    if let Some((key, _)) = &tool.attr.no_schema_mode
+        && !tool.attr.written.contains("allow_no_schema")
+    {
+        errors.at(key, "this tool has a schema; write `allow_no_schema` too, or remove `no_schema_mode`");
+    }
+}
+
+pub(super) fn require_any_empty(tool: &Tool, errors: &mut Errors) {
+    if let Some((key, listed)) = &tool.attr.require_any
+        && listed.is_empty()
+    {
+        errors.at(key, "`require_any` lists nothing; name the optional arguments of which one must be given");
+    }
+}
+
+pub(super) fn require_any_unknown(tool: &Tool, errors: &mut Errors) {
+    for name in tool.attr.require_any.iter().flat_map(|(_, listed)| listed) {
+        if tool.argument(name).is_some() {
+            continue;
+        }
+        let known = names(tool.arguments.iter().map(|argument| &argument.ident));
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let text = plain(name);
+        match nearest(&text, &known) {
+            Some(meant) => errors.at(name, format_args!("there is no argument `{text}`; did you mean `{meant}`?")),
+            None if known.is_empty() => errors.at(name, "this tool has no arguments"),
+            None => errors.at(name, format_args!("there is no argument `{text}`; write {}", one_of(&known))),
+        }
+    }
+}
+
+pub(super) fn require_any_twice(tool: &Tool, errors: &mut Errors) {
+    let mut seen = HashSet::new();
+    for name in tool.attr.require_any.iter().flat_map(|(_, listed)| listed) {
+        if !seen.insert(plain(name)) {
+            errors.at(name, format_args!("`{}` is listed twice; keep one", plain(name)));
+        }
+    }
+}
+
+pub(super) fn blocking_async(tool: &Tool, errors: &mut Errors) {
+    if let (Some(key), Form::Function(function)) = (&tool.attr.blocking, &tool.form)
+        && function.sig.asyncness.is_some()
+    {
+        errors.at(key, "`blocking` moves a plain function to a thread of its own; remove it, or remove `async`");
+    }
+}
+
+pub(super) fn blocking_struct(tool: &Tool, errors: &mut Errors) {
+    if let (Some(key), Form::Structure(_)) = (&tool.attr.blocking, &tool.form) {
+        errors.at(key, "`blocking` is for functions; in `ToolComponent::run`, await `tokio::task::spawn_blocking`");
+    }
+}

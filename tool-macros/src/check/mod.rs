@@ -1,0 +1,54 @@
+//! What an item may not say: one function per rule, each with a case of its name under `tests/ui`.
+
+mod argument;
+mod attribute;
+mod signature;
+
+use crate::errors::Errors;
+use crate::model::Tool;
+
+/// Reports everything that is wrong with a tool and can be seen in its tokens. Types are asked by the expansion.
+pub(crate) fn check(tool: &Tool, errors: &mut Errors) {
+    attribute::missing_name(tool, errors);
+    attribute::missing_effect(tool, errors);
+    attribute::missing_redact(tool, errors);
+    attribute::name_without_namespace(tool, errors);
+    attribute::name_character(tool, errors);
+    attribute::name_too_long(tool, errors);
+    attribute::name_reserved(tool, errors);
+    attribute::name_namespace_letter(tool, errors);
+    attribute::name_tool_part(tool, errors);
+    attribute::empty_title(tool, errors);
+    attribute::redact_empty_segment(tool, errors);
+    attribute::redact_duplicate_path(tool, errors);
+    attribute::tag_text(tool, errors);
+    attribute::client_without_result(tool, errors);
+    attribute::client_without_prepare(tool, errors);
+    attribute::client_keys_on_server(tool, errors);
+    attribute::no_schema_without_mode(tool, errors);
+    attribute::no_schema_mode_alone(tool, errors);
+    attribute::require_any_empty(tool, errors);
+    attribute::require_any_unknown(tool, errors);
+    attribute::require_any_twice(tool, errors);
+    attribute::blocking_async(tool, errors);
+    attribute::blocking_struct(tool, errors);
+
+    signature::missing_docs(tool, errors);
+    signature::generic_item(tool, errors);
+    signature::self_receiver(tool, errors);
+    signature::qualified_function(tool, errors);
+    signature::missing_return(tool, errors);
+    signature::borrowed_output(tool, errors);
+    signature::derive_repeated(tool, errors);
+    signature::too_many_capabilities(tool, errors);
+
+    argument::missing_argument_docs(tool, errors);
+    argument::pattern_argument(tool, errors);
+    argument::impl_trait_argument(tool, errors);
+    argument::borrowed_inside(tool, errors);
+    argument::mutable_borrow(tool, errors);
+    argument::attribute_on_borrowed(tool, errors);
+    argument::cfg_argument(tool, errors);
+    argument::evidence_name(tool, errors);
+    argument::same_wire_name(tool, errors);
+}

@@ -1,0 +1,72 @@
+//! Doc comments as text: what an author wrote is what a model reads.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::{Attribute, Expr, ExprLit, Lit, Meta};
+
+/// The doc comment of an item or an argument.
+pub(crate) struct Docs {
+    parts: Vec<Part>,
+}
+
+enum Part {
+    Text(String),
+    /// `#[doc = include_str!(..)]`: known to the compiler only.
+    Macro(TokenStream),
+}
+
+impl Docs {
+    pub(crate) fn of(attrs: &[Attribute]) -> Self {
+        let parts = attrs
+            .iter()
+            .filter_map(|attr| match &attr.meta {
+                Meta::NameValue(pair) if pair.path.is_ident("doc") => Some(&pair.value),
+                _ => None,
+            })
+            .map(|value| match value {
+                Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Part::Text(text.value()),
+                other => Part::Macro(other.to_token_stream()),
+            })
+            .collect();
+        Self { parts }
+    }
+
+    /// Whether nobody could read anything.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.parts.iter().all(|part| matches!(part, Part::Text(text) if text.trim().is_empty()))
+    }
+
+    /// An expression for the text: one leading space a line removed, blank lines at both ends removed.
+    pub(crate) fn to_expr(&self) -> TokenStream {
+        if self.parts.iter().all(|part| matches!(part, Part::Text(_))) {
+            let lines: Vec<String> = self.parts.iter().filter_map(Part::text).map(dedent).collect();
+            let text = lines.join("\n");
+            let text = text.trim_matches('\n').trim_end();
+            return quote!(#text);
+        }
+        let mut pieces = Vec::new();
+        for part in &self.parts {
+            if !pieces.is_empty() {
+                pieces.push(quote!("\n"));
+            }
+            pieces.push(match part {
+                Part::Text(text) => dedent(text).to_token_stream(),
+                Part::Macro(tokens) => tokens.clone(),
+            });
+        }
+        quote!(::core::concat!(#(#pieces),*))
+    }
+}
+
+impl Part {
+    fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Macro(_) => None,
+        }
+    }
+}
+
+fn dedent(text: &str) -> String {
+    text.split('\n').map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end()).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,221 @@
+//! What functions and structs expand to alike: the derives, the constants, the questions to the compiler.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote, quote_spanned};
+use syn::Type;
+
+use crate::attr::{Effect, NoSchemaMode};
+use crate::expand::spans::at;
+use crate::model::{Argument, Form, Tool};
+
+/// Where everything that an expansion names comes from.
+pub(super) fn private(krate: Option<&syn::Path>) -> TokenStream {
+    match krate {
+        Some(path) => quote!(#path::__private1),
+        None => quote!(::tool_runtime::__private1),
+    }
+}
+
+/// The derives on a struct of arguments.
+pub(super) fn derives(tool: &Tool) -> TokenStream {
+    let private = private(tool.attr.krate.as_ref());
+    // serde and schemars take their own path as a string.
+    let text = private.to_string().replace(' ', "");
+    let serde = format!("{text}::serde");
+    let parser = quote! {
+        #[derive(#private::serde::Deserialize)]
+        #[serde(crate = #serde, deny_unknown_fields)]
+    };
+    if tool.attr.allow_no_schema.is_some() {
+        return parser;
+    }
+    let schemars = format!("{text}::schemars");
+    quote! {
+        #[derive(#private::serde::Deserialize, #private::schemars::JsonSchema)]
+        #[serde(crate = #serde, deny_unknown_fields)]
+        #[schemars(crate = #schemars)]
+    }
+}
+
+/// The attributes and the type of an argument as a field; `default` is where its default function is.
+pub(super) fn field_attributes(argument: &Argument, default: Option<&str>, has_schema: bool) -> TokenStream {
+    // Without the derive nothing would read the attribute.
+    let derived = argument.attr.derived.iter().filter(|attr| has_schema || !attr.path().is_ident("schemars"));
+    let mut tokens = quote!(#(#derived)*);
+    if argument.default_expr().is_some() {
+        tokens.extend(quote!(#[serde(default = #default)]));
+    }
+    tokens
+}
+
+/// `const META: ..`
+pub(super) fn meta(tool: &Tool) -> TokenStream {
+    let attr = &tool.attr;
+    let name = &attr.name;
+    let title = option(attr.title.as_ref());
+    let description = tool.docs.to_expr();
+    let redact = attr.redact.iter().flatten();
+    let model = &attr.model;
+    let prepare = attr.prepare.iter().flat_map(|(_, paths)| paths);
+    let tags = &attr.tags;
+    let timeout = option(attr.timeout.map(|timeout| {
+        let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        quote!(::core::time::Duration::from_millis(#millis))
+    }));
+    let max_result_bytes = option(attr.max_result_bytes.as_ref());
+    let execution = if attr.client.is_some() { quote!(Client) } else { quote!(Server) };
+    let idempotent = attr.idempotent;
+    let required = attr.require_any.iter().flat_map(|(_, listed)| listed);
+    let require_any = required.filter_map(|name| tool.argument(name)).map(|argument| &argument.wire);
+    let evidence = tool.arguments.iter().filter_map(|argument| {
+        let (wire, lister) = (&argument.wire, argument.evidence()?);
+        Some(quote!((#wire, #lister)))
+    });
+    let sensitive = tool.arguments.iter().filter(|one| one.attr.sensitive.is_some()).map(|one| &one.wire);
+    let no_schema = option(attr.no_schema_mode.as_ref().map(|(_, mode)| match mode {
+        NoSchemaMode::RejectEffects => quote!(__rt::NoSchemaMode::RejectEffects),
+        NoSchemaMode::ApproveEach => quote!(__rt::NoSchemaMode::ApproveEach),
+    }));
+    quote! {
+        const META: __rt::Meta = __rt::Meta {
+            name: #name,
+            title: #title,
+            description: #description,
+            redact: &[#(#redact),*],
+            model: &[#(#model),*],
+            prepare: &[#(#prepare),*],
+            tags: &[#(#tags),*],
+            timeout: #timeout,
+            max_result_bytes: #max_result_bytes,
+            execution: __rt::Execution::#execution,
+            idempotent: #idempotent,
+            require_any: &[#(#require_any),*],
+            evidence: &[#(#evidence),*],
+            sensitive: &[#(#sensitive),*],
+            no_schema: #no_schema,
+            location: __rt::location(
+                ::core::module_path!(),
+                ::core::file!(),
+                ::core::line!(),
+                ::core::column!(),
+            ),
+        };
+    }
+}
+
+fn option(value: Option<impl ToTokens>) -> TokenStream {
+    match value {
+        Some(value) => quote!(::core::option::Option::Some(#value)),
+        None => quote!(::core::option::Option::None),
+    }
+}
+
+/// `impl Tool for ..`; `validate` is the author's hook, called.
+pub(super) fn tool_impl(tool: &Tool, ty: &TokenStream, validate: Option<TokenStream>) -> TokenStream {
+    let effect = effect(tool.attr.effect);
+    let answer = match &tool.attr.client_result {
+        Some((_, answer)) => answer.to_token_stream(),
+        None => quote!(<Self as __rt::ToolComponent>::Output),
+    };
+    let meta = meta(tool);
+    let schema = if tool.attr.allow_no_schema.is_some() {
+        quote! {
+            fn input_schema(
+                _: &mut __rt::schemars::SchemaGenerator,
+            ) -> ::core::option::Option<__rt::schemars::Schema> {
+                ::core::option::Option::None
+            }
+        }
+    } else {
+        quote! {
+            fn input_schema(
+                generator: &mut __rt::schemars::SchemaGenerator,
+            ) -> ::core::option::Option<__rt::schemars::Schema> {
+                ::core::option::Option::Some(<Self as __rt::schemars::JsonSchema>::json_schema(generator))
+            }
+        }
+    };
+    let validate = validate.map(|call| {
+        quote! {
+            fn validate(&self) -> ::core::result::Result<(), __rt::Violation> {
+                #call
+            }
+        }
+    });
+    quote! {
+        #[automatically_derived]
+        impl __rt::Tool for #ty {
+            type Effect = #effect;
+            type Answer = #answer;
+            #meta
+            #schema
+            #validate
+        }
+    }
+}
+
+/// The effect as a type.
+pub(super) fn effect(effect: Option<Effect>) -> TokenStream {
+    match effect {
+        Some(Effect::StateChange) => quote!(__rt::StateChange),
+        Some(Effect::ExternalSideEffect) => quote!(__rt::ExternalSideEffect),
+        // Without an effect nothing is expanded.
+        Some(Effect::ReadOnly) | None => quote!(__rt::ReadOnly),
+    }
+}
+
+/// What only the compiler knows of the arguments, asked at their types.
+pub(super) fn questions(tool: &Tool) -> TokenStream {
+    let mut tokens = TokenStream::new();
+    let ask = |ty: &Type, question: &str| {
+        let question = proc_macro2::Ident::new(question, at(ty));
+        quote_spanned!(at(ty)=> __rt::#question::<#ty>();)
+    };
+    for argument in &tool.arguments {
+        let has_schema = tool.attr.allow_no_schema.is_none();
+        tokens.extend(ask(&argument.ty, if has_schema { "assert_argument" } else { "assert_parsed_argument" }));
+        if argument.attr.default.is_some() && has_schema {
+            tokens.extend(ask(&argument.ty, "assert_default"));
+        }
+    }
+    for name in tool.attr.require_any.iter().flat_map(|(_, listed)| listed) {
+        if let Some(argument) = tool.argument(name).filter(|argument| argument.attr.default.is_none()) {
+            tokens.extend(ask(&argument.ty, "assert_optional"));
+        }
+    }
+    if let Some((_, answer)) = &tool.attr.client_result {
+        tokens.extend(ask(answer, "assert_answer"));
+        tokens.extend(described(&quote!(#answer), at(answer)));
+    }
+    tokens
+}
+
+/// Asks whether an output's schema says anything.
+pub(super) fn described(ty: &TokenStream, place: proc_macro2::Span) -> TokenStream {
+    quote_spanned! {place=>
+        {
+            use __rt::AnyOutput as _;
+            __rt::assert_described(__rt::OutputProbe::<#ty>::NEW.probe());
+        }
+    }
+}
+
+/// The call of the author's hook, at its path.
+pub(super) fn validate(tool: &Tool) -> Option<TokenStream> {
+    let path = tool.attr.validate.as_ref()?;
+    let arguments = match &tool.form {
+        Form::Structure(_) => quote!(self),
+        Form::Function(_) => {
+            let fields = tool.arguments.iter().map(|argument| &argument.ident);
+            quote!(#(&self.#fields),*)
+        }
+    };
+    Some(quote_spanned!(at(path)=> #path(#arguments)))
+}
+
+/// Registers at the name of the item.
+pub(super) fn register(ty: &TokenStream) -> TokenStream {
+    quote! {
+        __rt::inventory::submit! { __rt::Registration::of::<#ty>() }
+    }
+}

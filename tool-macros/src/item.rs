@@ -1,0 +1,75 @@
+//! The item below `#[tool]`: its attributes, visibility and signature. A function's body stays tokens, so that
+//! someone who is still typing it reads the compiler's errors and none of ours.
+
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::parse::{Parse, ParseStream, Parser};
+use syn::{Attribute, Fields, ItemStruct, Signature, Token, Visibility};
+
+/// What `#[tool]` can stand on, and what it cannot.
+pub(crate) enum Item {
+    Function(Function),
+    Structure(ItemStruct),
+    /// Kept as it is; the text says what to write instead, at the tokens.
+    Other {
+        blame: TokenStream,
+        message: &'static str,
+    },
+}
+
+/// A function with an unread body.
+pub(crate) struct Function {
+    pub(crate) attrs: Vec<Attribute>,
+    pub(crate) vis: Visibility,
+    pub(crate) sig: Signature,
+    pub(crate) body: TokenStream,
+}
+
+impl Parse for Item {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let ahead = input.fork();
+        let attrs = ahead.call(Attribute::parse_outer)?;
+        let vis: Visibility = ahead.parse()?;
+        if ahead.peek(Token![struct]) {
+            let item: ItemStruct = input.parse()?;
+            return Ok(structure(item));
+        }
+        let all: TokenStream = input.parse()?;
+        let Ok(sig) = ahead.parse::<Signature>() else {
+            let message = "`#[tool]` stands on a function or on a struct with named fields";
+            return Ok(Self::Other { blame: keyword(&all).unwrap_or(all), message });
+        };
+        let body = ahead.parse()?;
+        Ok(Self::Function(Function { attrs, vis, sig, body }))
+    }
+}
+
+fn structure(item: ItemStruct) -> Item {
+    let message = match &item.fields {
+        Fields::Named(_) => return Item::Structure(item),
+        Fields::Unnamed(_) => "the arguments of a tool have names; write a struct with named fields",
+        Fields::Unit => "the arguments of a tool are named fields; write `{}` for a tool without arguments",
+    };
+    let blame = match &item.fields {
+        Fields::Unnamed(fields) => fields.to_token_stream(),
+        _ => item.ident.to_token_stream(),
+    };
+    Item::Other { blame, message }
+}
+
+/// The first token behind attributes and visibility: what kind of item it is.
+pub(crate) fn keyword(item: &TokenStream) -> Option<TokenStream> {
+    fn behind(input: ParseStream<'_>) -> syn::Result<TokenTree> {
+        input.call(Attribute::parse_outer)?;
+        input.parse::<Visibility>()?;
+        let keyword = input.parse()?;
+        input.parse::<TokenStream>()?;
+        Ok(keyword)
+    }
+    behind.parse2(item.clone()).ok().map(|keyword| keyword.to_token_stream())
+}
+
+/// Names in order, for lists in messages.
+pub(crate) fn names<'a>(idents: impl Iterator<Item = &'a Ident>) -> Vec<String> {
+    idents.map(crate::names::plain).collect()
+}

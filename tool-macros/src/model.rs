@@ -1,0 +1,195 @@
+//! The tool as plain data: what the attribute and the item say together, and the tokens to blame.
+
+use proc_macro2::{Ident, TokenStream};
+use syn::{
+    FnArg, GenericArgument, Generics, ItemStruct, LitStr, Pat, PathArguments, ReturnType, Signature, Type,
+    TypeReference, Visibility,
+};
+
+use crate::attr::{self, ArgumentAttr, Container, Default, ToolAttr};
+use crate::docs::Docs;
+use crate::errors::Errors;
+use crate::item::Function;
+use crate::names::plain;
+
+/// One tool.
+pub(crate) struct Tool {
+    pub(crate) attr: ToolAttr,
+    pub(crate) ident: Ident,
+    pub(crate) vis: Visibility,
+    pub(crate) docs: Docs,
+    pub(crate) generics: Generics,
+    pub(crate) container: Container,
+    pub(crate) arguments: Vec<Argument>,
+    pub(crate) form: Form,
+}
+
+pub(crate) enum Form {
+    Function(Callable),
+    Structure(ItemStruct),
+}
+
+/// A function, its parameters sorted out.
+pub(crate) struct Callable {
+    /// The signature without what only the macro reads.
+    pub(crate) sig: Signature,
+    pub(crate) body: TokenStream,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) output: Option<Type>,
+}
+
+/// One parameter, in the author's order.
+pub(crate) enum Parameter {
+    /// From the model: an index into [`Tool::arguments`].
+    Owned(usize),
+    /// From the runtime.
+    Borrowed(Borrowed),
+    /// `self`, or a pattern that is no name.
+    Unusable(FnArg),
+}
+
+pub(crate) struct Borrowed {
+    pub(crate) reference: TypeReference,
+    /// What stands behind the `&`, without parentheses.
+    pub(crate) target: Type,
+    pub(crate) attr: ArgumentAttr,
+}
+
+/// One argument from the model.
+pub(crate) struct Argument {
+    pub(crate) ident: Ident,
+    pub(crate) ty: Type,
+    pub(crate) wire: String,
+    pub(crate) attr: ArgumentAttr,
+}
+
+impl Tool {
+    pub(crate) fn function(attr: ToolAttr, item: Function, errors: &mut Errors) -> Self {
+        let Function { attrs, vis, mut sig, body } = item;
+        let container = attr::container(&attrs, errors);
+        let mut arguments = Vec::new();
+        let mut parameters = Vec::new();
+        for input in &mut sig.inputs {
+            parameters.push(parameter(input, &mut arguments, &container, errors));
+        }
+        let output = match &sig.output {
+            ReturnType::Default => None,
+            ReturnType::Type(_, ty) => Some((**ty).clone()),
+        };
+        Self {
+            attr,
+            ident: sig.ident.clone(),
+            vis,
+            docs: Docs::of(&container.kept),
+            generics: sig.generics.clone(),
+            container,
+            arguments,
+            form: Form::Function(Callable { sig, body, parameters, output }),
+        }
+    }
+
+    pub(crate) fn structure(attr: ToolAttr, item: ItemStruct, errors: &mut Errors) -> Self {
+        let container = attr::container(&item.attrs, errors);
+        let mut arguments = Vec::new();
+        for field in &item.fields {
+            let Some(ident) = &field.ident else { continue };
+            let attr = attr::argument(&field.attrs, false, errors);
+            arguments.push(Argument::new(ident.clone(), field.ty.clone(), attr, &container));
+        }
+        Self {
+            attr,
+            ident: item.ident.clone(),
+            vis: item.vis.clone(),
+            docs: Docs::of(&container.kept),
+            generics: item.generics.clone(),
+            container,
+            arguments,
+            form: Form::Structure(item),
+        }
+    }
+
+    pub(crate) fn argument(&self, name: &Ident) -> Option<&Argument> {
+        self.arguments.iter().find(|argument| plain(&argument.ident) == plain(name))
+    }
+
+    pub(crate) fn borrowed(&self) -> impl Iterator<Item = &Borrowed> {
+        let parameters = match &self.form {
+            Form::Function(function) => function.parameters.as_slice(),
+            Form::Structure(_) => &[],
+        };
+        parameters.iter().filter_map(|parameter| match parameter {
+            Parameter::Borrowed(borrowed) => Some(borrowed),
+            _ => None,
+        })
+    }
+}
+
+fn parameter(
+    input: &mut FnArg,
+    arguments: &mut Vec<Argument>,
+    container: &Container,
+    errors: &mut Errors,
+) -> Parameter {
+    let FnArg::Typed(typed) = input else { return Parameter::Unusable(input.clone()) };
+    let attr = attr::argument(&typed.attrs, true, errors);
+    // `#[cfg]` goes too: a rule refuses it, and the body would only fail once more without the parameter.
+    typed.attrs.clone_from(&attr.kept);
+    if let Type::Reference(reference) = peel(&typed.ty) {
+        let target = peel(&reference.elem).clone();
+        return Parameter::Borrowed(Borrowed { reference: reference.clone(), target, attr });
+    }
+    match &*typed.pat {
+        Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => {
+            arguments.push(Argument::new(pat.ident.clone(), (*typed.ty).clone(), attr, container));
+            Parameter::Owned(arguments.len() - 1)
+        }
+        _ => Parameter::Unusable(input.clone()),
+    }
+}
+
+impl Argument {
+    fn new(ident: Ident, ty: Type, attr: ArgumentAttr, container: &Container) -> Self {
+        let name = plain(&ident);
+        let wire = match (&attr.rename, container.rename_all) {
+            (Some(renamed), _) => renamed.value(),
+            (None, Some(rule)) => rule.apply(&name),
+            (None, None) => name,
+        };
+        Self { ident, ty, wire, attr }
+    }
+
+    /// `#[arg(default = EXPR)]`
+    pub(crate) fn default_expr(&self) -> Option<&syn::Expr> {
+        match &self.attr.default {
+            Some((_, Default::Expr(expr))) => Some(expr),
+            _ => None,
+        }
+    }
+
+    /// The tool that lists values of this argument.
+    pub(crate) fn evidence(&self) -> Option<&LitStr> {
+        self.attr.evidence.as_ref().map(|(_, tool)| tool)
+    }
+}
+
+/// The type without the parentheses and the invisible groups around it.
+pub(crate) fn peel(mut ty: &Type) -> &Type {
+    loop {
+        ty = match ty {
+            Type::Paren(inner) => &inner.elem,
+            Type::Group(inner) => &inner.elem,
+            _ => return ty,
+        };
+    }
+}
+
+/// Where output and error stand in a return type, if it shows two type arguments: only a place to point at.
+pub(crate) fn shown_arguments(output: &Type) -> Option<(&Type, &Type)> {
+    let Type::Path(path) = peel(output) else { return None };
+    let PathArguments::AngleBracketed(list) = &path.path.segments.last()?.arguments else { return None };
+    let mut types = list.args.iter().filter_map(|argument| match argument {
+        GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    });
+    Some((types.next()?, types.next()?))
+}

@@ -1,0 +1,81 @@
+//! What expansions of `#[tool]` and `#[capability]` name, and nothing that a person should.
+//!
+//! The module's name carries a number, so that macros and runtime of different releases fail to compile at once.
+//! Nothing here hands out a [`Cap`], a context or a permit without a [`Bindings`](crate::capability::Bindings),
+//! which the runner alone makes.
+
+mod ask;
+mod lend;
+mod output;
+
+#[cfg(test)]
+mod tests;
+
+use std::future::pending;
+use std::panic::resume_unwind;
+
+pub use ::{inventory, schemars, serde};
+
+pub use crate::call::{Call, Violation};
+pub use crate::capability::{AllowedIn, Cap, ConnectionKind, Injected, Requirement, Within};
+pub use crate::error::{IntoToolError, ToolError};
+pub use crate::registration::{Registration, definition};
+pub use crate::tool::{
+    Execution, ExternalSideEffect, Location, Meta, Named, NoSchemaMode, ReadOnly, StateChange, Tool, ToolComponent,
+    Visitor,
+};
+pub use ask::{
+    assert_allowed, assert_answer, assert_argument, assert_default, assert_described, assert_optional,
+    assert_parsed_argument,
+};
+pub use lend::{Borrowed, Borrows, requirement};
+pub use output::{AnyOutput, OutputProbe, ToolReturn, finish};
+
+/// What a definition read without a registry is.
+pub type Definition = Result<crate::tool::ToolSpec, crate::registration::DefinitionError>;
+
+/// The definition of whatever a path names.
+pub fn definition_of<N: Named>() -> Definition {
+    struct Define;
+
+    impl Visitor for Define {
+        type Answer = Definition;
+
+        fn visit<T: Tool>(self) -> Definition {
+            definition::<T>()
+        }
+    }
+
+    N::visit(Define)
+}
+
+/// Where an attribute stands, from what the compiler's own macros say there.
+#[must_use]
+pub const fn location(module: &'static str, file: &'static str, line: u32, column: u32) -> Location {
+    Location { krate: first_segment(module), module, file, line, column }
+}
+
+const fn first_segment(module: &'static str) -> &'static str {
+    let bytes = module.as_bytes();
+    let mut end = 0;
+    while end < bytes.len() {
+        if bytes[end] == b':' {
+            return module.split_at(end).0;
+        }
+        end += 1;
+    }
+    module
+}
+
+/// Runs a body that blocks on a thread of its own. Its panic is the caller's panic.
+pub async fn blocking<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
+    let error = match tokio::task::spawn_blocking(body).await {
+        Ok(value) => return value,
+        Err(error) => error,
+    };
+    match error.try_into_panic() {
+        Ok(payload) => resume_unwind(payload),
+        // The body never began, because the tokio runtime is shutting down and drops this future next.
+        Err(_) => pending().await,
+    }
+}

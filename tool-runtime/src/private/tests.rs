@@ -1,0 +1,396 @@
+//! What the macros expand to, run inside the crate that alone can run it.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::{Named, Visitor, blocking};
+use crate::call::{ContextFields, Violation};
+use crate::capability::{Bindings, Source};
+use crate::registration::Registration;
+use crate::tool::{CapabilityList, EffectLevel, Execution, Hash, Meta, NoSchemaMode, Tool};
+use crate::{Call, CallId, Cap, Capabilities, ToolComponent, ToolContext, ToolEffect, ToolError, ToolName};
+use crate::{capability, definition, tool};
+
+/// A clock.
+#[capability(effect = read_only)]
+trait Clock {
+    fn now(&self) -> u64;
+}
+
+/// Changes tasks.
+#[capability(effect = state_change)]
+#[async_trait]
+trait TaskWriter {
+    async fn retitle(&self, id: &str, title: &str) -> String;
+}
+
+struct Fixed;
+
+impl Clock for Fixed {
+    fn now(&self) -> u64 {
+        42
+    }
+}
+
+#[async_trait]
+impl TaskWriter for Fixed {
+    async fn retitle(&self, id: &str, title: &str) -> String {
+        format!("{id}: {title}")
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Shown {
+    text: String,
+}
+
+fn shown(text: impl ToString) -> Shown {
+    Shown { text: text.to_string() }
+}
+
+mod authored {
+    //! The tools under test.
+    use super::*;
+
+    /// Everything in an order of its own.
+    ///
+    /// Second paragraph.
+    #[tool(
+        name = "test__mixed",
+        title = "Mixed",
+        effect = state_change,
+        redact = ["text"],
+        model = ["more"],
+        tags = ["a", "b"],
+        timeout = "2m",
+        max_result_bytes = 1_024,
+        idempotent,
+        require_any = [r#type, self_],
+        validate = ordered
+    )]
+    #[serde(rename_all = "camelCase")]
+    pub(super) async fn mixed(
+        clock: &dyn Clock,
+        /// Type.
+        r#type: Option<String>,
+        writer: &dyn TaskWriter,
+        /// Id.
+        #[arg(evidence = "test__list")]
+        task_id: String,
+        ctx: &ToolContext,
+        /// Arguments.
+        #[arg(default = vec!["x".to_owned()])]
+        args: Vec<String>,
+        /// Self.
+        #[arg(sensitive)]
+        #[serde(rename = "me")]
+        self_: Option<u8>,
+    ) -> Result<Shown, ToolError> {
+        let retitled = writer.retitle(&task_id, &args.join("+")).await;
+        Ok(shown(format!("{} {:?} {} {} {:?}", clock.now(), r#type, retitled, ctx.tool(), self_)))
+    }
+
+    fn ordered(_: &Option<String>, task_id: &str, args: &[String], _: &Option<u8>) -> Result<(), Violation> {
+        if args.iter().any(|arg| arg == task_id) {
+            return Err(Violation::new("/args", "semantic", "not the id"));
+        }
+        Ok(())
+    }
+
+    /// Blocks.
+    #[tool(name = "test__blocking", effect = read_only, redact = ["text"], blocking)]
+    pub(super) fn blocking(
+        clock: &dyn Clock,
+        /// Whether to panic.
+        panics: bool,
+    ) -> Result<Shown, std::fmt::Error> {
+        assert!(!panics, "on purpose");
+        if clock.now() == 0 {
+            return Err(std::fmt::Error);
+        }
+        Ok(shown(std::thread::current().name().unwrap_or_default() != "the test"))
+    }
+
+    /// Fails.
+    #[tool(name = "test__failing", effect = read_only, redact = [])]
+    pub(super) fn failing() -> std::io::Result<()> {
+        Err(std::io::Error::other("disk 7"))
+    }
+
+    /// A struct.
+    #[tool(
+        name = "test__update",
+        effect = state_change,
+        redact = ["text"],
+        require_any = [title],
+        validate = Update::is_sane
+    )]
+    #[derive(Debug)]
+    pub(super) struct Update {
+        /// Id.
+        id: String,
+        /// Title.
+        #[schemars(length(max = 5))]
+        title: Option<String>,
+        /// How often.
+        #[arg(default = 2)]
+        times: u8,
+    }
+
+    impl Update {
+        fn is_sane(&self) -> Result<(), Violation> {
+            if self.times == 0 { Err(Violation::new("/times", "semantic", "above 0")) } else { Ok(()) }
+        }
+    }
+
+    impl ToolComponent for Update {
+        type Capabilities = (Cap<dyn TaskWriter>,);
+        type Output = Shown;
+
+        async fn run(self, (writer,): Self::Capabilities, call: &Call<Self>) -> Result<Shown, ToolError> {
+            let title = self.title.unwrap_or_default().repeat(self.times.into());
+            Ok(shown(format!("{} {}", writer.retitle(&self.id, &title).await, call.tool())))
+        }
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Opaque {
+        pub(super) name: String,
+    }
+
+    /// No schema.
+    #[tool(
+        name = "test__opaque",
+        effect = read_only,
+        redact = ["$"],
+        allow_no_schema,
+        no_schema_mode = approve_each
+    )]
+    pub(super) fn opaque(
+        /// Whatever.
+        opaque: Opaque,
+    ) -> Result<String, ToolError> {
+        Ok(opaque.name)
+    }
+
+    /// On the client.
+    #[tool(
+        name = "test__client",
+        effect = external_side_effect,
+        redact = ["$"],
+        execution = client,
+        client_result = bool,
+        prepare = ["text"]
+    )]
+    pub(super) fn client() -> Result<Shown, ToolError> {
+        Ok(shown("prepared"))
+    }
+}
+
+fn context(tool: &str) -> Arc<ToolContext> {
+    Arc::new(ToolContext(ContextFields {
+        call_id: CallId::new("call_1"),
+        tool: ToolName::parse(tool).unwrap(),
+        run_id: "run".into(),
+        session_id: None,
+        conversation_id: None,
+        agent_id: None,
+        organisation_id: None,
+        user_id: None,
+        deadline: None,
+        cancellation: CancellationToken::new(),
+        arguments_digest: Hash([0; 32]),
+    }))
+}
+
+/// Parses, binds and runs a tool of which only the type is known.
+async fn run<T: Tool>(arguments: Value) -> Result<Value, ToolError> {
+    let tool: T = serde_json::from_value(arguments).map_err(ToolError::internal)?;
+    let capabilities = Capabilities::new().with::<dyn Clock>(Arc::new(Fixed)).with::<dyn TaskWriter>(Arc::new(Fixed));
+    let context = context(T::META.name);
+    let bindings = Bindings { capabilities: &capabilities, connections: &[], context: &context };
+    let bound = T::Capabilities::bind(&bindings).unwrap();
+    let call = Call { context: Arc::clone(&context), tool: std::marker::PhantomData };
+    tool.run(bound, &call).await.map(|output| serde_json::to_value(output).unwrap())
+}
+
+/// The same for a path, which may be a function's.
+async fn exec<N: Named>(arguments: Value) -> Result<Value, ToolError> {
+    struct Run(Value);
+
+    impl Visitor for Run {
+        type Answer = Pin<Box<dyn Future<Output = Result<Value, ToolError>>>>;
+
+        fn visit<T: Tool>(self) -> Self::Answer {
+            Box::pin(run::<T>(self.0))
+        }
+    }
+
+    N::visit(Run(arguments)).await
+}
+
+struct Facts {
+    meta: Meta,
+    effect: ToolEffect,
+    requirements: Vec<(&'static str, Source)>,
+    schema: Option<Value>,
+}
+
+fn facts<N: Named>() -> Facts {
+    struct Look;
+
+    impl Visitor for Look {
+        type Answer = Facts;
+
+        fn visit<T: Tool>(self) -> Facts {
+            let requirements = T::Capabilities::requirements();
+            Facts {
+                meta: T::META,
+                effect: T::Effect::EFFECT,
+                requirements: requirements.iter().map(|one| (one.name, one.source)).collect(),
+                schema: T::input_schema(&mut schemars::SchemaGenerator::default()).map(schemars::Schema::to_value),
+            }
+        }
+    }
+
+    N::visit(Look)
+}
+
+/// The violation of an author's hook, as its pointer.
+fn hook<N: Named>(arguments: Value) -> Option<String> {
+    struct Hook(Value);
+
+    impl Visitor for Hook {
+        type Answer = Option<String>;
+
+        fn visit<T: Tool>(self) -> Option<String> {
+            serde_json::from_value::<T>(self.0).unwrap().validate().err().map(|violation| violation.pointer)
+        }
+    }
+
+    N::visit(Hook(arguments))
+}
+
+#[tokio::test]
+async fn arguments_arrive_in_the_authors_order() {
+    let full = json!({"type": "t", "taskId": "7", "args": ["a", "b"], "me": 3});
+    let short = json!({"taskId": "7"});
+    let cases = [
+        (exec::<authored::mixed>(full).await, "42 Some(\"t\") 7: a+b test__mixed Some(3)"),
+        (exec::<authored::mixed>(short).await, "42 None 7: x test__mixed None"),
+        (exec::<authored::Update>(json!({"id": "7", "title": "ab"})).await, "7: abab test__update"),
+        (exec::<authored::Update>(json!({"id": "7", "times": 1})).await, "7:  test__update"),
+        (exec::<authored::client>(json!({})).await, "prepared"),
+    ];
+    for (answer, expected) in cases {
+        assert_eq!(answer.unwrap(), json!({"text": expected}));
+    }
+    assert_eq!(exec::<authored::opaque>(json!({"opaque": {"name": "n"}})).await.unwrap(), json!("n"));
+}
+
+#[tokio::test]
+async fn what_is_not_an_argument_is_refused() {
+    for arguments in [json!({}), json!({"taskId": "7", "clock": 1}), json!({"taskId": "7", "type_": 1}), json!([])] {
+        assert!(exec::<authored::mixed>(arguments).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn errors_of_all_kinds_become_tool_errors() {
+    let error = exec::<authored::failing>(json!({})).await.unwrap_err();
+    assert_eq!(error.detail(), "disk 7");
+    assert!(!error.safe_message().contains("disk"));
+}
+
+#[tokio::test]
+async fn blocking_tools_run_on_a_thread_of_their_own_and_panic_here() {
+    assert_eq!(exec::<authored::blocking>(json!({"panics": false})).await.unwrap(), json!({"text": "true"}));
+    let panicking = tokio::task::spawn(blocking(|| panic!("on purpose")));
+    assert!(panicking.await.unwrap_err().is_panic());
+}
+
+#[test]
+fn the_attribute_is_in_the_constants() {
+    let Facts { meta, effect, requirements, schema } = facts::<authored::mixed>();
+    assert_eq!((meta.name, meta.title, effect), ("test__mixed", Some("Mixed"), ToolEffect::StateChange));
+    assert_eq!(meta.description, "Everything in an order of its own.\n\nSecond paragraph.");
+    assert_eq!((meta.redact, meta.model, meta.tags), (&["text"][..], &["more"][..], &["a", "b"][..]));
+    assert_eq!(meta.timeout, Some(Duration::from_secs(120)));
+    assert_eq!(meta.max_result_bytes, Some(1_024));
+    assert!(meta.idempotent);
+    assert_eq!(meta.require_any, ["type", "me"]);
+    assert_eq!(meta.evidence, [("taskId", "test__list")]);
+    assert_eq!(meta.sensitive, ["me"]);
+    assert_eq!(meta.execution, Execution::Server);
+    assert_eq!(
+        (meta.location.krate, meta.location.module),
+        ("tool_runtime", "tool_runtime::__private1::tests::authored")
+    );
+    assert!(meta.location.file.ends_with("tests.rs") && meta.location.line > 60);
+    assert_eq!(
+        requirements,
+        [("Clock", Source::Capability), ("TaskWriter", Source::Capability), ("ToolContext", Source::Context)]
+    );
+    let schema = schema.unwrap();
+    assert_eq!(schema["required"], json!(["taskId"]));
+    assert_eq!(schema["additionalProperties"], json!(false));
+    assert_eq!(schema["properties"]["args"]["default"], json!(["x"]));
+    assert_eq!(schema["properties"]["me"]["description"], json!("Self."));
+    assert_eq!(schema["properties"].as_object().unwrap().len(), 4);
+
+    let update = facts::<authored::Update>();
+    assert_eq!(update.meta.require_any, ["title"]);
+    let schema = update.schema.unwrap();
+    assert_eq!(schema["required"], json!(["id"]));
+    assert_eq!(schema["properties"]["times"]["default"], json!(2));
+    assert_eq!(schema["properties"]["title"]["maxLength"], json!(5));
+
+    let opaque = facts::<authored::opaque>();
+    assert_eq!((opaque.meta.no_schema, opaque.schema), (Some(NoSchemaMode::ApproveEach), None));
+    let client = facts::<authored::client>();
+    assert_eq!((client.meta.execution, client.meta.prepare), (Execution::Client, &["text"][..]));
+}
+
+#[test]
+fn hooks_see_the_typed_arguments() {
+    let cases = [
+        (hook::<authored::mixed>(json!({"taskId": "x"})), Some("/args")),
+        (hook::<authored::mixed>(json!({"taskId": "7"})), None),
+        (hook::<authored::Update>(json!({"id": "7", "times": 0})), Some("/times")),
+        (hook::<authored::failing>(json!({})), None),
+    ];
+    for (found, expected) in cases {
+        assert_eq!(found.as_deref(), expected);
+    }
+}
+
+#[test]
+fn definitions_need_no_registry() {
+    let names =
+        [definition!(authored::mixed), authored::Update::definition()].map(|spec| spec.unwrap().name.to_string());
+    assert_eq!(names, ["test__mixed", "test__update"]);
+}
+
+#[test]
+fn all_tools_are_registered_once() {
+    let mut sites = BTreeMap::<_, usize>::new();
+    for registration in inventory::iter::<Registration> {
+        *sites.entry(format!("{registration:?}")).or_default() += 1;
+    }
+    assert!(sites.len() >= 6, "{sites:?}");
+    assert!(sites.values().all(|count| *count == 1), "{sites:?}");
+}
+
+#[test]
+fn the_users_function_is_a_function() {
+    assert!(authored::failing().is_err());
+    assert_eq!(authored::client().unwrap().text, "prepared");
+}
