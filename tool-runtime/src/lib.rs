@@ -9,6 +9,8 @@ pub mod __private1;
 pub mod call;
 pub mod capability;
 pub mod catalog;
+#[cfg(feature = "cli")]
+pub mod cli;
 mod contain;
 pub mod error;
 pub mod hydrate;

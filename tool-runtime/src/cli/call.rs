@@ -7,7 +7,6 @@ use crate::cli::app::App;
 use crate::cli::args::{Global, View};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::{input, session, terminal};
-use crate::store::Store;
 
 /// Writes each event as a JSON line to stderr.
 fn events_to_stderr(event: Event) {
@@ -33,7 +32,7 @@ pub(super) async fn call(
         View::Model => terminal::line(&terminal::safe_lines(&result.to_model())),
         View::Ui => terminal::line(&json(&result)?),
         View::Audit => {
-            let records = session.store.records().await.map_err(|error| Failure::failed(error.to_string()))?;
+            let records = session.records().await?;
             for record in &records {
                 terminal::line(&json(record)?);
             }

@@ -9,7 +9,8 @@ use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::{session, terminal};
 use crate::policy::{KnownTool, PolicyContext, Stage, Subject, Verdict};
-use crate::wire::openai_chat::{self, EncodeOptions};
+use crate::wire::EncodeOptions;
+use crate::wire::openai_chat;
 
 #[derive(Serialize)]
 struct Row<'a> {
@@ -94,9 +95,9 @@ pub(super) fn export(app: &App, global: &Global, format: Format, strict: bool) -
     let catalog = collect(app)?;
     let policy = session::policy(app, global)?;
     let context = PolicyContext::default();
-    let visible = catalog.specs().filter(|spec| {
-        policy.decide(&context, Stage::Visibility, &Subject::of(spec), None).verdict != Verdict::Deny
-    });
+    let visible = catalog
+        .specs()
+        .filter(|spec| policy.decide(&context, Stage::Visibility, &Subject::of(spec), None).verdict != Verdict::Deny);
     pretty(&encode(visible, strict)?)
 }
 
@@ -123,7 +124,7 @@ pub(super) fn check(app: &App, global: &Global) -> Result<Exit, Failure> {
         (Ok(catalog), Ok(policy)) => {
             let known: Vec<_> = catalog.specs().map(KnownTool::of).collect();
             problems.extend(policy.check(&known).iter().map(ToString::to_string));
-            problems.extend(catalog.warm().iter().map(ToString::to_string));
+            problems.extend(catalog.warm().err().map(|error| error.to_string()));
         }
         (catalog, policy) => {
             problems.extend(catalog.err().map(|error| error.to_string()));

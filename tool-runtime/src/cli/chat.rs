@@ -10,9 +10,9 @@ use crate::cli::args::Global;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::{self, Session};
 use crate::cli::{input, terminal};
-use crate::store::Store;
-use crate::wire::openai_chat::{self, DecodeOptions, Decoded};
-use crate::wire::{http_record, history};
+use crate::wire::assemble::Decoded;
+use crate::wire::openai_chat::{self, DecodeOptions};
+use crate::wire::{history, http_record};
 
 /// What one recorded turn did.
 struct Turn {
@@ -28,7 +28,11 @@ pub(super) async fn chat(app: &App, global: &Global, transcript: &Path, prompt: 
     let decoded = decode(transcript)?;
     let session = session::start(app, global, Some(prompt), None)?;
     let turn = take(app, global, &session, decoded).await?;
-    if global.json { print_json(&turn)? } else { print(&turn) }
+    if global.json {
+        print_json(&turn)?
+    } else {
+        print(&turn)
+    }
     Ok(turn.exit)
 }
 
@@ -42,12 +46,7 @@ pub(super) fn decode(path: &Path) -> Result<Decoded, Failure> {
     Ok(decoder.finish())
 }
 
-async fn take(
-    app: &App,
-    global: &Global,
-    session: &Session,
-    decoded: Decoded,
-) -> Result<Turn, Failure> {
+async fn take(app: &App, global: &Global, session: &Session, decoded: Decoded) -> Result<Turn, Failure> {
     let inspect = || match &app.inspect {
         Some(inspect) => inspect(&global.data).map_err(|error| Failure::failed(error.to_string())),
         None => Ok(Vec::new()),
@@ -59,7 +58,7 @@ async fn take(
         results.push(session.run.exec(call.call.clone()).await);
     }
     let changes = difference(&before, &inspect()?);
-    let records = session.store.records().await.map_err(|error| Failure::failed(error.to_string()))?;
+    let records = session.records().await?;
     let answers = decoded.calls.iter().zip(&results).map(|(call, result)| history::Answer {
         call: &call.call,
         content: result.to_model(),
@@ -155,7 +154,7 @@ fn heading(text: &str) {
 
 fn print_json(turn: &Turn) -> Result<(), Failure> {
     let document = json!({
-        "decoded": turn.decoded.to_value(),
+        "decoded": turn.decoded,
         "records": turn.records,
         "changes": turn.changes,
         "messages": turn.messages,

@@ -115,16 +115,24 @@ fn runner(path: &Path) -> Result<ToolRunner, Failure> {
     let mut names = HashMap::new();
     for (number, line) in lines(&text) {
         let row: ToolRow = row(path, number, line)?;
-        let description = if row.description.trim().is_empty() { "No description.".to_owned() } else { row.description };
+        let description =
+            if row.description.trim().is_empty() { "No description.".to_owned() } else { row.description };
         if let Some(other) = names.insert(row.wire_name.clone(), row.id.clone()) {
-            return Err(Failure::usage(format!("`{}` and `{}` share one name", terminal::safe(&other), terminal::safe(&row.id))));
+            return Err(Failure::usage(format!(
+                "`{}` and `{}` share one name",
+                terminal::safe(&other),
+                terminal::safe(&row.id)
+            )));
         }
         builder = builder.dynamic(
-            DynamicTool::new(row.wire_name, description, row.schema, ToolEffect::ReadOnly, Arc::new(Never)).redact(["$"; 0]),
+            DynamicTool::new(row.wire_name, description, row.schema, ToolEffect::ReadOnly, Arc::new(Never))
+                .redact(["$"; 0]),
         );
     }
     let catalog = builder.build().map_err(|error| Failure::usage(error.to_string()))?;
-    ToolRunner::new(catalog, ToolPolicy::allow(names.into_keys())).build().map_err(|error| Failure::usage(error.to_string()))
+    ToolRunner::new(catalog, ToolPolicy::allow(names.into_keys()))
+        .build()
+        .map_err(|error| Failure::usage(error.to_string()))
 }
 
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -132,8 +140,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 fn row<'a, T: Deserialize<'a>>(path: &Path, number: usize, line: &'a str) -> Result<T, Failure> {
-    serde_json::from_str(line)
-        .map_err(|error| Failure::usage(format!("{}, line {number}: {error}", path.display())))
+    serde_json::from_str(line).map_err(|error| Failure::usage(format!("{}, line {number}: {error}", path.display())))
 }
 
 /// The call of a row; nothing when its arguments are not text.

@@ -7,7 +7,6 @@ use crate::cli::args::{Format, Global};
 use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::{chat, session, terminal};
-use crate::store::Store;
 
 pub(super) async fn replay(
     app: &App,
@@ -33,7 +32,7 @@ pub(super) async fn replay(
             let result = session.run.exec(call.call).await;
             gravest = gravest.max(Exit::of(result.outcome));
         }
-        for record in session.store.records().await.map_err(|error| Failure::failed(error.to_string()))? {
+        for record in session.records().await? {
             terminal::line(&json(&record)?);
         }
     }

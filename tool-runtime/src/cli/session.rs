@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::call::EventSink;
+use crate::call::{EventSink, ToolInvocationRecord};
 use crate::cli::app::App;
 use crate::cli::args::Global;
 use crate::cli::exit::Failure;
 use crate::policy::ToolPolicy;
 use crate::runner::{Run, RunOptions, ToolRunner};
-use crate::store::MemoryStore;
+use crate::store::{MemoryStore, RecordFilter, Store};
 
 /// The policy in force: `--policy`, the application's own, or none, which denies everything.
 pub(super) fn policy(app: &App, global: &Global) -> Result<ToolPolicy, Failure> {
@@ -25,6 +25,16 @@ pub(super) fn policy(app: &App, global: &Global) -> Result<ToolPolicy, Failure> 
 pub(super) struct Session {
     pub(super) run: Run,
     pub(super) store: Arc<MemoryStore>,
+}
+
+impl Session {
+    /// The records of the run so far, open ones last.
+    pub(super) async fn records(&self) -> Result<Vec<ToolInvocationRecord>, Failure> {
+        let failed = |error: crate::store::StoreError| Failure::failed(error.to_string());
+        let mut records = self.store.records(&RecordFilter::default()).await.map_err(failed)?;
+        records.extend(self.store.open_records(&RecordFilter::default()).await.map_err(failed)?);
+        Ok(records)
+    }
 }
 
 /// Opens the application's data and starts a run on it.
@@ -66,6 +76,5 @@ pub(super) fn start(
 }
 
 fn open(app: &App, data: &Path) -> Result<crate::cli::Adapters, Failure> {
-    (app.bind)(data)
-        .map_err(|error| Failure::usage(format!("cannot open the data folder {}: {error}", data.display())))
+    (app.bind)(data).map_err(|error| Failure::usage(format!("cannot open the data folder {}: {error}", data.display())))
 }

@@ -34,7 +34,10 @@ pub(super) fn safe(text: &str) -> String {
 
 /// Like [`safe`], but line breaks and tabs are kept.
 pub(super) fn safe_lines(text: &str) -> String {
-    text.split('\n').map(|line| line.split('\t').map(safe).collect::<Vec<_>>().join("\t")).collect::<Vec<_>>().join("\n")
+    text.split('\n')
+        .map(|line| line.split('\t').map(safe).collect::<Vec<_>>().join("\t"))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// JSON text whose strings hold no hazard raw: they are written as JSON escapes, so the value is the same.

@@ -25,7 +25,8 @@ fn decode(bytes: &[u8], chunk: usize) -> Result<Exit, Failure> {
             decoder.push(piece);
         }
     }
-    print(&decoder.finish().to_value())
+    let decoded = decoder.finish();
+    print(&serde_json::to_value(&decoded).map_err(|error| Failure::failed(error.to_string()))?)
 }
 
 fn encode(bytes: Vec<u8>, kind: Kind) -> Result<Exit, Failure> {

@@ -49,11 +49,6 @@ impl Events {
         self.has_data.then_some(self.data)
     }
 
-    /// Bytes that wait for their event to be complete.
-    pub(super) fn waiting(&self) -> usize {
-        self.line.len() + self.data.len()
-    }
-
     fn take(&mut self, line: &[u8], each: &mut impl FnMut(&[u8])) {
         let mark = !std::mem::replace(&mut self.begun, true);
         let line = if mark { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };

@@ -88,7 +88,9 @@ fn close_object(tool: &str, schema: &mut Map<String, Value>, path: &mut String) 
             make_nullable(property);
         }
     }
-    let all: Vec<Value> = properties.keys().map(|name| Value::from(name.as_str())).collect();
+    // The author's order first, so that the copy changes as little as it has to.
+    let optional = properties.keys().map(|name| Value::from(name.as_str())).filter(|name| !required.contains(name));
+    let all: Vec<Value> = required.iter().cloned().chain(optional).collect();
     schema.insert("required".into(), all.into());
     schema.insert("additionalProperties".into(), false.into());
     Ok(())
