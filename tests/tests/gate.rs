@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tool_runtime::call::{Call, Cause, EventSink};
 use tool_runtime::policy::{Budgets, RunBudget};
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
-use tool_runtime::store::{MemoryStore, Store};
+use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::{
     Event, Outcome, ToolCall, ToolCatalog, ToolComponent, ToolContext, ToolEffect, ToolError, ToolExecResult,
     ToolPolicy, tool,
@@ -159,7 +159,10 @@ impl Bench {
     }
 
     async fn records(&self) -> Vec<tool_runtime::ToolInvocationRecord> {
-        self.store.records().await.expect("records")
+        let all = RecordFilter::default();
+        let mut records = self.store.records(&all).await.expect("records");
+        records.extend(self.store.open_records(&all).await.expect("open records"));
+        records
     }
 }
 

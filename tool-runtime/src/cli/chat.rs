@@ -101,8 +101,10 @@ fn print(turn: &Turn) {
     if turn.records.is_empty() {
         terminal::line("no call, so nothing ran");
     }
-    for (record, result) in turn.records.iter().zip(&turn.results) {
-        print_call(record, result);
+    for result in &turn.results {
+        if let Some(record) = turn.records.iter().find(|record| record.tool_call_id == result.tool_call_id) {
+            print_call(record, result);
+        }
     }
     heading("What changed");
     if turn.changes.is_empty() {
