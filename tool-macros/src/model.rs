@@ -185,11 +185,30 @@ pub(crate) fn peel(mut ty: &Type) -> &Type {
 
 /// Where output and error stand in a return type, if it shows two type arguments: only a place to point at.
 pub(crate) fn shown_arguments(output: &Type) -> Option<(&Type, &Type)> {
-    let Type::Path(path) = peel(output) else { return None };
-    let PathArguments::AngleBracketed(list) = &path.path.segments.last()?.arguments else { return None };
-    let mut types = list.args.iter().filter_map(|argument| match argument {
+    let (_, mut types) = last_segment(output)?;
+    Some((types.next()?, types.next()?))
+}
+
+/// Whether a type is spelled `Option<Option<..>>`: a field that reads `null` and absence apart.
+///
+/// The spelling only asks for the function that can; its signature is what says whether the type is one. Behind an
+/// alias both read as `None`, as they do everywhere else.
+pub(crate) fn is_nested_option(ty: &Type) -> bool {
+    let inner = |ty| match last_segment(ty)? {
+        (name, mut types) if name == "Option" => types.next(),
+        _ => None,
+    };
+    inner(ty).and_then(inner).is_some()
+}
+
+/// The last segment of a path and the types between its brackets.
+fn last_segment(ty: &Type) -> Option<(&Ident, impl Iterator<Item = &Type>)> {
+    let Type::Path(path) = peel(ty) else { return None };
+    let last = path.path.segments.last()?;
+    let PathArguments::AngleBracketed(list) = &last.arguments else { return None };
+    let types = list.args.iter().filter_map(|argument| match argument {
         GenericArgument::Type(ty) => Some(ty),
         _ => None,
     });
-    Some((types.next()?, types.next()?))
+    Some((&last.ident, types))
 }

@@ -1,7 +1,7 @@
 //! The attributes of one argument: `#[arg(..)]`, and the keys of `#[serde(..)]` and `#[schemars(..)]` under which
 //! schema and parser still say the same.
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, TokenStream};
 use quote::ToTokens;
 use syn::{Attribute, Expr, LitStr, Meta};
 
@@ -36,7 +36,6 @@ pub(crate) enum Default {
 }
 
 const ARG_KEYS: [&str; 3] = ["default", "sensitive", "evidence"];
-const SERDE_KEYS: [&str; 2] = ["rename", "default"];
 const SCHEMARS_KEYS: [&str; 11] =
     ["range", "length", "regex", "pattern", "contains", "email", "url", "ip", "inner", "title", "example"];
 
@@ -193,10 +192,5 @@ impl ArgumentAttr {
             .or_else(|| self.sensitive.as_ref().map(key))
             .or_else(|| self.evidence.as_ref().map(|(ident, _)| key(ident)))
             .or_else(|| self.described.as_ref().map(ToTokens::to_token_stream))
-    }
-
-    /// Where the key `default` stands.
-    pub(crate) fn default_span(&self) -> Option<Span> {
-        self.default.as_ref().map(|(ident, _)| ident.span())
     }
 }

@@ -3,6 +3,7 @@
 //! Nothing here returns a `Result`: a key that is unknown, malformed or repeated is reported and left out.
 
 mod argument;
+mod capability;
 mod container;
 mod pieces;
 
@@ -16,6 +17,7 @@ use crate::errors::Errors;
 use crate::names::{nearest, one_of};
 
 pub(crate) use argument::{ArgumentAttr, Default, argument};
+pub(crate) use capability::{CapabilityAttr, capability};
 pub(crate) use container::{Container, container};
 pub(crate) use pieces::{Piece, pieces};
 

@@ -122,14 +122,16 @@ impl Piece {
         match &self.value {
             Value::Equals(value) if !value.is_empty() => {
                 // A string around what is to be written bare is a habit from other attributes.
-                let parsed = parser.parse2(value.clone()).ok().or_else(|| {
-                    let quoted = syn::parse2::<LitStr>(value.clone()).ok()?;
-                    quoted.parse_with(parser).ok()
-                });
-                if parsed.is_none() {
-                    errors.at(value, format_args!("`{key}` is {wanted}"));
+                let parsed = parser.parse2(value.clone()).ok();
+                if parsed.is_some() {
+                    return parsed;
                 }
-                parsed
+                let quoted = syn::parse2::<LitStr>(value.clone()).ok().and_then(|text| text.parse_with(parser).ok());
+                match quoted {
+                    Some(_) => errors.at(value, format_args!("`{key}` is written without quotes")),
+                    None => errors.at(value, format_args!("`{key}` is {wanted}")),
+                }
+                quoted
             }
             Value::Equals(_) | Value::None => {
                 errors.at(&self.key, format_args!("`{key}` has no value; it is {wanted}"));

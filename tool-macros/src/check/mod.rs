@@ -2,8 +2,12 @@
 
 mod argument;
 mod attribute;
+mod capability;
 mod signature;
 
+use syn::ItemTrait;
+
+use crate::attr::CapabilityAttr;
 use crate::errors::Errors;
 use crate::model::Tool;
 
@@ -51,4 +55,12 @@ pub(crate) fn check(tool: &Tool, errors: &mut Errors) {
     argument::cfg_argument(tool, errors);
     argument::evidence_name(tool, errors);
     argument::same_wire_name(tool, errors);
+}
+
+/// Reports everything that is wrong with a capability trait.
+pub(crate) fn check_capability(attr: &CapabilityAttr, item: &ItemTrait, errors: &mut Errors) {
+    capability::capability_without_effect(attr, errors);
+    capability::empty_kind(attr, errors);
+    capability::generic_capability(item, errors);
+    capability::async_without_async_trait(item, errors);
 }

@@ -1,31 +1,20 @@
 //! `#[capability]`: a trait that tools may borrow as `&dyn Trait`, with its effect.
 
-use std::collections::HashSet;
-
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{ItemTrait, LitStr, Path, TraitItem, parse_quote_spanned};
+use syn::{ItemTrait, parse_quote_spanned};
 
-use crate::attr::{self, Effect, duplicate_key, pieces, unknown_key};
+use crate::attr::{self, CapabilityAttr};
+use crate::check::check_capability;
 use crate::errors::Errors;
 use crate::expand::common::{self, private};
 use crate::expand::spans::{at, generated};
 use crate::names::plain;
 
-const KEYS: [&str; 3] = ["effect", "kind", "crate"];
-
-#[derive(Default)]
-struct CapabilityAttr {
-    effect: Option<Effect>,
-    kind: Option<LitStr>,
-    krate: Option<Path>,
-    written: HashSet<String>,
-}
-
 /// `#[capability]`
 pub(crate) fn capability(tokens: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
-    let attr = read(tokens, &mut errors);
+    let attr = attr::capability(tokens, &mut errors);
     let parsed = match syn::parse2::<ItemTrait>(item.clone()) {
         Ok(parsed) => parsed,
         Err(_) => {
@@ -37,7 +26,7 @@ pub(crate) fn capability(tokens: TokenStream, item: TokenStream) -> TokenStream 
             return [Some(item), errors.into_tokens()].into_iter().flatten().collect();
         }
     };
-    check(&attr, &parsed, &mut errors);
+    check_capability(&attr, &parsed, &mut errors);
     let hidden = implementation(&attr, &parsed);
     let item = with_bounds(parsed);
     match errors.into_tokens() {
@@ -45,55 +34,6 @@ pub(crate) fn capability(tokens: TokenStream, item: TokenStream) -> TokenStream 
         Some(mistakes) if item.generics.params.is_empty() => quote!(#item #hidden #mistakes),
         Some(mistakes) => quote!(#item #mistakes),
         None => quote!(#item #hidden),
-    }
-}
-
-fn read(tokens: TokenStream, errors: &mut Errors) -> CapabilityAttr {
-    let mut out = CapabilityAttr::default();
-    for piece in pieces(tokens, errors) {
-        let key = piece.key_text();
-        if !KEYS.contains(&key.as_str()) {
-            unknown_key(&piece, "#[capability]", &KEYS, errors);
-        } else if !out.written.insert(key.clone()) {
-            duplicate_key(&piece, errors);
-        } else if key == "effect" {
-            out.effect = attr::effect(&piece, errors);
-        } else if key == "kind" {
-            out.kind = piece.value("a word for the kind of account, for example `\"calendar\"`", errors);
-        } else {
-            out.krate = attr::krate(&piece, errors);
-        }
-    }
-    out
-}
-
-fn check(attr: &CapabilityAttr, item: &ItemTrait, errors: &mut Errors) {
-    if !attr.written.contains("effect") {
-        errors.span(
-            Span::call_site(),
-            "missing `effect`: how far the capability reaches; write `effect = read_only`, `state_change` or `external_side_effect`",
-        );
-    }
-    if let Some(kind) = attr.kind.as_ref().filter(|kind| kind.value().trim().is_empty()) {
-        errors.at(kind, "the kind is empty; write a word, for example `\"calendar\"`");
-    }
-    if !item.generics.params.is_empty() {
-        errors.at(&item.generics, "a capability is bound as one `dyn` trait; remove the generic parameters");
-    }
-    let below =
-        |name: &str| item.attrs.iter().any(|attr| attr.path().segments.last().is_some_and(|last| last.ident == name));
-    if below("async_trait") {
-        return;
-    }
-    for method in &item.items {
-        if let TraitItem::Fn(method) = method
-            && let Some(asyncness) = &method.sig.asyncness
-        {
-            errors.at(
-                asyncness,
-                "an `async fn` cannot be called through `dyn`; write `#[async_trait]` below `#[capability]`",
-            );
-        }
     }
 }
 

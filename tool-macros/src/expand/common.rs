@@ -6,7 +6,7 @@ use syn::Type;
 
 use crate::attr::{Effect, NoSchemaMode};
 use crate::expand::spans::at;
-use crate::model::{Argument, Form, Tool};
+use crate::model::{Argument, Form, Tool, is_nested_option};
 
 /// Where everything that an expansion names comes from.
 pub(super) fn private(krate: Option<&syn::Path>) -> TokenStream {
@@ -16,11 +16,15 @@ pub(super) fn private(krate: Option<&syn::Path>) -> TokenStream {
     }
 }
 
+/// A path as serde and schemars take it.
+fn path_text(path: &TokenStream) -> String {
+    path.to_string().replace(' ', "")
+}
+
 /// The derives on a struct of arguments.
 pub(super) fn derives(tool: &Tool) -> TokenStream {
     let private = private(tool.attr.krate.as_ref());
-    // serde and schemars take their own path as a string.
-    let text = private.to_string().replace(' ', "");
+    let text = path_text(&private);
     let serde = format!("{text}::serde");
     let parser = quote! {
         #[derive(#private::serde::Deserialize)]
@@ -37,13 +41,23 @@ pub(super) fn derives(tool: &Tool) -> TokenStream {
     }
 }
 
-/// The attributes and the type of an argument as a field; `default` is where its default function is.
-pub(super) fn field_attributes(argument: &Argument, default: Option<&str>, has_schema: bool) -> TokenStream {
+/// The attributes of an argument as a field; `default` is where its default function is.
+pub(super) fn field_attributes(tool: &Tool, argument: &Argument, default: Option<&str>) -> TokenStream {
+    let has_schema = tool.attr.allow_no_schema.is_none();
     // Without the derive nothing would read the attribute.
     let derived = argument.attr.derived.iter().filter(|attr| has_schema || !attr.path().is_ident("schemars"));
     let mut tokens = quote!(#(#derived)*);
     if argument.default_expr().is_some() {
         tokens.extend(quote!(#[serde(default = #default)]));
+    }
+    if is_nested_option(&argument.ty) {
+        let private = path_text(&private(tool.attr.krate.as_ref()));
+        let nullable = format!("{private}::nullable");
+        tokens.extend(quote!(#[serde(deserialize_with = #nullable)]));
+        if argument.attr.default.is_none() {
+            // The second key keeps `"default": null` out of the schema.
+            tokens.extend(quote!(#[serde(default, skip_serializing_if = "::core::option::Option::is_none")]));
+        }
     }
     tokens
 }

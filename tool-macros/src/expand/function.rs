@@ -84,7 +84,6 @@ fn marker(tool: &Tool) -> TokenStream {
 fn arguments(tool: &Tool) -> TokenStream {
     let derives = derives(tool);
     let container = &tool.container.derived;
-    let has_schema = tool.attr.allow_no_schema.is_none();
     let mut functions = TokenStream::new();
     let mut fields = TokenStream::new();
     for argument in &tool.arguments {
@@ -95,7 +94,7 @@ fn arguments(tool: &Tool) -> TokenStream {
             functions.extend(quote_spanned!(at(ty)=> fn #function() -> #ty { #expr }));
             default = Some(function.to_string());
         }
-        let attributes = field_attributes(argument, default.as_deref(), has_schema);
+        let attributes = field_attributes(tool, argument, default.as_deref());
         fields.extend(quote!(#attributes #name: #ty,));
     }
     quote! {

@@ -84,12 +84,11 @@ fn with_fields(tool: &Tool, item: &ItemStruct, derived: bool) -> ItemStruct {
     let mut item = item.clone();
     item.attrs.clone_from(&tool.container.kept);
     let Fields::Named(fields) = &mut item.fields else { return item };
-    let has_schema = tool.attr.allow_no_schema.is_none();
     for (field, argument) in fields.named.iter_mut().zip(&tool.arguments) {
         field.attrs.clone_from(&argument.attr.kept);
         if derived {
             let default = format!("{}::__default_{}", tool.ident, plain(&argument.ident));
-            let attributes = field_attributes(argument, Some(&default), has_schema);
+            let attributes = field_attributes(tool, argument, Some(&default));
             let parsed = syn::parse::Parser::parse2(syn::Attribute::parse_outer, attributes);
             field.attrs.extend(parsed.unwrap_or_default());
         } else {

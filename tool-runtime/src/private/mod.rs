@@ -6,6 +6,7 @@
 
 mod ask;
 mod lend;
+mod nullable;
 mod output;
 
 #[cfg(test)]
@@ -29,6 +30,7 @@ pub use ask::{
     assert_parsed_argument,
 };
 pub use lend::{Borrowed, Borrows, requirement};
+pub use nullable::nullable;
 pub use output::{AnyOutput, OutputProbe, ToolReturn, finish};
 
 /// What a definition read without a registry is.

@@ -1,0 +1,160 @@
+//! The workspace folder, opened once: nothing outside it can be reached through it.
+
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use office_tools::Failure;
+use office_tools::files::{FileReader, FileText, FileWriter};
+
+use crate::adapters::{blocking, unavailable};
+
+/// The most that is ever read of a file, in bytes.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+const PLAN: &str = "# Plan\n\n1. Finish the onboarding.\n2. Renew the lease.\n3. Order paper.\n";
+
+/// The folder.
+pub(crate) struct Workspace(Arc<Dir>);
+
+impl Workspace {
+    /// Opens the folder; a new one gets a plan.
+    pub(crate) fn open(path: &Path) -> Result<Self, std::io::Error> {
+        let is_new = !path.exists();
+        std::fs::create_dir_all(path)?;
+        let folder = Dir::open_ambient_dir(path, ambient_authority())?;
+        if is_new {
+            folder.write("plan.md", PLAN)?;
+            folder.create_dir_all("notes")?;
+            folder.write("notes/todo.md", "- call the landlord\n- water the plants\n")?;
+        }
+        Ok(Self(Arc::new(folder)))
+    }
+
+    /// The files, a line each.
+    pub(crate) fn describe(&self) -> Result<Vec<String>, std::io::Error> {
+        let mut lines = Vec::new();
+        walk(&self.0, "", &mut |path, file| {
+            lines.push(format!("file {path}  {} bytes", file.metadata()?.len()));
+            Ok(true)
+        })?;
+        Ok(lines)
+    }
+}
+
+fn failure(error: std::io::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::NotFound => Failure::NotFound,
+        // This is also what leaving the folder looks like.
+        ErrorKind::PermissionDenied => Failure::Forbidden,
+        ErrorKind::InvalidData | ErrorKind::IsADirectory => Failure::Unreadable,
+        _ => unavailable(error),
+    }
+}
+
+/// The first bytes of a file as text, cut at a character boundary.
+fn read(folder: &Dir, path: &str, max_bytes: u64) -> Result<FileText, std::io::Error> {
+    let file = folder.open(path)?;
+    if file.metadata()?.is_dir() {
+        return Err(ErrorKind::IsADirectory.into());
+    }
+    let limit = max_bytes.min(MAX_BYTES);
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes)?;
+    let truncated = bytes.len() as u64 > limit;
+    if truncated {
+        bytes.pop();
+    }
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        // Only a character that was cut at the end may be incomplete.
+        Err(error) if truncated && error.utf8_error().error_len().is_none() => {
+            let whole = error.utf8_error().valid_up_to();
+            let mut bytes = error.into_bytes();
+            bytes.truncate(whole);
+            String::from_utf8(bytes).map_err(|_| ErrorKind::InvalidData)?
+        }
+        Err(_) => return Err(ErrorKind::InvalidData.into()),
+    };
+    Ok(FileText { path: path.to_owned(), text, truncated })
+}
+
+type Each<'e> = dyn FnMut(&str, &cap_std::fs::File) -> Result<bool, std::io::Error> + 'e;
+
+/// Every file below a folder, in no promised order, until `each` answers `false`.
+fn walk(folder: &Dir, prefix: &str, each: &mut Each<'_>) -> Result<bool, std::io::Error> {
+    for entry in folder.entries()? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = if prefix.is_empty() { name } else { format!("{prefix}/{name}") };
+        let kind = entry.file_type()?;
+        let goes_on = if kind.is_dir() {
+            walk(&entry.open_dir()?, &path, each)?
+        } else if kind.is_file() {
+            each(&path, &entry.open()?)?
+        } else {
+            true
+        };
+        if !goes_on {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+#[async_trait]
+impl FileReader for Workspace {
+    async fn read(&self, path: &str, max_bytes: u64) -> Result<FileText, Failure> {
+        let (folder, path) = (Arc::clone(&self.0), path.to_owned());
+        blocking(move || read(&folder, &path, max_bytes).map_err(failure)).await
+    }
+
+    fn visit(&self, each: &mut dyn FnMut(&str, &str) -> bool) -> Result<(), Failure> {
+        let visited = walk(&self.0, "", &mut |path, _| match read(&self.0, path, MAX_BYTES) {
+            Ok(file) => Ok(each(path, &file.text)),
+            // What is no text has no words.
+            Err(error) if error.kind() == ErrorKind::InvalidData => Ok(true),
+            Err(error) => Err(error),
+        });
+        visited.map(|_| ()).map_err(failure)
+    }
+}
+
+#[async_trait]
+impl FileWriter for Workspace {
+    async fn write(&self, path: &str, text: &str) -> Result<(), Failure> {
+        let (folder, path, text) = (Arc::clone(&self.0), path.to_owned(), text.to_owned());
+        blocking(move || {
+            if let Some(parent) = Path::new(&path).parent().filter(|parent| !parent.as_os_str().is_empty()) {
+                folder.create_dir_all(parent).map_err(failure)?;
+            }
+            // Written beside and renamed, so that a reader never sees half of it.
+            let beside = format!("{path}.part");
+            folder.write(&beside, &text).map_err(failure)?;
+            folder.rename(&beside, &folder, &path).map_err(failure)
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn nothing_outside_is_reached() {
+        let data = tempfile::tempdir().unwrap();
+        std::fs::write(data.path().join("secret.txt"), "no").unwrap();
+        let workspace = Workspace::open(&data.path().join("workspace")).unwrap();
+        for path in ["../secret.txt", "/etc/passwd", "notes/../../secret.txt"] {
+            assert!(FileReader::read(&workspace, path, 10).await.is_err(), "{path}");
+            assert!(workspace.write(path, "x").await.is_err(), "{path}");
+        }
+        assert_eq!(FileReader::read(&workspace, "plan.md", 6).await.unwrap().text, "# Plan");
+        assert!(matches!(FileReader::read(&workspace, "none.md", 6).await, Err(Failure::NotFound)));
+        assert!(matches!(FileReader::read(&workspace, "notes", 6).await, Err(Failure::Unreadable)));
+    }
+}

@@ -1,0 +1,15 @@
+//! `#[arg]` without anything in it.
+
+use tool_runtime::{tool, ToolError};
+
+/// Adds.
+#[tool(name = "core__add", effect = read_only, redact = [])]
+fn add(
+    /// Left.
+    #[arg = "sensitive"]
+    left: i64,
+) -> Result<(), ToolError> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,16 @@
+//! Arguments that borrow below the top.
+
+use tool_runtime::{tool, ToolError};
+
+/// Adds.
+#[tool(name = "core__add", effect = read_only, redact = [])]
+fn add(
+    /// Left.
+    left: Vec<&str>,
+    /// Right.
+    right: std::borrow::Cow<'_, str>,
+) -> Result<(), ToolError> {
+    Ok(())
+}
+
+fn main() {}

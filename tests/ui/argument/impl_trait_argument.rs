@@ -1,0 +1,15 @@
+//! Types without a name.
+
+use tool_runtime::{tool, ToolError};
+
+/// Adds.
+#[tool(name = "core__add", effect = read_only, redact = [])]
+fn add(
+    /// Left.
+    left: Vec<impl ToString>,
+    context: &impl Send,
+) -> Result<(), ToolError> {
+    Ok(())
+}
+
+fn main() {}

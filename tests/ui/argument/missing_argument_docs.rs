@@ -1,0 +1,15 @@
+//! An argument that no model would know to fill in.
+
+use tool_runtime::{tool, ToolError};
+
+/// Adds.
+#[tool(name = "core__add", effect = read_only, redact = [])]
+fn add(
+    left: i64,
+    /// Right.
+    right: i64,
+) -> Result<(), ToolError> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+//! A name that only the schema would know.
+
+use tool_runtime::{tool, ToolError};
+
+/// Adds.
+#[tool(name = "core__add", effect = read_only, redact = [])]
+fn add(
+    /// Left.
+    #[schemars(rename = "l")]
+    left: i64,
+) -> Result<(), ToolError> {
+    Ok(())
+}
+
+fn main() {}

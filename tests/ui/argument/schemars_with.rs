@@ -1,0 +1,15 @@
+//! A form that only the schema would know.
+
+use tool_runtime::{tool, ToolError};
+
+/// Adds.
+#[tool(name = "core__add", effect = read_only, redact = [])]
+fn add(
+    /// Left.
+    #[schemars(with = "String")]
+    left: i64,
+) -> Result<(), ToolError> {
+    Ok(())
+}
+
+fn main() {}

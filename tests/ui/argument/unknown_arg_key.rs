@@ -1,0 +1,15 @@
+//! Keys of `#[arg]` that do not exist.
+
+use tool_runtime::{tool, ToolError};
+
+/// Adds.
+#[tool(name = "core__add", effect = read_only, redact = [])]
+fn add(
+    /// Left.
+    #[arg(secret, defualt = 1)]
+    left: i64,
+) -> Result<(), ToolError> {
+    Ok(())
+}
+
+fn main() {}

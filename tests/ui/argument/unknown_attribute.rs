@@ -1,0 +1,15 @@
+//! An attribute that means nothing here.
+
+use tool_runtime::{tool, ToolError};
+
+/// Adds.
+#[tool(name = "core__add", effect = read_only, redact = [])]
+fn add(
+    /// Left.
+    #[clap(long)]
+    left: i64,
+) -> Result<(), ToolError> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,18 @@
+//! A thread for a struct.
+
+use tool_runtime::{Call, ToolComponent, ToolError, tool};
+
+/// Adds.
+#[tool(name = "core__add", effect = read_only, redact = [], blocking)]
+struct Add {}
+
+impl ToolComponent for Add {
+    type Capabilities = ();
+    type Output = i64;
+
+    async fn run(self, (): (), _: &Call<Self>) -> Result<i64, ToolError> {
+        Ok(0)
+    }
+}
+
+fn main() {}

@@ -1,0 +1,16 @@
+//! A name that is listed twice.
+
+use tool_runtime::{tool, ToolError};
+
+/// Adds.
+#[tool(name = "core__add", effect = read_only, redact = [], require_any = [left, left])]
+fn add(
+    /// Left.
+    left: Option<i64>,
+    /// Right.
+    right: Option<i64>,
+) -> Result<i64, ToolError> {
+    Ok(left.unwrap_or(0) + right.unwrap_or(0))
+}
+
+fn main() {}

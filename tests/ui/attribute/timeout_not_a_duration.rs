@@ -1,0 +1,11 @@
+//! A timeout without a unit.
+
+use tool_runtime::{tool, ToolError};
+
+/// Adds.
+#[tool(name = "core__add", effect = read_only, redact = [], timeout = "30")]
+fn add() -> Result<(), ToolError> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+//! Bindings are the runner's to make.
+
+use tool_runtime::capability::Bindings;
+
+
+
+fn main() {
+    let _ = Bindings { capabilities: todo!(), connections: &[], context: todo!() };
+}

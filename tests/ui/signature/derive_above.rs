@@ -1,0 +1,22 @@
+//! A derive above the macro, which has run before it.
+
+use tool_runtime::{Call, ToolComponent, ToolError, tool};
+
+/// Adds.
+#[derive(serde::Deserialize)]
+#[tool(name = "core__add", effect = read_only, redact = [])]
+struct Add {
+    /// Left.
+    left: i64,
+}
+
+impl ToolComponent for Add {
+    type Capabilities = ();
+    type Output = i64;
+
+    async fn run(self, (): (), _: &Call<Self>) -> Result<i64, ToolError> {
+        Ok(self.left)
+    }
+}
+
+fn main() {}

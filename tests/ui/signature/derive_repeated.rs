@@ -1,0 +1,13 @@
+//! Derives that the macro writes.
+
+use tool_runtime::tool;
+
+/// Adds.
+#[tool(name = "core__add", effect = read_only, redact = [])]
+#[derive(Debug, serde::Deserialize, JsonSchema)]
+struct Add {
+    /// Left.
+    left: i64,
+}
+
+fn main() {}

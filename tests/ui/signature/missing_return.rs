@@ -1,0 +1,9 @@
+//! A function that returns nothing.
+
+use tool_runtime::{tool, ToolError};
+
+/// Adds.
+#[tool(name = "core__add", effect = read_only, redact = [])]
+fn add() {}
+
+fn main() {}

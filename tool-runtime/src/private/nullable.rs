@@ -1,0 +1,12 @@
+//! Arguments that tell `null` from absence.
+
+use serde::{Deserialize, Deserializer};
+
+/// Reads a value that is there: `null` becomes `Some(None)`. Absence is the field's default.
+pub fn nullable<'de, T, D>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    Option::deserialize(deserializer).map(Some)
+}
