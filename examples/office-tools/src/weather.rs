@@ -70,8 +70,7 @@ pub async fn get_forecast(
     days: Option<u8>,
 ) -> Result<Forecast, ToolError> {
     let today = clock.now().to_zoned(jiff::tz::TimeZone::UTC).date();
-    let mut forecast =
-        climate.forecast(&city, today, days.unwrap_or(1)).await.map_err(|failure| failure.of("city"))?;
+    let mut forecast = climate.forecast(&city, today, days.unwrap_or(1)).await.map_err(|failure| failure.of("city"))?;
     if let Unit::Fahrenheit = unit {
         for day in &mut forecast.days {
             day.high = to_fahrenheit(day.high);

@@ -10,9 +10,10 @@ use office_tools as _;
 use tool_runtime::cli::{self, App};
 
 fn main() -> ExitCode {
-    let app = App::new("toolbox", env!("CARGO_PKG_VERSION"), "Runs office tools for a language model, through one gate")
-        .policy(include_str!("../policy.toml"))
-        .adapters(composition::open)
-        .inspect(composition::inspect);
+    let app =
+        App::new("toolbox", env!("CARGO_PKG_VERSION"), "Runs office tools for a language model, through one gate")
+            .policy(include_str!("../policy.toml"))
+            .adapters(composition::open)
+            .inspect(composition::inspect);
     cli::main(app)
 }

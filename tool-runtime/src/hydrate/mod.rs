@@ -152,8 +152,14 @@ fn stages(
             json::parse(&repaired, settings.limits).map_err(|error| HydrationError::unparsed(&error))?
         }
     };
-    validate(&mut tree, entry, settings, provenance)?;
-    let instance = instantiate(&tree, entry)?;
+    let built = validate(&mut tree, entry, settings, provenance).and_then(|()| instantiate(&tree, entry));
+    let instance = built.map_err(|mut error| {
+        // Arguments that break the schema may hold a sensitive value under another name.
+        if entry.semantics.sensitive.is_empty() {
+            error.masked = Some(freeze::masked(&tree, &json::canonical::to_text(&tree), &[]));
+        }
+        error
+    })?;
     let frozen: Arc<str> = json::canonical::to_text(&tree).into();
     let digest = json::digest(&*frozen);
     let masked = freeze::masked(&tree, &frozen, &entry.semantics.sensitive);

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::value::RawValue;
+
 use crate::call::{CallId, Origin, Outcome, ToolCall, Violation};
 use crate::hydrate::Hydrated;
 use crate::json;
@@ -22,7 +24,10 @@ pub struct HydrationResult {
 impl HydrationResult {
     pub(crate) fn refused(call: &ToolCall, stage: FailedStage, outcome: Outcome) -> Self {
         let provenance = Provenance::of(call);
-        Self { hydrated: Err(HydrationError { stage, outcome, message: None, violations: Vec::new() }), provenance }
+        Self {
+            hydrated: Err(HydrationError { stage, outcome, message: None, violations: Vec::new(), masked: None }),
+            provenance,
+        }
     }
 }
 
@@ -58,11 +63,13 @@ pub struct HydrationError {
     pub message: Option<String>,
     /// Every violation, located.
     pub violations: Vec<Violation>,
+    /// The arguments for the record, when they could be read and the tool has no sensitive ones.
+    pub(crate) masked: Option<Arc<RawValue>>,
 }
 
 impl HydrationError {
     pub(super) fn parse(outcome: Outcome, message: String) -> Self {
-        Self { stage: FailedStage::Parse, outcome, message: Some(message), violations: Vec::new() }
+        Self { stage: FailedStage::Parse, outcome, message: Some(message), violations: Vec::new(), masked: None }
     }
 
     pub(super) fn unparsed(error: &json::ParseError) -> Self {
@@ -70,7 +77,13 @@ impl HydrationError {
     }
 
     pub(super) fn invalid(violations: Vec<Violation>) -> Self {
-        Self { stage: FailedStage::Validate, outcome: Outcome::ValidationError, message: None, violations }
+        Self {
+            stage: FailedStage::Validate,
+            outcome: Outcome::ValidationError,
+            message: None,
+            violations,
+            masked: None,
+        }
     }
 
     /// A type that is narrower than any schema can say refuses like a schema; anything else is the tool's defect.
@@ -87,6 +100,7 @@ impl HydrationError {
             outcome: Outcome::InstantiateFailed,
             message: Some(message.to_owned()),
             violations: Vec::new(),
+            masked: None,
         }
     }
 }

@@ -37,14 +37,13 @@ impl Climate for ClimateTable {
             // The coldest or warmest day is taken to be the fifteenth of January.
             let turn = f64::from(date.day_of_year() - 15) / 365.0 * std::f64::consts::TAU;
             let mean = (january + july) / 2.0 + (january - july) / 2.0 * turn.cos();
-            list.push(Day {
-                date,
-                high: round(mean + SPREAD),
-                low: round(mean - SPREAD),
-                rain: round(rain / 365.0),
-            });
+            list.push(Day { date, high: round(mean + SPREAD), low: round(mean - SPREAD), rain: round(rain / 365.0) });
         }
-        Ok(Forecast { city: name.to_owned(), source: "climate table, monthly means; not a forecast".to_owned(), days: list })
+        Ok(Forecast {
+            city: name.to_owned(),
+            source: "climate table, monthly means; not a forecast".to_owned(),
+            days: list,
+        })
     }
 }
 

@@ -188,13 +188,8 @@ mod tests {
     async fn a_task_is_created_once_and_deleted_once() {
         let (_folder, database) = database();
         let id = Uuid::from_u128(7);
-        let new = Task {
-            task_id: id,
-            title: "x".into(),
-            state: TaskState::Todo,
-            due_date: None,
-            owner_email: String::new(),
-        };
+        let new =
+            Task { task_id: id, title: "x".into(), state: TaskState::Todo, due_date: None, owner_email: String::new() };
         database.create(new.clone()).await.unwrap();
         database.create(new).await.unwrap();
         let change = TaskChange { state: Some(TaskState::Done), ..TaskChange::default() };

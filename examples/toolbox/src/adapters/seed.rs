@@ -11,12 +11,36 @@ const TASKS: [(&str, &str, &str, Option<&str>); 5] = [
 ];
 
 const DOCUMENTS: [(&str, &str, &str); 7] = [
-    ("login-guide", "Login guide", "How to log in: open the portal, enter your name, confirm on your phone. A login expires after twelve hours."),
-    ("login-trouble", "Trouble with the login", "When the login page refuses you, wait ten minutes, then ask for a reset at the help desk."),
-    ("single-sign-on", "Single sign-on", "One login for all services. Administrators connect a service on the page for identity providers."),
-    ("rate-limits", "Rate limits", "The public interface allows 600 requests a minute for each key. Past the limit it answers with status 429."),
-    ("retries", "Retries", "Clients retry on status 429 and 503, with growing pauses and at most five times. Other errors are not retried."),
-    ("onboarding", "Onboarding checklist", "First day: badge, laptop, login. First week: meet the team, read the handbook."),
+    (
+        "login-guide",
+        "Login guide",
+        "How to log in: open the portal, enter your name, confirm on your phone. A login expires after twelve hours.",
+    ),
+    (
+        "login-trouble",
+        "Trouble with the login",
+        "When the login page refuses you, wait ten minutes, then ask for a reset at the help desk.",
+    ),
+    (
+        "single-sign-on",
+        "Single sign-on",
+        "One login for all services. Administrators connect a service on the page for identity providers.",
+    ),
+    (
+        "rate-limits",
+        "Rate limits",
+        "The public interface allows 600 requests a minute for each key. Past the limit it answers with status 429.",
+    ),
+    (
+        "retries",
+        "Retries",
+        "Clients retry on status 429 and 503, with growing pauses and at most five times. Other errors are not retried.",
+    ),
+    (
+        "onboarding",
+        "Onboarding checklist",
+        "First day: badge, laptop, login. First week: meet the team, read the handbook.",
+    ),
     ("expenses", "Expenses", "Hand in receipts within thirty days. Travel above 500 needs approval beforehand."),
 ];
 

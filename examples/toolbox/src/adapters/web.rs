@@ -43,7 +43,8 @@ impl PageFetcher for Web {
                 error => unavailable(error),
             })?;
             let status = answer.status().as_u16();
-            let text = answer.body_mut().with_config().limit(MAX_BYTES).read_to_string().map_err(|_| Failure::Unreadable)?;
+            let text =
+                answer.body_mut().with_config().limit(MAX_BYTES).read_to_string().map_err(|_| Failure::Unreadable)?;
             Ok(Page { status, text })
         })
         .await

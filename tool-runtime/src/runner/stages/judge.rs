@@ -87,7 +87,12 @@ pub(in crate::runner) fn hydrate(open: &mut OpenCall, admitted: &Admitted, call:
     open.repair = result.provenance.repair.as_ref().map(|repair| repair.repairer.clone());
     match result.hydrated {
         Ok(hydrated) => Ok(hydrated),
-        Err(error) => Err(refused(&run, admitted.0.spec.name.as_str(), error)),
+        Err(error) => {
+            if let Some(masked) = &error.masked {
+                open.read_arguments(Arc::clone(masked));
+            }
+            Err(refused(&run, admitted.0.spec.name.as_str(), error))
+        }
     }
 }
 
