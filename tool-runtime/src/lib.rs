@@ -10,6 +10,7 @@ pub mod json;
 pub mod redact;
 pub mod schema;
 pub mod tool;
+pub mod wire;
 
 pub use call::{CallId, Event, EventSink, Outcome, ToolCall, ToolContext, ToolExecResult, ToolInvocationRecord};
 pub use capability::{Cap, Capabilities, Connection, Secret};
