@@ -132,6 +132,14 @@ pub(super) enum Format {
     OpenAiChat,
 }
 
+impl From<Format> for crate::wire::Format {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::OpenAiChat => Self::OpenAiChat,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
     Spec,

@@ -10,7 +10,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::{session, terminal};
 use crate::policy::{KnownTool, PolicyContext, Stage, Subject, Verdict};
 use crate::wire::EncodeOptions;
-use crate::wire::openai_chat;
+use crate::wire;
 
 #[derive(Serialize)]
 struct Row<'a> {
@@ -85,29 +85,28 @@ pub(super) fn show(app: &App, name: &str, format: Form, strict: bool) -> Result<
     };
     let shown = match format {
         Form::Spec => serde_json::to_value(&*entry.spec).map_err(|error| Failure::failed(error.to_string()))?,
-        Form::OpenAiChat => encode([&*entry.spec], strict)?,
+        Form::OpenAiChat => encode(wire::Format::OpenAiChat, [&*entry.spec], strict)?,
     };
     pretty(&shown)
 }
 
 pub(super) fn export(app: &App, global: &Global, format: Format, strict: bool) -> Result<Exit, Failure> {
-    let Format::OpenAiChat = format;
     let catalog = collect(app)?;
     let policy = session::policy(app, global)?;
     let context = PolicyContext::default();
     let visible = catalog
         .specs()
         .filter(|spec| policy.decide(&context, Stage::Visibility, &Subject::of(spec), None).verdict != Verdict::Deny);
-    pretty(&encode(visible, strict)?)
+    pretty(&encode(format.into(), visible, strict)?)
 }
 
 fn encode<'a>(
+    format: wire::Format,
     specs: impl IntoIterator<Item = &'a crate::tool::ToolSpec>,
     strict: bool,
 ) -> Result<serde_json::Value, Failure> {
-    let options = EncodeOptions { strict, ..EncodeOptions::default() };
-    match openai_chat::encode_tools(specs.into_iter().map(Into::into), &options) {
-        Ok(encoded) => Ok(encoded.body),
+    match format.encode_tools(specs, &EncodeOptions::default().with_strict(strict)) {
+        Ok(encoded) => Ok(encoded.body.into()),
         Err(error) => Err(Failure::failed(error.to_string())),
     }
 }

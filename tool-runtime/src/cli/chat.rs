@@ -10,9 +10,11 @@ use crate::cli::args::Global;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::{self, Session};
 use crate::cli::{input, terminal};
-use crate::wire::assemble::Decoded;
-use crate::wire::openai_chat::{self, DecodeOptions};
-use crate::wire::{history, http_record};
+use crate::wire::history::{CallMessage, Message, ResultMessage};
+use crate::wire::{DecodeOptions, Decoded, Decoder, Format, http_record};
+
+/// The format of the recorded responses that this command takes.
+const FORMAT: Format = Format::OpenAiChat;
 
 /// What one recorded turn did.
 struct Turn {
@@ -25,7 +27,7 @@ struct Turn {
 }
 
 pub(super) async fn chat(app: &App, global: &Global, transcript: &Path, prompt: &str) -> Result<Exit, Failure> {
-    let decoded = decode(transcript)?;
+    let decoded = decode(FORMAT, transcript)?;
     let session = session::start(app, global, Some(prompt), None)?;
     let turn = take(app, global, &session, decoded).await?;
     if global.json {
@@ -36,13 +38,18 @@ pub(super) async fn chat(app: &App, global: &Global, transcript: &Path, prompt: 
     Ok(turn.exit)
 }
 
+/// A decoder for the format.
+pub(super) fn decoder(format: Format, options: DecodeOptions) -> Result<Decoder, Failure> {
+    format.decoder(options).ok_or_else(|| Failure::usage(format!("{format} can be written, not read")))
+}
+
 /// Decodes a recorded response, whole.
-pub(super) fn decode(path: &Path) -> Result<Decoded, Failure> {
+pub(super) fn decode(format: Format, path: &Path) -> Result<Decoded, Failure> {
     let bytes = input::file(path)?;
-    let recorded = http_record::read(&bytes)
+    let recorded = http_record::parse(&bytes)
         .map_err(|error| Failure::usage(format!("{} is not a recorded response: {error}", path.display())))?;
-    let mut decoder = openai_chat::Decoder::new(DecodeOptions::default());
-    decoder.push(&recorded.body);
+    let mut decoder = decoder(format, DecodeOptions::default())?;
+    decoder.push_with(&recorded.body, |_| {});
     Ok(decoder.finish())
 }
 
@@ -59,13 +66,17 @@ async fn take(app: &App, global: &Global, session: &Session, decoded: Decoded) -
     }
     let changes = difference(&before, &inspect()?);
     let records = session.records().await?;
-    let answers = decoded.calls.iter().zip(&results).map(|(call, result)| history::Answer {
-        call: &call.call,
-        content: result.to_model(),
-        is_error: !result.ok,
-    });
-    let messages = openai_chat::encode_results(&decoded.text, answers);
-    let broken = decoded.error.is_some() || !decoded.finish.is_clean();
+    let mut history = vec![Message::Assistant {
+        text: decoded.text.clone(),
+        calls: decoded.calls.iter().map(CallMessage::from).collect(),
+    }];
+    history.extend(
+        results.iter().map(|result| {
+            Message::Result(ResultMessage::new(result.tool_call_id.clone(), result.to_model(), !result.ok))
+        }),
+    );
+    let messages = FORMAT.encode_messages(&history).remove("messages").unwrap_or_default();
+    let broken = !decoded.ended_well();
     let gravest = results.iter().map(|result| Exit::of(result.outcome)).max().unwrap_or(Exit::Done);
     let exit = if broken { gravest.max(Exit::Failed) } else { gravest };
     Ok(Turn { decoded, results, records, changes, messages, exit })
@@ -82,9 +93,10 @@ fn print(turn: &Turn) {
     let decoded = &turn.decoded;
     heading("The model's response, decoded");
     let ended = decoded.provider_finish.as_deref().unwrap_or("nothing");
-    terminal::line(&format!("finish: {} (the provider said {})", decoded.finish.as_str(), terminal::safe(ended)));
+    terminal::line(&format!("finish: {} (the provider said {})", word(&decoded.finish), terminal::safe(ended)));
     if let Some(error) = &decoded.error {
-        terminal::line(&format!("error:  {}", terminal::safe(&error.to_string())));
+        let said = error.message.as_deref().map_or_else(|| error.to_string(), |said| format!("{error}: {said}"));
+        terminal::line(&format!("error:  {}", terminal::safe(&said)));
     }
     if !decoded.text.is_empty() {
         terminal::line(&format!("text:   {}", terminal::safe(&decoded.text)));
@@ -94,7 +106,7 @@ fn print(turn: &Turn) {
             "call:   {} {} [{}]",
             terminal::safe(call.call.id.as_str()),
             terminal::safe(&call.call.name),
-            call.status.as_str()
+            word(&call.status)
         ));
     }
     heading("Through the gate");
@@ -164,4 +176,9 @@ fn print_json(turn: &Turn) -> Result<(), Failure> {
     });
     terminal::line(&super::call::json(&document)?);
     Ok(())
+}
+
+/// The stable word of a state, as data spells it.
+fn word<T: serde::Serialize>(state: &T) -> String {
+    serde_json::to_value(state).ok().and_then(|word| word.as_str().map(ToOwned::to_owned)).unwrap_or_default()
 }

@@ -15,9 +15,8 @@ pub(super) async fn replay(
     files: &[PathBuf],
     user_text: Option<String>,
 ) -> Result<Exit, Failure> {
-    let Format::OpenAiChat = format;
     // Everything is read before anything runs: an unreadable file must not leave half of the work done.
-    let responses = files.iter().map(|file| chat::decode(file)).collect::<Result<Vec<_>, _>>()?;
+    let responses = files.iter().map(|file| chat::decode(format.into(), file)).collect::<Result<Vec<_>, _>>()?;
     let mut gravest = Exit::Done;
     for (file, decoded) in files.iter().zip(responses) {
         let session = session::start(app, global, user_text.as_deref(), None)?;
@@ -25,7 +24,7 @@ pub(super) async fn replay(
         if let Some(error) = &decoded.error {
             terminal::message(&format!("{}: {}", file.display(), terminal::safe(&error.to_string())));
         }
-        if decoded.error.is_some() || !decoded.finish.is_clean() {
+        if !decoded.ended_well() {
             gravest = gravest.max(Exit::Failed);
         }
         for call in decoded.calls {
