@@ -21,7 +21,7 @@ const LAYERS: &[&[&str]] = &[
 const WIRE: &str = "wire";
 
 /// Files that are longer than 300 lines; ARCHITECTURE.md gives the reason for each.
-const LONG: &[&str] = &[];
+const LONG: &[&str] = &["tool-runtime/src/wire/assemble.rs", "tool-runtime/src/wire/history.rs"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package stands in the workspace").to_owned()
@@ -53,6 +53,19 @@ fn code(text: &str) -> &str {
     text.split("#[cfg(test)]").next().unwrap_or(text)
 }
 
+/// A file of unit tests.
+fn is_test(path: &Path) -> bool {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    stem == "tests" || stem.ends_with("_tests") || path.components().any(|part| part.as_os_str() == "tests")
+}
+
+/// The sources of a library below the workspace's root, unit tests in files of their own left out.
+fn library(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut found = sources(folder);
+    found.retain(|(path, _)| !is_test(path.strip_prefix(folder).expect("below the folder")));
+    found
+}
+
 fn layer(module: &str) -> Option<usize> {
     LAYERS.iter().position(|modules| modules.contains(&module))
 }
@@ -79,7 +92,7 @@ fn imports(code: &str) -> Vec<(usize, String)> {
 fn layers_import_downwards_only() {
     let folder = root().join("tool-runtime/src");
     let mut wrong = Vec::new();
-    for (path, text) in sources(&folder) {
+    for (path, text) in library(&folder) {
         let relative = path.strip_prefix(&folder).expect("below the folder");
         let module = relative.components().next().map(|part| part.as_os_str().to_string_lossy().into_owned());
         let module = module.unwrap_or_default().trim_end_matches(".rs").to_owned();
@@ -109,7 +122,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("SystemTime::now", &[]),
     ("Timestamp::now", &["store/clock.rs"]),
     ("jsonschema::", &["schema/"]),
-    ("inventory::iter", &["catalog/collect.rs"]),
+    ("inventory::iter", &["catalog/build.rs"]),
     ("std::net", &[]),
     ("std::fs", &["cli/", "policy/"]),
     ("File::open", &["cli/"]),
@@ -119,7 +132,7 @@ const CONFINED: &[(&str, &[&str])] = &[
 fn what_touches_the_world_is_confined() {
     let folder = root().join("tool-runtime/src");
     let mut wrong = Vec::new();
-    for (path, text) in sources(&folder) {
+    for (path, text) in library(&folder) {
         let relative = path.strip_prefix(&folder).expect("below the folder").to_string_lossy().into_owned();
         for (needle, places) in CONFINED {
             let used = code(&text).lines().any(|line| !line.trim_start().starts_with("//") && line.contains(needle));
@@ -135,7 +148,7 @@ fn what_touches_the_world_is_confined() {
 fn files_are_short_and_say_what_they_are_for() {
     let mut wrong = Vec::new();
     for folder in ["tool-macros/src", "tool-runtime/src", "examples/office-tools/src", "examples/toolbox/src"] {
-        for (path, text) in sources(&root().join(folder)) {
+        for (path, text) in library(&root().join(folder)) {
             let relative = path.strip_prefix(root()).expect("below the root").to_string_lossy().into_owned();
             let length = text.lines().count();
             if length > 300 && !LONG.contains(&relative.as_str()) {

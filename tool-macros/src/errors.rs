@@ -27,6 +27,15 @@ impl Errors {
         self.push(syn::Error::new(span, message));
     }
 
+    /// Reports that something is missing from an attribute: at all that it says, or at all of it.
+    pub(crate) fn missing(&mut self, attribute: &TokenStream, message: impl Display) {
+        if attribute.is_empty() {
+            self.span(Span::call_site(), message);
+        } else {
+            self.at(attribute, message);
+        }
+    }
+
     pub(crate) fn push(&mut self, error: syn::Error) {
         match &mut self.collected {
             Some(first) => first.combine(error),

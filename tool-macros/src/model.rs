@@ -183,12 +183,6 @@ pub(crate) fn peel(mut ty: &Type) -> &Type {
     }
 }
 
-/// Where output and error stand in a return type, if it shows two type arguments: only a place to point at.
-pub(crate) fn shown_arguments(output: &Type) -> Option<(&Type, &Type)> {
-    let (_, mut types) = last_segment(output)?;
-    Some((types.next()?, types.next()?))
-}
-
 /// Whether a type is spelled `Option<Option<..>>`: a field that reads `null` and absence apart.
 ///
 /// The spelling only asks for the function that can; its signature is what says whether the type is one. Behind an

@@ -16,5 +16,5 @@ impl ToolComponent for Add {
 }
 
 fn main() {
-    let _ = Add {}.run((), &Call { context: todo!(), tool: std::marker::PhantomData });
+    let _ = Add {}.run((), &Call { context: loop {}, tool: std::marker::PhantomData });
 }

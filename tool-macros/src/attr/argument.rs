@@ -9,6 +9,7 @@ use crate::attr::pieces::{Piece, Value, pieces};
 use crate::attr::{duplicate_key, unknown_key};
 use crate::docs::Docs;
 use crate::errors::Errors;
+use crate::names::nearest;
 
 /// What the attributes of one argument say.
 pub(crate) struct ArgumentAttr {
@@ -36,6 +37,7 @@ pub(crate) enum Default {
 }
 
 const ARG_KEYS: [&str; 3] = ["default", "sensitive", "evidence"];
+const SERDE_KEYS: [&str; 2] = ["rename", "default"];
 const SCHEMARS_KEYS: [&str; 11] =
     ["range", "length", "regex", "pattern", "contains", "email", "url", "ip", "inner", "title", "example"];
 
@@ -103,7 +105,7 @@ fn arg(attr: &Attribute, out: &mut ArgumentAttr, errors: &mut Errors) {
                     set(&mut out.evidence, (piece.key.clone(), tool), &piece, errors);
                 }
             }
-            _ => unknown_key(&piece, "#[arg]", &ARG_KEYS, errors),
+            _ => unknown_key(&piece, "`#[arg]`", &ARG_KEYS, errors),
         }
     }
 }
@@ -117,6 +119,9 @@ fn serde(attr: &Attribute, out: &mut ArgumentAttr, errors: &mut Errors) {
                 }
             }
             "default" => set(&mut out.default, (piece.key.clone(), Default::Serde), &piece, errors),
+            key if nearest(key, &SERDE_KEYS).is_some() => {
+                unknown_key(&piece, "`#[serde]` on an argument", &SERDE_KEYS, errors)
+            }
             key => refuse_serde(&piece.key, key, errors),
         }
     }
@@ -161,7 +166,7 @@ fn schemars_key(piece: &Piece, errors: &mut Errors) {
         "description" => errors.at(&piece.key, "write the description as a doc comment on the argument"),
         "required" | "with" | "schema_with" | "extend" | "transform" | "skip" | "flatten" => errors
             .at(&piece.key, format_args!("`#[schemars({key})]` would let schema and parser part; let the type say it")),
-        _ => unknown_key(piece, "#[schemars] on an argument", &SCHEMARS_KEYS, errors),
+        _ => unknown_key(piece, "`#[schemars]` on an argument", &SCHEMARS_KEYS, errors),
     }
 }
 

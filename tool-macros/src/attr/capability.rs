@@ -11,6 +11,8 @@ use crate::errors::Errors;
 /// What `#[capability(..)]` says.
 #[derive(Default)]
 pub(crate) struct CapabilityAttr {
+    /// All of it: the place of what is missing.
+    pub(crate) tokens: TokenStream,
     pub(crate) effect: Option<Effect>,
     pub(crate) kind: Option<LitStr>,
     pub(crate) krate: Option<Path>,
@@ -22,11 +24,11 @@ const KEYS: [&str; 3] = ["effect", "kind", "crate"];
 
 /// Reads `#[capability(..)]`.
 pub(crate) fn capability(tokens: TokenStream, errors: &mut Errors) -> CapabilityAttr {
-    let mut out = CapabilityAttr::default();
+    let mut out = CapabilityAttr { tokens: tokens.clone(), ..CapabilityAttr::default() };
     for piece in pieces(tokens, errors) {
         let key = piece.key_text();
         if !KEYS.contains(&key.as_str()) {
-            unknown_key(&piece, "#[capability]", &KEYS, errors);
+            unknown_key(&piece, "`#[capability]`", &KEYS, errors);
         } else if !out.written.insert(key.clone()) {
             duplicate_key(&piece, errors);
         } else if key == "effect" {

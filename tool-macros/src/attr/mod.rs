@@ -24,6 +24,8 @@ pub(crate) use pieces::{Piece, pieces};
 /// What `#[tool(..)]` says.
 #[derive(Default)]
 pub(crate) struct ToolAttr {
+    /// All of it: the place of what is missing.
+    pub(crate) tokens: TokenStream,
     pub(crate) name: Option<LitStr>,
     pub(crate) title: Option<LitStr>,
     pub(crate) effect: Option<Effect>,
@@ -82,11 +84,11 @@ const KEYS: [&str; 18] = [
 
 /// Reads `#[tool(..)]`.
 pub(crate) fn tool(tokens: TokenStream, errors: &mut Errors) -> ToolAttr {
-    let mut attr = ToolAttr::default();
+    let mut attr = ToolAttr { tokens: tokens.clone(), ..ToolAttr::default() };
     for piece in pieces(tokens, errors) {
         let key = piece.key_text();
         if !KEYS.contains(&key.as_str()) {
-            unknown_key(&piece, "#[tool]", &KEYS, errors);
+            unknown_key(&piece, "`#[tool]`", &KEYS, errors);
         } else if attr.written.insert(key.clone()) {
             read(&mut attr, &key, piece, errors);
         } else {

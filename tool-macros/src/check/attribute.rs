@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::fmt::Display;
 
-use proc_macro2::Span;
 use syn::LitStr;
 
 use crate::errors::Errors;
@@ -30,14 +29,15 @@ pub(super) fn missing_redact(tool: &Tool, errors: &mut Errors) {
 
 fn missing(tool: &Tool, key: &str, message: impl Display, errors: &mut Errors) {
     if !tool.attr.written.contains(key) {
-        errors.span(Span::call_site(), message);
+        errors.missing(&tool.attr.tokens, message);
     }
 }
 
 pub(super) fn name_without_namespace(tool: &Tool, errors: &mut Errors) {
     with_name(tool, |name, text| {
         if !text.contains("__") {
-            let part = if text.is_empty() { snake(&tool.ident) } else { text.to_owned() };
+            let legal = |letter| if is_name_character(letter) { letter } else { '_' };
+            let part = if text.is_empty() { snake(&tool.ident) } else { text.chars().map(legal).collect() };
             errors.at(name, format_args!("tool name `{text}` has no namespace; write `core__{part}`"));
         }
     });

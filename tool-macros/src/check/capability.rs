@@ -1,15 +1,14 @@
 //! Rules about capability traits.
 
-use proc_macro2::Span;
-use syn::{Attribute, ItemTrait, TraitItem};
+use syn::{Attribute, ItemTrait, Token, TraitItem};
 
 use crate::attr::CapabilityAttr;
 use crate::errors::Errors;
 
 pub(super) fn capability_without_effect(attr: &CapabilityAttr, errors: &mut Errors) {
     if !attr.written.contains("effect") {
-        errors.span(
-            Span::call_site(),
+        errors.missing(
+            &attr.tokens,
             "missing `effect`: how far the capability reaches; write `effect = read_only`, `state_change` or `external_side_effect`",
         );
     }
@@ -28,18 +27,30 @@ pub(super) fn generic_capability(item: &ItemTrait, errors: &mut Errors) {
 }
 
 pub(super) fn async_without_async_trait(item: &ItemTrait, errors: &mut Errors) {
-    let is_async_trait = |attr: &Attribute| attr.path().segments.last().is_some_and(|last| last.ident == "async_trait");
-    if item.attrs.iter().any(is_async_trait) {
+    if is_async_trait(item) {
         return;
     }
-    for method in &item.items {
-        if let TraitItem::Fn(method) = method
-            && let Some(asyncness) = &method.sig.asyncness
-        {
-            errors.at(
-                asyncness,
-                "an `async fn` cannot be called through `dyn`; write `#[async_trait]` below `#[capability]`",
-            );
-        }
+    for asyncness in async_methods(item) {
+        errors.at(
+            asyncness,
+            "an `async fn` cannot be called through `dyn`; write `#[async_trait]` below `#[capability]`",
+        );
     }
+}
+
+/// Whether a trait object of this trait could exist at all, as far as its tokens tell.
+pub(super) fn can_be_borrowed(item: &ItemTrait) -> bool {
+    item.generics.params.is_empty() && (is_async_trait(item) || async_methods(item).next().is_none())
+}
+
+fn is_async_trait(item: &ItemTrait) -> bool {
+    let is_it = |attr: &Attribute| attr.path().segments.last().is_some_and(|last| last.ident == "async_trait");
+    item.attrs.iter().any(is_it)
+}
+
+fn async_methods(item: &ItemTrait) -> impl Iterator<Item = &Token![async]> {
+    item.items.iter().filter_map(|item| match item {
+        TraitItem::Fn(method) => method.sig.asyncness.as_ref(),
+        _ => None,
+    })
 }

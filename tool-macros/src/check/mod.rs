@@ -57,10 +57,11 @@ pub(crate) fn check(tool: &Tool, errors: &mut Errors) {
     argument::same_wire_name(tool, errors);
 }
 
-/// Reports everything that is wrong with a capability trait.
-pub(crate) fn check_capability(attr: &CapabilityAttr, item: &ItemTrait, errors: &mut Errors) {
+/// Reports everything that is wrong with a capability trait, and answers whether it can be borrowed all the same.
+pub(crate) fn check_capability(attr: &CapabilityAttr, item: &ItemTrait, errors: &mut Errors) -> bool {
     capability::capability_without_effect(attr, errors);
     capability::empty_kind(attr, errors);
     capability::generic_capability(item, errors);
     capability::async_without_async_trait(item, errors);
+    capability::can_be_borrowed(item)
 }

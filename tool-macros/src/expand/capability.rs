@@ -26,12 +26,12 @@ pub(crate) fn capability(tokens: TokenStream, item: TokenStream) -> TokenStream 
             return [Some(item), errors.into_tokens()].into_iter().flatten().collect();
         }
     };
-    check_capability(&attr, &parsed, &mut errors);
+    let can_be_borrowed = check_capability(&attr, &parsed, &mut errors);
     let hidden = implementation(&attr, &parsed);
     let item = with_bounds(parsed);
     match errors.into_tokens() {
         // With a mistake in the attribute the trait still can be borrowed, or every tool would complain too.
-        Some(mistakes) if item.generics.params.is_empty() => quote!(#item #hidden #mistakes),
+        Some(mistakes) if can_be_borrowed => quote!(#item #hidden #mistakes),
         Some(mistakes) => quote!(#item #mistakes),
         None => quote!(#item #hidden),
     }

@@ -129,7 +129,7 @@ pub(super) fn tool_impl(tool: &Tool, ty: &TokenStream, validate: Option<TokenStr
     let effect = effect(tool.attr.effect);
     let answer = match &tool.attr.client_result {
         Some((_, answer)) => answer.to_token_stream(),
-        None => quote!(<Self as __rt::ToolComponent>::Output),
+        None => quote!(()),
     };
     let meta = meta(tool);
     let schema = if tool.attr.allow_no_schema.is_some() {
@@ -156,9 +156,12 @@ pub(super) fn tool_impl(tool: &Tool, ty: &TokenStream, validate: Option<TokenStr
             }
         }
     });
+    // A missing component is said here, at the name.
+    let place = at(&tool.ident);
+    let header = quote_spanned!(place=> impl __rt::Tool for #ty);
     quote! {
         #[automatically_derived]
-        impl __rt::Tool for #ty {
+        #header {
             type Effect = #effect;
             type Answer = #answer;
             #meta
@@ -198,33 +201,37 @@ pub(super) fn questions(tool: &Tool) -> TokenStream {
         }
     }
     if let Some((_, answer)) = &tool.attr.client_result {
-        tokens.extend(ask(answer, "assert_answer"));
-        tokens.extend(described(&quote!(#answer), at(answer)));
+        let place = at(answer);
+        tokens.extend(quote_spanned! {place=>
+            __rt::assert_described::<#answer, { __rt::AnswerProbe::<#answer>::SAYS_SOMETHING }>();
+        });
     }
     tokens
 }
 
-/// Asks whether an output's schema says anything.
-pub(super) fn described(ty: &TokenStream, place: proc_macro2::Span) -> TokenStream {
-    quote_spanned! {place=>
-        {
-            use __rt::AnyOutput as _;
-            __rt::assert_described(__rt::OutputProbe::<#ty>::NEW.probe());
-        }
+/// Asks at `blame` whether the output of the component `ty` has a schema that says something.
+pub(super) fn described(ty: &TokenStream, blame: &TokenStream) -> TokenStream {
+    quote_spanned! {at(blame)=>
+        __rt::assert_described::<#blame, { __rt::ComponentProbe::<#ty>::SAYS_SOMETHING }>();
     }
 }
 
 /// The call of the author's hook, at its path.
 pub(super) fn validate(tool: &Tool) -> Option<TokenStream> {
     let path = tool.attr.validate.as_ref()?;
+    let place = at(path);
     let arguments = match &tool.form {
-        Form::Structure(_) => quote!(self),
+        Form::Structure(_) => quote_spanned!(place=> self),
         Form::Function(_) => {
-            let fields = tool.arguments.iter().map(|argument| &argument.ident);
-            quote!(#(&self.#fields),*)
+            let fields = tool.arguments.iter().map(|argument| {
+                let mut field = argument.ident.clone();
+                field.set_span(place);
+                field
+            });
+            quote_spanned!(place=> #(&self.#fields),*)
         }
     };
-    Some(quote_spanned!(at(path)=> #path(#arguments)))
+    Some(quote_spanned!(place=> #path(#arguments)))
 }
 
 /// Registers at the name of the item.

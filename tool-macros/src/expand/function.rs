@@ -8,7 +8,7 @@ use crate::expand::common::{
     derives, described, effect, field_attributes, private, questions, register, tool_impl, validate,
 };
 use crate::expand::spans::{at, generated};
-use crate::model::{Callable, Form, Parameter, Tool, shown_arguments};
+use crate::model::{Callable, Form, Parameter, Tool};
 
 /// Everything, for a function without mistakes.
 pub(super) fn whole(tool: &Tool) -> TokenStream {
@@ -21,7 +21,7 @@ pub(super) fn whole(tool: &Tool) -> TokenStream {
     let component = component(tool, function);
     let tool_impl = tool_impl(tool, &quote!(__Arguments), validate(tool));
     let questions = questions(tool);
-    let output_questions = output_questions(function);
+    let described = described(&quote!(__Arguments), &function.output.to_token_stream());
     let register = register(&quote!(__Arguments));
     quote! {
         #item
@@ -30,8 +30,9 @@ pub(super) fn whole(tool: &Tool) -> TokenStream {
         const _: () = {
             use #private as __rt;
             fn __ask_the_compiler() {
+                use __rt::Otherwise as _;
                 #questions
-                #output_questions
+                #described
             }
             #arguments
             #component
@@ -51,6 +52,10 @@ pub(super) fn whole(tool: &Tool) -> TokenStream {
 pub(super) fn unfinished(tool: &Tool) -> TokenStream {
     let Form::Function(function) = &tool.form else { return TokenStream::new() };
     let item = as_written(tool, function);
+    if function.sig.receiver().is_some() {
+        // It stands in an `impl`, where nothing else may.
+        return item;
+    }
     let marker = marker(tool);
     let private = private(tool.attr.krate.as_ref());
     let name = generated(&tool.ident);
@@ -76,7 +81,6 @@ fn marker(tool: &Tool) -> TokenStream {
     let (vis, name) = (&tool.vis, generated(&tool.ident));
     quote! {
         #[doc(hidden)]
-        #[allow(non_camel_case_types)]
         #vis enum #name {}
     }
 }
@@ -110,42 +114,23 @@ fn default_name(argument: &Ident) -> Ident {
 }
 
 fn component(tool: &Tool, function: &Callable) -> TokenStream {
-    let output = function.output.as_ref().map(ToTokens::to_token_stream).unwrap_or_default();
-    let place = function.output.as_ref().map_or_else(|| at(&tool.ident), at);
-    let borrowed: Vec<_> = tool.borrowed().collect();
-    let mut requirements = TokenStream::new();
+    let Some(output) = &function.output else { return TokenStream::new() };
     let effect = effect(tool.attr.effect);
-    let capabilities = if borrowed.is_empty() {
-        quote!(())
-    } else {
-        let targets = borrowed.iter().map(|one| &one.target);
-        for one in &borrowed {
-            let target = &one.target;
-            requirements.extend(quote_spanned!(at(target)=> __rt::requirement::<#target, #effect>,));
-        }
-        quote!(__rt::Borrowed<(#(__rt::Cap<#targets>,)*), Self>)
-    };
-    let borrows = (!borrowed.is_empty()).then(|| {
-        quote! {
-            #[automatically_derived]
-            impl __rt::Borrows for __Arguments {
-                const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = &[#requirements];
-            }
-        }
+    let targets = tool.borrowed().map(|one| &one.target);
+    let requirements = tool.borrowed().map(|one| {
+        let target = &one.target;
+        quote_spanned!(at(target)=> __rt::requirement::<#target, #effect>)
     });
-    let run = call(tool, function);
+    let call = call(tool, function);
+    let place = at(&tool.ident);
     quote_spanned! {place=>
-        #borrows
         #[automatically_derived]
-        impl __rt::ToolComponent for __Arguments {
-            type Capabilities = #capabilities;
-            type Output = <#output as __rt::ToolReturn>::Output;
-            async fn run(
-                self,
-                __capabilities: Self::Capabilities,
-                _: &__rt::Call<Self>,
-            ) -> ::core::result::Result<Self::Output, __rt::ToolError> {
-                #run
+        impl __rt::FnTool for __Arguments {
+            type Lent = (#(__rt::Cap<#targets>,)*);
+            type Return = #output;
+            const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = &[#(#requirements),*];
+            async fn call(self, __lent: Self::Lent) -> Self::Return {
+                #call
             }
         }
     }
@@ -162,30 +147,17 @@ fn call(tool: &Tool, function: &Callable) -> TokenStream {
         Parameter::Borrowed(_) => {
             let index = Index::from(next);
             next += 1;
-            Some(quote!(&*__capabilities.list.#index))
+            Some(quote!(&*__lent.#index))
         }
         Parameter::Unusable(_) => None,
     });
     let name = generated(&tool.ident);
     let call = quote!(#name(#(#passed),*));
-    let place = error_place(function).unwrap_or_else(|| at(&tool.ident));
-    let finish = quote_spanned!(place=> __rt::finish);
     if tool.attr.blocking.is_some() {
-        quote!(__rt::blocking(move || #finish(#call)).await)
+        quote!(__rt::blocking(move || #call).await)
     } else if function.sig.asyncness.is_some() {
-        quote!(#finish(#call.await))
+        quote!(#call.await)
     } else {
-        quote!(#finish(#call))
+        call
     }
-}
-
-fn error_place(function: &Callable) -> Option<proc_macro2::Span> {
-    let output = function.output.as_ref()?;
-    Some(shown_arguments(output).map_or_else(|| at(output), |(_, error)| at(error)))
-}
-
-fn output_questions(function: &Callable) -> TokenStream {
-    let Some(output) = &function.output else { return TokenStream::new() };
-    let place = shown_arguments(output).map_or_else(|| at(output), |(shown, _)| at(shown));
-    described(&quote!(<#output as __rt::ToolReturn>::Output), place)
 }

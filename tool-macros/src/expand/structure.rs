@@ -12,6 +12,8 @@ use crate::model::{Form, Tool};
 use crate::names::plain;
 
 /// Everything, for a struct without mistakes.
+///
+/// The questions stand above the item: the compiler reads from the top, and the derives complain too.
 pub(super) fn whole(tool: &Tool) -> TokenStream {
     let Form::Structure(item) = &tool.form else { return TokenStream::new() };
     let derives = derives(tool);
@@ -24,27 +26,31 @@ pub(super) fn whole(tool: &Tool) -> TokenStream {
     let tool_impl = tool_impl(tool, &name.to_token_stream(), validate(tool));
     let questions = questions(tool);
     let effect = effect(tool.attr.effect);
-    let place = at(&tool.ident);
-    let author = &tool.ident;
-    let allowed = quote_spanned!(place=> __rt::assert_allowed::<#author, #effect>(););
-    let described = described(&quote!(<#name as __rt::ToolComponent>::Output), place);
+    let allowed = quote_spanned! {at(&tool.ident)=>
+        __rt::assert_allowed::<#effect, _>(&__rt::ComponentProbe::<#name>::HOLDS);
+    };
+    let described = described(&name.to_token_stream(), &tool.ident.to_token_stream());
     let register = register(&name.to_token_stream());
     quote! {
+        #[doc(hidden)]
+        const _: () = {
+            use #private as __rt;
+            fn __ask_the_compiler() {
+                use __rt::Otherwise as _;
+                #questions
+                #allowed
+                #described
+            }
+        };
         #derives
         #(#container)*
         #item
         #[doc(hidden)]
         const _: () = {
             use #private as __rt;
-            fn __ask_the_compiler() {
-                #questions
-                #allowed
-                #described
-            }
             #tool_impl
             impl #name {
                 /// The authoritative definition of this tool, made without a registry.
-                #[allow(dead_code)]
                 #vis fn definition() -> __rt::Definition {
                     __rt::definition::<Self>()
                 }
@@ -71,7 +77,6 @@ pub(super) fn unfinished(tool: &Tool) -> TokenStream {
     quote! {
         #item
         impl #generics #name #arguments #clause {
-            #[allow(dead_code)]
             #vis fn definition() -> #private::Definition {
                 ::core::unreachable!()
             }

@@ -28,8 +28,8 @@ impl<T: ?Sized> fmt::Debug for Cap<T> {
 /// [`ToolContext`](crate::ToolContext).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a capability",
-    label = "nothing that the runtime can lend to a tool",
-    note = "a borrowed argument is lent by the runtime: `&dyn Trait` of a `#[capability]` trait, `&Connection<dyn Trait>` or `&ToolContext`; what the model sends is owned"
+    label = "not a capability, and arguments are owned: write `String` for `&str`, `T` for `&T`",
+    note = "the runtime lends `&dyn Trait` of a `#[capability]` trait, `&Connection<dyn Trait>` and `&ToolContext`"
 )]
 pub trait Injected: Send + Sync + 'static {
     /// How far it reaches.

@@ -9,8 +9,8 @@ use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::{session, terminal};
 use crate::policy::{KnownTool, PolicyContext, Stage, Subject, Verdict};
-use crate::wire::EncodeOptions;
 use crate::wire;
+use crate::wire::EncodeOptions;
 
 #[derive(Serialize)]
 struct Row<'a> {

@@ -6,7 +6,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::capability::AllowedIn;
-use crate::tool::ToolComponent;
 
 /// An argument that the model sends.
 #[diagnostic::on_unimplemented(
@@ -51,24 +50,15 @@ pub trait OptionalArgument {}
 
 impl<T> OptionalArgument for Option<T> {}
 
-/// What a client sends back.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be the result of a client",
-    label = "has no schema to validate with",
-    note = "derive `schemars::JsonSchema` for `{Self}`"
-)]
-pub trait ClientAnswer {}
-
-#[diagnostic::do_not_recommend]
-impl<T: JsonSchema> ClientAnswer for T {}
-
-/// What [`OutputProbe`](super::OutputProbe) found.
+/// An output whose schema says something; `SAYS` is what a probe found.
 #[diagnostic::on_unimplemented(
     message = "the output of a tool is not a bare `serde_json::Value`",
     label = "its schema says nothing, so nothing of it could be shown",
     note = "answer with a type that derives `serde::Serialize` and `schemars::JsonSchema`, or make the tool a dynamic one with a JSON Schema"
 )]
-pub trait Described {}
+pub trait Described<const SAYS: bool> {}
+
+impl<T> Described<true> for T {}
 
 /// Asks for [`ToolArgument`].
 pub const fn assert_argument<T: ToolArgument>() {}
@@ -82,17 +72,9 @@ pub const fn assert_default<T: PublishedDefault>() {}
 /// Asks for [`OptionalArgument`].
 pub const fn assert_optional<T: OptionalArgument>() {}
 
-/// Asks for [`ClientAnswer`].
-pub const fn assert_answer<T: ClientAnswer>() {}
-
 /// Asks for [`Described`].
-pub fn assert_described(_: impl Described) {}
+pub const fn assert_described<T: Described<SAYS>, const SAYS: bool>() {}
 
-/// Asks whether a struct tool may hold its capabilities. A function tool asks this by its
+/// Asks whether a struct tool of the effect `E` may hold what it holds. A function tool asks this by its
 /// [`requirement`](super::requirement)s.
-pub const fn assert_allowed<T, E>()
-where
-    T: ToolComponent,
-    T::Capabilities: AllowedIn<E>,
-{
-}
+pub fn assert_allowed<E, L: AllowedIn<E>>(_: &L) {}

@@ -5,9 +5,10 @@
 //! which the runner alone makes.
 
 mod ask;
-mod lend;
+mod function;
 mod nullable;
 mod output;
+mod probe;
 
 #[cfg(test)]
 mod tests;
@@ -26,12 +27,12 @@ pub use crate::tool::{
     Visitor,
 };
 pub use ask::{
-    assert_allowed, assert_answer, assert_argument, assert_default, assert_described, assert_optional,
-    assert_parsed_argument,
+    assert_allowed, assert_argument, assert_default, assert_described, assert_optional, assert_parsed_argument,
 };
-pub use lend::{Borrowed, Borrows, requirement};
+pub use function::{Borrowed, FnTool, requirement};
 pub use nullable::nullable;
-pub use output::{AnyOutput, OutputProbe, ToolReturn, finish};
+pub use output::ToolReturn;
+pub use probe::{AnswerProbe, ComponentProbe, Otherwise};
 
 /// What a definition read without a registry is.
 pub type Definition = Result<crate::tool::ToolSpec, crate::registration::DefinitionError>;

@@ -82,10 +82,11 @@ pub type StateChange = levels::state_change;
 /// [`ToolEffect::ExternalSideEffect`] as a type.
 pub type ExternalSideEffect = levels::external_side_effect;
 
-/// The types behind the aliases. They are spelled as an author spells effects, because compiler messages print them.
-mod levels {
-    #![allow(non_camel_case_types, reason = "compiler messages print these names next to the author's own")]
-
+/// The types behind the aliases. They are spelled as an author spells effects, because compiler messages print them,
+/// and public, because messages print the whole path of what is not.
+#[doc(hidden)]
+#[allow(non_camel_case_types, missing_docs, reason = "compiler messages print these names next to the author's own")]
+pub mod levels {
     #[derive(Debug)]
     pub enum read_only {}
 

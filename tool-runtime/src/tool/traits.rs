@@ -38,18 +38,30 @@ pub trait ToolComponent: Sized + Send + 'static {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the output of a tool",
     label = "not serialisable with a schema",
-    note = "derive `serde::Serialize` and `schemars::JsonSchema` for it; secrets and connection handles never leave a tool"
+    note = "derive `serde::Serialize` and `schemars::JsonSchema` for it and for what it holds; secrets and connections never leave a tool"
 )]
 pub trait ToolOutput: Serialize + JsonSchema + Send + 'static {}
 
+#[diagnostic::do_not_recommend]
 impl<T: Serialize + JsonSchema + Send + 'static> ToolOutput for T {}
+
+/// What a client may send back: data with a schema to validate it by.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be what a client sends back",
+    label = "has no schema to validate by",
+    note = "derive `schemars::JsonSchema` for it"
+)]
+pub trait ClientAnswer: JsonSchema {}
+
+#[diagnostic::do_not_recommend]
+impl<T: JsonSchema> ClientAnswer for T {}
 
 /// What `#[tool]` adds to a component. Written by the macro only.
 pub trait Tool: ToolComponent + DeserializeOwned {
     /// The declared effect.
     type Effect: EffectLevel;
-    /// What a client answers with: [`ToolComponent::Output`] itself for server tools.
-    type Answer: JsonSchema;
+    /// What a client sends back; `()` for server tools.
+    type Answer: ClientAnswer;
     /// The constants of the attribute.
     const META: Meta;
 
@@ -95,7 +107,7 @@ pub trait CapabilityList: Sized + Send + 'static {
 }
 
 /// A tuple of `Cap<..>`, taken out of the bindings whatever it holds: the bounds are asked elsewhere, once.
-pub trait Lend: Sized {
+pub trait Lend: Sized + Send + 'static {
     /// The tuple, if all of it was bound.
     fn lend(bindings: &Bindings<'_>) -> Option<Self>;
 }
@@ -112,7 +124,7 @@ macro_rules! capability_list {
             }
         }
 
-        impl<$($name: ?Sized + 'static),*> Lend for ($(Cap<$name>,)*) {
+        impl<$($name: ?Sized + Send + Sync + 'static),*> Lend for ($(Cap<$name>,)*) {
             #[allow(unused_variables, reason = "the empty tuple binds nothing")]
             fn lend(bindings: &Bindings<'_>) -> Option<Self> {
                 Some(($(bindings.get::<$name>()?,)*))
