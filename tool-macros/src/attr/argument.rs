@@ -120,7 +120,7 @@ fn serde(attr: &Attribute, out: &mut ArgumentAttr, errors: &mut Errors) {
             }
             "default" => set(&mut out.default, (piece.key.clone(), Default::Serde), &piece, errors),
             key if nearest(key, &SERDE_KEYS).is_some() => {
-                unknown_key(&piece, "`#[serde]` on an argument", &SERDE_KEYS, errors)
+                unknown_key(&piece, "`#[serde]` on an argument", &SERDE_KEYS, errors);
             }
             key => refuse_serde(&piece.key, key, errors),
         }
