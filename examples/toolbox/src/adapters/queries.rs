@@ -146,10 +146,13 @@ impl DocumentIndex for Database {
     }
 }
 
+/// How many words of a query are looked for: SQLite bounds how deep an expression may be.
+const MAX_WORDS: usize = 32;
+
 /// Plain words as an FTS5 expression: each quoted, so that nothing in them is syntax.
 fn match_expression(query: &str) -> String {
     let words = query.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
-    words.map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" OR ")
+    words.take(MAX_WORDS).map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" OR ")
 }
 
 #[async_trait]
@@ -182,6 +185,12 @@ mod tests {
             assert!(hits.len() >= found, "{query}: {hits:?}");
         }
         assert_eq!(database.search("login", 1).await.unwrap().len(), 1);
+        assert!(!database.search(&"login ".repeat(5000), 10).await.unwrap().is_empty());
+        for query in
+            ["\0", "\u{b2}", "title:login", "login*", "-login", "'; DROP TABLE documents", "a AND", "\u{1f600}"]
+        {
+            assert!(database.search(query, 10).await.is_ok(), "{query:?}");
+        }
     }
 
     #[tokio::test]
