@@ -146,13 +146,10 @@ impl DocumentIndex for Database {
     }
 }
 
-/// How many words of a query are looked for: SQLite bounds how deep an expression may be.
-const MAX_WORDS: usize = 32;
-
 /// Plain words as an FTS5 expression: each quoted, so that nothing in them is syntax.
 fn match_expression(query: &str) -> String {
     let words = query.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
-    words.take(MAX_WORDS).map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" OR ")
+    words.map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" OR ")
 }
 
 #[async_trait]
