@@ -35,9 +35,9 @@ const CALENDAR: &str = "calendar-of-ada";
 
 /// Opens everything below the data folder, creating and seeding it on first use.
 pub(crate) fn open(data: &Path) -> Result<Adapters, Error> {
-    std::fs::create_dir_all(data)?;
+    std::fs::create_dir_all(data).map_err(|error| cannot("data", &error))?;
     let database = Arc::new(Database::open(&data.join("toolbox.db"))?);
-    let workspace = Arc::new(Workspace::open(&data.join("workspace"))?);
+    let workspace = Arc::new(Workspace::open(&data.join("workspace")).map_err(|error| cannot("workspace", &error))?);
     let capabilities = Capabilities::new()
         .with::<dyn Clock>(Arc::new(SystemClock))
         .with::<dyn Climate>(Arc::new(ClimateTable))
@@ -61,11 +61,34 @@ pub(crate) fn open(data: &Path) -> Result<Adapters, Error> {
     ))
 }
 
-/// Lists what tools can change: rows, files, mails. A line each.
+/// Lists what tools can change: rows, files, mails. A line each; nothing is made or changed by looking.
 pub(crate) fn inspect(data: &Path) -> Result<Vec<String>, Error> {
-    let mut lines = Database::open(&data.join("toolbox.db"))?.describe()?;
-    lines.extend(Workspace::open(&data.join("workspace"))?.describe()?);
-    lines.extend(Outbox::describe(&data.join("outbox"))?);
+    let mut lines = Database::describe(&data.join("toolbox.db"))?;
+    lines.extend(Workspace::describe(&data.join("workspace")).map_err(|error| cannot("workspace", &error))?);
+    lines.extend(Outbox::describe(&data.join("outbox")).map_err(|error| cannot("outbox", &error))?);
     lines.sort();
     Ok(lines)
+}
+
+fn cannot(folder: &str, error: &std::io::Error) -> Error {
+    format!("the {folder} folder cannot be used ({error}); check its permissions or choose another --data folder")
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looking_makes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        assert!(inspect(&data).unwrap().is_empty());
+        assert!(!data.exists());
+        open(&data).unwrap();
+        let first = inspect(&data).unwrap();
+        assert!(first.is_sorted() && first.iter().any(|line| line.starts_with("file plan.md")), "{first:?}");
+        open(&data).unwrap();
+        assert_eq!(inspect(&data).unwrap(), first);
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use office_tools::Failure;
-use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::adapters::{blocking, seed, unavailable};
 
@@ -21,11 +21,19 @@ pub(crate) struct Database(Arc<Mutex<Connection>>);
 
 /// Why the file cannot be used, and what to do.
 #[derive(Debug)]
-pub(crate) struct DatabaseError(rusqlite::Error);
+pub(crate) enum DatabaseError {
+    /// SQLite says no.
+    Sqlite(rusqlite::Error),
+    /// A newer program has changed the tables.
+    Newer,
+}
 
 impl fmt::Display for DatabaseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let advice = match self.0.sqlite_error_code() {
+        let Self::Sqlite(error) = self else {
+            return f.write_str("toolbox.db belongs to a newer version; use that one or choose another --data folder");
+        };
+        let advice = match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
                 "another program is writing to toolbox.db; wait for it or close it"
             }
@@ -35,7 +43,7 @@ impl fmt::Display for DatabaseError {
                 "toolbox.db is no SQLite database or is damaged; restore it or move it away"
             }
             Some(ErrorCode::DiskFull) => "the disk is full",
-            _ => return write!(f, "toolbox.db: {}", self.0),
+            _ => return write!(f, "toolbox.db: {error}"),
         };
         f.write_str(advice)
     }
@@ -45,7 +53,7 @@ impl std::error::Error for DatabaseError {}
 
 impl From<rusqlite::Error> for DatabaseError {
     fn from(error: rusqlite::Error) -> Self {
-        Self(error)
+        Self::Sqlite(error)
     }
 }
 
@@ -59,6 +67,8 @@ impl Database {
         if version < MIGRATIONS.len() {
             connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
             migrate(&mut connection)?;
+        } else if version > MIGRATIONS.len() {
+            return Err(DatabaseError::Newer);
         }
         Ok(Self(Arc::new(Mutex::new(connection))))
     }
@@ -73,15 +83,20 @@ impl Database {
             let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
             work(&mut connection).map_err(|error| match error {
                 rusqlite::Error::QueryReturnedNoRows => Failure::NotFound,
-                error => unavailable(DatabaseError(error)),
+                error => unavailable(DatabaseError::from(error)),
             })
         })
         .await
     }
 
-    /// The rows that tools can change, a line each.
-    pub(crate) fn describe(&self) -> Result<Vec<String>, DatabaseError> {
-        let connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The rows that tools can change, a line each. The file is neither made nor changed.
+    pub(crate) fn describe(path: &Path) -> Result<Vec<String>, DatabaseError> {
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let connection =
+            Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        connection.busy_timeout(BUSY)?;
         let mut lines = Vec::new();
         let queries = [
             "SELECT printf('task %s  %s  state=%s  due=%s', task_id, title, state, coalesce(due_date, '-')) FROM tasks",
@@ -118,9 +133,48 @@ mod tests {
     fn a_new_file_is_seeded_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("toolbox.db");
-        let first = Database::open(&path).unwrap().describe().unwrap();
+        assert!(Database::describe(&path).unwrap().is_empty());
+        assert!(!path.exists());
+        Database::open(&path).unwrap();
+        let first = Database::describe(&path).unwrap();
         assert!(first.iter().any(|line| line.contains("0c5e9f3a-1b2d-4e6f-8a7b-9c0d1e2f3a4b")));
-        assert_eq!(Database::open(&path).unwrap().describe().unwrap(), first);
+        Database::open(&path).unwrap();
+        assert_eq!(Database::describe(&path).unwrap(), first);
+    }
+
+    #[test]
+    fn processes_that_start_at_once_seed_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("toolbox.db");
+        std::thread::scope(|scope| {
+            let all: Vec<_> = (0..8).map(|_| scope.spawn(|| Database::open(&path).map(|_| ()))).collect();
+            all.into_iter().for_each(|one| one.join().unwrap().unwrap());
+        });
+        let tasks = Database::describe(&path).unwrap().iter().filter(|line| line.starts_with("task")).count();
+        assert_eq!(tasks, 5);
+    }
+
+    #[tokio::test]
+    async fn a_locked_file_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("toolbox.db");
+        let database = Database::open(&path).unwrap();
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let wait = |connection: &mut Connection| connection.busy_timeout(Duration::from_millis(10));
+        database.run(wait).await.unwrap();
+        let write = |connection: &mut Connection| connection.execute("INSERT INTO notes (text) VALUES ('x')", []);
+        let Err(Failure::Unavailable(error)) = database.run(write).await else { panic!("written") };
+        assert!(error.to_string().contains("another program"), "{error}");
+    }
+
+    #[test]
+    fn a_file_of_a_newer_version_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("toolbox.db");
+        Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+        let error = Database::open(&path).err().unwrap();
+        assert!(error.to_string().contains("newer version"), "{error}");
     }
 
     #[test]

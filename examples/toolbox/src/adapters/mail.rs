@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lettre::message::Mailbox;
+use lettre::message::{Mailbox, SinglePart};
 use lettre::transport::smtp::authentication::Credentials;
 use lettre::{Message, SmtpTransport, Transport};
 use office_tools::Failure;
 use office_tools::mail::{Mail, Mailer};
 use serde::Deserialize;
 use tool_runtime::Secret;
+use uuid::Uuid;
 
 use crate::adapters::outbox::Outbox;
 use crate::adapters::{blocking, unavailable};
@@ -22,6 +23,8 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 #[serde(deny_unknown_fields)]
 struct Smtp {
     host: String,
+    /// 465 when left out; on 587 the connection is upgraded with STARTTLS. It is never in the clear.
+    port: Option<u16>,
     user: String,
     password: String,
     from: String,
@@ -33,16 +36,34 @@ pub(crate) fn open(data: &Path) -> Result<Arc<dyn Mailer>, Error> {
     if !path.exists() {
         return Ok(Arc::new(Outbox::open(&data.join("outbox"))?));
     }
-    let smtp: Smtp = toml::from_str(&std::fs::read_to_string(&path)?).map_err(|error| {
-        // The text of a TOML error quotes the line, and the line may be the password.
-        format!("smtp.toml: {}; it needs host, user, password and from", error.message())
-    })?;
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("smtp.toml cannot be read: {error}"))?;
+    let smtp = settings(&text)?;
     let password = Secret::new(smtp.password);
-    let transport = SmtpTransport::relay(&smtp.host)?
+    let relay = match smtp.port {
+        Some(587) => SmtpTransport::starttls_relay(&smtp.host),
+        Some(port) => SmtpTransport::relay(&smtp.host).map(|relay| relay.port(port)),
+        None => SmtpTransport::relay(&smtp.host),
+    };
+    let transport = relay
+        .map_err(|error| format!("smtp.toml: host cannot be used: {error}"))?
         .credentials(Credentials::new(smtp.user, password.expose().clone()))
         .timeout(Some(std::time::Duration::from_secs(20)))
         .build();
-    Ok(Arc::new(Relay { transport, from: smtp.from.parse()? }))
+    Ok(Arc::new(Relay { transport, from: smtp.from.parse().map_err(|_| "smtp.toml: from is no e-mail address")? }))
+}
+
+fn settings(text: &str) -> Result<Smtp, String> {
+    toml::from_str(text).map_err(|error| {
+        // Neither the text of a TOML error nor its message is shown: they quote values, and one is the password.
+        let start = error.span().map_or(0, |span| span.start);
+        let line = text.bytes().take(start).filter(|byte| *byte == b'\n').count() + 1;
+        format!("smtp.toml: line {line} is wrong; it needs host, user, password and from, all text, and may have port")
+    })
+}
+
+/// A name for what a call sends: the same for the same call, and fit for a header and a file name.
+pub(crate) fn name(key: &str) -> String {
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, key.as_bytes()).to_string()
 }
 
 /// Builds the message; headers are encoded by the library, so no text can add one.
@@ -51,11 +72,11 @@ pub(crate) fn message(from: &Mailbox, mail: &Mail, key: &str) -> Result<Message,
         .from(from.clone())
         .subject(mail.subject.clone())
         // The same call has the same id, so that a repeated one can be told from a second mail.
-        .message_id(Some(format!("<{key}@toolbox.invalid>")));
+        .message_id(Some(format!("<{}@toolbox.invalid>", name(key))));
     for address in &mail.to {
         message = message.to(address.parse().map_err(|_| Failure::Forbidden)?);
     }
-    message.body(mail.body.clone()).map_err(unavailable)
+    message.singlepart(SinglePart::plain(mail.body.clone())).map_err(unavailable)
 }
 
 /// An SMTP server.
@@ -70,5 +91,21 @@ impl Mailer for Relay {
         let message = message(&self.from, mail, key)?;
         let transport = self.transport.clone();
         blocking(move || transport.send(&message).map(|_| ()).map_err(unavailable)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_setting_does_not_show_the_password() {
+        for text in ["host = 'h'\npassword = 123456", "password = 'hunter2", "password = { a = 'hunter2' }"] {
+            let error = settings(text).err().unwrap();
+            assert!(!error.contains("123456") && !error.contains("hunter2"), "{error}");
+        }
+        assert!(settings("host = 'h'\npassword = 123456").err().unwrap().contains("line 2"));
+        let right = "host = 'h'\nport = 587\nuser = 'u'\npassword = 'p'\nfrom = 'a@example.com'";
+        assert_eq!(settings(right).unwrap().port, Some(587));
     }
 }

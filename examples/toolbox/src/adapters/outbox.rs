@@ -43,7 +43,7 @@ impl Mailer for Outbox {
     async fn send(&self, outgoing: &Mail, key: &str) -> Result<(), Failure> {
         let message = mail::message(&self.from, outgoing, key)?;
         // The name comes from the call: made again, the call writes the same mail, not a second one.
-        let name: String = key.chars().map(|one| if one.is_ascii_alphanumeric() { one } else { '-' }).collect();
+        let name = mail::name(key);
         let (written, sent) = (self.path.join("tmp").join(&name), self.path.join("new").join(&name));
         blocking(move || {
             std::fs::write(&written, message.formatted()).map_err(unavailable)?;
@@ -56,6 +56,7 @@ impl Mailer for Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::adapters::mail::name as mail_name;
 
     #[tokio::test]
     async fn a_mail_is_one_file_and_its_headers_are_its_own() {
@@ -64,12 +65,20 @@ mod tests {
         let mail = Mail {
             to: vec!["carol@example.com".into()],
             subject: "Lunch\r\nBcc: eve@example.com".into(),
-            body: "At noon.".into(),
+            body: "At noon, caf\u{e9}.\r\n.\r\nFrom me".into(),
         };
         outbox.send(&mail, "call_1-abc").await.unwrap();
         outbox.send(&mail, "call_1-abc").await.unwrap();
         assert_eq!(Outbox::describe(folder.path()).unwrap().len(), 1);
-        let text = std::fs::read_to_string(folder.path().join("new/call-1-abc")).unwrap();
+        let text = std::fs::read_to_string(folder.path().join("new").join(mail_name("call_1-abc"))).unwrap();
+        assert!(text.contains("Content-Type: text/plain; charset=utf-8"), "{text}");
+        outbox.send(&mail, "call-1_abc").await.unwrap();
+        outbox.send(&mail, &format!("../\r\nBcc: eve@example.com{}", "x".repeat(500))).await.unwrap();
+        assert_eq!(Outbox::describe(folder.path()).unwrap().len(), 3);
+        for entry in std::fs::read_dir(folder.path().join("new")).unwrap() {
+            let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+            assert!(!text.lines().any(|line| line.starts_with("Bcc:")), "{text}");
+        }
         assert!(!text.lines().any(|line| line.starts_with("Bcc:")), "{text}");
         let wrong = Mail { to: vec!["no address".into()], subject: String::new(), body: String::new() };
         assert!(matches!(outbox.send(&wrong, "k").await, Err(Failure::Forbidden)));

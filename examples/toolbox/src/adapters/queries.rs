@@ -182,6 +182,12 @@ mod tests {
             assert!(hits.len() >= found, "{query}: {hits:?}");
         }
         assert_eq!(database.search("login", 1).await.unwrap().len(), 1);
+        assert!(!database.search(&"login ".repeat(5000), 10).await.unwrap().is_empty());
+        for query in
+            ["\0", "\u{b2}", "title:login", "login*", "-login", "'; DROP TABLE documents", "a AND", "\u{1f600}"]
+        {
+            assert!(database.search(query, 10).await.is_ok(), "{query:?}");
+        }
     }
 
     #[tokio::test]

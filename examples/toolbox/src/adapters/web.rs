@@ -22,7 +22,7 @@ impl Web {
     pub(crate) fn new() -> Self {
         let config = ureq::Agent::config_builder()
             .max_redirects(0)
-            .timeout_global(Some(Duration::from_secs(20)))
+            .timeout_global(Some(Duration::from_secs(10)))
             .http_status_as_error(false)
             .proxy(None)
             .build();
@@ -85,6 +85,7 @@ fn is_public(address: IpAddr) -> bool {
                 || v4.is_multicast()
                 || first == 0
                 || first >= 240
+                || v4.octets().starts_with(&[192, 0, 0])
                 // Shared address space of carriers, and benchmarks.
                 || (first == 100 && (64..128).contains(&second))
                 || (first == 198 && (18..20).contains(&second)))
@@ -112,6 +113,7 @@ mod tests {
             ("169.254.169.254", false),
             ("100.64.0.1", false),
             ("0.0.0.0", false),
+            ("192.0.0.8", false),
             ("::1", false),
             ("fd00::1", false),
             ("fe80::1", false),
