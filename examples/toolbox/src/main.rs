@@ -15,5 +15,5 @@ fn main() -> ExitCode {
             .policy(include_str!("../policy.toml"))
             .adapters(composition::open)
             .inspect(composition::inspect);
-    cli::main(app)
+    cli::main(&app)
 }

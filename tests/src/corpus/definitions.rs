@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tool_runtime::catalog::CatalogBuilder;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::schema;
 use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError};
@@ -66,7 +67,7 @@ fn joined(names: &[String]) -> (&'static str, Option<&'static str>) {
     let tool = |name: &String| {
         DynamicTool::new(name.clone(), "A tool.", json!({"type": "object"}), ToolEffect::ReadOnly, Arc::new(Never))
     };
-    match names.iter().map(tool).fold(ToolCatalog::builder(), |builder, tool| builder.dynamic(tool)).build() {
+    match names.iter().map(tool).fold(ToolCatalog::builder(), CatalogBuilder::dynamic).build() {
         Ok(_) => ("accept", None),
         Err(error) => ("reject", Some(error.code())),
     }

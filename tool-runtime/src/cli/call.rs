@@ -9,9 +9,13 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::{input, session, terminal};
 
 /// Writes each event as a JSON line to stderr.
-fn events_to_stderr(event: Event) {
-    if let Ok(line) = serde_json::to_string(&event) {
-        terminal::message(&line);
+struct EventsToStderr;
+
+impl EventSink for EventsToStderr {
+    fn emit(&self, event: Event) {
+        if let Ok(line) = serde_json::to_string(&event) {
+            terminal::message(&terminal::safe_json(&line));
+        }
     }
 }
 
@@ -25,7 +29,7 @@ pub(super) async fn call(
     user_text: Option<String>,
 ) -> Result<Exit, Failure> {
     let arguments = input::arguments(arguments)?;
-    let sink = events.then(|| Arc::new(events_to_stderr) as Arc<dyn EventSink>);
+    let sink = events.then(|| Arc::new(EventsToStderr) as Arc<dyn EventSink>);
     let session = session::start(app, global, user_text.as_deref(), sink)?;
     let result = session.run.exec(ToolCall::text("", name, arguments)).await;
     match view {

@@ -31,9 +31,9 @@ pub(super) async fn chat(app: &App, global: &Global, transcript: &Path, prompt: 
     let session = session::start(app, global, Some(prompt), None)?;
     let turn = take(app, global, &session, decoded).await?;
     if global.json {
-        print_json(&turn)?
+        print_json(&turn)?;
     } else {
-        print(&turn)
+        print(&turn);
     }
     Ok(turn.exit)
 }

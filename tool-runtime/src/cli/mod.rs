@@ -26,7 +26,7 @@ use exit::{Exit, Failure};
 
 /// Runs the command line of an application and returns its exit code.
 #[must_use]
-pub fn main(app: App) -> ExitCode {
+pub fn main(app: &App) -> ExitCode {
     let command = Arguments::command().name(app.name).bin_name(app.name).version(app.version).about(app.about);
     let arguments = match command.try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
@@ -40,7 +40,7 @@ pub fn main(app: App) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return report(&Failure::usage(format!("the async runtime did not start: {error}"))),
     };
-    let ended = runtime.block_on(dispatch(&app, arguments));
+    let ended = runtime.block_on(dispatch(app, arguments));
     // A tool that was left on a blocking thread must not keep the process alive.
     runtime.shutdown_background();
     match ended {
@@ -61,7 +61,7 @@ async fn dispatch(app: &App, arguments: Arguments) -> Result<Exit, Failure> {
         }
         Command::Chat { transcript, prompt } => chat::chat(app, &global, &transcript, &prompt).await,
         Command::Replay { format, files, user_text } => replay::replay(app, &global, format, &files, user_text).await,
-        Command::Wire { direction } => wire::wire(direction),
+        Command::Wire { direction } => wire::wire(&direction),
         Command::Hydrate { tools, calls } => hydrate::hydrate(&tools, &calls),
     }
 }

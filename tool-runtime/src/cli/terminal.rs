@@ -1,6 +1,7 @@
 //! Writing to people: stdout for data, stderr for messages, and nothing that a terminal would obey.
 
-use std::io::{IsTerminal, Write};
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write as _};
 
 /// Writes a line of data. A closed pipe ends the output, not the program.
 pub(super) fn line(text: &str) {
@@ -47,7 +48,7 @@ pub(super) fn safe_json(text: &str) -> String {
     for character in text.chars() {
         if is_hazard(character) && character != '\n' {
             for unit in character.encode_utf16(&mut units) {
-                shown.push_str(&format!("\\u{unit:04x}"));
+                let _ = write!(shown, "\\u{unit:04x}");
             }
         } else {
             shown.push(character);

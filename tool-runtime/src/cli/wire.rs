@@ -10,9 +10,9 @@ use crate::cli::{input, terminal};
 use crate::wire::history::{CallMessage, Message, ResultMessage};
 use crate::wire::{DecodeOptions, EncodeOptions, Format, ToolChoice, WireTool, strict};
 
-pub(super) fn wire(direction: Direction) -> Result<Exit, Failure> {
+pub(super) fn wire(direction: &Direction) -> Result<Exit, Failure> {
     let bytes = input::stdin()?;
-    match direction {
+    match *direction {
         Direction::Decode { format, chunk } => decode(format.into(), &bytes, chunk),
         Direction::Encode { format, kind } => {
             let text = input::text(bytes, "standard input")?;

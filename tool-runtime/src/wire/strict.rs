@@ -148,6 +148,7 @@ impl Closer<'_> {
         Ok(())
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "a mutable borrow inside an option is moved on")]
     fn each(&mut self, schemas: Option<&mut Node>, path: &str) -> Result<(), String> {
         let Some(Node::Object(schemas)) = schemas else { return Ok(()) };
         for (name, schema) in schemas {
