@@ -36,7 +36,7 @@ impl Climate for ClimateTable {
             let date = first.checked_add(i64::from(ahead).days()).map_err(unavailable)?;
             // The coldest or warmest day is taken to be the fifteenth of January.
             let turn = f64::from(date.day_of_year() - 15) / 365.0 * std::f64::consts::TAU;
-            let mean = (january + july) / 2.0 + (january - july) / 2.0 * turn.cos();
+            let mean = f64::midpoint(january, july) + (january - july) / 2.0 * turn.cos();
             list.push(Day { date, high: round(mean + SPREAD), low: round(mean - SPREAD), rain: round(rain / 365.0) });
         }
         Ok(Forecast {
