@@ -68,8 +68,5 @@ impl Part {
 }
 
 fn dedent(text: &str) -> String {
-    text.split('\n')
-        .map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end())
-        .collect::<Vec<_>>()
-        .join("\n")
+    text.split('\n').map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end()).collect::<Vec<_>>().join("\n")
 }

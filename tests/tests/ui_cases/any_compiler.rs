@@ -23,7 +23,12 @@ pub(crate) fn check(failing: &[Case], passing: &[PathBuf]) {
     for case in failing {
         let said = answers.get(&name(&case.source)).map(Vec::as_slice).unwrap_or_default();
         if differs(&case.answer, said) {
-            wrong.push(format!("{}/{}: expected {:?}, found {said:?}", case.topic, case.name, case.answer.lines().next()));
+            wrong.push(format!(
+                "{}/{}: expected {:?}, found {said:?}",
+                case.topic,
+                case.name,
+                case.answer.lines().next()
+            ));
         }
     }
     for source in passing {
@@ -51,14 +56,15 @@ fn name(source: &Path) -> String {
 
 fn manifest<'a>(sources: impl Iterator<Item = &'a PathBuf>) -> String {
     let versions = fs::read_to_string(workspace().join("Cargo.toml")).unwrap();
-    let dependency = |name: &str| versions.lines().find(|line| line.starts_with(&format!("{name} = "))).unwrap().to_owned();
+    let dependency =
+        |name: &str| versions.lines().find(|line| line.starts_with(&format!("{name} = "))).unwrap().to_owned();
     let mut text = "[package]\nname = \"ui-cases\"\nversion = \"0.0.0\"\nedition = \"2024\"\nautobins = false\n\n[workspace]\n\n[dependencies]\n".to_owned();
     for name in ["async-trait", "schemars", "serde", "serde_json"] {
         writeln!(text, "{}", dependency(name)).unwrap();
     }
-    writeln!(text, "tool-runtime = {{ path = {:?} }}", workspace().join("tool-runtime")).unwrap();
+    writeln!(text, "tool-runtime = {{ path = '{}' }}", workspace().join("tool-runtime").display()).unwrap();
     for source in sources {
-        write!(text, "\n[[bin]]\nname = {:?}\npath = {source:?}\n", name(source)).unwrap();
+        write!(text, "\n[[bin]]\nname = '{}'\npath = '{}'\n", name(source), source.display()).unwrap();
     }
     text
 }
@@ -84,6 +90,10 @@ fn compile(package: &Path) -> BTreeMap<String, Vec<String>> {
             answers.entry(target.to_owned()).or_default().extend(rendered.lines().next().map(str::to_owned));
         }
     }
-    assert!(seen.contains("tool_runtime"), "cargo did not get to the cases: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        seen.contains("tool_runtime"),
+        "cargo did not get to the cases: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     answers
 }

@@ -119,7 +119,9 @@ fn serde(attr: &Attribute, out: &mut ArgumentAttr, errors: &mut Errors) {
                 }
             }
             "default" => set(&mut out.default, (piece.key.clone(), Default::Serde), &piece, errors),
-            key if nearest(key, &SERDE_KEYS).is_some() => unknown_key(&piece, "`#[serde]` on an argument", &SERDE_KEYS, errors),
+            key if nearest(key, &SERDE_KEYS).is_some() => {
+                unknown_key(&piece, "`#[serde]` on an argument", &SERDE_KEYS, errors);
+            }
             key => refuse_serde(&piece.key, key, errors),
         }
     }
@@ -151,32 +153,32 @@ fn schemars_key(piece: &Piece, errors: &mut Errors) {
     match key.as_str() {
         "inner" => {
             if let Value::List(tokens) = &piece.value {
-                pieces(tokens.clone(), errors).iter().for_each(|inner| schemars_key(inner, errors));
+                for inner in pieces(tokens.clone(), errors) {
+                    schemars_key(&inner, errors);
+                }
             }
         }
         known if SCHEMARS_KEYS.contains(&known) => {}
         "rename" | "default" => errors.at(
             &piece.key,
-            format_args!("`#[schemars({key})]` would let schema and parser part; write `#[serde({key} = ..)]`, which both read"),
+            format_args!(
+                "`#[schemars({key})]` would let schema and parser part; write `#[serde({key} = ..)]`, which both read"
+            ),
         ),
         "description" => errors.at(&piece.key, "write the description as a doc comment on the argument"),
-        "required" | "with" | "schema_with" | "extend" | "transform" | "skip" | "flatten" => errors.at(
-            &piece.key,
-            format_args!("`#[schemars({key})]` would let schema and parser part; let the type say it"),
-        ),
+        "required" | "with" | "schema_with" | "extend" | "transform" | "skip" | "flatten" => errors
+            .at(&piece.key, format_args!("`#[schemars({key})]` would let schema and parser part; let the type say it")),
         _ => unknown_key(piece, "`#[schemars]` on an argument", &SCHEMARS_KEYS, errors),
     }
 }
 
 /// The pieces of `#[name(..)]`.
 pub(super) fn list(attr: &Attribute, shape: &str, errors: &mut Errors) -> Vec<Piece> {
-    match &attr.meta {
-        Meta::List(list) => pieces(list.tokens.clone(), errors),
-        _ => {
-            errors.at(attr, format_args!("write `{shape}`"));
-            Vec::new()
-        }
+    if let Meta::List(list) = &attr.meta {
+        return pieces(list.tokens.clone(), errors);
     }
+    errors.at(attr, format_args!("write `{shape}`"));
+    Vec::new()
 }
 
 fn set<T>(slot: &mut Option<T>, value: T, piece: &Piece, errors: &mut Errors) {

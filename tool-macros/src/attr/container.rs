@@ -57,7 +57,9 @@ fn serde(attr: &Attribute, out: &mut Container, errors: &mut Errors) {
             ),
             key => errors.at(
                 &piece.key,
-                format_args!("`#[serde({key})]` on a tool would let schema and parser part; only `rename_all` stands here"),
+                format_args!(
+                    "`#[serde({key})]` on a tool would let schema and parser part; only `rename_all` stands here"
+                ),
             ),
         }
     }

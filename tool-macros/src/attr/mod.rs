@@ -52,7 +52,7 @@ pub(crate) struct ToolAttr {
 pub(crate) enum Effect {
     ReadOnly,
     StateChange,
-    ExternalSideEffect,
+    External,
 }
 
 #[derive(Clone, Copy)]
@@ -120,14 +120,14 @@ fn read(attr: &mut ToolAttr, key: &str, piece: Piece, errors: &mut Errors) {
         "idempotent" => attr.idempotent = piece.flag(errors),
         "blocking" => attr.blocking = piece.flag(errors).then_some(piece.key),
         "require_any" => {
-            attr.require_any =
-                piece.list("a list of arguments, for example `[title, due_date]`", errors).map(|names| (piece.key, names));
+            attr.require_any = piece
+                .list("a list of arguments, for example `[title, due_date]`", errors)
+                .map(|names| (piece.key, names));
         }
         "validate" => attr.validate = piece.value("the path of a function", errors),
         "allow_no_schema" => attr.allow_no_schema = piece.flag(errors).then_some(piece.key),
         "no_schema_mode" => {
-            let modes =
-                [("reject_effects", NoSchemaMode::RejectEffects), ("approve_each", NoSchemaMode::ApproveEach)];
+            let modes = [("reject_effects", NoSchemaMode::RejectEffects), ("approve_each", NoSchemaMode::ApproveEach)];
             attr.no_schema_mode = piece.choice("mode", &modes, errors).map(|mode| (piece.key, mode));
         }
         _ => attr.krate = krate(&piece, errors),
@@ -143,7 +143,7 @@ pub(crate) fn effect(piece: &Piece, errors: &mut Errors) -> Option<Effect> {
         &[
             ("read_only", Effect::ReadOnly),
             ("state_change", Effect::StateChange),
-            ("external_side_effect", Effect::ExternalSideEffect),
+            ("external_side_effect", Effect::External),
         ],
         errors,
     )
@@ -170,7 +170,12 @@ fn timeout(piece: &Piece, errors: &mut Errors) -> Option<Duration> {
     match millis {
         Some(0) => errors.at(&text, "a timeout of nothing stops every call; leave the key out for no timeout"),
         Some(millis) => return Some(Duration::from_millis(millis)),
-        None => errors.at(&text, format_args!("`{value}` is not a duration; write a whole number and `ms`, `s`, `m` or `h`, for example `\"30s\"`")),
+        None => errors.at(
+            &text,
+            format_args!(
+                "`{value}` is not a duration; write a whole number and `ms`, `s`, `m` or `h`, for example `\"30s\"`"
+            ),
+        ),
     }
     None
 }

@@ -15,7 +15,10 @@ pub(super) fn missing_argument_docs(tool: &Tool, errors: &mut Errors) {
     for argument in tool.arguments.iter().filter(|argument| argument.attr.docs.is_blank()) {
         errors.at(
             &argument.ident,
-            format_args!("missing doc comment on the argument `{}`; a model reads it to fill the argument in", plain(&argument.ident)),
+            format_args!(
+                "missing doc comment on the argument `{}`; a model reads it to fill the argument in",
+                plain(&argument.ident)
+            ),
         );
     }
 }
@@ -70,7 +73,8 @@ pub(super) fn cfg_argument(tool: &Tool, errors: &mut Errors) {
     let own = tool.arguments.iter().map(|argument| &argument.attr);
     for attr in own.chain(tool.borrowed().map(|borrowed| &borrowed.attr)) {
         for conditional in &attr.conditional {
-            errors.at(conditional, "a schema that depends on the build cannot be pinned; put `#[cfg]` on the whole tool");
+            errors
+                .at(conditional, "a schema that depends on the build cannot be pinned; put `#[cfg]` on the whole tool");
         }
     }
 }
@@ -90,8 +94,20 @@ pub(super) fn same_wire_name(tool: &Tool, errors: &mut Errors) {
         let Some(first) = seen.insert(&argument.wire, &argument.ident) else { continue };
         // Two parameters of one name are the compiler's to report.
         if plain(first) != plain(&argument.ident) {
-            let blame = argument.attr.rename.as_ref().map_or_else(|| argument.ident.to_token_stream(), ToTokens::to_token_stream);
-            errors.at(blame, format_args!("`{}` is called `{}` on the wire, as `{}` is; rename one", plain(&argument.ident), argument.wire, plain(first)));
+            let blame = argument
+                .attr
+                .rename
+                .as_ref()
+                .map_or_else(|| argument.ident.to_token_stream(), ToTokens::to_token_stream);
+            errors.at(
+                blame,
+                format_args!(
+                    "`{}` is called `{}` on the wire, as `{}` is; rename one",
+                    plain(&argument.ident),
+                    argument.wire,
+                    plain(first)
+                ),
+            );
         }
     }
 }

@@ -59,7 +59,10 @@ pub(super) fn name_too_long(tool: &Tool, errors: &mut Errors) {
         if text.len() > MAX_NAME {
             errors.at(
                 name,
-                format_args!("tool name is {} bytes long; write at most {MAX_NAME}, which every provider takes", text.len()),
+                format_args!(
+                    "tool name is {} bytes long; write at most {MAX_NAME}, which every provider takes",
+                    text.len()
+                ),
             );
         }
     });
@@ -68,7 +71,8 @@ pub(super) fn name_too_long(tool: &Tool, errors: &mut Errors) {
 pub(super) fn name_reserved(tool: &Tool, errors: &mut Errors) {
     with_name(tool, |name, text| {
         if text.starts_with("mcp__") {
-            errors.at(name, "the namespace `mcp` is reserved for tools discovered from MCP servers; choose another one");
+            errors
+                .at(name, "the namespace `mcp` is reserved for tools discovered from MCP servers; choose another one");
         }
     });
 }
@@ -84,7 +88,10 @@ pub(super) fn name_namespace_letter(tool: &Tool, errors: &mut Errors) {
 pub(super) fn name_tool_part(tool: &Tool, errors: &mut Errors) {
     with_name(tool, |name, text| match text.split_once("__") {
         Some((namespace, "")) => {
-            errors.at(name, format_args!("nothing stands behind `{namespace}__`; write `{namespace}__{}`", snake(&tool.ident)));
+            errors.at(
+                name,
+                format_args!("nothing stands behind `{namespace}__`; write `{namespace}__{}`", snake(&tool.ident)),
+            );
         }
         Some((namespace, part)) if part.contains("__") => {
             let single = part.split('_').filter(|word| !word.is_empty()).collect::<Vec<_>>().join("_");
@@ -128,7 +135,10 @@ pub(super) fn redact_duplicate_path(tool: &Tool, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for path in shown {
         if !seen.insert(path.value()) {
-            errors.at(path, format_args!("the path `{}` is listed twice; `model` adds to what `redact` shows", path.value()));
+            errors.at(
+                path,
+                format_args!("the path `{}` is listed twice; `model` adds to what `redact` shows", path.value()),
+            );
         }
     }
     seen.clear();
@@ -180,7 +190,10 @@ pub(super) fn client_keys_on_server(tool: &Tool, errors: &mut Errors) {
     let result = tool.attr.client_result.as_ref().map(|(key, _)| key);
     let prepare = tool.attr.prepare.as_ref().map(|(key, _)| key);
     for key in result.into_iter().chain(prepare) {
-        errors.at(key, format_args!("`{key}` is for tools that a client executes; write `execution = client`, or remove it"));
+        errors.at(
+            key,
+            format_args!("`{key}` is for tools that a client executes; write `execution = client`, or remove it"),
+        );
     }
 }
 

@@ -59,7 +59,10 @@ pub(super) fn missing_return(tool: &Tool, errors: &mut Errors) {
     if let Form::Function(function) = &tool.form
         && function.output.is_none()
     {
-        errors.at(&tool.ident, "a tool returns `Result<T, E>`; write `-> Result<(), ToolError>` for one that answers nothing");
+        errors.at(
+            &tool.ident,
+            "a tool returns `Result<T, E>`; write `-> Result<(), ToolError>` for one that answers nothing",
+        );
     }
 }
 
@@ -89,6 +92,11 @@ pub(super) fn derive_repeated(tool: &Tool, errors: &mut Errors) {
 
 pub(super) fn too_many_capabilities(tool: &Tool, errors: &mut Errors) {
     if let Some(extra) = tool.borrowed().nth(MAX_CAPABILITIES) {
-        errors.at(&extra.reference, format_args!("a tool borrows at most {MAX_CAPABILITIES} things; split the tool, or put capabilities behind one trait"));
+        errors.at(
+            &extra.reference,
+            format_args!(
+                "a tool borrows at most {MAX_CAPABILITIES} things; split the tool, or put capabilities behind one trait"
+            ),
+        );
     }
 }

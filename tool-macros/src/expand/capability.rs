@@ -15,16 +15,13 @@ use crate::names::plain;
 pub(crate) fn capability(tokens: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
     let attr = attr::capability(tokens, &mut errors);
-    let parsed = match syn::parse2::<ItemTrait>(item.clone()) {
-        Ok(parsed) => parsed,
-        Err(_) => {
-            let message = "`#[capability]` stands on a trait";
-            match crate::item::keyword(&item) {
-                Some(keyword) => errors.at(keyword, message),
-                None => errors.span(Span::call_site(), message),
-            }
-            return [Some(item), errors.into_tokens()].into_iter().flatten().collect();
+    let Ok(parsed) = syn::parse2::<ItemTrait>(item.clone()) else {
+        let message = "`#[capability]` stands on a trait";
+        match crate::item::keyword(&item) {
+            Some(keyword) => errors.at(keyword, message),
+            None => errors.span(Span::call_site(), message),
         }
+        return [Some(item), errors.into_tokens()].into_iter().flatten().collect();
     };
     let can_be_borrowed = check_capability(&attr, &parsed, &mut errors);
     let hidden = implementation(&attr, &parsed);

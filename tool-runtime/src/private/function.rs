@@ -5,10 +5,10 @@
 use std::future::Future;
 use std::marker::PhantomData;
 
+use crate::__private1::output::ToolReturn;
 use crate::call::Call;
 use crate::capability::{Bindings, Injected, Requirement, Within};
 use crate::error::{IntoToolError, ToolError};
-use crate::__private1::output::ToolReturn;
 use crate::tool::{CapabilityList, Lend, ToolComponent, ToolOutput};
 
 /// The hidden arguments of a function tool. Written by the macro only.
@@ -16,7 +16,7 @@ pub trait FnTool: Sized + Send + 'static {
     /// A tuple of `Cap<..>`, in the order of the borrowed parameters.
     type Lent: Lend;
     /// The return type as written.
-    type Return: ToolReturn<Output: ToolOutput, Error: IntoToolError>;
+    type Return: ToolReturn<Error: IntoToolError>;
     /// One for each borrowed parameter, in order.
     const REQUIREMENTS: &'static [fn() -> Requirement];
 
@@ -24,8 +24,11 @@ pub trait FnTool: Sized + Send + 'static {
     fn call(self, lent: Self::Lent) -> impl Future<Output = Self::Return> + Send;
 }
 
-#[diagnostic::do_not_recommend]
-impl<T: FnTool> ToolComponent for T {
+// The bound on the output stands here and not in the trait, where its supertraits would be reported one by one.
+impl<T: FnTool> ToolComponent for T
+where
+    <T::Return as ToolReturn>::Output: ToolOutput,
+{
     type Capabilities = Borrowed<T>;
     type Output = <T::Return as ToolReturn>::Output;
 

@@ -98,12 +98,7 @@ mod authored {
         Ok(shown(format!("{} {:?} {} {} {:?}", clock.now(), r#type, retitled, ctx.tool(), self_)))
     }
 
-    fn ordered(
-        _: &Option<String>,
-        task_id: &str,
-        args: &[String],
-        _: &Option<u8>,
-    ) -> Result<(), Violation> {
+    fn ordered(_: &Option<String>, task_id: &str, args: &[String], _: &Option<u8>) -> Result<(), Violation> {
         if args.iter().any(|arg| arg == task_id) {
             return Err(Violation::new("/args", "semantic", "not the id"));
         }
@@ -219,8 +214,7 @@ fn context(tool: &str) -> Arc<ToolContext> {
 /// Parses, binds and runs a tool of which only the type is known.
 async fn run<T: Tool>(arguments: Value) -> Result<Value, ToolError> {
     let tool: T = serde_json::from_value(arguments).map_err(ToolError::internal)?;
-    let capabilities =
-        Capabilities::new().with::<dyn Clock>(Arc::new(Fixed)).with::<dyn TaskWriter>(Arc::new(Fixed));
+    let capabilities = Capabilities::new().with::<dyn Clock>(Arc::new(Fixed)).with::<dyn TaskWriter>(Arc::new(Fixed));
     let context = context(T::META.name);
     let bindings = Bindings { capabilities: &capabilities, connections: &[], context: &context };
     let bound = T::Capabilities::bind(&bindings).unwrap();
@@ -336,7 +330,10 @@ fn the_attribute_is_in_the_constants() {
     assert_eq!(meta.evidence, [("taskId", "test__list")]);
     assert_eq!(meta.sensitive, ["me"]);
     assert_eq!(meta.execution, Execution::Server);
-    assert_eq!((meta.location.krate, meta.location.module), ("tool_runtime", "tool_runtime::__private1::tests::authored"));
+    assert_eq!(
+        (meta.location.krate, meta.location.module),
+        ("tool_runtime", "tool_runtime::__private1::tests::authored")
+    );
     assert!(meta.location.file.ends_with("tests.rs") && meta.location.line > 60);
     assert_eq!(
         requirements,
@@ -377,7 +374,8 @@ fn hooks_see_the_typed_arguments() {
 
 #[test]
 fn definitions_need_no_registry() {
-    let names = [definition!(authored::mixed), authored::Update::definition()].map(|spec| spec.unwrap().name.to_string());
+    let names =
+        [definition!(authored::mixed), authored::Update::definition()].map(|spec| spec.unwrap().name.to_string());
     assert_eq!(names, ["test__mixed", "test__update"]);
 }
 

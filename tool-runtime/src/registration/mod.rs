@@ -4,7 +4,9 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use crate::tool::{EffectLevel, Hash, Meta, NameError, Redaction, Schema, Tool, ToolComponent, ToolEffect, ToolName, ToolSpec};
+use crate::tool::{
+    EffectLevel, Hash, Meta, NameError, Redaction, Schema, Tool, ToolComponent, ToolEffect, ToolName, ToolSpec,
+};
 
 /// One tool that is linked into the program.
 pub struct Registration {
@@ -53,7 +55,9 @@ impl std::error::Error for DefinitionError {}
 
 /// Makes the definition of a tool from the tool alone.
 pub fn definition<T: Tool>() -> Result<ToolSpec, DefinitionError> {
-    let mut generator = schemars::generate::SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).into_generator();
+    let mut generator = schemars::generate::SchemaSettings::draft2020_12()
+        .with(|settings| settings.inline_subschemas = true)
+        .into_generator();
     let input = T::input_schema(&mut generator).unwrap_or_default().to_value();
     let output = <<T as ToolComponent>::Output as schemars::JsonSchema>::json_schema(&mut generator).to_value();
     build(&T::META, T::Effect::EFFECT, &input, &output)
@@ -78,7 +82,12 @@ fn build(
         tags: meta.tags.iter().map(|tag| (*tag).into()).collect(),
         definition_hash: Hash([0; 32]),
     };
-    let text = format!("{:?} {:?} {:?}", (&spec.name, effect), (input, output), (&spec.redaction, &spec.tags, &spec.description));
+    let text = format!(
+        "{:?} {:?} {:?}",
+        (&spec.name, effect),
+        (input, output),
+        (&spec.redaction, &spec.tags, &spec.description)
+    );
     spec.definition_hash = Hash(Sha256::digest(text).into());
     Ok(spec)
 }
