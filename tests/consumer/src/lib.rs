@@ -3,7 +3,10 @@
 #![forbid(unsafe_code)]
 #![deny(warnings, missing_docs, unreachable_pub, unused_qualifications, clippy::all, clippy::pedantic, clippy::nursery)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::absolute_paths, clippy::allow_attributes)]
-#![deny(clippy::std_instead_of_core, clippy::missing_inline_in_public_items, clippy::single_call_fn)]
+#![deny(clippy::std_instead_of_core, clippy::shadow_unrelated, clippy::str_to_string)]
+#![expect(clippy::missing_errors_doc, reason = "the doc comment of a tool is written for a model")]
+
+use core::future::ready;
 
 use renamed::call::Violation;
 use renamed::{Call, Cap, Connection, ToolComponent, ToolContext, ToolError, capability, tool};
@@ -47,7 +50,6 @@ pub struct Left {
     effect = read_only,
     redact = ["left"],
     require_any = [precision, after],
-    validate = is_after,
     crate = renamed
 )]
 pub async fn until_next(
@@ -61,7 +63,7 @@ pub async fn until_next(
     #[serde(rename = "after_time")]
     after: Option<i64>,
 ) -> Result<Left, ToolError> {
-    core::future::ready(()).await;
+    ready(()).await;
     let left = calendar.next().max(after.unwrap_or(0)) - clock.now();
     if context.cancellation().is_cancelled() {
         return Err(ToolError::code("cancelled"));
@@ -69,21 +71,14 @@ pub async fn until_next(
     Ok(Left { left: if precision == Precision::Day { left / 86_400 } else { left } })
 }
 
-fn is_after(_: &Precision, after: &Option<i64>) -> Result<(), Violation> {
-    match after {
-        Some(after) if *after < 0 => Err(Violation::new("/after_time", "semantic", "a time after 1970")),
-        _ => Ok(()),
-    }
-}
-
 /// Waits.
 #[tool(name = "core__wait", effect = read_only, redact = ["$"], blocking, timeout = "1s", crate = renamed)]
 fn wait(clock: &dyn Clock) -> Result<i64, ToolError> {
-    Ok(clock.now())
+    clock.now().checked_abs().ok_or_else(|| ToolError::code("too_early"))
 }
 
 /// Rounds a time.
-#[tool(name = "core__round", effect = read_only, redact = ["$"], crate = renamed)]
+#[tool(name = "core__round", effect = read_only, redact = ["$"], validate = Round::is_sane, crate = renamed)]
 #[derive(Debug)]
 pub struct Round {
     /// The time.
@@ -91,8 +86,14 @@ pub struct Round {
     /// To what.
     #[arg(default = Precision::Day)]
     to: Precision,
-    /// An offset; `null` is none at all.
-    offset: Option<Option<i64>>,
+    /// An offset.
+    offset: Option<i64>,
+}
+
+impl Round {
+    fn is_sane(&self) -> Result<(), Violation> {
+        if self.time < 0 { Err(Violation::new("/time", "semantic", "a time after 1970")) } else { Ok(()) }
+    }
 }
 
 impl ToolComponent for Round {
@@ -100,7 +101,7 @@ impl ToolComponent for Round {
     type Output = i64;
 
     async fn run(self, (clock,): Self::Capabilities, _: &Call<Self>) -> Result<i64, ToolError> {
-        let offset = self.offset.flatten().unwrap_or_else(|| clock.now());
+        let offset = self.offset.unwrap_or_else(|| clock.now());
         Ok(if self.to == Precision::Day { (self.time - offset) / 86_400 } else { self.time })
     }
 }
