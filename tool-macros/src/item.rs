@@ -1,7 +1,7 @@
 //! The item below `#[tool]`: its attributes, visibility and signature. A function's body stays tokens, so that
 //! someone who is still typing it reads the compiler's errors and none of ours.
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::{Attribute, Fields, ItemStruct, Signature, Token, Visibility};
@@ -36,7 +36,13 @@ impl Parse for Item {
         }
         let all: TokenStream = input.parse()?;
         let Ok(sig) = ahead.parse::<Signature>() else {
-            let message = "`#[tool]` stands on a function or on a struct with named fields";
+            let is_function =
+                all.clone().into_iter().any(|token| matches!(token, TokenTree::Ident(word) if word == "fn"));
+            let message = if is_function {
+                "this signature cannot be read"
+            } else {
+                "`#[tool]` stands on a function or on a struct with named fields"
+            };
             return Ok(Self::Other { blame: keyword(&all).unwrap_or(all), message });
         };
         let body = ahead.parse()?;
@@ -55,6 +61,38 @@ fn structure(item: ItemStruct) -> Item {
         _ => item.ident.to_token_stream(),
     };
     Item::Other { blame, message }
+}
+
+/// An item that is kept without being understood, without the attributes that only the macro would have read.
+pub(crate) fn without_helpers(item: TokenStream) -> TokenStream {
+    strip(item, &["arg", "serde", "schemars"], &|group| {
+        let in_parameters = group.delimiter() == Delimiter::Parenthesis;
+        let helpers: &[&str] =
+            if in_parameters { &["arg", "serde", "schemars", "doc"] } else { &["arg", "serde", "schemars"] };
+        let mut stripped = Group::new(group.delimiter(), strip(group.stream(), helpers, &Clone::clone));
+        stripped.set_span(group.span());
+        stripped
+    })
+}
+
+fn strip(tokens: TokenStream, helpers: &[&str], inside: &dyn Fn(&Group) -> Group) -> TokenStream {
+    let mut out = TokenStream::new();
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        let is_hash = matches!(&token, TokenTree::Punct(hash) if hash.as_char() == '#');
+        let is_helper = |group: &Group| {
+            let first = group.stream().into_iter().next();
+            matches!(first, Some(TokenTree::Ident(name)) if helpers.iter().any(|helper| name == helper))
+        };
+        match (&token, tokens.peek()) {
+            (_, Some(TokenTree::Group(group))) if is_hash && is_helper(group) => {
+                tokens.next();
+            }
+            (TokenTree::Group(group), _) => out.extend([TokenTree::Group(inside(group))]),
+            _ => out.extend([token]),
+        }
+    }
+    out
 }
 
 /// The first token behind attributes and visibility: what kind of item it is.

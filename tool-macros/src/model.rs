@@ -1,6 +1,7 @@
 //! The tool as plain data: what the attribute and the item say together, and the tokens to blame.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
+use syn::spanned::Spanned;
 use syn::{
     FnArg, GenericArgument, Generics, ItemStruct, LitStr, Pat, PathArguments, ReturnType, Signature, Type,
     TypeReference, Visibility,
@@ -25,8 +26,8 @@ pub(crate) struct Tool {
 }
 
 pub(crate) enum Form {
-    Function(Callable),
-    Structure(ItemStruct),
+    Function(Box<Callable>),
+    Structure(Box<ItemStruct>),
 }
 
 /// A function, its parameters sorted out.
@@ -43,7 +44,7 @@ pub(crate) enum Parameter {
     /// From the model: an index into [`Tool::arguments`].
     Owned(usize),
     /// From the runtime.
-    Borrowed(Borrowed),
+    Borrowed(Box<Borrowed>),
     /// `self`, or a pattern that is no name.
     Unusable(FnArg),
 }
@@ -84,7 +85,7 @@ impl Tool {
             generics: sig.generics.clone(),
             container,
             arguments,
-            form: Form::Function(Callable { sig, body, parameters, output }),
+            form: Form::Function(Box::new(Callable { sig, body, parameters, output })),
         }
     }
 
@@ -104,7 +105,7 @@ impl Tool {
             generics: item.generics.clone(),
             container,
             arguments,
-            form: Form::Structure(item),
+            form: Form::Structure(Box::new(item)),
         }
     }
 
@@ -118,7 +119,7 @@ impl Tool {
             Form::Structure(_) => &[],
         };
         parameters.iter().filter_map(|parameter| match parameter {
-            Parameter::Borrowed(borrowed) => Some(borrowed),
+            Parameter::Borrowed(borrowed) => Some(&**borrowed),
             _ => None,
         })
     }
@@ -136,7 +137,7 @@ fn parameter(
     typed.attrs.clone_from(&attr.kept);
     if let Type::Reference(reference) = peel(&typed.ty) {
         let target = peel(&reference.elem).clone();
-        return Parameter::Borrowed(Borrowed { reference: reference.clone(), target, attr });
+        return Parameter::Borrowed(Box::new(Borrowed { reference: reference.clone(), target, attr }));
     }
     match &*typed.pat {
         Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => {
@@ -183,6 +184,12 @@ pub(crate) fn peel(mut ty: &Type) -> &Type {
     }
 }
 
+/// Where to point when an output is wrong: at the first type argument if one is shown, or at the whole.
+pub(crate) fn output_span(output: &Type) -> Span {
+    let shown = last_segment(output).and_then(|(_, mut types)| types.next());
+    shown.unwrap_or(output).span()
+}
+
 /// Whether a type is spelled `Option<Option<..>>`: a field that reads `null` and absence apart.
 ///
 /// The spelling only asks for the function that can; its signature is what says whether the type is one. Behind an
@@ -198,11 +205,11 @@ pub(crate) fn is_nested_option(ty: &Type) -> bool {
 /// The last segment of a path and the types between its brackets.
 fn last_segment(ty: &Type) -> Option<(&Ident, impl Iterator<Item = &Type>)> {
     let Type::Path(path) = peel(ty) else { return None };
-    let last = path.path.segments.last()?;
-    let PathArguments::AngleBracketed(list) = &last.arguments else { return None };
+    let segment = path.path.segments.last()?;
+    let PathArguments::AngleBracketed(list) = &segment.arguments else { return None };
     let types = list.args.iter().filter_map(|argument| match argument {
         GenericArgument::Type(ty) => Some(ty),
         _ => None,
     });
-    Some((&last.ident, types))
+    Some((&segment.ident, types))
 }

@@ -62,9 +62,9 @@ fn manifest<'a>(sources: impl Iterator<Item = &'a PathBuf>) -> String {
     for name in ["async-trait", "schemars", "serde", "serde_json"] {
         writeln!(text, "{}", dependency(name)).unwrap();
     }
-    writeln!(text, "tool-runtime = {{ path = {:?} }}", workspace().join("tool-runtime")).unwrap();
+    writeln!(text, "tool-runtime = {{ path = '{}' }}", workspace().join("tool-runtime").display()).unwrap();
     for source in sources {
-        write!(text, "\n[[bin]]\nname = {:?}\npath = {source:?}\n", name(source)).unwrap();
+        write!(text, "\n[[bin]]\nname = '{}'\npath = '{}'\n", name(source), source.display()).unwrap();
     }
     text
 }

@@ -18,8 +18,7 @@ use tool_runtime::tool;
     colour = "red",
     name = "again"
 )]
-const async fn add<T>(
-    &self,
+async unsafe fn add<T>(
     left: Vec<&str>,
     (a, b): (i64, i64),
     /// Right.
@@ -30,6 +29,7 @@ const async fn add<T>(
     right: impl ToString,
     #[arg(sensitive)] context: &mut i64,
 ) {
+    let _ = (left, a, b, right, context);
 }
 
 /// Nothing below complains of the function above.

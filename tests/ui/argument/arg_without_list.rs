@@ -9,6 +9,7 @@ fn add(
     #[arg = "sensitive"]
     left: i64,
 ) -> Result<(), ToolError> {
+    let _ = (left,);
     Ok(())
 }
 

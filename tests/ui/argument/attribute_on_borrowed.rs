@@ -8,6 +8,7 @@ fn add(
     #[arg(sensitive)] context: &ToolContext,
     #[serde(rename = "ctx")] again: &ToolContext,
 ) -> Result<(), ToolError> {
+    let _ = (context, again);
     Ok(())
 }
 

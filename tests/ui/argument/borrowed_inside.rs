@@ -10,6 +10,7 @@ fn add(
     /// Right.
     right: std::borrow::Cow<'_, str>,
 ) -> Result<(), ToolError> {
+    let _ = (left, right);
     Ok(())
 }
 

@@ -10,6 +10,7 @@ fn add(
     left: i64,
     #[cfg(unix)] context: &ToolContext,
 ) -> Result<(), ToolError> {
+    let _ = (left, context);
     Ok(())
 }
 

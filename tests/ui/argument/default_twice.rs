@@ -10,6 +10,7 @@ fn add(
     #[serde(default)]
     left: i64,
 ) -> Result<(), ToolError> {
+    let _ = (left,);
     Ok(())
 }
 

@@ -9,6 +9,7 @@ fn add(
     #[arg(evidence = "list numbers")]
     left: String,
 ) -> Result<(), ToolError> {
+    let _ = (left,);
     Ok(())
 }
 

@@ -9,6 +9,7 @@ fn add(
     /// Right.
     right: i64,
 ) -> Result<(), ToolError> {
+    let _ = (left, right);
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use tool_runtime::{ToolContext, ToolError, tool};
 fn add(
     context: &mut ToolContext,
 ) -> Result<(), ToolError> {
+    let _ = (context,);
     Ok(())
 }
 

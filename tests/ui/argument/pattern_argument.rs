@@ -10,6 +10,7 @@ fn add(
     /// None.
     _: i64,
 ) -> Result<(), ToolError> {
+    let _ = (left, right);
     Ok(())
 }
 

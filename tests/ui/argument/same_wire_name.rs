@@ -11,6 +11,7 @@ fn add(
     #[serde(rename = "left")]
     right: i64,
 ) -> Result<(), ToolError> {
+    let _ = (left, right);
     Ok(())
 }
 

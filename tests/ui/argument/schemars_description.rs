@@ -9,6 +9,7 @@ fn add(
     #[schemars(description = "The left one.")]
     left: i64,
 ) -> Result<(), ToolError> {
+    let _ = (left,);
     Ok(())
 }
 

@@ -9,6 +9,7 @@ fn add(
     #[schemars(rename = "l")]
     left: i64,
 ) -> Result<(), ToolError> {
+    let _ = (left,);
     Ok(())
 }
 

@@ -9,6 +9,7 @@ fn add(
     #[schemars(required)]
     left: Option<i64>,
 ) -> Result<(), ToolError> {
+    let _ = (left,);
     Ok(())
 }
 

@@ -9,6 +9,7 @@ fn add(
     #[schemars(lenght(min = 1), inner(rang(max = 2)))]
     left: Vec<i64>,
 ) -> Result<(), ToolError> {
+    let _ = (left,);
     Ok(())
 }
 

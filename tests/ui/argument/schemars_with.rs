@@ -9,6 +9,7 @@ fn add(
     #[schemars(with = "String")]
     left: i64,
 ) -> Result<(), ToolError> {
+    let _ = (left,);
     Ok(())
 }
 

@@ -9,6 +9,7 @@ fn add(
     #[serde(deserialize_with = "from_text")]
     left: i64,
 ) -> Result<(), ToolError> {
+    let _ = (left,);
     Ok(())
 }
 

@@ -9,6 +9,7 @@ fn add(
     #[serde(flatten)]
     left: std::collections::BTreeMap<String, i64>,
 ) -> Result<(), ToolError> {
+    let _ = (left,);
     Ok(())
 }
 

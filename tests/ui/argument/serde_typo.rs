@@ -9,6 +9,7 @@ fn add(
     #[serde(renam = "l", rename)]
     left: i64,
 ) -> Result<(), ToolError> {
+    let _ = (left,);
     Ok(())
 }
 

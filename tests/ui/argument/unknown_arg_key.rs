@@ -9,6 +9,7 @@ fn add(
     #[arg(secret, defualt = 1)]
     left: i64,
 ) -> Result<(), ToolError> {
+    let _ = (left,);
     Ok(())
 }
 

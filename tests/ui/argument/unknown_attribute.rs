@@ -9,6 +9,7 @@ fn add(
     #[clap(long)]
     left: i64,
 ) -> Result<(), ToolError> {
+    let _ = (left,);
     Ok(())
 }
 

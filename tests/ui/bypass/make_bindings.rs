@@ -1,9 +1,9 @@
 //! Bindings are the runner's to make.
 
-use tool_runtime::capability::Bindings;
+use tool_runtime::{Capabilities, ToolContext, capability::Bindings};
 
-
-
-fn main() {
-    let _ = Bindings { capabilities: loop {}, connections: &[], context: loop {} };
+fn forge<'a>(capabilities: &'a Capabilities, context: &'a std::sync::Arc<ToolContext>) -> Bindings<'a> {
+    Bindings { capabilities, connections: &[], context }
 }
+
+fn main() {}

@@ -1,6 +1,6 @@
 //! A call is the runner's to make.
 
-use tool_runtime::{Call, ToolComponent, ToolError, tool};
+use tool_runtime::{Call, ToolComponent, ToolContext, ToolError, tool};
 
 /// Adds.
 #[tool(name = "core__add", effect = read_only, redact = ["$"])]
@@ -15,6 +15,8 @@ impl ToolComponent for Add {
     }
 }
 
-fn main() {
-    let _ = Add {}.run((), &Call { context: loop {}, tool: std::marker::PhantomData });
+fn forge(context: std::sync::Arc<ToolContext>) -> Call<Add> {
+    Call { context, tool: std::marker::PhantomData }
 }
+
+fn main() {}

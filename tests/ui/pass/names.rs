@@ -32,14 +32,17 @@ pub fn r#match(
     /// Result.
     #[arg(default = String::new())]
     result: String,
-    mut __rt: &ToolContext,
+    __rt: &ToolContext,
+    /// Mutable.
+    mut lent: Vec<bool>,
 ) -> Result<String> {
-    __rt = ctx;
+    let mine = __rt.run_id() == ctx.run_id();
+    lent.push(mine);
     let sum = self_ + call + capabilities + generator + visitor;
-    Ok(format!("{}{type}{}{sum}{result}", __rt.run_id(), args.text, r#type = r#type.unwrap_or_default()))
+    Ok(format!("{}{type}{}{sum}{result}{lent:?}", __rt.run_id(), args.text, r#type = r#type.unwrap_or_default()))
 }
 
-fn check(_: &Option, _: &Arguments, _: &u8, _: &u8, _: &u8, _: &u8, _: &u8, _: &str) -> std::result::Result<(), tool_runtime::call::Violation> {
+fn check(_: &Option, _: &Arguments, _: &u8, _: &u8, _: &u8, _: &u8, _: &u8, _: &str, _: &[bool]) -> std::result::Result<(), tool_runtime::call::Violation> {
     Ok(())
 }
 

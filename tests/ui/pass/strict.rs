@@ -1,7 +1,11 @@
 //! A crate that forbids and denies what it can.
 
-#![forbid(unsafe_code, unused, nonstandard_style, future_incompatible, rust_2018_idioms)]
+#![forbid(unsafe_code)]
 #![deny(
+    unused,
+    nonstandard_style,
+    future_incompatible,
+    rust_2018_idioms,
     warnings,
     missing_docs,
     missing_debug_implementations,

@@ -1,6 +1,6 @@
 //! A function that returns nothing.
 
-use tool_runtime::{tool, ToolError};
+use tool_runtime::tool;
 
 /// Adds.
 #[tool(name = "core__add", effect = read_only, redact = [])]

@@ -15,6 +15,7 @@ fn add(
     h: &ToolContext,
     i: &ToolContext,
 ) -> Result<(), ToolError> {
+    let _ = (a, b, c, d, e, f, g, h, i);
     Ok(())
 }
 

@@ -153,7 +153,9 @@ fn schemars_key(piece: &Piece, errors: &mut Errors) {
     match key.as_str() {
         "inner" => {
             if let Value::List(tokens) = &piece.value {
-                pieces(tokens.clone(), errors).iter().for_each(|inner| schemars_key(inner, errors));
+                for inner in pieces(tokens.clone(), errors) {
+                    schemars_key(&inner, errors);
+                }
             }
         }
         known if SCHEMARS_KEYS.contains(&known) => {}
@@ -172,13 +174,11 @@ fn schemars_key(piece: &Piece, errors: &mut Errors) {
 
 /// The pieces of `#[name(..)]`.
 pub(super) fn list(attr: &Attribute, shape: &str, errors: &mut Errors) -> Vec<Piece> {
-    match &attr.meta {
-        Meta::List(list) => pieces(list.tokens.clone(), errors),
-        _ => {
-            errors.at(attr, format_args!("write `{shape}`"));
-            Vec::new()
-        }
+    if let Meta::List(list) = &attr.meta {
+        return pieces(list.tokens.clone(), errors);
     }
+    errors.at(attr, format_args!("write `{shape}`"));
+    Vec::new()
 }
 
 fn set<T>(slot: &mut Option<T>, value: T, piece: &Piece, errors: &mut Errors) {

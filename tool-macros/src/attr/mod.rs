@@ -52,7 +52,7 @@ pub(crate) struct ToolAttr {
 pub(crate) enum Effect {
     ReadOnly,
     StateChange,
-    ExternalSideEffect,
+    External,
 }
 
 #[derive(Clone, Copy)]
@@ -143,7 +143,7 @@ pub(crate) fn effect(piece: &Piece, errors: &mut Errors) -> Option<Effect> {
         &[
             ("read_only", Effect::ReadOnly),
             ("state_change", Effect::StateChange),
-            ("external_side_effect", Effect::ExternalSideEffect),
+            ("external_side_effect", Effect::External),
         ],
         errors,
     )

@@ -1,6 +1,8 @@
 //! What functions and structs expand to alike: the derives, the constants, the questions to the compiler.
 
-use proc_macro2::TokenStream;
+use std::collections::HashSet;
+
+use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::Type;
 
@@ -10,10 +12,7 @@ use crate::model::{Argument, Form, Tool, is_nested_option};
 
 /// Where everything that an expansion names comes from.
 pub(super) fn private(krate: Option<&syn::Path>) -> TokenStream {
-    match krate {
-        Some(path) => quote!(#path::__private1),
-        None => quote!(::tool_runtime::__private1),
-    }
+    krate.map_or_else(|| quote!(::tool_runtime::__private1), |path| quote!(#path::__private1))
 }
 
 /// A path as serde and schemars take it.
@@ -118,19 +117,14 @@ pub(super) fn meta(tool: &Tool) -> TokenStream {
 }
 
 fn option(value: Option<impl ToTokens>) -> TokenStream {
-    match value {
-        Some(value) => quote!(::core::option::Option::Some(#value)),
-        None => quote!(::core::option::Option::None),
-    }
+    value.map_or_else(|| quote!(::core::option::Option::None), |value| quote!(::core::option::Option::Some(#value)))
 }
 
-/// `impl Tool for ..`; `validate` is the author's hook, called.
+/// `impl Tool for ..`; `validate` is the author's hook, called. Where the tokens of `ty` stand, the compiler reports a
+/// component that is missing or has an unusable output.
 pub(super) fn tool_impl(tool: &Tool, ty: &TokenStream, validate: Option<TokenStream>) -> TokenStream {
     let effect = effect(tool.attr.effect);
-    let answer = match &tool.attr.client_result {
-        Some((_, answer)) => answer.to_token_stream(),
-        None => quote!(()),
-    };
+    let answer = tool.attr.client_result.as_ref().map_or_else(|| quote!(()), |(_, answer)| quote!(#answer));
     let meta = meta(tool);
     let schema = if tool.attr.allow_no_schema.is_some() {
         quote! {
@@ -156,12 +150,9 @@ pub(super) fn tool_impl(tool: &Tool, ty: &TokenStream, validate: Option<TokenStr
             }
         }
     });
-    // A missing component is said here, at the name.
-    let place = at(&tool.ident);
-    let header = quote_spanned!(place=> impl __rt::Tool for #ty);
     quote! {
         #[automatically_derived]
-        #header {
+        impl __rt::Tool for #ty {
             type Effect = #effect;
             type Answer = #answer;
             #meta
@@ -175,7 +166,7 @@ pub(super) fn tool_impl(tool: &Tool, ty: &TokenStream, validate: Option<TokenStr
 pub(super) fn effect(effect: Option<Effect>) -> TokenStream {
     match effect {
         Some(Effect::StateChange) => quote!(__rt::StateChange),
-        Some(Effect::ExternalSideEffect) => quote!(__rt::ExternalSideEffect),
+        Some(Effect::External) => quote!(__rt::ExternalSideEffect),
         // Without an effect nothing is expanded.
         Some(Effect::ReadOnly) | None => quote!(__rt::ReadOnly),
     }
@@ -184,8 +175,13 @@ pub(super) fn effect(effect: Option<Effect>) -> TokenStream {
 /// What only the compiler knows of the arguments, asked at their types.
 pub(super) fn questions(tool: &Tool) -> TokenStream {
     let mut tokens = TokenStream::new();
-    let ask = |ty: &Type, question: &str| {
-        let question = proc_macro2::Ident::new(question, at(ty));
+    let mut asked = HashSet::new();
+    // A type that several arguments have is asked about once, where it stands first.
+    let mut ask = |ty: &Type, question: &str| {
+        if !asked.insert((question.to_owned(), ty.to_token_stream().to_string())) {
+            return TokenStream::new();
+        }
+        let question = Ident::new(question, at(ty));
         quote_spanned!(at(ty)=> __rt::#question::<#ty>();)
     };
     for argument in &tool.arguments {

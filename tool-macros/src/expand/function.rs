@@ -8,7 +8,7 @@ use crate::expand::common::{
     derives, described, effect, field_attributes, private, questions, register, tool_impl, validate,
 };
 use crate::expand::spans::{at, generated};
-use crate::model::{Callable, Form, Parameter, Tool};
+use crate::model::{Callable, Form, Parameter, Tool, output_span};
 
 /// Everything, for a function without mistakes.
 pub(super) fn whole(tool: &Tool) -> TokenStream {
@@ -19,9 +19,11 @@ pub(super) fn whole(tool: &Tool) -> TokenStream {
     let name = generated(&tool.ident);
     let arguments = arguments(tool);
     let component = component(tool, function);
-    let tool_impl = tool_impl(tool, &quote!(__Arguments), validate(tool));
+    let output = function.output.to_token_stream();
+    let blame = function.output.as_ref().map_or_else(|| tool.ident.span(), output_span);
+    let tool_impl = tool_impl(tool, &quote_spanned!(blame=> __Arguments), validate(tool));
     let questions = questions(tool);
-    let described = described(&quote!(__Arguments), &function.output.to_token_stream());
+    let described = described(&quote!(__Arguments), &output);
     let register = register(&quote!(__Arguments));
     quote! {
         #item

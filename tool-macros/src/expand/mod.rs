@@ -5,13 +5,15 @@ mod common;
 mod function;
 mod spans;
 mod structure;
+#[cfg(test)]
+mod tests;
 
 use proc_macro2::TokenStream;
 
 use crate::attr;
 use crate::check::check;
 use crate::errors::Errors;
-use crate::item::Item;
+use crate::item::{Item, without_helpers};
 use crate::model::{Form, Tool};
 
 pub(crate) use capability::capability;
@@ -24,7 +26,7 @@ pub(crate) fn tool(attr: TokenStream, item: TokenStream) -> TokenStream {
         Ok(parsed) => parsed,
         Err(error) => {
             errors.push(error);
-            return with_errors(item, errors);
+            return with_errors(without_helpers(item), errors);
         }
     };
     let tool = match parsed {
@@ -32,7 +34,7 @@ pub(crate) fn tool(attr: TokenStream, item: TokenStream) -> TokenStream {
         Item::Structure(structure) => Tool::structure(attr, structure, &mut errors),
         Item::Other { blame, message } => {
             errors.at(blame, message);
-            return with_errors(item, errors);
+            return with_errors(without_helpers(item), errors);
         }
     };
     check(&tool, &mut errors);

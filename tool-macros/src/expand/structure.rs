@@ -23,7 +23,7 @@ pub(super) fn whole(tool: &Tool) -> TokenStream {
     let name = generated(&tool.ident);
     let vis = &tool.vis;
     let defaults = defaults(tool);
-    let tool_impl = tool_impl(tool, &name.to_token_stream(), validate(tool));
+    let tool_impl = tool_impl(tool, &tool.ident.to_token_stream(), validate(tool));
     let questions = questions(tool);
     let effect = effect(tool.attr.effect);
     let allowed = quote_spanned! {at(&tool.ident)=>
@@ -76,6 +76,12 @@ pub(super) fn unfinished(tool: &Tool) -> TokenStream {
     let (generics, arguments, clause) = tool.generics.split_for_impl();
     quote! {
         #item
+        #[automatically_derived]
+        impl #generics #private::Named for #name #arguments #clause {
+            fn visit<__V: #private::Visitor>(_: __V) -> __V::Answer {
+                ::core::unreachable!()
+            }
+        }
         impl #generics #name #arguments #clause {
             #vis fn definition() -> #private::Definition {
                 ::core::unreachable!()

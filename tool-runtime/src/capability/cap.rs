@@ -28,7 +28,7 @@ impl<T: ?Sized> fmt::Debug for Cap<T> {
 /// [`ToolContext`](crate::ToolContext).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a capability",
-    label = "not a capability, and arguments are owned: write `String` for `&str`, `T` for `&T`",
+    label = "arguments are owned: write `String` for `&str`, `T` for `&T`",
     note = "the runtime lends `&dyn Trait` of a `#[capability]` trait, `&Connection<dyn Trait>` and `&ToolContext`"
 )]
 pub trait Injected: Send + Sync + 'static {

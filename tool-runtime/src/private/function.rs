@@ -16,7 +16,7 @@ pub trait FnTool: Sized + Send + 'static {
     /// A tuple of `Cap<..>`, in the order of the borrowed parameters.
     type Lent: Lend;
     /// The return type as written.
-    type Return: ToolReturn<Output: ToolOutput, Error: IntoToolError>;
+    type Return: ToolReturn<Error: IntoToolError>;
     /// One for each borrowed parameter, in order.
     const REQUIREMENTS: &'static [fn() -> Requirement];
 
@@ -24,8 +24,11 @@ pub trait FnTool: Sized + Send + 'static {
     fn call(self, lent: Self::Lent) -> impl Future<Output = Self::Return> + Send;
 }
 
-#[diagnostic::do_not_recommend]
-impl<T: FnTool> ToolComponent for T {
+// The bound on the output stands here and not in the trait, where its supertraits would be reported one by one.
+impl<T: FnTool> ToolComponent for T
+where
+    <T::Return as ToolReturn>::Output: ToolOutput,
+{
     type Capabilities = Borrowed<T>;
     type Output = <T::Return as ToolReturn>::Output;
 

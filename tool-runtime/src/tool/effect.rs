@@ -82,17 +82,19 @@ pub type StateChange = levels::state_change;
 /// [`ToolEffect::ExternalSideEffect`] as a type.
 pub type ExternalSideEffect = levels::external_side_effect;
 
-/// The types behind the aliases. They are spelled as an author spells effects, because compiler messages print them,
-/// and public, because messages print the whole path of what is not.
-#[doc(hidden)]
-#[allow(non_camel_case_types, missing_docs, reason = "compiler messages print these names next to the author's own")]
+/// The types behind [`ReadOnly`], [`StateChange`] and [`ExternalSideEffect`], spelled as an author spells effects:
+/// compiler messages print them next to the author's own words.
+#[allow(non_camel_case_types, reason = "they are the words of the attribute")]
 pub mod levels {
+    /// [`ReadOnly`](super::ReadOnly).
     #[derive(Debug)]
     pub enum read_only {}
 
+    /// [`StateChange`](super::StateChange).
     #[derive(Debug)]
     pub enum state_change {}
 
+    /// [`ExternalSideEffect`](super::ExternalSideEffect).
     #[derive(Debug)]
     pub enum external_side_effect {}
 }

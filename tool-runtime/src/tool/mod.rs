@@ -7,12 +7,10 @@ mod name;
 mod spec;
 mod traits;
 
-#[doc(hidden)]
-pub use effect::levels;
-pub use effect::{EffectLevel, ExternalSideEffect, ReadOnly, StateChange, ToolEffect, UnknownEffect};
+pub use effect::{EffectLevel, ExternalSideEffect, ReadOnly, StateChange, ToolEffect, UnknownEffect, levels};
 pub use location::Location;
 pub use meta::{Meta, NoSchemaMode};
 pub use name::{NameError, ToolName};
 pub use spec::{Execution, Hash, Redaction, Schema, ToolSpec};
 pub(crate) use traits::Lend;
-pub use traits::{CapabilityList, ClientAnswer, Named, Tool, ToolComponent, ToolOutput, Visitor};
+pub use traits::{CapabilityList, Tool, ToolComponent, ToolOutput};

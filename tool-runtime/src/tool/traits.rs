@@ -45,23 +45,12 @@ pub trait ToolOutput: Serialize + JsonSchema + Send + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + JsonSchema + Send + 'static> ToolOutput for T {}
 
-/// What a client may send back: data with a schema to validate it by.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be what a client sends back",
-    label = "has no schema to validate by",
-    note = "derive `schemars::JsonSchema` for it"
-)]
-pub trait ClientAnswer: JsonSchema {}
-
-#[diagnostic::do_not_recommend]
-impl<T: JsonSchema> ClientAnswer for T {}
-
 /// What `#[tool]` adds to a component. Written by the macro only.
 pub trait Tool: ToolComponent + DeserializeOwned {
     /// The declared effect.
     type Effect: EffectLevel;
     /// What a client sends back; `()` for server tools.
-    type Answer: ClientAnswer;
+    type Answer: JsonSchema;
     /// The constants of the attribute.
     const META: Meta;
 

@@ -1,0 +1,14 @@
+/// How far away from the caller a clock is read: nowhere.
+#[async_trait]
+pub trait Clock: Debug + ::core::marker::Send + ::core::marker::Sync + 'static {
+    async fn now(&self) -> Timestamp;
+}
+#[doc(hidden)]
+const _: () = {
+    use ::tool_runtime::__private1 as __rt;
+    #[automatically_derived]
+    impl __rt::Injected for dyn Clock {
+        type Effect = __rt::ReadOnly;
+        const NAME: &'static str = "Clock";
+    }
+};

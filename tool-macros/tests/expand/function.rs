@@ -1,0 +1,91 @@
+/// Current date and time.
+pub async fn get_current_time(
+    clock: &dyn Clock,
+    timezone: String,
+) -> Result<CurrentTime, TimeError> {
+    clock.now_in(&timezone).await
+}
+#[doc(hidden)]
+pub enum get_current_time {}
+#[doc(hidden)]
+const _: () = {
+    use ::tool_runtime::__private1 as __rt;
+    fn __ask_the_compiler() {
+        use __rt::Otherwise as _;
+        __rt::assert_argument::<String>();
+        __rt::assert_default::<String>();
+        __rt::assert_described::<
+            Result<CurrentTime, TimeError>,
+            { __rt::ComponentProbe::<__Arguments>::SAYS_SOMETHING },
+        >();
+    }
+    fn __default_timezone() -> String {
+        "UTC".to_string()
+    }
+    #[derive(
+        ::tool_runtime::__private1::serde::Deserialize,
+        ::tool_runtime::__private1::schemars::JsonSchema
+    )]
+    #[serde(crate = "::tool_runtime::__private1::serde", deny_unknown_fields)]
+    #[schemars(crate = "::tool_runtime::__private1::schemars")]
+    struct __Arguments {
+        /// IANA time zone, for example `Europe/Oslo`.
+        #[serde(default = "__default_timezone")]
+        timezone: String,
+    }
+    #[automatically_derived]
+    impl __rt::FnTool for __Arguments {
+        type Lent = (__rt::Cap<dyn Clock>,);
+        type Return = Result<CurrentTime, TimeError>;
+        const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = &[
+            __rt::requirement::<dyn Clock, __rt::ReadOnly>,
+        ];
+        async fn call(self, __lent: Self::Lent) -> Self::Return {
+            get_current_time(&*__lent.0, self.timezone).await
+        }
+    }
+    #[automatically_derived]
+    impl __rt::Tool for __Arguments {
+        type Effect = __rt::ReadOnly;
+        type Answer = ();
+        const META: __rt::Meta = __rt::Meta {
+            name: "core__get_current_time",
+            title: ::core::option::Option::None,
+            description: "Current date and time.",
+            redact: &["iso", "zone.name"],
+            model: &[],
+            prepare: &[],
+            tags: &[],
+            timeout: ::core::option::Option::None,
+            max_result_bytes: ::core::option::Option::None,
+            execution: __rt::Execution::Server,
+            idempotent: false,
+            require_any: &[],
+            evidence: &[],
+            sensitive: &[],
+            no_schema: ::core::option::Option::None,
+            location: __rt::location(
+                ::core::module_path!(),
+                ::core::file!(),
+                ::core::line!(),
+                ::core::column!(),
+            ),
+        };
+        fn input_schema(
+            generator: &mut __rt::schemars::SchemaGenerator,
+        ) -> ::core::option::Option<__rt::schemars::Schema> {
+            ::core::option::Option::Some(
+                <Self as __rt::schemars::JsonSchema>::json_schema(generator),
+            )
+        }
+    }
+    #[automatically_derived]
+    impl __rt::Named for get_current_time {
+        fn visit<V: __rt::Visitor>(visitor: V) -> V::Answer {
+            visitor.visit::<__Arguments>()
+        }
+    }
+    __rt::inventory::submit! {
+        __rt::Registration::of:: < __Arguments > ()
+    }
+};

@@ -1,0 +1,44 @@
+/// Sends a message.
+///
+/// Ask before you send.
+#[tool(
+    name = "mail__send",
+    title = "Send mail",
+    effect = external_side_effect,
+    redact = ["id"],
+    model = ["status"],
+    tags = ["mail", "slow"],
+    timeout = "2m",
+    max_result_bytes = 4_096,
+    execution = client,
+    client_result = Sent<Receipt, Cause>,
+    prepare = ["draft"],
+    idempotent,
+    blocking,
+    require_any = [subject, r#type],
+    validate = checks::addressed
+)]
+#[serde(rename_all = "camelCase")]
+#[must_use]
+pub(crate) fn send(
+    /// Who gets it.
+    #[arg(evidence = "contacts__list")]
+    to_address: String,
+    ctx: &ToolContext,
+    /// Subject.
+    #[schemars(length(max = 120))]
+    subject: Option<String>,
+    mail: &Connection<dyn Mail>,
+    /// Kind.
+    #[serde(rename = "kind")]
+    r#type: Option<Option<Kind>>,
+    /// Password of the account.
+    #[arg(sensitive, default = String::new())]
+    password: String,
+    #[allow(unused_variables)]
+    /// Copies.
+    #[serde(default)]
+    mut copies: Vec<String>,
+) -> Answer {
+    mail.send(ctx, to_address, subject, r#type, password, copies)
+}

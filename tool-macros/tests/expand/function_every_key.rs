@@ -1,0 +1,145 @@
+/// Sends a message.
+///
+/// Ask before you send.
+#[must_use]
+pub(crate) fn send(
+    to_address: String,
+    ctx: &ToolContext,
+    subject: Option<String>,
+    mail: &Connection<dyn Mail>,
+    r#type: Option<Option<Kind>>,
+    password: String,
+    #[allow(unused_variables)]
+    mut copies: Vec<String>,
+) -> Answer {
+    mail.send(ctx, to_address, subject, r#type, password, copies)
+}
+#[doc(hidden)]
+pub(crate) enum send {}
+#[doc(hidden)]
+const _: () = {
+    use ::tool_runtime::__private1 as __rt;
+    fn __ask_the_compiler() {
+        use __rt::Otherwise as _;
+        __rt::assert_argument::<String>();
+        __rt::assert_argument::<Option<String>>();
+        __rt::assert_argument::<Option<Option<Kind>>>();
+        __rt::assert_default::<String>();
+        __rt::assert_argument::<Vec<String>>();
+        __rt::assert_default::<Vec<String>>();
+        __rt::assert_optional::<Option<String>>();
+        __rt::assert_optional::<Option<Option<Kind>>>();
+        __rt::assert_described::<
+            Sent<Receipt, Cause>,
+            { __rt::AnswerProbe::<Sent<Receipt, Cause>>::SAYS_SOMETHING },
+        >();
+        __rt::assert_described::<
+            Answer,
+            { __rt::ComponentProbe::<__Arguments>::SAYS_SOMETHING },
+        >();
+    }
+    fn __default_password() -> String {
+        String::new()
+    }
+    #[derive(
+        ::tool_runtime::__private1::serde::Deserialize,
+        ::tool_runtime::__private1::schemars::JsonSchema
+    )]
+    #[serde(crate = "::tool_runtime::__private1::serde", deny_unknown_fields)]
+    #[schemars(crate = "::tool_runtime::__private1::schemars")]
+    #[serde(rename_all = "camelCase")]
+    struct __Arguments {
+        /// Who gets it.
+        to_address: String,
+        /// Subject.
+        #[schemars(length(max = 120))]
+        subject: Option<String>,
+        /// Kind.
+        #[serde(rename = "kind")]
+        #[serde(deserialize_with = "::tool_runtime::__private1::nullable")]
+        #[serde(default, skip_serializing_if = "::core::option::Option::is_none")]
+        r#type: Option<Option<Kind>>,
+        /// Password of the account.
+        #[serde(default = "__default_password")]
+        password: String,
+        /// Copies.
+        #[serde(default)]
+        copies: Vec<String>,
+    }
+    #[automatically_derived]
+    impl __rt::FnTool for __Arguments {
+        type Lent = (__rt::Cap<ToolContext>, __rt::Cap<Connection<dyn Mail>>);
+        type Return = Answer;
+        const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = &[
+            __rt::requirement::<ToolContext, __rt::ExternalSideEffect>,
+            __rt::requirement::<Connection<dyn Mail>, __rt::ExternalSideEffect>,
+        ];
+        async fn call(self, __lent: Self::Lent) -> Self::Return {
+            __rt::blocking(move || send(
+                    self.to_address,
+                    &*__lent.0,
+                    self.subject,
+                    &*__lent.1,
+                    self.r#type,
+                    self.password,
+                    self.copies,
+                ))
+                .await
+        }
+    }
+    #[automatically_derived]
+    impl __rt::Tool for __Arguments {
+        type Effect = __rt::ExternalSideEffect;
+        type Answer = Sent<Receipt, Cause>;
+        const META: __rt::Meta = __rt::Meta {
+            name: "mail__send",
+            title: ::core::option::Option::Some("Send mail"),
+            description: "Sends a message.\n\nAsk before you send.",
+            redact: &["id"],
+            model: &["status"],
+            prepare: &["draft"],
+            tags: &["mail", "slow"],
+            timeout: ::core::option::Option::Some(
+                ::core::time::Duration::from_millis(120000u64),
+            ),
+            max_result_bytes: ::core::option::Option::Some(4_096),
+            execution: __rt::Execution::Client,
+            idempotent: true,
+            require_any: &["subject", "kind"],
+            evidence: &[("toAddress", "contacts__list")],
+            sensitive: &["password"],
+            no_schema: ::core::option::Option::None,
+            location: __rt::location(
+                ::core::module_path!(),
+                ::core::file!(),
+                ::core::line!(),
+                ::core::column!(),
+            ),
+        };
+        fn input_schema(
+            generator: &mut __rt::schemars::SchemaGenerator,
+        ) -> ::core::option::Option<__rt::schemars::Schema> {
+            ::core::option::Option::Some(
+                <Self as __rt::schemars::JsonSchema>::json_schema(generator),
+            )
+        }
+        fn validate(&self) -> ::core::result::Result<(), __rt::Violation> {
+            checks::addressed(
+                &self.to_address,
+                &self.subject,
+                &self.r#type,
+                &self.password,
+                &self.copies,
+            )
+        }
+    }
+    #[automatically_derived]
+    impl __rt::Named for send {
+        fn visit<V: __rt::Visitor>(visitor: V) -> V::Answer {
+            visitor.visit::<__Arguments>()
+        }
+    }
+    __rt::inventory::submit! {
+        __rt::Registration::of:: < __Arguments > ()
+    }
+};

@@ -1,0 +1,75 @@
+/// Passes on what it is given.
+fn raw(anything: Raw) -> Result<String, ToolError> {
+    Ok(anything.0)
+}
+#[doc(hidden)]
+enum raw {}
+#[doc(hidden)]
+const _: () = {
+    use ::tool_runtime::__private1 as __rt;
+    fn __ask_the_compiler() {
+        use __rt::Otherwise as _;
+        __rt::assert_parsed_argument::<Raw>();
+        __rt::assert_described::<
+            Result<String, ToolError>,
+            { __rt::ComponentProbe::<__Arguments>::SAYS_SOMETHING },
+        >();
+    }
+    #[derive(::tool_runtime::__private1::serde::Deserialize)]
+    #[serde(crate = "::tool_runtime::__private1::serde", deny_unknown_fields)]
+    struct __Arguments {
+        /// Whatever there is.
+        anything: Raw,
+    }
+    #[automatically_derived]
+    impl __rt::FnTool for __Arguments {
+        type Lent = ();
+        type Return = Result<String, ToolError>;
+        const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = &[];
+        async fn call(self, __lent: Self::Lent) -> Self::Return {
+            raw(self.anything)
+        }
+    }
+    #[automatically_derived]
+    impl __rt::Tool for __Arguments {
+        type Effect = __rt::ReadOnly;
+        type Answer = ();
+        const META: __rt::Meta = __rt::Meta {
+            name: "core__raw",
+            title: ::core::option::Option::None,
+            description: "Passes on what it is given.",
+            redact: &["$"],
+            model: &[],
+            prepare: &[],
+            tags: &[],
+            timeout: ::core::option::Option::None,
+            max_result_bytes: ::core::option::Option::None,
+            execution: __rt::Execution::Server,
+            idempotent: false,
+            require_any: &[],
+            evidence: &[],
+            sensitive: &[],
+            no_schema: ::core::option::Option::Some(__rt::NoSchemaMode::RejectEffects),
+            location: __rt::location(
+                ::core::module_path!(),
+                ::core::file!(),
+                ::core::line!(),
+                ::core::column!(),
+            ),
+        };
+        fn input_schema(
+            _: &mut __rt::schemars::SchemaGenerator,
+        ) -> ::core::option::Option<__rt::schemars::Schema> {
+            ::core::option::Option::None
+        }
+    }
+    #[automatically_derived]
+    impl __rt::Named for raw {
+        fn visit<V: __rt::Visitor>(visitor: V) -> V::Answer {
+            visitor.visit::<__Arguments>()
+        }
+    }
+    __rt::inventory::submit! {
+        __rt::Registration::of:: < __Arguments > ()
+    }
+};
