@@ -8,8 +8,14 @@ extern crate self as tool_runtime;
 pub mod __private1;
 pub mod call;
 pub mod capability;
+pub mod catalog;
+#[cfg(feature = "cli")]
+pub mod cli;
+mod contain;
 pub mod error;
+pub mod hydrate;
 pub mod json;
+pub mod policy;
 pub mod redact;
 pub mod registration;
 pub mod runner;
