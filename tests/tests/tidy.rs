@@ -1,5 +1,7 @@
 //! Holds the house rules that no compiler knows: who may import whom, how long files are, what must not be there.
 
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,7 @@
 //! The wire fixtures, and the transcripts of real servers, through every format and in every cut.
 
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
