@@ -3,7 +3,6 @@
 //! `TRYBUILD=overwrite` writes the answers anew; read the diff. They are compared whole under the pinned compiler
 //! and by their first line under any other, because only that line is ours.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod ui_cases;

@@ -11,6 +11,7 @@ mod output;
 mod probe;
 
 #[cfg(test)]
+#[allow(clippy::pedantic, reason = "the tools here have the shapes that authors write, good or not")]
 mod tests;
 
 use std::future::pending;
