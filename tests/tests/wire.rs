@@ -1,5 +1,6 @@
 //! The wire fixtures, and the transcripts of real servers, through every format and in every cut.
 
+#![allow(clippy::pedantic, clippy::cloned_ref_to_slice_refs, reason = "cases are long lists")]
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
 use std::collections::BTreeSet;
