@@ -104,11 +104,15 @@ impl CatalogBuilder {
     }
 }
 
-/// Names that are equal, or that a model would take for each other: only in case or in `-` and `_` different.
+/// Equal for names that a model would take for each other: those that differ only in case or in `-` and `_`.
+pub(crate) fn look_alike(name: &str) -> String {
+    name.to_ascii_lowercase().replace('-', "_")
+}
+
 fn collisions(entries: &[Arc<Entry>], problems: &mut Vec<CatalogProblem>) {
     let mut alike: BTreeMap<String, Vec<&Arc<Entry>>> = BTreeMap::new();
     for entry in entries {
-        alike.entry(entry.spec.name.as_str().to_ascii_lowercase().replace('-', "_")).or_default().push(entry);
+        alike.entry(look_alike(entry.spec.name.as_str())).or_default().push(entry);
     }
     for same in alike.into_values().filter(|same| same.len() > 1) {
         let names: BTreeSet<_> = same.iter().map(|entry| format!("`{}`", entry.spec.name)).collect();

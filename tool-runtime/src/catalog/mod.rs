@@ -7,6 +7,8 @@ mod problem;
 mod view;
 
 pub use build::CatalogBuilder;
+#[cfg(feature = "cli")]
+pub(crate) use build::look_alike;
 pub use entry::Entry;
 pub(crate) use entry::{Answer, Semantics};
 pub use problem::{CatalogError, CatalogProblem};

@@ -11,7 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::call::{Arguments, CallId, IdSource, Outcome, ToolCall, ToolContext};
-use crate::catalog::ToolCatalog;
+use crate::catalog::{CatalogBuilder, ToolCatalog, look_alike};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::{input, terminal};
 use crate::error::ToolError;
@@ -83,14 +83,14 @@ impl DynamicHandler for Never {
 }
 
 pub(super) fn hydrate(tools: &Path, calls: &Path) -> Result<Exit, Failure> {
-    let runner = runner(tools)?;
+    let runners = Runners::read(tools)?;
     let text = input::text(input::file(calls)?, &calls.display().to_string())?;
     for (number, line) in lines(&text) {
         let row: CallRow = row(calls, number, line)?;
-        // Each row is a conversation of its own: nothing that another row did may count.
-        let run = runner.run(RunOptions::new());
         let shown = match call(&row) {
             Some(call) => {
+                // Each row is a conversation of its own: nothing that another row did may count.
+                let run = runners.of(&call).run(RunOptions::new());
                 let id = call.id.clone();
                 let result = run.hydrate([call]).pop();
                 result.map(|result| describe(&row.id, &id, &result)).transpose()?
@@ -109,30 +109,47 @@ pub(super) fn hydrate(tools: &Path, calls: &Path) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn runner(path: &Path) -> Result<ToolRunner, Failure> {
-    let text = input::text(input::file(path)?, &path.display().to_string())?;
-    let mut builder = ToolCatalog::builder();
-    let mut names = HashMap::new();
-    for (number, line) in lines(&text) {
-        let row: ToolRow = row(path, number, line)?;
-        let description =
-            if row.description.trim().is_empty() { "No description.".to_owned() } else { row.description };
-        if let Some(other) = names.insert(row.wire_name.clone(), row.id.clone()) {
-            return Err(Failure::usage(format!(
-                "`{}` and `{}` share one name",
-                terminal::safe(&other),
-                terminal::safe(&row.id)
-            )));
+/// The definitions of the file. They may come from many servers, so names that one catalog would refuse side by side
+/// stand in catalogs of their own; there is always a first one.
+struct Runners {
+    all: Vec<ToolRunner>,
+    by_name: HashMap<String, usize>,
+}
+
+impl Runners {
+    fn read(path: &Path) -> Result<Self, Failure> {
+        let text = input::text(input::file(path)?, &path.display().to_string())?;
+        let mut catalogs = vec![(ToolCatalog::builder(), Vec::new())];
+        let (mut by_name, mut alike) = (HashMap::new(), HashMap::<_, usize>::new());
+        for (number, line) in lines(&text) {
+            let ToolRow { id, wire_name, description, schema } = row(path, number, line)?;
+            let at = alike.entry(look_alike(&wire_name)).and_modify(|at| *at += 1).or_default();
+            if by_name.insert(wire_name.clone(), *at).is_some() {
+                let (id, name) = (terminal::safe(&id), terminal::safe(&wire_name));
+                return Err(Failure::usage(format!("{}, line {number}: `{id}` is another `{name}`", path.display())));
+            }
+            if *at == catalogs.len() {
+                catalogs.push((ToolCatalog::builder(), Vec::new()));
+            }
+            let description = if description.trim().is_empty() { "No description.".to_owned() } else { description };
+            let tool =
+                DynamicTool::new(wire_name.as_str(), description, schema, ToolEffect::ReadOnly, Arc::new(Never));
+            let (catalog, names) = &mut catalogs[*at];
+            *catalog = std::mem::take(catalog).dynamic(tool.redact(["$"; 0]));
+            names.push(wire_name);
         }
-        builder = builder.dynamic(
-            DynamicTool::new(row.wire_name, description, row.schema, ToolEffect::ReadOnly, Arc::new(Never))
-                .redact(["$"; 0]),
-        );
+        let runner = |(catalog, names): (CatalogBuilder, Vec<String>)| {
+            let catalog = catalog.build().map_err(|error| Failure::usage(error.to_string()))?;
+            let runner = ToolRunner::new(catalog, ToolPolicy::allow(names)).build();
+            runner.map_err(|error| Failure::usage(error.to_string()))
+        };
+        Ok(Self { all: catalogs.into_iter().map(runner).collect::<Result<_, _>>()?, by_name })
     }
-    let catalog = builder.build().map_err(|error| Failure::usage(error.to_string()))?;
-    ToolRunner::new(catalog, ToolPolicy::allow(names.into_keys()))
-        .build()
-        .map_err(|error| Failure::usage(error.to_string()))
+
+    /// The one that knows the call's tool, or any when none does.
+    fn of(&self, call: &ToolCall) -> &ToolRunner {
+        &self.all[self.by_name.get(call.name.as_str()).copied().unwrap_or_default()]
+    }
 }
 
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {

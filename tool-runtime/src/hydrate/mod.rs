@@ -16,7 +16,7 @@ pub use provenance::{FailedStage, HydrationError, HydrationResult, Provenance, R
 pub use repair::Repairer;
 pub use semantic::EvidenceSet;
 
-use crate::call::{Outcome, ToolCall, Violation};
+use crate::call::{Outcome, ToolCall};
 use crate::catalog::Entry;
 use crate::contain::caught;
 use crate::json::{self, Limits, Tree};
@@ -182,9 +182,6 @@ fn validate(
             HydrationError::instantiate("The tool's schema cannot be checked. The call did not run.")
         })?;
         if let Err(found) = compiled.check(tree) {
-            // A placeholder id is reported once, by the rule that says more.
-            let fresh = |one: &Violation| violations.iter().all(|known: &Violation| known.pointer != one.pointer);
-            let found: Vec<_> = found.into_iter().filter(fresh).collect();
             violations.extend(found);
         }
         provenance.validator = Some(ValidatorUse::new(settings.validator, started.elapsed()));

@@ -73,7 +73,12 @@ impl HydrationError {
     }
 
     pub(super) fn unparsed(error: &json::ParseError) -> Self {
-        Self::parse(error.outcome(), format!("The arguments could not be read: {error}."))
+        let mut unparsed = Self::parse(error.outcome(), format!("The arguments could not be read: {error}."));
+        // JSON of another type is read well enough to say which rule of the schema it breaks.
+        if error.kind == json::ParseErrorKind::NotAnObject {
+            unparsed.violations.push(Violation::new("", "type", "one JSON object"));
+        }
+        unparsed
     }
 
     pub(super) fn invalid(violations: Vec<Violation>) -> Self {
