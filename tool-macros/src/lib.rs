@@ -4,6 +4,8 @@
 //! anything written (`expand`). The author's item is never lost, whatever is wrong with it.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::indexing_slicing)]
+#![allow(clippy::large_enum_variant, reason = "one value of each lives for one expansion")]
+#![allow(clippy::enum_variant_names, reason = "`external_side_effect` is the word authors write")]
 
 use proc_macro::TokenStream;
 

@@ -8,16 +8,29 @@ extern crate self as tool_runtime;
 pub mod __private1;
 pub mod call;
 pub mod capability;
+pub mod catalog;
+#[cfg(feature = "cli")]
+pub mod cli;
+mod contain;
 pub mod error;
+pub mod hydrate;
 pub mod json;
+pub mod policy;
 pub mod redact;
 pub mod registration;
+pub mod runner;
 pub mod schema;
+pub mod store;
+pub mod testing;
 pub mod tool;
+pub mod wire;
 
 pub use call::{Call, CallId, Event, EventSink, Outcome, ToolCall, ToolContext, ToolExecResult, ToolInvocationRecord};
 pub use capability::{Cap, Capabilities, Connection, Secret};
+pub use catalog::ToolCatalog;
 pub use error::{IntoToolError, ToolError};
+pub use policy::ToolPolicy;
+pub use runner::{RunOptions, ToolRunner};
 pub use tool::{NameError, ToolComponent, ToolEffect, ToolName, ToolSpec};
 /// Makes a trait something that tools may borrow as `&dyn Trait`, and says how far it reaches.
 ///

@@ -1,1 +1,19 @@
-//! office-tools
+//! Tools that people would give an agent in an office, over capability traits.
+//!
+//! This crate is the authors' side: it knows no database, file system or network, and its lints hold it to that.
+//! An application links it with `use office_tools as _;` and binds an adapter to every capability.
+
+pub mod calendar;
+pub mod docs;
+pub mod editor;
+pub mod failure;
+pub mod files;
+pub mod mail;
+pub mod notes;
+pub mod reports;
+pub mod tasks;
+pub mod time;
+pub mod weather;
+pub mod web;
+
+pub use failure::Failure;

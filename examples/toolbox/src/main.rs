@@ -1,2 +1,19 @@
-//! toolbox
-fn main() {}
+//! The toolbox: an application that links the office tools, binds their adapters, and has a command line.
+
+mod adapters;
+mod composition;
+
+use std::process::ExitCode;
+
+// Links the registrations: without this line the catalog is empty.
+use office_tools as _;
+use tool_runtime::cli::{self, App};
+
+fn main() -> ExitCode {
+    let app =
+        App::new("toolbox", env!("CARGO_PKG_VERSION"), "Runs office tools for a language model, through one gate")
+            .policy(include_str!("../policy.toml"))
+            .adapters(composition::open)
+            .inspect(composition::inspect);
+    cli::main(&app)
+}

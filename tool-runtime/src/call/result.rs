@@ -29,6 +29,12 @@ pub struct ToolExecResult {
     pub error: Option<SafeError>,
     /// The tool began to run.
     pub executed: bool,
+    /// The model was never offered the tool, so it reads the refusal as it reads an unknown name.
+    #[serde(skip)]
+    pub(crate) concealed: bool,
+    /// What the model is told beside a good result.
+    #[serde(skip)]
+    pub(crate) warning: Option<&'static str>,
 }
 
 /// A failure as a model and a UI may read it.
@@ -70,7 +76,7 @@ impl ToolExecResult {
         if let Some(error) = &self.error {
             let error = ErrorForModel {
                 ok: false,
-                error_code: error.error_code,
+                error_code: if self.concealed { Outcome::Unavailable.code() } else { error.error_code },
                 tool_code: error.tool_code.as_deref(),
                 message: &error.safe_message,
                 executed: self.executed.then_some(true),
@@ -81,9 +87,14 @@ impl ToolExecResult {
         let Some(value) = self.model_value.as_ref().or(self.value.as_ref()) else {
             return "null".to_owned();
         };
-        match serde_json::from_str::<String>(value.get()) {
+        let mut text = match serde_json::from_str::<String>(value.get()) {
             Ok(text) => text,
             Err(_) => value.get().to_owned(),
+        };
+        if let Some(warning) = self.warning {
+            text.push_str("\n\n");
+            text.push_str(warning);
         }
+        text
     }
 }

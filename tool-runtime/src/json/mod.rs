@@ -1,1 +1,21 @@
-//! TODO
+//! Strict JSON in a borrowed tree: read once, checked, validated and deserialised from there.
+//!
+//! What a number means does not depend on cargo features that other crates switch on in `serde_json`.
+
+pub mod canonical;
+mod de;
+mod error;
+mod number;
+mod parse;
+mod ser;
+mod string;
+mod tree;
+
+pub use canonical::digest;
+pub use de::{DeError, from_tree};
+pub use error::{ParseError, ParseErrorKind};
+pub use parse::{Limits, MAX_DEPTH, parse, parse_value};
+pub use tree::{Tree, segment};
+
+#[cfg(test)]
+mod tests;

@@ -23,7 +23,8 @@ pub use crate::capability::{AllowedIn, Cap, ConnectionKind, Injected, Requiremen
 pub use crate::error::{IntoToolError, ToolError};
 pub use crate::registration::{Registration, definition};
 pub use crate::tool::{
-    Execution, ExternalSideEffect, Location, Meta, NoSchemaMode, ReadOnly, StateChange, Tool, ToolComponent,
+    Execution, ExternalSideEffect, Location, Meta, Named, NoSchemaMode, ReadOnly, StateChange, Tool, ToolComponent,
+    Visitor,
 };
 pub use ask::{
     assert_allowed, assert_argument, assert_default, assert_described, assert_optional, assert_parsed_argument,
@@ -35,26 +36,6 @@ pub use probe::{AnswerProbe, ComponentProbe, Otherwise};
 
 /// What a definition read without a registry is.
 pub type Definition = Result<crate::tool::ToolSpec, crate::registration::DefinitionError>;
-
-/// A path that `definition!` resolves: a struct tool, or the marker of a function tool.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a tool",
-    label = "no `#[tool]` stands on it",
-    note = "name a struct or a function that has `#[tool(..)]`"
-)]
-pub trait Named {
-    /// Shows the tool to a visitor. A function tool is a type that nobody else can name.
-    fn visit<V: Visitor>(visitor: V) -> V::Answer;
-}
-
-/// Something that is done with a tool's type.
-pub trait Visitor {
-    /// What comes of it.
-    type Answer;
-
-    /// Does it.
-    fn visit<T: Tool>(self) -> Self::Answer;
-}
 
 /// The definition of whatever a path names.
 pub fn definition_of<N: Named>() -> Definition {

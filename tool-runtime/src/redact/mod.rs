@@ -1,1 +1,15 @@
-//! TODO
+//! Redaction: only what the allowlist names is ever written.
+//!
+//! The unredacted form of an output never exists as data: [`Projector`] drives a `serde::Serializer` of our own that
+//! leaves out what is not named while it writes JSON.
+
+mod key;
+mod mask;
+mod path;
+mod plan;
+mod projector;
+mod writer;
+
+pub use mask::mask_arguments;
+pub use path::PathProblem;
+pub use projector::{ProjectError, Projected, Projector};

@@ -1,93 +1,77 @@
-//! [`Registration`]: what `#[tool]` leaves for the catalog to collect.
+//! How a tool comes into a catalog: [`Registration`] for authored ones, [`DynamicTool`] for those made at run time.
+//!
+//! [`Behaviour`] and [`Instance`] erase the tool's type; the shim behind them is the only generic code per tool.
 
-use std::fmt;
+mod definition;
+mod dynamic;
+mod shim;
 
-use sha2::{Digest, Sha256};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
 
-use crate::tool::{
-    EffectLevel, Hash, Meta, NameError, Redaction, Schema, Tool, ToolComponent, ToolEffect, ToolName, ToolSpec,
-};
+pub use definition::{DefinitionError, definition};
+pub(crate) use definition::{Described, authored_spec};
+pub(crate) use dynamic::Handled;
+pub use dynamic::{DynamicHandler, DynamicTool};
 
-/// One tool that is linked into the program.
+use crate::call::Violation;
+use crate::capability::{Bindings, Requirement};
+use crate::error::ToolError;
+use crate::json::{DeError, Tree};
+use crate::redact::{ProjectError, Projected, Projector};
+use crate::tool::{Location, Meta, Tool};
+
+/// What `#[tool]` hands to `inventory`: the constants and one function pointer.
+#[derive(Clone, Copy)]
 pub struct Registration {
     pub(crate) meta: &'static Meta,
-    pub(crate) definition: fn() -> Result<ToolSpec, DefinitionError>,
+    pub(crate) describe: fn() -> Described,
 }
 
 impl Registration {
-    /// The registration of an authored tool.
+    /// The registration of a tool.
     #[must_use]
     pub const fn of<T: Tool>() -> Self {
-        Self { meta: &T::META, definition: definition::<T> }
+        Self { meta: &T::META, describe: shim::describe::<T> }
     }
 
-    /// The definition of the registered tool.
-    pub fn definition(&self) -> Result<ToolSpec, DefinitionError> {
-        (self.definition)()
-    }
-}
-
-impl fmt::Debug for Registration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Registration").field(&self.meta.name).finish()
+    /// Where the tool is written.
+    #[must_use]
+    pub const fn location(&self) -> Location {
+        self.meta.location
     }
 }
 
 inventory::collect!(Registration);
 
-/// Why a tool has no definition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum DefinitionError {
-    /// The name is illegal.
-    Name(NameError),
-}
-
-impl fmt::Display for DefinitionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name(error) => error.fmt(f),
-        }
+impl std::fmt::Debug for Registration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registration").field("name", &self.meta.name).finish_non_exhaustive()
     }
 }
 
-impl std::error::Error for DefinitionError {}
-
-/// Makes the definition of a tool from the tool alone.
-pub fn definition<T: Tool>() -> Result<ToolSpec, DefinitionError> {
-    let mut generator = schemars::generate::SchemaSettings::draft2020_12()
-        .with(|settings| settings.inline_subschemas = true)
-        .into_generator();
-    let input = T::input_schema(&mut generator).unwrap_or_default().to_value();
-    let output = <<T as ToolComponent>::Output as schemars::JsonSchema>::json_schema(&mut generator).to_value();
-    build(&T::META, T::Effect::EFFECT, &input, &output)
+/// A tool without its type: what it borrows, and how its arguments are built.
+pub(crate) trait Behaviour: Send + Sync {
+    fn requirements(&self) -> Vec<Requirement>;
+    fn instantiate(&self, arguments: &Tree<'_>) -> Result<Box<dyn Instance>, DeError>;
 }
 
-fn build(
-    meta: &Meta,
-    effect: ToolEffect,
-    input: &serde_json::Value,
-    output: &serde_json::Value,
-) -> Result<ToolSpec, DefinitionError> {
-    let owned = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
-    let mut spec = ToolSpec {
-        name: ToolName::parse(meta.name).map_err(DefinitionError::Name)?,
-        title: meta.title.map(Into::into),
-        description: meta.description.into(),
-        input_schema: Schema::from_text(input.to_string()),
-        output_schema: Schema::from_text(output.to_string()),
-        effect,
-        redaction: Redaction { allow: owned(meta.redact), model: owned(meta.model), prepare: owned(meta.prepare) },
-        execution: meta.execution,
-        tags: meta.tags.iter().map(|tag| (*tag).into()).collect(),
-        definition_hash: Hash([0; 32]),
-    };
-    let text = format!(
-        "{:?} {:?} {:?}",
-        (&spec.name, effect),
-        (input, output),
-        (&spec.redaction, &spec.tags, &spec.description)
-    );
-    spec.definition_hash = Hash(Sha256::digest(text).into());
-    Ok(spec)
+/// What a run answers with.
+pub(crate) type Running = Pin<Box<dyn Future<Output = Result<Projected, RunFailure>> + Send>>;
+
+/// A tool with its arguments, ready to run once.
+pub(crate) trait Instance: Send {
+    /// The author's own rule.
+    fn validate(&self) -> Result<(), Violation>;
+
+    /// Starts the tool; nothing when one of its capabilities is unbound. Its output is projected inside the future,
+    /// so that the unredacted form never leaves it.
+    fn run(self: Box<Self>, bindings: &Bindings<'_>, projector: Arc<Projector>, max_bytes: usize) -> Option<Running>;
+}
+
+/// Why a run has no value.
+pub(crate) enum RunFailure {
+    Tool(ToolError),
+    Output(ProjectError),
 }

@@ -1,1 +1,41 @@
-//! TODO
+//! The schema compiler: from types and foreign documents to the exact text that is validated and sent.
+//!
+//! Schemas of authored tools leave here in a small subset that means the same under draft-07 and 2020-12; foreign
+//! ones may use all of both within caps. Only this folder names `schemars` settings and `jsonschema`.
+
+mod defaults;
+mod edit;
+mod engine;
+mod expected;
+mod foreign;
+mod formats;
+mod generate;
+mod graph;
+mod hash;
+mod ids;
+mod instance;
+mod lower;
+mod merge;
+mod output;
+mod positions;
+mod problem;
+mod review;
+mod similar;
+mod subset;
+mod suspicion;
+mod texts;
+pub mod validator;
+mod visits;
+
+pub use edit::{add_min_properties, publish_require_any, set_property_default};
+pub use foreign::{check_foreign, parse_foreign};
+pub use generate::compile_input;
+pub(crate) use hash::definition_hash;
+pub use ids::{IdArguments, is_placeholder};
+pub use output::compile_output;
+pub use problem::SchemaProblem;
+pub use review::{Decision, Finding, Reason, Verdict, review, review_text};
+pub use subset::is_subset;
+
+#[cfg(test)]
+mod tests;

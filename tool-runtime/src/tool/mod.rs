@@ -13,4 +13,4 @@ pub use meta::{Meta, NoSchemaMode};
 pub use name::{NameError, ToolName};
 pub use spec::{Execution, Hash, Redaction, Schema, ToolSpec};
 pub(crate) use traits::Lend;
-pub use traits::{CapabilityList, Tool, ToolComponent, ToolOutput};
+pub use traits::{CapabilityList, Named, Tool, ToolComponent, ToolOutput, Visitor};

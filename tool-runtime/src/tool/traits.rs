@@ -63,6 +63,26 @@ pub trait Tool: ToolComponent + DeserializeOwned {
     }
 }
 
+/// A path that `definition!` resolves: a struct tool, or the marker of a function tool.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool",
+    label = "no `#[tool]` stands on it",
+    note = "name a struct or a function that has `#[tool(..)]`"
+)]
+pub trait Named {
+    /// Shows the tool to a visitor. A function tool is a type that nobody else can name.
+    fn visit<V: Visitor>(visitor: V) -> V::Answer;
+}
+
+/// Something that is done with a tool's type.
+pub trait Visitor {
+    /// What comes of it.
+    type Answer;
+
+    /// Does it.
+    fn visit<T: Tool>(self) -> Self::Answer;
+}
+
 /// A tuple of `Cap<..>`, or `()`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a list of capabilities",

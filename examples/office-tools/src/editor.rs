@@ -1,0 +1,46 @@
+//! Opening a file in the user's editor: prepared here, executed by the client.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tool_runtime::{ToolError, tool};
+
+use crate::files::FileReader;
+
+/// What the client is to open.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct OpenRequest {
+    /// The path below the workspace folder.
+    pub path: String,
+    /// The line, from 1.
+    pub line: u32,
+}
+
+/// What the client answers.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Opened {
+    /// The editor shows the file.
+    pub opened: bool,
+}
+
+/// Open a workspace file in the user's editor.
+#[tool(
+    name = "editor__open_in_editor",
+    effect = read_only,
+    execution = client,
+    client_result = Opened,
+    prepare = ["path", "line"],
+    redact = ["opened"]
+)]
+pub async fn open_in_editor(
+    files: &dyn FileReader,
+    /// Path below the workspace folder.
+    #[schemars(length(min = 1))]
+    path: String,
+    /// The line to show, the first when left out.
+    #[schemars(range(min = 1))]
+    line: Option<u32>,
+) -> Result<OpenRequest, ToolError> {
+    // The client is not sent after a file that is not there.
+    let file = files.read(&path, 1).await.map_err(|failure| failure.of("file"))?;
+    Ok(OpenRequest { path: file.path, line: line.unwrap_or(1) })
+}

@@ -1,0 +1,85 @@
+//! Weather, from whatever the application has: its source says what it is.
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tool_runtime::{ToolError, capability, tool};
+
+use crate::Failure;
+use crate::time::Clock;
+
+/// Knows the weather of places.
+#[capability(effect = read_only)]
+#[async_trait]
+pub trait Climate {
+    /// The days from `first` on, temperatures in degrees Celsius.
+    async fn forecast(&self, city: &str, first: jiff::civil::Date, days: u8) -> Result<Forecast, Failure>;
+}
+
+/// The unit of temperatures.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Degrees Celsius.
+    Celsius,
+    /// Degrees Fahrenheit.
+    Fahrenheit,
+}
+
+/// Weather for some days.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Forecast {
+    /// The place as it was found.
+    pub city: String,
+    /// What the figures are, for example a climate table.
+    pub source: String,
+    /// A day each.
+    pub days: Vec<Day>,
+}
+
+/// Weather of one day.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Day {
+    /// The date.
+    pub date: jiff::civil::Date,
+    /// The highest temperature.
+    pub high: f64,
+    /// The lowest temperature.
+    pub low: f64,
+    /// How likely rain is, from 0 to 1.
+    pub rain: f64,
+}
+
+/// Weather forecast for a city.
+#[tool(
+    name = "weather__get_forecast",
+    effect = read_only,
+    redact = ["city", "source", "days.date", "days.high", "days.low", "days.rain"],
+    timeout = "10s"
+)]
+pub async fn get_forecast(
+    climate: &dyn Climate,
+    clock: &dyn Clock,
+    /// The city.
+    #[schemars(length(min = 1))]
+    city: String,
+    /// The unit of temperatures.
+    unit: Unit,
+    /// How many days, one when left out.
+    #[schemars(range(min = 1, max = 7))]
+    days: Option<u8>,
+) -> Result<Forecast, ToolError> {
+    let today = clock.now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    let mut forecast = climate.forecast(&city, today, days.unwrap_or(1)).await.map_err(|failure| failure.of("city"))?;
+    if let Unit::Fahrenheit = unit {
+        for day in &mut forecast.days {
+            day.high = to_fahrenheit(day.high);
+            day.low = to_fahrenheit(day.low);
+        }
+    }
+    Ok(forecast)
+}
+
+fn to_fahrenheit(celsius: f64) -> f64 {
+    ((celsius * 1.8 + 32.0) * 10.0).round() / 10.0
+}

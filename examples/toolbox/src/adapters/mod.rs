@@ -1,0 +1,26 @@
+//! Adapters: what stands behind the capabilities of the office tools in this application.
+
+pub(crate) mod calendar;
+pub(crate) mod climate;
+pub(crate) mod clock;
+pub(crate) mod database;
+pub(crate) mod mail;
+pub(crate) mod outbox;
+mod queries;
+mod seed;
+pub(crate) mod web;
+pub(crate) mod workspace;
+
+use office_tools::Failure;
+
+/// Work that blocks, on a thread that may.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| Failure::Unavailable(error.into()))?
+}
+
+/// Anything that went wrong underneath, for operators.
+pub(crate) fn unavailable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Failure {
+    Failure::Unavailable(error.into())
+}

@@ -1,0 +1,94 @@
+//! The composition root: the only place where tools meet adapters.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use office_tools::calendar::Calendar;
+use office_tools::docs::DocumentIndex;
+use office_tools::files::{FileReader, FileWriter};
+use office_tools::mail::Mailer;
+use office_tools::notes::{NoteReader, NoteWriter};
+use office_tools::reports::DoorLog;
+use office_tools::tasks::{TaskReader, TaskWriter};
+use office_tools::time::Clock;
+use office_tools::weather::Climate;
+use office_tools::web::PageFetcher;
+use tool_runtime::Capabilities;
+use tool_runtime::capability::ConnectionId;
+use tool_runtime::cli::Adapters;
+
+use crate::adapters::calendar::CalendarBroker;
+use crate::adapters::climate::ClimateTable;
+use crate::adapters::clock::SystemClock;
+use crate::adapters::database::Database;
+use crate::adapters::mail;
+use crate::adapters::outbox::Outbox;
+use crate::adapters::web::Web;
+use crate::adapters::workspace::Workspace;
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// The user and the organisation at this keyboard, and their calendar account.
+const USER: &str = "ada";
+const ORGANISATION: &str = "example-org";
+const CALENDAR: &str = "calendar-of-ada";
+
+/// Opens everything below the data folder, creating and seeding it on first use.
+pub(crate) fn open(data: &Path) -> Result<Adapters, Error> {
+    std::fs::create_dir_all(data).map_err(|error| cannot("data", &error))?;
+    let database = Arc::new(Database::open(&data.join("toolbox.db"))?);
+    let workspace = Arc::new(Workspace::open(&data.join("workspace")).map_err(|error| cannot("workspace", &error))?);
+    let capabilities = Capabilities::new()
+        .with::<dyn Clock>(Arc::new(SystemClock))
+        .with::<dyn Climate>(Arc::new(ClimateTable))
+        .with::<dyn TaskReader>(Arc::clone(&database) as _)
+        .with::<dyn TaskWriter>(Arc::clone(&database) as _)
+        .with::<dyn NoteReader>(Arc::clone(&database) as _)
+        .with::<dyn NoteWriter>(Arc::clone(&database) as _)
+        .with::<dyn DocumentIndex>(Arc::clone(&database) as _)
+        .with::<dyn DoorLog>(Arc::clone(&database) as _)
+        .with::<dyn FileReader>(Arc::clone(&workspace) as _)
+        .with::<dyn FileWriter>(workspace)
+        .with::<dyn Mailer>(mail::open(data)?)
+        .with::<dyn PageFetcher>(Arc::new(Web::new()));
+    let broker = CalendarBroker::new(database, ORGANISATION, CALENDAR);
+    let kind = <dyn Calendar as tool_runtime::capability::ConnectionKind>::KIND.to_owned();
+    Ok(Adapters::new(capabilities).connections(
+        Arc::new(broker),
+        ORGANISATION,
+        USER,
+        [(kind, ConnectionId::new(CALENDAR))],
+    ))
+}
+
+/// Lists what tools can change: rows, files, mails. A line each; nothing is made or changed by looking.
+pub(crate) fn inspect(data: &Path) -> Result<Vec<String>, Error> {
+    let mut lines = Database::describe(&data.join("toolbox.db"))?;
+    lines.extend(Workspace::describe(&data.join("workspace")).map_err(|error| cannot("workspace", &error))?);
+    lines.extend(Outbox::describe(&data.join("outbox")).map_err(|error| cannot("outbox", &error))?);
+    lines.sort();
+    Ok(lines)
+}
+
+fn cannot(folder: &str, error: &std::io::Error) -> Error {
+    format!("the {folder} folder cannot be used ({error}); check its permissions or choose another --data folder")
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looking_makes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        assert!(inspect(&data).unwrap().is_empty());
+        assert!(!data.exists());
+        open(&data).unwrap();
+        let first = inspect(&data).unwrap();
+        assert!(first.is_sorted() && first.iter().any(|line| line.starts_with("file plan.md")), "{first:?}");
+        open(&data).unwrap();
+        assert_eq!(inspect(&data).unwrap(), first);
+    }
+}

@@ -1,0 +1,80 @@
+//! Rows of `policy.jsonl`: what a policy says of a task's calls and of injected ones.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tool_runtime::ToolEffect;
+use tool_runtime::policy::{KnownTool, PolicyContext, Stage, Subject, ToolPolicy, Verdict};
+
+#[derive(Deserialize)]
+struct Row {
+    id: String,
+    catalog: Vec<String>,
+    effects: BTreeMap<String, ToolEffect>,
+    policy: ToolPolicy,
+    calls: Vec<Call>,
+}
+
+#[derive(Deserialize)]
+struct Call {
+    tool: String,
+    args: Value,
+}
+
+/// Decides every call of a row: `{"id","decisions":[..]}`, or `{"id","error"}` for a row that cannot be read.
+#[must_use]
+pub fn policy(row: &str) -> String {
+    match serde_json::from_str(row) {
+        Ok(row) => decide(&row).to_string(),
+        Err(error) => json!({"id": null, "error": error.to_string()}).to_string(),
+    }
+}
+
+fn decide(row: &Row) -> Value {
+    // A tool without a label is taken for the worst.
+    let effect_of = |tool: &str| row.effects.get(tool).copied().unwrap_or(ToolEffect::ExternalSideEffect);
+    let known: Vec<_> = row.catalog.iter().map(|name| KnownTool::new(name, effect_of(name))).collect();
+    if let Some(problem) = row.policy.check(&known).first() {
+        return json!({"id": row.id, "error": problem.to_string()});
+    }
+    let context = PolicyContext { run: &row.id, ..PolicyContext::default() };
+    let decisions: Vec<_> = row
+        .calls
+        .iter()
+        .map(|call| {
+            let tool = Subject::new(&call.tool, effect_of(&call.tool));
+            match row.policy.decide(&context, Stage::Frozen, &tool, Some(&call.args)).verdict {
+                Verdict::Allow => "allow",
+                Verdict::Deny => "policy_denied",
+                Verdict::RequireApproval => "require_approval",
+            }
+        })
+        .collect();
+    json!({"id": row.id, "decisions": decisions})
+}
+
+#[cfg(test)]
+mod tests {
+    #[track_caller]
+    fn check(policy: &str, expected: &str) {
+        let row = format!(
+            r#"{{"id":"r","catalog":["read","send"],"effects":{{"read":"read_only","send":"external_side_effect"}},
+            "policy":{policy},"calls":[{{"tool":"read","args":{{}}}},{{"tool":"send","args":{{}}}},{{"tool":"none","args":{{}}}}]}}"#
+        );
+        assert_eq!(super::policy(&row), expected);
+    }
+
+    #[test]
+    fn rows_are_decided() {
+        check(r#"{"allowed_tools":["read"]}"#, r#"{"decisions":["allow","policy_denied","policy_denied"],"id":"r"}"#);
+        check(
+            r#"{"allowed_tools":["read","send"],"require_approval_for_effects":["external_side_effect"]}"#,
+            r#"{"decisions":["allow","require_approval","policy_denied"],"id":"r"}"#,
+        );
+        check(
+            r#"{"allowed_tools":["sent"]}"#,
+            r#"{"error":"policy, `allowed_tools`: there is no tool `sent`; did you mean `send`?","id":"r"}"#,
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! Compares results with what the rows expect.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::corpus::calls::Row;
+
+/// Counts for one profile.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Rates {
+    /// Rows.
+    pub rows: usize,
+    /// The outcome is the expected or an accepted one.
+    pub outcome: usize,
+    /// And the planted error, the arguments and the call id are right.
+    pub located: usize,
+    /// And the errors are all and only the expected ones.
+    pub complete: usize,
+    /// What is wrong with the first few rows that are not `located`.
+    pub misses: Vec<String>,
+}
+
+impl fmt::Display for Rates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows = self.rows.max(1);
+        let percent = |count: usize| format!("{}.{:02}", count * 100 / rows, count * 10_000 / rows % 100);
+        write!(f, "{} rows, outcome {}, located {}", self.rows, percent(self.outcome), percent(self.located))?;
+        write!(f, ", complete {} %", percent(self.complete))
+    }
+}
+
+#[derive(Deserialize, Default)]
+struct Expectation {
+    outcome: String,
+    #[serde(default)]
+    errors: Vec<Located>,
+    focus: Option<Located>,
+    args: Option<Value>,
+    call_id: Option<String>,
+    #[serde(default)]
+    repaired: bool,
+}
+
+#[derive(Deserialize)]
+struct Located {
+    pointer: String,
+    keyword: String,
+    property: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Expected {
+    profile: String,
+    mutation: String,
+    expect: Expectation,
+    #[serde(default)]
+    accept: Vec<Expectation>,
+}
+
+#[derive(Deserialize)]
+struct Got {
+    id: String,
+    outcome: String,
+    #[serde(default)]
+    errors: Vec<Located>,
+    args: Option<Value>,
+    #[serde(default)]
+    call_id: String,
+    #[serde(default)]
+    repaired: bool,
+}
+
+/// Scores `calls`, by profile: rows and results line by line in the same order.
+///
+/// # Errors
+///
+/// A line cannot be read, or the two files do not belong together.
+pub fn calls(rows: &str, results: &str) -> Result<BTreeMap<String, Rates>, Box<dyn std::error::Error>> {
+    let mut profiles = BTreeMap::<String, Rates>::new();
+    let mut results = results.lines();
+    for line in rows.lines() {
+        let (row, expected): (Row, Expected) = (serde_json::from_str(line)?, serde_json::from_str(line)?);
+        let got: Got = serde_json::from_str(results.next().ok_or("results are missing")?)?;
+        if got.id != row.id {
+            return Err(format!("{} where {} was expected", got.id, row.id).into());
+        }
+        let rates = profiles.entry(expected.profile.clone()).or_default();
+        let candidates = || std::iter::once(&expected.expect).chain(&expected.accept);
+        rates.rows += 1;
+        rates.outcome += usize::from(candidates().any(|one| one.outcome == got.outcome));
+        let id_is_right = match expected.expect.call_id.as_deref() {
+            Some("kept") => got.call_id == row.call_id(),
+            Some(_) => !got.call_id.is_empty() && got.call_id != row.call_id(),
+            None => true,
+        };
+        if id_is_right && candidates().any(|one| is_located(one, &got, &row)) {
+            rates.located += 1;
+            let complete = |one: &Expectation| one.errors.len() == got.errors.len() && holds_all(&got, &one.errors);
+            rates.complete += usize::from(candidates().any(|one| one.outcome == got.outcome && complete(one)));
+        } else if rates.misses.len() < 20 {
+            rates.misses.push(format!("{} {}: {}", row.id, expected.mutation, got.outcome));
+        }
+    }
+    Ok(profiles)
+}
+
+fn is_located(expected: &Expectation, got: &Got, row: &Row) -> bool {
+    if expected.outcome != got.outcome || (expected.repaired && !got.repaired) {
+        return false;
+    }
+    if got.outcome == "ok" {
+        let sent = || row.arguments().and_then(|text| serde_json::from_str(&text).ok());
+        let arguments = expected.args.clone().or_else(sent);
+        return got.args.as_ref().zip(arguments.as_ref()).is_some_and(|(got, expected)| is_same(got, expected));
+    }
+    match &expected.focus {
+        Some(focus) => holds_all(got, std::slice::from_ref(focus)),
+        None => holds_all(got, &expected.errors),
+    }
+}
+
+/// The errors are there; for a missing or unknown property the object and the property both count as the place.
+fn holds_all(got: &Got, expected: &[Located]) -> bool {
+    expected.iter().all(|one| {
+        let property = one.property.as_deref().map(|name| name.replace('~', "~0").replace('/', "~1"));
+        let below = property.map(|name| format!("{}/{name}", one.pointer));
+        let there = |pointer: &str| pointer == one.pointer || below.as_deref() == Some(pointer);
+        got.errors.iter().any(|error| error.keyword == one.keyword && there(&error.pointer))
+    })
+}
+
+/// Equal as JSON; integers to the digit, floats up to how they are read.
+fn is_same(one: &Value, two: &Value) -> bool {
+    match (one, two) {
+        (Value::Number(one), Value::Number(two)) if one.is_f64() || two.is_f64() => {
+            let (one, two) = (one.as_f64().unwrap_or_default(), two.as_f64().unwrap_or_default());
+            (one - two).abs() <= one.abs().max(two.abs()) * f64::EPSILON
+        }
+        (Value::Array(one), Value::Array(two)) => {
+            one.len() == two.len() && one.iter().zip(two).all(|(one, two)| is_same(one, two))
+        }
+        (Value::Object(one), Value::Object(two)) => {
+            one.len() == two.len() && one.iter().all(|(name, one)| two.get(name).is_some_and(|two| is_same(one, two)))
+        }
+        _ => one == two,
+    }
+}
+
+/// Scores `schema-suite`, by draft: a row is located when every instance is judged right, complete when `p0` is too.
+///
+/// # Errors
+///
+/// As [`calls`].
+pub fn schema_suite(rows: &str, results: &str) -> Result<BTreeMap<String, Rates>, Box<dyn std::error::Error>> {
+    #[derive(Deserialize)]
+    struct Case {
+        id: String,
+        draft: String,
+        p0: bool,
+        description: String,
+        tests: Vec<Test>,
+    }
+    #[derive(Deserialize)]
+    struct Test {
+        valid: bool,
+    }
+    #[derive(Deserialize)]
+    struct Judged {
+        id: String,
+        p0: bool,
+        valid: Vec<bool>,
+    }
+    let mut drafts = BTreeMap::<String, Rates>::new();
+    let mut results = results.lines();
+    for line in rows.lines() {
+        let case: Case = serde_json::from_str(line)?;
+        let got: Judged = serde_json::from_str(results.next().ok_or("results are missing")?)?;
+        if got.id != case.id {
+            return Err(format!("{} where {} was expected", got.id, case.id).into());
+        }
+        let rates = drafts.entry(case.draft).or_default();
+        let right = case.tests.iter().map(|test| test.valid).eq(got.valid);
+        rates.rows += 1;
+        rates.outcome += usize::from(right);
+        rates.located += usize::from(right);
+        rates.complete += usize::from(right && got.p0 == case.p0);
+        if !right || got.p0 != case.p0 {
+            rates.misses.push(format!("{} {} p0 {}", case.id, case.description, got.p0));
+        }
+    }
+    Ok(drafts)
+}

@@ -1,0 +1,118 @@
+//! The catalog: every tool of an application, checked as a whole. The only place that iterates registrations.
+
+mod build;
+mod entry;
+mod guidance;
+mod problem;
+mod view;
+
+pub use build::CatalogBuilder;
+pub use entry::Entry;
+pub(crate) use entry::{Answer, Semantics};
+pub use problem::{CatalogError, CatalogProblem};
+pub use view::CatalogView;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::schema::validator::JsonSchemaValidator;
+use crate::tool::{ToolName, ToolSpec};
+
+/// All tools of an application, sorted by name. Nothing in it was silently overwritten.
+pub struct ToolCatalog {
+    /// Sorted by name.
+    entries: Vec<Arc<Entry>>,
+    index: HashMap<ToolName, usize>,
+}
+
+impl ToolCatalog {
+    /// Collects every linked registration.
+    ///
+    /// # Errors
+    /// All problems of all tools together. Collecting nothing is one: a crate of tools is linked only when
+    /// something of it is used, `use my_tools as _;` is enough.
+    pub fn collect() -> Result<Self, CatalogError> {
+        Self::builder().collect().build()
+    }
+
+    /// A catalog of chosen parts.
+    pub fn builder() -> CatalogBuilder {
+        CatalogBuilder::default()
+    }
+
+    fn new(mut entries: Vec<Arc<Entry>>) -> Self {
+        entries.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
+        let index = entries.iter().enumerate().map(|(at, entry)| (entry.spec.name.clone(), at)).collect();
+        Self { entries, index }
+    }
+
+    /// The definition of a tool.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&ToolSpec> {
+        self.entry(name).map(|entry| &*entry.spec)
+    }
+
+    /// All definitions, by name.
+    pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
+        self.entries.iter().map(|entry| &*entry.spec)
+    }
+
+    /// How many tools there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// There are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// All tools with where they come from, by name.
+    pub fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.entries.iter()
+    }
+
+    /// Rules for the system prompt, rendered from the definitions.
+    #[must_use]
+    pub fn guidance(&self) -> String {
+        guidance::render(self.specs_and_semantics())
+    }
+
+    /// Compiles every validator now, for applications that want to pay before the first call.
+    ///
+    /// # Errors
+    /// The schemas that do not compile.
+    pub fn warm(&self) -> Result<(), CatalogError> {
+        let problems: Vec<_> = self
+            .entries
+            .iter()
+            .filter_map(|entry| {
+                let problem = entry.validator(&JsonSchemaValidator).err()?;
+                Some(CatalogProblem::schema(&entry.spec.name, "arguments", &problem, entry.location))
+            })
+            .collect();
+        if problems.is_empty() { Ok(()) } else { Err(CatalogError::new(problems)) }
+    }
+
+    pub(crate) fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
+        self.entries.get(*self.index.get(name)?)
+    }
+
+    /// The tools that `visible` lets through.
+    pub(crate) fn view(&self, visible: impl Fn(&Entry) -> bool) -> CatalogView {
+        CatalogView::new(self.entries.iter().filter(|entry| visible(entry)).cloned().collect())
+    }
+
+    fn specs_and_semantics(&self) -> impl Iterator<Item = (&ToolSpec, &Semantics)> {
+        self.entries.iter().map(|entry| (&*entry.spec, &entry.semantics))
+    }
+}
+
+impl fmt::Debug for ToolCatalog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.specs().map(|spec| &spec.name)).finish()
+    }
+}

@@ -1,0 +1,65 @@
+//! [`CatalogView`]: what the model of one run may see.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use crate::catalog::{Entry, guidance};
+use crate::json;
+use crate::tool::{Hash, ToolSpec};
+
+/// The tools of one run, sorted by name.
+pub struct CatalogView {
+    entries: Vec<Arc<Entry>>,
+    hash: OnceLock<Hash>,
+}
+
+impl CatalogView {
+    pub(super) fn new(entries: Vec<Arc<Entry>>) -> Self {
+        Self { entries, hash: OnceLock::new() }
+    }
+
+    /// The definition of a visible tool.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&ToolSpec> {
+        let at = self.entries.binary_search_by(|entry| entry.spec.name.as_str().cmp(name)).ok()?;
+        self.entries.get(at).map(|entry| &*entry.spec)
+    }
+
+    /// The visible definitions, by name.
+    pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
+        self.entries.iter().map(|entry| &*entry.spec)
+    }
+
+    /// How many tools are visible.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// None is visible.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Rules for the system prompt, rendered from the visible definitions.
+    #[must_use]
+    pub fn guidance(&self) -> String {
+        guidance::render(self.entries.iter().map(|entry| (&*entry.spec, &entry.semantics)))
+    }
+
+    /// The `catalog_hash`: SHA-256 over names and definition hashes. Equal views have equal hashes.
+    #[must_use]
+    pub fn hash(&self) -> Hash {
+        *self.hash.get_or_init(|| {
+            let lines: Vec<_> = self.specs().map(|spec| format!("{} {}", spec.name, spec.definition_hash)).collect();
+            json::digest(lines.join("\n"))
+        })
+    }
+}
+
+impl fmt::Debug for CatalogView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.specs().map(|spec| &spec.name)).finish()
+    }
+}

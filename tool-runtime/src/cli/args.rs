@@ -1,0 +1,165 @@
+//! The grammar of the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+#[derive(Debug, Parser)]
+#[command(disable_help_subcommand = true)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    pub(super) global: Global,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Global {
+    /// The policy (TOML, or JSON when the name ends in .json); the application's own by default
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) policy: Option<PathBuf>,
+    /// The folder of the application's data
+    #[arg(long, global = true, value_name = "DIR", default_value = "data")]
+    pub(super) data: PathBuf,
+    /// Print JSON where a person would get a table
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// List the tools: effect, execution, what the policy decides, hash, source
+    List,
+    /// Show one definition
+    Show {
+        /// The name of the tool
+        name: String,
+        /// The form to show it in
+        #[arg(long = "as", value_enum, default_value_t = Form::Spec)]
+        format: Form,
+        /// Close the schema for a provider's strict mode
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Print the request parts of all visible tools for a provider
+    Export {
+        /// The provider's format
+        #[arg(long = "as", value_enum)]
+        format: Format,
+        /// Close the schemas for the provider's strict mode
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Report every problem of catalog and policy; fails when there is one
+    Check,
+    /// Run one call through the gate
+    Call {
+        /// The name of the tool
+        name: String,
+        /// The arguments as JSON, `-` for standard input, `@FILE` for a file; none means {}
+        arguments: Option<String>,
+        /// Whose view of the result to print
+        #[arg(long, value_enum, default_value_t = View::Model)]
+        view: View,
+        /// Print the events of the call as JSON lines on stderr
+        #[arg(long)]
+        events: bool,
+        /// What the user is taken to have written: ids in it count as seen
+        #[arg(long, value_name = "TEXT")]
+        user_text: Option<String>,
+    },
+    /// Take a recorded response of a model through the gate and show what happens
+    Chat {
+        /// A recorded HTTP response (headers and chunking included), or a bare body
+        #[arg(long, value_name = "FILE")]
+        transcript: PathBuf,
+        /// What the user wrote
+        prompt: String,
+    },
+    /// Decode recorded responses, execute their calls, print the records as JSON lines
+    Replay {
+        /// The provider's format
+        #[arg(long, value_enum)]
+        format: Format,
+        /// Recorded HTTP responses or bare bodies
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// What the user is taken to have written: ids in it count as seen
+        #[arg(long, value_name = "TEXT")]
+        user_text: Option<String>,
+    },
+    /// Translate between provider bytes and this project's shapes, stdin to stdout
+    Wire {
+        #[command(subcommand)]
+        direction: Direction,
+    },
+    /// Hydrate calls against tool definitions, JSON lines in and out; nothing is executed
+    Hydrate {
+        /// Tool definitions, one JSON object a line
+        #[arg(long, value_name = "FILE")]
+        tools: PathBuf,
+        /// Provider calls, one JSON object a line
+        #[arg(long, value_name = "FILE")]
+        calls: PathBuf,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Direction {
+    /// Decode a response: a stream or a whole body
+    Decode {
+        /// The provider's format
+        #[arg(value_enum)]
+        format: Format,
+        /// Feed the decoder this many bytes at a time; 0 feeds it whole
+        #[arg(long, default_value_t = 0)]
+        chunk: usize,
+    },
+    /// Encode request parts, result messages, or undo a strict mode's nulls
+    Encode {
+        /// The provider's format
+        #[arg(value_enum)]
+        format: Format,
+        /// What standard input holds
+        #[arg(long, value_enum)]
+        kind: Kind,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    #[value(name = "openai-chat")]
+    OpenAiChat,
+}
+
+impl From<Format> for crate::wire::Format {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::OpenAiChat => Self::OpenAiChat,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Form {
+    Spec,
+    #[value(name = "openai-chat")]
+    OpenAiChat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Kind {
+    Request,
+    Result,
+    StrictNull,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum View {
+    /// The text that goes back to the model
+    Model,
+    /// What a UI may show
+    Ui,
+    /// The record
+    Audit,
+}

@@ -1,0 +1,52 @@
+//! `call`: one call through the gate.
+
+use std::sync::Arc;
+
+use crate::call::{Event, EventSink, ToolCall};
+use crate::cli::app::App;
+use crate::cli::args::{Global, View};
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::{input, session, terminal};
+
+/// Writes each event as a JSON line to stderr.
+struct EventsToStderr;
+
+impl EventSink for EventsToStderr {
+    fn emit(&self, event: Event) {
+        if let Ok(line) = serde_json::to_string(&event) {
+            terminal::message(&terminal::safe_json(&line));
+        }
+    }
+}
+
+pub(super) async fn call(
+    app: &App,
+    global: &Global,
+    name: &str,
+    arguments: Option<&str>,
+    view: View,
+    events: bool,
+    user_text: Option<String>,
+) -> Result<Exit, Failure> {
+    let arguments = input::arguments(arguments)?;
+    let sink = events.then(|| Arc::new(EventsToStderr) as Arc<dyn EventSink>);
+    let session = session::start(app, global, user_text.as_deref(), sink)?;
+    let result = session.run.exec(ToolCall::text("", name, arguments)).await;
+    match view {
+        View::Model => terminal::line(&terminal::safe_lines(&result.to_model())),
+        View::Ui => terminal::line(&json(&result)?),
+        View::Audit => {
+            let records = session.records().await?;
+            for record in &records {
+                terminal::line(&json(record)?);
+            }
+        }
+    }
+    Ok(Exit::of(result.outcome))
+}
+
+/// JSON for stdout; escapes keep it safe for a terminal.
+pub(super) fn json<T: serde::Serialize>(value: &T) -> Result<String, Failure> {
+    let text = serde_json::to_string(value).map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(terminal::safe_json(&text))
+}

@@ -1,0 +1,81 @@
+//! Exit codes, and the failure that a command ends with.
+
+use std::process::ExitCode;
+
+use crate::call::Outcome;
+
+/// How a command ended. The order is the order of gravity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Exit {
+    Done,
+    ClientRequired,
+    ApprovalRequired,
+    Invalid,
+    Denied,
+    Failed,
+    Usage,
+}
+
+impl Exit {
+    pub(super) const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Denied => 3,
+            Self::Invalid => 4,
+            Self::ApprovalRequired => 5,
+            Self::ClientRequired => 6,
+        }
+    }
+
+    /// The exit for the outcome of a call.
+    pub(super) const fn of(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Ok => Self::Done,
+            Outcome::ClientRequired => Self::ClientRequired,
+            Outcome::ApprovalRequired => Self::ApprovalRequired,
+            Outcome::InvalidJson | Outcome::ValidationError | Outcome::LimitExceeded => Self::Invalid,
+            Outcome::Unavailable
+            | Outcome::PolicyDenied
+            | Outcome::ApprovalDenied
+            | Outcome::ApprovalMismatch
+            | Outcome::ApprovalExpired
+            | Outcome::BudgetExceeded => Self::Denied,
+            Outcome::InstantiateFailed
+            | Outcome::IncompleteCall
+            | Outcome::ConnectionUnavailable
+            | Outcome::Timeout
+            | Outcome::OutcomeUnknown
+            | Outcome::Cancelled
+            | Outcome::ExecutionError
+            | Outcome::Panicked
+            | Outcome::OutputInvalid
+            | Outcome::RedactionFailed
+            | Outcome::ResultTooLarge => Self::Failed,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        exit.code().into()
+    }
+}
+
+/// A command could not do its work.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) exit: Exit,
+    pub(super) message: String,
+}
+
+impl Failure {
+    pub(super) fn usage(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Usage, message: message.into() }
+    }
+
+    pub(super) fn failed(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Failed, message: message.into() }
+    }
+}

@@ -1,0 +1,209 @@
+//! `hydrate`: calls against tool definitions, JSON lines in and out. Nothing is executed.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use base64::Engine;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::call::{Arguments, CallId, IdSource, Outcome, ToolCall, ToolContext};
+use crate::catalog::ToolCatalog;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::{input, terminal};
+use crate::error::ToolError;
+use crate::hydrate::HydrationResult;
+use crate::policy::ToolPolicy;
+use crate::registration::{DynamicHandler, DynamicTool};
+use crate::runner::{RunOptions, ToolRunner};
+use crate::tool::ToolEffect;
+
+#[derive(Deserialize)]
+struct ToolRow {
+    id: String,
+    wire_name: String,
+    #[serde(default)]
+    description: String,
+    schema: Value,
+}
+
+#[derive(Deserialize)]
+struct CallRow {
+    id: String,
+    payload: Payload,
+    /// Text and how often it is repeated: arguments too large for a line.
+    arguments_pieces: Option<Vec<(String, usize)>>,
+    /// Arguments that may be no text.
+    arguments_b64: Option<String>,
+}
+
+/// The union of what the providers send for one call.
+#[derive(Deserialize)]
+struct Payload {
+    id: Option<Value>,
+    name: Option<String>,
+    input: Option<Box<RawValue>>,
+    function: Option<Function>,
+}
+
+#[derive(Deserialize)]
+struct Function {
+    name: Option<String>,
+    arguments: Option<Box<RawValue>>,
+}
+
+#[derive(Serialize)]
+struct ResultRow<'a> {
+    id: &'a str,
+    outcome: &'static str,
+    errors: Vec<Located<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args: Option<Box<RawValue>>,
+    call_id: &'a str,
+    repaired: bool,
+}
+
+#[derive(Serialize)]
+struct Located<'a> {
+    pointer: &'a str,
+    keyword: &'a str,
+}
+
+/// The handler of a tool that is never run.
+struct Never;
+
+#[async_trait]
+impl DynamicHandler for Never {
+    async fn call(&self, _: &Value, _: &ToolContext) -> Result<Value, ToolError> {
+        Err(ToolError::safe("this command executes nothing"))
+    }
+}
+
+pub(super) fn hydrate(tools: &Path, calls: &Path) -> Result<Exit, Failure> {
+    let runner = runner(tools)?;
+    let text = input::text(input::file(calls)?, &calls.display().to_string())?;
+    for (number, line) in lines(&text) {
+        let row: CallRow = row(calls, number, line)?;
+        // Each row is a conversation of its own: nothing that another row did may count.
+        let run = runner.run(RunOptions::new());
+        let shown = match call(&row) {
+            Some(call) => {
+                let id = call.id.clone();
+                let result = run.hydrate([call]).pop();
+                result.map(|result| describe(&row.id, &id, &result)).transpose()?
+            }
+            None => Some(print_row(&ResultRow {
+                id: &row.id,
+                outcome: "parse_error",
+                errors: Vec::new(),
+                args: None,
+                call_id: CallId::generate().as_str(),
+                repaired: false,
+            })?),
+        };
+        shown.iter().for_each(|line| terminal::line(line));
+    }
+    Ok(Exit::Done)
+}
+
+fn runner(path: &Path) -> Result<ToolRunner, Failure> {
+    let text = input::text(input::file(path)?, &path.display().to_string())?;
+    let mut builder = ToolCatalog::builder();
+    let mut names = HashMap::new();
+    for (number, line) in lines(&text) {
+        let row: ToolRow = row(path, number, line)?;
+        let description =
+            if row.description.trim().is_empty() { "No description.".to_owned() } else { row.description };
+        if let Some(other) = names.insert(row.wire_name.clone(), row.id.clone()) {
+            return Err(Failure::usage(format!(
+                "`{}` and `{}` share one name",
+                terminal::safe(&other),
+                terminal::safe(&row.id)
+            )));
+        }
+        builder = builder.dynamic(
+            DynamicTool::new(row.wire_name, description, row.schema, ToolEffect::ReadOnly, Arc::new(Never))
+                .redact(["$"; 0]),
+        );
+    }
+    let catalog = builder.build().map_err(|error| Failure::usage(error.to_string()))?;
+    ToolRunner::new(catalog, ToolPolicy::allow(names.into_keys()))
+        .build()
+        .map_err(|error| Failure::usage(error.to_string()))
+}
+
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(at, line)| (at + 1, line)).filter(|(_, line)| !line.trim().is_empty())
+}
+
+fn row<'a, T: Deserialize<'a>>(path: &Path, number: usize, line: &'a str) -> Result<T, Failure> {
+    serde_json::from_str(line).map_err(|error| Failure::usage(format!("{}, line {number}: {error}", path.display())))
+}
+
+/// The call of a row; nothing when its arguments are not text.
+fn call(row: &CallRow) -> Option<ToolCall> {
+    let payload = &row.payload;
+    let function = payload.function.as_ref();
+    let name = payload.name.as_deref().or_else(|| function?.name.as_deref()).unwrap_or_default();
+    let id = payload.id.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let arguments = arguments(row)?;
+    let mut call = match arguments {
+        Arguments::Text(text) => ToolCall::text(id, name, text),
+        Arguments::Object(text) => ToolCall::object(id, name, text),
+    };
+    if id.is_empty() {
+        call.id_source = IdSource::Generated;
+    }
+    Some(call)
+}
+
+fn arguments(row: &CallRow) -> Option<Arguments> {
+    if let Some(pieces) = &row.arguments_pieces {
+        return Some(Arguments::Text(pieces.iter().map(|(text, times)| text.repeat(*times)).collect()));
+    }
+    if let Some(encoded) = &row.arguments_b64 {
+        let bytes = base64::engine::general_purpose::STANDARD.decode(encoded).ok()?;
+        return String::from_utf8(bytes).ok().map(Arguments::Text);
+    }
+    let payload = &row.payload;
+    let raw = payload.input.as_ref().or_else(|| payload.function.as_ref()?.arguments.as_ref());
+    let Some(raw) = raw.map(|raw| raw.get()).filter(|raw| *raw != "null") else {
+        return Some(Arguments::Text(String::new()));
+    };
+    // Text that stands for JSON is unwrapped once; whatever else the wire carried is taken as it is.
+    if raw.starts_with('"') {
+        return serde_json::from_str(raw).ok().map(Arguments::Text);
+    }
+    Some(Arguments::Object(raw.to_owned()))
+}
+
+fn describe(id: &str, call_id: &CallId, result: &HydrationResult) -> Result<String, Failure> {
+    let (outcome, errors) = match &result.hydrated {
+        Ok(_) => ("ok", Vec::new()),
+        Err(error) => (
+            match error.outcome {
+                Outcome::LimitExceeded => "limit_error",
+                Outcome::Unavailable | Outcome::PolicyDenied => "unknown_tool",
+                Outcome::ValidationError => "validation_error",
+                Outcome::InvalidJson => "parse_error",
+                _ => "instantiate_error",
+            },
+            error.violations.iter().map(|one| Located { pointer: &one.pointer, keyword: &one.keyword }).collect(),
+        ),
+    };
+    print_row(&ResultRow {
+        id,
+        outcome,
+        errors,
+        args: result.provenance.validated.as_ref().and_then(|text| RawValue::from_string(text.to_string()).ok()),
+        call_id: call_id.as_str(),
+        repaired: result.provenance.repair.is_some(),
+    })
+}
+
+fn print_row(row: &ResultRow<'_>) -> Result<String, Failure> {
+    super::call::json(row)
+}

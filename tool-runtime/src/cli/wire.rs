@@ -1,0 +1,146 @@
+//! `wire`: provider bytes to this project's shapes and back, stdin to stdout.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::cli::args::{Direction, Kind};
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::{input, terminal};
+use crate::wire::history::{CallMessage, Message, ResultMessage};
+use crate::wire::{DecodeOptions, EncodeOptions, Format, ToolChoice, WireTool, strict};
+
+pub(super) fn wire(direction: &Direction) -> Result<Exit, Failure> {
+    let bytes = input::stdin()?;
+    match *direction {
+        Direction::Decode { format, chunk } => decode(format.into(), &bytes, chunk),
+        Direction::Encode { format, kind } => {
+            let text = input::text(bytes, "standard input")?;
+            match kind {
+                Kind::Request => encode_request(format.into(), &text),
+                Kind::Result => encode_result(format.into(), &text),
+                Kind::StrictNull => strict_null(&text),
+            }
+        }
+    }
+}
+
+fn decode(format: Format, bytes: &[u8], chunk: usize) -> Result<Exit, Failure> {
+    let mut decoder = super::chat::decoder(format, DecodeOptions::default())?;
+    if chunk == 0 {
+        decoder.push_with(bytes, |_| {});
+    } else {
+        bytes.chunks(chunk).for_each(|piece| decoder.push_with(piece, |_| {}));
+    }
+    print(&serde_json::to_value(decoder.finish()).map_err(|error| Failure::failed(error.to_string()))?)
+}
+
+/// Tools in this project's terms.
+#[derive(Deserialize)]
+struct Request<'a> {
+    #[serde(borrow)]
+    tools: Vec<Tool<'a>>,
+    tool_choice: Option<Value>,
+    parallel: Option<bool>,
+    #[serde(default)]
+    strict: bool,
+}
+
+#[derive(Deserialize)]
+struct Tool<'a> {
+    name: String,
+    #[serde(default)]
+    description: String,
+    #[serde(borrow)]
+    input_schema: &'a RawValue,
+}
+
+fn encode_request(format: Format, text: &str) -> Result<Exit, Failure> {
+    let request: Request<'_> = read(text)?;
+    let mut options = EncodeOptions::default().with_strict(request.strict);
+    options.parallel = request.parallel;
+    options.choice = request.tool_choice.as_ref().filter(|choice| !choice.is_null()).map(choice).transpose()?;
+    let tools = request.tools.iter().map(|tool| WireTool::new(&tool.name, &tool.description, tool.input_schema.get()));
+    match format.encode_tools(tools, &options) {
+        Ok(encoded) => {
+            for loss in &encoded.losses {
+                let tool = loss.tool.as_deref().unwrap_or("the request");
+                terminal::message(&format!("left out: {} at {} of {}", loss.what, loss.path, terminal::safe(tool)));
+            }
+            print(&encoded.body.into())
+        }
+        Err(error) => {
+            print(&error.to_json())?;
+            Ok(Exit::Failed)
+        }
+    }
+}
+
+fn choice(choice: &Value) -> Result<ToolChoice, Failure> {
+    match (choice.as_str(), choice.get("name").and_then(Value::as_str)) {
+        (Some("auto"), _) => Ok(ToolChoice::Auto),
+        (Some("none"), _) => Ok(ToolChoice::None),
+        (Some("required"), _) => Ok(ToolChoice::Required),
+        (_, Some(name)) => Ok(ToolChoice::Named(name.to_owned())),
+        _ => Err(Failure::usage("`tool_choice` is `auto`, `none`, `required` or {\"name\": ..}")),
+    }
+}
+
+/// One turn of calls with their results.
+#[derive(Deserialize)]
+struct Turn {
+    text: Option<String>,
+    calls: Vec<Call>,
+    user_text_after: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Call {
+    id: String,
+    name: String,
+    /// Nothing when they did not parse.
+    arguments: Option<Box<RawValue>>,
+    content: String,
+    #[serde(default)]
+    is_error: bool,
+}
+
+fn encode_result(format: Format, text: &str) -> Result<Exit, Failure> {
+    let turn: Turn = read(text)?;
+    let arguments = |call: &Call| call.arguments.as_ref().map_or_else(String::new, |raw| raw.get().to_owned());
+    let calls = turn.calls.iter().map(|call| CallMessage::new(call.id.as_str(), call.name.clone(), &arguments(call)));
+    let mut history = vec![Message::Assistant { text: turn.text.unwrap_or_default(), calls: calls.collect() }];
+    history.extend(
+        turn.calls
+            .iter()
+            .map(|call| Message::Result(ResultMessage::new(call.id.as_str(), call.content.clone(), call.is_error))),
+    );
+    history.extend(turn.user_text_after.map(Message::User));
+    print(&format.encode_messages(&history).into())
+}
+
+/// What a strict model sent, and the authoritative schema that it was not sent.
+#[derive(Deserialize)]
+struct StrictNull<'a> {
+    #[serde(borrow)]
+    input_schema: &'a RawValue,
+    #[serde(borrow)]
+    arguments: &'a RawValue,
+}
+
+fn strict_null(text: &str) -> Result<Exit, Failure> {
+    let input: StrictNull<'_> = read(text)?;
+    let arguments = strict::remove_nulls(input.input_schema.get(), input.arguments.get());
+    print(&json!({ "arguments": read::<Value>(&arguments)? }))
+}
+
+fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Failure> {
+    serde_json::from_str(text)
+        .map_err(|error| Failure::usage(format!("standard input is not what this kind takes: {error}")))
+}
+
+fn print(value: &Value) -> Result<Exit, Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::failed(error.to_string()))?;
+    terminal::line(&terminal::safe_json(&text));
+    Ok(Exit::Done)
+}

@@ -1,0 +1,22 @@
+//! Rules that no schema says: ids that are blank or made up, updates that change nothing.
+
+mod evidence;
+
+pub use evidence::{EvidenceSet, check_evidence};
+
+use crate::call::Violation;
+use crate::json::Tree;
+
+/// Refuses arguments that hold none of the named ones. An argument that is `null` counts as absent.
+#[must_use]
+pub fn check_require_any<S: AsRef<str>>(arguments: &Tree<'_>, names: &[S]) -> Option<Violation> {
+    let given = |name: &S| arguments.get(name.as_ref()).is_some_and(|value| !value.is_null());
+    if names.is_empty() || names.iter().any(given) {
+        return None;
+    }
+    let names: Vec<_> = names.iter().map(|name| format!("`{}`", name.as_ref())).collect();
+    Some(Violation::new("", "require_any", format!("at least one of {}", names.join(", "))))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Canonical JSON: the text of definitions and the bytes that digests are made of.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::json::Tree;
+use crate::tool::Hash;
+
+/// What can be written canonically: [`Tree`] and [`serde_json::Value`].
+pub trait Canonical {
+    /// The value as a tree.
+    fn tree(&self) -> Cow<'_, Tree<'_>>;
+}
+
+impl Canonical for Tree<'_> {
+    fn tree(&self) -> Cow<'_, Tree<'_>> {
+        Cow::Borrowed(self)
+    }
+}
+
+impl Canonical for Value {
+    fn tree(&self) -> Cow<'_, Tree<'_>> {
+        Cow::Owned(Tree::from_value(self))
+    }
+}
+
+/// JSON without white space, member names sorted by UTF-16 code units, integers digit for digit.
+#[must_use]
+pub fn to_text<T: Canonical + ?Sized>(value: &T) -> String {
+    let mut out = String::new();
+    write(&value.tree(), &mut out, true);
+    out
+}
+
+/// The same by RFC 8785, where every number is a double: integers past 2^53 are rounded.
+#[must_use]
+pub fn rfc8785<T: Canonical + ?Sized>(value: &T) -> String {
+    let mut out = String::new();
+    write(&value.tree(), &mut out, false);
+    out
+}
+
+/// The SHA-256 digest of bytes.
+#[must_use]
+pub fn digest(bytes: impl AsRef<[u8]>) -> Hash {
+    Hash(Sha256::digest(bytes).into())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "RFC 8785 has only doubles")]
+fn write(tree: &Tree<'_>, out: &mut String, exact: bool) {
+    match tree {
+        Tree::Null => out.push_str("null"),
+        Tree::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
+        Tree::Int(number) if exact => out.push_str(&number.to_string()),
+        Tree::UInt(number) if exact => out.push_str(&number.to_string()),
+        Tree::Int(number) => write_float(*number as f64, out),
+        Tree::UInt(number) => write_float(*number as f64, out),
+        Tree::Float(number) => write_float(*number, out),
+        Tree::String(text) => write_string(text, out),
+        Tree::Array(items) => {
+            out.push('[');
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                write(item, out, exact);
+            }
+            out.push(']');
+        }
+        Tree::Object(members) => {
+            let mut sorted: Vec<_> = members.iter().collect();
+            sorted.sort_by(|(one, _), (two, _)| one.encode_utf16().cmp(two.encode_utf16()));
+            out.push('{');
+            for (at, (name, value)) in sorted.into_iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                write_string(name, out);
+                out.push(':');
+                write(value, out, exact);
+            }
+            out.push('}');
+        }
+    }
+}
+
+/// The shortest digits that read back as the number, the even ones of two equally near, laid out as ECMAScript does.
+fn write_float(number: f64, out: &mut String) {
+    if number == 0.0 {
+        return out.push('0');
+    }
+    // No text reads as one, but a tree can be made by hand.
+    if !number.is_finite() {
+        return out.push_str("null");
+    }
+    let (digits, point) = shortest(number.abs());
+    if number < 0.0 {
+        out.push('-');
+    }
+    let (count, places) = (digits.len(), usize::try_from(point).unwrap_or_default());
+    match point {
+        1..=21 if count <= places => {
+            out.push_str(&digits);
+            out.extend(std::iter::repeat_n('0', places - count));
+        }
+        1..=21 => {
+            let (whole, part) = digits.split_at(places);
+            out.extend([whole, ".", part]);
+        }
+        -5..=0 => {
+            out.push_str("0.");
+            out.extend(std::iter::repeat_n('0', usize::try_from(-point).unwrap_or_default()));
+            out.push_str(&digits);
+        }
+        _ => {
+            let (first, rest) = digits.split_at(1);
+            let sign = if point > 0 { '+' } else { '-' };
+            out.extend([first, if rest.is_empty() { "" } else { "." }, rest, "e"]);
+            // Writing to a `String` cannot fail.
+            let _ = write!(out, "{sign}{}", (point - 1).unsigned_abs());
+        }
+    }
+}
+
+/// Digits without zeros at either end, and after how many of them the decimal point stands.
+// `serde_json` breaks ties to even as ECMAScript asks for; the standard library's formatting does not.
+fn shortest(number: f64) -> (String, i32) {
+    let text = serde_json::Number::from_f64(number).map(|number| number.to_string()).unwrap_or_default();
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((&text, "0"));
+    let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{part}");
+    let significant = digits.trim_start_matches('0');
+    let leading = digits.len() - significant.len();
+    let offset = |count: usize| i32::try_from(count).unwrap_or_default();
+    let point = exponent.parse::<i32>().unwrap_or_default() + offset(whole.len()) - offset(leading);
+    (significant.trim_end_matches('0').to_owned(), point)
+}
+
+fn write_string(text: &str, out: &mut String) {
+    out.push('"');
+    let mut from = 0;
+    for (at, byte) in text.bytes().enumerate().filter(|(_, byte)| matches!(byte, b'"' | b'\\' | 0..0x20)) {
+        out.push_str(text.get(from..at).unwrap_or_default());
+        from = at + 1;
+        match byte {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            0x08 => out.push_str("\\b"),
+            0x09 => out.push_str("\\t"),
+            0x0a => out.push_str("\\n"),
+            0x0c => out.push_str("\\f"),
+            0x0d => out.push_str("\\r"),
+            _ => {
+                let _ = write!(out, "\\u{byte:04x}");
+            }
+        }
+    }
+    out.push_str(text.get(from..).unwrap_or_default());
+    out.push('"');
+}

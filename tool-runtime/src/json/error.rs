@@ -1,0 +1,111 @@
+//! [`ParseError`]: why a text is not what it should be, and where, without quoting it.
+
+use std::fmt;
+
+use crate::call::{Outcome, Violation};
+
+/// Why a text was refused, and where. It never quotes the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ParseError {
+    /// What is wrong.
+    pub kind: ParseErrorKind,
+    /// In bytes from the start of the text.
+    pub offset: usize,
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+}
+
+/// What is wrong with a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ParseErrorKind {
+    /// Longer than this many bytes.
+    Bytes {
+        /// The limit.
+        limit: usize,
+    },
+    /// Arrays and objects nested deeper than this.
+    Depth {
+        /// The limit.
+        limit: usize,
+    },
+    /// Something else was expected.
+    Syntax(&'static str),
+    /// The text ends in the middle of a value.
+    Incomplete,
+    /// Something follows the value.
+    Trailing,
+    /// Valid JSON, but no object.
+    NotAnObject,
+    /// A property name occurs twice in one object.
+    DuplicateKey,
+    /// An escape that stands for half a character.
+    LoneSurrogate,
+    /// An integer below `i64::MIN` or above `u64::MAX`.
+    IntegerRange,
+    /// A number too large for any finite float.
+    NotFinite,
+}
+
+impl ParseErrorKind {
+    /// A limit was passed; the text itself may be fine.
+    #[must_use]
+    pub const fn is_limit(self) -> bool {
+        matches!(self, Self::Bytes { .. } | Self::Depth { .. })
+    }
+}
+
+impl ParseError {
+    pub(crate) fn new(kind: ParseErrorKind, text: &str, offset: usize) -> Self {
+        let mut offset = offset.min(text.len());
+        while !text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        let before = text.get(..offset).unwrap_or_default();
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
+        Self { kind, offset, line, column }
+    }
+
+    /// How a call with such arguments ends.
+    #[must_use]
+    pub const fn outcome(&self) -> Outcome {
+        match self.kind {
+            ParseErrorKind::NotAnObject => Outcome::ValidationError,
+            kind if kind.is_limit() => Outcome::LimitExceeded,
+            _ => Outcome::InvalidJson,
+        }
+    }
+
+    /// The broken rule, when the text is JSON and only its type is wrong.
+    #[must_use]
+    pub fn violation(&self) -> Option<Violation> {
+        (self.kind == ParseErrorKind::NotAnObject).then(|| Violation::new("", "type", "an object"))
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            ParseErrorKind::Bytes { limit } => return write!(f, "longer than {limit} bytes"),
+            ParseErrorKind::Depth { limit } => return write!(f, "nested deeper than {limit} levels"),
+            ParseErrorKind::NotAnObject => return f.write_str("not a JSON object"),
+            _ => write!(f, "line {}, column {}: ", self.line, self.column)?,
+        }
+        f.write_str(match self.kind {
+            ParseErrorKind::Syntax(expected) => return write!(f, "expected {expected}"),
+            ParseErrorKind::Incomplete => "the JSON ends too early",
+            ParseErrorKind::Trailing => "something follows the JSON object; send exactly one object",
+            ParseErrorKind::DuplicateKey => "a property name occurs twice in one object",
+            ParseErrorKind::LoneSurrogate => "a `\\u` escape stands for half of a surrogate pair",
+            ParseErrorKind::IntegerRange => "an integer outside -2^63 to 2^64-1; send it as a string",
+            _ => "a number that is too large",
+        })
+    }
+}
+
+impl std::error::Error for ParseError {}

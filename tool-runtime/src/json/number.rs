@@ -1,0 +1,97 @@
+//! What a JSON number is: an exact integer where it can be one, a finite float otherwise.
+
+use serde_json::Number;
+
+use crate::json::{ParseErrorKind, Tree};
+
+/// Up to here every integer is a float and every float with a fraction of zero is that integer.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// Reads the number that starts at `at`; gives it and where it ends, or what is wrong and where.
+pub(super) fn scan(text: &str, at: usize) -> Result<(Tree<'static>, usize), (ParseErrorKind, usize)> {
+    let bytes = text.as_bytes();
+    let negative = bytes.get(at) == Some(&b'-');
+    let first = at + usize::from(negative);
+    let (value, end) = integer(bytes, first)?;
+    if !matches!(bytes.get(end), Some(b'.' | b'e' | b'E')) {
+        return signed(text, negative, value, first, end)
+            .map(|tree| (tree, end))
+            .ok_or((ParseErrorKind::IntegerRange, at));
+    }
+    let end = exponent(bytes, fraction(bytes, end)?)?;
+    let number = text.get(at..end).and_then(|digits| digits.parse::<f64>().ok());
+    match number {
+        Some(number) if number.is_finite() => Ok((from_float(number), end)),
+        _ => Err((ParseErrorKind::NotFinite, at)),
+    }
+}
+
+/// A number of another representation. What is not finite cannot come from JSON and becomes `null`.
+pub(super) fn from_number(number: &Number) -> Tree<'static> {
+    if let Some(number) = number.as_i64() {
+        return Tree::Int(number);
+    }
+    if let Some(number) = number.as_u64() {
+        return Tree::UInt(number);
+    }
+    match number.as_f64() {
+        Some(number) if number.is_finite() => from_float(number),
+        _ => Tree::Null,
+    }
+}
+
+/// An integral float up to 2^53 is that integer, `-0.0` included.
+#[expect(clippy::cast_possible_truncation, reason = "integral and at most 2^53")]
+pub(super) fn from_float(number: f64) -> Tree<'static> {
+    if number.abs() <= EXACT && number.fract() == 0.0 { Tree::Int(number as i64) } else { Tree::Float(number) }
+}
+
+/// Digits without a leading zero. The value is right for up to 19 of them.
+fn integer(bytes: &[u8], first: usize) -> Result<(u64, usize), (ParseErrorKind, usize)> {
+    match bytes.get(first) {
+        Some(b'0') if matches!(bytes.get(first + 1), Some(b'0'..=b'9')) => {
+            Err((ParseErrorKind::Syntax("a number without leading zeros"), first))
+        }
+        Some(b'0'..=b'9') => {
+            let (mut value, mut at) = (0_u64, first);
+            while let Some(digit @ b'0'..=b'9') = bytes.get(at) {
+                value = value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+                at += 1;
+            }
+            Ok((value, at))
+        }
+        None => Err((ParseErrorKind::Incomplete, first)),
+        Some(b'I') => Err((ParseErrorKind::Syntax("a number; `Infinity` is none in JSON"), first)),
+        Some(_) => Err((ParseErrorKind::Syntax("a digit"), first)),
+    }
+}
+
+fn signed(text: &str, negative: bool, value: u64, first: usize, end: usize) -> Option<Tree<'static>> {
+    let value = if end - first <= 19 { value } else { text.get(first..end)?.parse().ok()? };
+    if negative {
+        return 0_i64.checked_sub_unsigned(value).map(Tree::Int);
+    }
+    Some(i64::try_from(value).map_or(Tree::UInt(value), Tree::Int))
+}
+
+fn fraction(bytes: &[u8], at: usize) -> Result<usize, (ParseErrorKind, usize)> {
+    if bytes.get(at) == Some(&b'.') { digits(bytes, at + 1) } else { Ok(at) }
+}
+
+fn exponent(bytes: &[u8], at: usize) -> Result<usize, (ParseErrorKind, usize)> {
+    match (bytes.get(at), bytes.get(at + 1)) {
+        (Some(b'e' | b'E'), Some(b'+' | b'-')) => digits(bytes, at + 2),
+        (Some(b'e' | b'E'), _) => digits(bytes, at + 1),
+        _ => Ok(at),
+    }
+}
+
+/// One digit or more.
+fn digits(bytes: &[u8], at: usize) -> Result<usize, (ParseErrorKind, usize)> {
+    let count = bytes.get(at..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_digit()).count();
+    match (count, bytes.get(at)) {
+        (0, None) => Err((ParseErrorKind::Incomplete, at)),
+        (0, _) => Err((ParseErrorKind::Syntax("a digit"), at)),
+        _ => Ok(at + count),
+    }
+}

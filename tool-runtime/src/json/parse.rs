@@ -1,0 +1,232 @@
+//! The parser: text to [`Tree`] in one pass, within limits.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use crate::json::{ParseError, ParseErrorKind, Tree, number, string};
+
+/// No limit goes beyond this depth, so that reading, validating and dropping a tree never exhausts a stack.
+pub const MAX_DEPTH: usize = 128;
+
+/// From this many members on, duplicates are looked for in a hash set, once.
+const SCANNED_MEMBERS: usize = 32;
+
+/// How large a text may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of text, white space included.
+    pub bytes: usize,
+    /// Nested arrays and objects; [`MAX_DEPTH`] at most.
+    pub depth: usize,
+}
+
+impl Default for Limits {
+    /// 8 KiB and 64 levels.
+    fn default() -> Self {
+        Self { bytes: 8192, depth: 64 }
+    }
+}
+
+/// Reads the arguments of a call: one JSON object with white space around it; nothing at all means `{}`.
+///
+/// Refused besides what JSON refuses: a byte-order mark, a property name that occurs twice, half a surrogate pair,
+/// an integer that neither `i64` nor `u64` holds, a number that is not finite.
+pub fn parse<'t>(text: &'t str, limits: &Limits) -> Result<Tree<'t>, ParseError> {
+    if text.len() <= limits.bytes && text.bytes().all(is_space) {
+        return Ok(Tree::Object(Vec::new()));
+    }
+    match parse_value(text, limits)? {
+        tree @ Tree::Object(_) => Ok(tree),
+        _ => Err(ParseError::new(ParseErrorKind::NotAnObject, text, 0)),
+    }
+}
+
+/// Reads one JSON value of any kind by the same rules.
+pub fn parse_value<'t>(text: &'t str, limits: &Limits) -> Result<Tree<'t>, ParseError> {
+    if text.len() > limits.bytes {
+        return Err(ParseError::new(ParseErrorKind::Bytes { limit: limits.bytes }, text, limits.bytes));
+    }
+    let limit = limits.depth.min(MAX_DEPTH);
+    let mut parser = Parser { text, at: 0, limit, depth: 0, items: Vec::new(), members: Vec::new() };
+    parser.document().map_err(|kind| ParseError::new(kind, text, parser.at))
+}
+
+const fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
+}
+
+/// On an error, `at` is where it is.
+struct Parser<'t> {
+    text: &'t str,
+    at: usize,
+    limit: usize,
+    depth: usize,
+    // Children of all open arrays and objects; a container takes its own once their number is known, so that it
+    // is allocated once and at its size.
+    items: Vec<Tree<'t>>,
+    members: Vec<(Cow<'t, str>, Tree<'t>)>,
+}
+
+type Read<T> = Result<T, ParseErrorKind>;
+
+impl<'t> Parser<'t> {
+    fn document(&mut self) -> Read<Tree<'t>> {
+        self.space();
+        let tree = self.value()?;
+        self.space();
+        if self.at < self.text.len() { Err(ParseErrorKind::Trailing) } else { Ok(tree) }
+    }
+
+    fn value(&mut self) -> Read<Tree<'t>> {
+        match self.peek() {
+            Some(b'"') => self.string().map(Tree::String),
+            Some(b'{') => self.nested(Self::object),
+            Some(b'[') => self.nested(Self::array),
+            Some(b'-' | b'0'..=b'9') => {
+                let (tree, end) = number::scan(self.text, self.at).map_err(|fault| self.fault(fault))?;
+                self.at = end;
+                Ok(tree)
+            }
+            Some(b't') => self.word("true", Tree::Bool(true)),
+            Some(b'f') => self.word("false", Tree::Bool(false)),
+            Some(b'n') => self.word("null", Tree::Null),
+            Some(b'N' | b'I') => Err(ParseErrorKind::Syntax("a value; `NaN` and `Infinity` are none in JSON")),
+            Some(b'\'') => Err(ParseErrorKind::Syntax("a value; strings stand in double quotes")),
+            Some(b'/') => Err(ParseErrorKind::Syntax("a value; JSON has no comments")),
+            Some(b']' | b'}') => Err(ParseErrorKind::Syntax("a value before the closing bracket")),
+            Some(_) => Err(ParseErrorKind::Syntax("a JSON value")),
+            None => Err(ParseErrorKind::Incomplete),
+        }
+    }
+
+    fn nested(&mut self, read: fn(&mut Self) -> Read<Tree<'t>>) -> Read<Tree<'t>> {
+        if self.depth >= self.limit {
+            return Err(ParseErrorKind::Depth { limit: self.limit });
+        }
+        self.depth += 1;
+        self.at += 1;
+        self.space();
+        let tree = read(self);
+        self.depth -= 1;
+        tree
+    }
+
+    fn array(&mut self) -> Read<Tree<'t>> {
+        if self.take(b']') {
+            return Ok(Tree::Array(Vec::new()));
+        }
+        let start = self.items.len();
+        loop {
+            let item = self.value()?;
+            self.items.push(item);
+            if self.closed(b']', "`,` or `]`")? {
+                return Ok(Tree::Array(self.items.drain(start..).collect()));
+            }
+        }
+    }
+
+    fn object(&mut self) -> Read<Tree<'t>> {
+        if self.take(b'}') {
+            return Ok(Tree::Object(Vec::new()));
+        }
+        let start = self.members.len();
+        loop {
+            let name = self.name(start)?;
+            self.space();
+            if !self.take(b':') {
+                return Err(self.expected("`:` after a property name"));
+            }
+            self.space();
+            let value = self.value()?;
+            self.members.push((name, value));
+            if self.closed(b'}', "`,` or `}`")? {
+                // Nothing else is open around the outermost object, so the collected members are its own as they are.
+                let members: Vec<_> = match self.depth {
+                    1 => std::mem::take(&mut self.members),
+                    _ => self.members.drain(start..).collect(),
+                };
+                return if all_different(&members) {
+                    Ok(Tree::Object(members))
+                } else {
+                    Err(ParseErrorKind::DuplicateKey)
+                };
+            }
+        }
+    }
+
+    fn name(&mut self, start: usize) -> Read<Cow<'t, str>> {
+        if self.peek() != Some(b'"') {
+            return Err(self.expected("a property name in double quotes"));
+        }
+        let at = self.at;
+        let name = self.string()?;
+        let siblings = self.members.get(start..).unwrap_or_default();
+        if siblings.len() < SCANNED_MEMBERS && siblings.iter().any(|(other, _)| *other == name) {
+            self.at = at;
+            return Err(ParseErrorKind::DuplicateKey);
+        }
+        Ok(name)
+    }
+
+    /// After an item: the container ends, or a comma and the next item follow.
+    fn closed(&mut self, bracket: u8, expected: &'static str) -> Read<bool> {
+        self.space();
+        if self.take(b',') {
+            self.space();
+            return Ok(false);
+        }
+        if self.take(bracket) { Ok(true) } else { Err(self.expected(expected)) }
+    }
+
+    fn string(&mut self) -> Read<Cow<'t, str>> {
+        let (string, end) = string::scan(self.text, self.at + 1).map_err(|fault| self.fault(fault))?;
+        self.at = end;
+        Ok(string)
+    }
+
+    fn word(&mut self, word: &str, tree: Tree<'t>) -> Read<Tree<'t>> {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        if rest.starts_with(word.as_bytes()) {
+            self.at += word.len();
+            return Ok(tree);
+        }
+        Err(if word.as_bytes().starts_with(rest) {
+            ParseErrorKind::Incomplete
+        } else {
+            ParseErrorKind::Syntax("a JSON value")
+        })
+    }
+
+    fn expected(&self, expected: &'static str) -> ParseErrorKind {
+        if self.peek().is_none() { ParseErrorKind::Incomplete } else { ParseErrorKind::Syntax(expected) }
+    }
+
+    fn fault(&mut self, (kind, at): (ParseErrorKind, usize)) -> ParseErrorKind {
+        self.at = at;
+        kind
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        let there = self.peek() == Some(byte);
+        self.at += usize::from(there);
+        there
+    }
+
+    fn space(&mut self) {
+        while self.peek().is_some_and(is_space) {
+            self.at += 1;
+        }
+    }
+}
+
+fn all_different(members: &[(Cow<'_, str>, Tree<'_>)]) -> bool {
+    if members.len() <= SCANNED_MEMBERS {
+        return true;
+    }
+    let mut names = HashSet::with_capacity(members.len());
+    members.iter().all(|(name, _)| names.insert(&**name))
+}

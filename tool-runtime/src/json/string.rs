@@ -1,0 +1,101 @@
+//! JSON strings: borrowed as they stand where there is nothing to unescape.
+
+use std::borrow::Cow;
+
+use crate::json::ParseErrorKind;
+
+const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
+const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+
+type Fault = (ParseErrorKind, usize);
+
+/// Reads the string whose first character is at `start`; gives it and where its closing quote ends.
+pub(super) fn scan(text: &str, start: usize) -> Result<(Cow<'_, str>, usize), Fault> {
+    let bytes = text.as_bytes();
+    let end = plain_until(bytes, start);
+    if bytes.get(end) == Some(&b'"') {
+        return Ok((Cow::Borrowed(text.get(start..end).unwrap_or_default()), end + 1));
+    }
+    let (mut out, mut from, mut at) = (String::new(), start, end);
+    loop {
+        out.push_str(text.get(from..at).unwrap_or_default());
+        match bytes.get(at) {
+            Some(b'"') => return Ok((Cow::Owned(out), at + 1)),
+            Some(b'\\') => {
+                let (character, after) = escape(bytes, at + 1)?;
+                out.push(character);
+                from = after;
+                at = plain_until(bytes, after);
+            }
+            Some(_) => return Err((ParseErrorKind::Syntax("control characters to be escaped"), at)),
+            None => return Err((ParseErrorKind::Incomplete, at)),
+        }
+    }
+}
+
+/// The next quote, backslash or control character, or the end. Eight bytes at a time.
+fn plain_until(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let word = u64::from_le_bytes(*chunk);
+        // A subtraction may borrow into the bytes after the first hit, so only the lowest bit that is set counts.
+        let control = word.wrapping_sub(ONES * 0x20) & !word;
+        let quote = word ^ (ONES * u64::from(b'"'));
+        let backslash = word ^ (ONES * u64::from(b'\\'));
+        let found = (control | quote.wrapping_sub(ONES) & !quote | backslash.wrapping_sub(ONES) & !backslash) & HIGH;
+        if found != 0 {
+            return at + (found.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    while let Some(byte) = bytes.get(at)
+        && !matches!(byte, b'"' | b'\\' | 0..0x20)
+    {
+        at += 1;
+    }
+    at
+}
+
+/// What follows a backslash.
+fn escape(bytes: &[u8], at: usize) -> Result<(char, usize), Fault> {
+    let plain = match bytes.get(at) {
+        Some(b'u') => return unicode(bytes, at + 1),
+        Some(byte @ (b'"' | b'\\' | b'/')) => char::from(*byte),
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(b'n') => '\n',
+        Some(b'r') => '\r',
+        Some(b't') => '\t',
+        Some(_) => return Err((ParseErrorKind::Syntax("one of `\" \\ / b f n r t u` after a backslash"), at)),
+        None => return Err((ParseErrorKind::Incomplete, at)),
+    };
+    Ok((plain, at + 1))
+}
+
+/// Four digits, and four more where they are the first half of a pair.
+fn unicode(bytes: &[u8], at: usize) -> Result<(char, usize), Fault> {
+    let lone = (ParseErrorKind::LoneSurrogate, at);
+    let unit = hexadecimal(bytes, at)?;
+    if !(0xD800..0xE000).contains(&unit) {
+        return char::from_u32(unit).map(|character| (character, at + 4)).ok_or(lone);
+    }
+    if unit >= 0xDC00 || bytes.get(at + 4..at + 6) != Some(b"\\u") {
+        return Err(lone);
+    }
+    let low = hexadecimal(bytes, at + 6)?;
+    if !(0xDC00..0xE000).contains(&low) {
+        return Err(lone);
+    }
+    char::from_u32(0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00)).map(|character| (character, at + 10)).ok_or(lone)
+}
+
+fn hexadecimal(bytes: &[u8], at: usize) -> Result<u32, Fault> {
+    let mut value = 0;
+    for place in at..at + 4 {
+        let digit = match bytes.get(place) {
+            None => return Err((ParseErrorKind::Incomplete, place)),
+            Some(byte) => char::from(*byte).to_digit(16),
+        };
+        value = value * 16 + digit.ok_or((ParseErrorKind::Syntax("four hexadecimal digits"), place))?;
+    }
+    Ok(value)
+}

@@ -1,0 +1,182 @@
+//! [`Tree`]: a JSON value that borrows its strings from the text it was read from.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde_json::{Map, Number, Value};
+
+use crate::json::number;
+
+/// A JSON value. Strings without escapes are borrowed; objects keep the order in which they were written.
+///
+/// Equality is that of JSON: the order of members does not count. `Debug` shows nothing of the value.
+///
+/// ```
+/// use tool_runtime::json::{self, Limits, Tree};
+///
+/// let tree = json::parse(r#"{"a": [1, 2.0, 0.5]}"#, &Limits::default())?;
+/// assert_eq!(tree.pointer("/a/1"), Some(&Tree::Int(2)));
+/// # Ok::<(), json::ParseError>(())
+/// ```
+#[derive(Clone, Default)]
+pub enum Tree<'a> {
+    /// `null`
+    #[default]
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// An integer, or a number up to 2^53 that is integral however it was written.
+    Int(i64),
+    /// An integer above `i64::MAX`.
+    UInt(u64),
+    /// Any other number. Finite.
+    Float(f64),
+    /// A string.
+    String(Cow<'a, str>),
+    /// An array.
+    Array(Vec<Tree<'a>>),
+    /// An object; no name occurs twice.
+    Object(Vec<(Cow<'a, str>, Tree<'a>)>),
+}
+
+impl<'a> Tree<'a> {
+    /// Borrows a value. Numbers are read by the same rules as text.
+    #[must_use]
+    pub fn from_value(value: &'a Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(flag) => Self::Bool(*flag),
+            Value::Number(number) => number::from_number(number),
+            Value::String(text) => Self::String(Cow::Borrowed(text)),
+            Value::Array(items) => Self::Array(items.iter().map(Self::from_value).collect()),
+            Value::Object(members) => Self::Object(
+                members.iter().map(|(name, value)| (Cow::Borrowed(&**name), Self::from_value(value))).collect(),
+            ),
+        }
+    }
+
+    /// A copy as a `serde_json` value.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        match self {
+            Self::Null => Value::Null,
+            Self::Bool(flag) => Value::Bool(*flag),
+            Self::Int(number) => Value::Number((*number).into()),
+            Self::UInt(number) => Value::Number((*number).into()),
+            Self::Float(number) => Number::from_f64(*number).map_or(Value::Null, Value::Number),
+            Self::String(text) => Value::String(text.as_ref().to_owned()),
+            Self::Array(items) => Value::Array(items.iter().map(Self::to_value).collect()),
+            Self::Object(members) => Value::Object(
+                members.iter().map(|(name, value)| (name.as_ref().to_owned(), value.to_value())).collect::<Map<_, _>>(),
+            ),
+        }
+    }
+
+    /// A copy that borrows nothing.
+    #[must_use]
+    pub fn into_owned(self) -> Tree<'static> {
+        match self {
+            Self::Null => Tree::Null,
+            Self::Bool(flag) => Tree::Bool(flag),
+            Self::Int(number) => Tree::Int(number),
+            Self::UInt(number) => Tree::UInt(number),
+            Self::Float(number) => Tree::Float(number),
+            Self::String(text) => Tree::String(Cow::Owned(text.into_owned())),
+            Self::Array(items) => Tree::Array(items.into_iter().map(Tree::into_owned).collect()),
+            Self::Object(members) => Tree::Object(
+                members.into_iter().map(|(name, value)| (Cow::Owned(name.into_owned()), value.into_owned())).collect(),
+            ),
+        }
+    }
+
+    /// The member of this name, when this is an object that has one.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Self> {
+        self.as_object()?.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// The same, to change it.
+    #[must_use]
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut Self> {
+        match self {
+            Self::Object(members) => members.iter_mut().find(|(key, _)| key == name).map(|(_, value)| value),
+            _ => None,
+        }
+    }
+
+    /// What a JSON Pointer (RFC 6901) leads to.
+    #[must_use]
+    pub fn pointer(&self, pointer: &str) -> Option<&Self> {
+        if pointer.is_empty() {
+            return Some(self);
+        }
+        pointer.strip_prefix('/')?.split('/').try_fold(self, |tree, segment| match tree {
+            Self::Array(items) => items.get(segment.parse::<usize>().ok()?),
+            Self::Object(_) if segment.contains('~') => tree.get(&segment.replace("~1", "/").replace("~0", "~")),
+            _ => tree.get(segment),
+        })
+    }
+
+    /// The text, when this is a string.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The items, when this is an array.
+    #[must_use]
+    pub fn as_array(&self) -> Option<&[Self]> {
+        match self {
+            Self::Array(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The members, when this is an object.
+    #[must_use]
+    pub fn as_object(&self) -> Option<&[(Cow<'a, str>, Self)]> {
+        match self {
+            Self::Object(members) => Some(members),
+            _ => None,
+        }
+    }
+
+    /// This is `null`.
+    #[must_use]
+    pub const fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+}
+
+/// A member name as a segment of a JSON Pointer (RFC 6901), the slash included.
+#[must_use]
+pub fn segment(name: &str) -> String {
+    format!("/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
+impl PartialEq for Tree<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Null, Self::Null) => true,
+            (Self::Bool(one), Self::Bool(two)) => one == two,
+            (Self::Int(one), Self::Int(two)) => one == two,
+            (Self::UInt(one), Self::UInt(two)) => one == two,
+            (Self::Float(one), Self::Float(two)) => one == two,
+            (Self::String(one), Self::String(two)) => one == two,
+            (Self::Array(one), Self::Array(two)) => one == two,
+            (Self::Object(one), Self::Object(two)) => {
+                one.len() == two.len() && one.iter().all(|(name, value)| other.get(name) == Some(value))
+            }
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Debug for Tree<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tree(..)")
+    }
+}

@@ -1,0 +1,210 @@
+//! [`ArgumentRule`]: what an argument means for the verdict, and how that is written.
+
+use serde::{Deserialize, Serialize};
+
+use crate::policy::argument::{ArgumentView, Scalar};
+use crate::policy::data::RuleVerdict;
+use crate::policy::parse::Table;
+
+/// One rule over an argument: when it fires, the call is denied or waits for a person.
+///
+/// ```toml
+/// [[tools.mail__send.arguments]]
+/// pointer = "/to"
+/// one_of = ["office@example.org"]
+/// otherwise = "deny"
+/// ```
+///
+/// Of an array every item counts. `then` fires when something there meets the condition; `otherwise` fires when
+/// something there does not, and when there is nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Table<Written>", into = "Written")]
+pub struct ArgumentRule {
+    /// JSON Pointer (RFC 6901) into the arguments.
+    pub pointer: String,
+    /// What is asked of the argument.
+    pub condition: Condition,
+    /// Whether the rule fires on a match or on a mismatch.
+    pub when: When,
+    /// What then happens.
+    pub verdict: RuleVerdict,
+}
+
+/// When a rule fires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// Written as `then = ..`.
+    Match,
+    /// Written as `otherwise = ..`.
+    Mismatch,
+}
+
+/// What is asked of an argument.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Condition {
+    /// It is this value. Numbers compare by value, however they are written.
+    Equals(RuleValue),
+    /// It is one of these values.
+    OneOf(Vec<RuleValue>),
+    /// It is text that begins so. Nothing is normalised: `/data/../etc` begins with `/data/`.
+    Prefix(String),
+    /// It is a number that is not greater.
+    AtMost(f64),
+}
+
+/// A value to compare with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum RuleValue {
+    /// `true` or `false`
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// An integer above `i64::MAX`.
+    UInt(u64),
+    /// Any other number.
+    Float(f64),
+    /// Text, compared byte for byte.
+    Text(String),
+}
+
+impl ArgumentRule {
+    /// Whether the rule fires for these arguments.
+    #[must_use]
+    pub fn fires(&self, arguments: &dyn ArgumentView) -> bool {
+        let (mut matched, mut mismatched) = (false, false);
+        let present = arguments.visit(&self.pointer, &mut |scalar| {
+            if self.condition.holds(scalar) {
+                matched = true;
+            } else {
+                mismatched = true;
+            }
+        });
+        match self.when {
+            When::Match => matched,
+            When::Mismatch => mismatched || !present,
+        }
+    }
+}
+
+impl Condition {
+    fn holds(&self, scalar: Scalar<'_>) -> bool {
+        match self {
+            Self::Equals(value) => value.is(scalar),
+            Self::OneOf(values) => values.iter().any(|value| value.is(scalar)),
+            Self::Prefix(prefix) => matches!(scalar, Scalar::String(text) if text.starts_with(prefix.as_str())),
+            Self::AtMost(limit) => as_f64(scalar).is_some_and(|number| number <= *limit),
+        }
+    }
+}
+
+impl RuleValue {
+    fn is(&self, scalar: Scalar<'_>) -> bool {
+        match (self, scalar) {
+            (Self::Bool(left), Scalar::Bool(right)) => *left == right,
+            (Self::Text(left), Scalar::String(right)) => left == right,
+            (Self::Float(left), right) => as_f64(right).is_some_and(|right| same(*left, right)),
+            (left, Scalar::Float(right)) => left.as_f64().is_some_and(|left| same(left, right)),
+            (left, Scalar::Int(right)) => left.as_i128() == Some(right.into()),
+            (left, Scalar::UInt(right)) => left.as_i128() == Some(right.into()),
+            _ => false,
+        }
+    }
+
+    fn as_i128(&self) -> Option<i128> {
+        match self {
+            Self::Int(number) => Some((*number).into()),
+            Self::UInt(number) => Some((*number).into()),
+            Self::Bool(_) | Self::Float(_) | Self::Text(_) => None,
+        }
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "one side is a float already, so more digits mean nothing")]
+    const fn as_f64(&self) -> Option<f64> {
+        match self {
+            Self::Int(number) => Some(*number as f64),
+            Self::UInt(number) => Some(*number as f64),
+            Self::Float(number) => Some(*number),
+            Self::Bool(_) | Self::Text(_) => None,
+        }
+    }
+}
+
+// `==` on floats is what is meant: a rule names one number, and 5.0 is 5.
+#[allow(clippy::float_cmp, reason = "a rule names one exact number")]
+fn same(left: f64, right: f64) -> bool {
+    left == right
+}
+
+#[allow(clippy::cast_precision_loss, reason = "compared with a limit that is a float")]
+const fn as_f64(scalar: Scalar<'_>) -> Option<f64> {
+    match scalar {
+        Scalar::Int(number) => Some(number as f64),
+        Scalar::UInt(number) => Some(number as f64),
+        Scalar::Float(number) => Some(number),
+        _ => None,
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    pointer: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    equals: Option<RuleValue>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    one_of: Option<Vec<RuleValue>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prefix: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    at_most: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    then: Option<RuleVerdict>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    otherwise: Option<RuleVerdict>,
+}
+
+impl TryFrom<Table<Written>> for ArgumentRule {
+    type Error = &'static str;
+
+    fn try_from(Table(written): Table<Written>) -> Result<Self, Self::Error> {
+        if !written.pointer.starts_with('/') {
+            return Err("the pointer of an argument rule starts with `/`, for example `/to`");
+        }
+        let condition = match (written.equals, written.one_of, written.prefix, written.at_most) {
+            (Some(value), None, None, None) => Condition::Equals(value),
+            (None, Some(values), None, None) => Condition::OneOf(values),
+            (None, None, Some(prefix), None) => Condition::Prefix(prefix),
+            (None, None, None, Some(limit)) if !limit.is_nan() => Condition::AtMost(limit),
+            _ => return Err("an argument rule has exactly one of `equals`, `one_of`, `prefix` and `at_most`"),
+        };
+        let (when, verdict) = match (written.then, written.otherwise) {
+            (Some(verdict), None) => (When::Match, verdict),
+            (None, Some(verdict)) => (When::Mismatch, verdict),
+            _ => return Err("an argument rule has exactly one of `then` and `otherwise`"),
+        };
+        Ok(Self { pointer: written.pointer, condition, when, verdict })
+    }
+}
+
+impl From<ArgumentRule> for Written {
+    fn from(rule: ArgumentRule) -> Self {
+        let (then, otherwise) = match rule.when {
+            When::Match => (Some(rule.verdict), None),
+            When::Mismatch => (None, Some(rule.verdict)),
+        };
+        let mut written =
+            Self { pointer: rule.pointer, equals: None, one_of: None, prefix: None, at_most: None, then, otherwise };
+        match rule.condition {
+            Condition::Equals(value) => written.equals = Some(value),
+            Condition::OneOf(values) => written.one_of = Some(values),
+            Condition::Prefix(prefix) => written.prefix = Some(prefix),
+            Condition::AtMost(limit) => written.at_most = Some(limit),
+        }
+        written
+    }
+}
+
+#[cfg(test)]
+#[path = "argument_rule_tests.rs"]
+mod tests;

@@ -1,0 +1,82 @@
+//! [`Budgets`]: what one call and one run may use, as data.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::policy::data::PolicyLimits;
+use crate::policy::parse;
+use serde::{Deserialize, Serialize};
+
+/// What one call and one run may use. Written as `[budgets.default]`, `[budgets.tools.NAME]`, `[budgets.run]`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Budgets {
+    /// For one call of any tool.
+    #[serde(deserialize_with = "parse::table")]
+    pub default: ToolBudget,
+    /// For one call of this tool; what is left out comes from `default`.
+    #[serde(deserialize_with = "parse::named_map")]
+    pub tools: BTreeMap<String, ToolBudget>,
+    /// For one run.
+    #[serde(deserialize_with = "parse::table")]
+    pub run: RunBudget,
+}
+
+/// What one call may use. Left out means: as for every tool, or no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ToolBudget {
+    /// The time it may take, in milliseconds.
+    #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
+    pub max_runtime_ms: Option<u64>,
+    /// The size of its result, in bytes.
+    #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
+    pub max_result_bytes: Option<usize>,
+    /// The size of its arguments, in bytes.
+    #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
+    pub max_argument_bytes: Option<usize>,
+}
+
+/// What one run may use. Left out means no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RunBudget {
+    /// Calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u64>,
+    /// The time that calls take together, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<u64>,
+    /// Tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Cost, in the application's own unit.
+    #[serde(deserialize_with = "parse::amount", skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}
+
+/// What one call of a tool may use once defaults are filled in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToolLimits {
+    /// The time it may take.
+    pub runtime: Option<Duration>,
+    /// The size of its result, in bytes.
+    pub result_bytes: usize,
+    /// The size of its arguments, in bytes.
+    pub argument_bytes: usize,
+}
+
+impl Budgets {
+    pub(super) fn limits_of(&self, name: Option<&str>, limits: &PolicyLimits) -> ToolLimits {
+        let named = name.and_then(|name| self.tools.get(name)).copied().unwrap_or_default();
+        let runtime = named.max_runtime_ms.or(self.default.max_runtime_ms);
+        ToolLimits {
+            runtime: runtime.map(Duration::from_millis),
+            result_bytes: named.max_result_bytes.or(self.default.max_result_bytes).unwrap_or(limits.result_bytes),
+            argument_bytes: named
+                .max_argument_bytes
+                .or(self.default.max_argument_bytes)
+                .unwrap_or(limits.argument_bytes),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! [`PolicyData`]: a policy as it is written down in TOML or JSON.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::policy::argument_rule::ArgumentRule;
+use crate::policy::budget::Budgets;
+use crate::policy::label::LabelRule;
+use crate::policy::loop_guard::LoopThresholds;
+use crate::policy::parse;
+use crate::tool::{Hash, ToolEffect};
+
+/// A policy as data. Every key may be left out; a policy without keys denies everything.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct PolicyData {
+    /// Tools that every run may call, by exact name. What is not named is denied.
+    #[serde(deserialize_with = "parse::names")]
+    pub allowed_tools: BTreeSet<String>,
+    /// Effects whose calls wait for a person.
+    pub require_approval_for_effects: BTreeSet<ToolEffect>,
+    /// Tools whose calls wait for a person.
+    #[serde(deserialize_with = "parse::names")]
+    pub require_approval_for_tools: BTreeSet<String>,
+    /// What one call and one run may spend.
+    #[serde(deserialize_with = "parse::table")]
+    pub budgets: Budgets,
+    /// What a role adds and takes away.
+    #[serde(deserialize_with = "parse::table_map")]
+    pub roles: BTreeMap<String, Grant>,
+    /// What is added and taken away for one principal.
+    #[serde(deserialize_with = "parse::table_map")]
+    pub principals: BTreeMap<String, Grant>,
+    /// What is added and taken away for one tenant.
+    #[serde(deserialize_with = "parse::table_map")]
+    pub tenants: BTreeMap<String, Grant>,
+    /// What a tag of a tool means.
+    #[serde(deserialize_with = "parse::unique_map")]
+    pub tags: BTreeMap<String, RuleVerdict>,
+    /// Where trust labels come from and what they mean.
+    #[serde(deserialize_with = "parse::table_map")]
+    pub labels: BTreeMap<String, LabelRule>,
+    /// Rules for single tools.
+    #[serde(deserialize_with = "parse::named_map")]
+    pub tools: BTreeMap<String, ToolRule>,
+    /// Whether malformed arguments may be repaired.
+    #[serde(deserialize_with = "parse::table")]
+    pub repair: RepairRule,
+    /// When repeated calls are stopped.
+    #[serde(deserialize_with = "parse::table")]
+    pub loop_guard: LoopThresholds,
+    /// Size limits where no budget of a tool says otherwise.
+    #[serde(deserialize_with = "parse::table")]
+    pub limits: PolicyLimits,
+    /// The most `read_only` calls of one turn that run at the same time; 1 is one after the other.
+    #[serde(deserialize_with = "parse::at_least_one")]
+    pub parallel: usize,
+}
+
+impl Default for PolicyData {
+    fn default() -> Self {
+        Self {
+            allowed_tools: BTreeSet::new(),
+            require_approval_for_effects: BTreeSet::new(),
+            require_approval_for_tools: BTreeSet::new(),
+            budgets: Budgets::default(),
+            roles: BTreeMap::new(),
+            principals: BTreeMap::new(),
+            tenants: BTreeMap::new(),
+            tags: BTreeMap::new(),
+            labels: BTreeMap::new(),
+            tools: BTreeMap::new(),
+            repair: RepairRule::default(),
+            loop_guard: LoopThresholds::default(),
+            limits: PolicyLimits::default(),
+            parallel: 1,
+        }
+    }
+}
+
+/// What a role, a principal or a tenant adds to the allowed tools, and what it takes away. Taking away wins.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Grant {
+    /// Tools allowed besides.
+    #[serde(deserialize_with = "parse::names")]
+    pub allowed_tools: BTreeSet<String>,
+    /// Tools denied in any case.
+    #[serde(deserialize_with = "parse::names")]
+    pub denied_tools: BTreeSet<String>,
+}
+
+/// What a rule may ask for. A rule never allows: only the lists of tools do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleVerdict {
+    /// The call does not run.
+    Deny,
+    /// The call waits for a person.
+    RequireApproval,
+}
+
+/// The rules for one tool.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ToolRule {
+    /// How far the tool reaches. Any value for a discovered tool (`mcp__`); an authored one can only be raised.
+    pub effect: Option<ToolEffect>,
+    /// The hash that a discovered definition must have.
+    pub pin: Option<Hash>,
+    /// The allowlist for a discovered tool, which brings none of its own.
+    pub redact: Option<Vec<String>>,
+    /// Leaves that only the model sees besides.
+    pub model: Vec<String>,
+    /// What the arguments mean, in order.
+    pub arguments: Vec<ArgumentRule>,
+}
+
+/// Whether malformed arguments may be repaired: off unless a repairer is named.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RepairRule {
+    /// Repairers that may be tried, by name.
+    pub allowed: BTreeSet<String>,
+    /// A repaired call waits for a person. On by default: what runs is not what the model wrote.
+    pub require_approval: bool,
+}
+
+impl Default for RepairRule {
+    fn default() -> Self {
+        Self { allowed: BTreeSet::new(), require_approval: true }
+    }
+}
+
+/// Size limits where no budget of a tool says otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PolicyLimits {
+    /// The longest call id, in bytes.
+    #[serde(deserialize_with = "parse::at_least_one")]
+    pub call_id_bytes: usize,
+    /// The longest arguments, in bytes.
+    #[serde(deserialize_with = "parse::at_least_one")]
+    pub argument_bytes: usize,
+    /// The deepest nesting of arguments.
+    #[serde(deserialize_with = "parse::at_least_one")]
+    pub argument_depth: usize,
+    /// The longest result, in bytes.
+    #[serde(deserialize_with = "parse::at_least_one")]
+    pub result_bytes: usize,
+}
+
+impl Default for PolicyLimits {
+    fn default() -> Self {
+        Self { call_id_bytes: 128, argument_bytes: 8 * 1024, argument_depth: 64, result_bytes: 32 * 1024 }
+    }
+}

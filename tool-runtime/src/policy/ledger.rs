@@ -1,0 +1,236 @@
+//! [`Ledger`]: what a run has spent and what its calls hold.
+//!
+//! What is spent and what is held together never pass a limit: calls that run at the same time each hold their share.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::policy::budget::RunBudget;
+
+/// An amount of everything that a run has a budget of.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Spend {
+    /// Calls.
+    pub calls: u64,
+    /// Time of calls; kept only when the run has a budget of it.
+    pub time: Duration,
+    /// Tokens.
+    pub tokens: u64,
+    /// Cost. What is negative or no number counts as 0.
+    pub cost: f64,
+}
+
+impl Spend {
+    /// One call that may take up to `time`, or as long as the budget lasts.
+    #[must_use]
+    pub fn call(time: Option<Duration>) -> Self {
+        Self { calls: 1, time: time.unwrap_or(Duration::MAX), ..Self::default() }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            calls: self.calls.saturating_add(other.calls),
+            time: self.time.saturating_add(other.time),
+            tokens: self.tokens.saturating_add(other.tokens),
+            cost: self.cost + other.cost.max(0.0),
+        }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self {
+            calls: self.calls.saturating_sub(other.calls),
+            time: self.time.saturating_sub(other.time),
+            tokens: self.tokens.saturating_sub(other.tokens),
+            cost: (self.cost - other.cost).max(0.0),
+        }
+    }
+}
+
+/// A budget is used up, or would be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BudgetExceeded {
+    /// Which.
+    pub which: BudgetKind,
+}
+
+/// What a run has a budget of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BudgetKind {
+    /// `budgets.run.calls`
+    Calls,
+    /// `budgets.run.time_ms`
+    Time,
+    /// `budgets.run.tokens`
+    Tokens,
+    /// `budgets.run.cost`
+    Cost,
+}
+
+impl BudgetKind {
+    /// The key in the policy.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Calls => "budgets.run.calls",
+            Self::Time => "budgets.run.time_ms",
+            Self::Tokens => "budgets.run.tokens",
+            Self::Cost => "budgets.run.cost",
+        }
+    }
+}
+
+impl BudgetExceeded {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        "budget_exceeded"
+    }
+}
+
+impl fmt::Display for BudgetExceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.which {
+            BudgetKind::Calls => "the run may make no more calls; answer with what you have",
+            BudgetKind::Time => "the run has used up the time for its calls; answer with what you have",
+            BudgetKind::Tokens => "the run has used up its tokens; answer with what you have",
+            BudgetKind::Cost => "the run has used up what it may cost; answer with what you have",
+        })
+    }
+}
+
+impl std::error::Error for BudgetExceeded {}
+
+/// What a run has spent and holds. Clones share it; it never waits.
+#[derive(Debug, Clone)]
+pub struct Ledger(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    budget: RunBudget,
+    books: Mutex<Books>,
+}
+
+#[derive(Debug, Default)]
+struct Books {
+    spent: Spend,
+    held: Spend,
+}
+
+impl Ledger {
+    /// Nothing spent, nothing held.
+    #[must_use]
+    pub fn new(budget: RunBudget) -> Self {
+        Self(Arc::new(Shared { budget, books: Mutex::default() }))
+    }
+
+    /// Holds what a call may use, before it is dispatched. Of the time it gets what is left of the run's, see
+    /// [`Reservation::time`]; of all else what it asks for, or nothing at all.
+    pub fn reserve(&self, wanted: Spend) -> Result<Reservation, BudgetExceeded> {
+        let mut books = self.0.books();
+        let held = self.0.budget.grant(books.spent.plus(books.held), wanted)?;
+        books.held = books.held.plus(held);
+        drop(books);
+        // The clock is read only when somebody wants to know.
+        let started = self.0.budget.time_ms.map(|_| Instant::now());
+        Ok(Reservation { shared: Arc::clone(&self.0), held, used: None, started })
+    }
+
+    /// Books what was used without a reservation, as a model's turn.
+    pub fn charge(&self, tokens: u64, cost: f64) {
+        let mut books = self.0.books();
+        books.spent = books.spent.plus(Spend { tokens, cost, ..Spend::default() });
+    }
+
+    /// The budget that is used up by what was spent, if one is.
+    #[must_use]
+    pub fn exhausted(&self) -> Option<BudgetExceeded> {
+        let spent = self.0.books().spent;
+        self.0.budget.grant(spent, Spend::call(None)).err()
+    }
+
+    /// What was spent so far.
+    #[must_use]
+    pub fn spent(&self) -> Spend {
+        self.0.books().spent
+    }
+}
+
+impl RunBudget {
+    /// What may be held on top of what is taken.
+    fn grant(&self, taken: Spend, wanted: Spend) -> Result<Spend, BudgetExceeded> {
+        let exceeded = |which| Err(BudgetExceeded { which });
+        let whole = |limit: Option<u64>, taken: u64, wanted: u64| {
+            limit.is_none_or(|limit| taken < limit && wanted <= limit - taken)
+        };
+        if !whole(self.calls, taken.calls, wanted.calls) {
+            return exceeded(BudgetKind::Calls);
+        }
+        if !whole(self.tokens, taken.tokens, wanted.tokens) {
+            return exceeded(BudgetKind::Tokens);
+        }
+        // Written so that what is no number is refused.
+        if self.cost.is_some_and(|limit| !(taken.cost < limit && wanted.cost <= limit - taken.cost)) {
+            return exceeded(BudgetKind::Cost);
+        }
+        let left = match self.time_ms {
+            None => Duration::ZERO,
+            Some(limit) => match Duration::from_millis(limit).saturating_sub(taken.time) {
+                Duration::ZERO => return exceeded(BudgetKind::Time),
+                left => left,
+            },
+        };
+        Ok(Spend { time: wanted.time.min(left), cost: wanted.cost.max(0.0), ..wanted })
+    }
+}
+
+impl Shared {
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What one call holds. Dropping it books what it holds, with the time that has passed; so does a dropped future.
+#[derive(Debug)]
+#[must_use = "dropped at once, it is booked as used"]
+pub struct Reservation {
+    shared: Arc<Shared>,
+    held: Spend,
+    used: Option<Spend>,
+    started: Option<Instant>,
+}
+
+impl Reservation {
+    /// How long the call may take; `None` when the run has no budget of time.
+    #[must_use]
+    pub fn time(&self) -> Option<Duration> {
+        self.started.map(|_| self.held.time)
+    }
+
+    /// Books what the call used in place of what it held: its calls, the time that has passed, and these.
+    pub fn settle(mut self, tokens: u64, cost: f64) {
+        self.used = Some(Spend { tokens, cost, ..self.held });
+    }
+
+    /// Gives everything back: the call was never dispatched.
+    pub fn release(mut self) {
+        self.used = Some(Spend::default());
+        self.started = None;
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let mut used = self.used.unwrap_or(self.held);
+        used.time = self.started.map(|started| started.elapsed()).unwrap_or_default();
+        let mut books = self.shared.books();
+        books.held = books.held.minus(self.held);
+        books.spent = books.spent.plus(used);
+    }
+}
+
+#[cfg(test)]
+#[path = "ledger_tests.rs"]
+mod tests;

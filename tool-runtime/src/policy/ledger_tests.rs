@@ -1,0 +1,105 @@
+//! Cases of the ledger; time is the paused clock of tokio.
+
+use super::*;
+
+fn ledger(budget: &str) -> Ledger {
+    Ledger::new(toml::from_str(budget).unwrap())
+}
+
+fn which(result: Result<Reservation, BudgetExceeded>) -> Option<BudgetKind> {
+    result.err().map(|error| error.which)
+}
+
+fn spend(calls: u64, tokens: u64, cost: f64) -> Spend {
+    Spend { calls, tokens, cost, ..Spend::default() }
+}
+
+#[test]
+fn what_is_asked_for_is_refused_once_it_passes_a_limit() {
+    #[track_caller]
+    fn check(budget: &str, wanted: &[(Spend, Option<BudgetKind>)]) {
+        let ledger = ledger(budget);
+        let mut held = Vec::new();
+        for (at, (wanted, refused)) in wanted.iter().enumerate() {
+            let got = ledger.reserve(*wanted);
+            assert_eq!(got.as_ref().err().map(|error| error.which), *refused, "request {at}");
+            held.extend(got);
+        }
+    }
+    let call = Spend::call(None);
+    check("", &[(call, None), (spend(1, u64::MAX, f64::INFINITY), None), (spend(1, u64::MAX, f64::NAN), None)]);
+    check("calls = 2", &[(call, None), (call, None), (call, Some(BudgetKind::Calls))]);
+    check("calls = 0", &[(call, Some(BudgetKind::Calls))]);
+    check(
+        "tokens = 10",
+        &[(spend(1, 11, 0.0), Some(BudgetKind::Tokens)), (spend(1, 10, 0.0), None), (call, Some(BudgetKind::Tokens))],
+    );
+    check(
+        "cost = 1.5",
+        &[
+            (spend(1, 0, 1.0), None),
+            (spend(1, 0, 1.0), Some(BudgetKind::Cost)),
+            (spend(1, 0, f64::NAN), Some(BudgetKind::Cost)),
+            (spend(1, 0, 0.5), None),
+        ],
+    );
+    check(
+        "time_ms = 10",
+        &[(Spend::call(Some(Duration::from_millis(4))), None), (call, None), (call, Some(BudgetKind::Time))],
+    );
+}
+
+#[test]
+fn a_reservation_is_settled_dropped_or_released() {
+    let ledger = ledger("calls = 3\ntokens = 100");
+    ledger.reserve(spend(1, 40, 0.0)).unwrap().settle(7, 0.25);
+    assert_eq!(ledger.spent(), spend(1, 7, 0.25));
+    ledger.reserve(spend(1, 40, 0.0)).unwrap().release();
+    assert_eq!(ledger.spent(), spend(1, 7, 0.25));
+    drop(ledger.reserve(spend(1, 40, 0.0)).unwrap());
+    assert_eq!(ledger.spent(), spend(2, 47, 0.25));
+    ledger.charge(53, f64::NAN);
+    assert_eq!(ledger.spent(), spend(2, 100, 0.25));
+    assert_eq!(ledger.exhausted().unwrap().which, BudgetKind::Tokens);
+    assert_eq!(which(ledger.reserve(Spend::call(None))), Some(BudgetKind::Tokens));
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_is_what_passed() {
+    let ledger = ledger("time_ms = 100");
+    let first = ledger.reserve(Spend::call(Some(Duration::from_millis(60)))).unwrap();
+    assert_eq!(first.time(), Some(Duration::from_millis(60)));
+    let second = ledger.reserve(Spend::call(None)).unwrap();
+    assert_eq!(second.time(), Some(Duration::from_millis(40)));
+    tokio::time::advance(Duration::from_millis(10)).await;
+    first.settle(0, 0.0);
+    drop(second);
+    assert_eq!(ledger.spent().time, Duration::from_millis(20));
+    // A future that is dropped on the way settles with what it used.
+    let dropped = tokio::time::timeout(Duration::from_millis(30), {
+        let ledger = ledger.clone();
+        async move {
+            let _held = ledger.reserve(Spend::call(None)).unwrap();
+            std::future::pending::<()>().await;
+        }
+    });
+    assert!(dropped.await.is_err());
+    assert_eq!(ledger.spent().time, Duration::from_millis(50));
+    assert_eq!(ledger.reserve(Spend::call(None)).unwrap().time(), Some(Duration::from_millis(50)));
+}
+
+#[test]
+fn a_parallel_batch_cannot_overshoot() {
+    let ledger = ledger("calls = 100\ntokens = 1000");
+    let granted: usize = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..4)
+            .map(|_| {
+                let ledger = ledger.clone();
+                scope.spawn(move || (0..100).filter(|_| ledger.reserve(spend(1, 3, 0.0)).is_ok()).count())
+            })
+            .collect();
+        workers.into_iter().map(|worker| worker.join().unwrap()).sum()
+    });
+    assert_eq!(granted, 100);
+    assert_eq!(ledger.spent(), spend(100, 300, 0.0));
+}

@@ -1,0 +1,146 @@
+//! [`LoopGuard`]: stops a model that repeats one call over and over.
+
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::tool::Hash;
+
+/// When repeated calls are warned about and stopped. Written as `[loop_guard]`; 0 means never.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Written")]
+pub struct LoopThresholds {
+    /// The repetition from which the model is warned.
+    pub warn_at: u32,
+    /// The repetition from which the call is refused.
+    pub stop_at: u32,
+}
+
+impl Default for LoopThresholds {
+    fn default() -> Self {
+        Self { warn_at: 2, stop_at: 3 }
+    }
+}
+
+/// What the guard says of a call. The number counts this call: 2 is the first repetition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoopVerdict {
+    /// Not a repetition, or not yet too many.
+    Go,
+    /// Run it, and tell the model that it repeats itself.
+    Warn(u32),
+    /// Refuse it.
+    Stop(u32),
+}
+
+/// Counts calls of the same tool with the same canonical arguments, one after the other, in one run.
+#[derive(Debug, Default)]
+pub struct LoopGuard {
+    thresholds: LoopThresholds,
+    last: Mutex<Option<Last>>,
+}
+
+#[derive(Debug)]
+struct Last {
+    tool: Box<str>,
+    digest: Hash,
+    times: u32,
+}
+
+impl LoopGuard {
+    /// A guard for one run.
+    #[must_use]
+    pub const fn new(thresholds: LoopThresholds) -> Self {
+        Self { thresholds, last: Mutex::new(None) }
+    }
+
+    /// Counts a call; `digest` is that of its frozen arguments.
+    pub fn observe(&self, tool: &str, digest: Hash) -> LoopVerdict {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = match &mut *last {
+            Some(last) if last.digest == digest && *last.tool == *tool => {
+                last.times = last.times.saturating_add(1);
+                last.times
+            }
+            Some(last) => {
+                if *last.tool != *tool {
+                    last.tool = tool.into();
+                }
+                (last.digest, last.times) = (digest, 1);
+                1
+            }
+            None => {
+                *last = Some(Last { tool: tool.into(), digest, times: 1 });
+                1
+            }
+        };
+        let reached = |threshold: u32| threshold != 0 && times >= threshold;
+        if reached(self.thresholds.stop_at) {
+            LoopVerdict::Stop(times)
+        } else if reached(self.thresholds.warn_at) {
+            LoopVerdict::Warn(times)
+        } else {
+            LoopVerdict::Go
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Written {
+    warn_at: u32,
+    stop_at: u32,
+}
+
+impl Default for Written {
+    fn default() -> Self {
+        let LoopThresholds { warn_at, stop_at } = LoopThresholds::default();
+        Self { warn_at, stop_at }
+    }
+}
+
+impl TryFrom<Written> for LoopThresholds {
+    type Error = &'static str;
+
+    fn try_from(Written { warn_at, stop_at }: Written) -> Result<Self, Self::Error> {
+        if warn_at == 1 || stop_at == 1 {
+            return Err("1 would meet every call; write 2 or more, or 0 for never");
+        }
+        if stop_at != 0 && warn_at > stop_at {
+            return Err("`warn_at` comes after `stop_at`; write a smaller number, or 0 for never");
+        }
+        Ok(Self { warn_at, stop_at })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LoopVerdict::{Go, Stop, Warn};
+    use super::*;
+
+    #[track_caller]
+    fn check(thresholds: &str, calls: &[(&str, u8, LoopVerdict)]) {
+        let guard = LoopGuard::new(toml::from_str(thresholds).unwrap());
+        for (at, (tool, digest, verdict)) in calls.iter().enumerate() {
+            assert_eq!(guard.observe(tool, Hash([*digest; 32])), *verdict, "call {at}");
+        }
+    }
+
+    #[test]
+    fn repetitions_are_counted_in_a_row() {
+        check("", &[("a", 1, Go), ("a", 1, Warn(2)), ("a", 1, Stop(3)), ("a", 1, Stop(4)), ("a", 2, Go), ("a", 1, Go)]);
+        check("", &[("a", 1, Go), ("b", 1, Go), ("a", 1, Go), ("a", 1, Warn(2)), ("b", 1, Go)]);
+        check("warn_at = 0\nstop_at = 2", &[("a", 1, Go), ("a", 1, Stop(2))]);
+        check("warn_at = 2\nstop_at = 0", &[("a", 1, Go), ("a", 1, Warn(2)), ("a", 1, Warn(3)), ("a", 1, Warn(4))]);
+    }
+
+    #[test]
+    fn thresholds_make_sense() {
+        for (text, says) in
+            [("stop_at = 1", "every call"), ("warn_at = 4", "comes after"), ("warn = 2", "unknown field `warn`")]
+        {
+            let error = toml::from_str::<LoopThresholds>(text).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}

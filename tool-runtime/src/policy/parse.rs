@@ -1,0 +1,197 @@
+//! Reads a policy from text and says where it is wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::policy::data::PolicyData;
+use crate::policy::problem::{PolicyError, PolicyErrorKind};
+use crate::tool::ToolName;
+
+pub(super) fn toml(text: &str) -> Result<PolicyData, PolicyError> {
+    toml::from_str(text).map(|Table(data)| data).map_err(|error| {
+        let kind = if text.parse::<toml::Table>().is_err() { PolicyErrorKind::Syntax } else { PolicyErrorKind::Value };
+        let place = error.span().map(|span| place(text, span.start));
+        PolicyError::parsed(kind, place, error.message())
+    })
+}
+
+pub(super) fn json(text: &str) -> Result<PolicyData, PolicyError> {
+    serde_json::from_str(text).map(|Table(data)| data).map_err(|error| {
+        let kind = if error.is_data() { PolicyErrorKind::Value } else { PolicyErrorKind::Syntax };
+        // serde_json appends the place to its message; here it stands in front.
+        let message = error.to_string();
+        let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
+        PolicyError::parsed(kind, Some((error.line(), error.column().max(1))), message)
+    })
+}
+
+pub(super) fn utf8(bytes: &[u8]) -> Result<&str, PolicyError> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let read = std::str::from_utf8(bytes.get(..error.valid_up_to()).unwrap_or_default()).unwrap_or_default();
+        PolicyError::new(
+            PolicyErrorKind::NotUtf8,
+            Some(place(read, read.len())),
+            "the text is not UTF-8; save the file as UTF-8".to_owned(),
+        )
+    })
+}
+
+/// Line and column, both from 1; columns count characters.
+fn place(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    (line, column)
+}
+
+/// A set of exact tool names.
+pub(super) fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<String>, D::Error> {
+    struct Names;
+    impl<'de> Visitor<'de> for Names {
+        type Value = BTreeSet<String>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list of tool names, for example [\"core__add\"]")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+            let mut names = BTreeSet::new();
+            while let Some(Name(name)) = items.next_element()? {
+                names.insert(name);
+            }
+            Ok(names)
+        }
+    }
+    deserializer.deserialize_seq(Names)
+}
+
+/// A map whose keys are exact tool names.
+pub(super) fn named_map<'de, D: Deserializer<'de>, V: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, V>, D::Error> {
+    let map: BTreeMap<Name, Table<V>> = unique_map(deserializer)?;
+    Ok(map.into_iter().map(|(Name(name), Table(value))| (name, value)).collect())
+}
+
+/// A map of tables.
+pub(super) fn table_map<'de, D: Deserializer<'de>, V: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, V>, D::Error> {
+    let map: BTreeMap<String, Table<V>> = unique_map(deserializer)?;
+    Ok(map.into_iter().map(|(key, Table(value))| (key, value)).collect())
+}
+
+/// A map that refuses a key written twice: JSON would let the last one win.
+pub(super) fn unique_map<'de, D, K, V>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error>
+where
+    D: Deserializer<'de>,
+    K: Deserialize<'de> + Ord,
+    V: Deserialize<'de>,
+{
+    struct Unique<K, V>(PhantomData<(K, V)>);
+    impl<'de, K: Deserialize<'de> + Ord, V: Deserialize<'de>> Visitor<'de> for Unique<K, V> {
+        type Value = BTreeMap<K, V>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a table")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+            let mut map = BTreeMap::new();
+            while let Some((key, value)) = entries.next_entry()? {
+                if map.insert(key, value).is_some() {
+                    return Err(A::Error::custom("this key is written twice; remove one"));
+                }
+            }
+            Ok(map)
+        }
+    }
+    deserializer.deserialize_map(Unique(PhantomData))
+}
+
+/// A size or a count that cannot be nothing.
+pub(super) fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    match usize::deserialize(deserializer)? {
+        0 => Err(D::Error::custom("0 would refuse everything; write 1 or more, or leave the key out")),
+        number => Ok(number),
+    }
+}
+
+/// A limit that cannot be nothing; left out, there is none.
+pub(super) fn limit<'de, D: Deserializer<'de>, N>(deserializer: D) -> Result<Option<N>, D::Error>
+where
+    N: Deserialize<'de> + Default + PartialEq,
+{
+    match N::deserialize(deserializer)? {
+        number if number == N::default() => {
+            Err(D::Error::custom("0 would refuse everything; write 1 or more, or leave the key out"))
+        }
+        number => Ok(Some(number)),
+    }
+}
+
+/// An amount of money: finite, not negative.
+pub(super) fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    match f64::deserialize(deserializer)? {
+        number if number.is_finite() && number >= 0.0 => Ok(Some(number)),
+        _ => Err(D::Error::custom("write a finite amount of 0 or more")),
+    }
+}
+
+/// A table, and never an array: the fields of a policy have names, not positions.
+pub(super) struct Table<T>(pub(super) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Table<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        table(deserializer).map(Self)
+    }
+}
+
+/// As [`Table`], for a field.
+pub(super) fn table<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    struct Fields<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a table")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<T, A::Error> {
+            T::deserialize(MapAccessDeserializer::new(entries))
+        }
+    }
+    deserializer.deserialize_map(Fields(PhantomData))
+}
+
+/// An exact tool name.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Name(String);
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Checked inside a visitor, so that the error is placed at the name and not at the list around it.
+        struct Exact;
+        impl Visitor<'_> for Exact {
+            type Value = Name;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a tool")
+            }
+
+            fn visit_str<E: Error>(self, name: &str) -> Result<Name, E> {
+                if name.contains(['*', '?']) {
+                    return Err(E::custom("a policy names tools exactly; write each name instead of a wildcard"));
+                }
+                ToolName::foreign(name).map_err(E::custom)?;
+                Ok(Name(name.to_owned()))
+            }
+        }
+        deserializer.deserialize_str(Exact)
+    }
+}

@@ -1,0 +1,152 @@
+//! What is wrong with a policy: [`PolicyError`] while it is read, [`PolicyProblem`] against a catalog.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// A policy that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyError {
+    kind: PolicyErrorKind,
+    file: Option<PathBuf>,
+    place: Option<(usize, usize)>,
+    message: String,
+}
+
+/// Why a policy cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PolicyErrorKind {
+    /// There is no such file.
+    Missing,
+    /// The file cannot be read.
+    Unreadable,
+    /// The file's name says neither TOML nor JSON.
+    Format,
+    /// The text is not UTF-8.
+    NotUtf8,
+    /// The text is not TOML or not JSON.
+    Syntax,
+    /// A key that policies do not have.
+    UnknownKey,
+    /// A value of another type.
+    WrongType,
+    /// A value of the right type that makes no sense there.
+    Value,
+}
+
+impl PolicyError {
+    pub(super) fn new(kind: PolicyErrorKind, place: Option<(usize, usize)>, message: String) -> Self {
+        Self { kind, file: None, place, message }
+    }
+
+    /// Takes the message of a deserialiser, which knows the key and the keys there are.
+    pub(super) fn parsed(kind: PolicyErrorKind, place: Option<(usize, usize)>, message: &str) -> Self {
+        let unknown = message.strip_prefix("unknown ").unwrap_or_default();
+        let quoted: Vec<&str> = unknown.split('`').skip(1).step_by(2).collect();
+        let nearest = quoted.split_first().and_then(|(wrong, known)| nearest(wrong, known.iter().copied()));
+        let suggestion = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+        let kind = match kind {
+            PolicyErrorKind::Value if message.starts_with("unknown field") => PolicyErrorKind::UnknownKey,
+            PolicyErrorKind::Value if message.starts_with("invalid type") => PolicyErrorKind::WrongType,
+            kind => kind,
+        };
+        let message = message.trim_end().replace('\n', ", ");
+        Self::new(kind, place, format!("{message}{suggestion}"))
+    }
+
+    pub(super) fn in_file(mut self, file: &Path) -> Self {
+        self.file = Some(file.to_owned());
+        self
+    }
+
+    /// Why.
+    #[must_use]
+    pub const fn kind(&self) -> PolicyErrorKind {
+        self.kind
+    }
+
+    /// Line and column, both from 1.
+    #[must_use]
+    pub const fn place(&self) -> Option<(usize, usize)> {
+        self.place
+    }
+
+    /// A stable word for each case.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self.kind {
+            PolicyErrorKind::Missing => "policy_missing",
+            PolicyErrorKind::Unreadable => "policy_unreadable",
+            PolicyErrorKind::Format => "policy_format",
+            PolicyErrorKind::NotUtf8 => "policy_not_utf8",
+            PolicyErrorKind::Syntax => "policy_syntax",
+            PolicyErrorKind::UnknownKey => "policy_unknown_key",
+            PolicyErrorKind::WrongType => "policy_wrong_type",
+            PolicyErrorKind::Value => "policy_value",
+        }
+    }
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.file, self.place) {
+            (Some(file), Some((line, column))) => write!(f, "{}:{line}:{column}: ", file.display())?,
+            (Some(file), None) => write!(f, "{}: ", file.display())?,
+            (None, Some((line, column))) => write!(f, "policy, line {line}, column {column}: ")?,
+            (None, None) => f.write_str("policy: ")?,
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for PolicyError {}
+
+/// A place where a policy and a catalog do not fit together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PolicyProblem {
+    /// Where it stands in the policy, for example `budgets.tools.core__add`.
+    pub path: String,
+    /// What is wrong.
+    pub message: String,
+    /// The nearest name that there is.
+    pub nearest: Option<String>,
+}
+
+impl fmt::Display for PolicyProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "policy, `{}`: {}", self.path, self.message)?;
+        match &self.nearest {
+            Some(nearest) => write!(f, "; did you mean `{nearest}`?"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The name that differs least, if it differs in no more than a third of its letters.
+pub(super) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let most = (wrong.chars().count() / 3).max(1);
+    names
+        .map(|name| (distance(wrong, name), name))
+        .filter(|(distance, _)| *distance <= most)
+        .min()
+        .map(|(_, name)| name)
+}
+
+/// Edits that turn one text into the other, case aside.
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().map(|letter| letter.to_ascii_lowercase()).collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (above, letter) in left.chars().map(|letter| letter.to_ascii_lowercase()).enumerate() {
+        let (mut diagonal, mut last) = (above, above + 1);
+        for (cell, other) in row.iter_mut().skip(1).zip(&right) {
+            let edits = (diagonal + usize::from(letter != *other)).min(last + 1).min(*cell + 1);
+            diagonal = std::mem::replace(cell, edits);
+            last = edits;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = above + 1;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}

@@ -1,0 +1,76 @@
+//! Policies held against a catalog.
+
+use crate::policy::*;
+use crate::tool::{Schema, ToolEffect};
+
+#[track_caller]
+fn check(policy: &str, expected: &[&str]) {
+    let schema = Schema::from_text(
+        r#"{"type":"object","properties":{"to":{"type":"array","items":{"type":"object","properties":{"mail":{}},"additionalProperties":false}},"a/b":{}},"additionalProperties":false}"#,
+    );
+    let known = [
+        KnownTool { input: Some(&schema), ..KnownTool::new("mail__send", ToolEffect::StateChange) },
+        KnownTool::new("core__add", ToolEffect::ReadOnly),
+        KnownTool::new("mcp__x__get", ToolEffect::ExternalSideEffect),
+    ];
+    let policy = ToolPolicy::from_toml(policy).unwrap();
+    let problems: Vec<String> = policy.check(&known).iter().map(ToString::to_string).collect();
+    assert_eq!(problems, expected);
+}
+
+#[test]
+fn every_name_must_exist() {
+    check("allowed_tools = ['core__add', 'mcp__later__tool']", &[]);
+    check(
+        "allowed_tools = ['core__ad', 'other']",
+        &[
+            "policy, `allowed_tools`: there is no tool `core__ad`; did you mean `core__add`?",
+            "policy, `allowed_tools`: there is no tool `other`",
+        ],
+    );
+    check(
+        "require_approval_for_tools = ['a']\nroles.r.denied_tools = ['b']\nlabels.l.from_tools = ['c']\nbudgets.tools.d.max_runtime_ms = 1\ntools.e.model = []",
+        &[
+            "policy, `require_approval_for_tools`: there is no tool `a`",
+            "policy, `roles.r.denied_tools`: there is no tool `b`",
+            "policy, `labels.l.from_tools`: there is no tool `c`",
+            "policy, `budgets.tools.d`: there is no tool `d`",
+            "policy, `tools.e`: there is no tool `e`",
+        ],
+    );
+}
+
+#[test]
+fn an_authored_tool_is_not_talked_down() {
+    check("tools.mail__send.effect = 'external_side_effect'\ntools.mcp__x__get.effect = 'read_only'", &[]);
+    check(
+        "tools.mail__send.effect = 'read_only'\ntools.mail__send.redact = ['a']",
+        &[
+            "policy, `tools.mail__send.effect`: `read_only` is less than the tool declares; write `state_change` or more, or change the tool",
+            "policy, `tools.mail__send.redact`: an authored tool brings its own allowlist; change it there",
+        ],
+    );
+}
+
+#[test]
+fn pointers_lead_somewhere() {
+    let policy =
+        |pointer: &str| format!("[[tools.mail__send.arguments]]\npointer = '{pointer}'\nequals = 1\nthen = 'deny'");
+    for pointer in ["/to", "/to/0", "/to/0/mail", "/to/0/mail/any", "/a~1b"] {
+        check(&policy(pointer), &[]);
+    }
+    check(
+        &policy("/too"),
+        &["policy, `tools.mail__send.arguments[0].pointer`: the arguments have nothing at `/too`; did you mean `to`?"],
+    );
+    check(
+        &policy("/to/0/mai"),
+        &[
+            "policy, `tools.mail__send.arguments[0].pointer`: the arguments have nothing at `/to/0/mai`; did you mean `mail`?",
+        ],
+    );
+    check(
+        &policy("/to/mail"),
+        &["policy, `tools.mail__send.arguments[0].pointer`: the arguments have nothing at `/to/mail`"],
+    );
+}

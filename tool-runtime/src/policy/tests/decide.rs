@@ -1,0 +1,178 @@
+//! Who may call what, and which rule says so.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::policy::*;
+use crate::tool::NoSchemaMode;
+use crate::tool::ToolEffect::{self, ExternalSideEffect, ReadOnly, StateChange};
+
+const POLICY: &str = r#"
+allowed_tools = ["t__read", "t__write", "t__send", "t__gated", "t__raised", "mcp__x__get", "t__wipe"]
+require_approval_for_effects = ["external_side_effect"]
+require_approval_for_tools = ["t__gated"]
+
+[roles.admin]
+allowed_tools = ["t__admin"]
+[roles.intern]
+denied_tools = ["t__write"]
+[principals.ada]
+allowed_tools = ["t__ada"]
+[tenants.acme]
+denied_tools = ["t__ada"]
+
+[tags]
+destructive = "deny"
+slow = "require_approval"
+
+[labels.untrusted]
+from_tags = ["web"]
+require_approval_for_effects = ["state_change"]
+deny_effects = ["external_side_effect"]
+
+[tools.t__raised]
+effect = "external_side_effect"
+[tools.mcp__x__get]
+effect = "read_only"
+[tools.t__send]
+arguments = [
+  { pointer = "/to", one_of = ["a", "b"], otherwise = "deny" },
+  { pointer = "/amount", at_most = 10, otherwise = "require_approval" },
+]
+"#;
+
+#[derive(Clone)]
+struct Case<'a> {
+    context: PolicyContext<'a>,
+    stage: Stage,
+    tool: Subject<'a>,
+    arguments: Option<serde_json::Value>,
+}
+
+fn call(name: &str, effect: ToolEffect) -> Case<'_> {
+    Case {
+        context: PolicyContext::default(),
+        stage: Stage::Frozen,
+        tool: Subject::new(name, effect),
+        arguments: Some(json!({})),
+    }
+}
+
+#[track_caller]
+#[allow(clippy::needless_pass_by_value, reason = "cases are written in place")]
+fn check(case: Case<'_>, expected: &str) {
+    let policy = ToolPolicy::from_toml(POLICY).unwrap();
+    let arguments = case.arguments.as_ref().map(|arguments| arguments as &dyn ArgumentView);
+    let decision = policy.decide(&case.context, case.stage, &case.tool, arguments);
+    assert_eq!(format!("{} {}", decision.verdict, decision.rule), expected);
+}
+
+fn words(words: &[&str]) -> Vec<Arc<str>> {
+    words.iter().map(|word| Arc::from(*word)).collect()
+}
+
+#[test]
+fn what_is_not_named_is_denied() {
+    check(call("t__read", ReadOnly), "allow allowed_tools");
+    check(call("t__reads", ReadOnly), "deny allowed_tools");
+    check(call("T__READ", ReadOnly), "deny allowed_tools");
+    check(call("", ReadOnly), "deny allowed_tools");
+    let decision = ToolPolicy::deny_all().decide(
+        &PolicyContext::default(),
+        Stage::Visibility,
+        &Subject::new("t__read", ReadOnly),
+        None,
+    );
+    assert_eq!(decision.verdict, Verdict::Deny);
+}
+
+#[test]
+fn a_run_narrows_its_tools() {
+    let tools = RunTools::from_iter(["t__read", "t__reads"]);
+    let narrowed = |name| {
+        let mut case = call(name, ReadOnly);
+        case.context.tools = Some(&tools);
+        case
+    };
+    check(narrowed("t__read"), "allow allowed_tools");
+    check(narrowed("t__write"), "deny run.tools");
+    check(narrowed("t__reads"), "deny allowed_tools");
+}
+
+#[test]
+fn effects_and_tools_wait_for_a_person() {
+    check(call("t__write", StateChange), "allow allowed_tools");
+    check(call("t__write", ExternalSideEffect), "require_approval require_approval_for_effects");
+    check(call("t__gated", ReadOnly), "require_approval require_approval_for_tools");
+    check(call("t__raised", ReadOnly), "require_approval require_approval_for_effects");
+    check(call("mcp__x__get", ExternalSideEffect), "allow allowed_tools");
+}
+
+#[test]
+fn parties_add_and_take_away() {
+    let (admin, intern) = (words(&["admin"]), words(&["admin", "intern"]));
+    let by = |name, context| Case { context, ..call(name, ReadOnly) };
+    let none = PolicyContext::default();
+    check(by("t__admin", none), "deny allowed_tools");
+    check(by("t__admin", PolicyContext { roles: &admin, ..none }), "allow roles.admin.allowed_tools");
+    check(by("t__write", PolicyContext { roles: &admin, ..none }), "allow allowed_tools");
+    check(by("t__write", PolicyContext { roles: &intern, ..none }), "deny roles.intern.denied_tools");
+    let ada = PolicyContext { principal: Some("ada"), ..none };
+    check(by("t__ada", ada), "allow principals.ada.allowed_tools");
+    check(by("t__ada", PolicyContext { tenant: Some("acme"), ..ada }), "deny tenants.acme.denied_tools");
+    check(by("t__ada", PolicyContext { tenant: Some("ada"), ..none }), "deny allowed_tools");
+}
+
+#[test]
+fn tags_and_labels_have_a_say() {
+    let (slow, both, labels) = (words(&["slow"]), words(&["slow", "destructive"]), words(&["untrusted"]));
+    let tagged = |tags| Case { tool: Subject { tags, ..Subject::new("t__wipe", ReadOnly) }, ..call("", ReadOnly) };
+    check(tagged(&slow), "require_approval tags.slow");
+    check(tagged(&both), "deny tags.destructive");
+    let labelled = |effect| {
+        let mut case = call("t__wipe", effect);
+        case.context.labels = &labels;
+        case
+    };
+    check(labelled(ReadOnly), "allow allowed_tools");
+    check(labelled(StateChange), "require_approval labels.untrusted.require_approval_for_effects");
+    check(labelled(ExternalSideEffect), "deny labels.untrusted.deny_effects");
+}
+
+#[test]
+fn results_label_their_run() {
+    let policy = ToolPolicy::from_toml(POLICY).unwrap();
+    let web = words(&["web"]);
+    let labels = |tool: Subject<'_>| policy.labels_of(&tool).map(str::to_owned).collect::<Vec<_>>();
+    assert!(labels(Subject::new("t__read", ReadOnly)).is_empty());
+    assert_eq!(labels(Subject { tags: &web, ..Subject::new("t__read", ReadOnly) }), ["untrusted"]);
+    assert_eq!(labels(Subject { tags: &web, ..Subject::new("mcp__x__get", ReadOnly) }), ["untrusted"]);
+}
+
+#[test]
+fn arguments_are_looked_at_once_they_are_frozen() {
+    let with = |arguments| Case { arguments, ..call("t__send", ReadOnly) };
+    check(with(Some(json!({"to": "a", "amount": 1}))), "allow allowed_tools");
+    check(with(Some(json!({"to": "a", "amount": 11}))), "require_approval tools.t__send.arguments[1]");
+    check(with(Some(json!({"to": "c", "amount": 11}))), "deny tools.t__send.arguments[0]");
+    check(with(Some(json!({}))), "deny tools.t__send.arguments[0]");
+    check(with(None), "deny internal_error.arguments_missing");
+    check(Case { stage: Stage::Admission, ..with(None) }, "allow allowed_tools");
+    check(Case { stage: Stage::Visibility, ..with(None) }, "allow allowed_tools");
+}
+
+#[test]
+fn repaired_and_unvalidated_calls_are_trusted_less() {
+    let repaired =
+        |name, effect| Case { tool: Subject { repaired: true, ..Subject::new(name, effect) }, ..call("", effect) };
+    check(repaired("t__read", ReadOnly), "require_approval repair.require_approval");
+    check(repaired("t__reads", ReadOnly), "deny allowed_tools");
+    let open = |mode, effect| Case {
+        tool: Subject { no_schema: Some(mode), ..Subject::new("t__write", effect) },
+        ..call("", effect)
+    };
+    check(open(NoSchemaMode::RejectEffects, ReadOnly), "allow allowed_tools");
+    check(open(NoSchemaMode::RejectEffects, StateChange), "deny no_schema_mode.reject_effects");
+    check(open(NoSchemaMode::ApproveEach, ReadOnly), "require_approval no_schema_mode.approve_each");
+}

@@ -1,0 +1,5 @@
+//! Cases of the policy: reading, deciding, checking.
+
+mod check;
+mod decide;
+mod read;

@@ -1,0 +1,175 @@
+//! Policies from text and files, and the errors they can have.
+
+use std::time::Duration;
+
+use crate::policy::*;
+use crate::tool::ToolEffect;
+
+#[track_caller]
+fn check(text: &str, code: &str, says: &str) {
+    let read = if text.starts_with('{') { ToolPolicy::from_json(text) } else { ToolPolicy::from_toml(text) };
+    let error = read.unwrap_err();
+    assert_eq!(error.code(), code, "{error}");
+    assert_eq!(error.to_string(), says);
+}
+
+#[test]
+fn errors_say_where_and_what_to_do() {
+    check(
+        "parallel = 2\nallowed_tool = []",
+        "policy_unknown_key",
+        "policy, line 2, column 1: unknown field `allowed_tool`, expected one of `allowed_tools`, \
+         `require_approval_for_effects`, `require_approval_for_tools`, `budgets`, `roles`, `principals`, `tenants`, \
+         `tags`, `labels`, `tools`, `repair`, `loop_guard`, `limits`, `parallel`; did you mean `allowed_tools`?",
+    );
+    check(
+        "allowed_tools = 'core__add'",
+        "policy_wrong_type",
+        "policy, line 1, column 17: invalid type: string \"core__add\", expected a list of tool names, for example [\"core__add\"]",
+    );
+    check(
+        "allowed_tools = [\n  'core__add',\n  'core__*',\n]",
+        "policy_value",
+        "policy, line 3, column 3: a policy names tools exactly; write each name instead of a wildcard",
+    );
+    check(
+        "allowed_tools = ['core add']",
+        "policy_value",
+        "policy, line 1, column 18: the tool name holds a character other than ASCII letters, digits, `_` and `-`",
+    );
+    check(
+        "require_approval_for_effects = ['state_chang']",
+        "policy_value",
+        "policy, line 1, column 33: unknown variant `state_chang`, expected one of `read_only`, `state_change`, \
+         `external_side_effect`; did you mean `state_change`?",
+    );
+    check(
+        "[budgets.default]\nmax_runtime_ms = 0",
+        "policy_value",
+        "policy, line 2, column 18: 0 would refuse everything; write 1 or more, or leave the key out",
+    );
+    check("[budgets.run]\ncost = nan", "policy_value", "policy, line 2, column 8: write a finite amount of 0 or more");
+    check(
+        "parallel = 0",
+        "policy_value",
+        "policy, line 1, column 12: 0 would refuse everything; write 1 or more, or leave the key out",
+    );
+    check("tags = { a = 'deny', a = 'deny' }", "policy_syntax", "policy, line 1, column 22: duplicate key");
+    check(
+        "{\"tags\": {\"a\": \"deny\",\n \"a\": \"require_approval\"}}",
+        "policy_value",
+        "policy, line 2, column 25: this key is written twice; remove one",
+    );
+    check(
+        "{\"parallel\": true}",
+        "policy_wrong_type",
+        "policy, line 1, column 17: invalid type: boolean `true`, expected usize",
+    );
+    for text in ["{\"budgets\": []}", "{\"tools\": {\"a\": []}}", "{\"tools\": {\"a\": {\"arguments\": [[\"/to\"]]}}}"]
+    {
+        let error = ToolPolicy::from_json(text).unwrap_err().to_string();
+        assert!(error.ends_with("invalid type: sequence, expected a table"), "{error}");
+    }
+    check("{\"parallel\": ", "policy_syntax", "policy, line 1, column 13: EOF while parsing a value");
+    check(
+        "{\"tools\": {\"a\": {\"effekt\": null}}}",
+        "policy_unknown_key",
+        "policy, line 1, column 25: unknown field `effekt`, expected one of `effect`, `pin`, `redact`, `model`, `arguments`; did you mean `effect`?",
+    );
+}
+
+#[test]
+fn files_are_read_by_what_they_are_called() {
+    let folder = std::env::temp_dir().join(format!("policy-{}", uuid::Uuid::new_v4().simple()));
+    std::fs::create_dir(&folder).unwrap();
+    let error = |name: &str, bytes: Option<&[u8]>| {
+        let path = folder.join(name);
+        if let Some(bytes) = bytes {
+            std::fs::write(&path, bytes).unwrap();
+        }
+        let error = ToolPolicy::from_path(&path).unwrap_err();
+        let text = error.to_string();
+        (error.code(), text.strip_prefix(folder.to_str().unwrap()).unwrap().trim_start_matches(['/', '\\']).to_owned())
+    };
+    let missing = error("missing.toml", None);
+    assert_eq!(
+        missing,
+        ("policy_missing", "missing.toml: there is no such file; write one, or correct the path".to_owned())
+    );
+    let format = error("policy.yaml", None);
+    assert_eq!(
+        format,
+        ("policy_format", "policy.yaml: name the file `*.toml` or `*.json`, after what it holds".to_owned())
+    );
+    let bytes = error("bytes.toml", Some(b"parallel = 1\n# \xff"));
+    assert_eq!(bytes, ("policy_not_utf8", "bytes.toml:2:3: the text is not UTF-8; save the file as UTF-8".to_owned()));
+    let syntax = error("bad.json", Some(b"[]"));
+    assert_eq!(syntax.0, "policy_wrong_type");
+    std::fs::create_dir(folder.join("folder.toml")).unwrap();
+    assert_eq!(error("folder.toml", None).0, "policy_unreadable");
+    std::fs::write(folder.join("good.json"), "{\"allowed_tools\": [\"core__add\"]}").unwrap();
+    assert_eq!(ToolPolicy::from_path(folder.join("good.json")).unwrap(), ToolPolicy::allow(["core__add"]));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn the_revision_is_that_of_the_meaning() {
+    let revision = |text: &str| ToolPolicy::from_toml(text).unwrap().revision();
+    assert_eq!(revision(""), ToolPolicy::deny_all().revision());
+    assert_eq!(revision("allowed_tools = ['a', 'b']"), revision("# words\nallowed_tools = ['b', 'a', 'b']"));
+    assert_eq!(revision("allowed_tools = ['a', 'b']"), ToolPolicy::allow(["b", "a"]).revision());
+    assert_eq!(revision("parallel = 1"), revision(""));
+    assert_ne!(revision("parallel = 2"), revision(""));
+    let policy =
+        ToolPolicy::from_toml("[tools.a]\narguments = [{ pointer = '/x', equals = 1, then = 'deny' }]").unwrap();
+    let again: ToolPolicy = serde_json::from_str(&serde_json::to_string(&policy).unwrap()).unwrap();
+    assert_eq!((&again, again.revision()), (&policy, policy.revision()));
+}
+
+#[test]
+fn budgets_fall_back() {
+    let policy = ToolPolicy::from_toml(
+        "[limits]\nargument_bytes = 100\n[budgets.default]\nmax_runtime_ms = 50\n[budgets.tools.a]\nmax_result_bytes = 7\n[budgets.tools.b]\nmax_runtime_ms = 9",
+    )
+    .unwrap();
+    let limits = |runtime, result_bytes| ToolLimits {
+        runtime: Some(Duration::from_millis(runtime)),
+        result_bytes,
+        argument_bytes: 100,
+    };
+    for (name, expected) in [("a", limits(50, 7)), ("b", limits(9, 32_768)), ("c", limits(50, 32_768))] {
+        assert_eq!(policy.limits_of(name), expected, "{name}");
+    }
+    assert_eq!(ToolPolicy::deny_all().limits_of("a").runtime, None);
+}
+
+#[test]
+fn builders_write_the_same_data() {
+    let built = ToolPolicy::allow(["a"])
+        .with_approval_for_effects([ToolEffect::StateChange])
+        .with_approval_for_tools(["a"])
+        .with_tool_budget("a", ToolBudget { max_runtime_ms: Some(5), ..ToolBudget::default() })
+        .with_role("admin", Grant { allowed_tools: ["b".to_owned()].into(), ..Grant::default() })
+        .with_label("dirty", LabelRule { deny_effects: [ToolEffect::StateChange].into(), ..LabelRule::default() })
+        .with_tag("slow", RuleVerdict::RequireApproval)
+        .with_tool("a", ToolRule { effect: Some(ToolEffect::StateChange), ..ToolRule::default() })
+        .with_repair(RepairRule { allowed: ["fenced_json".to_owned()].into(), require_approval: false })
+        .with_loop_guard(LoopThresholds { warn_at: 0, stop_at: 5 })
+        .with_limits(PolicyLimits { argument_depth: 9, ..PolicyLimits::default() })
+        .with_parallel(4);
+    let written = r#"
+        allowed_tools = ["a"]
+        require_approval_for_effects = ["state_change"]
+        require_approval_for_tools = ["a"]
+        parallel = 4
+        roles.admin.allowed_tools = ["b"]
+        labels.dirty.deny_effects = ["state_change"]
+        tags.slow = "require_approval"
+        tools.a.effect = "state_change"
+        repair = { allowed = ["fenced_json"], require_approval = false }
+        loop_guard = { warn_at = 0, stop_at = 5 }
+        limits.argument_depth = 9
+        budgets.tools.a.max_runtime_ms = 5
+    "#;
+    assert_eq!(built, ToolPolicy::from_toml(written).unwrap());
+}

@@ -1,0 +1,39 @@
+//! Masks the sensitive arguments of a call, for records, events and approvals.
+
+use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde_json::value::RawValue;
+
+use crate::json::Tree;
+
+/// What stands in the place of a sensitive argument.
+const MASK: &str = "[sensitive]";
+
+/// The arguments as JSON, with each of the named ones replaced by `"[sensitive]"`.
+#[must_use]
+pub fn mask_arguments(arguments: &Tree<'_>, sensitive: &[String]) -> Box<RawValue> {
+    let text = serde_json::to_string(&Masked { arguments, sensitive }).unwrap_or_else(|_| "null".to_owned());
+    RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+struct Masked<'a> {
+    arguments: &'a Tree<'a>,
+    sensitive: &'a [String],
+}
+
+impl Serialize for Masked<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Tree::Object(members) = self.arguments else {
+            return self.arguments.serialize(serializer);
+        };
+        let mut map = serializer.serialize_map(Some(members.len()))?;
+        for (name, value) in members {
+            if self.sensitive.iter().any(|one| **one == **name) {
+                map.serialize_entry(name, MASK)?;
+            } else {
+                map.serialize_entry(name, value)?;
+            }
+        }
+        map.end()
+    }
+}

@@ -1,0 +1,216 @@
+//! Checks allowlist paths against the output schema, so that none names what is not there or more than it says.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+/// A path of an allowlist that cannot stand, with what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PathProblem {
+    /// The path as written.
+    pub path: String,
+    /// What is wrong, and what to write.
+    pub message: String,
+    /// The real path that it was probably meant to be.
+    pub nearest: Option<String>,
+}
+
+impl fmt::Display for PathProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` {}", self.path, self.message)?;
+        match &self.nearest {
+            Some(nearest) => write!(f, "; did you mean `{nearest}`?"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Checks one path.
+pub(super) fn check(path: &str, schema: &Value) -> Result<(), PathProblem> {
+    let problem = |message: String, nearest| Err(PathProblem { path: path.to_owned(), message, nearest });
+    let mut places = alternatives(schema);
+    if path != "$" {
+        for segment in path.split('.') {
+            if segment.is_empty() {
+                return problem("holds an empty segment; write names joined by single dots".into(), None);
+            }
+            match step(&places, segment) {
+                Ok(next) => places = next,
+                Err(Some(message)) => return problem(message, None),
+                Err(None) => {
+                    return problem("names nothing in the output".into(), nearest(path, schema));
+                }
+            }
+        }
+    }
+    match leaf(&places) {
+        Ok(()) => Ok(()),
+        Err(message) => problem(message, None),
+    }
+}
+
+/// The schemas that a value at one place may have, arrays passed through, `null` left aside.
+fn alternatives(schema: &Value) -> Vec<&Value> {
+    let mut found = Vec::new();
+    let mut waiting = vec![schema];
+    while let Some(schema) = waiting.pop() {
+        let branches: Vec<_> =
+            ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| schema.get(key)?.as_array()).flatten().collect();
+        if !branches.is_empty() {
+            waiting.extend(branches);
+            if schema.get("properties").is_some() {
+                found.push(schema);
+            }
+        } else if let Some(items) = schema.get("items").filter(|_| schema.get("prefixItems").is_none()) {
+            waiting.push(items);
+        } else if schema.get("type").and_then(Value::as_str) != Some("null") {
+            found.push(schema);
+        }
+    }
+    found
+}
+
+fn members(schema: &Value) -> Option<&Map<String, Value>> {
+    schema.get("properties")?.as_object().filter(|members| !members.is_empty())
+}
+
+/// The schema of a map's values.
+fn values(schema: &Value) -> Option<&Value> {
+    schema.get("additionalProperties").filter(|values| values.is_object() || **values == Value::Bool(true))
+}
+
+fn is_scalar(schema: &Value) -> bool {
+    let scalar = |ty: &str| matches!(ty, "string" | "number" | "integer" | "boolean" | "null");
+    match schema.get("type") {
+        Some(Value::String(ty)) => scalar(ty),
+        Some(Value::Array(types)) => types.iter().all(|ty| ty.as_str().is_some_and(scalar)),
+        _ => schema.get("const").is_some() || schema.get("enum").is_some(),
+    }
+}
+
+fn is_object(schema: &Value) -> bool {
+    let ty = schema.get("type");
+    let named = match ty {
+        Some(Value::String(ty)) => ty == "object",
+        Some(Value::Array(types)) => types.iter().any(|ty| ty == "object"),
+        _ => false,
+    };
+    named || schema.get("properties").is_some()
+}
+
+/// One segment deeper. `Err(None)`: there is no such member in any branch.
+fn step<'s>(places: &[&'s Value], segment: &str) -> Result<Vec<&'s Value>, Option<String>> {
+    let mut next = Vec::new();
+    let mut text = false;
+    for schema in places {
+        if schema.get("prefixItems").is_some() {
+            return Err(Some("goes through a tuple, whose items have no names; return a struct instead".into()));
+        }
+        if segment == "*" {
+            if members(schema).is_some() && values(schema).is_some() {
+                return Err(Some(
+                    "puts `*` beside named members, which it would show too; move the map into a field of its own"
+                        .into(),
+                ));
+            }
+            next.extend(values(schema).map(alternatives).into_iter().flatten());
+        } else if let Some(member) = members(schema).and_then(|members| members.get(segment)) {
+            next.extend(alternatives(member));
+        }
+        text |= is_scalar(schema) && schema.get("type").is_none_or(|ty| ty != "null");
+    }
+    if next.is_empty() {
+        let object = places.iter().copied().find(|schema| is_object(schema));
+        if let Some(message) = object.and_then(|schema| map_hint(schema, segment)) {
+            return Err(Some(message));
+        }
+        return Err(None);
+    }
+    if text && places.len() > 1 {
+        return Err(Some(
+            "goes through an enum that is sometimes a string and sometimes an object; give the enum `#[serde(tag = \"..\")]`".into(),
+        ));
+    }
+    Ok(next)
+}
+
+fn map_hint(schema: &Value, segment: &str) -> Option<String> {
+    (segment != "*" && members(schema).is_none() && values(schema).is_some())
+        .then(|| "names a key of a map; write `*` for its values".to_owned())
+}
+
+/// A leaf is a scalar or an array of scalars, in every branch.
+fn leaf(places: &[&Value]) -> Result<(), String> {
+    for schema in places {
+        if schema.get("prefixItems").is_some() {
+            return Err("names a tuple, whose items have no names; return a struct instead".into());
+        }
+        if is_object(schema) {
+            let fields: Vec<_> =
+                members(schema).into_iter().flat_map(Map::keys).map(|name| format!("`{name}`")).collect();
+            return Err(if fields.is_empty() {
+                "names a map, not a leaf; add `.*` for its values".to_owned()
+            } else {
+                format!("names an object, not a leaf; name the fields that may be shown: {}", fields.join(", "))
+            });
+        }
+        if !is_scalar(schema) {
+            return Err(
+                "names a value whose schema says nothing, so nobody knows what it would show; give the field a type"
+                    .into(),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The real leaf that is most like a path.
+fn nearest(path: &str, schema: &Value) -> Option<String> {
+    let mut leaves = Vec::new();
+    collect(schema, "", 0, &mut leaves);
+    let last = path.rsplit('.').next().unwrap_or(path);
+    let alike = |leaf: &String| {
+        let end = leaf.rsplit('.').next().unwrap_or(leaf);
+        distance(path, leaf).min(if end == last { 1 } else { distance(last, end) + 1 })
+    };
+    leaves.into_iter().min_by_key(alike).filter(|leaf| alike(leaf) <= path.len().max(6) / 2)
+}
+
+fn collect(schema: &Value, prefix: &str, depth: usize, leaves: &mut Vec<String>) {
+    if depth > 8 || leaves.len() > 500 {
+        return;
+    }
+    for place in alternatives(schema) {
+        let join = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+        match members(place) {
+            Some(members) => {
+                for (name, member) in members {
+                    collect(member, &join(name), depth + 1, leaves);
+                }
+            }
+            None if is_object(place) => {
+                if let Some(values) = values(place) {
+                    collect(values, &join("*"), depth + 1, leaves);
+                }
+            }
+            None => leaves.push(if prefix.is_empty() { "$".to_owned() } else { prefix.to_owned() }),
+        }
+    }
+}
+
+/// Edits that turn one text into the other.
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (at, one) in left.chars().enumerate() {
+        let mut diagonal = at;
+        row[0] = at + 1;
+        for (place, other) in right.iter().enumerate() {
+            let replaced = diagonal + usize::from(one != *other);
+            diagonal = row[place + 1];
+            row[place + 1] = replaced.min(row[place] + 1).min(diagonal + 1);
+        }
+    }
+    row[right.len()]
+}

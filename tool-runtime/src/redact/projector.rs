@@ -1,0 +1,202 @@
+//! [`Projector`]: a compiled allowlist, and what comes out of it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::call::Violation;
+use crate::json::{self, Limits};
+use crate::redact::path::{self, PathProblem};
+use crate::redact::plan::Plan;
+use crate::redact::writer::{self, Fault};
+use crate::schema::validator::{Compiled, JsonSchemaValidator};
+
+/// A compiled allowlist over one output schema.
+pub struct Projector {
+    allow: Plan,
+    /// For the model, where it sees more.
+    model: Option<Plan>,
+    /// Only for outputs whose schema says more than the type does.
+    check: Option<Arc<dyn Compiled>>,
+}
+
+/// A projected value: everything in it is on the allowlist.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Projected {
+    /// What everyone may see.
+    pub shown: Arc<RawValue>,
+    /// What the model sees, where that is more.
+    pub model: Option<Arc<RawValue>>,
+    /// Arrays or strings were cut to fit the limit.
+    pub truncated: bool,
+}
+
+/// Why a value could not be projected. Holds no values.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum ProjectError {
+    /// The value is not what its schema says, or no JSON: NaN, an infinity.
+    OutputInvalid(Vec<Violation>),
+    /// It does not fit the limit, cut as it may be.
+    TooLarge,
+    /// It cannot be shown.
+    Redaction,
+}
+
+impl fmt::Display for ProjectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OutputInvalid(_) => "the output is not what its schema says",
+            Self::TooLarge => "the output is larger than the limit",
+            Self::Redaction => "the output cannot be redacted",
+        })
+    }
+}
+
+impl std::error::Error for ProjectError {}
+
+impl Projector {
+    /// Compiles allowlists against the output schema, references inlined.
+    ///
+    /// # Errors
+    /// Every path that cannot stand.
+    pub fn compile(allow: &[String], model: &[String], output_schema: &Value) -> Result<Self, Vec<PathProblem>> {
+        let problems: Vec<_> =
+            allow.iter().chain(model).filter_map(|path| path::check(path, output_schema).err()).collect();
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let mut projector = Self::without_schema(allow, model);
+        if let Some(schema) = constraints(output_schema, &projector.widest()) {
+            projector.check = JsonSchemaValidator.compile_value(&schema).ok();
+        }
+        Ok(projector)
+    }
+
+    /// For values without a schema: there is nothing to check the paths or the values against.
+    #[must_use]
+    pub fn without_schema(allow: &[String], model: &[String]) -> Self {
+        let paths = || allow.iter().map(String::as_str);
+        Self {
+            allow: Plan::of(paths()),
+            model: (!model.is_empty()).then(|| Plan::of(paths().chain(model.iter().map(String::as_str)))),
+            check: None,
+        }
+    }
+
+    fn widest(&self) -> Plan {
+        self.model.as_ref().unwrap_or(&self.allow).clone()
+    }
+
+    /// Writes what may be shown, at most `max_bytes` long: array tails and long strings are cut, with markers that
+    /// count what is missing.
+    ///
+    /// # Errors
+    /// The value is not what its schema says, or too large even when cut.
+    pub fn project<T: Serialize + ?Sized>(&self, value: &T, max_bytes: usize) -> Result<Projected, ProjectError> {
+        let (shown, cut) = self.write(value, &self.allow, max_bytes)?;
+        let Some(plan) = &self.model else {
+            return Ok(Projected { shown, model: None, truncated: cut });
+        };
+        let (model, model_cut) = self.write(value, plan, max_bytes)?;
+        Ok(Projected { shown, model: Some(model), truncated: cut || model_cut })
+    }
+
+    fn write<T: Serialize + ?Sized>(
+        &self,
+        value: &T,
+        plan: &Plan,
+        max_bytes: usize,
+    ) -> Result<(Arc<RawValue>, bool), ProjectError> {
+        // Every attempt leaves more room for markers and for what cannot be cut.
+        for budget in [max_bytes, max_bytes / 2, max_bytes / 4, max_bytes / 16] {
+            let written = writer::write(value, plan, budget).map_err(|fault| match fault {
+                Fault::NotJson => ProjectError::OutputInvalid(Vec::new()),
+                Fault::Author => ProjectError::Redaction,
+            })?;
+            if written.text.len() <= max_bytes {
+                if !written.cut {
+                    self.validate(&written.text)?;
+                }
+                let raw = RawValue::from_string(written.text).map_err(|_| ProjectError::Redaction)?;
+                return Ok((raw.into(), written.cut));
+            }
+        }
+        Err(ProjectError::TooLarge)
+    }
+
+    fn validate(&self, text: &str) -> Result<(), ProjectError> {
+        let Some(check) = &self.check else { return Ok(()) };
+        let limits = Limits { bytes: usize::MAX, ..Limits::default() };
+        let tree = json::parse_value(text, &limits).map_err(|_| ProjectError::OutputInvalid(Vec::new()))?;
+        check.check(&tree).map_err(ProjectError::OutputInvalid)
+    }
+}
+
+impl fmt::Debug for Projector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Projector").field("allow", &self.allow).field("model", &self.model).finish_non_exhaustive()
+    }
+}
+
+/// What the schema says of the shown leaves beyond their types; nothing when that is nothing.
+///
+/// `required` is left out: what is missing was left out by a type that has it optional, or by redaction.
+fn constraints(schema: &Value, plan: &Plan) -> Option<Value> {
+    let mut narrow = serde_json::Map::new();
+    match plan {
+        Plan::Leaf => {
+            // A leaf is a scalar or an array of scalars, so its schema is small: it is taken as it is.
+            return says_more(schema).then(|| schema.clone());
+        }
+        Plan::Object { members, any } => {
+            let properties: serde_json::Map<_, _> = members
+                .iter()
+                .filter_map(|(name, plan)| {
+                    let member = schema.get("properties")?.get(&**name)?;
+                    Some((name.to_string(), constraints(member, plan)?))
+                })
+                .collect();
+            if !properties.is_empty() {
+                narrow.insert("properties".into(), properties.into());
+            }
+            let values = any.as_ref().and_then(|plan| constraints(schema.get("additionalProperties")?, plan));
+            if let Some(values) = values {
+                narrow.insert("additionalProperties".into(), values);
+            }
+        }
+    }
+    if let Some(items) = schema.get("items").and_then(|items| constraints(items, plan)) {
+        narrow.insert("items".into(), items);
+    }
+    (!narrow.is_empty()).then(|| narrow.into())
+}
+
+/// Rust's types hold types and enums; everything else in a schema is the author's word, which values can break.
+fn says_more(schema: &Value) -> bool {
+    const MORE: [&str; 11] = [
+        "pattern",
+        "format",
+        "minLength",
+        "maxLength",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "minItems",
+        "maxItems",
+    ];
+    match schema {
+        Value::Object(members) => {
+            members.keys().any(|key| MORE.contains(&key.as_str()))
+                || ["items", "anyOf", "oneOf", "allOf"].iter().any(|key| members.get(*key).is_some_and(says_more))
+        }
+        Value::Array(branches) => branches.iter().any(says_more),
+        _ => false,
+    }
+}

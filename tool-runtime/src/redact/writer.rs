@@ -1,0 +1,288 @@
+//! The filtering writer: a `serde::Serializer` that writes JSON and leaves out what the plan does not name.
+
+mod compound;
+
+use std::fmt::Write;
+
+use serde::ser::{self, Serialize};
+
+use crate::json;
+use crate::redact::plan::Plan;
+use compound::{Compound, Members};
+
+/// The names under which `serde_json` hands over text and numbers of its own.
+const RAW: &str = "$serde_json::private::RawValue";
+const NUMBER: &str = "$serde_json::private::Number";
+
+/// Why a value could not be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// It has no JSON form: NaN, an infinity, a key that is no scalar.
+    NotJson,
+    /// The type's own `Serialize` failed.
+    Author,
+}
+
+/// What was written.
+pub(super) struct Written {
+    pub(super) text: String,
+    pub(super) cut: bool,
+}
+
+/// Writes a value under a plan. Past the budget arrays end and strings are cut, each with a marker.
+pub(super) fn write<T: Serialize + ?Sized>(value: &T, plan: &Plan, budget: usize) -> Result<Written, Fault> {
+    let mut out = Out { text: String::new(), budget, cut: false };
+    match value.serialize(Place { out: &mut out, plan })? {
+        Kept::Yes => {}
+        Kept::No(shape) => {
+            out.text.clear();
+            out.text.push_str(shape);
+        }
+    }
+    Ok(Written { text: out.text, cut: out.cut })
+}
+
+/// Whether anything of a value was written; if not, what an empty one of its shape looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    Yes,
+    No(&'static str),
+}
+
+/// The text so far.
+pub(super) struct Out {
+    pub(super) text: String,
+    budget: usize,
+    cut: bool,
+}
+
+impl Out {
+    /// No more room: arrays end here.
+    pub(super) fn is_full(&self) -> bool {
+        self.text.len() >= self.budget
+    }
+
+    /// Says in the place of an array's tail how much is missing.
+    pub(super) fn mark_items(&mut self, missing: usize) {
+        self.cut = true;
+        let _ = write!(self.text, "\"[{missing} more items]\"");
+    }
+
+    pub(super) fn string(&mut self, value: &str) {
+        let room = self.budget.saturating_sub(self.text.len());
+        let mut end = value.len().min(room);
+        if end == value.len() {
+            quote(&mut self.text, value);
+            return;
+        }
+        while !value.is_char_boundary(end) {
+            end -= 1;
+        }
+        self.cut = true;
+        let shown = format!("{}[{} more bytes]", &value[..end], value.len() - end);
+        quote(&mut self.text, &shown);
+    }
+}
+
+/// Writes a JSON string.
+pub(super) fn quote(text: &mut String, value: &str) {
+    text.push('"');
+    let mut from = 0;
+    for (at, byte) in value.bytes().enumerate() {
+        let escape = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0x08 => "\\b",
+            0x0c => "\\f",
+            0..=0x1f => "",
+            _ => continue,
+        };
+        text.push_str(&value[from..at]);
+        if escape.is_empty() {
+            let _ = write!(text, "\\u{byte:04x}");
+        } else {
+            text.push_str(escape);
+        }
+        from = at + 1;
+    }
+    text.push_str(&value[from..]);
+    text.push('"');
+}
+
+/// One place of the value, and what may be written there.
+pub(super) struct Place<'o, 'p> {
+    pub(super) out: &'o mut Out,
+    pub(super) plan: &'p Plan,
+}
+
+impl<'o, 'p> Place<'o, 'p> {
+    /// A scalar stands on a leaf only: where an object is expected it says nothing that was allowed.
+    #[expect(clippy::unnecessary_wraps, reason = "every caller is a method of `Serializer`")]
+    fn scalar(self, write: impl FnOnce(&mut Out)) -> Result<Kept, Fault> {
+        if *self.plan == Plan::Leaf {
+            write(self.out);
+            return Ok(Kept::Yes);
+        }
+        Ok(Kept::No("null"))
+    }
+
+    fn number(self, value: impl std::fmt::Display) -> Result<Kept, Fault> {
+        self.scalar(|out| {
+            let _ = write!(out.text, "{value}");
+        })
+    }
+
+    fn float(self, value: f64, text: Option<serde_json::Number>) -> Result<Kept, Fault> {
+        // Checked on leaves that are not shown too: an output that is no JSON is wrong as a whole.
+        if !value.is_finite() {
+            return Err(Fault::NotJson);
+        }
+        let number = text.ok_or(Fault::NotJson)?;
+        self.number(number)
+    }
+
+    fn array(self) -> Compound<'o, 'p> {
+        Compound::array(self.out, self.plan)
+    }
+
+    fn object(self) -> Members<'o, 'p> {
+        Members::new(self.out, self.plan)
+    }
+
+    /// JSON text that a value brings along is read and filtered like any other.
+    pub(super) fn raw(self, text: &str) -> Result<Kept, Fault> {
+        let limits = json::Limits { bytes: usize::MAX, ..json::Limits::default() };
+        json::parse_value(text, &limits).map_err(|_| Fault::NotJson)?.serialize(self)
+    }
+
+    /// `{"variant": value}`.
+    fn variant<T: Serialize + ?Sized>(self, variant: &'static str, value: &T) -> Result<Kept, Fault> {
+        let mut members = self.object();
+        members.member(variant, value)?;
+        Ok(members.close())
+    }
+}
+
+macro_rules! numbers {
+    ($($method:ident: $ty:ty),*) => {
+        $(fn $method(self, value: $ty) -> Result<Kept, Fault> {
+            self.number(value)
+        })*
+    };
+}
+
+impl<'o, 'p> ser::Serializer for Place<'o, 'p> {
+    type Ok = Kept;
+    type Error = Fault;
+    type SerializeSeq = Compound<'o, 'p>;
+    type SerializeTuple = Compound<'o, 'p>;
+    type SerializeTupleStruct = Compound<'o, 'p>;
+    type SerializeTupleVariant = Compound<'o, 'p>;
+    type SerializeMap = Members<'o, 'p>;
+    type SerializeStruct = Members<'o, 'p>;
+    type SerializeStructVariant = Members<'o, 'p>;
+
+    numbers!(
+        serialize_bool: bool, serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64,
+        serialize_i128: i128, serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64,
+        serialize_u128: u128
+    );
+
+    fn serialize_f32(self, value: f32) -> Result<Kept, Fault> {
+        // The shortest text that reads as this f32, not the digits of its f64.
+        self.float(value.into(), value.to_string().parse().ok())
+    }
+
+    fn serialize_f64(self, value: f64) -> Result<Kept, Fault> {
+        self.float(value, serde_json::Number::from_f64(value))
+    }
+
+    fn serialize_char(self, value: char) -> Result<Kept, Fault> {
+        self.serialize_str(value.encode_utf8(&mut [0; 4]))
+    }
+
+    fn serialize_str(self, value: &str) -> Result<Kept, Fault> {
+        self.scalar(|out| out.string(value))
+    }
+
+    fn serialize_bytes(self, value: &[u8]) -> Result<Kept, Fault> {
+        value.serialize(self)
+    }
+
+    fn serialize_none(self) -> Result<Kept, Fault> {
+        self.serialize_unit()
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Kept, Fault> {
+        value.serialize(self)
+    }
+
+    fn serialize_unit(self) -> Result<Kept, Fault> {
+        self.scalar(|out| out.text.push_str("null"))
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Result<Kept, Fault> {
+        self.serialize_unit()
+    }
+
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<Kept, Fault> {
+        self.serialize_str(variant)
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<Kept, Fault> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        value: &T,
+    ) -> Result<Kept, Fault> {
+        self.variant(variant, value)
+    }
+
+    fn serialize_seq(self, _: Option<usize>) -> Result<Compound<'o, 'p>, Fault> {
+        Ok(self.array())
+    }
+
+    fn serialize_tuple(self, _: usize) -> Result<Compound<'o, 'p>, Fault> {
+        Ok(self.array())
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Compound<'o, 'p>, Fault> {
+        Ok(self.array())
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<Compound<'o, 'p>, Fault> {
+        Ok(Compound::variant(self.out, self.plan, variant))
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<Members<'o, 'p>, Fault> {
+        Ok(self.object())
+    }
+
+    fn serialize_struct(self, name: &'static str, _: usize) -> Result<Members<'o, 'p>, Fault> {
+        Ok(if name == RAW || name == NUMBER { Members::private(self.out, self.plan) } else { self.object() })
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<Members<'o, 'p>, Fault> {
+        Ok(Members::variant(self.out, self.plan, variant))
+    }
+}

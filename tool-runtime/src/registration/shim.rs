@@ -1,0 +1,58 @@
+//! The one generic shim: everything else is compiled once for all tools.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+
+use crate::call::{Call, Violation};
+use crate::capability::{Bindings, Requirement};
+use crate::json::{self, DeError, Tree};
+use crate::redact::Projector;
+use crate::registration::{Behaviour, Described, Instance, RunFailure, Running};
+use crate::schema;
+use crate::tool::{CapabilityList, EffectLevel, Tool, ToolComponent};
+
+/// Schemas and behaviour of a tool.
+pub(super) fn describe<T: Tool>() -> Described {
+    Described {
+        meta: &T::META,
+        effect: T::Effect::EFFECT,
+        input: T::META.no_schema.is_none().then(|| {
+            // The macro gives no schema only together with `allow_no_schema`.
+            schema::compile_input(|generator| T::input_schema(generator).unwrap_or_default())
+        }),
+        output: schema::compile_output(<T as ToolComponent>::Output::json_schema),
+        answer: schema::compile_output(T::Answer::json_schema),
+        behaviour: Arc::new(Shim::<T>(PhantomData)),
+    }
+}
+
+struct Shim<T>(PhantomData<fn() -> T>);
+
+impl<T: Tool> Behaviour for Shim<T> {
+    fn requirements(&self) -> Vec<Requirement> {
+        T::Capabilities::requirements()
+    }
+
+    fn instantiate(&self, arguments: &Tree<'_>) -> Result<Box<dyn Instance>, DeError> {
+        Ok(Box::new(Typed(json::from_tree::<T>(arguments)?)))
+    }
+}
+
+struct Typed<T>(T);
+
+impl<T: Tool> Instance for Typed<T> {
+    fn validate(&self) -> Result<(), Violation> {
+        self.0.validate()
+    }
+
+    fn run(self: Box<Self>, bindings: &Bindings<'_>, projector: Arc<Projector>, max_bytes: usize) -> Option<Running> {
+        let capabilities = T::Capabilities::bind(bindings)?;
+        let call = Call::<T> { context: Arc::clone(bindings.context), tool: PhantomData };
+        Some(Box::pin(async move {
+            let output = self.0.run(capabilities, &call).await.map_err(RunFailure::Tool)?;
+            projector.project(&output, max_bytes).map_err(RunFailure::Output)
+        }))
+    }
+}

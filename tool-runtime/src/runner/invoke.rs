@@ -1,0 +1,128 @@
+//! Polls a tool's future: panics, timeouts and cancellation end in a [`Cause`], not in the caller.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::call::Cause;
+use crate::contain::{caught, discard};
+
+type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Runs `future` to its end, or to the first of panic, timeout and cancellation.
+///
+/// The timer is armed only after the first `Pending`, so a tool that answers at once pays for none. `cancellation`
+/// is fired on a timeout, so that work which the tool left on another thread can see it.
+pub(super) async fn contained<T>(
+    future: Boxed<'_, T>,
+    timeout: Option<Duration>,
+    cancellation: &CancellationToken,
+) -> Result<T, Cause> {
+    let mut tool = Contained { future: Some(future) };
+    if let Poll::Ready(ended) = poll_fn(|cx| Poll::Ready(tool.poll(cx))).await {
+        return ended;
+    }
+    let mut timer = pin!(async move {
+        match timeout {
+            Some(timeout) => tokio::time::sleep(timeout).await,
+            None => std::future::pending().await,
+        }
+    });
+    let mut cancelled = pin!(cancellation.cancelled());
+    poll_fn(|cx| {
+        if let Poll::Ready(ended) = tool.poll(cx) {
+            return Poll::Ready(ended);
+        }
+        if timer.as_mut().poll(cx).is_ready() {
+            cancellation.cancel();
+            return Poll::Ready(Err(Cause::Timeout));
+        }
+        cancelled.as_mut().poll(cx).map(|()| Err(Cause::Cancelled))
+    })
+    .await
+}
+
+/// A future whose panics, while polled and while dropped, stay inside.
+struct Contained<'a, T> {
+    future: Option<Boxed<'a, T>>,
+}
+
+impl<T> Contained<'_, T> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, Cause>> {
+        let Some(future) = &mut self.future else {
+            return Poll::Ready(Err(Cause::Cancelled));
+        };
+        let ended = match caught(|| future.as_mut().poll(cx)) {
+            Some(Poll::Pending) => return Poll::Pending,
+            Some(Poll::Ready(value)) => Ok(value),
+            None => Err(Cause::Panicked),
+        };
+        discard(self.future.take());
+        Poll::Ready(ended)
+    }
+}
+
+impl<T> Drop for Contained<'_, T> {
+    fn drop(&mut self) {
+        discard(self.future.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn check(future: impl Future<Output = u8> + Send + 'static, expected: Result<u8, Cause>) {
+        let token = CancellationToken::new();
+        assert_eq!(contained(Box::pin(future), Some(Duration::from_secs(1)), &token).await, expected);
+    }
+
+    struct Bomb;
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("dropped");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_end_is_contained() {
+        check(async { 7 }, Ok(7)).await;
+        check(async { panic!("at once") }, Err(Cause::Panicked)).await;
+        check(
+            async {
+                tokio::task::yield_now().await;
+                panic!("later")
+            },
+            Err(Cause::Panicked),
+        )
+        .await;
+        check(std::future::pending(), Err(Cause::Timeout)).await;
+        check(
+            async {
+                let _bomb = Bomb;
+                std::future::pending().await
+            },
+            Err(Cause::Timeout),
+        )
+        .await;
+        check(
+            async {
+                std::panic::panic_any(Bomb);
+            },
+            Err(Cause::Panicked),
+        )
+        .await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cancelled_run_stops_its_tool() {
+        let token = CancellationToken::new();
+        token.cancel();
+        let ended = contained(Box::pin(std::future::pending::<u8>()), None, &token).await;
+        assert_eq!(ended, Err(Cause::Cancelled));
+    }
+}

@@ -1,0 +1,249 @@
+//! The gate: the only place through which a tool runs. It knows no provider and no model.
+
+mod approval;
+mod client;
+mod exec;
+mod invoke;
+mod message;
+mod open;
+mod run;
+mod stages;
+mod state;
+mod stop;
+mod telemetry;
+
+pub use approval::{ApprovalDecision, NotPending};
+pub use run::{Run, RunOptions};
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::capability::{Capabilities, ConnectionBroker, Source};
+use crate::catalog::{Entry, ToolCatalog};
+use crate::hydrate::Repairer;
+use crate::policy::{KnownTool, PolicyContext, PolicyProblem, Stage, Subject, ToolPolicy, Verdict};
+use crate::schema::validator::{JsonSchemaValidator, Validator};
+use crate::store::{Clock, MemoryStore, Store, SystemClock};
+use crate::tool::ToolSpec;
+
+/// Runs tools: one catalog, one policy, the adapters of one application.
+///
+/// Made by [`ToolRunner::new`] and [`RunnerBuilder::build`]; each conversation gets a [`Run`].
+#[derive(Clone)]
+pub struct ToolRunner {
+    shared: Arc<Shared>,
+}
+
+/// What all runs of a runner share.
+struct Shared {
+    catalog: Arc<ToolCatalog>,
+    policy: ToolPolicy,
+    capabilities: Capabilities,
+    broker: Option<Arc<dyn ConnectionBroker>>,
+    approvals: bool,
+    approval_ttl: Duration,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    validator: Arc<dyn Validator>,
+    repairers: Vec<Arc<dyn Repairer>>,
+}
+
+/// The parts of a runner that have a default.
+pub struct RunnerBuilder {
+    shared: Shared,
+}
+
+impl ToolRunner {
+    /// Starts a runner from what has no safe default: the catalog and the policy.
+    #[expect(clippy::new_ret_no_self, reason = "what has no default is positional, the rest is a builder")]
+    #[must_use]
+    pub fn new(catalog: impl Into<Arc<ToolCatalog>>, policy: ToolPolicy) -> RunnerBuilder {
+        RunnerBuilder {
+            shared: Shared {
+                catalog: catalog.into(),
+                policy,
+                capabilities: Capabilities::new(),
+                broker: None,
+                approvals: false,
+                approval_ttl: Duration::from_secs(24 * 60 * 60),
+                store: Arc::new(MemoryStore::new()),
+                clock: Arc::new(SystemClock),
+                validator: Arc::new(JsonSchemaValidator),
+                repairers: Vec::new(),
+            },
+        }
+    }
+
+    /// Starts a run: one conversation or one task of an agent.
+    #[must_use]
+    pub fn run(&self, options: RunOptions) -> Run {
+        Run::start(Arc::clone(&self.shared), options)
+    }
+
+    /// The catalog.
+    #[must_use]
+    pub fn catalog(&self) -> &ToolCatalog {
+        &self.shared.catalog
+    }
+
+    /// The policy.
+    #[must_use]
+    pub fn policy(&self) -> &ToolPolicy {
+        &self.shared.policy
+    }
+
+    /// Where records and pending calls are.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.shared.store
+    }
+}
+
+impl RunnerBuilder {
+    /// Binds the adapters.
+    #[must_use]
+    pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
+        self.shared.capabilities = capabilities;
+        self
+    }
+
+    /// Resolves connections.
+    #[must_use]
+    pub fn broker(mut self, broker: Arc<dyn ConnectionBroker>) -> Self {
+        self.shared.broker = Some(broker);
+        self
+    }
+
+    /// Somebody can approve: tools that need an approval are visible, and their calls wait.
+    /// Without it they are invisible and denied.
+    #[must_use]
+    pub fn approvals(mut self, possible: bool) -> Self {
+        self.shared.approvals = possible;
+        self
+    }
+
+    /// How long a call may wait for a person or a client; a day by default.
+    #[must_use]
+    pub fn approval_ttl(mut self, ttl: Duration) -> Self {
+        self.shared.approval_ttl = ttl;
+        self
+    }
+
+    /// Keeps records and pending calls; in memory by default.
+    #[must_use]
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.shared.store = store;
+        self
+    }
+
+    /// Tells the time of records; the system's clock by default.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.shared.clock = clock;
+        self
+    }
+
+    /// Checks arguments; the `jsonschema` crate by default.
+    #[must_use]
+    pub fn validator(mut self, validator: Arc<dyn Validator>) -> Self {
+        self.shared.validator = validator;
+        self
+    }
+
+    /// Adds a repairer that the policy can name, beside the built-in ones.
+    #[must_use]
+    pub fn repairer(mut self, repairer: Arc<dyn Repairer>) -> Self {
+        self.shared.repairers.push(repairer);
+        self
+    }
+
+    /// Checks the policy against the catalog and that every visible tool finds its capabilities.
+    ///
+    /// # Errors
+    /// All problems together.
+    pub fn build(self) -> Result<ToolRunner, RunnerError> {
+        let shared = &self.shared;
+        let known: Vec<_> = shared.catalog.specs().map(KnownTool::of).collect();
+        let policy = shared.policy.check(&known);
+        let mut unbound: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
+        for entry in shared.catalog.entries().filter(|entry| shared.could_run(&entry.spec)) {
+            for requirement in entry.behaviour.requirements() {
+                let bound = match requirement.source {
+                    Source::Capability => shared.capabilities.get(requirement.type_id).is_some(),
+                    Source::Connection(_) => shared.broker.is_some(),
+                    Source::Context => true,
+                };
+                if !bound {
+                    unbound.entry(requirement.name).or_default().push(entry.spec.name.to_string());
+                }
+            }
+        }
+        if policy.is_empty() && unbound.is_empty() {
+            Ok(ToolRunner { shared: Arc::new(self.shared) })
+        } else {
+            Err(RunnerError { policy, unbound })
+        }
+    }
+}
+
+impl Shared {
+    /// Some run of this runner could execute the tool.
+    fn could_run(&self, spec: &ToolSpec) -> bool {
+        self.policy.mentions(spec.name.as_str())
+    }
+
+    /// The model of a run with this context may see the tool.
+    fn visible(&self, context: &PolicyContext<'_>, entry: &Entry) -> bool {
+        let subject = Subject { no_schema: entry.no_schema, ..Subject::of(&entry.spec) };
+        match self.policy.decide(context, Stage::Visibility, &subject, None).verdict {
+            Verdict::Allow => true,
+            Verdict::RequireApproval => self.approvals,
+            Verdict::Deny => false,
+        }
+    }
+}
+
+impl fmt::Debug for ToolRunner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolRunner").field("tools", &self.shared.catalog.len()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for RunnerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunnerBuilder").field("tools", &self.shared.catalog.len()).finish_non_exhaustive()
+    }
+}
+
+/// Why a runner cannot be built: everything at once.
+#[derive(Debug)]
+pub struct RunnerError {
+    policy: Vec<PolicyProblem>,
+    unbound: BTreeMap<&'static str, Vec<String>>,
+}
+
+impl RunnerError {
+    /// A stable word: `policy_problem` or `capability_unbound`.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        if self.policy.is_empty() { "capability_unbound" } else { "policy_problem" }
+    }
+}
+
+impl fmt::Display for RunnerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lines = Vec::new();
+        lines.extend(self.policy.iter().map(ToString::to_string));
+        for (capability, tools) in &self.unbound {
+            lines.push(format!(
+                "the capability `{capability}` is not bound, and {} needs it; bind it with `Capabilities::with` (connections: `RunnerBuilder::broker`)",
+                tools.join(", ")
+            ));
+        }
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl std::error::Error for RunnerError {}

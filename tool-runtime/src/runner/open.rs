@@ -1,0 +1,259 @@
+//! [`OpenCall`]: the guard that gives every call exactly one record and one terminal event, dropped or not.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use crate::call::{
+    CallId, Cause, Decided, Event, Outcome, RecordedArguments, SafeError, ToolCall, ToolExecResult,
+    ToolInvocationRecord,
+};
+use crate::json;
+use crate::runner::Run;
+use crate::runner::stop::{Ended, Stop};
+use crate::runner::telemetry;
+use crate::tool::{Hash, ToolEffect};
+
+/// The longest call id and tool name that records and events repeat.
+const MAX_NAME_BYTES: usize = 128;
+
+/// A call on its way through the gate. Dropping it before its end records it as cancelled.
+pub(super) struct OpenCall {
+    pub(super) run: Run,
+    /// The id towards the model.
+    id: CallId,
+    /// The id of record and events: the same, unless that one cannot be used.
+    record_id: CallId,
+    name: String,
+    /// The id was taken before, so nothing may run under it.
+    pub(super) repeated: bool,
+    started_at: Timestamp,
+    started: Instant,
+    arguments: RecordedArguments,
+    pub(super) effect: Option<ToolEffect>,
+    pub(super) definition_hash: Option<Hash>,
+    pub(super) decision: Option<Decided>,
+    pub(super) validator: Option<String>,
+    pub(super) repair: Option<String>,
+    /// The tool began to run.
+    pub(super) executed: bool,
+    phase: Phase,
+}
+
+enum Phase {
+    Running,
+    /// The record is written, the event is not yet.
+    Recorded(Box<ToolExecResult>),
+    Announced,
+}
+
+impl OpenCall {
+    /// Announces the start, before anything is checked.
+    pub(super) fn start(run: Run, call: &ToolCall) -> Self {
+        let arguments = call.arguments.as_str();
+        let unread = RecordedArguments::Unread { length: arguments.len(), sha256: json::digest(arguments.as_bytes()) };
+        let fits = call.id.as_str().len() <= MAX_NAME_BYTES;
+        let repeated = fits && !run.state().take_id(&call.id);
+        let record_id = if fits && !repeated { call.id.clone() } else { CallId::generate() };
+        let open = Self::new(run, call.id.clone(), record_id, cut(&call.name), unread, repeated);
+        open.run.emit(Event::ToolCallStart { id: open.record_id.clone(), name: open.name.clone() });
+        open
+    }
+
+    /// Goes on with a suspended call: its start was announced when it came in.
+    pub(super) fn resume(run: Run, record: &ToolInvocationRecord) -> Self {
+        let mut open = Self::new(
+            run,
+            record.tool_call_id.clone(),
+            record.tool_call_id.clone(),
+            record.name.clone(),
+            record.arguments.clone(),
+            false,
+        );
+        open.started_at = record.started_at;
+        open.definition_hash = record.definition_hash;
+        open.decision.clone_from(&record.decision);
+        open.validator.clone_from(&record.validator);
+        open.repair.clone_from(&record.repair);
+        open
+    }
+
+    fn new(
+        run: Run,
+        id: CallId,
+        record_id: CallId,
+        name: String,
+        arguments: RecordedArguments,
+        repeated: bool,
+    ) -> Self {
+        Self {
+            id,
+            record_id,
+            name,
+            repeated,
+            started_at: run.0.shared.clock.now(),
+            started: Instant::now(),
+            arguments,
+            effect: None,
+            definition_hash: None,
+            decision: None,
+            validator: None,
+            repair: None,
+            executed: false,
+            phase: Phase::Running,
+            run,
+        }
+    }
+
+    /// The id of the call's record.
+    pub(super) fn record_id(&self) -> &CallId {
+        &self.record_id
+    }
+
+    /// The arguments could be read: from now on the record shows them, masked.
+    pub(super) fn read_arguments(&mut self, masked: Arc<RawValue>) {
+        self.arguments = RecordedArguments::Masked(masked);
+    }
+
+    /// Writes the record, then the terminal event, then hands out the result.
+    pub(super) async fn finish(mut self, ended: Result<Ended, Stop>) -> ToolExecResult {
+        let result = self.result(&ended);
+        let cause = ended.as_ref().err().and_then(|stop| stop.cause);
+        let record = self.record(&result, cause);
+        let suspended = result.outcome.is_suspension();
+        let receipt = self.run.0.shared.store.put(record);
+        self.phase = Phase::Recorded(Box::new(result.clone()));
+        if let Err(error) = receipt.await {
+            telemetry::record_lost(&self.run, &self.name, &self.record_id, &error);
+        }
+        self.announce(&result);
+        if !suspended {
+            self.account(&result);
+        }
+        if let Err(stop) = &ended {
+            telemetry::contained(&self.run, &self.name, &self.record_id, stop);
+        }
+        result
+    }
+
+    fn result(&self, ended: &Result<Ended, Stop>) -> ToolExecResult {
+        match ended {
+            Ok(ended) => ToolExecResult {
+                tool_call_id: self.id.clone(),
+                ok: true,
+                outcome: Outcome::Ok,
+                value: Some(Arc::clone(&ended.shown)),
+                model_value: ended.model.clone(),
+                error: None,
+                executed: self.executed,
+                concealed: false,
+                warning: ended.warning,
+            },
+            Err(stop) => ToolExecResult {
+                tool_call_id: self.id.clone(),
+                ok: false,
+                outcome: stop.outcome,
+                value: stop.prepared.clone(),
+                model_value: None,
+                error: Some(SafeError {
+                    error_code: stop.outcome.code(),
+                    tool_code: stop.tool_code.clone(),
+                    safe_message: stop.message.to_string(),
+                    errors: stop.errors.clone(),
+                }),
+                executed: self.executed,
+                concealed: stop.concealed,
+                warning: None,
+            },
+        }
+    }
+
+    fn record(&self, result: &ToolExecResult, cause: Option<Cause>) -> ToolInvocationRecord {
+        let suspended = result.outcome.is_suspension();
+        let options = &self.run.0.options;
+        ToolInvocationRecord {
+            tool_call_id: self.record_id.clone(),
+            name: self.name.clone(),
+            definition_hash: self.definition_hash,
+            arguments: self.arguments.clone(),
+            result: result.value.clone(),
+            outcome: result.outcome,
+            cause,
+            tool_code: result.error.as_ref().and_then(|error| error.tool_code.clone()),
+            safe_message: result.error.as_ref().map(|error| error.safe_message.clone()),
+            executed: self.executed,
+            started_at: self.started_at,
+            ended_at: (!suspended).then(|| self.run.0.shared.clock.now()),
+            run_id: Arc::clone(&self.run.0.id),
+            session_id: options.session.clone(),
+            conversation_id: options.conversation.clone(),
+            principal: options.principal.clone(),
+            caller: options.caller.clone(),
+            decision: self.decision.clone(),
+            validator: self.validator.clone(),
+            repair: self.repair.clone(),
+            previous: None,
+            hash: None,
+        }
+    }
+
+    fn announce(&mut self, result: &ToolExecResult) {
+        self.phase = Phase::Announced;
+        let id = self.record_id.clone();
+        self.run.emit(if result.outcome.is_suspension() {
+            Event::ToolCallSuspended { id, outcome: result.outcome, prepared: result.value.clone() }
+        } else {
+            Event::ToolCallResult {
+                id,
+                name: self.name.clone(),
+                arguments: match &self.arguments {
+                    RecordedArguments::Masked(arguments) => Some(Arc::clone(arguments)),
+                    RecordedArguments::Unread { .. } => None,
+                },
+                outcome: result.outcome,
+                value: result.value.clone(),
+                error: result.error.clone(),
+                executed: result.executed,
+            }
+        });
+    }
+
+    fn account(&self, result: &ToolExecResult) {
+        let latency = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let bytes = result.value.as_ref().map_or(0, |value| value.get().len());
+        self.run.state().account(result.outcome, latency, bytes);
+    }
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        let result = match std::mem::replace(&mut self.phase, Phase::Announced) {
+            Phase::Announced => return,
+            Phase::Recorded(result) => *result,
+            Phase::Running => {
+                let outcome = match self.effect {
+                    Some(effect) if self.executed => Cause::Cancelled.outcome(effect),
+                    _ => Outcome::Cancelled,
+                };
+                let result = self.result(&Err(Stop::new(outcome)));
+                drop(self.run.0.shared.store.put(self.record(&result, Some(Cause::Cancelled))));
+                result
+            }
+        };
+        self.announce(&result);
+        if !result.outcome.is_suspension() {
+            self.account(&result);
+        }
+    }
+}
+
+/// Cuts a text that a model wrote at a character boundary.
+fn cut(text: &str) -> String {
+    let mut end = text.len().min(MAX_NAME_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].to_owned()
+}

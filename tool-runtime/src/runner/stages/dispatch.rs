@@ -1,0 +1,190 @@
+//! From the permit to the projected result: reserve, bind, run, conclude.
+
+use std::any::{Any, TypeId};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use crate::call::{Cause, ContextFields, Outcome, ToolContext};
+use crate::capability::{Bindings, ConnectionRequest, Source};
+use crate::hydrate::Hydrated;
+use crate::json::{self, Limits};
+use crate::policy::{LoopVerdict, Reservation, Spend, Subject};
+use crate::redact::{ProjectError, Projected};
+use crate::registration::RunFailure;
+use crate::runner::Run;
+use crate::runner::open::OpenCall;
+use crate::runner::stages::Permit;
+use crate::runner::stop::{Ended, Stop};
+use crate::runner::{approval, invoke, telemetry};
+use crate::store::Why;
+use crate::tool::Execution;
+
+const REPEATED: &str = "Note: you made the same call with the same arguments before. A third time it will be refused.";
+
+/// A permitted call with its share of the run's budget, given back when it is dropped.
+pub(in crate::runner) struct Reserved {
+    hydrated: Hydrated,
+    reservation: Reservation,
+    /// How long the tool may take: its own limit, the policy's, and what is left of the run's.
+    timeout: Option<Duration>,
+    warning: Option<&'static str>,
+}
+
+/// A call with everything its tool borrows.
+pub(in crate::runner) struct Bound {
+    reserved: Reserved,
+    connections: Vec<(TypeId, Box<dyn Any + Send + Sync>)>,
+    context: Arc<ToolContext>,
+}
+
+/// A tool's answer, projected.
+pub(in crate::runner) struct Ran {
+    hydrated: Hydrated,
+    projected: Projected,
+    warning: Option<&'static str>,
+}
+
+/// Takes the call's share of the budgets and asks the loop guard.
+pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Reserved, Stop> {
+    let run = &open.run.0;
+    let hydrated = permit.hydrated;
+    let name = hydrated.entry.spec.name.as_str();
+    let repeated = run.loop_guard.observe(name, hydrated.digest);
+    let warning = match repeated {
+        LoopVerdict::Go => None,
+        LoopVerdict::Warn(_) => Some(REPEATED),
+        LoopVerdict::Stop(_) => {
+            let message =
+                "You made the same call with the same arguments again and again. It did not run: do something else.";
+            return Err(Stop::new(Outcome::BudgetExceeded).message(message));
+        }
+    };
+    let wanted = [hydrated.entry.timeout, run.shared.policy.limits_of(name).runtime].into_iter().flatten().min();
+    let reservation = run
+        .ledger
+        .reserve(Spend::call(wanted))
+        .map_err(|exceeded| Stop::new(Outcome::BudgetExceeded).message(format!("The call did not run: {exceeded}.")))?;
+    let timeout = wanted.into_iter().chain(reservation.time()).min();
+    Ok(Reserved { hydrated, reservation, timeout, warning })
+}
+
+/// Resolves connections and makes the context of the call.
+pub(in crate::runner) async fn bind(open: &OpenCall, reserved: Reserved) -> Result<Bound, Stop> {
+    let options = &open.run.0.options;
+    let shared = &open.run.0.shared;
+    let spec = Arc::clone(&reserved.hydrated.entry.spec);
+    let mut connections = Vec::new();
+    for requirement in reserved.hydrated.entry.behaviour.requirements() {
+        let Source::Connection(kind) = requirement.source else { continue };
+        let unavailable = || Stop::new(Outcome::ConnectionUnavailable);
+        let id = options.connections.get(kind).ok_or_else(unavailable)?;
+        let broker = shared.broker.as_ref().ok_or_else(unavailable)?;
+        let request = ConnectionRequest::new(
+            kind,
+            id,
+            options.principal.as_deref(),
+            options.tenant.as_deref(),
+            spec.name.as_str(),
+        );
+        let resolved =
+            invoke::contained(broker.resolve(request), reserved.timeout, &options.cancellation.child_token()).await;
+        let handle = resolved.map_err(|_| unavailable())?.map_err(|_| unavailable())?;
+        if handle.type_id != requirement.type_id {
+            return Err(unavailable());
+        }
+        connections.push((handle.type_id, handle.value));
+    }
+    let context = Arc::new(ToolContext(ContextFields {
+        call_id: open.record_id().clone(),
+        tool: spec.name.clone(),
+        run_id: Arc::clone(&open.run.0.id),
+        session_id: options.session.clone(),
+        conversation_id: options.conversation.clone(),
+        agent_id: options.agent.clone(),
+        organisation_id: options.tenant.clone(),
+        user_id: options.principal.clone(),
+        deadline: reserved.timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+        cancellation: options.cancellation.child_token(),
+        arguments_digest: reserved.hydrated.digest,
+    }));
+    Ok(Bound { reserved, connections, context })
+}
+
+/// Runs the tool. Panics, timeouts and cancellation end here; what comes out is projected already.
+pub(in crate::runner) async fn run(open: &mut OpenCall, bound: Bound) -> Result<Ran, Stop> {
+    let Bound { reserved, connections, context } = bound;
+    let Reserved { mut hydrated, reservation, timeout, warning } = reserved;
+    let entry = Arc::clone(&hydrated.entry);
+    let limit = open.run.0.shared.policy.limits_of(entry.spec.name.as_str()).result_bytes;
+    let max_bytes = entry.max_result_bytes.map_or(limit, |own| own.min(limit));
+    let future = {
+        let bindings =
+            Bindings { capabilities: &open.run.0.shared.capabilities, connections: &connections, context: &context };
+        hydrated
+            .take_instance()
+            .zip(entry.projector.clone())
+            .and_then(|(instance, projector)| instance.run(&bindings, projector, max_bytes))
+    };
+    // Building a runner checks every binding, so only a second run of one hydrated call could come here empty.
+    let future = future.ok_or_else(|| Stop::new(Outcome::InstantiateFailed))?;
+    open.executed = true;
+    let span = telemetry::span(&open.run, entry.spec.name.as_str(), context.call_id());
+    let ended = invoke::contained(future, timeout, context.cancellation()).instrument(span).await;
+    reservation.settle(0, 0.0);
+    match ended {
+        Ok(Ok(projected)) => Ok(Ran { hydrated, projected, warning }),
+        Ok(Err(failure)) => Err(failed(failure)),
+        Err(cause) => Err(interrupted(cause, entry.spec.effect)),
+    }
+}
+
+fn interrupted(cause: Cause, effect: crate::tool::ToolEffect) -> Stop {
+    let mut stop = Stop::new(cause.outcome(effect));
+    stop.cause = Some(cause);
+    stop
+}
+
+fn failed(failure: RunFailure) -> Stop {
+    match failure {
+        RunFailure::Tool(error) => {
+            let mut stop = Stop::new(Outcome::ExecutionError).message(error.safe_message().to_owned());
+            stop.tool_code = error.author_code().map(ToOwned::to_owned);
+            stop
+        }
+        RunFailure::Output(error) => unprojected(&error),
+    }
+}
+
+/// The stop for a value that could not be projected.
+pub(in crate::runner) fn unprojected(error: &ProjectError) -> Stop {
+    Stop::new(match error {
+        ProjectError::OutputInvalid(_) => Outcome::OutputInvalid,
+        ProjectError::TooLarge => Outcome::ResultTooLarge,
+        ProjectError::Redaction => Outcome::RedactionFailed,
+    })
+}
+
+/// The answer goes to the model, or the prepared payload of a client tool to the client.
+pub(in crate::runner) async fn conclude(open: &mut OpenCall, ran: Ran) -> Result<Ended, Stop> {
+    let Ran { hydrated, projected, warning } = ran;
+    if hydrated.entry.spec.execution == Execution::Client {
+        return Err(approval::suspend(open, hydrated, Why::Client, Some(projected.shown)).await);
+    }
+    let seen = projected.model.as_ref().unwrap_or(&projected.shown);
+    let policy = &open.run.0.shared.policy;
+    remember(&open.run, seen.get());
+    let mut state = open.run.state();
+    policy.labels_of(&Subject::of(&hydrated.entry.spec)).for_each(|label| state.label(label));
+    Ok(Ended { shown: projected.shown, model: projected.model, warning })
+}
+
+/// Ids in a result count as seen from now on. It is our own JSON, so only its size is left to chance.
+pub(in crate::runner) fn remember(run: &Run, result: &str) {
+    let unlimited = Limits { bytes: usize::MAX, depth: usize::MAX };
+    if let Ok(tree) = json::parse_value(result, &unlimited) {
+        run.evidence().insert_result(&tree);
+    }
+}

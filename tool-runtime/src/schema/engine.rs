@@ -1,0 +1,22 @@
+//! The default validator as the schema compiler uses it: for single patterns, defaults and whole documents.
+
+use serde_json::{Value, json};
+
+use crate::json::Tree;
+use crate::schema::SchemaProblem;
+use crate::schema::validator::JsonSchemaValidator;
+
+/// Whether a text is a regular expression that the validator takes.
+pub(crate) fn is_pattern(pattern: &str) -> bool {
+    compiles(&json!({ "pattern": pattern })).is_ok()
+}
+
+/// Whether a value keeps to a schema; a schema that does not compile allows nothing.
+pub(crate) fn is_valid(schema: &Value, value: &Value) -> bool {
+    JsonSchemaValidator.compile_value(schema).is_ok_and(|compiled| compiled.check(&Tree::from_value(value)).is_ok())
+}
+
+/// Checks a document against its meta-schema and compiles it.
+pub(crate) fn compiles(schema: &Value) -> Result<(), SchemaProblem> {
+    JsonSchemaValidator.compile_value(schema).map(|_| ())
+}

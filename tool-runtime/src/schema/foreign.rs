@@ -1,0 +1,104 @@
+//! Schemas from elsewhere: all of draft-07 and 2020-12, within caps, closed against fetching and endless work.
+
+use serde_json::Value;
+
+use crate::json::{self, Limits};
+use crate::schema::graph::{Document, Expansion};
+use crate::schema::{SchemaProblem, engine, texts, visits};
+use crate::tool::Schema;
+
+/// The deepest JSON of a schema document.
+const MAX_JSON_DEPTH: usize = 100;
+
+/// The dialects that are spoken, by the text of `$schema` without a trailing `#`.
+const DIALECTS: [&str; 3] = [
+    "http://json-schema.org/draft-07/schema",
+    "https://json-schema.org/draft-07/schema",
+    "https://json-schema.org/draft/2020-12/schema",
+];
+
+/// Takes the schema of a dynamic or discovered tool as it is.
+///
+/// References stay, and must lead to places inside the document (or to the two meta-schemas); recursion is allowed
+/// where checking a value stays linear. A `default` or `enum` value that breaks its own schema stops nothing.
+///
+/// # Errors
+///
+/// The document is no valid schema of its dialect, is over a cap on size, depth or expansion, or refers outside.
+pub fn check_foreign(schema: &Value) -> Result<Schema, Vec<SchemaProblem>> {
+    let one = |problem| vec![problem];
+    if deeper_than(schema, MAX_JSON_DEPTH) {
+        return Err(one(too_deep()));
+    }
+    let text = texts::schema_text(schema).map_err(one)?;
+    if !(schema.is_object() || schema.is_boolean()) {
+        return Err(one(SchemaProblem::new("", "a schema is an object", "write `{\"type\": \"object\", ..}`")));
+    }
+    if let Some(dialect) = schema.get("$schema")
+        && !dialect.as_str().is_some_and(|dialect| DIALECTS.contains(&dialect.trim_end_matches('#')))
+    {
+        let remedy = "write it in 2020-12, the default, or in draft-07";
+        return Err(one(SchemaProblem::new("/$schema", "the dialect of the schema is not spoken here", remedy)));
+    }
+    let document = Document::read(schema)?;
+    Expansion::check(&document, schema).map_err(one)?;
+    visits::check(&document, schema).map_err(one)?;
+    engine::compiles(schema).map_err(one)?;
+    Ok(text)
+}
+
+/// Reads a schema document from text; size and depth are looked at before anything is built from it.
+///
+/// # Errors
+///
+/// The text is over a cap, or no JSON.
+pub fn parse_foreign(text: &str) -> Result<Value, SchemaProblem> {
+    if deeper_text(text, MAX_JSON_DEPTH) {
+        return Err(too_deep());
+    }
+    if text.len() > texts::MAX_BYTES {
+        return Err(texts::too_large());
+    }
+    match json::parse_value(text, &Limits { bytes: texts::MAX_BYTES, depth: MAX_JSON_DEPTH }) {
+        Ok(tree) => Ok(tree.to_value()),
+        Err(error) => {
+            let message = format!("no JSON schema at line {} column {}", error.line, error.column);
+            Err(SchemaProblem::new("", message, "write one JSON object that names each member once"))
+        }
+    }
+}
+
+/// The problem of a document that nests too deeply.
+fn too_deep() -> SchemaProblem {
+    let message = format!("the document nests over {MAX_JSON_DEPTH} levels deep");
+    SchemaProblem::new("", message, "nest less, or name the inner schemas in `$defs`")
+}
+
+fn deeper_than(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(|item| deeper_than(item, levels - 1)),
+        Value::Object(members) => levels == 0 || members.values().any(|member| deeper_than(member, levels - 1)),
+        _ => false,
+    }
+}
+
+/// The same on text, by brackets outside of strings.
+fn deeper_text(text: &str, levels: usize) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => {
+                depth += 1;
+                if depth > levels {
+                    return true;
+                }
+            }
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}

@@ -1,0 +1,80 @@
+//! Formats and the bounds they stand for: `format: uint32` is schemars' own, `minimum` and `maximum` are everyone's.
+
+use serde_json::{Map, Number, Value};
+
+/// Formats that JSON Schema defines. The rest is dropped, because validators are free to ignore or refuse it.
+const STANDARD: [&str; 19] = [
+    "date",
+    "date-time",
+    "duration",
+    "email",
+    "hostname",
+    "idn-email",
+    "idn-hostname",
+    "ipv4",
+    "ipv6",
+    "iri",
+    "iri-reference",
+    "json-pointer",
+    "regex",
+    "relative-json-pointer",
+    "time",
+    "uri",
+    "uri-reference",
+    "uri-template",
+    "uuid",
+];
+
+/// Drops a format that is no standard and returns it.
+pub(crate) fn drop_private(schema: &mut Map<String, Value>) -> Option<String> {
+    let format = schema.get("format")?.as_str()?;
+    if STANDARD.contains(&format) {
+        return None;
+    }
+    match schema.remove("format") {
+        Some(Value::String(format)) => Some(format),
+        _ => None,
+    }
+}
+
+/// Writes the bounds that a numeric format stands for, unless narrower ones are there already.
+pub(crate) fn write_bounds(schema: &mut Map<String, Value>, format: &str) {
+    let Some((low, high)) = bounds(format) else { return };
+    if schema.get("minimum").is_none_or(|given| compare(given, &low).is_none_or(std::cmp::Ordering::is_lt)) {
+        schema.insert("minimum".to_owned(), Value::Number(low));
+    }
+    if schema.get("maximum").is_none_or(|given| compare(given, &high).is_none_or(std::cmp::Ordering::is_gt)) {
+        schema.insert("maximum".to_owned(), Value::Number(high));
+    }
+}
+
+/// What values of the type behind a format reach. The size of `usize` is that of 64-bit machines, so that a
+/// definition has one hash everywhere; 128-bit integers end where the parser of arguments ends.
+fn bounds(format: &str) -> Option<(Number, Number)> {
+    Some(match format {
+        "int8" => (i8::MIN.into(), i8::MAX.into()),
+        "int16" => (i16::MIN.into(), i16::MAX.into()),
+        "int32" => (i32::MIN.into(), i32::MAX.into()),
+        "int64" | "int" => (i64::MIN.into(), i64::MAX.into()),
+        "int128" => (i64::MIN.into(), u64::MAX.into()),
+        "uint8" => (0.into(), u8::MAX.into()),
+        "uint16" => (0.into(), u16::MAX.into()),
+        "uint32" => (0.into(), u32::MAX.into()),
+        "uint64" | "uint" | "uint128" => (0.into(), u64::MAX.into()),
+        "float" => (Number::from_f64(f32::MIN.into())?, Number::from_f64(f32::MAX.into())?),
+        _ => return None,
+    })
+}
+
+/// Compares two JSON numbers, exactly when both are integers.
+pub(crate) fn compare(a: &Value, b: &Number) -> Option<std::cmp::Ordering> {
+    let a = a.as_number()?;
+    match (integer(a), integer(b)) {
+        (Some(a), Some(b)) => Some(a.cmp(&b)),
+        _ => a.as_f64()?.partial_cmp(&b.as_f64()?),
+    }
+}
+
+fn integer(number: &Number) -> Option<i128> {
+    number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
+}

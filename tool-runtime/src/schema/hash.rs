@@ -1,0 +1,101 @@
+//! The hash of a definition: what a lock file pins and a record names.
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+
+use crate::json::{canonical, digest};
+use crate::tool::{Hash, ToolSpec};
+
+/// The longest run of digits that every integer of this length survives as a double.
+const EXACT_DIGITS: usize = 15;
+
+/// SHA-256 over the canonical JSON (RFC 8785) of a definition without its title and the hash itself. Limits are no
+/// part of a definition.
+pub(crate) fn definition_hash(spec: &ToolSpec) -> Hash {
+    let text = |value: &Value| canonical::rfc8785(value);
+    // Schemas are canonical texts already, but for numbers: to parse them again would be most of the work. The
+    // members stand in the order that RFC 8785 asks for.
+    digest(format!(
+        concat!(
+            r#"{{"description":{},"effect":{},"execution":{},"input_schema":{},"name":{},"output_schema":{},"#,
+            r#""redaction":{},"tags":{}}}"#
+        ),
+        text(&Value::from(&*spec.description)),
+        text(&Value::from(spec.effect.as_str())),
+        text(&Value::from(spec.execution.as_str())),
+        doubles(spec.input_schema.as_str()),
+        text(&Value::from(spec.name.as_str())),
+        doubles(spec.output_schema.as_str()),
+        text(&json!({
+            "allow": spec.redaction.allow,
+            "model": spec.redaction.model,
+            "prepare": spec.redaction.prepare,
+        })),
+        text(&spec.tags.iter().map(|tag| Value::from(&**tag)).collect()),
+    ))
+}
+
+/// Canonical text with exact integers to that of RFC 8785, which rounds the long ones.
+fn doubles(text: &str) -> Cow<'_, str> {
+    let bytes = text.as_bytes();
+    let mut rounded = String::new();
+    let (mut copied, mut at) = (0, 0);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => at += string_length(&bytes[at..]),
+            b'-' | b'0'..=b'9' => {
+                let number = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e');
+                let end = at + bytes[at..].iter().take_while(|byte| number(byte)).count();
+                let literal = &text[at..end];
+                let long = literal.len() > EXACT_DIGITS && !literal.contains(['.', 'e']);
+                if let (true, Ok(double)) = (long, literal.parse::<f64>()) {
+                    rounded.push_str(&text[copied..at]);
+                    rounded.push_str(&canonical::rfc8785(&Value::from(double)));
+                    copied = end;
+                }
+                at = end;
+            }
+            _ => at += 1,
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    rounded.push_str(&text[copied..]);
+    Cow::Owned(rounded)
+}
+
+/// How long the string is that begins here, quotes included.
+fn string_length(bytes: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{canonical, doubles};
+
+    #[test]
+    fn numbers_become_doubles_and_nothing_else_changes() {
+        for value in [
+            json!({"maximum": u64::MAX, "minimum": i64::MIN, "a": [-1, 0, 7], "b": 9_007_199_254_740_993_u64}),
+            json!({"a": f64::from(f32::MAX), "b": 1e-7, "c": 0.5, "d": 123_456_789_012_345_680_000.0}),
+            json!({"12345678901234567890": "12345678901234567890", "a\"\\": "\\\"1234567890123456789\n\u{1}å"}),
+            json!(true),
+            json!(12_345_678_901_234_567_u64),
+            Value::Null,
+        ] {
+            assert_eq!(doubles(&canonical::to_text(&value)), canonical::rfc8785(&value));
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Rewrites that lose nothing: optional without `anyOf`, `allOf` of one, and lists of documented constants.
+
+use serde_json::{Map, Value};
+
+/// Words about a schema rather than rules: where two meet, the outer one is nearer to the author of the field.
+const ANNOTATIONS: [&str; 8] =
+    ["$comment", "default", "deprecated", "description", "examples", "readOnly", "title", "writeOnly"];
+
+/// Rules that look at the keywords beside them, so that moving them to others changes what they say.
+const NEIGHBOURS: [&str; 12] = [
+    "additionalItems",
+    "additionalProperties",
+    "contains",
+    "else",
+    "if",
+    "items",
+    "maxContains",
+    "minContains",
+    "patternProperties",
+    "prefixItems",
+    "properties",
+    "then",
+];
+
+/// Takes `anyOf: [X, null]` and `allOf: [X]` apart into the schema that holds them; says whether null was there.
+///
+/// Where X has alternatives of its own, null cannot be let in by `type`. That is left alone, or, when `eager`, taken
+/// apart all the same, for a caller that refuses such an X with a word about it.
+pub(crate) fn hoist(schema: &mut Map<String, Value>, eager: bool) -> bool {
+    let mut nullable = false;
+    loop {
+        let Some((keyword, at, null)) = candidate(schema, eager) else { return nullable };
+        let Some(Value::Array(mut branches)) = schema.remove(keyword) else { return nullable };
+        let Value::Object(inner) = branches.swap_remove(at) else { return nullable };
+        nullable |= null;
+        for (key, value) in inner {
+            if !schema.contains_key(&key) {
+                schema.insert(key, value);
+            }
+        }
+    }
+}
+
+/// The keyword to take apart, the branch that stays, and whether the other one is null.
+fn candidate(schema: &Map<String, Value>, eager: bool) -> Option<(&'static str, usize, bool)> {
+    let found = ["anyOf", "oneOf", "allOf"].into_iter().find_map(|keyword| {
+        let branches = schema.get(keyword)?.as_array()?;
+        match &branches[..] {
+            [_] => Some((keyword, 0, false)),
+            [first, second] if keyword != "allOf" && is_null(first) != is_null(second) => {
+                Some((keyword, usize::from(is_null(first)), true))
+            }
+            _ => None,
+        }
+    })?;
+    let inner = schema.get(found.0)?.as_array()?.get(found.1)?.as_object()?;
+    // `oneOf: [X, null]` is not `X or null` when X takes null itself.
+    if found.0 == "oneOf" && found.2 && !excludes_null(inner) {
+        return None;
+    }
+    if found.2 && !eager && !takes_null_by_type(inner) {
+        return None;
+    }
+    let clash = inner.iter().any(|(key, value)| {
+        !ANNOTATIONS.contains(&key.as_str()) && schema.get(key).is_some_and(|outer| key == found.0 || outer != value)
+    });
+    // Rules beside `anyOf: [X, null]` would have to hold for null as well: all but `enum`, `const` and `type` do.
+    let beside = found.2 && ["enum", "const", "type", "not", "$ref"].iter().any(|key| schema.contains_key(*key));
+    let neighbours = [schema, inner].iter().all(|side| NEIGHBOURS.iter().any(|key| side.contains_key(*key)));
+    let unevaluated = ["unevaluatedItems", "unevaluatedProperties"].iter().any(|key| schema.contains_key(*key));
+    (!clash && !beside && !neighbours && !unevaluated).then_some(found)
+}
+
+fn is_null(schema: &Value) -> bool {
+    schema.as_object().is_some_and(|schema| {
+        schema.get("type").is_some_and(|ty| ty == "null")
+            && schema.keys().all(|key| key == "type" || ANNOTATIONS.contains(&key.as_str()))
+    })
+}
+
+fn excludes_null(schema: &Map<String, Value>) -> bool {
+    match schema.get("type") {
+        Some(Value::String(ty)) => ty != "null",
+        Some(Value::Array(types)) => !types.iter().any(|ty| ty == "null"),
+        _ => schema.get("const").is_some_and(|value| !value.is_null()),
+    }
+}
+
+/// Whether nothing but `type`, `enum` and `const` keeps null out.
+fn takes_null_by_type(schema: &Map<String, Value>) -> bool {
+    let blocking = ["$dynamicRef", "$ref", "allOf", "else", "if", "not", "then"];
+    !blocking.iter().any(|key| schema.contains_key(*key))
+        && ["oneOf", "anyOf"].iter().all(|key| schema.get(*key).is_none_or(|branches| constants(branches).is_some()))
+}
+
+/// Lets a lowered schema take null too.
+pub(crate) fn add_null(schema: &mut Map<String, Value>) {
+    match schema.get_mut("type") {
+        Some(Value::Array(types)) if !types.iter().any(|ty| ty == "null") => types.push("null".into()),
+        Some(Value::String(ty)) if ty != "null" => {
+            let ty = std::mem::take(ty);
+            schema.insert("type".to_owned(), vec![ty, "null".to_owned()].into());
+        }
+        _ => {}
+    }
+    if let Some(constant) = schema.remove("const") {
+        schema.insert("enum".to_owned(), Value::Array(vec![constant]));
+    }
+    if let Some(Value::Array(values)) = schema.get_mut("enum")
+        && !values.contains(&Value::Null)
+    {
+        values.push(Value::Null);
+    }
+}
+
+/// Turns alternatives that are all constants of one scalar type into `enum`; their docs join the description.
+pub(crate) fn fold_constants(schema: &mut Map<String, Value>) {
+    let Some((keyword, folded)) =
+        ["oneOf", "anyOf"].into_iter().find_map(|keyword| Some((keyword, constants(schema.get(keyword)?)?)))
+    else {
+        return;
+    };
+    let taken = ["enum", "const"].iter().any(|key| schema.contains_key(*key))
+        || schema.get("type").is_some_and(|ty| ty != folded.ty);
+    if taken || (keyword == "oneOf" && folded.repeated) {
+        return;
+    }
+    schema.remove(keyword);
+    schema.insert("type".to_owned(), folded.ty.into());
+    schema.insert("enum".to_owned(), Value::Array(folded.values));
+    if !folded.docs.is_empty() {
+        let own = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+        let gap = if own.is_empty() { "" } else { "\n\n" };
+        let description = format!("{own}{gap}{}", folded.docs.join("\n"));
+        schema.insert("description".to_owned(), description.into());
+    }
+}
+
+struct Constants {
+    ty: &'static str,
+    values: Vec<Value>,
+    docs: Vec<String>,
+    repeated: bool,
+}
+
+fn constants(branches: &Value) -> Option<Constants> {
+    let mut all = Constants { ty: "", values: Vec::new(), docs: Vec::new(), repeated: false };
+    for branch in branches.as_array()? {
+        let branch = branch.as_object()?;
+        let known = |key: &String| matches!(&**key, "type" | "const" | "enum") || ANNOTATIONS.contains(&&**key);
+        if !branch.keys().all(known) || branch.contains_key("const") == branch.contains_key("enum") {
+            return None;
+        }
+        let values = match branch.get("enum") {
+            Some(values) => values.as_array()?.clone(),
+            None => vec![branch.get("const")?.clone()],
+        };
+        for value in values {
+            let ty = scalar_type(&value)?;
+            if !(all.ty.is_empty() || all.ty == ty) || branch.get("type").is_some_and(|written| written != ty) {
+                return None;
+            }
+            all.ty = ty;
+            if let Some(doc) = branch.get("description").and_then(Value::as_str) {
+                let doc: Vec<&str> = doc.split_whitespace().collect();
+                let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                all.docs.push(format!("- `{shown}`: {}", doc.join(" ")));
+            }
+            all.repeated |= all.values.contains(&value);
+            if !all.values.contains(&value) {
+                all.values.push(value);
+            }
+        }
+    }
+    (!all.values.is_empty()).then_some(all)
+}
+
+/// The type of a constant that may stand in a folded `enum`.
+pub(crate) fn scalar_type(value: &Value) -> Option<&'static str> {
+    match value {
+        Value::String(_) => Some("string"),
+        Value::Number(number) if number.is_f64() => Some("number"),
+        Value::Number(_) => Some("integer"),
+        Value::Bool(_) => Some("boolean"),
+        _ => None,
+    }
+}

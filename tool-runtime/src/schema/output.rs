@@ -1,0 +1,24 @@
+//! The schema of what a tool answers with: looser than that of arguments, because no model has to write it.
+
+use schemars::SchemaGenerator;
+use schemars::generate::Contract;
+
+use crate::schema::generate::generate;
+use crate::schema::lower::{Lowering, lower};
+use crate::schema::{SchemaProblem, texts};
+use crate::tool::Schema;
+
+/// Compiles the schema of a tool's output, as it serialises. Enums with data, maps, tuples and values that can be
+/// anything stay; references are inlined.
+///
+/// # Errors
+///
+/// Recursion, and expansion past the caps.
+pub fn compile_output(schema: impl Fn(&mut SchemaGenerator) -> schemars::Schema) -> Result<Schema, Vec<SchemaProblem>> {
+    let mut generated = generate(&schema, &Contract::Serialize)?;
+    if let Some(root) = generated.as_object_mut() {
+        root.remove("title");
+    }
+    lower(&mut generated, Lowering::Output)?;
+    texts::schema_text(&generated).map_err(|problem| vec![problem])
+}

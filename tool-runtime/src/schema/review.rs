@@ -1,0 +1,250 @@
+//! A definition from an untrusted source, looked at before anybody may enable it: accept, review by a person, reject.
+
+use serde_json::{Map, Value};
+
+use crate::schema::foreign::{check_foreign, parse_foreign};
+use crate::schema::lower::has_type;
+use crate::schema::positions::subschemas;
+use crate::schema::problem::Pointer;
+use crate::schema::subset::{Outside, outside};
+use crate::schema::{SchemaProblem, formats, suspicion};
+use crate::tool::ToolName;
+
+/// What to do with a definition. The order is that of gravity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Decision {
+    /// Nothing was found.
+    Accept,
+    /// Load it disabled and flagged; a person decides.
+    Review,
+    /// Do not load it.
+    Reject,
+}
+
+impl Decision {
+    /// The name used in reports.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::Review => "review",
+            Self::Reject => "reject",
+        }
+    }
+}
+
+/// What a finding is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The name is illegal or odd.
+    Name,
+    /// The name claims a namespace that is not the source's to give.
+    Namespace,
+    /// A description speaks to the model about more than the tool, or hides characters.
+    Description,
+    /// The document is too large.
+    Size,
+    /// The document nests too deeply, or expands too far.
+    Depth,
+    /// The schema is outside of the subset that every provider takes.
+    Subset,
+    /// A reference leads outside, into a circle, or elsewhere than to a definition.
+    Reference,
+    /// The schema is not valid, or makes little sense.
+    Schema,
+    /// A pattern is dear to match, or means different things to different engines.
+    Regex,
+}
+
+impl Reason {
+    /// The name used in reports.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Namespace => "namespace",
+            Self::Description => "description",
+            Self::Size => "size",
+            Self::Depth => "depth",
+            Self::Subset => "p0",
+            Self::Reference => "ref",
+            Self::Schema => "schema",
+            Self::Regex => "regex",
+        }
+    }
+}
+
+/// One thing that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// What it leads to by itself.
+    pub decision: Decision,
+    /// What it is about.
+    pub reason: Reason,
+    /// Where it is and what would be right.
+    pub problem: SchemaProblem,
+}
+
+/// The outcome of a review: everything that was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Verdict {
+    /// The findings, in the order of the checks.
+    pub findings: Vec<Finding>,
+}
+
+impl Verdict {
+    /// The gravest decision of all findings.
+    #[must_use]
+    pub fn decision(&self) -> Decision {
+        self.findings.iter().map(|finding| finding.decision).max().unwrap_or(Decision::Accept)
+    }
+
+    /// What the first of the gravest findings is about.
+    #[must_use]
+    pub fn reason(&self) -> Option<Reason> {
+        let gravest = self.decision();
+        self.findings.iter().find(|finding| finding.decision == gravest).map(|finding| finding.reason)
+    }
+
+    fn add(&mut self, decision: Decision, reason: Reason, problem: SchemaProblem) {
+        self.findings.push(Finding { decision, reason, problem });
+    }
+}
+
+/// Reviews the definition of a tool as an untrusted source publishes it. Nothing is fetched.
+#[must_use]
+pub fn review(name: &str, description: &str, schema: &Value) -> Verdict {
+    let mut verdict = Verdict::default();
+    review_name(name, &mut verdict);
+    review_schema(schema, &mut verdict);
+    suspicion::texts(description, schema, &mut |problem| {
+        verdict.add(Decision::Review, Reason::Description, problem);
+    });
+    verdict
+}
+
+/// The same for a schema that is still text: size and depth are looked at before anything is built from it.
+#[must_use]
+pub fn review_text(name: &str, description: &str, schema: &str) -> Verdict {
+    match parse_foreign(schema) {
+        Ok(schema) => review(name, description, &schema),
+        Err(problem) => {
+            let mut verdict = Verdict::default();
+            review_name(name, &mut verdict);
+            verdict.add(Decision::Reject, of_document(&problem), problem);
+            verdict
+        }
+    }
+}
+
+fn review_name(name: &str, verdict: &mut Verdict) {
+    if let Err(error) = ToolName::foreign(name) {
+        let problem = SchemaProblem::new("/name", error.to_string(), "publish the tool under a legal name");
+        return verdict.add(Decision::Reject, Reason::Name, problem);
+    }
+    let remedy = "publish the tool under a name without `__`; the catalog adds the namespace";
+    match name.split_once("__") {
+        Some(("", _)) => {
+            let problem = SchemaProblem::new("/name", "the name begins like a language's internals", remedy);
+            verdict.add(Decision::Review, Reason::Name, problem);
+        }
+        Some(_) => {
+            let problem = SchemaProblem::new("/name", "the name claims a namespace", remedy);
+            verdict.add(Decision::Reject, Reason::Namespace, problem);
+        }
+        None => {}
+    }
+}
+
+fn review_schema(schema: &Value, verdict: &mut Verdict) {
+    let Value::Object(root) = schema else {
+        let problem = SchemaProblem::new("", "the schema is no object", "write `{\"type\": \"object\", ..}`");
+        return verdict.add(Decision::Reject, Reason::Schema, problem);
+    };
+    match root.get("type") {
+        Some(ty) if ty == "object" => {}
+        None => {
+            let problem = SchemaProblem::new("", "the schema has no type", "write `\"type\": \"object\"`");
+            verdict.add(Decision::Review, Reason::Schema, problem);
+        }
+        Some(_) => {
+            let problem = SchemaProblem::new("/type", "arguments are no object", "write `\"type\": \"object\"`");
+            verdict.add(Decision::Reject, Reason::Schema, problem);
+        }
+    }
+    for (kind, problem) in outside(schema) {
+        let reason = match kind {
+            Outside::Keyword => Reason::Subset,
+            Outside::Reference => Reason::Reference,
+        };
+        verdict.add(Decision::Reject, reason, problem);
+    }
+    if let Err(problems) = check_foreign(schema) {
+        for problem in problems {
+            verdict.add(Decision::Reject, of_document(&problem), problem);
+        }
+        return;
+    }
+    review_rules(root, &mut Pointer::default(), verdict);
+}
+
+/// What a problem of a whole document is about.
+fn of_document(problem: &SchemaProblem) -> Reason {
+    let says = |word: &str| problem.message.contains(word);
+    if says("bytes") {
+        Reason::Size
+    } else if says("reference leads") || says("references lead") {
+        Reason::Reference
+    } else if says("deep") || says("expand") || says("too long") {
+        Reason::Depth
+    } else {
+        Reason::Schema
+    }
+}
+
+/// Rules that are valid and still odd.
+fn review_rules(schema: &Map<String, Value>, pointer: &mut Pointer, verdict: &mut Verdict) {
+    let mut odd = |reason, message: String, remedy: &str| {
+        verdict.add(Decision::Review, reason, pointer.problem(message, remedy));
+    };
+    if schema.get("enum").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        odd(Reason::Schema, "`enum` allows nothing".to_owned(), "name the values");
+    }
+    for (low, high) in [
+        ("minimum", "maximum"),
+        ("minLength", "maxLength"),
+        ("minItems", "maxItems"),
+        ("minProperties", "maxProperties"),
+    ] {
+        let (low_value, high_value) = (schema.get(low), schema.get(high).and_then(Value::as_number));
+        if let (Some(low_value), Some(high_value)) = (low_value, high_value)
+            && formats::compare(low_value, high_value).is_some_and(std::cmp::Ordering::is_gt)
+        {
+            odd(Reason::Schema, format!("`{low}` is above `{high}`, so no value fits"), "widen the range");
+        }
+    }
+    let closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
+    let named = schema.get("properties").and_then(Value::as_object);
+    let patterned = schema.contains_key("patternProperties");
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    if closed && !patterned && (has_type(schema, "object") || named.is_some()) {
+        for name in required.filter(|name| !named.is_some_and(|named| named.contains_key(*name))) {
+            odd(Reason::Schema, format!("`{name}` is required and not allowed"), "describe it in `properties`");
+        }
+    }
+    let patterns = schema.get("patternProperties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    for pattern in schema.get("pattern").and_then(Value::as_str).into_iter().chain(patterns.map(String::as_str)) {
+        if let Some(why) = suspicion::pattern(pattern) {
+            odd(Reason::Regex, why.to_owned(), "write the pattern without it");
+        }
+    }
+    for position in subschemas(schema) {
+        let Value::Object(inner) = position.schema else { continue };
+        let mark = position.enter(pointer);
+        review_rules(inner, pointer, verdict);
+        pointer.leave(mark);
+    }
+}

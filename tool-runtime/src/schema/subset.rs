@@ -1,0 +1,106 @@
+//! The gate that definitions from elsewhere pass to be shown to every provider: [`is_subset`].
+
+use serde_json::{Map, Value};
+
+use crate::schema::SchemaProblem;
+use crate::schema::generate::MAX_DEPTH;
+use crate::schema::positions::subschemas;
+use crate::schema::problem::Pointer;
+
+/// Keywords that some provider cannot carry.
+const REFUSED: [&str; 8] = ["oneOf", "anyOf", "allOf", "not", "if", "then", "else", "patternProperties"];
+
+/// Checks that a schema keeps to the subset: no alternatives, conditions or patterned properties at a schema
+/// position, and references only to `#/$defs/NAME` or `#/definitions/NAME`, which exist and do not come back to
+/// themselves.
+///
+/// # Errors
+///
+/// Every place that is outside.
+pub fn is_subset(schema: &Value) -> Result<(), Vec<SchemaProblem>> {
+    let problems = outside(schema);
+    if problems.is_empty() { Ok(()) } else { Err(problems.into_iter().map(|(_, problem)| problem).collect()) }
+}
+
+/// In which way a place is outside of the subset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outside {
+    Keyword,
+    Reference,
+}
+
+/// Every place that is outside of the subset.
+pub(crate) fn outside(schema: &Value) -> Vec<(Outside, SchemaProblem)> {
+    let mut gate =
+        Gate { root: schema, pointer: Pointer::default(), open: Vec::new(), seen: Vec::new(), problems: Vec::new() };
+    match schema {
+        Value::Object(_) => gate.visit(schema, 0),
+        _ => gate.refuse(Outside::Keyword, "the schema is no object", "write an object with `type`"),
+    }
+    gate.problems
+}
+
+struct Gate<'a> {
+    root: &'a Value,
+    pointer: Pointer,
+    /// The definitions that are being followed, and those that were.
+    open: Vec<(&'a str, &'a str)>,
+    seen: Vec<(&'a str, &'a str)>,
+    problems: Vec<(Outside, SchemaProblem)>,
+}
+
+impl<'a> Gate<'a> {
+    fn refuse(&mut self, kind: Outside, message: impl Into<String>, remedy: impl Into<String>) {
+        self.problems.push((kind, self.pointer.problem(message, remedy)));
+    }
+
+    fn visit(&mut self, schema: &'a Value, depth: usize) {
+        let Value::Object(members) = schema else { return };
+        if depth > MAX_DEPTH {
+            return self.refuse(Outside::Keyword, format!("schemas nest over {MAX_DEPTH} deep"), "nest less");
+        }
+        for keyword in REFUSED.into_iter().filter(|keyword| members.contains_key(*keyword)) {
+            self.refuse(
+                Outside::Keyword,
+                format!("`{keyword}` is outside the subset"),
+                "write one type for the value, null included",
+            );
+        }
+        if let Some(reference) = members.get("$ref") {
+            self.follow(reference, depth);
+        }
+        for position in subschemas(members) {
+            let mark = position.enter(&mut self.pointer);
+            self.visit(position.schema, depth + 1);
+            self.pointer.leave(mark);
+        }
+    }
+
+    fn follow(&mut self, reference: &'a Value, depth: usize) {
+        let remedy = "refer to `#/$defs/NAME` or `#/definitions/NAME`, not in a circle";
+        let target = reference.as_str().and_then(|reference| {
+            let (holder, name) = reference.strip_prefix("#/")?.split_once('/')?;
+            (matches!(holder, "$defs" | "definitions") && !name.contains('/')).then_some((holder, name))
+        });
+        let Some((holder, name)) = target else {
+            return self.refuse(Outside::Reference, "the reference leaves the definitions of the schema", remedy);
+        };
+        let definition = self.root.get(holder).and_then(Value::as_object).and_then(|all: &Map<_, _>| all.get(name));
+        let Some(definition) = definition else {
+            return self.refuse(Outside::Reference, "the reference points nowhere", remedy);
+        };
+        if self.open.contains(&(holder, name)) {
+            return self.refuse(Outside::Reference, "the reference leads back to itself", remedy);
+        }
+        // Each definition is walked once: what is wrong in it is wrong however it is reached.
+        if self.seen.contains(&(holder, name)) {
+            return;
+        }
+        self.seen.push((holder, name));
+        self.open.push((holder, name));
+        let mark = self.pointer.enter(name);
+        self.visit(definition, depth + 1);
+        self.pointer.leave(mark);
+        self.open.pop();
+    }
+}

@@ -1,0 +1,164 @@
+//! Signs of a definition that means harm: hidden characters, words to the model about other things, dear patterns.
+//!
+//! These are hints for a person. Their absence proves nothing: what keeps a run safe is the policy.
+
+use serde_json::Value;
+
+use crate::schema::SchemaProblem;
+use crate::schema::problem::Pointer;
+
+/// Words, in lower case, that describe no tool.
+const PHRASES: [&str; 22] = [
+    "<important",
+    "</important",
+    "<system",
+    "<secret",
+    "[system",
+    "~/.ssh",
+    ".ssh/",
+    "id_rsa",
+    "id_ed25519",
+    "contents of .env",
+    "contents of `.env",
+    "/etc/passwd",
+    "/etc/shadow",
+    "before using this tool",
+    "before calling any other tool",
+    "ignore previous",
+    "ignore all previous",
+    "ignore the previous",
+    "disregard previous",
+    "do not tell the user",
+    "don't tell the user",
+    "without telling the user",
+];
+
+/// Looks through all texts that a model would read.
+pub(crate) fn texts(description: &str, schema: &Value, found: &mut dyn FnMut(SchemaProblem)) {
+    let mut pointer = Pointer::default();
+    if let Some(message) = suspicious(description) {
+        found(SchemaProblem::new("/description", message, "describe the tool and nothing else"));
+    }
+    walk(schema, &mut pointer, 0, found);
+}
+
+/// Titles, descriptions, names, constants: in a schema every text reaches the model.
+fn walk(value: &Value, pointer: &mut Pointer, depth: usize, found: &mut dyn FnMut(SchemaProblem)) {
+    // Whatever is deeper was refused for that alone.
+    if depth > 128 {
+        return;
+    }
+    match value {
+        Value::String(text) => report(text, pointer, found),
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                let mark = pointer.enter(&at.to_string());
+                walk(item, pointer, depth + 1, found);
+                pointer.leave(mark);
+            }
+        }
+        Value::Object(members) => {
+            for (key, member) in members {
+                report(key, pointer, found);
+                let mark = pointer.enter(key);
+                walk(member, pointer, depth + 1, found);
+                pointer.leave(mark);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn report(text: &str, pointer: &Pointer, found: &mut dyn FnMut(SchemaProblem)) {
+    if let Some(message) = suspicious(text) {
+        found(pointer.problem(message, "describe the argument and nothing else"));
+    }
+}
+
+fn suspicious(text: &str) -> Option<&'static str> {
+    if text.chars().any(is_hidden) {
+        return Some("the text holds characters that nobody sees");
+    }
+    let lower = text.to_lowercase();
+    PHRASES.iter().any(|phrase| lower.contains(phrase)).then_some("the text gives orders beyond describing the tool")
+}
+
+/// Control, bidirectional, invisible and tag characters. Joiners stay: scripts and emoji need them.
+fn is_hidden(character: char) -> bool {
+    match character {
+        '\n' | '\r' | '\t' => false,
+        '\u{ad}'
+        | '\u{200b}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{e0000}'..='\u{e007f}' => true,
+        other => other.is_control(),
+    }
+}
+
+/// Why a pattern needs a second look: a repeated group that repeats inside, or syntax that engines treat differently.
+pub(crate) fn pattern(pattern: &str) -> Option<&'static str> {
+    let bytes = pattern.as_bytes();
+    // Whether each open group holds an unbounded repetition.
+    let mut groups: Vec<bool> = Vec::new();
+    let (mut at, mut in_class) = (0, false);
+    while let Some(byte) = bytes.get(at) {
+        let rest = &bytes[at + 1..];
+        match byte {
+            b'\\' => {
+                if !in_class && rest.first().is_some_and(|next| matches!(next, b'1'..=b'9' | b'k')) {
+                    return Some("the pattern refers back to a group");
+                }
+                at += 1;
+            }
+            b'[' if !in_class => in_class = true,
+            b']' => in_class = false,
+            _ if in_class => {}
+            b'(' => {
+                if rest.starts_with(b"?<=")
+                    || rest.starts_with(b"?<!")
+                    || rest.starts_with(b"?=")
+                    || rest.starts_with(b"?!")
+                {
+                    return Some("the pattern looks around");
+                }
+                groups.push(false);
+            }
+            b')' => {
+                let inner = groups.pop().unwrap_or(false);
+                let repeated = repeats(rest);
+                if inner && repeated {
+                    return Some("the pattern repeats what repeats already");
+                }
+                if let (true, Some(outer)) = (inner || repeated, groups.last_mut()) {
+                    *outer = true;
+                }
+            }
+            b'*' | b'+' => {
+                if let Some(group) = groups.last_mut() {
+                    *group = true;
+                }
+            }
+            b'{' if repeats(&bytes[at..]) => {
+                if let Some(group) = groups.last_mut() {
+                    *group = true;
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Whether what stands here repeats without an end.
+fn repeats(rest: &[u8]) -> bool {
+    match rest.first() {
+        Some(b'*' | b'+') => true,
+        Some(b'{') => rest.iter().position(|byte| *byte == b'}').is_some_and(|end| rest[..end].ends_with(b",")),
+        _ => false,
+    }
+}

@@ -1,0 +1,28 @@
+//! Schema values to the text that is kept: canonical, within the size cap.
+
+use serde_json::Value;
+
+use crate::json::canonical;
+use crate::schema::SchemaProblem;
+use crate::tool::Schema;
+
+/// The largest schema that is accepted, in bytes of its text. The largest real one seen has 13 KiB.
+pub(crate) const MAX_BYTES: usize = 64 * 1024;
+
+/// Writes a schema, whoever made it.
+pub(crate) fn schema_text(value: &Value) -> Result<Schema, SchemaProblem> {
+    let text = canonical::to_text(value);
+    if text.len() > MAX_BYTES {
+        return Err(too_large());
+    }
+    Ok(Schema::from_text(text))
+}
+
+/// The problem of a schema whose text is over the cap.
+pub(crate) fn too_large() -> SchemaProblem {
+    SchemaProblem::new(
+        "",
+        format!("the schema has over {MAX_BYTES} bytes"),
+        "split the tool, or shorten the lists and descriptions in its types",
+    )
+}

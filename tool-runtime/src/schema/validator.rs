@@ -1,0 +1,169 @@
+//! Validators: what compiles a schema and checks a tree against it. The default is the `jsonschema` crate, offline.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use jsonschema::error::ValidationErrorKind as Kind;
+use jsonschema::{PatternOptions, ValidationError, ValidationOptions};
+use serde_json::{Map, Value};
+
+use crate::call::Violation;
+use crate::json::Tree;
+use crate::schema::SchemaProblem;
+use crate::schema::expected::expected;
+use crate::schema::instance::TreeJson;
+use crate::schema::similar::is_similar;
+use crate::tool::Schema;
+
+/// No value is described by more violations than this.
+const MOST_VIOLATIONS: usize = 100;
+
+/// How often a pattern with look-around may go back before the text counts as not matching.
+const BACKTRACKS: usize = 10_000;
+
+/// Compiles schemas. Replace it to validate with another library.
+pub trait Validator: Send + Sync {
+    /// The name that records show.
+    fn name(&self) -> &str;
+
+    /// The version that records show.
+    fn version(&self) -> &str;
+
+    /// Compiles a schema. Nothing may be fetched.
+    ///
+    /// # Errors
+    ///
+    /// The schema is not valid, or refers to something outside itself.
+    fn compile(&self, schema: &Schema) -> Result<Arc<dyn Compiled>, SchemaProblem>;
+}
+
+/// A compiled schema.
+pub trait Compiled: Send + Sync {
+    /// Checks a value.
+    ///
+    /// # Errors
+    ///
+    /// Every broken rule, up to 100, in the order of pointers; values are not quoted.
+    fn check(&self, value: &Tree<'_>) -> Result<(), Vec<Violation>>;
+}
+
+/// The default: draft-07 and 2020-12 in full, formats asserted, no network, no files, bounded patterns.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct JsonSchemaValidator;
+
+impl JsonSchemaValidator {
+    /// Compiles a schema that is given as a value.
+    ///
+    /// # Errors
+    ///
+    /// As [`Validator::compile`].
+    pub fn compile_value(&self, schema: &Value) -> Result<Arc<dyn Compiled>, SchemaProblem> {
+        // The linear engine knows no look-around; patterns that need it run in the other one, on a short leash.
+        let validator = options()
+            .with_pattern_options(PatternOptions::regex())
+            .build(schema)
+            .or_else(|_| {
+                options().with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS)).build(schema)
+            })
+            .map_err(|error| problem(&error))?;
+        Ok(Arc::new(CompiledSchema { validator, text: Schema::from_text(schema.to_string()) }))
+    }
+}
+
+impl Validator for JsonSchemaValidator {
+    fn name(&self) -> &'static str {
+        "jsonschema"
+    }
+
+    fn version(&self) -> &'static str {
+        "0.60"
+    }
+
+    fn compile(&self, schema: &Schema) -> Result<Arc<dyn Compiled>, SchemaProblem> {
+        self.compile_value(&schema.to_value())
+    }
+}
+
+fn options<'i>() -> ValidationOptions<'i, Arc<dyn jsonschema::Retrieve>, TreeJson> {
+    jsonschema::options_for::<TreeJson>().offline().should_validate_formats(true)
+}
+
+fn problem(error: &ValidationError<'_>) -> SchemaProblem {
+    SchemaProblem::new(
+        error.instance_path().as_str(),
+        format!("not a valid JSON Schema (`{}`)", error.kind().keyword()),
+        "write it as draft-07 or 2020-12 define it, without references to other documents",
+    )
+}
+
+struct CompiledSchema {
+    validator: jsonschema::Validator<TreeJson>,
+    // Parsed again only to say what would have been right.
+    text: Schema,
+}
+
+impl Compiled for CompiledSchema {
+    fn check(&self, value: &Tree<'_>) -> Result<(), Vec<Violation>> {
+        if self.validator.is_valid(value) {
+            return Ok(());
+        }
+        let schema = self.text.to_value();
+        let mut seen = HashSet::new();
+        let mut violations = Vec::new();
+        for error in self.validator.iter_errors(value) {
+            let violation = violation(&error, &schema, value);
+            if seen.insert((violation.pointer.clone(), violation.keyword.clone(), violation.expected.clone())) {
+                violations.push(violation);
+            }
+            if violations.len() == MOST_VIOLATIONS {
+                break;
+            }
+        }
+        violations.sort_by(|one, two| one.pointer.cmp(&two.pointer));
+        Err(violations)
+    }
+}
+
+fn violation(error: &ValidationError<'_>, schema: &Value, value: &Tree<'_>) -> Violation {
+    let kind = error.kind();
+    let pointer = error.instance_path().as_str();
+    let violation = |expected| Violation::new(pointer, kind.keyword(), expected);
+    let object = value.pointer(pointer);
+    // The schema of the object is what the keyword stands in.
+    let holder = error.schema_path().as_str().rsplit_once('/').and_then(|(holder, _)| schema.pointer(holder));
+    let properties = holder.and_then(|holder| holder.get("properties")).and_then(Value::as_object);
+    match kind {
+        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+            let known = properties.map(|known| list(known.keys())).filter(|known| !known.is_empty());
+            let expected = known.map_or_else(|| expected(kind), |known| format!("only the properties {known}"));
+            match properties.and_then(|known| meant(known, unexpected, object)) {
+                Some(hint) => violation(expected).with_hint(hint),
+                None => violation(expected),
+            }
+        }
+        Kind::Required { property: Value::String(property) } => {
+            let slip =
+                |name: &str| properties.is_none_or(|known| !known.contains_key(name)) && is_similar(name, property);
+            let slipped =
+                object.and_then(Tree::as_object).is_some_and(|members| members.iter().any(|(name, _)| slip(name)));
+            let violation = violation(format!("the property `{property}`"));
+            if slipped { violation.with_hint(format!("write the name exactly as `{property}`")) } else { violation }
+        }
+        _ => violation(expected(kind)),
+    }
+}
+
+/// The known names that the unknown ones look like. Only names from the schema are shown.
+fn meant(known: &Map<String, Value>, unexpected: &[String], object: Option<&Tree<'_>>) -> Option<String> {
+    let absent = |name: &str| object.is_none_or(|object| object.get(name).is_none());
+    let meant =
+        list(known.keys().filter(|name| absent(name) && unexpected.iter().any(|wrong| is_similar(wrong, name))));
+    (!meant.is_empty()).then(|| format!("did you mean {meant}?"))
+}
+
+fn list<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! [`StoreError`]: why a store could not do what it was asked.
+
+use std::error::Error;
+use std::fmt;
+
+/// Why a store could not do what it was asked.
+#[non_exhaustive]
+pub enum StoreError {
+    /// A bounded store holds as much as it may.
+    Full,
+    /// A call with the same run and id waits already.
+    Duplicate,
+    /// The store was closed before it kept the record.
+    Lost,
+    /// What the store holds cannot be read.
+    Corrupt(Box<dyn Error + Send + Sync>),
+    /// The database or the disk failed.
+    Unavailable(Box<dyn Error + Send + Sync>),
+}
+
+impl StoreError {
+    /// A stable word for each case.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Full => "store_full",
+            Self::Duplicate => "store_duplicate",
+            Self::Lost => "store_lost",
+            Self::Corrupt(_) => "store_corrupt",
+            Self::Unavailable(_) => "store_unavailable",
+        }
+    }
+
+    /// What operators may read.
+    #[must_use]
+    pub fn detail(&self) -> String {
+        match self {
+            Self::Corrupt(source) | Self::Unavailable(source) => format!("{self}: {source}"),
+            _ => self.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "the store holds as many open calls as it may; close some or raise its limits",
+            Self::Duplicate => "a call with this id waits already",
+            Self::Lost => "the store was closed before it kept the record",
+            Self::Corrupt(_) => "what the store holds cannot be read",
+            Self::Unavailable(_) => "the store cannot be reached",
+        })
+    }
+}
+
+// The sources of a store's errors can quote what was stored, so they stay out of `Debug`.
+impl fmt::Debug for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+impl Error for StoreError {}

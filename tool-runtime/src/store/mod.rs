@@ -1,0 +1,24 @@
+//! The store: records, pending calls and idempotency, behind one trait that outlives a process where it must.
+//!
+//! Invariants of every store: a pending call is claimed once; a closed record is never changed; what is kept in
+//! memory is bounded.
+
+mod chain;
+mod clock;
+mod error;
+mod idempotency;
+mod memory;
+mod pending;
+mod receipt;
+#[cfg(test)]
+mod tests;
+mod traits;
+
+pub use chain::{ChainError, GENESIS, seal, verify, verify_after};
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use error::StoreError;
+pub use idempotency::{Begun, Finished};
+pub use memory::{MemoryLimits, MemoryStore};
+pub use pending::{FrozenArguments, PENDING_VERSION, PendingCall, PendingFilter, Why};
+pub use receipt::{Receipt, ReceiptSender};
+pub use traits::{RecordFilter, Store};

@@ -1,0 +1,143 @@
+//! [`PendingCall`]: a call that waits for a person or a client, as a versioned document.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+use crate::call::{CallId, Caller};
+use crate::tool::{Hash, ToolName};
+
+/// The version of the document that this library writes, and the only one it reads.
+pub const PENDING_VERSION: u32 = 1;
+
+/// A call that waits. Whoever resumes it checks everything in it again: the tool's definition, the arguments, the
+/// principal, the policy and the time.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PendingCall {
+    /// [`PENDING_VERSION`]. First, so that a document of another version says so before anything else.
+    #[serde(deserialize_with = "version")]
+    pub version: u32,
+    /// The id of the call.
+    pub call_id: CallId,
+    /// The tool.
+    pub tool: ToolName,
+    /// The definition the model saw.
+    pub definition_hash: Hash,
+    /// What the call would do, exactly.
+    pub arguments: FrozenArguments,
+    /// SHA-256 of the frozen arguments.
+    pub argument_digest: Hash,
+    /// The arguments as a person may see them: sensitive ones are masked.
+    pub shown_arguments: Arc<RawValue>,
+    /// Who the run acts for.
+    pub principal: Option<Arc<str>>,
+    /// The organisation the run acts in.
+    pub tenant: Option<Arc<str>>,
+    /// The policy that asked.
+    pub policy_revision: Hash,
+    /// Its rule that asked.
+    pub rule: Option<String>,
+    /// The trust labels the run had.
+    pub labels: Vec<Arc<str>>,
+    /// The run.
+    pub run_id: Arc<str>,
+    /// The session.
+    pub session_id: Option<Arc<str>>,
+    /// The conversation.
+    pub conversation_id: Option<Arc<str>>,
+    /// Who made the call.
+    pub caller: Caller,
+    /// The repairer, when the arguments were repaired.
+    pub repair: Option<String>,
+    /// When the call came in.
+    pub started_at: Timestamp,
+    /// When it was suspended.
+    pub created_at: Timestamp,
+    /// From when on it can no longer be resumed.
+    pub expires_at: Timestamp,
+    /// Who it waits for.
+    pub why: Why,
+    /// What a client executes: projected by the tool's `prepare` list.
+    pub prepared: Option<Arc<RawValue>>,
+}
+
+impl PendingCall {
+    /// Whether the time is over.
+    #[must_use]
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        now >= self.expires_at
+    }
+}
+
+fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    match u32::deserialize(deserializer)? {
+        PENDING_VERSION => Ok(PENDING_VERSION),
+        _ => Err(serde::de::Error::custom("the pending call was written by another version of the library; deny it")),
+    }
+}
+
+/// Who a call waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// A person decides.
+    Approval,
+    /// A client executes.
+    Client,
+}
+
+/// Frozen arguments as canonical JSON text, digit for digit. `Debug` is blank: sensitive arguments are in it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FrozenArguments(Arc<str>);
+
+impl FrozenArguments {
+    /// Takes canonical text.
+    #[must_use]
+    pub fn new(canonical: impl Into<Arc<str>>) -> Self {
+        Self(canonical.into())
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for FrozenArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FrozenArguments(..)")
+    }
+}
+
+/// Which calls to list. The default is all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PendingFilter {
+    /// Of this run.
+    pub run_id: Option<Arc<str>>,
+    /// Of this conversation.
+    pub conversation_id: Option<Arc<str>>,
+    /// With this call id, in any run.
+    pub call_id: Option<CallId>,
+    /// That wait for this.
+    pub why: Option<Why>,
+    /// Whose time is over at this moment.
+    pub expired_at: Option<Timestamp>,
+}
+
+impl PendingFilter {
+    /// Whether a call meets every condition.
+    #[must_use]
+    pub fn matches(&self, call: &PendingCall) -> bool {
+        self.run_id.as_ref().is_none_or(|run_id| *run_id == call.run_id)
+            && self.conversation_id.as_ref().is_none_or(|id| Some(id) == call.conversation_id.as_ref())
+            && self.call_id.as_ref().is_none_or(|call_id| *call_id == call.call_id)
+            && self.why.is_none_or(|why| why == call.why)
+            && self.expired_at.is_none_or(|now| call.is_expired(now))
+    }
+}

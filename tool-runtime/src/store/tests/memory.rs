@@ -1,0 +1,67 @@
+//! The bounds of the store in memory.
+
+use crate::call::Outcome;
+use crate::store::tests::{record, waiting};
+use crate::store::{
+    Begun, Finished, GENESIS, MemoryLimits, MemoryStore, RecordFilter, Store, StoreError, verify, verify_after,
+};
+
+fn small() -> MemoryStore {
+    MemoryStore::with_limits(MemoryLimits { records: 3, open: 2, keys: 2 })
+}
+
+async fn put(store: &MemoryStore, calls: std::ops::Range<usize>) {
+    for call in calls {
+        store.put(record("run", &format!("call_{call}"), Some(1))).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_oldest_closed_records_make_room() {
+    let (store, all) = (small(), RecordFilter::default());
+    put(&store, 0..2).await;
+    let mut read = store.records(&all).await.unwrap();
+    put(&store, 2..4).await;
+    let later = store.records(&all).await.unwrap();
+    assert_eq!((later.len(), later[0].tool_call_id.as_str(), store.dropped()), (3, "call_1", 1));
+    // What was read before and what was read later still make one chain, since nothing was dropped unread.
+    read.extend_from_slice(&later[1..]);
+    assert_eq!(verify_after(GENESIS, &read), Ok(()));
+}
+
+#[tokio::test]
+async fn a_gap_shows_in_the_chain() {
+    let (store, all) = (small(), RecordFilter::default());
+    put(&store, 0..3).await;
+    let mut read = store.records(&all).await.unwrap();
+    put(&store, 3..10).await;
+    let later = store.records(&all).await.unwrap();
+    assert_eq!((later.len(), store.dropped()), (3, 7));
+    assert_eq!(verify(&later), Ok(()));
+    read.extend(later);
+    assert_eq!(verify_after(GENESIS, &read).unwrap_err().at, 3);
+}
+
+#[tokio::test]
+async fn what_is_open_is_refused_rather_than_dropped() {
+    let store = small();
+    for (call, kept) in [("a", true), ("b", true), ("c", false), ("a", true)] {
+        assert_eq!(store.put(record("run", call, None)).await.is_ok(), kept, "{call}");
+    }
+    store.put(record("run", "a", Some(1))).await.unwrap();
+    store.put(record("run", "c", None)).await.unwrap();
+    store.suspend(waiting("run", "a", 1)).await.unwrap();
+    store.suspend(waiting("run", "b", 1)).await.unwrap();
+    assert!(matches!(store.suspend(waiting("run", "c", 1)).await, Err(StoreError::Full)));
+}
+
+#[tokio::test]
+async fn running_keys_are_never_dropped() {
+    let store = small();
+    assert!(matches!(store.begin("a").await, Ok(Begun::First)));
+    assert!(matches!(store.begin("b").await, Ok(Begun::First)));
+    assert!(matches!(store.begin("c").await, Err(StoreError::Full)));
+    store.finish("b", Finished { outcome: Outcome::Ok, value: None, model_value: None }).await.unwrap();
+    assert!(matches!(store.begin("c").await, Ok(Begun::First)));
+    assert!(matches!(store.begin("a").await, Ok(Begun::Running)));
+}

@@ -1,0 +1,18 @@
+//! For tests of tools: a preset runner, not a way round it.
+
+use crate::capability::Capabilities;
+use crate::catalog::ToolCatalog;
+use crate::policy::ToolPolicy;
+use crate::runner::{Run, RunOptions, RunnerError, ToolRunner};
+
+/// A run over a catalog whose policy allows every tool in it by name, with records in memory.
+///
+/// Everything else is as in production: arguments are validated, outputs redacted, calls recorded.
+///
+/// # Errors
+/// A tool needs a capability that is not bound.
+pub fn run(catalog: ToolCatalog, capabilities: Capabilities) -> Result<Run, RunnerError> {
+    let policy = ToolPolicy::allow(catalog.specs().map(|spec| spec.name.to_string()));
+    let runner = ToolRunner::new(catalog, policy).capabilities(capabilities).build()?;
+    Ok(runner.run(RunOptions::new()))
+}

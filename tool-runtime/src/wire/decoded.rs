@@ -1,0 +1,218 @@
+//! [`Decoded`]: what one response came to.
+
+use std::fmt;
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::call::{Arguments, ToolCall};
+
+/// One response, whole. Serialises to `{calls, text, finish, provider_finish, error, refusal?, usage?}`.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Decoded {
+    /// The calls, by first appearance.
+    pub calls: Vec<DecodedCall>,
+    /// The text of the model.
+    pub text: String,
+    /// How the turn ended.
+    pub finish: Finish,
+    /// The provider's own word for it.
+    pub provider_finish: Option<String>,
+    /// What broke the response off.
+    pub error: Option<WireError>,
+    /// The text with which the model refused.
+    pub refusal: Option<String>,
+    /// Tokens, when the provider counted them.
+    pub usage: Option<Usage>,
+    /// The provider's id of the response.
+    pub response_id: Option<String>,
+    /// The model that the provider names.
+    pub model: Option<String>,
+}
+
+impl Decoded {
+    /// The turn ended well: its executable calls may run.
+    #[must_use]
+    pub fn ended_well(&self) -> bool {
+        self.error.is_none() && matches!(self.finish, Finish::ToolCalls | Finish::Stop)
+    }
+}
+
+impl Serialize for Decoded {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let fields = 5 + usize::from(self.refusal.is_some()) + usize::from(self.usage.is_some());
+        let mut out = serializer.serialize_struct("Decoded", fields)?;
+        out.serialize_field("calls", &self.calls)?;
+        out.serialize_field("text", &self.text)?;
+        out.serialize_field("finish", &self.finish)?;
+        out.serialize_field("provider_finish", &self.provider_finish)?;
+        out.serialize_field("error", &self.error)?;
+        if let Some(refusal) = &self.refusal {
+            out.serialize_field("refusal", refusal)?;
+        }
+        if let Some(usage) = &self.usage {
+            out.serialize_field("usage", usage)?;
+        }
+        out.end()
+    }
+}
+
+/// One assembled call. Serialises to `{id, id_source, name, arguments_raw?, arguments?, status, executable}`.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct DecodedCall {
+    /// The call, as it goes to the runner.
+    pub call: ToolCall,
+    /// Whether its name and arguments can be read.
+    pub status: CallStatus,
+    /// It may run: `status` is `ok` and the turn ended well.
+    pub executable: bool,
+    /// The request offered a tool of this name; true when the request's names were not given.
+    pub offered: bool,
+}
+
+impl Serialize for DecodedCall {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw = matches!(self.call.arguments, Arguments::Text(_));
+        let read = self.status == CallStatus::Ok;
+        let mut out = serializer.serialize_struct("DecodedCall", 5 + usize::from(raw) + usize::from(read))?;
+        out.serialize_field("id", &self.call.id)?;
+        out.serialize_field("id_source", &self.call.id_source)?;
+        out.serialize_field("name", &self.call.name)?;
+        if raw {
+            out.serialize_field("arguments_raw", self.call.arguments.as_str())?;
+        }
+        if read {
+            let text = object_text(self.call.arguments.as_str());
+            let value = serde_json::from_str::<&RawValue>(text).map_err(serde::ser::Error::custom)?;
+            out.serialize_field("arguments", value)?;
+        }
+        out.serialize_field("status", &self.status)?;
+        out.serialize_field("executable", &self.executable)?;
+        out.end()
+    }
+}
+
+/// R8: the text without white space around it; nothing at all means `{}`.
+pub(crate) fn object_text(text: &str) -> &str {
+    match text.trim_matches([' ', '\t', '\n', '\r']) {
+        "" => "{}",
+        text => text,
+    }
+}
+
+/// Whether a call's name and arguments can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CallStatus {
+    /// A name and one JSON object.
+    Ok,
+    /// The arguments are not JSON.
+    InvalidJson,
+    /// The arguments are JSON of another type.
+    ArgumentsNotObject,
+    /// The arguments are not JSON and the turn broke off.
+    TruncatedArguments,
+    /// No name came.
+    MissingName,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Finish {
+    /// Well, with calls.
+    ToolCalls,
+    /// Well, without calls.
+    Stop,
+    /// The output limit cut it.
+    Length,
+    /// A filter of the provider cut it.
+    ContentFilter,
+    /// The model refused.
+    Refusal,
+    /// The provider paused the turn and wants it sent back.
+    Pause,
+    /// Something failed; the error says what.
+    Error,
+    /// The bytes ended before the turn did.
+    Truncated,
+}
+
+/// Tokens of one response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Usage {
+    /// Tokens read.
+    pub input_tokens: u64,
+    /// Tokens written.
+    pub output_tokens: u64,
+}
+
+/// What broke a response off.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct WireError {
+    /// What kind of failure.
+    pub kind: WireErrorKind,
+    /// The provider's text, for operators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The provider's code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<ErrorCode>,
+}
+
+impl WireError {
+    pub(crate) const fn new(kind: WireErrorKind) -> Self {
+        Self { kind, message: None, code: None }
+    }
+
+    pub(crate) fn provider(message: impl Into<String>, code: Option<ErrorCode>) -> Self {
+        Self { kind: WireErrorKind::ProviderError, message: Some(message.into()), code }
+    }
+}
+
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            WireErrorKind::ProviderError => "the provider reported an error",
+            WireErrorKind::TruncatedStream => "the response ended before the turn did",
+            WireErrorKind::MalformedFrame => "the response holds a frame that is not JSON",
+            WireErrorKind::ProtocolViolation => "the response breaks the rules of its format",
+            WireErrorKind::LimitExceeded => "the response is larger than the decoder's limits",
+        })
+    }
+}
+
+impl std::error::Error for WireError {}
+
+/// The kinds of [`WireError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum WireErrorKind {
+    /// The provider said so.
+    ProviderError,
+    /// The bytes ended early.
+    TruncatedStream,
+    /// A frame is not JSON, or not UTF-8.
+    MalformedFrame,
+    /// Frames came in an order or with a meaning that the format does not have.
+    ProtocolViolation,
+    /// More bytes, a longer frame or more calls than [`DecodeOptions`](crate::wire::DecodeOptions) allows.
+    LimitExceeded,
+}
+
+/// A provider's error code: some write text, some a number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum ErrorCode {
+    /// A word.
+    Text(String),
+    /// A number.
+    Number(i64),
+}

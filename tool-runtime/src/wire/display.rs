@@ -1,0 +1,57 @@
+//! [`DisplayEvent`]: what a decoder shows while a response arrives. For display only; nothing runs from it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::call::CallId;
+
+/// One thing to show. The calls to run come from [`Decoder::finish`](crate::wire::Decoder::finish) alone.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DisplayEvent<'a> {
+    /// Text of the model.
+    Text(Cow<'a, str>),
+    /// A call began: its id and name are final. Comes once a call, before its argument text.
+    CallStarted {
+        /// The id that the call keeps to its result.
+        id: CallId,
+        /// The name as the model wrote it.
+        name: Cow<'a, str>,
+    },
+    /// More argument text of a call. It can hold sensitive values.
+    ArgumentsDelta {
+        /// The call.
+        id: CallId,
+        /// The text.
+        text: Cow<'a, str>,
+    },
+}
+
+impl DisplayEvent<'_> {
+    /// The same event without a borrow.
+    #[must_use]
+    pub fn into_owned(self) -> DisplayEvent<'static> {
+        match self {
+            Self::Text(text) => DisplayEvent::Text(Cow::Owned(text.into_owned())),
+            Self::CallStarted { id, name } => DisplayEvent::CallStarted { id, name: Cow::Owned(name.into_owned()) },
+            Self::ArgumentsDelta { id, text } => {
+                DisplayEvent::ArgumentsDelta { id, text: Cow::Owned(text.into_owned()) }
+            }
+        }
+    }
+}
+
+// Argument text stays out of logs, so `Debug` shows its length only.
+impl fmt::Debug for DisplayEvent<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.debug_tuple("Text").field(text).finish(),
+            Self::CallStarted { id, name } => {
+                f.debug_struct("CallStarted").field("id", id).field("name", name).finish()
+            }
+            Self::ArgumentsDelta { id, text } => {
+                f.debug_struct("ArgumentsDelta").field("id", id).field("bytes", &text.len()).finish()
+            }
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Frames and whole bodies of Chat Completions, read as borrowed types.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::wire::assemble::Writer;
+use crate::wire::decode::Dialect;
+use crate::wire::lenient::{Content, Integer, List, Object, Text, provider_error};
+use crate::wire::openai_chat::select::Selector;
+use crate::wire::{Finish, Usage, WireError, WireErrorKind};
+
+/// What one response has told so far about which call is which.
+#[derive(Default)]
+pub(super) struct Chat {
+    selector: Selector,
+    /// R9: the one call of the old `function_call` deltas.
+    legacy: Option<usize>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Chunk<'a> {
+    #[serde(borrow)]
+    id: Text<'a>,
+    #[serde(borrow)]
+    model: Text<'a>,
+    #[serde(borrow)]
+    choices: List<Choice<'a>>,
+    usage: Object<Tokens>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    object: Text<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Choice<'a> {
+    index: Integer,
+    #[serde(borrow)]
+    delta: Object<Delta<'a>>,
+    #[serde(borrow)]
+    message: Object<Delta<'a>>,
+    #[serde(borrow)]
+    finish_reason: Text<'a>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Delta<'a> {
+    #[serde(borrow)]
+    content: Content<'a>,
+    #[serde(borrow)]
+    refusal: Text<'a>,
+    #[serde(borrow)]
+    tool_calls: List<ToolDelta<'a>>,
+    #[serde(borrow)]
+    function_call: Object<Function<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ToolDelta<'a> {
+    index: Integer,
+    #[serde(borrow)]
+    id: Text<'a>,
+    #[serde(borrow)]
+    function: Object<Function<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Function<'a> {
+    #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Tokens {
+    prompt_tokens: Integer,
+    completion_tokens: Integer,
+}
+
+impl Dialect for Chat {
+    fn name(&self) -> &'static str {
+        super::NAME
+    }
+
+    fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>) {
+        // R5: the mark alone ends a turn well; after it nothing is read.
+        if data.trim() == "[DONE]" {
+            turn.end_well();
+            turn.close();
+            return;
+        }
+        if event == b"error" {
+            turn.fail(event_error(data));
+            return;
+        }
+        let Ok(Object(Some(chunk))) = serde_json::from_str::<Object<Chunk<'_>>>(data) else {
+            turn.fail_with(WireErrorKind::MalformedFrame);
+            return;
+        };
+        if let Some(choice) = Self::head(chunk, turn) {
+            if let Some(delta) = choice.delta.0 {
+                self.delta(delta, turn);
+            }
+            finish(choice.finish_reason.get(), turn);
+        }
+    }
+
+    fn body(&mut self, body: &str, turn: &mut Writer<'_>) {
+        let chunk = match serde_json::from_str::<Object<Chunk<'_>>>(body) {
+            Ok(Object(Some(chunk))) => chunk,
+            Err(error) if error.is_eof() => return turn.fail_with(WireErrorKind::TruncatedStream),
+            Ok(_) | Err(_) => return turn.fail_with(WireErrorKind::MalformedFrame),
+        };
+        if chunk.object.get() == "error" {
+            return turn.fail(event_error(body));
+        }
+        let Some(choice) = Self::head(chunk, turn) else {
+            return turn.fail_with(WireErrorKind::ProtocolViolation);
+        };
+        if let Some(message) = choice.message.0 {
+            Self::message(message, turn);
+        }
+        finish(choice.finish_reason.get(), turn);
+    }
+}
+
+impl Chat {
+    /// Everything of a chunk but its choice, which is returned; R6: choices other than index 0 are skipped.
+    fn head<'a>(chunk: Chunk<'a>, turn: &mut Writer<'_>) -> Option<Choice<'a>> {
+        turn.response(chunk.id.get(), chunk.model.get());
+        if let Some(Tokens { prompt_tokens, completion_tokens }) = chunk.usage.0
+            && (prompt_tokens.0.is_some() || completion_tokens.0.is_some())
+        {
+            turn.usage(Usage {
+                input_tokens: prompt_tokens.count().unwrap_or(0),
+                output_tokens: completion_tokens.count().unwrap_or(0),
+            });
+        }
+        let choice = chunk.choices.into_iter().find(|choice| choice.index.0.is_none_or(|index| index == 0));
+        // R10: an error object beside or inside a choice counts like one that stands alone.
+        let error = [chunk.error, choice.as_ref().and_then(|choice| choice.error)];
+        if let Some(error) = error.into_iter().flatten().find_map(|raw| provider_error(raw.get())) {
+            if let Some(word) = choice.as_ref().map(|choice| choice.finish_reason.get()).filter(|word| !word.is_empty())
+            {
+                turn.provider_finish(word);
+            }
+            turn.fail(error);
+            return None;
+        }
+        choice
+    }
+
+    fn delta(&mut self, delta: Delta<'_>, turn: &mut Writer<'_>) {
+        turn.text(delta.content.get());
+        turn.refusal(delta.refusal.get());
+        // Servers that fill both fields mean the same call, and it must not run twice.
+        let legacy = delta.function_call.0.filter(|_| delta.tool_calls.is_empty());
+        for part in delta.tool_calls.into_iter() {
+            let function = part.function.0.unwrap_or_default();
+            let name = function.name.get();
+            let arguments = function.arguments.map_or(Piece::Nothing, Piece::read);
+            let empty = arguments.is_empty();
+            let Some(call) = self.selector.select(part.index.0, part.id.get(), name, empty, turn) else { continue };
+            turn.reopen();
+            arguments.add(call, turn);
+        }
+        if let Some(function) = legacy {
+            self.legacy(&function, turn);
+        }
+    }
+
+    fn legacy(&mut self, function: &Function<'_>, turn: &mut Writer<'_>) {
+        let name = function.name.get();
+        let call = match self.legacy {
+            Some(call) => {
+                if name != turn.name(call) && (turn.name(call).is_empty() || !turn.has_arguments(call)) {
+                    turn.append_name(call, name);
+                }
+                call
+            }
+            None => match turn.start("", name) {
+                Some(call) => call,
+                None => return,
+            },
+        };
+        self.legacy = Some(call);
+        turn.reopen();
+        turn.settle_id(call);
+        function.arguments.map_or(Piece::Nothing, Piece::read).add(call, turn);
+    }
+
+    /// A message that came whole: each entry is one call.
+    fn message(message: Delta<'_>, turn: &mut Writer<'_>) {
+        turn.text(message.content.get());
+        turn.refusal(message.refusal.get());
+        let legacy = message.function_call.0.filter(|_| message.tool_calls.is_empty());
+        let listed = message.tool_calls.into_iter().map(|part| (part.id, part.function.0.unwrap_or_default()));
+        for (id, function) in listed.chain(legacy.map(|function| (Text::default(), function))) {
+            let Some(call) = turn.start(id.get(), function.name.get()) else { return };
+            function.arguments.map_or(Piece::Nothing, Piece::read).add(call, turn);
+        }
+    }
+}
+
+/// R7: one piece of arguments.
+enum Piece<'a> {
+    Nothing,
+    Text(Cow<'a, str>),
+    Object(&'a str),
+}
+
+impl<'a> Piece<'a> {
+    fn read(raw: &'a RawValue) -> Self {
+        let raw = raw.get();
+        match raw.as_bytes().first() {
+            Some(b'"') => serde_json::from_str::<Borrowed<'a>>(raw)
+                .map_or(Self::Text(Cow::Borrowed(raw)), |text| Self::Text(text.0)),
+            Some(b'{') => Self::Object(raw),
+            // Another JSON type is kept as its text, so that the status can say what it is.
+            _ => Self::Text(Cow::Borrowed(raw)),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::Text(text) => text.is_empty(),
+            Self::Object(_) => false,
+        }
+    }
+
+    fn add(&self, call: usize, turn: &mut Writer<'_>) {
+        match self {
+            Self::Nothing => {}
+            Self::Text(text) => turn.append_text(call, text),
+            Self::Object(object) => turn.object(call, object),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// R5, R10: what the provider's word means. An unknown one is not believed.
+fn finish(word: &str, turn: &mut Writer<'_>) {
+    if word.is_empty() {
+        return;
+    }
+    turn.provider_finish(word);
+    match word.to_ascii_lowercase().as_str() {
+        "tool_calls" | "stop" | "function_call" | "tool_call" | "tool_use" | "end_turn" | "stop_sequence" | "eos"
+        | "eos_token" => turn.end_well(),
+        "length" | "max_tokens" | "max_output_tokens" | "model_length" => turn.end_cut(Finish::Length),
+        "content_filter" | "safety" => turn.end_cut(Finish::ContentFilter),
+        "refusal" => turn.end_cut(Finish::Refusal),
+        "error" => turn.fail(WireError::provider("", None)),
+        _ => turn.fail_with(WireErrorKind::ProtocolViolation),
+    }
+}
+
+/// R10: an error event, whatever its data looks like.
+fn event_error(data: &str) -> WireError {
+    let nested = serde_json::from_str::<Object<Chunk<'_>>>(data).ok().and_then(|chunk| chunk.0?.error);
+    let error = nested.and_then(|raw| provider_error(raw.get())).or_else(|| provider_error(data));
+    error.filter(|error| error.message.as_deref() != Some("")).unwrap_or_else(|| WireError::provider(data.trim(), None))
+}

@@ -1,0 +1,170 @@
+//! Framing of streams: server-sent events and JSON lines, linear in the bytes for any cut, frames bounded.
+
+use memchr::{memchr, memchr2};
+
+/// A line or a frame is longer than allowed.
+#[derive(Debug)]
+pub(crate) struct TooLong;
+
+/// One frame, borrowed from the pushed bytes where it lies in them whole.
+pub(crate) struct Frame<'a> {
+    pub(crate) event: &'a [u8],
+    pub(crate) data: &'a [u8],
+}
+
+/// Takes a frame; false ends the reading.
+type Each<'e> = &'e mut dyn FnMut(&Frame<'_>) -> bool;
+
+/// Event names longer than this are no names that a format knows.
+const MAX_EVENT_NAME: usize = 64;
+
+/// Server-sent events. Lines end in LF, CR or CRLF; comments and unknown fields are skipped.
+pub(crate) struct EventStream {
+    max: usize,
+    /// The beginning of a line whose end has not come.
+    line: Vec<u8>,
+    /// Data lines that cannot be borrowed.
+    data: Vec<u8>,
+    has_data: bool,
+    event: Vec<u8>,
+    skip_line_feed: bool,
+}
+
+impl EventStream {
+    pub(crate) const fn new(max: usize) -> Self {
+        Self { max, line: Vec::new(), data: Vec::new(), has_data: false, event: Vec::new(), skip_line_feed: false }
+    }
+
+    pub(crate) fn push(&mut self, mut bytes: &[u8], each: Each<'_>) -> Result<(), TooLong> {
+        let mut held = None;
+        loop {
+            if self.skip_line_feed && !bytes.is_empty() {
+                self.skip_line_feed = false;
+                bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
+            }
+            let Some(end) = memchr2(b'\n', b'\r', bytes) else { break };
+            let (line, rest) = bytes.split_at(end);
+            self.skip_line_feed = rest.starts_with(b"\r");
+            bytes = rest.get(1..).unwrap_or_default();
+            if self.line.len() + line.len() > self.max {
+                return Err(TooLong);
+            }
+            let go_on = if self.line.is_empty() {
+                self.line(line, true, &mut held, each)?
+            } else {
+                let mut whole = std::mem::take(&mut self.line);
+                whole.extend_from_slice(line);
+                let mut none = held.take();
+                self.keep(&mut none)?;
+                let go_on = self.line(&whole, false, &mut none, each)?;
+                whole.clear();
+                self.line = whole;
+                go_on
+            };
+            if !go_on {
+                return Ok(());
+            }
+        }
+        self.keep(&mut held)?;
+        if self.line.len() + bytes.len() > self.max {
+            return Err(TooLong);
+        }
+        self.line.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// One line; `held` is the only data line so far, not copied because the bytes still live.
+    fn line<'b>(
+        &mut self,
+        line: &'b [u8],
+        may_hold: bool,
+        held: &mut Option<&'b [u8]>,
+        each: Each<'_>,
+    ) -> Result<bool, TooLong> {
+        if line.is_empty() {
+            let data = held.take().unwrap_or(&self.data);
+            let go_on = data.is_empty() || each(&Frame { event: &self.event, data });
+            self.data.clear();
+            self.has_data = false;
+            self.event.clear();
+            return Ok(go_on);
+        }
+        let (field, value) = memchr(b':', line).map_or((line, &b""[..]), |colon| {
+            let (field, value) = line.split_at(colon);
+            let value = value.get(1..).unwrap_or_default();
+            (field, value.strip_prefix(b" ").unwrap_or(value))
+        });
+        match field {
+            b"data" if may_hold && !self.has_data && held.is_none() => *held = Some(value),
+            b"data" => {
+                self.keep(held)?;
+                self.add(value)?;
+            }
+            b"event" => {
+                self.event.clear();
+                self.event.extend(value.iter().take(MAX_EVENT_NAME));
+            }
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    fn keep(&mut self, held: &mut Option<&[u8]>) -> Result<(), TooLong> {
+        held.take().map_or(Ok(()), |value| self.add(value))
+    }
+
+    fn add(&mut self, value: &[u8]) -> Result<(), TooLong> {
+        if self.data.len() + value.len() >= self.max {
+            return Err(TooLong);
+        }
+        if self.has_data {
+            self.data.push(b'\n');
+        }
+        self.has_data = true;
+        self.data.extend_from_slice(value);
+        Ok(())
+    }
+}
+
+/// JSON lines. Lines end in LF or CRLF; empty ones are left to the caller.
+pub(crate) struct JsonLines {
+    max: usize,
+    line: Vec<u8>,
+}
+
+impl JsonLines {
+    pub(crate) const fn new(max: usize) -> Self {
+        Self { max, line: Vec::new() }
+    }
+
+    pub(crate) fn push(&mut self, mut bytes: &[u8], each: Each<'_>) -> Result<(), TooLong> {
+        while let Some(end) = memchr(b'\n', bytes) {
+            let (line, rest) = bytes.split_at(end);
+            bytes = rest.get(1..).unwrap_or_default();
+            if self.line.len() + line.len() > self.max {
+                return Err(TooLong);
+            }
+            let go_on = if self.line.is_empty() {
+                each(&Frame { event: b"", data: line })
+            } else {
+                self.line.extend_from_slice(line);
+                let go_on = each(&Frame { event: b"", data: &self.line });
+                self.line.clear();
+                go_on
+            };
+            if !go_on {
+                return Ok(());
+            }
+        }
+        if self.line.len() + bytes.len() > self.max {
+            return Err(TooLong);
+        }
+        self.line.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// The last line, when no line end closed it.
+    pub(crate) fn rest(&self) -> Option<&[u8]> {
+        (!self.line.is_empty()).then_some(&self.line)
+    }
+}
