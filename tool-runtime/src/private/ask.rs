@@ -60,19 +60,19 @@ pub trait Described<const SAYS: bool> {}
 
 impl<T> Described<true> for T {}
 
-/// Asks for [`ToolArgument`].
+/// Asks for `ToolArgument`.
 pub const fn assert_argument<T: ToolArgument>() {}
 
-/// Asks for [`ParsedArgument`].
+/// Asks for `ParsedArgument`.
 pub const fn assert_parsed_argument<T: ParsedArgument>() {}
 
-/// Asks for [`PublishedDefault`].
+/// Asks for `PublishedDefault`.
 pub const fn assert_default<T: PublishedDefault>() {}
 
-/// Asks for [`OptionalArgument`].
+/// Asks for `OptionalArgument`.
 pub const fn assert_optional<T: OptionalArgument>() {}
 
-/// Asks for [`Described`].
+/// Asks for `Described`.
 pub const fn assert_described<T: Described<SAYS>, const SAYS: bool>() {}
 
 /// Asks whether a struct tool of the effect `E` may hold what it holds. A function tool asks this by its

@@ -1,6 +1,6 @@
 //! How a tool comes into a catalog: [`Registration`] for authored ones, [`DynamicTool`] for those made at run time.
 //!
-//! [`Behaviour`] and [`Instance`] erase the tool's type; the shim behind them is the only generic code per tool.
+//! `Behaviour` and `Instance` erase the tool's type; the shim behind them is the only generic code per tool.
 
 mod definition;
 mod dynamic;
