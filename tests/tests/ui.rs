@@ -16,7 +16,7 @@ use ui_cases::{any_compiler, cases, compiler_version, folder, passing, topics};
 const PINNED: &str = "1.95.0";
 
 /// The cases that no rule of the macros reports, but a trait bound or the compiler itself.
-const ASKED_OF_THE_COMPILER: [&str; 36] = [
+const ASKED_OF_THE_COMPILER: [&str; 39] = [
     "adapter_not_shared",
     "another_tool",
     "argument_is_a_secret",
@@ -37,10 +37,13 @@ const ASKED_OF_THE_COMPILER: [&str; 36] = [
     "error_unusable",
     "error_unusable_alias",
     "future_not_send",
+    "log_hydration",
     "make_bindings",
     "make_call",
     "make_capability",
     "make_context",
+    "make_hydrated",
+    "make_projected",
     "not_a_result",
     "not_dyn_compatible",
     "output_connection",
