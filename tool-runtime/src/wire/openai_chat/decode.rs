@@ -1,13 +1,13 @@
 //! Frames and whole bodies of Chat Completions, read as borrowed types.
 
-use std::borrow::Cow;
-
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::wire::assemble::Writer;
 use crate::wire::decode::Dialect;
-use crate::wire::lenient::{Content, Integer, List, Object, Text, provider_error};
+use crate::wire::lenient::{Content, Integer, List, Object, Text};
+use crate::wire::provider_error::{event_error, provider_error};
+use crate::wire::piece::Piece;
 use crate::wire::openai_chat::select::Selector;
 use crate::wire::{Finish, Usage, WireError, WireErrorKind};
 
@@ -101,7 +101,7 @@ impl Dialect for Chat {
             return;
         }
         if event == b"error" {
-            turn.fail(event_error(data));
+            turn.fail(event_error(data, false));
             return;
         }
         let Ok(Object(Some(chunk))) = serde_json::from_str::<Object<Chunk<'_>>>(data) else {
@@ -123,7 +123,7 @@ impl Dialect for Chat {
             Ok(_) | Err(_) => return turn.fail_with(WireErrorKind::MalformedFrame),
         };
         if chunk.object.get() == "error" {
-            return turn.fail(event_error(body));
+            return turn.fail(event_error(body, false));
         }
         let Some(choice) = Self::head(chunk, turn) else {
             return turn.fail_with(WireErrorKind::ProtocolViolation);
@@ -150,7 +150,7 @@ impl Chat {
         let choice = chunk.choices.into_iter().find(|choice| choice.index.0.is_none_or(|index| index == 0));
         // R10: an error object beside or inside a choice counts like one that stands alone.
         let error = [chunk.error, choice.as_ref().and_then(|choice| choice.error)];
-        if let Some(error) = error.into_iter().flatten().find_map(|raw| provider_error(raw.get())) {
+        if let Some(error) = error.into_iter().flatten().find_map(|raw| provider_error(raw.get(), false)) {
             if let Some(word) = choice.as_ref().map(|choice| choice.finish_reason.get()).filter(|word| !word.is_empty())
             {
                 turn.provider_finish(word);
@@ -169,7 +169,7 @@ impl Chat {
         for part in delta.tool_calls.into_iter() {
             let function = part.function.0.unwrap_or_default();
             let name = function.name.get();
-            let arguments = function.arguments.map_or(Piece::Nothing, Piece::read);
+            let arguments = Piece::read(function.arguments);
             let empty = arguments.is_empty();
             let Some(call) = self.selector.select(part.index.0, part.id.get(), name, empty, turn) else { continue };
             turn.reopen();
@@ -197,7 +197,7 @@ impl Chat {
         self.legacy = Some(call);
         turn.reopen();
         turn.settle_id(call);
-        function.arguments.map_or(Piece::Nothing, Piece::read).add(call, turn);
+        Piece::read(function.arguments).add(call, turn);
     }
 
     /// A message that came whole: each entry is one call.
@@ -208,49 +208,10 @@ impl Chat {
         let listed = message.tool_calls.into_iter().map(|part| (part.id, part.function.0.unwrap_or_default()));
         for (id, function) in listed.chain(legacy.map(|function| (Text::default(), function))) {
             let Some(call) = turn.start(id.get(), function.name.get()) else { return };
-            function.arguments.map_or(Piece::Nothing, Piece::read).add(call, turn);
+            Piece::read(function.arguments).add(call, turn);
         }
     }
 }
-
-/// R7: one piece of arguments.
-enum Piece<'a> {
-    Nothing,
-    Text(Cow<'a, str>),
-    Object(&'a str),
-}
-
-impl<'a> Piece<'a> {
-    fn read(raw: &'a RawValue) -> Self {
-        let raw = raw.get();
-        match raw.as_bytes().first() {
-            Some(b'"') => serde_json::from_str::<Borrowed<'a>>(raw)
-                .map_or(Self::Text(Cow::Borrowed(raw)), |text| Self::Text(text.0)),
-            Some(b'{') => Self::Object(raw),
-            // Another JSON type is kept as its text, so that the status can say what it is.
-            _ => Self::Text(Cow::Borrowed(raw)),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        match self {
-            Self::Nothing => true,
-            Self::Text(text) => text.is_empty(),
-            Self::Object(_) => false,
-        }
-    }
-
-    fn add(&self, call: usize, turn: &mut Writer<'_>) {
-        match self {
-            Self::Nothing => {}
-            Self::Text(text) => turn.append_text(call, text),
-            Self::Object(object) => turn.object(call, object),
-        }
-    }
-}
-
-#[derive(Deserialize)]
-struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// R5, R10: what the provider's word means. An unknown one is not believed.
 fn finish(word: &str, turn: &mut Writer<'_>) {
@@ -267,11 +228,4 @@ fn finish(word: &str, turn: &mut Writer<'_>) {
         "error" => turn.fail(WireError::provider("", None)),
         _ => turn.fail_with(WireErrorKind::ProtocolViolation),
     }
-}
-
-/// R10: an error event, whatever its data looks like.
-fn event_error(data: &str) -> WireError {
-    let nested = serde_json::from_str::<Object<Chunk<'_>>>(data).ok().and_then(|chunk| chunk.0?.error);
-    let error = nested.and_then(|raw| provider_error(raw.get())).or_else(|| provider_error(data));
-    error.filter(|error| error.message.as_deref() != Some("")).unwrap_or_else(|| WireError::provider(data.trim(), None))
 }
