@@ -59,12 +59,12 @@ pub mod http_record;
 mod lenient;
 mod node;
 mod nulls;
-pub mod openai_chat;
-mod sse;
 pub mod ollama;
+pub mod openai_chat;
 pub mod openai_responses;
 mod piece;
 mod provider_error;
+mod sse;
 pub mod strict;
 mod turn;
 

@@ -56,4 +56,3 @@ impl<'a> Piece<'a> {
 // A newtype, because serde borrows into a `Cow` only where a field says so.
 #[derive(Deserialize)]
 struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
-

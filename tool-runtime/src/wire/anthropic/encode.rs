@@ -64,8 +64,7 @@ pub fn encode_messages(history: &[Message]) -> Map<String, Value> {
                     add("assistant", json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": input }));
                 }
                 for (call, result) in &answered {
-                    let mut block =
-                        json!({ "type": "tool_result", "tool_use_id": call.id, "content": result.content });
+                    let mut block = json!({ "type": "tool_result", "tool_use_id": call.id, "content": result.content });
                     if result.is_error {
                         block["is_error"] = true.into();
                     }

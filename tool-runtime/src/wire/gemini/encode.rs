@@ -59,13 +59,15 @@ pub fn encode_messages(history: &[Message]) -> Map<String, Value> {
                 for (call, result) in &answered {
                     let key = if result.is_error { "error" } else { "output" };
                     let response = json!({ key: result.content });
-                    add("user", json!({ "functionResponse": { "id": call.id, "name": call.name, "response": response } }));
+                    add(
+                        "user",
+                        json!({ "functionResponse": { "id": call.id, "name": call.name, "response": response } }),
+                    );
                 }
             }
         }
     }
-    let contents: Vec<Value> =
-        turns.into_iter().map(|(role, parts)| json!({ "role": role, "parts": parts })).collect();
+    let contents: Vec<Value> = turns.into_iter().map(|(role, parts)| json!({ "role": role, "parts": parts })).collect();
     let mut body = Map::from_iter([("contents".to_owned(), contents.into())]);
     if !system.is_empty() {
         body.insert("systemInstruction".to_owned(), json!({ "parts": system }));

@@ -121,4 +121,3 @@ pub fn check(history: &[Message], issued: &BTreeMap<CallId, Issued>) -> Result<(
     }
     Ok(())
 }
-

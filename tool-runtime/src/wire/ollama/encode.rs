@@ -15,10 +15,8 @@ pub fn encode_tools<'a, T: Into<WireTool<'a>>>(
     let checked = encode::check(tools, options, &DIALECT)?;
     let names = checked.names();
     let Checked { tools, losses, .. } = checked;
-    let tools: Vec<Value> = tools
-        .into_iter()
-        .map(|tool| json!({ "type": "function", "function": tool.object("parameters") }))
-        .collect();
+    let tools: Vec<Value> =
+        tools.into_iter().map(|tool| json!({ "type": "function", "function": tool.object("parameters") })).collect();
     let mut body = Map::new();
     if !tools.is_empty() {
         body.insert("tools".to_owned(), tools.into());
@@ -46,9 +44,9 @@ pub fn encode_messages(history: &[Message]) -> Map<String, Value> {
                     message["tool_calls"] = calls.into();
                 }
                 messages.push(message);
-                messages.extend(answered.iter().map(|(call, result)| {
-                    json!({ "role": "tool", "tool_name": call.name, "content": result.content })
-                }));
+                messages.extend(answered.iter().map(
+                    |(call, result)| json!({ "role": "tool", "tool_name": call.name, "content": result.content }),
+                ));
             }
         }
     }

@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 use crate::wire::assemble::Writer;
 use crate::wire::decode::Dialect;
 use crate::wire::lenient::{Content, Integer, List, Object, Text};
-use crate::wire::provider_error::{event_error, provider_error};
-use crate::wire::piece::Piece;
 use crate::wire::openai_chat::select::Selector;
+use crate::wire::piece::Piece;
+use crate::wire::provider_error::{event_error, provider_error};
 use crate::wire::{Finish, Usage, WireError, WireErrorKind};
 
 /// What one response has told so far about which call is which.

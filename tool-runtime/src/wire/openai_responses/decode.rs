@@ -135,7 +135,7 @@ impl Responses {
             }
             "response.function_call_arguments.done" => {
                 let Some(call) = self.items.call(&key, turn) else { return };
-                self.items.name(call, event.name.get(), turn);
+                Items::name(call, event.name.get(), turn);
                 Piece::read(event.arguments).replace(call, turn);
             }
             "response.output_text.delta" => self.items.text(&key, part, event.delta.get(), false, turn),

@@ -93,7 +93,9 @@ impl Items {
             "function_call" => {
                 let known = self.calls.contains_key(&key)
                     || self.calls.contains_key(&by_id)
-                    || turn.call_by_id(item.call_id.get()).is_some_and(|call| self.calls.values().any(|known| *known == call));
+                    || turn
+                        .call_by_id(item.call_id.get())
+                        .is_some_and(|call| self.calls.values().any(|known| *known == call));
                 if !known && let Some(call) = turn.start(item.call_id.get(), item.name.get()) {
                     Piece::read(item.arguments).add(call, turn);
                 }
@@ -108,19 +110,20 @@ impl Items {
 
     fn take(&mut self, key: &Key, item: &Item<'_>, turn: &mut Writer<'_>) {
         let by_id = Key::Id(item.id.get().into());
-        let known = self.calls.get(key).or_else(|| self.calls.get(&by_id).filter(|_| !item.id.get().is_empty())).copied();
+        let known =
+            self.calls.get(key).or_else(|| self.calls.get(&by_id).filter(|_| !item.id.get().is_empty())).copied();
         let Some(call) = known.or_else(|| turn.start("", "")) else { return };
         self.calls.insert(key.clone(), call);
         if !item.id.get().is_empty() {
             self.calls.insert(by_id, call);
         }
-        self.name(call, item.name.get(), turn);
+        Self::name(call, item.name.get(), turn);
         // The id of a call is `call_id`, never the item's own.
         turn.offer_id(call, item.call_id.get());
         Piece::read(item.arguments).replace(call, turn);
     }
 
-    pub(super) fn name(&self, call: usize, name: &str, turn: &mut Writer<'_>) {
+    pub(super) fn name(call: usize, name: &str, turn: &mut Writer<'_>) {
         if turn.name(call).is_empty() {
             turn.append_name(call, name);
         }
