@@ -141,13 +141,6 @@ fn deltas_are_told_apart() {
         &["x|a|{}|ok|true", "~|b|{\"n\":2}|ok|true"],
         "tool_calls",
     );
-    // No name at all.
-    check_chat(
-        &[tool(zero, Some("x"), None, &json!("{}")), end("stop")],
-        "",
-        &["x||{}|missing_name|false"],
-        "tool_calls",
-    );
     // R7, R8: other types are not repaired.
     check_chat(
         &[tool(zero, Some("x"), Some("a"), &json!([1])), end("stop")],
@@ -185,6 +178,13 @@ fn only_a_clean_end_lets_calls_run() {
         &["x|a|{}|ok|true"],
         "tool_calls",
     );
+    // No name at all.
+    check_chat(
+        &[tool(zero, Some("x"), None, &json!("{}")), end("stop")],
+        "",
+        &["x||{}|missing_name|false"],
+        "tool_calls",
+    );
     // R10: an error, a bad frame, a filter and an unknown word all keep the calls from running.
     let call = tool(zero, Some("x"), Some("a"), &json!("{}"));
     let held = &["x|a|{}|ok|false"];
@@ -211,6 +211,26 @@ fn only_a_clean_end_lets_calls_run() {
         &["x|a|{}|ok|true"],
         "tool_calls",
     );
+}
+
+#[test]
+fn framing() {
+    let frame = "{\"choices\":[{\"delta\":\ndata:{\"content\":\"hi\"},\ndata: \"finish_reason\":\"stop\"}]}";
+    for stream in [
+        format!("data: {frame}\n\n"),
+        format!("\u{FEFF}: comment\n:\nid: 1\nevent: message\ndata: {frame}\nretry: 5\n\n"),
+        format!("data: {frame}\n\n").replace('\n', "\r\n"),
+        format!("data: {frame}\n\n").replace('\n', "\r"),
+        format!("\n\n \ndata: {frame}\n\ndata: [DONE]"),
+    ] {
+        for cut in [usize::MAX, 1, 2, 3, 7] {
+            let response = decode(Format::OpenAiChat, stream.as_bytes(), cut);
+            assert_eq!((response.text.as_str(), response.ended_well()), ("hi", true), "{stream:?} {cut}");
+        }
+    }
+    // The event line belongs to its own frame only.
+    let stream = format!("event: error\n\ndata: {frame}\n\n");
+    assert!(decode(Format::OpenAiChat, stream.as_bytes(), 1).ended_well());
 }
 
 #[test]
