@@ -20,71 +20,71 @@ pub(super) struct Chat {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
 struct Chunk<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     id: Text<'a>,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     model: Text<'a>,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     choices: List<Choice<'a>>,
-    usage: Object<Tokens>,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     error: Option<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     object: Text<'a>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
 struct Choice<'a> {
+    #[serde(default)]
     index: Integer,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     delta: Object<Delta<'a>>,
-    #[serde(borrow)]
-    message: Object<Delta<'a>>,
-    #[serde(borrow)]
+    /// Read further in whole bodies only: small structs make small frames cheap.
+    #[serde(borrow, default)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     finish_reason: Text<'a>,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     error: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
 struct Delta<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     content: Content<'a>,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     refusal: Text<'a>,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     tool_calls: List<ToolDelta<'a>>,
-    #[serde(borrow)]
-    function_call: Object<Function<'a>>,
+    #[serde(borrow, default)]
+    function_call: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
 struct ToolDelta<'a> {
+    #[serde(default)]
     index: Integer,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     id: Text<'a>,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     function: Object<Function<'a>>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
 struct Function<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     name: Text<'a>,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     arguments: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
 struct Tokens {
+    #[serde(default)]
     prompt_tokens: Integer,
+    #[serde(default)]
     completion_tokens: Integer,
 }
 
@@ -128,7 +128,7 @@ impl Dialect for Chat {
         let Some(choice) = Self::head(chunk, turn) else {
             return turn.fail_with(WireErrorKind::ProtocolViolation);
         };
-        if let Some(message) = choice.message.0 {
+        if let Some(message) = choice.message.and_then(read) {
             Self::message(message, turn);
         }
         finish(choice.finish_reason.get(), turn);
@@ -139,7 +139,7 @@ impl Chat {
     /// Everything of a chunk but its choice, which is returned; R6: choices other than index 0 are skipped.
     fn head<'a>(chunk: Chunk<'a>, turn: &mut Writer<'_>) -> Option<Choice<'a>> {
         turn.response(chunk.id.get(), chunk.model.get());
-        if let Some(Tokens { prompt_tokens, completion_tokens }) = chunk.usage.0
+        if let Some(Tokens { prompt_tokens, completion_tokens }) = chunk.usage.and_then(read)
             && (prompt_tokens.0.is_some() || completion_tokens.0.is_some())
         {
             turn.usage(Usage {
@@ -165,7 +165,7 @@ impl Chat {
         turn.text(delta.content.get());
         turn.refusal(delta.refusal.get());
         // Servers that fill both fields mean the same call, and it must not run twice.
-        let legacy = delta.function_call.0.filter(|_| delta.tool_calls.is_empty());
+        let legacy = delta.function_call.filter(|_| delta.tool_calls.is_empty()).and_then(read);
         for part in delta.tool_calls.into_iter() {
             let function = part.function.0.unwrap_or_default();
             let name = function.name.get();
@@ -204,13 +204,18 @@ impl Chat {
     fn message(message: Delta<'_>, turn: &mut Writer<'_>) {
         turn.text(message.content.get());
         turn.refusal(message.refusal.get());
-        let legacy = message.function_call.0.filter(|_| message.tool_calls.is_empty());
+        let legacy = message.function_call.filter(|_| message.tool_calls.is_empty()).and_then(read);
         let listed = message.tool_calls.into_iter().map(|part| (part.id, part.function.0.unwrap_or_default()));
         for (id, function) in listed.chain(legacy.map(|function| (Text::default(), function))) {
             let Some(call) = turn.start(id.get(), function.name.get()) else { return };
             Piece::read(function.arguments).add(call, turn);
         }
     }
+}
+
+/// An object that was left unread; nothing for other JSON.
+fn read<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
+    serde_json::from_str::<Object<T>>(raw.get()).ok()?.0
 }
 
 /// R5, R10: what the provider's word means. An unknown one is not believed.
