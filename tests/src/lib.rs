@@ -1,3 +1,4 @@
 //! Shared helpers of the tests.
 
 pub mod corpus;
+pub mod wire;

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValue;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::wire::Format;
 
 #[derive(Debug, Parser)]
 #[command(disable_help_subcommand = true)]
@@ -126,25 +129,49 @@ pub(super) enum Direction {
     },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
-    #[value(name = "openai-chat")]
-    OpenAiChat,
-}
+impl ValueEnum for Format {
+    fn value_variants<'a>() -> &'a [Self] {
+        Self::ALL
+    }
 
-impl From<Format> for crate::wire::Format {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::OpenAiChat => Self::OpenAiChat,
-        }
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(match self {
+            Self::OpenAiChat => "openai-chat",
+            Self::OpenAiResponses => "openai-responses",
+            Self::Anthropic => "anthropic",
+            Self::Ollama => "ollama",
+            Self::Gemini => "gemini",
+        }))
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+/// How a definition is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
+    /// The whole of it, as this project spells it
     Spec,
-    #[value(name = "openai-chat")]
-    OpenAiChat,
+    /// What a provider is sent
+    Provider(Format),
+}
+
+impl ValueEnum for Form {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[
+            Self::Spec,
+            Self::Provider(Format::OpenAiChat),
+            Self::Provider(Format::OpenAiResponses),
+            Self::Provider(Format::Anthropic),
+            Self::Provider(Format::Ollama),
+            Self::Provider(Format::Gemini),
+        ]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Self::Spec => Some(PossibleValue::new("spec")),
+            Self::Provider(format) => format.to_possible_value(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -4,13 +4,12 @@ use serde::Serialize;
 
 use crate::catalog::{Entry, ToolCatalog};
 use crate::cli::app::App;
-use crate::cli::args::{Form, Format, Global};
+use crate::cli::args::{Form, Global};
 use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::{session, terminal};
 use crate::policy::{KnownTool, PolicyContext, Stage, Subject, Verdict};
-use crate::wire;
-use crate::wire::EncodeOptions;
+use crate::wire::{EncodeOptions, Format};
 
 #[derive(Serialize)]
 struct Row<'a> {
@@ -85,7 +84,7 @@ pub(super) fn show(app: &App, name: &str, format: Form, strict: bool) -> Result<
     };
     let shown = match format {
         Form::Spec => serde_json::to_value(&*entry.spec).map_err(|error| Failure::failed(error.to_string()))?,
-        Form::OpenAiChat => encode(wire::Format::OpenAiChat, [&*entry.spec], strict)?,
+        Form::Provider(format) => encode(format, [&*entry.spec], strict)?,
     };
     pretty(&shown)
 }
@@ -97,11 +96,11 @@ pub(super) fn export(app: &App, global: &Global, format: Format, strict: bool) -
     let visible = catalog
         .specs()
         .filter(|spec| policy.decide(&context, Stage::Visibility, &Subject::of(spec), None).verdict != Verdict::Deny);
-    pretty(&encode(format.into(), visible, strict)?)
+    pretty(&encode(format, visible, strict)?)
 }
 
 fn encode<'a>(
-    format: wire::Format,
+    format: Format,
     specs: impl IntoIterator<Item = &'a crate::tool::ToolSpec>,
     strict: bool,
 ) -> Result<serde_json::Value, Failure> {

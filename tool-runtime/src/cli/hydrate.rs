@@ -132,8 +132,7 @@ impl Runners {
                 catalogs.push((ToolCatalog::builder(), Vec::new()));
             }
             let description = if description.trim().is_empty() { "No description.".to_owned() } else { description };
-            let tool =
-                DynamicTool::new(wire_name.as_str(), description, schema, ToolEffect::ReadOnly, Arc::new(Never));
+            let tool = DynamicTool::new(wire_name.as_str(), description, schema, ToolEffect::ReadOnly, Arc::new(Never));
             let (catalog, names) = &mut catalogs[*at];
             *catalog = std::mem::take(catalog).dynamic(tool.redact(["$"; 0]));
             names.push(wire_name);

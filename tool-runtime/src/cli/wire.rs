@@ -13,12 +13,12 @@ use crate::wire::{DecodeOptions, EncodeOptions, Format, ToolChoice, WireTool, st
 pub(super) fn wire(direction: &Direction) -> Result<Exit, Failure> {
     let bytes = input::stdin()?;
     match *direction {
-        Direction::Decode { format, chunk } => decode(format.into(), &bytes, chunk),
+        Direction::Decode { format, chunk } => decode(format, &bytes, chunk),
         Direction::Encode { format, kind } => {
             let text = input::text(bytes, "standard input")?;
             match kind {
-                Kind::Request => encode_request(format.into(), &text),
-                Kind::Result => encode_result(format.into(), &text),
+                Kind::Request => encode_request(format, &text),
+                Kind::Result => encode_result(format, &text),
                 Kind::StrictNull => strict_null(&text),
             }
         }

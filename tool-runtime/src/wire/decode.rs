@@ -2,8 +2,11 @@
 
 use std::fmt;
 
-use crate::wire::assemble::{Turn, Writer};
+use serde::de::IgnoredAny;
+
+use crate::wire::assemble::Writer;
 use crate::wire::sse::{EventStream, Frame, JsonLines, TooLong};
+use crate::wire::turn::Turn;
 use crate::wire::{Decoded, DisplayEvent, ToolChoice, WireError, WireErrorKind};
 
 /// Limits, and what the request asked for.
@@ -80,6 +83,9 @@ pub(crate) trait Dialect: Send {
 
     /// A response that is one JSON document.
     fn body(&mut self, body: &str, turn: &mut Writer<'_>);
+
+    /// The end of the input, however it came: what was held back is written.
+    fn end(&mut self, _turn: &mut Writer<'_>) {}
 }
 
 /// How a stream is cut into frames.
@@ -88,7 +94,6 @@ pub(crate) enum Framing {
     /// Server-sent events; a response that begins with `{` or `[` is one document instead.
     Events,
     /// One JSON document a line; a whole response is a single line.
-    #[allow(dead_code, reason = "no format of this release frames by lines; the framing is tested in `sse`")]
     Lines,
 }
 
@@ -144,7 +149,7 @@ impl Decoder {
                 },
                 // O2: the last line needs no line end.
                 Reader::Lines(lines) => {
-                    if let Some(line) = lines.rest() {
+                    if let Some(line) = lines.rest().filter(|line| !is_cut(line)) {
                         read_frame(dialect, turn, &mut ignore, &Frame { event: b"", data: line });
                     }
                 }
@@ -152,6 +157,7 @@ impl Decoder {
                 Reader::Start { .. } | Reader::Events(_) => {}
             }
         }
+        dialect.end(&mut Writer { turn, show: &mut ignore });
         self.turn.finish(self.dialect.name(), &self.options)
     }
 
@@ -206,6 +212,11 @@ impl Decoder {
             Reader::Lines(lines) => lines.push(bytes, &mut each),
         }
     }
+}
+
+/// A last line that breaks off in the middle is an early end rather than a bad line.
+fn is_cut(line: &[u8]) -> bool {
+    serde_json::from_slice::<IgnoredAny>(line).is_err_and(|error| error.is_eof())
 }
 
 fn read_frame(dialect: &mut dyn Dialect, turn: &mut Turn, show: &mut dyn FnMut(DisplayEvent<'_>), frame: &Frame<'_>) {

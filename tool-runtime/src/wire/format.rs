@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::wire::decode::{DecodeOptions, Decoder};
 use crate::wire::encode::{EncodeError, EncodeOptions, Encoded, WireTool};
 use crate::wire::history::Message;
-use crate::wire::openai_chat;
+use crate::wire::{anthropic, gemini, ollama, openai_chat, openai_responses};
 
 /// A wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -14,17 +14,29 @@ use crate::wire::openai_chat;
 pub enum Format {
     /// OpenAI Chat Completions and compatible servers.
     OpenAiChat,
+    /// OpenAI Responses.
+    OpenAiResponses,
+    /// Anthropic Messages.
+    Anthropic,
+    /// Ollama `/api/chat`.
+    Ollama,
+    /// Gemini; written only.
+    Gemini,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: &[Self] = &[Self::OpenAiChat];
+    pub const ALL: &[Self] = &[Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Ollama, Self::Gemini];
 
     /// The name that records and fixtures use.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::OpenAiChat => openai_chat::NAME,
+            Self::OpenAiResponses => openai_responses::NAME,
+            Self::Anthropic => anthropic::NAME,
+            Self::Ollama => ollama::NAME,
+            Self::Gemini => gemini::NAME,
         }
     }
 
@@ -33,6 +45,10 @@ impl Format {
     pub fn decoder(self, options: DecodeOptions) -> Option<Decoder> {
         match self {
             Self::OpenAiChat => Some(openai_chat::decoder(options)),
+            Self::OpenAiResponses => Some(openai_responses::decoder(options)),
+            Self::Anthropic => Some(anthropic::decoder(options)),
+            Self::Ollama => Some(ollama::decoder(options)),
+            Self::Gemini => None,
         }
     }
 
@@ -44,6 +60,10 @@ impl Format {
     ) -> Result<Encoded, EncodeError> {
         match self {
             Self::OpenAiChat => openai_chat::encode_tools(tools, options),
+            Self::OpenAiResponses => openai_responses::encode_tools(tools, options),
+            Self::Anthropic => anthropic::encode_tools(tools, options),
+            Self::Ollama => ollama::encode_tools(tools, options),
+            Self::Gemini => gemini::encode_tools(tools, options),
         }
     }
 
@@ -52,6 +72,10 @@ impl Format {
     pub fn encode_messages(self, history: &[Message]) -> serde_json::Map<String, serde_json::Value> {
         match self {
             Self::OpenAiChat => openai_chat::encode_messages(history),
+            Self::OpenAiResponses => openai_responses::encode_messages(history),
+            Self::Anthropic => anthropic::encode_messages(history),
+            Self::Ollama => ollama::encode_messages(history),
+            Self::Gemini => gemini::encode_messages(history),
         }
     }
 }

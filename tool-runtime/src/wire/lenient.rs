@@ -6,10 +6,6 @@ use std::marker::PhantomData;
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
-
-use crate::wire::{ErrorCode, WireError};
-
 /// The most entries of one list of a frame; more is no response that a model makes.
 const MAX_LIST: usize = 1 << 16;
 
@@ -244,28 +240,5 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
             }
         }
         deserializer.deserialize_any(Read)
-    }
-}
-
-/// A provider's error, written as an object with `message` and `code` or as text; null and empty text are none.
-pub(crate) fn provider_error(raw: &str) -> Option<WireError> {
-    match serde_json::from_str(raw).unwrap_or(Value::Bool(true)) {
-        Value::Null | Value::Bool(false) => None,
-        Value::String(text) if text.is_empty() => None,
-        Value::String(text) => Some(WireError::provider(text, None)),
-        Value::Object(error) => {
-            let message = match error.get("message") {
-                Some(Value::String(text)) => text.clone(),
-                Some(Value::Null) | None => String::new(),
-                Some(other) => other.to_string(),
-            };
-            let code = match error.get("code") {
-                Some(Value::String(code)) => Some(ErrorCode::Text(code.clone())),
-                Some(Value::Number(code)) => code.as_i64().map(ErrorCode::Number),
-                _ => None,
-            };
-            Some(WireError::provider(message, code))
-        }
-        _ => Some(WireError::provider("", None)),
     }
 }

@@ -46,20 +46,27 @@
 //! assert_eq!((decoded.text.as_str(), decoded.finish), ("Hi", Finish::Stop));
 //! ```
 
+pub mod anthropic;
 mod assemble;
 mod decode;
 mod decoded;
 mod display;
 pub mod encode;
 mod format;
+pub mod gemini;
 pub mod history;
 pub mod http_record;
 mod lenient;
 mod node;
 mod nulls;
+pub mod ollama;
 pub mod openai_chat;
+pub mod openai_responses;
+mod piece;
+mod provider_error;
 mod sse;
 pub mod strict;
+mod turn;
 
 pub use decode::{DecodeOptions, Decoder};
 pub use decoded::{CallStatus, Decoded, DecodedCall, ErrorCode, Finish, Usage, WireError, WireErrorKind};

@@ -120,7 +120,7 @@ impl Closer<'_> {
             }
         }
         for key in ["$defs", "definitions"] {
-            self.each(node.get_mut(key), &format!("{path}/{key}"))?;
+            self.each(node, key, path)?;
         }
         Ok(())
     }
@@ -130,7 +130,7 @@ impl Closer<'_> {
         if node.get("properties").is_none() || !closed {
             return Err(path.to_owned());
         }
-        self.each(node.get_mut("properties"), &format!("{path}/properties"))?;
+        self.each(node, "properties", path)?;
         let mut required: Vec<Node> = node.get("required").map_or_else(Vec::new, |names| names.items().to_vec());
         let named: Vec<String> = required.iter().filter_map(Node::as_str).collect();
         if let Some(Node::Object(properties)) = node.get_mut("properties") {
@@ -148,12 +148,11 @@ impl Closer<'_> {
         Ok(())
     }
 
-    #[allow(clippy::needless_pass_by_value, reason = "a mutable borrow inside an option is moved on")]
-    fn each(&mut self, schemas: Option<&mut Node>, path: &str) -> Result<(), String> {
-        let Some(Node::Object(schemas)) = schemas else { return Ok(()) };
+    fn each(&mut self, node: &mut Node, key: &str, path: &str) -> Result<(), String> {
+        let Some(Node::Object(schemas)) = node.get_mut(key) else { return Ok(()) };
         for (name, schema) in schemas {
             let name = name.replace('~', "~0").replace('/', "~1");
-            self.schema(schema, &format!("{path}/{name}"))?;
+            self.schema(schema, &format!("{path}/{key}/{name}"))?;
         }
         Ok(())
     }

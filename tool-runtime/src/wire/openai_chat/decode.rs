@@ -1,14 +1,14 @@
 //! Frames and whole bodies of Chat Completions, read as borrowed types.
 
-use std::borrow::Cow;
-
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::wire::assemble::Writer;
 use crate::wire::decode::Dialect;
-use crate::wire::lenient::{Content, Integer, List, Object, Text, provider_error};
+use crate::wire::lenient::{Content, Integer, List, Object, Text};
 use crate::wire::openai_chat::select::Selector;
+use crate::wire::piece::Piece;
+use crate::wire::provider_error::{event_error, provider_error};
 use crate::wire::{Finish, Usage, WireError, WireErrorKind};
 
 /// What one response has told so far about which call is which.
@@ -20,71 +20,71 @@ pub(super) struct Chat {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
 struct Chunk<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     id: Text<'a>,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     model: Text<'a>,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     choices: List<Choice<'a>>,
-    usage: Object<Tokens>,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     error: Option<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     object: Text<'a>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
 struct Choice<'a> {
+    #[serde(default)]
     index: Integer,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     delta: Object<Delta<'a>>,
-    #[serde(borrow)]
-    message: Object<Delta<'a>>,
-    #[serde(borrow)]
+    /// Read further in whole bodies only: small structs make small frames cheap.
+    #[serde(borrow, default)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     finish_reason: Text<'a>,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     error: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
 struct Delta<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     content: Content<'a>,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     refusal: Text<'a>,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     tool_calls: List<ToolDelta<'a>>,
-    #[serde(borrow)]
-    function_call: Object<Function<'a>>,
+    #[serde(borrow, default)]
+    function_call: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
 struct ToolDelta<'a> {
+    #[serde(default)]
     index: Integer,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     id: Text<'a>,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     function: Object<Function<'a>>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
 struct Function<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     name: Text<'a>,
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     arguments: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
 struct Tokens {
+    #[serde(default)]
     prompt_tokens: Integer,
+    #[serde(default)]
     completion_tokens: Integer,
 }
 
@@ -101,7 +101,7 @@ impl Dialect for Chat {
             return;
         }
         if event == b"error" {
-            turn.fail(event_error(data));
+            turn.fail(event_error(data, false));
             return;
         }
         let Ok(Object(Some(chunk))) = serde_json::from_str::<Object<Chunk<'_>>>(data) else {
@@ -123,12 +123,12 @@ impl Dialect for Chat {
             Ok(_) | Err(_) => return turn.fail_with(WireErrorKind::MalformedFrame),
         };
         if chunk.object.get() == "error" {
-            return turn.fail(event_error(body));
+            return turn.fail(event_error(body, false));
         }
         let Some(choice) = Self::head(chunk, turn) else {
             return turn.fail_with(WireErrorKind::ProtocolViolation);
         };
-        if let Some(message) = choice.message.0 {
+        if let Some(message) = choice.message.and_then(read) {
             Self::message(message, turn);
         }
         finish(choice.finish_reason.get(), turn);
@@ -139,7 +139,7 @@ impl Chat {
     /// Everything of a chunk but its choice, which is returned; R6: choices other than index 0 are skipped.
     fn head<'a>(chunk: Chunk<'a>, turn: &mut Writer<'_>) -> Option<Choice<'a>> {
         turn.response(chunk.id.get(), chunk.model.get());
-        if let Some(Tokens { prompt_tokens, completion_tokens }) = chunk.usage.0
+        if let Some(Tokens { prompt_tokens, completion_tokens }) = chunk.usage.and_then(read)
             && (prompt_tokens.0.is_some() || completion_tokens.0.is_some())
         {
             turn.usage(Usage {
@@ -150,7 +150,7 @@ impl Chat {
         let choice = chunk.choices.into_iter().find(|choice| choice.index.0.is_none_or(|index| index == 0));
         // R10: an error object beside or inside a choice counts like one that stands alone.
         let error = [chunk.error, choice.as_ref().and_then(|choice| choice.error)];
-        if let Some(error) = error.into_iter().flatten().find_map(|raw| provider_error(raw.get())) {
+        if let Some(error) = error.into_iter().flatten().find_map(|raw| provider_error(raw.get(), false)) {
             if let Some(word) = choice.as_ref().map(|choice| choice.finish_reason.get()).filter(|word| !word.is_empty())
             {
                 turn.provider_finish(word);
@@ -165,11 +165,11 @@ impl Chat {
         turn.text(delta.content.get());
         turn.refusal(delta.refusal.get());
         // Servers that fill both fields mean the same call, and it must not run twice.
-        let legacy = delta.function_call.0.filter(|_| delta.tool_calls.is_empty());
+        let legacy = delta.function_call.filter(|_| delta.tool_calls.is_empty()).and_then(read);
         for part in delta.tool_calls.into_iter() {
             let function = part.function.0.unwrap_or_default();
             let name = function.name.get();
-            let arguments = function.arguments.map_or(Piece::Nothing, Piece::read);
+            let arguments = Piece::read(function.arguments);
             let empty = arguments.is_empty();
             let Some(call) = self.selector.select(part.index.0, part.id.get(), name, empty, turn) else { continue };
             turn.reopen();
@@ -197,60 +197,26 @@ impl Chat {
         self.legacy = Some(call);
         turn.reopen();
         turn.settle_id(call);
-        function.arguments.map_or(Piece::Nothing, Piece::read).add(call, turn);
+        Piece::read(function.arguments).add(call, turn);
     }
 
     /// A message that came whole: each entry is one call.
     fn message(message: Delta<'_>, turn: &mut Writer<'_>) {
         turn.text(message.content.get());
         turn.refusal(message.refusal.get());
-        let legacy = message.function_call.0.filter(|_| message.tool_calls.is_empty());
+        let legacy = message.function_call.filter(|_| message.tool_calls.is_empty()).and_then(read);
         let listed = message.tool_calls.into_iter().map(|part| (part.id, part.function.0.unwrap_or_default()));
         for (id, function) in listed.chain(legacy.map(|function| (Text::default(), function))) {
             let Some(call) = turn.start(id.get(), function.name.get()) else { return };
-            function.arguments.map_or(Piece::Nothing, Piece::read).add(call, turn);
+            Piece::read(function.arguments).add(call, turn);
         }
     }
 }
 
-/// R7: one piece of arguments.
-enum Piece<'a> {
-    Nothing,
-    Text(Cow<'a, str>),
-    Object(&'a str),
+/// An object that was left unread; nothing for other JSON.
+fn read<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
+    serde_json::from_str::<Object<T>>(raw.get()).ok()?.0
 }
-
-impl<'a> Piece<'a> {
-    fn read(raw: &'a RawValue) -> Self {
-        let raw = raw.get();
-        match raw.as_bytes().first() {
-            Some(b'"') => serde_json::from_str::<Borrowed<'a>>(raw)
-                .map_or(Self::Text(Cow::Borrowed(raw)), |text| Self::Text(text.0)),
-            Some(b'{') => Self::Object(raw),
-            // Another JSON type is kept as its text, so that the status can say what it is.
-            _ => Self::Text(Cow::Borrowed(raw)),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        match self {
-            Self::Nothing => true,
-            Self::Text(text) => text.is_empty(),
-            Self::Object(_) => false,
-        }
-    }
-
-    fn add(&self, call: usize, turn: &mut Writer<'_>) {
-        match self {
-            Self::Nothing => {}
-            Self::Text(text) => turn.append_text(call, text),
-            Self::Object(object) => turn.object(call, object),
-        }
-    }
-}
-
-#[derive(Deserialize)]
-struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// R5, R10: what the provider's word means. An unknown one is not believed.
 fn finish(word: &str, turn: &mut Writer<'_>) {
@@ -267,11 +233,4 @@ fn finish(word: &str, turn: &mut Writer<'_>) {
         "error" => turn.fail(WireError::provider("", None)),
         _ => turn.fail_with(WireErrorKind::ProtocolViolation),
     }
-}
-
-/// R10: an error event, whatever its data looks like.
-fn event_error(data: &str) -> WireError {
-    let nested = serde_json::from_str::<Object<Chunk<'_>>>(data).ok().and_then(|chunk| chunk.0?.error);
-    let error = nested.and_then(|raw| provider_error(raw.get())).or_else(|| provider_error(data));
-    error.filter(|error| error.message.as_deref() != Some("")).unwrap_or_else(|| WireError::provider(data.trim(), None))
 }

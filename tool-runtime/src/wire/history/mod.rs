@@ -8,6 +8,10 @@ use crate::call::{CallId, Outcome, SafeError, ToolExecResult};
 use crate::wire::decoded::object_text;
 use crate::wire::{CallStatus, DecodedCall};
 
+mod check;
+
+pub use check::{Answer, HistoryError, HistoryErrorKind, Issued, check};
+
 /// One message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -54,8 +58,13 @@ impl CallMessage {
         self.arguments.as_deref().unwrap_or("{}")
     }
 
+    /// The arguments as a value, for formats that carry an object.
+    pub(crate) fn arguments_value(&self) -> serde_json::Value {
+        serde_json::from_str(self.arguments()).unwrap_or_else(|_| serde_json::Value::Object(serde_json::Map::new()))
+    }
+
     /// The same call; clients write the keys of arguments in an order of their own.
-    fn means(&self, other: &Self) -> bool {
+    pub(super) fn means(&self, other: &Self) -> bool {
         let value = |call: &Self| serde_json::from_str::<serde_json::Value>(call.arguments()).ok();
         self == other || (self.id == other.id && self.name == other.name && value(self) == value(other))
     }
@@ -130,122 +139,6 @@ impl fmt::Debug for ResultMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResultMessage").field("id", &self.id).field("is_error", &self.is_error).finish_non_exhaustive()
     }
-}
-
-/// A call that this side issued, as it is known here.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Issued {
-    /// The call.
-    pub call: CallMessage,
-    /// Who answers it.
-    pub answer: Answer,
-}
-
-impl Issued {
-    /// A call and who answers it.
-    #[must_use]
-    pub const fn new(call: CallMessage, answer: Answer) -> Self {
-        Self { call, answer }
-    }
-}
-
-/// Who answers a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Answer {
-    /// The client, once.
-    Client,
-    /// This side, and it has not yet.
-    Pending,
-    /// This side, with this result.
-    Given(ResultMessage),
-}
-
-/// Why a history that a client sent is refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct HistoryError {
-    /// What is wrong.
-    pub kind: HistoryErrorKind,
-    /// The call id it concerns.
-    pub id: CallId,
-}
-
-/// The kinds of [`HistoryError`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum HistoryErrorKind {
-    /// A result that does not follow its call.
-    Orphan,
-    /// A second call or a second result of one id.
-    Duplicate,
-    /// A call or a result that this side did not issue, or issued differently.
-    Forged,
-}
-
-impl HistoryErrorKind {
-    /// A stable word for each case.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Orphan => "history_orphan",
-            Self::Duplicate => "history_duplicate",
-            Self::Forged => "history_forged",
-        }
-    }
-}
-
-impl fmt::Display for HistoryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.kind {
-            HistoryErrorKind::Orphan => "the history holds a result that does not follow its call",
-            HistoryErrorKind::Duplicate => "the history holds two calls or two results of one id",
-            HistoryErrorKind::Forged => "the history holds a call or a result that was not issued here",
-        })
-    }
-}
-
-impl std::error::Error for HistoryError {}
-
-/// Checks a history that a client sent against the calls that this side issued. A missing result is not an
-/// error; [`repair`] answers it.
-pub fn check(history: &[Message], issued: &BTreeMap<CallId, Issued>) -> Result<(), HistoryError> {
-    let error = |kind, id: &CallId| Err(HistoryError { kind, id: id.clone() });
-    let mut called = BTreeSet::new();
-    let mut answered = BTreeSet::new();
-    let mut open = BTreeSet::new();
-    for message in history {
-        match message {
-            Message::System(_) | Message::User(_) => open.clear(),
-            Message::Assistant { calls, .. } => {
-                open.clear();
-                for call in calls {
-                    if !called.insert(&call.id) {
-                        return error(HistoryErrorKind::Duplicate, &call.id);
-                    }
-                    if !issued.get(&call.id).is_some_and(|issued| issued.call.means(call)) {
-                        return error(HistoryErrorKind::Forged, &call.id);
-                    }
-                    open.insert(&call.id);
-                }
-            }
-            Message::Result(result) => {
-                if !answered.insert(&result.id) {
-                    return error(HistoryErrorKind::Duplicate, &result.id);
-                }
-                if !open.contains(&result.id) {
-                    return error(HistoryErrorKind::Orphan, &result.id);
-                }
-                match issued.get(&result.id).map(|issued| &issued.answer) {
-                    Some(Answer::Client) => {}
-                    Some(Answer::Given(given)) if given.content == result.content => {}
-                    _ => return error(HistoryErrorKind::Forged, &result.id),
-                }
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Our own history made whole: each call is followed by its one result, in call order; a missing one becomes

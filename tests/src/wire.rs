@@ -1,0 +1,104 @@
+//! Reading and running the wire fixtures.
+
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc)] // A test that cannot read its fixture has nothing to say.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tool_runtime::wire::{DecodeOptions, Decoded, Format};
+
+/// The folder of fixtures.
+#[must_use]
+pub fn fixtures(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(folder)
+}
+
+/// A JSON file.
+#[must_use]
+pub fn read_json(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// Decodes bytes that come in pieces of `cut` bytes.
+#[must_use]
+pub fn decode(format: Format, bytes: &[u8], cut: usize) -> Decoded {
+    let mut decoder = format.decoder(DecodeOptions::default()).unwrap();
+    for piece in bytes.chunks(cut) {
+        decoder.push(piece);
+    }
+    decoder.finish()
+}
+
+/// JSON as values: numbers by what they mean, key order free.
+#[must_use]
+pub fn same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            left.len() == right.len()
+                && left.iter().all(|(key, left)| right.get(key).is_some_and(|right| same(left, right)))
+        }
+        _ => left == right,
+    }
+}
+
+/// The decode result with generated ids checked for being fresh and written as null.
+#[must_use]
+pub fn result(decoded: &Decoded) -> Value {
+    let mut value = serde_json::to_value(decoded).unwrap();
+    let mut ids = BTreeSet::new();
+    for call in value["calls"].as_array_mut().unwrap() {
+        let id = call["id"].as_str().unwrap().to_owned();
+        assert!(!id.is_empty() && ids.insert(id.clone()), "ids are unique");
+        if call["id_source"] == "generated" {
+            assert!(id.len() <= 40 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)));
+            call["id"] = Value::Null;
+        }
+    }
+    value
+}
+
+/// The cases of one kind, of the formats that exist.
+#[must_use]
+pub fn cases(kind: &str) -> Vec<(Format, Value)> {
+    let index = read_json(&fixtures("wire").join("index.json"));
+    let cases = index["cases"].as_array().unwrap().iter().filter(|case| case["kind"] == kind);
+    cases.filter_map(|case| Some((case["format"].as_str()?.parse().ok()?, case.clone()))).collect()
+}
+
+/// Compares each case and reports all that differ.
+pub fn each_case(kind: &str, run: impl Fn(Format, &Value) -> Vec<(String, Value, Value)>) {
+    let cases = cases(kind);
+    assert!(!cases.is_empty());
+    let mut wrong = Vec::new();
+    for (format, case) in &cases {
+        for (how, got, expected) in run(*format, case) {
+            if !same(&got, &expected) {
+                wrong.push(format!("{} {how}\n  got      {got}\n  expected {expected}", case["id"]));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
+/// The input of a case.
+#[must_use]
+pub fn input(case: &Value) -> Value {
+    read_json(&fixtures("wire").join(case["input"].as_str().unwrap()))
+}
+
+/// The input as text: order of keys and digits as the file has them.
+#[must_use]
+pub fn raw(case: &Value) -> Box<serde_json::value::RawValue> {
+    serde_json::from_slice(&std::fs::read(fixtures("wire").join(case["input"].as_str().unwrap())).unwrap()).unwrap()
+}
+
+/// What a case expects.
+#[must_use]
+pub fn expected(case: &Value) -> Value {
+    read_json(&fixtures("wire").join(case["expected_file"].as_str().unwrap()))
+}

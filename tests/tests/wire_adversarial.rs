@@ -1,0 +1,364 @@
+//! Chat Completions that no well-behaved server sends, decoded in every cut.
+
+#![allow(clippy::unwrap_used)] // A test that cannot read its own data has nothing to say.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+use tests::wire::{decode, result};
+use tool_runtime::wire::{DecodeOptions, DisplayEvent, Format, ToolChoice};
+
+/// Puts frames of Chat Completions together and gives what the calls came to, in short:
+/// `id|name|arguments|status|executable`, with `~` for a generated id.
+#[track_caller]
+fn check_chat(frames: &[Value], tail: &str, expected: &[&str], finish: &str) {
+    let mut body = String::new();
+    for frame in frames {
+        write!(body, "data: {frame}\n\n").unwrap();
+    }
+    body.push_str(tail);
+    for cut in [usize::MAX, 1, 7] {
+        let decoded = decode(Format::OpenAiChat, body.as_bytes(), cut);
+        let value = result(&decoded);
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let got: Vec<String> = value["calls"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|call| {
+                let id = call["id"].as_str().unwrap_or("~");
+                let arguments = call.get("arguments_raw").unwrap_or(&call["arguments"]);
+                [id, &text(&call["name"]), &text(arguments), &text(&call["status"]), &text(&call["executable"])]
+                    .join("|")
+            })
+            .collect();
+        assert_eq!(
+            (got.iter().map(String::as_str).collect::<Vec<_>>().as_slice(), text(&value["finish"]).as_str()),
+            (expected, finish)
+        );
+    }
+}
+
+fn tool(index: Option<i64>, id: Option<&str>, name: Option<&str>, arguments: &Value) -> Value {
+    let mut entry = Map::new();
+    for (key, value) in [("index", index.map(Value::from)), ("id", id.map(Value::from))] {
+        if let Some(value) = value {
+            entry.insert(key.to_owned(), value);
+        }
+    }
+    let mut function = json!({ "arguments": arguments });
+    if let Some(name) = name {
+        function["name"] = name.into();
+    }
+    entry.insert("function".to_owned(), function);
+    json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [entry] } }] })
+}
+
+fn end(word: &str) -> Value {
+    json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": word }] })
+}
+
+#[test]
+fn deltas_are_told_apart() {
+    let (zero, one) = (Some(0), Some(1));
+    // R1a, R4: one id for two calls.
+    check_chat(
+        &[
+            tool(zero, Some("x"), Some("a"), &json!("{\"n\":1}")),
+            tool(one, Some("x"), Some("b"), &json!("{\"n\":2}")),
+            end("tool_calls"),
+        ],
+        "",
+        &["x|a|{\"n\":1}|ok|true", "~|b|{\"n\":2}|ok|true"],
+        "tool_calls",
+    );
+    // R1a: a seen id wins over another index.
+    check_chat(
+        &[
+            tool(zero, Some("x"), Some("a"), &json!("{\"n\"")),
+            tool(one, Some("y"), Some("b"), &json!("{}")),
+            tool(one, Some("x"), None, &json!(":1}")),
+            end("stop"),
+        ],
+        "",
+        &["x|a|{\"n\":1}|ok|true", "y|b|{}|ok|true"],
+        "tool_calls",
+    );
+    // R1c: a known index, an id that differs without a name is ignored.
+    check_chat(
+        &[tool(zero, Some("x"), Some("a"), &json!("{")), tool(zero, Some("z"), None, &json!("}")), end("stop")],
+        "",
+        &["x|a|{}|ok|true"],
+        "tool_calls",
+    );
+    // R1e: an unknown index without id and name goes on with the call touched last.
+    check_chat(
+        &[tool(zero, Some("x"), Some("a"), &json!("{")), tool(Some(9), None, None, &json!("}")), end("stop")],
+        "",
+        &["x|a|{}|ok|true"],
+        "tool_calls",
+    );
+    // R1f: without an index a name starts a call, unless the latest has none.
+    check_chat(
+        &[
+            tool(None, None, Some("a"), &json!("{}")),
+            tool(None, None, Some("a"), &json!("{}")),
+            tool(None, Some("k"), None, &json!("")),
+            end("stop"),
+        ],
+        "",
+        &["~|a|{}|ok|true", "k|a|{}|ok|true"],
+        "tool_calls",
+    );
+    check_chat(
+        &[tool(zero, Some("x"), None, &json!("")), tool(None, None, Some("a"), &json!("{}")), end("stop")],
+        "",
+        &["x|a|{}|ok|true"],
+        "tool_calls",
+    );
+    // R2: the id may come late, the first one stays.
+    check_chat(
+        &[
+            tool(zero, None, Some("a"), &json!("{")),
+            tool(zero, Some("late"), None, &json!("}")),
+            tool(zero, Some("later"), None, &json!("")),
+            end("stop"),
+        ],
+        "",
+        &["late|a|{}|ok|true"],
+        "tool_calls",
+    );
+    // R3: a name after arguments when none was known; another one starts a call.
+    check_chat(
+        &[
+            tool(zero, Some("x"), None, &json!("{}")),
+            tool(zero, None, Some("a"), &json!("")),
+            tool(zero, None, Some("b"), &json!("{\"n\":2}")),
+            end("stop"),
+        ],
+        "",
+        &["x|a|{}|ok|true", "~|b|{\"n\":2}|ok|true"],
+        "tool_calls",
+    );
+    // R7, R8: other types are not repaired.
+    check_chat(
+        &[tool(zero, Some("x"), Some("a"), &json!([1])), end("stop")],
+        "",
+        &["x|a|[1]|arguments_not_object|false"],
+        "tool_calls",
+    );
+    check_chat(
+        &[tool(zero, Some("x"), Some("a"), &json!("null")), end("stop")],
+        "",
+        &["x|a|null|arguments_not_object|false"],
+        "tool_calls",
+    );
+    check_chat(
+        &[tool(zero, Some("x"), Some("a"), &json!("{}{}")), end("stop")],
+        "",
+        &["x|a|{}{}|invalid_json|false"],
+        "tool_calls",
+    );
+    check_chat(
+        &[tool(zero, Some("x"), Some("a"), &json!("{\"n\":NaN}")), end("stop")],
+        "",
+        &["x|a|{\"n\":NaN}|invalid_json|false"],
+        "tool_calls",
+    );
+}
+
+#[test]
+fn only_a_clean_end_lets_calls_run() {
+    let zero = Some(0);
+    // R5: bytes after the mark are ignored, whatever they are.
+    check_chat(
+        &[tool(zero, Some("x"), Some("a"), &json!("{}"))],
+        "data: [DONE]\n\ndata: {\"error\":\"no\"}\n\n\u{FFFD}",
+        &["x|a|{}|ok|true"],
+        "tool_calls",
+    );
+    // No name at all.
+    check_chat(
+        &[tool(zero, Some("x"), None, &json!("{}")), end("stop")],
+        "",
+        &["x||{}|missing_name|false"],
+        "tool_calls",
+    );
+    // R10: an error, a bad frame, a filter and an unknown word all keep the calls from running.
+    let call = tool(zero, Some("x"), Some("a"), &json!("{}"));
+    let held = &["x|a|{}|ok|false"];
+    check_chat(&[call.clone(), end("content_filter")], "data: [DONE]\n\n", held, "content_filter");
+    check_chat(&[call.clone(), end("length"), end("stop")], "data: [DONE]\n\n", held, "length");
+    check_chat(&[call.clone(), end("stop"), json!({ "error": "late" })], "data: [DONE]\n\n", held, "error");
+    check_chat(&[call.clone(), end("never_heard")], "data: [DONE]\n\n", held, "error");
+    check_chat(&[call.clone(), end("stop")], "event: error\ndata: overloaded\n\n", held, "error");
+    check_chat(&[call.clone(), end("stop")], "data: {]\n\n", held, "error");
+    check_chat(std::slice::from_ref(&call), "data: [DONE]", held, "truncated");
+    // A call that goes on after the end needs another end.
+    check_chat(&[end("stop"), call.clone()], "", held, "truncated");
+    // R6: what is odd is skipped.
+    check_chat(
+        &[
+            json!({ "choices": null, "usage": null, "error": null, "id": 7 }),
+            json!({ "choices": [{ "index": 1, "delta": { "content": "no", "tool_calls": [{ "id": "q", "function": { "name": "q" } }] } }] }),
+            json!({ "choices": [{ "delta": null }, { "index": 0, "delta": [] }] }),
+            json!({ "choices": [{ "index": 0, "delta": { "content": [{ "type": "text", "text": "" }], "tool_calls": null }, "finish_reason": "" }] }),
+            call,
+            end("stop"),
+        ],
+        ": bye\n\nretry: 1\n\ndata:\n\ndata\n\n",
+        &["x|a|{}|ok|true"],
+        "tool_calls",
+    );
+}
+
+#[test]
+fn framing() {
+    let frame = "{\"choices\":[{\"delta\":\ndata:{\"content\":\"hi\"},\ndata: \"finish_reason\":\"stop\"}]}";
+    for stream in [
+        format!("data: {frame}\n\n"),
+        format!("\u{FEFF}: comment\n:\nid: 1\nevent: message\ndata: {frame}\nretry: 5\n\n"),
+        format!("data: {frame}\n\n").replace('\n', "\r\n"),
+        format!("data: {frame}\n\n").replace('\n', "\r"),
+        format!("\n\n \ndata: {frame}\n\ndata: [DONE]"),
+    ] {
+        for cut in [usize::MAX, 1, 2, 3, 7] {
+            let response = decode(Format::OpenAiChat, stream.as_bytes(), cut);
+            assert_eq!((response.text.as_str(), response.ended_well()), ("hi", true), "{stream:?} {cut}");
+        }
+    }
+    // The event line belongs to its own frame only.
+    let stream = format!("event: error\n\ndata: {frame}\n\n");
+    assert!(decode(Format::OpenAiChat, stream.as_bytes(), 1).ended_well());
+}
+
+#[test]
+fn whole_bodies() {
+    let call = |arguments: &str| {
+        format!(
+            "{{\"choices\":[{{\"index\":0,\"finish_reason\":\"tool_calls\",\"message\":{{\"content\":null,\"tool_calls\":[\
+         {{\"id\":\"x\",\"function\":{{\"name\":\"a\",\"arguments\":{arguments}}}}},\
+         {{\"id\":\"x\",\"function\":{{\"name\":\"a\",\"arguments\":\"\"}}}}]}}}}]}}"
+        )
+    };
+    let body = call("{\"big\":123456789012345678901234567890, \"d\":0.10}");
+    for cut in [usize::MAX, 1, 7] {
+        let mut spaced = b"\xEF\xBB\xBF \n".to_vec();
+        spaced.extend_from_slice(body.as_bytes());
+        let decoded = decode(Format::OpenAiChat, &spaced, cut);
+        // The digits stay as they came; two calls never share an id.
+        assert_eq!(decoded.calls[0].call.arguments.as_str(), "{\"big\":123456789012345678901234567890, \"d\":0.10}");
+        assert_eq!(decoded.calls.len(), 2);
+        assert_ne!(decoded.calls[0].call.id, decoded.calls[1].call.id);
+        assert!(decoded.calls.iter().all(|call| call.executable));
+    }
+    let cut = decode(Format::OpenAiChat, &body.as_bytes()[..body.len() - 3], usize::MAX);
+    assert_eq!(result(&cut)["finish"], "truncated");
+    for (body, kind) in [
+        ("{\"error\":{\"message\":\"m\",\"code\":400}}", "provider_error"),
+        ("{\"object\":\"error\",\"message\":\"m\",\"code\":400}", "provider_error"),
+        ("{\"detail\":\"Not Found\"}", "protocol_violation"),
+        ("[]", "malformed_frame"),
+        ("{\"choices\":]", "malformed_frame"),
+        ("", "truncated_stream"),
+        ("<html>bad gateway</html>\n\n", "truncated_stream"),
+        ("{\"choices\":[{\"message\":{\"content\":\"x\"}}]}", "truncated_stream"),
+    ] {
+        let decoded = decode(Format::OpenAiChat, body.as_bytes(), usize::MAX);
+        assert_eq!(result(&decoded)["error"]["kind"], kind, "{body}");
+    }
+}
+
+#[test]
+fn limits_and_bytes_that_are_no_text() {
+    let frame = "data: {\"choices\":[{\"delta\":{\"content\":\"abcdefgh\"}}]}\n\n".repeat(100);
+    for options in [DecodeOptions::default().with_max_bytes(1000), DecodeOptions::default().with_max_frame_bytes(40)] {
+        let mut texts = BTreeSet::new();
+        for cut in [usize::MAX, 1, 7, 999] {
+            let mut decoder = Format::OpenAiChat.decoder(options.clone()).unwrap();
+            frame.as_bytes().chunks(cut.min(frame.len())).for_each(|piece| drop(decoder.push(piece)));
+            let response = decoder.finish();
+            assert_eq!(result(&response)["error"]["kind"], "limit_exceeded");
+            texts.insert(response.text);
+        }
+        assert_eq!(texts.len(), 1, "the result does not depend on the cut");
+    }
+    let mut many = Format::OpenAiChat.decoder(DecodeOptions::default().with_max_calls(3)).unwrap();
+    for n in 0..5 {
+        let frame = tool(None, Some(&format!("c{n}")), Some("a"), &json!("{}"));
+        many.push(format!("data: {frame}\n\n").as_bytes());
+    }
+    let many = many.finish();
+    assert_eq!((many.calls.len(), many.calls.iter().any(|call| call.executable)), (3, false));
+    // No bytes make it panic.
+    let mut state = 0x2545_F491_4F6C_DD1D_u64;
+    let alphabet = b"data: {}[]\"\\ud8:,0\n\r\xEF\xBB\xBFevnt\xFFchoices";
+    for _ in 0..2000 {
+        let bytes: Vec<u8> = (0..200)
+            .map(|_| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                alphabet[usize::try_from(state % alphabet.len() as u64).unwrap()]
+            })
+            .collect();
+        for format in Format::ALL {
+            if format.decoder(DecodeOptions::default()).is_some() {
+                let whole = result(&decode(*format, &bytes, usize::MAX));
+                assert_eq!(whole, result(&decode(*format, &bytes, 1)));
+            }
+        }
+    }
+    // Deep nesting is text to be refused later, not a crash.
+    let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    let body = format!("data: {}\n\n", tool(Some(0), Some("x"), Some("a"), &json!(deep)));
+    assert_eq!(decode(Format::OpenAiChat, body.as_bytes(), 4096).calls.len(), 1);
+    let body = format!("data: {{\"x\":{}\n\n", "[".repeat(100_000));
+    assert_eq!(result(&decode(Format::OpenAiChat, body.as_bytes(), 4096))["finish"], "error");
+}
+
+#[test]
+fn calls_outside_the_request_are_flagged() {
+    let body = format!("data: {}\n\ndata: [DONE]\n\n", tool(Some(0), Some("x"), Some("a"), &json!("{}")));
+    for (choice, outside) in [
+        (ToolChoice::Auto, false),
+        (ToolChoice::Required, false),
+        (ToolChoice::None, true),
+        (ToolChoice::Named("a".to_owned()), false),
+        (ToolChoice::Named("b".to_owned()), true),
+    ] {
+        let options = DecodeOptions::default().with_choice(choice).with_offered(["b"]);
+        let mut decoder = Format::OpenAiChat.decoder(options).unwrap();
+        decoder.push(body.as_bytes());
+        let response = decoder.finish();
+        assert_eq!((response.calls[0].call.outside_choice, response.calls[0].offered), (outside, false));
+    }
+}
+
+#[test]
+fn what_is_shown_comes_once_and_in_order() {
+    let frames = [
+        tool(Some(0), None, Some("a"), &json!("{\"n\"")),
+        tool(Some(1), Some("y"), Some("wea"), &json!("")),
+        tool(Some(1), None, Some("ther"), &json!("")),
+        tool(Some(1), None, None, &json!("{}")),
+        tool(Some(0), Some("late"), None, &json!(":1}")),
+        tool(Some(2), None, Some("b"), &json!("")),
+        end("stop"),
+    ];
+    let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default()).unwrap();
+    let mut shown = Vec::new();
+    for frame in &frames {
+        for event in decoder.push(format!("data: {frame}\n\n").as_bytes()) {
+            shown.push(match event {
+                DisplayEvent::CallStarted { id, name } => {
+                    format!("start {} {name}", if id.as_str().len() > 30 { "~" } else { id.as_str() })
+                }
+                DisplayEvent::ArgumentsDelta { text, .. } => format!("delta {text}"),
+                other => format!("{other:?}"),
+            });
+        }
+    }
+    assert_eq!(shown, ["start y weather", "delta {}", "start late a", "delta {\"n\"", "delta :1}", "start ~ b"]);
+}

@@ -1,0 +1,39 @@
+//! A provider's error object, in the shapes that providers and gateways write.
+
+use serde_json::Value;
+
+use crate::wire::{ErrorCode, WireError};
+
+/// A provider's error, written as an object with `message` and `code` or as text; null and empty text are none.
+/// `type_is_code`: without a `code`, the error's `type` is one.
+pub(crate) fn provider_error(raw: &str, type_is_code: bool) -> Option<WireError> {
+    match serde_json::from_str(raw).unwrap_or(Value::Bool(true)) {
+        Value::Null | Value::Bool(false) => None,
+        Value::String(text) if text.is_empty() => None,
+        Value::String(text) => Some(WireError::provider(text, None)),
+        Value::Object(error) => {
+            let message = match error.get("message") {
+                Some(Value::String(text)) => text.clone(),
+                Some(Value::Null) | None => String::new(),
+                Some(other) => other.to_string(),
+            };
+            let code = match error.get("code") {
+                Some(Value::String(code)) => Some(ErrorCode::Text(code.clone())),
+                Some(Value::Number(code)) => code.as_i64().map(ErrorCode::Number),
+                _ => match error.get("type") {
+                    Some(Value::String(kind)) if type_is_code => Some(ErrorCode::Text(kind.clone())),
+                    _ => None,
+                },
+            };
+            Some(WireError::provider(message, code))
+        }
+        _ => Some(WireError::provider("", None)),
+    }
+}
+
+/// R10: an error event, whatever its data looks like: `{"error": ..}`, the error itself, or text.
+pub(crate) fn event_error(data: &str, type_is_code: bool) -> WireError {
+    let Ok(value) = serde_json::from_str::<Value>(data) else { return WireError::provider(data.trim(), None) };
+    let nested = value.get("error").filter(|error| !error.is_null()).unwrap_or(&value);
+    provider_error(&nested.to_string(), type_is_code).unwrap_or_else(|| WireError::provider("", None))
+}
