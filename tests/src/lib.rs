@@ -1,4 +1,5 @@
 //! Shared helpers of the tests.
 
 pub mod corpus;
+pub mod spans;
 pub mod wire;

@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fmt;
 
 /// The sentence a model reads when the author of an error wrote none.
-pub(crate) const FIXED_SAFE_MESSAGE: &str = "The tool failed. The details were logged for the operators.";
+pub(crate) const FIXED_SAFE_MESSAGE: &str = "The tool failed. The reason is kept for its operators.";
 
 /// The failure of a tool, made by its author.
 ///

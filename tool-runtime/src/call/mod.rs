@@ -2,6 +2,7 @@
 
 mod context;
 mod event;
+mod message;
 mod outcome;
 mod record;
 mod result;
@@ -11,8 +12,10 @@ mod violation;
 pub(crate) use context::ContextFields;
 pub use context::{Call, ToolContext};
 pub use event::{Event, EventSink};
+pub(crate) use message::NO_SUCH_TOOL;
 pub use outcome::{Cause, Outcome};
 pub use record::{Caller, Decided, RecordedArguments, RunSummary, ToolInvocationRecord};
+pub(crate) use result::Detail;
 pub use result::{SafeError, ToolExecResult};
 pub use tool_call::{Arguments, CallId, IdSource, Origin, ToolCall};
 pub use violation::Violation;

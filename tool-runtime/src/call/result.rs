@@ -1,5 +1,6 @@
 //! [`ToolExecResult`]: what came out of the gate for one call.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -35,6 +36,18 @@ pub struct ToolExecResult {
     /// What the model is told beside a good result.
     #[serde(skip)]
     pub(crate) warning: Option<&'static str>,
+    #[serde(skip)]
+    pub(crate) detail: Option<Detail>,
+}
+
+/// What operators may read of a tool's error. It can hold values, so no log, record or event shows it.
+#[derive(Clone)]
+pub(crate) struct Detail(pub(crate) Arc<str>);
+
+impl fmt::Debug for Detail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
 }
 
 /// A failure as a model and a UI may read it.
@@ -69,6 +82,13 @@ struct ErrorForModel<'a> {
 }
 
 impl ToolExecResult {
+    /// The text of the tool's own error, causes included, for operators. It can hold values: the application
+    /// decides where it may go; no record, event, span or log has it.
+    #[must_use]
+    pub fn detail(&self) -> Option<&str> {
+        self.detail.as_ref().map(|detail| &*detail.0)
+    }
+
     /// The text that goes back to the model: the projected JSON (a bare string without its quotes), or
     /// `{"ok":false,"errorCode","message","errors"?}`.
     #[must_use]

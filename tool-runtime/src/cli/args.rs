@@ -56,21 +56,7 @@ pub(super) enum Command {
     /// Report every problem of catalog and policy; fails when there is one
     Check,
     /// Run one call through the gate
-    Call {
-        /// The name of the tool
-        name: String,
-        /// The arguments as JSON, `-` for standard input, `@FILE` for a file; none means {}
-        arguments: Option<String>,
-        /// Whose view of the result to print
-        #[arg(long, value_enum, default_value_t = View::Model)]
-        view: View,
-        /// Print the events of the call as JSON lines on stderr
-        #[arg(long)]
-        events: bool,
-        /// What the user is taken to have written: ids in it count as seen
-        #[arg(long, value_name = "TEXT")]
-        user_text: Option<String>,
-    },
+    Call(Call),
     /// Take a recorded response of a model through the gate and show what happens
     Chat {
         /// A recorded HTTP response (headers and chunking included), or a bare body
@@ -105,6 +91,26 @@ pub(super) enum Command {
         #[arg(long, value_name = "FILE")]
         calls: PathBuf,
     },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Call {
+    /// The name of the tool
+    pub(super) name: String,
+    /// The arguments as JSON, `-` for standard input, `@FILE` for a file; none means {}
+    pub(super) arguments: Option<String>,
+    /// Whose view of the result to print
+    #[arg(long, value_enum, default_value_t = View::Model)]
+    pub(super) view: View,
+    /// Print the events of the call as JSON lines on stderr
+    #[arg(long)]
+    pub(super) events: bool,
+    /// Print the text of the tool's own error on stderr; it can hold values
+    #[arg(long)]
+    pub(super) detail: bool,
+    /// What the user is taken to have written: ids in it count as seen
+    #[arg(long, value_name = "TEXT")]
+    pub(super) user_text: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::call::{Event, EventSink, ToolCall};
 use crate::cli::app::App;
-use crate::cli::args::{Global, View};
+use crate::cli::args::{Call, Global, View};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::{input, session, terminal};
 
@@ -19,16 +19,9 @@ impl EventSink for EventsToStderr {
     }
 }
 
-pub(super) async fn call(
-    app: &App,
-    global: &Global,
-    name: &str,
-    arguments: Option<&str>,
-    view: View,
-    events: bool,
-    user_text: Option<String>,
-) -> Result<Exit, Failure> {
-    let arguments = input::arguments(arguments)?;
+pub(super) async fn call(app: &App, global: &Global, call: Call) -> Result<Exit, Failure> {
+    let Call { name, arguments, view, events, detail, user_text } = call;
+    let arguments = input::arguments(arguments.as_deref())?;
     let sink = events.then(|| Arc::new(EventsToStderr) as Arc<dyn EventSink>);
     let session = session::start(app, global, user_text.as_deref(), sink)?;
     let result = session.run.exec(ToolCall::text("", name, arguments)).await;
@@ -41,6 +34,9 @@ pub(super) async fn call(
                 terminal::line(&json(record)?);
             }
         }
+    }
+    if let Some(text) = result.detail().filter(|_| detail) {
+        terminal::message(&format!("the tool's error: {}", terminal::safe(text)));
     }
     Ok(Exit::of(result.outcome))
 }

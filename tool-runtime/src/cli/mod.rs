@@ -56,9 +56,7 @@ async fn dispatch(app: &App, arguments: Arguments) -> Result<Exit, Failure> {
         Command::Show { name, format, strict } => catalog::show(app, &name, format, strict),
         Command::Export { format, strict } => catalog::export(app, &global, format, strict),
         Command::Check => catalog::check(app, &global),
-        Command::Call { name, arguments, view, events, user_text } => {
-            call::call(app, &global, &name, arguments.as_deref(), view, events, user_text).await
-        }
+        Command::Call(call) => call::call(app, &global, call).await,
         Command::Chat { transcript, prompt } => chat::chat(app, &global, &transcript, &prompt).await,
         Command::Replay { format, files, user_text } => replay::replay(app, &global, format, &files, user_text).await,
         Command::Wire { direction } => wire::wire(&direction),

@@ -51,8 +51,8 @@ pub enum FailedStage {
     Instantiate,
 }
 
-/// Why a call could not be hydrated. Safe for a model: it holds no values.
-#[derive(Debug, Clone)]
+/// Why a call could not be hydrated. Safe for a model: what it shows holds no values.
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct HydrationError {
     /// The stage that failed.
@@ -109,6 +109,25 @@ impl HydrationError {
         }
     }
 }
+
+impl fmt::Display for HydrationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message.as_deref().unwrap_or(self.outcome.safe_message()))
+    }
+}
+
+impl fmt::Debug for HydrationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HydrationError")
+            .field("stage", &self.stage)
+            .field("outcome", &self.outcome)
+            .field("message", &self.message)
+            .field("violations", &self.violations)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::error::Error for HydrationError {}
 
 /// Where a call came from and what was done to its arguments.
 #[non_exhaustive]

@@ -4,7 +4,6 @@ mod approval;
 mod client;
 mod exec;
 mod invoke;
-mod message;
 mod open;
 mod run;
 mod stages;

@@ -150,6 +150,7 @@ impl OpenCall {
                 executed: self.executed,
                 concealed: false,
                 warning: ended.warning,
+                detail: None,
             },
             Err(stop) => ToolExecResult {
                 tool_call_id: self.id.clone(),
@@ -166,6 +167,7 @@ impl OpenCall {
                 executed: self.executed,
                 concealed: stop.concealed,
                 warning: None,
+                detail: stop.detail.clone(),
             },
         }
     }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::call::{Cause, Outcome, Violation};
-use crate::runner::message;
+use crate::call::{Cause, Detail, Outcome, Violation};
 
 /// A call ended well.
 pub(super) struct Ended {
@@ -15,12 +14,14 @@ pub(super) struct Ended {
     pub(super) warning: Option<&'static str>,
 }
 
-/// A call ended otherwise, or waits. Holds no values.
+/// A call ended otherwise, or waits. Holds no values, but for `detail`.
 pub(super) struct Stop {
     pub(super) outcome: Outcome,
     pub(super) message: Cow<'static, str>,
     pub(super) errors: Vec<Violation>,
     pub(super) tool_code: Option<String>,
+    /// The text of the tool's own error, for operators.
+    pub(super) detail: Option<Detail>,
     pub(super) cause: Option<Cause>,
     /// The model was never offered the tool and must not learn that it exists.
     pub(super) concealed: bool,
@@ -33,9 +34,10 @@ impl Stop {
     pub(super) fn new(outcome: Outcome) -> Self {
         Self {
             outcome,
-            message: message::fixed(outcome).into(),
+            message: outcome.safe_message().into(),
             errors: Vec::new(),
             tool_code: None,
+            detail: None,
             cause: None,
             concealed: false,
             prepared: None,

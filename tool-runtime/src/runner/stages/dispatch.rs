@@ -7,8 +7,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use crate::call::{Cause, ContextFields, Outcome, ToolContext};
+use crate::call::{Cause, ContextFields, Detail, Outcome, ToolContext};
 use crate::capability::{Bindings, ConnectionRequest, Source};
+use crate::contain::{caught, discard};
 use crate::hydrate::Hydrated;
 use crate::json::{self, Limits};
 use crate::policy::{LoopVerdict, Reservation, Spend, Subject};
@@ -152,6 +153,10 @@ fn failed(failure: RunFailure) -> Stop {
         RunFailure::Tool(error) => {
             let mut stop = Stop::new(Outcome::ExecutionError).message(error.safe_message().to_owned());
             stop.tool_code = error.author_code().map(ToOwned::to_owned);
+            // Writing the text runs the author's code once more.
+            let detail = caught(|| error.detail()).filter(|text| !text.is_empty());
+            stop.detail = detail.map(|text| Detail(text.into()));
+            discard(error);
             stop
         }
         RunFailure::Output(error) => unprojected(&error),

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::call::{Decided, Outcome, ToolCall};
+use crate::call::{Decided, NO_SUCH_TOOL, Outcome, ToolCall};
 use crate::catalog::Entry;
 use crate::hydrate::{self, FailedStage, Hydrated, HydrationError, HydrationResult};
 use crate::json::Limits;
 use crate::policy::{Stage, Subject, Verdict};
+use crate::runner::Run;
 use crate::runner::open::OpenCall;
 use crate::runner::stop::Stop;
-use crate::runner::{Run, message};
 
 /// A call whose tool exists, belongs to the run and is not denied.
 pub(in crate::runner) struct Admitted(Arc<Entry>);
@@ -64,7 +64,7 @@ fn resolve(run: &Run, name: &str) -> Result<Arc<Entry>, Box<Refusal>> {
     let denied = |rule: std::borrow::Cow<'static, str>| {
         let mut stop = Stop::new(Outcome::PolicyDenied);
         if run.catalog().get(name).is_none() {
-            stop = stop.message(message::NO_SUCH_TOOL);
+            stop = stop.message(NO_SUCH_TOOL);
             stop.concealed = true;
         }
         Box::new(Refusal { decision: Some(Decided { decision: "deny".into(), rule }), stop })

@@ -123,6 +123,7 @@ impl ResultMessage {
             executed: false,
             concealed: false,
             warning: None,
+            detail: None,
         };
         Self::from(&result)
     }

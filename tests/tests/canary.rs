@@ -1,0 +1,311 @@
+//! Canaries: values that must stay inside are given to every place that could leak them, and everything that leaves is
+//! searched for them.
+
+#![allow(clippy::unnecessary_wraps, reason = "a tool returns a `Result`")]
+#![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tests::spans::Traced;
+use tool_runtime::call::EventSink;
+use tool_runtime::registration::{DynamicHandler, DynamicTool};
+use tool_runtime::runner::{ApprovalDecision, Run};
+use tool_runtime::store::{MemoryStore, RecordFilter, Store};
+use tool_runtime::{
+    Call, Event, RunOptions, Secret, ToolCall, ToolCatalog, ToolComponent, ToolContext, ToolEffect, ToolError,
+    ToolPolicy, ToolRunner, tool,
+};
+
+/// Begins everything that must stay inside.
+const CANARY: &str = "CANARY";
+/// Begins everything that may leave.
+const SHOWN: &str = "SHOWN";
+
+#[derive(Serialize, JsonSchema)]
+struct Account {
+    name: String,
+    token: String,
+    owner: Person,
+    members: Vec<Person>,
+    by_role: BTreeMap<String, Person>,
+    tags: Vec<String>,
+    note: Option<String>,
+    contact: Contact,
+}
+
+#[derive(Clone, Serialize, JsonSchema)]
+struct Person {
+    login: String,
+    password: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[allow(dead_code, reason = "the other branch is there so that paths of both are checked")]
+enum Contact {
+    Mail { address: String, key: String },
+    Phone { number: String },
+}
+
+/// Looks up an account.
+#[tool(
+    name = "canary__account",
+    effect = read_only,
+    redact = ["name", "owner.login", "members.login", "by_role.*.login", "contact.address", "contact.kind"]
+)]
+fn account() -> Result<Account, ToolError> {
+    let person = || Person { login: format!("{SHOWN}-login"), password: format!("{CANARY}-password") };
+    Ok(Account {
+        name: format!("{SHOWN}-name"),
+        token: format!("{CANARY}-token"),
+        owner: person(),
+        members: vec![person(), person()],
+        by_role: BTreeMap::from([("admin".to_owned(), person())]),
+        tags: vec![format!("{CANARY}-tag")],
+        note: Some(format!("{CANARY}-note")),
+        contact: Contact::Mail { address: format!("{SHOWN}-address"), key: format!("{CANARY}-key") },
+    })
+}
+
+/// Signs in.
+#[tool(name = "canary__sign_in", effect = state_change, redact = ["$"])]
+fn sign_in(
+    context: &ToolContext,
+    /// Who.
+    login: String,
+    /// The password.
+    #[arg(sensitive)]
+    password: String,
+    /// More of them.
+    #[arg(sensitive)]
+    answers: Option<Vec<String>>,
+) -> Result<usize, ToolError> {
+    context.event(tracing::Level::INFO, "signed_in", &[("login", &login)]);
+    Ok(Secret::new(password).expose().len() + answers.map_or(0, |answers| answers.len()))
+}
+
+/// An argument that its type refuses.
+#[derive(Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+struct Picky(String);
+
+impl TryFrom<String> for Picky {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if text.starts_with(SHOWN) { Ok(Self(text)) } else { Err(format!("{CANARY}: {text} is wrong")) }
+    }
+}
+
+impl From<Picky> for String {
+    fn from(picky: Picky) -> Self {
+        picky.0
+    }
+}
+
+/// Takes what its type is particular about.
+#[tool(name = "canary__picky", effect = read_only, redact = ["$"])]
+fn picky(
+    /// Begins in a certain way.
+    what: Picky,
+) -> Result<usize, ToolError> {
+    Ok(what.0.len())
+}
+
+/// Fails in a way of its own.
+#[tool(name = "canary__fail", effect = read_only, redact = ["$"])]
+fn fail(
+    /// How.
+    #[schemars(range(min = 0, max = 4))]
+    how: u8,
+) -> Result<f64, ToolError> {
+    match how {
+        0 => Err(ToolError::internal(std::io::Error::other(format!("{CANARY}-io")))),
+        1 => Err(ToolError::code("gone").with_source(format!("{CANARY}-source"))),
+        2 => Err(ToolError::safe(format!("{SHOWN}-sentence")).with_source(format!("{CANARY}-cause"))),
+        3 => panic!("{CANARY}-panic"),
+        _ => Ok(f64::NAN),
+    }
+}
+
+/// Tells where somebody is.
+#[tool(name = "canary__client", effect = read_only, execution = client, client_result = Person, prepare = ["login"],
+    redact = ["login"])]
+struct Client {
+    /// Whom to look for.
+    login: String,
+}
+
+impl ToolComponent for Client {
+    type Capabilities = ();
+    type Output = Person;
+
+    async fn run(self, (): (), _: &Call<Self>) -> Result<Person, ToolError> {
+        Ok(Person { login: self.login, password: format!("{CANARY}-prepared") })
+    }
+}
+
+struct Dynamic;
+
+#[async_trait::async_trait]
+impl DynamicHandler for Dynamic {
+    async fn call(&self, arguments: &Value, _: &ToolContext) -> Result<Value, ToolError> {
+        match arguments["how"].as_str() {
+            Some("leak") => Ok(json!({"open": format!("{SHOWN}-open"), "closed": format!("{CANARY}-closed")})),
+            Some("invalid") => Ok(json!({"open": 7, "closed": format!("{CANARY}-invalid")})),
+            _ => Err(ToolError::internal(format!("{CANARY}-dynamic"))),
+        }
+    }
+}
+
+fn catalog() -> ToolCatalog {
+    let arguments = json!({
+        "type": "object",
+        "properties": {"how": {"type": "string"}, "key": {"type": "string"}},
+        "required": ["how"],
+        "additionalProperties": false,
+    });
+    let output = json!({
+        "type": "object",
+        "properties": {"open": {"type": "string"}, "closed": {"type": "string"}},
+    });
+    let dynamic =
+        DynamicTool::new("canary__dynamic", "Does as told.", arguments, ToolEffect::ReadOnly, Arc::new(Dynamic))
+            .output_schema(output)
+            .redact(["open"])
+            .sensitive("key");
+    ToolCatalog::builder().collect().crates(["canary"]).dynamic(dynamic).build().expect("a catalog")
+}
+
+/// Everything that left, by where it left.
+#[derive(Default)]
+struct Seen(Mutex<Vec<(&'static str, String)>>);
+
+impl Seen {
+    fn add(&self, place: &'static str, text: impl Into<String>) {
+        self.0.lock().expect("no poison").push((place, text.into()));
+    }
+}
+
+impl EventSink for Seen {
+    fn emit(&self, event: Event) {
+        self.add("event", serde_json::to_string(&event).expect("an event"));
+        self.add("event, for debugging", format!("{event:?}"));
+    }
+}
+
+/// Calls that must not leak, each with its arguments.
+fn calls() -> Vec<(&'static str, String)> {
+    let secret = |text: &str| format!("{CANARY}-{text}");
+    let mut calls = vec![
+        ("canary__account", "{}".to_owned()),
+        // Arguments that could be read are in the record, unless the tool marks one of them as sensitive.
+        ("canary__account", json!({"extra": format!("{SHOWN}-extra")}).to_string()),
+        ("canary__sign_in", json!({"login": "ada", "password": secret("password")}).to_string()),
+        (
+            "canary__sign_in",
+            json!({"login": "ada", "password": secret("1"), "answers": [secret("2"), secret("3")]}).to_string(),
+        ),
+        ("canary__sign_in", json!({"login": "ada", "password": [secret("wrong type")]}).to_string()),
+        ("canary__sign_in", json!({"login": "ada", "passwort": secret("wrong name")}).to_string()),
+        ("canary__picky", json!({"what": "not what it should be"}).to_string()),
+        ("canary__client", json!({"login": format!("{SHOWN}-login")}).to_string()),
+        ("canary__dynamic", json!({"how": "leak", "key": secret("key")}).to_string()),
+        ("canary__dynamic", json!({"how": "invalid"}).to_string()),
+        ("canary__dynamic", json!({"how": "fail"}).to_string()),
+        ("canary__unknown", json!({"text": secret("unknown")}).to_string()),
+        ("canary__account", format!("{{\"a\": \"{}", secret("cut"))),
+        ("canary__account", secret("no JSON")),
+        ("canary__account", format!("[\"{}\"]", secret("array"))),
+        ("canary__account", format!("{{\"{0}\":1,\"{0}\":2}}", secret("key twice"))),
+        ("canary__account", json!({"long": secret(&"x".repeat(10_000))}).to_string()),
+    ];
+    calls.extend((0..5).map(|how| ("canary__fail", json!({"how": how}).to_string())));
+    calls
+}
+
+async fn go(run: &Run, seen: &Seen) {
+    for (at, (name, arguments)) in calls().into_iter().enumerate() {
+        let call = ToolCall::text(format!("call_{at}").as_str(), name, arguments);
+        seen.add("call, for debugging", format!("{call:?}"));
+        let hydrated = run.hydrate([call.clone()]).pop().expect("a result");
+        seen.add("hydration, for debugging", format!("{hydrated:?}"));
+        if let Err(error) = &hydrated.hydrated {
+            seen.add("hydration error", format!("{error} {error:?}"));
+        }
+        let result = run.exec(call).await;
+        seen.add("model", result.to_model());
+        seen.add("result", serde_json::to_string(&result).expect("a result"));
+        seen.add("result, for debugging", format!("{result:?}"));
+    }
+    // What a client answers is as little to be trusted, and projected alike.
+    let at = calls().iter().position(|(name, _)| *name == "canary__client").expect("a client tool");
+    let answer = json!({"login": format!("{SHOWN}-answer"), "password": format!("{CANARY}-answer")}).to_string();
+    let result = run.client_result(&format!("call_{at}"), &answer).await.expect("it waits");
+    seen.add("client's result", result.to_model());
+    let call = ToolCall::text("again", "canary__client", json!({"login": "x"}).to_string());
+    run.exec(call).await;
+    let answer = json!({"password": format!("{CANARY}-invalid")}).to_string();
+    let result = run.client_result("again", &answer).await.expect("it waits");
+    seen.add("client's invalid result", result.to_model());
+    let decision = ApprovalDecision::Respond(format!("\"{CANARY}-decision\""));
+    seen.add("decision, for debugging", format!("{decision:?}"));
+    seen.add("error", format!("{:?}", run.resume("never", decision).await.map(|_| ())));
+    seen.add("summary", format!("{:?}", run.summary()));
+}
+
+#[test]
+fn values_stay_inside() {
+    // The default hook prints payloads; README tells applications to set one like this.
+    std::panic::set_hook(Box::new(|info| eprintln!("panic at {:?}", info.location())));
+    let (seen, traced, store) = (Arc::new(Seen::default()), Traced::default(), Arc::new(MemoryStore::new()));
+    tracing::subscriber::with_default(traced.subscriber(), || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        runtime.block_on(async {
+            let catalog = catalog();
+            let policy = ToolPolicy::allow(catalog.specs().map(|spec| spec.name.to_string()));
+            let runner = ToolRunner::new(catalog, policy).store(Arc::clone(&store) as _).build().expect("a runner");
+            let run = runner.run(RunOptions::new().session("s").conversation("c").events(Arc::clone(&seen) as _));
+            go(&run, &seen).await;
+            for record in store.records(&RecordFilter::default()).await.expect("records") {
+                seen.add("record", serde_json::to_string(&record).expect("a record"));
+                seen.add("record, for debugging", format!("{record:?}"));
+            }
+        });
+    });
+    let _ = std::panic::take_hook();
+    seen.add("traces", traced.text());
+    let seen = seen.0.lock().expect("no poison");
+    let leaks: Vec<_> = seen.iter().filter(|(_, text)| text.contains(CANARY)).collect();
+    assert!(leaks.is_empty(), "{leaks:#?}");
+    // What is listed did come through, so the search looked at the right things.
+    for place in ["model", "result", "event", "record", "client's result"] {
+        assert!(seen.iter().any(|(of, text)| *of == place && text.contains(SHOWN)), "nothing was shown to {place}");
+    }
+    for text in ["execute_tool", "gen_ai.tool.name", "signed_in", "a tool call failed", "a tool call was refused"] {
+        assert!(traced.text().contains(text), "{text} was not traced");
+    }
+}
+
+#[test]
+fn nothing_reaches_the_terminal() {
+    let program = std::env::current_exe().expect("this test");
+    let output = Command::new(program).args(["--exact", "values_stay_inside", "--nocapture"]).output().expect("a run");
+    assert!(output.status.success());
+    for stream in [&output.stdout, &output.stderr] {
+        assert!(!String::from_utf8_lossy(stream).contains(CANARY));
+    }
+}
+
+#[tokio::test]
+async fn operators_can_read_the_reason() {
+    let run = tool_runtime::testing::run(catalog(), tool_runtime::Capabilities::new()).expect("a run");
+    let result = run.exec(ToolCall::text("call", "canary__fail", r#"{"how":0}"#)).await;
+    assert_eq!(result.detail(), Some("CANARY-io"));
+}

@@ -1,0 +1,46 @@
+//! The sentences that a model reads when a call does not end well. They hold no values.
+
+use crate::call::Outcome;
+use crate::error::FIXED_SAFE_MESSAGE;
+
+/// What unknown and denied tools have in common, so that neither can be told from the other.
+pub(crate) const NO_SUCH_TOOL: &str =
+    "There is no tool of this name in this conversation. Call only tools that were offered to you.";
+
+impl Outcome {
+    /// The sentence that a model and a UI read when there is nothing better to say.
+    #[must_use]
+    pub const fn safe_message(self) -> &'static str {
+        match self {
+            Self::Ok => "Done.",
+            Self::InvalidJson => "The arguments are not one valid JSON object. Send them again as a JSON object.",
+            Self::ValidationError => "The arguments break the tool's schema. Correct them as `errors` says.",
+            Self::InstantiateFailed => "The tool could not read arguments that its schema allows. Do not try again.",
+            Self::LimitExceeded => "The call is larger than allowed. Send less.",
+            Self::IncompleteCall => "Your message was cut off, so this call did not run. Make it again.",
+            Self::Unavailable => NO_SUCH_TOOL,
+            Self::PolicyDenied => "The policy does not allow this call. Do not try it again.",
+            Self::ApprovalRequired => "The call waits for a person's approval. It has not run.",
+            Self::ApprovalDenied => "A person refused this call. It did not run.",
+            Self::ApprovalMismatch => "The approval does not belong to this call. It did not run.",
+            Self::ApprovalExpired => "Nobody approved the call in time. It did not run.",
+            Self::ClientRequired => "The call waits for the client to execute it.",
+            Self::BudgetExceeded => "The budget of this run is used up. The call did not run.",
+            Self::ConnectionUnavailable => {
+                "The account that this tool needs is not connected. Ask the user to connect it."
+            }
+            Self::Timeout => "The tool took too long and was stopped.",
+            Self::OutcomeUnknown => {
+                "The tool was interrupted after it had begun. It may or may not have taken effect: check before anything else, do not repeat the call blindly."
+            }
+            Self::Cancelled => "The call was cancelled.",
+            Self::ExecutionError => FIXED_SAFE_MESSAGE,
+            Self::Panicked => "The tool failed unexpectedly. Its operators can see where.",
+            Self::OutputInvalid => {
+                "The tool ran, but its answer is not valid and was withheld. Do not repeat the call blindly."
+            }
+            Self::RedactionFailed => "The tool's answer cannot be shown.",
+            Self::ResultTooLarge => "The tool ran, but its answer is too large to return. Ask for less.",
+        }
+    }
+}
