@@ -3,3 +3,8 @@
 pub mod corpus;
 pub mod spans;
 pub mod wire;
+
+/// The README's examples compile and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

@@ -1,0 +1,93 @@
+//! The catalog across crates: what is linked is found, what collides is named with both places.
+
+#![allow(clippy::unnecessary_wraps, reason = "a tool returns a `Result`")]
+#![allow(clippy::expect_used, reason = "a test says what it expects")]
+
+use consumer as _;
+use serde_json::json;
+use tool_runtime::catalog::CatalogError;
+use tool_runtime::{ToolCatalog, ToolError, tool};
+
+/// Another crate's tool has this name.
+#[tool(name = "core__wait", effect = read_only, redact = ["$"])]
+fn waits() -> Result<i64, ToolError> {
+    Ok(1)
+}
+
+/// A model would take it for another crate's tool.
+#[tool(name = "Core__Round", effect = read_only, redact = ["$"])]
+fn rounds() -> Result<i64, ToolError> {
+    Ok(1)
+}
+
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Output {
+    known: Inner,
+}
+
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Inner {
+    field: u8,
+}
+
+/// Its allowlist names what is not there.
+#[tool(name = "catalog__misspelled", effect = read_only, redact = ["known.feild"])]
+fn misspelled() -> Result<Output, ToolError> {
+    Ok(Output { known: Inner { field: 1 } })
+}
+
+fn problems() -> CatalogError {
+    ToolCatalog::collect().expect_err("three tools are wrong")
+}
+
+#[test]
+fn all_problems_come_together_with_their_places() {
+    let error = problems();
+    let codes: Vec<_> = error.problems().iter().map(|problem| problem.code).collect();
+    assert_eq!(codes, ["redaction", "collision", "collision"], "{error}");
+    let text = error.to_string();
+    for (line, what) in
+        [("`core__wait`", "the same name"), ("`Core__Round` and `core__round`", "alike"), ("`known.field`", "nearest")]
+    {
+        assert!(text.contains(line), "{what}: {text}");
+    }
+}
+
+#[test]
+fn a_collision_names_both_files_and_lines() {
+    let error = problems();
+    for problem in error.problems().iter().filter(|problem| problem.code == "collision") {
+        let places: Vec<_> = problem.locations.iter().map(ToString::to_string).collect();
+        assert_eq!(places.len(), 2, "{problem}");
+        for file in ["tests/tests/catalog.rs:", "tests/consumer/src/lib.rs:"] {
+            let place = places.iter().find(|place| place.contains(file)).expect("both files are named");
+            let line = place.split(file).nth(1).and_then(|rest| rest.split([':', ' ', ')']).next());
+            assert!(line.expect("a line").parse::<u32>().is_ok_and(|line| line > 1), "{place}");
+        }
+    }
+}
+
+#[test]
+fn collecting_can_be_narrowed() {
+    let one = ToolCatalog::builder().collect().crates(["consumer"]).build().expect("the other crate alone is fine");
+    let names: Vec<_> = one.specs().map(|spec| spec.name.as_str()).collect();
+    assert_eq!(names, ["calendar__until_next", "core__round", "core__wait"]);
+    let one = ToolCatalog::builder().collect().namespaces(["calendar"]).build().expect("one namespace is fine");
+    assert_eq!(one.len(), 1);
+    let none = ToolCatalog::builder().collect().crates(["nobody"]).build().expect_err("nothing is left");
+    assert!(none.to_string().contains("use my_tools as _;"), "{none}");
+}
+
+#[test]
+fn definitions_do_not_depend_on_the_order_of_linking() {
+    let read = || {
+        let catalog = ToolCatalog::builder().collect().crates(["consumer"]).build().expect("a catalog");
+        serde_json::to_string(&catalog.specs().collect::<Vec<_>>()).expect("definitions")
+    };
+    assert_eq!(read(), read());
+    let catalog = ToolCatalog::builder().collect().crates(["consumer"]).build().expect("a catalog");
+    let round = catalog.get("core__round").expect("it is linked");
+    let schema: serde_json::Value = serde_json::from_str(round.input_schema.as_str()).expect("JSON");
+    assert_eq!(schema["required"], json!(["time"]));
+    assert_eq!(schema["properties"]["to"]["default"], json!("day"));
+}
