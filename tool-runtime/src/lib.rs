@@ -6,6 +6,7 @@ extern crate self as tool_runtime;
 #[path = "private/mod.rs"]
 #[doc(hidden)]
 pub mod __private1;
+pub mod agent;
 pub mod call;
 pub mod capability;
 pub mod catalog;

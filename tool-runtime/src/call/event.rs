@@ -24,6 +24,16 @@ pub enum Event {
         /// The name as the model wrote it, cut to 128 bytes.
         name: String,
     },
+    /// Argument text while the model writes it, for display only: nothing runs from it. Only of tools without
+    /// sensitive arguments. It can come before the start of its call.
+    ToolCallDelta {
+        /// The id of the call.
+        id: CallId,
+        /// The name of the tool.
+        name: String,
+        /// The text.
+        delta: String,
+    },
     /// A call waits for a person or for a client.
     ToolCallSuspended {
         /// The id of the call.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// How a call ended, or why it waits.
 ///
 /// The codes ([`Outcome::code`]) are stable: records, models, policies and exit codes use them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The tool ran and its projected value was returned.

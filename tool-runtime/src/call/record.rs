@@ -104,11 +104,11 @@ pub struct Decided {
 }
 
 /// What a run did.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunSummary {
-    /// Calls by the code of their outcome.
-    pub calls: BTreeMap<&'static str, u64>,
+    /// Calls by their outcome.
+    pub calls: BTreeMap<Outcome, u64>,
     /// The time the calls took together, in milliseconds.
     pub latency_ms: u64,
     /// Bytes of projected results.

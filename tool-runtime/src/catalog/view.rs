@@ -21,8 +21,18 @@ impl CatalogView {
     /// The definition of a visible tool.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&ToolSpec> {
+        self.entry(name).map(|entry| &*entry.spec)
+    }
+
+    /// Argument text of the tool may be shown while the model writes it: it is known and none of it is sensitive.
+    #[must_use]
+    pub fn may_show_arguments(&self, name: &str) -> bool {
+        self.entry(name).is_some_and(|entry| entry.semantics.sensitive.is_empty())
+    }
+
+    fn entry(&self, name: &str) -> Option<&Entry> {
         let at = self.entries.binary_search_by(|entry| entry.spec.name.as_str().cmp(name)).ok()?;
-        self.entries.get(at).map(|entry| &*entry.spec)
+        self.entries.get(at).map(|entry| &**entry)
     }
 
     /// The visible definitions, by name.

@@ -6,12 +6,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::policy::budget::RunBudget;
 
 /// An amount of everything that a run has a budget of.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spend {
     /// Calls.
     pub calls: u64,
@@ -142,6 +143,19 @@ impl Ledger {
     pub fn charge(&self, tokens: u64, cost: f64) {
         let mut books = self.0.books();
         books.spent = books.spent.plus(Spend { tokens, cost, ..Spend::default() });
+    }
+
+    /// Books what a run spent in an earlier process.
+    pub(crate) fn restore(&self, spent: Spend) {
+        let mut books = self.0.books();
+        books.spent = books.spent.plus(spent);
+    }
+
+    /// The budget that a model's turn would overdraw: tokens or cost. A run without calls left may still answer.
+    #[must_use]
+    pub fn exhausted_for_model(&self) -> Option<BudgetExceeded> {
+        let budget = RunBudget { calls: None, time_ms: None, ..self.0.budget };
+        budget.grant(self.0.books().spent, Spend::default()).err()
     }
 
     /// The budget that is used up by what was spent, if one is.

@@ -77,19 +77,19 @@ impl Run {
     /// # Errors
     /// Nothing waits under this id. A decision that comes too late or does not fit is a result, not an error.
     pub async fn resume(&self, call_id: &str, decision: ApprovalDecision) -> Result<ToolExecResult, NotPending> {
-        let (mut open, pending) = reopen(self, call_id, Why::Approval).await?;
+        let (mut open, pending) = reopen(self, call_id, Some(Why::Approval)).await?;
         let ended = decided(&mut open, pending, decision).await;
         Ok(open.finish(ended).await)
     }
 }
 
 /// Claims a waiting call and opens its record again.
-pub(super) async fn reopen(run: &Run, call_id: &str, why: Why) -> Result<(OpenCall, PendingCall), NotPending> {
+pub(super) async fn reopen(run: &Run, call_id: &str, why: Option<Why>) -> Result<(OpenCall, PendingCall), NotPending> {
     let store = &run.0.shared.store;
     let id = CallId::new(call_id);
     // Looked at first, so that a call which waits for somebody else stays in the store.
     let waiting = store.pending(run.id(), &id).await.map_err(NotPending::Store)?;
-    if waiting.is_none_or(|waiting| waiting.why != why) {
+    if waiting.is_none_or(|waiting| why.is_some_and(|why| waiting.why != why)) {
         return Err(NotPending::Unknown);
     }
     let filter = RecordFilter::call(run.id(), id.clone());

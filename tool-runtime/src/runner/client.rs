@@ -20,7 +20,7 @@ impl Run {
     /// # Errors
     /// Nothing waits for a client under this id. An answer that does not fit is a result, not an error.
     pub async fn client_result(&self, call_id: &str, value: &str) -> Result<ToolExecResult, NotPending> {
-        let (mut open, pending) = reopen(self, call_id, Why::Client).await?;
+        let (mut open, pending) = reopen(self, call_id, Some(Why::Client)).await?;
         open.executed = true;
         let ended = answered(&mut open, &pending, value);
         Ok(open.finish(ended).await)

@@ -6,6 +6,8 @@ mod exec;
 mod invoke;
 mod open;
 mod run;
+mod settle;
+mod snapshot;
 mod stages;
 mod state;
 mod stop;
@@ -13,6 +15,7 @@ mod telemetry;
 
 pub use approval::{ApprovalDecision, NotPending};
 pub use run::{Run, RunOptions};
+pub use snapshot::{RestoreError, RunSnapshot};
 
 use std::collections::BTreeMap;
 use std::fmt;

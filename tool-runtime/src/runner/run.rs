@@ -10,7 +10,7 @@ use crate::call::{Caller, Event, EventSink, RunSummary};
 use crate::capability::ConnectionId;
 use crate::catalog::CatalogView;
 use crate::hydrate::EvidenceSet;
-use crate::policy::{Ledger, LoopGuard, PolicyContext, RunTools};
+use crate::policy::{BudgetExceeded, Ledger, LoopGuard, PolicyContext, RunTools};
 use crate::runner::Shared;
 use crate::runner::state::RunState;
 
@@ -201,10 +201,22 @@ impl Run {
         summary.cost += cost;
     }
 
+    /// Tokens or cost of the run are used up: the model must not be asked again.
+    #[must_use]
+    pub fn exhausted(&self) -> Option<BudgetExceeded> {
+        self.0.ledger.exhausted_for_model()
+    }
+
     /// What the run did so far.
     #[must_use]
     pub fn summary(&self) -> RunSummary {
         self.state().summary.clone()
+    }
+
+    /// Fires when the run is cancelled.
+    #[must_use]
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.0.options.cancellation
     }
 
     /// Cancels the run: running tools are stopped, later calls end as `cancelled`.
@@ -225,7 +237,8 @@ impl Run {
         context(&self.0.id, &self.0.options, labels)
     }
 
-    pub(super) fn emit(&self, event: Event) {
+    /// Tells whoever listens to the run. The runner tells of calls; an agent loop tells of the model.
+    pub fn emit(&self, event: Event) {
         if let Some(sink) = &self.0.options.events {
             // A listener's panic is not the tool's.
             if crate::contain::caught(|| sink.emit(event)).is_none() {

@@ -3,13 +3,16 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::call::{CallId, Outcome, RunSummary};
 
 /// More distinct call ids than any run has; past it a run takes no further calls.
 const MAX_CALLS: usize = 100_000;
 
 /// Guarded by one mutex that is never held across an await.
-#[derive(Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct RunState {
     seen: HashSet<CallId>,
     labels: Arc<[Arc<str>]>,
@@ -19,7 +22,7 @@ pub(super) struct RunState {
     pub(super) summary: RunSummary,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 struct Failures {
     in_a_row: u32,
     turn: u64,
@@ -28,6 +31,12 @@ struct Failures {
 impl RunState {
     pub(super) fn with_labels(labels: &[Arc<str>]) -> Self {
         Self { labels: labels.into(), ..Self::default() }
+    }
+
+    /// Takes over what the run remembered in an earlier process; labels of this one stay.
+    pub(super) fn restore(&mut self, earlier: Self) {
+        let labels = std::mem::replace(self, earlier).labels;
+        labels.iter().for_each(|label| self.label(label));
     }
 
     /// The labels so far.
@@ -75,7 +84,7 @@ impl RunState {
 
     /// Accounts an ended call.
     pub(super) fn account(&mut self, outcome: Outcome, latency_ms: u64, result_bytes: usize) {
-        *self.summary.calls.entry(outcome.code()).or_default() += 1;
+        *self.summary.calls.entry(outcome).or_default() += 1;
         self.summary.latency_ms += latency_ms;
         self.summary.result_bytes += result_bytes as u64;
     }

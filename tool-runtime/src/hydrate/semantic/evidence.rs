@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::call::Violation;
 use crate::json::Tree;
 use crate::json::segment;
@@ -15,7 +17,8 @@ const MOST_IDS: usize = 100_000;
 const MOST_TEXT: usize = 4 << 20;
 
 /// Ids that a run has seen in results of tools and in what the user wrote. `Debug` shows only counts.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EvidenceSet {
     ids: HashSet<Box<str>>,
     text: String,
@@ -52,6 +55,12 @@ impl EvidenceSet {
             self.text.push('\n');
             self.text.push_str(text);
         }
+    }
+
+    /// Adds everything that another set has seen.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.insert_text(&other.text);
+        other.ids.iter().for_each(|id| self.insert_id(id));
     }
 
     /// Whether an argument was seen: a string or an integer. Other values are never evidence.

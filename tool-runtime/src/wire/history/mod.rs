@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::call::{CallId, Outcome, SafeError, ToolExecResult};
 use crate::wire::decoded::object_text;
 use crate::wire::{CallStatus, DecodedCall};
@@ -13,7 +15,8 @@ mod check;
 pub use check::{Answer, HistoryError, HistoryErrorKind, Issued, check};
 
 /// One message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Message {
     /// Instructions.
@@ -32,7 +35,8 @@ pub enum Message {
 }
 
 /// A call in a history.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CallMessage {
     /// The id of the call.
@@ -86,7 +90,8 @@ impl fmt::Debug for CallMessage {
 }
 
 /// The result of a call in a history.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ResultMessage {
     /// The call.

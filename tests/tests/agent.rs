@@ -1,0 +1,435 @@
+//! The agent loop over a scripted model: hand-overs, limits, failures, and a history that stays whole.
+
+#![allow(clippy::unnecessary_wraps, reason = "a tool returns a `Result`")]
+#![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tool_runtime::agent::{
+    Agent, ClientAnswer, Conversation, Ended, ModelErrorKind, SavedConversation, ScriptedModel, Step, StopReason,
+};
+use tool_runtime::call::EventSink;
+use tool_runtime::runner::ApprovalDecision;
+use tool_runtime::store::{MemoryStore, RecordFilter, Store, Why};
+use tool_runtime::wire::{Finish, Format, Message, history};
+use tool_runtime::{
+    Call, Event, Outcome, RunOptions, ToolCatalog, ToolComponent, ToolError, ToolPolicy, ToolRunner, tool,
+};
+
+/// Doubles.
+#[tool(name = "agent__double", effect = read_only, redact = ["$"])]
+fn double(
+    /// What.
+    n: i64,
+) -> Result<i64, ToolError> {
+    n.checked_mul(2).ok_or_else(|| ToolError::safe("too large"))
+}
+
+/// Takes its time.
+#[tool(name = "agent__slow", effect = read_only, redact = ["$"])]
+async fn slow(
+    /// Milliseconds.
+    ms: u64,
+) -> Result<u64, ToolError> {
+    tokio::time::sleep(Duration::from_millis(ms)).await;
+    Ok(ms)
+}
+
+/// Changes something, slowly.
+#[tool(name = "agent__change", effect = state_change, redact = ["$"])]
+async fn change(
+    /// Milliseconds.
+    ms: u64,
+) -> Result<u64, ToolError> {
+    tokio::time::sleep(Duration::from_millis(ms)).await;
+    Ok(ms)
+}
+
+/// Sends something far away.
+#[tool(name = "agent__send", effect = external_side_effect, redact = ["$"])]
+fn send(
+    /// To whom.
+    to: String,
+    /// What nobody may see.
+    #[arg(sensitive)]
+    code: String,
+) -> Result<String, ToolError> {
+    Ok(format!("sent to {to}, {} digits", code.len()))
+}
+
+/// Fails.
+#[tool(name = "agent__fail", effect = read_only, redact = ["$"])]
+fn fail() -> Result<bool, ToolError> {
+    Err(ToolError::safe("it always fails"))
+}
+
+/// Not allowed by the policy.
+#[tool(name = "agent__denied", effect = read_only, redact = ["$"])]
+fn denied() -> Result<bool, ToolError> {
+    Ok(true)
+}
+
+/// Where the user's cursor is.
+#[tool(name = "agent__cursor", effect = read_only, execution = client, client_result = u32, prepare = ["$"],
+    redact = ["$"])]
+struct Cursor {
+    /// The file.
+    file: String,
+}
+
+impl ToolComponent for Cursor {
+    type Capabilities = ();
+    type Output = String;
+
+    async fn run(self, (): (), _: &Call<Self>) -> Result<String, ToolError> {
+        Ok(self.file)
+    }
+}
+
+#[derive(Default)]
+struct Heard(Mutex<Vec<Event>>);
+
+impl EventSink for Heard {
+    fn emit(&self, event: Event) {
+        self.0.lock().expect("no poison").push(event);
+    }
+}
+
+impl Heard {
+    fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut *self.0.lock().expect("no poison"))
+    }
+
+    /// The words of the `done` events since the last look.
+    fn done(&self) -> Vec<String> {
+        let done = |event: Event| match event {
+            Event::Done { reason } => Some(reason),
+            _ => None,
+        };
+        self.take().into_iter().filter_map(done).collect()
+    }
+}
+
+struct Bench {
+    runner: ToolRunner,
+    heard: Arc<Heard>,
+    store: Arc<MemoryStore>,
+    model: Arc<ScriptedModel>,
+}
+
+const POLICY: &str = r#"
+    allowed_tools = ["agent__double", "agent__slow", "agent__change", "agent__send", "agent__fail", "agent__cursor"]
+    require_approval_for_effects = ["external_side_effect"]
+"#;
+
+fn runner(policy: &str, store: &Arc<MemoryStore>) -> ToolRunner {
+    let policy = ToolPolicy::from_toml(policy).expect("a policy");
+    let builder = ToolRunner::new(ToolCatalog::collect().expect("a catalog"), policy).approvals(true);
+    builder.store(Arc::clone(store) as _).build().expect("a runner")
+}
+
+fn with_policy(policy: &str, steps: impl IntoIterator<Item = Step>) -> Bench {
+    let store = Arc::new(MemoryStore::new());
+    let runner = runner(policy, &store);
+    Bench { runner, heard: Arc::default(), store, model: Arc::new(ScriptedModel::new(steps)) }
+}
+
+fn bench(steps: impl IntoIterator<Item = Step>) -> Bench {
+    with_policy(POLICY, steps)
+}
+
+impl Bench {
+    fn agent(&self) -> Agent {
+        Agent::new(Arc::clone(&self.model) as _)
+    }
+
+    fn options(&self) -> RunOptions {
+        RunOptions::new().user("ada").events(Arc::clone(&self.heard) as _)
+    }
+
+    fn converse(&self) -> Conversation {
+        self.agent().converse(self.runner.run(self.options()))
+    }
+
+    async fn outcomes(&self) -> Vec<(String, Outcome)> {
+        let records = self.store.records(&RecordFilter::default()).await.expect("records");
+        records.into_iter().map(|record| (record.tool_call_id.to_string(), record.outcome)).collect()
+    }
+}
+
+/// The results in a history, by call id.
+fn results(history: &[Message]) -> Vec<(String, String, bool)> {
+    let result = |message: &Message| match message {
+        Message::Result(result) => Some((result.id.to_string(), result.content.clone(), result.is_error)),
+        _ => None,
+    };
+    history.iter().filter_map(result).collect()
+}
+
+/// Every call is followed by its one result, and the history goes back to every provider.
+#[track_caller]
+fn is_whole(conversation: &Conversation) {
+    let history = conversation.history();
+    assert_eq!(history::repair(&history), history);
+    for format in Format::ALL {
+        assert!(!format.encode_messages(&history).is_empty());
+    }
+}
+
+#[track_caller]
+fn stopped(ended: Ended) -> StopReason {
+    match ended {
+        Ended::Stopped { reason, .. } => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn six_turns_of_all_kinds() {
+    let bench = bench([
+        Step::call("a", "agent__double", r#"{"n":1}"#).and_call("b", "agent__double", r#"{"n":2}"#),
+        Step::call("c", "agent__fail", "{}"),
+        Step::call("d", "agent__denied", "{}").and_call("e", "agent__nonsense", "{}"),
+        Step::call("f", "agent__double", r#"{"n":"#),
+        Step::call("g", "agent__cursor", r#"{"file":"a.rs"}"#).and_call("h", "agent__double", r#"{"n":4}"#),
+        Step::text("All done.").using(10, 5),
+    ]);
+    let mut conversation = bench.agent().parallel(4).converse(bench.runner.run(bench.options()));
+    let Ended::Waiting { calls } = conversation.send("Go.").await else { panic!("the client has to act") };
+    assert_eq!((calls.len(), calls[0].name.as_str(), calls[0].why), (1, "agent__cursor", Why::Client));
+    assert_eq!(calls[0].payload.as_ref().map(|payload| payload.get()), Some("\"a.rs\""));
+    is_whole(&conversation);
+    assert_eq!(bench.heard.done(), ["client_required"]);
+    let ended = conversation.answer([ClientAnswer::value("g", "7")]).await.expect("it waits");
+    assert!(matches!(&ended, Ended::Answered { text } if text == "All done."), "{ended:?}");
+    assert_eq!(bench.heard.done(), ["answered"]);
+    is_whole(&conversation);
+    let results = results(&conversation.history());
+    let ids: Vec<_> = results.iter().map(|(id, ..)| id.as_str()).collect();
+    assert_eq!(ids, ["a", "b", "c", "d", "e", "f", "g", "h"], "results stand in call order");
+    let contents: Vec<_> = results.iter().map(|(_, content, _)| content.as_str()).collect();
+    assert_eq!((contents[0], contents[1], contents[6], contents[7]), ("2", "4", "7", "8"));
+    assert!(contents[2].contains("it always fails") && contents[5].contains("invalid_json"));
+    let refusal = |content: &str| content.replace("agent__denied", "X").replace("agent__nonsense", "X");
+    assert_eq!(refusal(contents[3]), refusal(contents[4]), "denied and unknown read alike");
+    let summary = conversation.run().summary();
+    assert_eq!((summary.tokens, summary.calls[&Outcome::Ok]), (15, 4));
+    assert_eq!(conversation.steps().len(), 6);
+    assert_ne!(conversation.steps()[0].prompt_hash, conversation.steps()[1].prompt_hash);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reading_calls_run_together_and_effects_alone() {
+    let calls = |first: &str| {
+        Step::call("1", first, r#"{"ms":100}"#)
+            .and_call("2", "agent__slow", r#"{"ms":90}"#)
+            .and_call("3", "agent__slow", r#"{"ms":80}"#)
+            .and_call("4", "agent__slow", r#"{"ms":70}"#)
+    };
+    for (first, parallel, expected) in
+        [("agent__slow", 1, 340), ("agent__slow", 2, 170), ("agent__slow", 9, 100), ("agent__change", 9, 190)]
+    {
+        let bench = bench([calls(first), Step::text("ok")]);
+        let mut conversation = bench.agent().parallel(parallel).converse(bench.runner.run(bench.options()));
+        let started = tokio::time::Instant::now();
+        conversation.send("Go.").await;
+        assert_eq!(started.elapsed().as_millis() / 10 * 10, expected, "{first} {parallel}");
+        let contents: Vec<_> = results(&conversation.history()).into_iter().map(|(_, content, _)| content).collect();
+        assert_eq!(contents, ["100", "90", "80", "70"]);
+    }
+}
+
+#[tokio::test]
+async fn a_hand_over_survives_the_process() {
+    let steps = [Step::call("x", "agent__double", r#"{"n":3}"#)
+        .and_call("g", "agent__cursor", r#"{"file":"a.rs"}"#)
+        .and_call("s", "agent__send", r#"{"to":"bob","code":"1234"}"#)];
+    let first = bench(steps);
+    let mut conversation = first.converse();
+    assert!(matches!(conversation.send("Go.").await, Ended::Waiting { .. }));
+    let document = serde_json::to_string(&conversation.save().await.expect("saved")).expect("JSON");
+    drop((conversation, first));
+
+    let second = bench([Step::text("Done.")]);
+    let saved: SavedConversation = serde_json::from_str(&document).expect("a document");
+    let other = second.agent().restore(&second.runner, RunOptions::new().user("eve"), saved.clone()).await;
+    assert_eq!(other.expect_err("another user").code(), "other_principal");
+    let mut conversation = second.agent().restore(&second.runner, second.options(), saved).await.expect("restored");
+    assert_eq!(conversation.waiting().count(), 2);
+    let unknown = conversation.answer([ClientAnswer::value("s", "1")]).await.expect_err("it waits for a person");
+    assert_eq!(unknown.code(), "not_pending");
+    let ended = conversation.answer([ClientAnswer::value("g", "7")]).await.expect("it waits");
+    assert!(matches!(ended, Ended::Waiting { ref calls } if calls.len() == 1), "{ended:?}");
+    assert!(conversation.answer([ClientAnswer::value("g", "7")]).await.is_err(), "an answer counts once");
+    let ended = conversation.decide(&"s".into(), ApprovalDecision::Approve).await.expect("it waits");
+    assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
+    let contents: Vec<_> = results(&conversation.history()).into_iter().map(|(_, content, _)| content).collect();
+    assert_eq!(contents, ["6", "7", "sent to bob, 4 digits"]);
+    assert_eq!(second.heard.done(), ["approval_required", "answered"]);
+    is_whole(&conversation);
+}
+
+#[tokio::test]
+async fn going_on_without_an_answer_gives_the_calls_up() {
+    let bench = bench([
+        Step::call("g", "agent__cursor", r#"{"file":"a.rs"}"#).and_call("s", "agent__send", r#"{"to":"b","code":"1"}"#),
+        Step::text("Fine."),
+    ]);
+    let mut conversation = bench.converse();
+    conversation.send("Go.").await;
+    assert!(matches!(conversation.send("Never mind.").await, Ended::Answered { .. }));
+    let results = results(&conversation.history());
+    assert!(results.iter().all(|(_, content, failed)| *failed && content.contains("Nobody acted")), "{results:?}");
+    assert_eq!(bench.outcomes().await.iter().filter(|(_, outcome)| *outcome == Outcome::Cancelled).count(), 2);
+    assert!(bench.store.open_records(&RecordFilter::default()).await.expect("records").is_empty());
+    is_whole(&conversation);
+}
+
+#[tokio::test]
+async fn a_client_that_could_not_is_told_to_the_model() {
+    let bench = bench([Step::call("g", "agent__cursor", r#"{"file":"a.rs"}"#), Step::text("Pity.")]);
+    let mut conversation = bench.converse();
+    conversation.send("Go.").await;
+    let failed = ClientAnswer::Failed { id: "g".into() };
+    assert!(matches!(conversation.answer([failed]).await, Ok(Ended::Answered { .. })));
+    assert!(results(&conversation.history())[0].1.contains("could not execute"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_future_leaves_a_whole_history() {
+    let bench = bench([
+        Step::call("a", "agent__double", r#"{"n":3}"#).and_call("b", "agent__change", r#"{"ms":1000}"#).and_call(
+            "c",
+            "agent__double",
+            r#"{"n":4}"#,
+        ),
+        Step::text("I see."),
+    ]);
+    let mut conversation = bench.converse();
+    let turn = tokio::time::timeout(Duration::from_millis(100), conversation.send("Go."));
+    assert!(turn.await.is_err());
+    assert_eq!(bench.heard.done(), ["cancelled"]);
+    is_whole(&conversation);
+    conversation.send("What happened?").await;
+    let results = results(&conversation.history());
+    let contents: Vec<_> = results.iter().map(|(_, content, _)| content.as_str()).collect();
+    assert_eq!(contents[0], "6", "what had a result keeps it");
+    assert!(contents[1].contains("outcome_unknown"), "an effect that had begun is not said to have failed");
+    assert!(contents[2].contains("cancelled"));
+    is_whole(&conversation);
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelling_stops_model_and_tool() {
+    for steps in [vec![Step::hangs()], vec![Step::call("b", "agent__change", r#"{"ms":100000}"#)]] {
+        let bench = bench(steps);
+        let mut conversation = bench.converse();
+        let run = conversation.run().clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            run.cancel();
+        });
+        assert!(matches!(stopped(conversation.send("Go.").await), StopReason::Cancelled));
+        assert_eq!(bench.heard.done(), ["cancelled"]);
+        is_whole(&conversation);
+    }
+}
+
+#[tokio::test]
+async fn limits_end_a_turn() {
+    let again = |at: u8| Step::call(at.to_string(), "agent__double", format!(r#"{{"n":{at}}}"#)).using(60, 40);
+    let bench_ = bench((0..3).map(again));
+    let mut conversation = bench_.agent().max_iterations(3).converse(bench_.runner.run(bench_.options()));
+    assert!(matches!(stopped(conversation.send("Go.").await), StopReason::IterationLimit));
+    is_whole(&conversation);
+
+    let tokens = format!("{POLICY}\n[budgets.run]\ntokens = 150");
+    let bench_ = with_policy(&tokens, (0..2).map(again));
+    assert!(matches!(stopped(bench_.converse().send("Go.").await), StopReason::Budget(_)));
+
+    let cost = format!("{POLICY}\n[budgets.run]\ncost = 0.5");
+    let bench_ = with_policy(&cost, (0..2).map(again));
+    let mut conversation = bench_.agent().prices(2000.0, 4000.0).converse(bench_.runner.run(bench_.options()));
+    assert!(matches!(stopped(conversation.send("Go.").await), StopReason::Budget(_)));
+
+    // A run without calls left may still answer.
+    let calls = format!("{POLICY}\n[budgets.run]\ncalls = 1");
+    let bench_ = with_policy(&calls, [again(1), again(2), Step::text("That is all.")]);
+    assert!(matches!(bench_.converse().send("Go.").await, Ended::Answered { .. }));
+}
+
+#[tokio::test]
+async fn the_third_bad_turn_ends_it() {
+    let bad = |id: &str| Step::call(id, "agent__double", r#"{"n":"many"}"#);
+    let bench = bench([bad("1"), bad("2"), bad("3")]);
+    let mut conversation = bench.converse();
+    assert!(matches!(stopped(conversation.send("Go.").await), StopReason::AskUser));
+    assert!(results(&conversation.history())[1].1.contains("ask the user"));
+    is_whole(&conversation);
+}
+
+#[tokio::test]
+async fn nothing_runs_from_an_unclean_end() {
+    for finish in [Finish::Length, Finish::ContentFilter, Finish::Error, Finish::Truncated, Finish::Refusal] {
+        let step = Step::call("a", "agent__double", r#"{"n":1}"#).and_call("b", "agent__double", r#"{"n":"#);
+        let bench = bench([step.ending(finish), Step::text("Again.")]);
+        let mut conversation = bench.converse();
+        let reason = stopped(conversation.send("Go.").await);
+        assert!(matches!(reason, StopReason::Incomplete { finish: of, .. } if of == finish), "{reason:?}");
+        let outcomes = bench.outcomes().await;
+        assert!(outcomes.iter().all(|(_, outcome)| *outcome == Outcome::IncompleteCall) && outcomes.len() == 2);
+        assert!(matches!(conversation.send("Go on.").await, Ended::Answered { .. }));
+        is_whole(&conversation);
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_fails_leaves_what_was_said() {
+    let bench = bench([Step::fails(ModelErrorKind::Status(401)), Step::text("Back again.")]);
+    let mut conversation = bench.converse();
+    let reason = stopped(conversation.send("Hello?").await);
+    assert_eq!(reason.code(), "model_unauthorised");
+    let events = bench.heard.take();
+    assert!(events.iter().any(|event| matches!(event, Event::Error { code, .. } if code == "model_unauthorised")));
+    assert!(matches!(conversation.send("Still there?").await, Ended::Answered { .. }));
+}
+
+#[tokio::test]
+async fn ids_that_a_provider_uses_again_stay_apart() {
+    let again = |n: u8| Step::call("call_0", "agent__double", format!(r#"{{"n":{n}}}"#));
+    let bench = bench([again(1), again(2), Step::text("ok")]);
+    let mut conversation = bench.converse();
+    conversation.send("Go.").await;
+    let results = results(&conversation.history());
+    assert_eq!(results.iter().map(|(_, content, _)| content.as_str()).collect::<Vec<_>>(), ["2", "4"]);
+    assert_ne!(results[0].0, results[1].0);
+    is_whole(&conversation);
+}
+
+#[tokio::test]
+async fn argument_text_of_sensitive_tools_is_not_shown() {
+    let bench = bench([Step::call("s", "agent__send", r#"{"to":"bob","code":"9876"}"#).and_call(
+        "d",
+        "agent__double",
+        r#"{"n":5}"#,
+    )]);
+    let mut conversation = bench.converse();
+    conversation.send("Go.").await;
+    let events = bench.heard.take();
+    let text = serde_json::to_string(&events).expect("events");
+    assert!(!text.contains("9876"), "{text}");
+    assert!(events.iter().any(|event| matches!(event, Event::ToolCallDelta { id, .. } if id.as_str() == "d")));
+}
+
+#[tokio::test]
+async fn a_listener_changes_nothing() {
+    let steps = || [Step::call("a", "agent__double", r#"{"n":1}"#), Step::text("2")];
+    let (listened, alone) = (bench(steps()), bench(steps()));
+    let mut one = listened.converse();
+    one.send("Go.").await;
+    let panicking = Arc::new(|_: Event| panic!("a listener of its own"));
+    let mut two = alone.agent().converse(alone.runner.run(RunOptions::new().user("ada").events(panicking)));
+    two.send("Go.").await;
+    assert_eq!(one.history(), two.history());
+}

@@ -1,0 +1,43 @@
+//! [`ClientAnswer`]: what comes back from a client.
+
+use std::fmt;
+
+use crate::call::CallId;
+
+/// What a client says of a call that it was to execute.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum ClientAnswer {
+    /// The result, as JSON text.
+    Value {
+        /// The call.
+        id: CallId,
+        /// The result.
+        json: String,
+    },
+    /// It could not be executed.
+    Failed {
+        /// The call.
+        id: CallId,
+    },
+}
+
+impl ClientAnswer {
+    /// The result of a call, as JSON text.
+    #[must_use]
+    pub fn value(id: impl Into<CallId>, json: impl Into<String>) -> Self {
+        Self::Value { id: id.into(), json: json.into() }
+    }
+
+    pub(super) fn id(&self) -> &CallId {
+        match self {
+            Self::Value { id, .. } | Self::Failed { id } => id,
+        }
+    }
+}
+
+impl fmt::Debug for ClientAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientAnswer").field("id", self.id()).finish_non_exhaustive()
+    }
+}

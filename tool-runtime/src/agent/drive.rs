@@ -1,0 +1,165 @@
+//! The loop: model, gate, model, .. until there is an end.
+
+use std::collections::HashSet;
+
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use crate::agent::display::Display;
+use crate::agent::state::Slot;
+use crate::agent::{Conversation, Ended, ModelRequest, ModelStep, StopReason, turn};
+use crate::call::{CallId, Event, ToolCall};
+use crate::wire::history::{CallMessage, repair};
+use crate::wire::{Decoded, DisplayEvent, Finish, Message, Usage};
+
+impl Conversation {
+    /// Model, gate, model, .. until there is an end.
+    pub(super) async fn drive(&mut self) -> Ended {
+        loop {
+            if self.run.cancellation().is_cancelled() {
+                return self.stopped(StopReason::Cancelled, String::new());
+            }
+            if let Some(exceeded) = self.run.exhausted() {
+                return self.stopped(StopReason::Budget(exceeded), String::new());
+            }
+            if self.state.iterations >= self.agent.max_iterations {
+                return self.stopped(StopReason::IterationLimit, String::new());
+            }
+            self.state.iterations += 1;
+            let decoded = match self.ask().await {
+                Ok(decoded) => decoded,
+                Err(reason) => return self.stopped(reason, String::new()),
+            };
+            if let Some(ended) = self.take(decoded).await {
+                return ended;
+            }
+        }
+    }
+
+    /// One turn of the model, accounted.
+    async fn ask(&mut self) -> Result<Decoded, StopReason> {
+        let messages = self.messages();
+        let request = ModelRequest {
+            messages: &messages,
+            tools: self.run.catalog(),
+            parallel: (self.agent.parallel > 1).then_some(true),
+        };
+        let model = self.agent.model.model().to_owned();
+        let prompt_hash = request.prompt_hash(&model);
+        let started = Instant::now();
+        let mut display = Display::new(self.run.clone(), self.ids());
+        let span = tracing::info_span!(
+            "chat",
+            otel.name = format_args!("chat {model}"),
+            gen_ai.operation.name = "chat",
+            gen_ai.request.model = model,
+            run = self.run.id(),
+        );
+        let mut show = |event: DisplayEvent<'_>| display.show(event);
+        let answer = self.agent.model.complete(request, &mut show).instrument(span);
+        let answer = self.run.cancellation().run_until_cancelled(answer).await.ok_or(StopReason::Cancelled)?;
+        let mut decoded = answer.map_err(StopReason::Model)?;
+        display.finish(&mut decoded);
+        if let Some(usage) = decoded.usage {
+            self.run.account(usage.input_tokens.saturating_add(usage.output_tokens), self.agent.cost(usage));
+            let Usage { input_tokens, output_tokens } = usage;
+            self.run.emit(Event::Usage { input_tokens, output_tokens });
+        }
+        self.state.steps.push(ModelStep {
+            model,
+            prompt_hash,
+            response_id: decoded.response_id.clone(),
+            finish: decoded.finish,
+            usage: decoded.usage,
+            latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        });
+        Ok(decoded)
+    }
+
+    /// What the model said goes into the history, and its calls through the gate. Nothing when the model is next.
+    async fn take(&mut self, decoded: Decoded) -> Option<Ended> {
+        let ended_well = decoded.ended_well();
+        let Decoded { calls, text, finish, error, .. } = decoded;
+        if !text.is_empty() || !calls.is_empty() {
+            let calls = calls.iter().map(CallMessage::from).collect();
+            self.state.history.push(Message::Assistant { text: text.clone(), calls });
+        }
+        let none = calls.is_empty();
+        // Calls of an unclean end go through the gate too: it refuses and records each.
+        self.execute(calls.into_iter().map(|call| call.call).collect()).await;
+        // A paused turn is sent back as it is, as long as it brought something.
+        let paused = finish == Finish::Pause && none && !text.is_empty();
+        if !ended_well && !paused {
+            self.close();
+            return Some(self.stopped(StopReason::Incomplete { finish, error }, text));
+        }
+        if ended_well && none {
+            return Some(Ended::Answered { text });
+        }
+        self.after_calls(text)
+    }
+
+    async fn execute(&mut self, calls: Vec<ToolCall>) {
+        self.run.begin_turn();
+        self.state.open = calls.iter().map(|call| Slot::Running(call.id.clone())).collect();
+        let names: Vec<_> = calls.iter().map(|call| call.name.clone()).collect();
+        let open = &mut self.state.open;
+        turn::execute(&self.run, calls, self.agent.parallel, |at, result| {
+            if let (Some(slot), Some(name)) = (open.get_mut(at), names.get(at)) {
+                *slot = Slot::of(result, name);
+            }
+        })
+        .await;
+    }
+
+    /// Goes on after answers from outside.
+    pub(super) async fn go_on(&mut self) -> Ended {
+        self.look_up().await;
+        match self.after_calls(String::new()) {
+            Some(ended) => ended,
+            None => self.drive().await,
+        }
+    }
+
+    /// Hands over when a call waits, ends the turn when the model only fails, and else lets the model go on.
+    fn after_calls(&mut self, text: String) -> Option<Ended> {
+        let calls: Vec<_> = self.waiting().cloned().collect();
+        if !calls.is_empty() {
+            return Some(Ended::Waiting { calls });
+        }
+        self.close();
+        self.run.should_end_turn().then(|| self.stopped(StopReason::AskUser, text))
+    }
+
+    /// The results of the turn join the history, in call order.
+    pub(super) fn close(&mut self) {
+        for slot in std::mem::take(&mut self.state.open) {
+            if let Slot::Done(result) = slot {
+                self.state.history.push(Message::Result(result));
+            }
+        }
+    }
+
+    fn stopped(&self, reason: StopReason, text: String) -> Ended {
+        let (code, message) = (reason.code().to_owned(), reason.to_string());
+        self.run.emit(Event::Error { code, message });
+        Ended::Stopped { reason, text }
+    }
+
+    /// Instructions and the repaired history.
+    fn messages(&self) -> Vec<Message> {
+        let guidance = Some(self.run.catalog().guidance()).filter(|text| self.agent.guidance && !text.is_empty());
+        let parts: Vec<_> = self.agent.instructions.as_deref().into_iter().chain(guidance.as_deref()).collect();
+        let system = (!parts.is_empty()).then(|| Message::System(parts.join("\n\n")));
+        system.into_iter().chain(repair(&self.state.history)).collect()
+    }
+
+    /// The ids that calls of this conversation had.
+    fn ids(&self) -> HashSet<CallId> {
+        let calls = self.state.history.iter().filter_map(|message| match message {
+            Message::Assistant { calls, .. } => Some(calls),
+            _ => None,
+        });
+        calls.flatten().map(|call| call.id.clone()).collect()
+    }
+}

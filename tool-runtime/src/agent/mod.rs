@@ -1,0 +1,55 @@
+//! The agent loop: a model and the gate take turns until there is an answer, or somebody else has to act.
+//!
+//! [`Agent`] is a model and its settings, [`Conversation`] one history with one [`Run`](crate::Run). [`ModelClient`]
+//! is the one function that calls a model: [`ScriptedModel`] for tests, `http::HttpModel` (feature `http`) for
+//! endpoints.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use tool_runtime::agent::{Agent, Ended, ScriptedModel, Step};
+//! use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+//!
+//! /// Adds two numbers.
+//! #[tool(name = "math__add", effect = read_only, redact = ["$"])]
+//! fn add(
+//!     /// The first.
+//!     a: i64,
+//!     /// The second.
+//!     b: i64,
+//! ) -> Result<i64, ToolError> {
+//!     Ok(a + b)
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+//! let catalog = ToolCatalog::builder().tool::<add>().build()?;
+//! let runner = ToolRunner::new(catalog, ToolPolicy::allow(["math__add"])).build()?;
+//! let model = ScriptedModel::new([Step::call("c1", "math__add", r#"{"a":2,"b":3}"#), Step::text("It is 5.")]);
+//!
+//! let mut conversation = Agent::new(Arc::new(model)).converse(runner.run(RunOptions::new()));
+//! let ended = conversation.send("What is 2 + 3?").await;
+//! assert!(matches!(ended, Ended::Answered { text } if text == "It is 5."));
+//! # Ok(()) })
+//! # }
+//! ```
+
+#[allow(clippy::module_inception, reason = "the file is found by the name of its type")]
+mod agent;
+mod answer;
+mod conversation;
+mod display;
+mod drive;
+mod ended;
+mod model;
+mod saved;
+mod scripted;
+mod state;
+mod turn;
+
+pub use agent::Agent;
+pub use answer::ClientAnswer;
+pub use conversation::Conversation;
+pub use ended::{Ended, NotWaiting, StopReason, WaitingCall};
+pub use model::{ModelClient, ModelError, ModelErrorKind, ModelRequest, ModelStep, Show};
+pub use saved::SavedConversation;
+pub use scripted::{ScriptedModel, Step};

@@ -1,0 +1,155 @@
+//! [`ModelClient`]: the one function that calls a model.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::CatalogView;
+use crate::json;
+use crate::tool::Hash;
+use crate::wire::{Decoded, DisplayEvent, Finish, Message, Usage};
+
+/// Takes what arrives while it arrives, for display.
+pub type Show<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
+
+/// Asks a model for its next turn. Dropping the future cancels the request.
+#[async_trait]
+pub trait ModelClient: Send + Sync {
+    /// The model's name, for records and hashes.
+    fn model(&self) -> &str;
+
+    /// One turn. `show` gets what arrives while it arrives; what counts is the returned value.
+    ///
+    /// # Errors
+    /// There was no answer. One that began and broke off is an answer whose [`Decoded::error`] says so.
+    async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError>;
+}
+
+/// What a model is asked.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct ModelRequest<'a> {
+    /// The history: whole, each call followed by its result.
+    pub messages: &'a [Message],
+    /// The tools that the model may see.
+    pub tools: &'a CatalogView,
+    /// Whether the model may make several calls in one turn; nothing leaves it to the provider.
+    pub parallel: Option<bool>,
+}
+
+impl ModelRequest<'_> {
+    /// SHA-256 over model, messages and the hash of the visible catalog.
+    #[must_use]
+    pub fn prompt_hash(&self, model: &str) -> Hash {
+        let prompt = serde_json::to_vec(&(model, self.messages, self.tools.hash()));
+        json::digest(prompt.unwrap_or_default())
+    }
+}
+
+/// The account of one turn of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ModelStep {
+    /// The model.
+    pub model: String,
+    /// What it was asked, as a hash.
+    pub prompt_hash: Hash,
+    /// The provider's id of the response.
+    pub response_id: Option<String>,
+    /// How the turn ended.
+    pub finish: Finish,
+    /// Tokens, when the provider counted them.
+    pub usage: Option<Usage>,
+    /// How long it took, in milliseconds.
+    pub latency_ms: u64,
+}
+
+/// Why a model gave no answer. `Display` is safe to show; the provider's own words are in [`ModelError::detail`].
+#[derive(Debug)]
+pub struct ModelError {
+    kind: ModelErrorKind,
+    detail: String,
+}
+
+/// The kinds of [`ModelError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ModelErrorKind {
+    /// The request cannot be written in the provider's format.
+    Encode,
+    /// No connection, or it broke before an answer began.
+    Connect,
+    /// The answer did not begin in time.
+    Timeout,
+    /// The provider answered with this status.
+    Status(u16),
+    /// The provider sent the request elsewhere, which is never followed.
+    Redirect,
+    /// The answer is larger than allowed.
+    TooLarge,
+    /// The answer is not what the format says: HTML, an empty body, another content.
+    Protocol,
+    /// A script has no step for this request.
+    Script,
+}
+
+impl ModelError {
+    /// An error; `detail` is for operators.
+    #[must_use]
+    pub fn new(kind: ModelErrorKind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into() }
+    }
+
+    /// What happened.
+    #[must_use]
+    pub const fn kind(&self) -> ModelErrorKind {
+        self.kind
+    }
+
+    /// A stable word.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self.kind {
+            ModelErrorKind::Encode => "model_request_invalid",
+            ModelErrorKind::Connect => "model_unreachable",
+            ModelErrorKind::Timeout => "model_timeout",
+            ModelErrorKind::Status(401 | 403) => "model_unauthorised",
+            ModelErrorKind::Status(429) => "model_overloaded",
+            ModelErrorKind::Status(_) => "model_refused",
+            ModelErrorKind::Redirect => "model_redirect",
+            ModelErrorKind::TooLarge => "model_answer_too_large",
+            ModelErrorKind::Protocol => "model_protocol",
+            ModelErrorKind::Script => "model_script",
+        }
+    }
+
+    /// What operators may read: the provider's own words. They can hold anything.
+    #[must_use]
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+}
+
+impl fmt::Display for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            ModelErrorKind::Encode => f.write_str("the request cannot be written in the provider's format"),
+            ModelErrorKind::Connect => f.write_str("the model cannot be reached"),
+            ModelErrorKind::Timeout => f.write_str("the model did not answer in time"),
+            ModelErrorKind::Status(status @ (401 | 403)) => {
+                write!(f, "the provider does not accept the key (status {status})")
+            }
+            ModelErrorKind::Status(429) => f.write_str("the provider has no room for the request now (status 429)"),
+            ModelErrorKind::Status(status) => write!(f, "the provider refused the request (status {status})"),
+            ModelErrorKind::Redirect => f.write_str("the provider redirects, which is not followed: correct the URL"),
+            ModelErrorKind::TooLarge => f.write_str("the model's answer is larger than allowed"),
+            ModelErrorKind::Protocol => {
+                f.write_str("the answer is not what the format says: is this the right URL and format?")
+            }
+            ModelErrorKind::Script => f.write_str("the script has no step for this request"),
+        }
+    }
+}
+
+impl std::error::Error for ModelError {}

@@ -1,0 +1,163 @@
+//! [`ScriptedModel`]: a model for tests that says what it is told to.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+
+use crate::agent::{ModelClient, ModelError, ModelErrorKind, ModelRequest, Show};
+use crate::call::{CallId, ToolCall};
+use crate::wire::{CallStatus, Decoded, DecodedCall, DisplayEvent, Finish, Message, Usage};
+
+/// One turn of a [`ScriptedModel`].
+#[derive(Debug)]
+#[must_use]
+pub struct Step {
+    text: String,
+    calls: Vec<(String, String, String)>,
+    finish: Finish,
+    usage: Option<Usage>,
+    error: Option<ModelError>,
+    never: bool,
+}
+
+impl Step {
+    fn new(finish: Finish) -> Self {
+        Self { text: String::new(), calls: Vec::new(), finish, usage: None, error: None, never: false }
+    }
+
+    /// The model answers with this text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::new(Finish::Stop) }
+    }
+
+    /// The model makes one call, arguments as JSON text.
+    pub fn call(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        Self::new(Finish::ToolCalls).and_call(id, name, arguments)
+    }
+
+    /// The turn ends in this way, with whatever was added before.
+    pub fn ending(mut self, finish: Finish) -> Self {
+        self.finish = finish;
+        self
+    }
+
+    /// The model makes one more call in the same turn.
+    pub fn and_call(mut self, id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        self.calls.push((id.into(), name.into(), arguments.into()));
+        self
+    }
+
+    /// The provider counts these tokens.
+    pub fn using(mut self, input_tokens: u64, output_tokens: u64) -> Self {
+        self.usage = Some(Usage { input_tokens, output_tokens });
+        self
+    }
+
+    /// There is no answer but this error.
+    pub fn fails(kind: ModelErrorKind) -> Self {
+        Self { error: Some(ModelError::new(kind, "as the script says")), ..Self::new(Finish::Error) }
+    }
+
+    /// The model never answers.
+    pub fn hangs() -> Self {
+        Self { never: true, ..Self::new(Finish::Truncated) }
+    }
+
+    fn decoded(self) -> Decoded {
+        let ended_well = matches!(self.finish, Finish::Stop | Finish::ToolCalls);
+        let call = |(id, name, arguments): (String, String, String)| {
+            let object = serde_json::from_str::<serde_json::Value>(&arguments).map(|value| value.is_object());
+            let status = match object {
+                Ok(true) => CallStatus::Ok,
+                Ok(false) => CallStatus::ArgumentsNotObject,
+                Err(_) => CallStatus::InvalidJson,
+            };
+            let mut call = ToolCall::text(CallId::new(&id), name, arguments);
+            call.complete = ended_well;
+            DecodedCall { call, status, executable: ended_well && status == CallStatus::Ok, offered: true }
+        };
+        Decoded {
+            calls: self.calls.into_iter().map(call).collect(),
+            text: self.text,
+            finish: self.finish,
+            provider_finish: None,
+            error: None,
+            refusal: None,
+            usage: self.usage,
+            response_id: None,
+            model: None,
+        }
+    }
+}
+
+/// A model for tests: each request takes the next step. A step that nobody asked for fails the test, and so does a
+/// request for which there is no step.
+///
+/// # Panics
+/// When it is dropped with steps left.
+pub struct ScriptedModel {
+    steps: Mutex<VecDeque<Step>>,
+    asked: Mutex<Vec<Vec<Message>>>,
+}
+
+impl ScriptedModel {
+    /// A model with these turns.
+    #[must_use]
+    pub fn new(steps: impl IntoIterator<Item = Step>) -> Self {
+        Self { steps: Mutex::new(steps.into_iter().collect()), asked: Mutex::default() }
+    }
+
+    /// The messages of every request so far.
+    #[must_use]
+    pub fn asked(&self) -> Vec<Vec<Message>> {
+        lock(&self.asked).clone()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[async_trait]
+impl ModelClient for ScriptedModel {
+    fn model(&self) -> &'static str {
+        "scripted"
+    }
+
+    async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+        lock(&self.asked).push(request.messages.to_vec());
+        let step = lock(&self.steps).pop_front();
+        let step = step.ok_or_else(|| ModelError::new(ModelErrorKind::Script, "no step is left"))?;
+        if step.never {
+            std::future::pending::<()>().await;
+        }
+        if let Some(error) = step.error {
+            return Err(error);
+        }
+        let decoded = step.decoded();
+        if !decoded.text.is_empty() {
+            show(DisplayEvent::Text(decoded.text.as_str().into()));
+        }
+        for DecodedCall { call, .. } in &decoded.calls {
+            show(DisplayEvent::CallStarted { id: call.id.clone(), name: call.name.as_str().into() });
+            show(DisplayEvent::ArgumentsDelta { id: call.id.clone(), text: call.arguments.as_str().into() });
+        }
+        Ok(decoded)
+    }
+}
+
+impl Drop for ScriptedModel {
+    fn drop(&mut self) {
+        let left = lock(&self.steps).len();
+        // A second panic while a test fails would hide the first.
+        assert!(left == 0 || std::thread::panicking(), "{left} steps of the script were never asked for");
+    }
+}
+
+impl fmt::Debug for ScriptedModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScriptedModel").field("left", &lock(&self.steps).len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,40 @@
+//! What a conversation remembers: the history, and the calls of a turn that is not settled yet.
+
+use serde::{Deserialize, Serialize};
+
+use crate::agent::{ModelStep, WaitingCall};
+use crate::call::{CallId, Outcome, ToolExecResult};
+use crate::store::Why;
+use crate::wire::Message;
+use crate::wire::history::ResultMessage;
+
+/// What a conversation remembers.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct State {
+    pub(super) history: Vec<Message>,
+    /// The calls of the last turn, in order, while any of them has no result yet.
+    pub(super) open: Vec<Slot>,
+    pub(super) iterations: u32,
+    pub(super) steps: Vec<ModelStep>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Slot {
+    /// On its way through the gate. Still so after a dropped future or a killed process.
+    Running(CallId),
+    Waiting(WaitingCall),
+    Done(ResultMessage),
+}
+
+impl Slot {
+    pub(super) fn of(result: ToolExecResult, name: &str) -> Self {
+        let why = match result.outcome {
+            Outcome::ClientRequired => Why::Client,
+            Outcome::ApprovalRequired => Why::Approval,
+            _ => return Self::Done((&result).into()),
+        };
+        Self::Waiting(WaitingCall { id: result.tool_call_id, name: name.to_owned(), why, payload: result.value })
+    }
+}
