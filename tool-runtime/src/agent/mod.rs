@@ -40,6 +40,8 @@ mod conversation;
 mod display;
 mod drive;
 mod ended;
+#[cfg(feature = "http")]
+pub mod http;
 mod model;
 mod saved;
 mod scripted;

@@ -136,6 +136,12 @@ impl Decoder {
         self.take(bytes, &mut show);
     }
 
+    /// Nothing that comes can change the result any more: the turn ended, or failed.
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
+        self.turn.is_closed()
+    }
+
     /// The end of the bytes: the calls, and how the turn ended.
     #[must_use]
     pub fn finish(mut self) -> Decoded {
