@@ -1,6 +1,9 @@
 //! Shared helpers of the tests.
 
 pub mod corpus;
+pub mod provider;
+pub mod server;
+pub mod six_turns;
 pub mod spans;
 pub mod wire;
 

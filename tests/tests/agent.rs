@@ -1,6 +1,5 @@
 //! The agent loop over a scripted model: hand-overs, limits, failures, and a history that stays whole.
 
-#![allow(clippy::unnecessary_wraps, reason = "a tool returns a `Result`")]
 #![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
 
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,6 @@
 //! Canaries: values that must stay inside are given to every place that could leak them, and everything that leaves is
 //! searched for them.
 
-#![allow(clippy::unnecessary_wraps, reason = "a tool returns a `Result`")]
 #![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
 
 use std::collections::BTreeMap;

@@ -1,6 +1,5 @@
 //! The gate from outside: every way a call can end, one record and one terminal event each, and the next call works.
 
-#![allow(clippy::unnecessary_wraps, reason = "a tool returns a `Result`")]
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,5 @@
 //! What a run reaches outside: connections behind a broker, clients that execute, data that cannot be trusted.
 
-#![allow(clippy::unnecessary_wraps, reason = "a tool returns a `Result`")]
 #![allow(clippy::expect_used, reason = "a test says what it expects")]
 
 use std::sync::Arc;
@@ -32,7 +31,7 @@ impl Calendar for Of {
 
 /// Whose calendar it is.
 #[tool(name = "outside__owner", effect = read_only, redact = ["$"])]
-async fn owner(calendar: &Connection<dyn Calendar>) -> Result<String, ToolError> {
+fn owner(calendar: &Connection<dyn Calendar>) -> Result<String, ToolError> {
     Ok(calendar.owner())
 }
 

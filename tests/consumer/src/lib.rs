@@ -71,6 +71,15 @@ pub async fn until_next(
     Ok(Left { left: if precision == Precision::Day { left / 86_400 } else { left } })
 }
 
+/// Counts letters.
+#[tool(name = "core__letters", effect = read_only, redact = ["$"], crate = renamed)]
+pub fn letters(
+    /// The text.
+    text: String,
+) -> Result<usize, ToolError> {
+    Ok(text.chars().count())
+}
+
 /// Waits.
 #[tool(name = "core__wait", effect = read_only, redact = ["$"], blocking, timeout = "1s", crate = renamed)]
 fn wait(clock: &dyn Clock) -> Result<i64, ToolError> {

@@ -73,9 +73,13 @@ pub(super) fn unfinished(tool: &Tool) -> TokenStream {
     }
 }
 
+/// The function as it stands. What this attribute itself asks for, owned arguments and a `Result`, is no fault of it.
 fn as_written(tool: &Tool, function: &Callable) -> TokenStream {
     let (attrs, vis, sig, body) = (&tool.container.kept, &tool.vis, &function.sig, &function.body);
-    quote!(#(#attrs)* #vis #sig #body)
+    quote! {
+        #[allow(clippy::needless_pass_by_value, clippy::unnecessary_wraps, reason = "tools own arguments, return `Result`")]
+        #(#attrs)* #vis #sig #body
+    }
 }
 
 /// A type of the function's name: what `definition!` resolves.

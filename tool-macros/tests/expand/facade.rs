@@ -1,3 +1,8 @@
+#[allow(
+    clippy::needless_pass_by_value,
+    clippy::unnecessary_wraps,
+    reason = "tools own arguments, return `Result`"
+)]
 /// Adds.
 pub fn add(clock: &dyn Clock, left: i64) -> Result<i64, Error> {
     Ok(left)

@@ -1,3 +1,8 @@
+#[allow(
+    clippy::needless_pass_by_value,
+    clippy::unnecessary_wraps,
+    reason = "tools own arguments, return `Result`"
+)]
 /// Sends a message.
 ///
 /// Ask before you send.

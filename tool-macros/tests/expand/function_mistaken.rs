@@ -1,3 +1,8 @@
+#[allow(
+    clippy::needless_pass_by_value,
+    clippy::unnecessary_wraps,
+    reason = "tools own arguments, return `Result`"
+)]
 /// Adds.
 pub fn add(left: i64, right: i64) -> Result<i64, ToolError> {
     Ok(left + right)

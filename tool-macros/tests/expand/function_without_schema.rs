@@ -1,3 +1,8 @@
+#[allow(
+    clippy::needless_pass_by_value,
+    clippy::unnecessary_wraps,
+    reason = "tools own arguments, return `Result`"
+)]
 /// Passes on what it is given.
 fn raw(anything: Raw) -> Result<String, ToolError> {
     Ok(anything.0)

@@ -38,7 +38,13 @@ pub struct ModelRequest<'a> {
     pub parallel: Option<bool>,
 }
 
-impl ModelRequest<'_> {
+impl<'a> ModelRequest<'a> {
+    /// A request that leaves the rest to the provider.
+    #[must_use]
+    pub const fn new(messages: &'a [Message], tools: &'a CatalogView) -> Self {
+        Self { messages, tools, parallel: None }
+    }
+
     /// SHA-256 over model, messages and the hash of the visible catalog.
     #[must_use]
     pub fn prompt_hash(&self, model: &str) -> Hash {

@@ -1,0 +1,186 @@
+//! A server on loopback that replays recorded responses, byte for byte, and keeps what it was asked.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// What one connection is answered with.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Reply {
+    bytes: Arc<[u8]>,
+    /// So many bytes at a time.
+    piece: usize,
+    /// Only so many bytes, then the connection breaks.
+    cut: usize,
+    /// Between the pieces.
+    pause: Duration,
+    /// The last bytes over and over, until nobody listens.
+    forever: bool,
+    /// Nothing at all, until the server stops.
+    silent: bool,
+}
+
+impl Reply {
+    /// A whole HTTP response, headers and framing included.
+    pub fn recorded(bytes: impl Into<Arc<[u8]>>) -> Self {
+        let bytes = bytes.into();
+        Self { cut: bytes.len(), piece: usize::MAX, bytes, pause: Duration::ZERO, forever: false, silent: false }
+    }
+
+    /// A body with a status and headers.
+    pub fn body(status: &str, headers: &str, body: &[u8]) -> Self {
+        let mut bytes =
+            format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n", body.len())
+                .into_bytes();
+        bytes.extend(body);
+        Self::recorded(bytes)
+    }
+
+    /// An event stream.
+    pub fn stream(body: &str) -> Self {
+        Self::recorded(
+            format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n\r\n{body}")
+                .into_bytes(),
+        )
+    }
+
+    /// A head, and after it the same bytes without end.
+    pub fn forever(body: &str) -> Self {
+        Self { forever: true, ..Self::stream(body) }
+    }
+
+    /// A connection on which nothing comes.
+    pub fn silence() -> Self {
+        Self { silent: true, ..Self::recorded(Vec::new()) }
+    }
+
+    /// Breaks the connection after so many bytes.
+    pub fn cut_at(mut self, bytes: usize) -> Self {
+        self.cut = bytes.min(self.bytes.len());
+        self
+    }
+
+    /// Sends so many bytes at a time.
+    pub fn in_pieces(mut self, bytes: usize, pause: Duration) -> Self {
+        (self.piece, self.pause) = (bytes.max(1), pause);
+        self
+    }
+
+    /// How long the whole of it is.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// There is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+}
+
+/// One request as it came in.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    /// The request line and the headers.
+    pub head: String,
+    /// The body.
+    pub body: String,
+}
+
+/// The server; it stops when it is dropped.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Server {
+    /// Serves these replies, one a connection, in order; the last one again and again.
+    ///
+    /// # Errors
+    /// There is no free port.
+    pub fn start(replies: impl IntoIterator<Item = Reply>) -> std::io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        let address = listener.local_addr()?;
+        let (asked, stopped) = (Arc::<Mutex<Vec<Asked>>>::default(), Arc::new(AtomicBool::new(false)));
+        let replies: Vec<_> = replies.into_iter().collect();
+        let (seen, stop) = (Arc::clone(&asked), Arc::clone(&stopped));
+        std::thread::spawn(move || {
+            for (at, stream) in listener.incoming().enumerate() {
+                if stop.load(Ordering::Acquire) {
+                    break;
+                }
+                let Some(reply) = replies.get(at).or(replies.last()) else { break };
+                if let Ok(stream) = stream {
+                    // A client that hangs up is a client's affair.
+                    let _ = serve(stream, reply, &seen, &stop);
+                }
+            }
+        });
+        Ok(Self { address, asked, stopped })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What it was asked so far.
+    #[must_use]
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn serve(mut stream: TcpStream, reply: &Reply, asked: &Mutex<Vec<Asked>>, stop: &AtomicBool) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    stream.set_write_timeout(Some(Duration::from_secs(10)))?;
+    stream.set_nodelay(true)?;
+    let request = read(&mut BufReader::new(&stream))?;
+    asked.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+    while reply.silent && !stop.load(Ordering::Acquire) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    for piece in reply.bytes[..reply.cut].chunks(reply.piece.min(1 << 16)) {
+        stream.write_all(piece)?;
+        if !reply.pause.is_zero() {
+            std::thread::sleep(reply.pause);
+        }
+    }
+    while reply.forever && !stop.load(Ordering::Acquire) {
+        stream.write_all(&reply.bytes)?;
+    }
+    stream.flush()
+}
+
+fn read(reader: &mut impl BufRead) -> std::io::Result<Asked> {
+    let mut asked = Asked::default();
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 || line.trim().is_empty() {
+            break;
+        }
+        asked.head.push_str(&line);
+    }
+    let length = asked.head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<u64>().ok())?
+    });
+    reader.take(length.unwrap_or(0)).read_to_string(&mut asked.body)?;
+    Ok(asked)
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::Release);
+        // Wakes the thread that waits for a connection. One that still writes ends when its client hangs up, which
+        // a client on this thread could not do while it is waited for.
+        drop(TcpStream::connect(self.address));
+    }
+}
