@@ -2,6 +2,8 @@
 
 mod adapters;
 mod composition;
+#[cfg(test)]
+mod recorded;
 
 use std::process::ExitCode;
 

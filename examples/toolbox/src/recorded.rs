@@ -1,0 +1,108 @@
+//! Every recorded call of a real model gets the recorded verdict, at the recorded pointers.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use tool_runtime::hydrate::HydrationResult;
+use tool_runtime::runner::{RunOptions, ToolRunner};
+use tool_runtime::{Outcome, ToolCall, ToolCatalog, ToolPolicy};
+
+use crate::composition;
+
+#[derive(Deserialize)]
+struct Case {
+    id: String,
+    prompt: String,
+    calls: Vec<Recorded>,
+}
+
+#[derive(Deserialize)]
+struct Recorded {
+    name: String,
+    arguments: String,
+    verdict: Vec<String>,
+    violations: Vec<String>,
+}
+
+/// The recording writes `pointer: keyword`, and `/` for the root.
+fn violations(result: &HydrationResult) -> Vec<String> {
+    let Err(error) = &result.hydrated else { return Vec::new() };
+    let root = |pointer: &str| if pointer.is_empty() { "/".to_owned() } else { pointer.to_owned() };
+    let line = |(pointer, keyword): (&str, &str)| format!("{}: {keyword}", root(pointer));
+    let mut found: Vec<_> =
+        error.violations.iter().map(|one| line((one.pointer.as_str(), one.keyword.as_str()))).collect();
+    found.sort();
+    found
+}
+
+/// Optional arguments may be null here, which the recorded schemas refuse: the violations of those are left out.
+fn without_nulls(call: &Recorded) -> Vec<String> {
+    let arguments: serde_json::Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+    let is_null = |line: &&String| {
+        let pointer = line.split(": ").next().unwrap_or_default();
+        line.ends_with(": type") && arguments.pointer(pointer).is_some_and(serde_json::Value::is_null)
+    };
+    call.violations.iter().filter(|line| !is_null(line)).cloned().collect()
+}
+
+fn check(case: &Case, call: &Recorded, result: &HydrationResult) -> Result<(), String> {
+    let verdict = |word: &str| call.verdict.iter().any(|verdict| verdict == word);
+    let outcome = result.hydrated.as_ref().err().map(|error| error.outcome);
+    let found = violations(result);
+    let told = |good: bool, expected: &str| {
+        if good {
+            return Ok(());
+        }
+        Err(format!("{} {} {:?}: expected {expected}, found {outcome:?} {found:?}", case.id, call.name, call.verdict))
+    };
+    if verdict("malformed_json") {
+        return told(outcome == Some(Outcome::InvalidJson), "invalid_json");
+    }
+    if verdict("unknown_tool") {
+        // One that this application has and does not allow reads like an unknown one.
+        return told(matches!(outcome, Some(Outcome::Unavailable | Outcome::PolicyDenied)), "unavailable");
+    }
+    let mut expected = without_nulls(call);
+    if verdict("not_an_object") {
+        expected = vec!["/: type".to_owned()];
+    }
+    // The recorded schemas know no rule about fields, only that there are two; ours says both.
+    if verdict("no_update_field") {
+        expected.push("/: require_any".to_owned());
+    }
+    // Ids that nobody gave pass every schema; what stops them is that the run never saw them.
+    if expected.is_empty() && (verdict("bogus_id") || verdict("id_from_old_turn")) {
+        expected.push("/task_id: evidence".to_owned());
+    }
+    expected.sort();
+    let refused = outcome == Some(Outcome::ValidationError);
+    told(found == expected && refused != expected.is_empty(), &format!("{expected:?}"))
+}
+
+#[test]
+fn recorded_calls_get_their_verdicts() {
+    let index = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/transcripts/index.json");
+    let cases: Vec<Case> = serde_json::from_str(&std::fs::read_to_string(index).unwrap()).unwrap();
+    let data = tempfile::tempdir().unwrap();
+    let policy = ToolPolicy::allow([
+        "core__get_current_time",
+        "weather__get_forecast",
+        "tasks__update_task",
+        "docs__search",
+        "mail__send_email",
+        "fs__read_file",
+    ]);
+    let capabilities = composition::open(data.path()).unwrap().capabilities;
+    let runner = ToolRunner::new(ToolCatalog::collect().unwrap(), policy).capabilities(capabilities).build().unwrap();
+    let (mut wrong, mut calls) = (Vec::new(), 0);
+    for case in &cases {
+        for call in &case.calls {
+            calls += 1;
+            let run = runner.run(RunOptions::new().user_text(&case.prompt));
+            let results = run.hydrate([ToolCall::text("call", &call.name, &call.arguments)]);
+            wrong.extend(check(case, call, &results[0]).err());
+        }
+    }
+    assert!(calls > 80, "only {calls} calls were found");
+    assert!(wrong.is_empty(), "{} of {calls}\n{}", wrong.len(), wrong.join("\n"));
+}
