@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::PossibleValue;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 use crate::wire::Format;
 
@@ -57,14 +57,8 @@ pub(super) enum Command {
     Check,
     /// Run one call through the gate
     Call(Call),
-    /// Take a recorded response of a model through the gate and show what happens
-    Chat {
-        /// A recorded HTTP response (headers and chunking included), or a bare body
-        #[arg(long, value_name = "FILE")]
-        transcript: PathBuf,
-        /// What the user wrote
-        prompt: String,
-    },
+    /// Talk to a model whose calls go through the gate, or take a recorded response through it
+    Chat(Chat),
     /// Decode recorded responses, execute their calls, print the records as JSON lines
     Replay {
         /// The provider's format
@@ -111,6 +105,41 @@ pub(super) struct Call {
     /// What the user is taken to have written: ids in it count as seen
     #[arg(long, value_name = "TEXT")]
     pub(super) user_text: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("source").required(true)))]
+pub(super) struct Chat {
+    /// A recorded HTTP response (headers and chunking included), or a bare body
+    #[arg(long, value_name = "FILE", group = "source")]
+    pub(super) transcript: Option<PathBuf>,
+    /// The base URL of an endpoint; without a path it gets the provider's usual one
+    #[arg(long, value_name = "URL", group = "source", requires = "model")]
+    pub(super) model_url: Option<String>,
+    /// The model to ask
+    #[arg(long, value_name = "NAME")]
+    pub(super) model: Option<String>,
+    /// The provider's format
+    #[arg(long, value_enum, default_value_t = Format::OpenAiChat)]
+    pub(super) format: Format,
+    /// The environment variable that holds the endpoint's key
+    #[arg(long, value_name = "VARIABLE")]
+    pub(super) key_env: Option<String>,
+    /// Send closed copies of the schemas where the format has a strict mode
+    #[arg(long)]
+    pub(super) strict: bool,
+    /// Ask for the answer in one piece
+    #[arg(long)]
+    pub(super) no_stream: bool,
+    /// What stands before the conversation
+    #[arg(long, value_name = "TEXT")]
+    pub(super) instructions: Option<String>,
+    /// How many reading calls of one turn may run at the same time
+    #[arg(long, default_value_t = 4)]
+    pub(super) parallel: usize,
+    /// What the user writes; several are turns of one conversation
+    #[arg(required = true)]
+    pub(super) prompt: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]

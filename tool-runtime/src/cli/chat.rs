@@ -1,184 +1,172 @@
-//! `chat --transcript`: a recorded response goes through the gate, and every step is shown.
+//! `chat`: a conversation with a model behind an endpoint, every call shown on its way through the gate.
 
-use std::path::Path;
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::call::{RecordedArguments, ToolExecResult, ToolInvocationRecord};
+use crate::agent::http::HttpModel;
+use crate::agent::{Agent, Conversation, Ended, StopReason};
+use crate::call::{Event, EventSink};
 use crate::cli::app::App;
-use crate::cli::args::Global;
+use crate::cli::args::{Chat, Global};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::{self, Session};
-use crate::cli::{input, terminal};
-use crate::wire::history::{CallMessage, Message, ResultMessage};
-use crate::wire::{DecodeOptions, Decoded, Decoder, Format, http_record};
+use crate::cli::{recorded, terminal};
+use crate::runner::ApprovalDecision;
+use crate::store::{Store as _, Why};
 
-/// The format of the recorded responses that this command takes.
-const FORMAT: Format = Format::OpenAiChat;
-
-/// What one recorded turn did.
-struct Turn {
-    decoded: Decoded,
-    results: Vec<ToolExecResult>,
-    records: Vec<ToolInvocationRecord>,
-    changes: Vec<String>,
-    messages: Value,
-    exit: Exit,
-}
-
-pub(super) async fn chat(app: &App, global: &Global, transcript: &Path, prompt: &str) -> Result<Exit, Failure> {
-    let decoded = decode(FORMAT, transcript)?;
-    let session = session::start(app, global, Some(prompt), None)?;
-    let turn = take(app, global, &session, decoded).await?;
-    if global.json {
-        print_json(&turn)?;
-    } else {
-        print(&turn);
+pub(super) async fn chat(app: &App, global: &Global, chat: Chat) -> Result<Exit, Failure> {
+    match (&chat.transcript, &chat.model_url) {
+        (Some(transcript), _) => recorded::chat(app, global, chat.format, transcript, &chat.prompt.join("\n")).await,
+        (None, Some(url)) => live(app, global, &chat, url).await,
+        (None, None) => Err(Failure::usage("give `--transcript` or `--model-url`")),
     }
-    Ok(turn.exit)
 }
 
-/// A decoder for the format.
-pub(super) fn decoder(format: Format, options: DecodeOptions) -> Result<Decoder, Failure> {
-    format.decoder(options).ok_or_else(|| Failure::usage(format!("{format} can be written, not read")))
-}
-
-/// Decodes a recorded response, whole.
-pub(super) fn decode(format: Format, path: &Path) -> Result<Decoded, Failure> {
-    let bytes = input::file(path)?;
-    let recorded = http_record::parse(&bytes)
-        .map_err(|error| Failure::usage(format!("{} is not a recorded response: {error}", path.display())))?;
-    let mut decoder = decoder(format, DecodeOptions::default())?;
-    decoder.push_with(&recorded.body, |_| {});
-    Ok(decoder.finish())
-}
-
-async fn take(app: &App, global: &Global, session: &Session, decoded: Decoded) -> Result<Turn, Failure> {
-    let inspect = || match &app.inspect {
-        Some(inspect) => inspect(&global.data).map_err(|error| Failure::failed(error.to_string())),
-        None => Ok(Vec::new()),
+async fn live(app: &App, global: &Global, chat: &Chat, url: &str) -> Result<Exit, Failure> {
+    let agent = Agent::new(Arc::new(model(chat, url)?)).parallel(chat.parallel);
+    let agent = match &chat.instructions {
+        Some(text) => agent.instructions(text.as_str()),
+        None => agent,
     };
-    let before = inspect()?;
-    session.run.begin_turn();
-    let mut results = Vec::new();
-    for call in &decoded.calls {
-        results.push(session.run.exec(call.call.clone()).await);
-    }
-    let changes = difference(&before, &inspect()?);
-    let records = session.records().await?;
-    let mut history = vec![Message::Assistant {
-        text: decoded.text.clone(),
-        calls: decoded.calls.iter().map(CallMessage::from).collect(),
-    }];
-    history.extend(
-        results.iter().map(|result| {
-            Message::Result(ResultMessage::new(result.tool_call_id.clone(), result.to_model(), !result.ok))
-        }),
-    );
-    let messages = FORMAT.encode_messages(&history).remove("messages").unwrap_or_default();
-    let broken = !decoded.ended_well();
-    let gravest = results.iter().map(|result| Exit::of(result.outcome)).max().unwrap_or(Exit::Done);
-    let exit = if broken { gravest.max(Exit::Failed) } else { gravest };
-    Ok(Turn { decoded, results, records, changes, messages, exit })
-}
-
-/// What is only before (`-`) or only after (`+`).
-fn difference(before: &[String], after: &[String]) -> Vec<String> {
-    let gone = before.iter().filter(|line| !after.contains(line)).map(|line| format!("- {line}"));
-    let new = after.iter().filter(|line| !before.contains(line)).map(|line| format!("+ {line}"));
-    gone.chain(new).collect()
-}
-
-fn print(turn: &Turn) {
-    let decoded = &turn.decoded;
-    heading("The model's response, decoded");
-    let ended = decoded.provider_finish.as_deref().unwrap_or("nothing");
-    terminal::line(&format!("finish: {} (the provider said {})", word(&decoded.finish), terminal::safe(ended)));
-    if let Some(error) = &decoded.error {
-        let said = error.message.as_deref().map_or_else(|| error.to_string(), |said| format!("{error}: {said}"));
-        terminal::line(&format!("error:  {}", terminal::safe(&said)));
-    }
-    if !decoded.text.is_empty() {
-        terminal::line(&format!("text:   {}", terminal::safe(&decoded.text)));
-    }
-    for call in &decoded.calls {
-        terminal::line(&format!(
-            "call:   {} {} [{}]",
-            terminal::safe(call.call.id.as_str()),
-            terminal::safe(&call.call.name),
-            word(&call.status)
-        ));
-    }
-    heading("Through the gate");
-    if turn.records.is_empty() {
-        terminal::line("no call, so nothing ran");
-    }
-    for result in &turn.results {
-        if let Some(record) = turn.records.iter().find(|record| record.tool_call_id == result.tool_call_id) {
-            print_call(record, result);
+    let shown: Arc<dyn EventSink> = if global.json { Arc::new(JsonLines) } else { Arc::new(Screen) };
+    let session = session::start(app, global, None, Some(shown))?;
+    let mut conversation = agent.converse(session.run.clone());
+    cancel_on_interrupt(&session);
+    let mut gravest = Exit::Done;
+    for prompt in &chat.prompt {
+        let mut ended = conversation.send(prompt.as_str()).await;
+        while let Some(next) = decide(&session, &mut conversation, &ended).await? {
+            ended = next;
+        }
+        gravest = gravest.max(exit(&ended));
+        if let Ended::Stopped { reason, .. } = &ended {
+            report(reason);
+        }
+        if !matches!(ended, Ended::Answered { .. }) {
+            break;
         }
     }
-    heading("What changed");
-    if turn.changes.is_empty() {
-        terminal::line("nothing");
+    let summary = conversation.run().summary();
+    if global.json {
+        let document = json!({"summary": summary, "steps": conversation.steps()});
+        terminal::line(&super::call::json(&document)?);
     }
-    turn.changes.iter().for_each(|change| terminal::line(&terminal::safe(change)));
-    heading("The messages that would go back to the model");
-    if let Some(messages) = turn.messages.as_array() {
-        messages.iter().for_each(|message| terminal::line(&terminal::safe_json(&message.to_string())));
-    }
+    Ok(summary.calls.keys().map(|outcome| Exit::of(*outcome)).fold(gravest, Exit::max))
 }
 
-fn print_call(record: &ToolInvocationRecord, result: &ToolExecResult) {
-    terminal::line(&format!("{} -> {}", terminal::safe(&record.name), terminal::bold(record.outcome.code())));
-    terminal::line(&format!("  arguments  {}", arguments(record)));
-    if let Some(decision) = &record.decision {
-        terminal::line(&format!("  policy     {} ({})", decision.decision, terminal::safe(&decision.rule)));
+fn model(chat: &Chat, url: &str) -> Result<HttpModel, Failure> {
+    let name = chat.model.as_deref().unwrap_or_default();
+    let mut builder = HttpModel::new(chat.format, url, name).stream(!chat.no_stream).strict(chat.strict);
+    if let Some(variable) = &chat.key_env {
+        let key = std::env::var(variable)
+            .map_err(|_| Failure::usage(format!("the environment variable `{variable}` holds no key")))?;
+        builder = builder.key(key);
     }
-    terminal::line(&format!("  executed   {}", if record.executed { "yes" } else { "no" }));
-    if let Some(value) = &result.value {
-        terminal::line(&format!("  result     {}", terminal::safe_json(value.get())));
-    }
-    if let Some(error) = &result.error {
-        terminal::line(&format!("  message    {}", terminal::safe(&error.safe_message)));
-        for violation in &error.errors {
-            let hint = violation.hint.as_deref().unwrap_or_default();
-            terminal::line(&format!(
-                "  at {:9} {}: expected {}{}{}",
-                if violation.pointer.is_empty() { "/" } else { &violation.pointer },
-                violation.keyword,
-                terminal::safe(&violation.expected),
-                if hint.is_empty() { "" } else { "; " },
-                terminal::safe(hint)
-            ));
+    builder.build().map_err(|error| Failure::usage(error.detail()))
+}
+
+/// The first interrupt cancels the run, so that everything that began is recorded; the second one ends the program.
+fn cancel_on_interrupt(session: &Session) {
+    let run = session.run.clone();
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            terminal::message("\ninterrupted: the run is cancelled (once more ends the program)");
+            run.cancel();
         }
-    }
-}
-
-fn arguments(record: &ToolInvocationRecord) -> String {
-    match &record.arguments {
-        RecordedArguments::Masked(arguments) => terminal::safe_json(arguments.get()),
-        RecordedArguments::Unread { length, sha256 } => format!("not shown ({length} bytes, sha256 {sha256})"),
-    }
-}
-
-fn heading(text: &str) {
-    terminal::line(&format!("\n{}", terminal::bold(&format!("== {text}"))));
-}
-
-fn print_json(turn: &Turn) -> Result<(), Failure> {
-    let document = json!({
-        "decoded": turn.decoded,
-        "records": turn.records,
-        "changes": turn.changes,
-        "messages": turn.messages,
-        "exit": turn.exit.code(),
+        if tokio::signal::ctrl_c().await.is_ok() {
+            std::process::exit(130);
+        }
     });
-    terminal::line(&super::call::json(&document)?);
-    Ok(())
 }
 
-/// The stable word of a state, as data spells it.
-fn word<T: serde::Serialize>(state: &T) -> String {
-    serde_json::to_value(state).ok().and_then(|word| word.as_str().map(ToOwned::to_owned)).unwrap_or_default()
+/// Asks the person at the keyboard about the first call that waits for one. Nothing without a keyboard.
+async fn decide(session: &Session, conversation: &mut Conversation, ended: &Ended) -> Result<Option<Ended>, Failure> {
+    let Ended::Waiting { calls } = ended else { return Ok(None) };
+    let Some(call) = calls.iter().find(|call| call.why == Why::Approval) else { return Ok(None) };
+    if !std::io::stdin().is_terminal() {
+        return Ok(None);
+    }
+    let pending = session.store.pending(session.run.id(), &call.id).await;
+    let Some(pending) = pending.map_err(|error| Failure::failed(error.to_string()))? else { return Ok(None) };
+    let arguments = terminal::safe_json(pending.shown_arguments.get());
+    let question = format!("allow {} {arguments}? [y/N] ", terminal::safe(&call.name));
+    let answer = tokio::task::spawn_blocking(move || ask(&question)).await.unwrap_or_default();
+    let decision = match answer.trim() {
+        "y" | "Y" | "yes" => ApprovalDecision::Approve,
+        _ => ApprovalDecision::Deny(None),
+    };
+    let id = call.id.clone();
+    conversation.decide(&id, decision).await.map(Some).map_err(|error| Failure::failed(error.to_string()))
+}
+
+fn ask(question: &str) -> String {
+    let mut err = std::io::stderr().lock();
+    let _ = err.write_all(question.as_bytes()).and_then(|()| err.flush());
+    let mut answer = String::new();
+    let _ = std::io::stdin().lock().read_line(&mut answer);
+    answer
+}
+
+fn exit(ended: &Ended) -> Exit {
+    match ended {
+        Ended::Answered { .. } => Exit::Done,
+        Ended::Waiting { calls } if calls.iter().any(|call| call.why == Why::Approval) => Exit::ApprovalRequired,
+        Ended::Waiting { .. } => Exit::ClientRequired,
+        Ended::Stopped { reason, .. } => match reason {
+            StopReason::AskUser => Exit::Invalid,
+            StopReason::Budget(_) => Exit::Denied,
+            _ => Exit::Failed,
+        },
+    }
+}
+
+fn report(reason: &StopReason) {
+    terminal::message(&format!("error: {reason}"));
+    if let StopReason::Model(error) = reason {
+        terminal::message(&format!("  {}", terminal::safe(error.detail())));
+    }
+    if let StopReason::Incomplete { error: Some(error), .. } = reason
+        && let Some(said) = &error.message
+    {
+        terminal::message(&format!("  {}", terminal::safe(said)));
+    }
+}
+
+/// Text on stdout, calls on stderr.
+struct Screen;
+
+impl EventSink for Screen {
+    fn emit(&self, event: Event) {
+        match event {
+            Event::TextDelta { text } => terminal::part(&terminal::safe_lines(&text)),
+            Event::ToolCallStart { name, .. } => terminal::message(&format!("-> {}", terminal::safe(&name))),
+            Event::ToolCallSuspended { outcome, prepared, .. } => {
+                let prepared = prepared.map(|payload| terminal::safe_json(payload.get())).unwrap_or_default();
+                terminal::message(&format!("<- {} {prepared}", outcome.code()));
+            }
+            Event::ToolCallResult { name, arguments, outcome, value, error, .. } => {
+                let json = |json: Option<Arc<serde_json::value::RawValue>>| {
+                    json.map(|json| terminal::safe_json(json.get())).unwrap_or_default()
+                };
+                let said = error.map(|error| terminal::safe(&error.safe_message)).unwrap_or_default();
+                let (name, code, arguments) = (terminal::safe(&name), outcome.code(), json(arguments));
+                terminal::message(&format!("<- {name} {arguments} {code} {}{said}", json(value)));
+            }
+            Event::Done { .. } => terminal::part("\n"),
+            _ => {}
+        }
+    }
+}
+
+/// Every event as a JSON line on stdout.
+struct JsonLines;
+
+impl EventSink for JsonLines {
+    fn emit(&self, event: Event) {
+        if let Ok(line) = serde_json::to_string(&event) {
+            terminal::line(&terminal::safe_json(&line));
+        }
+    }
 }

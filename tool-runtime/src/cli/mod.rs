@@ -11,6 +11,7 @@ mod chat;
 mod exit;
 mod hydrate;
 mod input;
+mod recorded;
 mod replay;
 mod session;
 mod terminal;
@@ -57,7 +58,7 @@ async fn dispatch(app: &App, arguments: Arguments) -> Result<Exit, Failure> {
         Command::Export { format, strict } => catalog::export(app, &global, format, strict),
         Command::Check => catalog::check(app, &global),
         Command::Call(call) => call::call(app, &global, call).await,
-        Command::Chat { transcript, prompt } => chat::chat(app, &global, &transcript, &prompt).await,
+        Command::Chat(chat) => chat::chat(app, &global, chat).await,
         Command::Replay { format, files, user_text } => replay::replay(app, &global, format, &files, user_text).await,
         Command::Wire { direction } => wire::wire(&direction),
         Command::Hydrate { tools, calls } => hydrate::hydrate(&tools, &calls),

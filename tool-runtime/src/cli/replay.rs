@@ -6,7 +6,7 @@ use crate::cli::app::App;
 use crate::cli::args::Global;
 use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::{chat, session, terminal};
+use crate::cli::{recorded, session, terminal};
 use crate::wire::Format;
 
 pub(super) async fn replay(
@@ -17,7 +17,7 @@ pub(super) async fn replay(
     user_text: Option<String>,
 ) -> Result<Exit, Failure> {
     // Everything is read before anything runs: an unreadable file must not leave half of the work done.
-    let responses = files.iter().map(|file| chat::decode(format, file)).collect::<Result<Vec<_>, _>>()?;
+    let responses = files.iter().map(|file| recorded::decode(format, file)).collect::<Result<Vec<_>, _>>()?;
     let mut gravest = Exit::Done;
     for (file, decoded) in files.iter().zip(responses) {
         let session = session::start(app, global, user_text.as_deref(), None)?;

@@ -9,6 +9,12 @@ pub(super) fn line(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n"));
 }
 
+/// Writes a part of a line of data, at once.
+pub(super) fn part(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
 /// Writes a message for the person at the keyboard.
 pub(super) fn message(text: &str) {
     let mut err = std::io::stderr().lock();

@@ -1,0 +1,194 @@
+//! `chat --transcript`: a recorded response goes through the gate, and every step is shown.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::call::{RecordedArguments, ToolExecResult, ToolInvocationRecord};
+use crate::cli::app::App;
+use crate::cli::args::Global;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::session::{self, Session};
+use crate::cli::{input, terminal};
+use crate::wire::history::{CallMessage, Message, ResultMessage};
+use crate::wire::{DecodeOptions, Decoded, Decoder, Format, http_record};
+
+/// What one recorded turn did.
+struct Turn {
+    decoded: Decoded,
+    results: Vec<ToolExecResult>,
+    records: Vec<ToolInvocationRecord>,
+    changes: Vec<String>,
+    messages: Value,
+    exit: Exit,
+}
+
+pub(super) async fn chat(
+    app: &App,
+    global: &Global,
+    format: Format,
+    transcript: &Path,
+    prompt: &str,
+) -> Result<Exit, Failure> {
+    let decoded = decode(format, transcript)?;
+    let session = session::start(app, global, Some(prompt), None)?;
+    let turn = take(app, global, &session, format, decoded).await?;
+    if global.json {
+        print_json(&turn)?;
+    } else {
+        print(&turn);
+    }
+    Ok(turn.exit)
+}
+
+/// A decoder for the format.
+pub(super) fn decoder(format: Format, options: DecodeOptions) -> Result<Decoder, Failure> {
+    format.decoder(options).ok_or_else(|| Failure::usage(format!("{format} can be written, not read")))
+}
+
+/// Decodes a recorded response, whole.
+pub(super) fn decode(format: Format, path: &Path) -> Result<Decoded, Failure> {
+    let bytes = input::file(path)?;
+    let recorded = http_record::parse(&bytes)
+        .map_err(|error| Failure::usage(format!("{} is not a recorded response: {error}", path.display())))?;
+    let mut decoder = decoder(format, DecodeOptions::default())?;
+    decoder.push_with(&recorded.body, |_| {});
+    Ok(decoder.finish())
+}
+
+async fn take(
+    app: &App,
+    global: &Global,
+    session: &Session,
+    format: Format,
+    decoded: Decoded,
+) -> Result<Turn, Failure> {
+    let inspect = || match &app.inspect {
+        Some(inspect) => inspect(&global.data).map_err(|error| Failure::failed(error.to_string())),
+        None => Ok(Vec::new()),
+    };
+    let before = inspect()?;
+    session.run.begin_turn();
+    let mut results = Vec::new();
+    for call in &decoded.calls {
+        results.push(session.run.exec(call.call.clone()).await);
+    }
+    let changes = difference(&before, &inspect()?);
+    let records = session.records().await?;
+    let mut history = vec![Message::Assistant {
+        text: decoded.text.clone(),
+        calls: decoded.calls.iter().map(CallMessage::from).collect(),
+    }];
+    history.extend(
+        results.iter().map(|result| {
+            Message::Result(ResultMessage::new(result.tool_call_id.clone(), result.to_model(), !result.ok))
+        }),
+    );
+    // The formats call the list by different names; it is the only one there is.
+    let messages = format.encode_messages(&history).into_values().find(Value::is_array).unwrap_or_default();
+    let broken = !decoded.ended_well();
+    let gravest = results.iter().map(|result| Exit::of(result.outcome)).max().unwrap_or(Exit::Done);
+    let exit = if broken { gravest.max(Exit::Failed) } else { gravest };
+    Ok(Turn { decoded, results, records, changes, messages, exit })
+}
+
+/// What is only before (`-`) or only after (`+`).
+fn difference(before: &[String], after: &[String]) -> Vec<String> {
+    let gone = before.iter().filter(|line| !after.contains(line)).map(|line| format!("- {line}"));
+    let new = after.iter().filter(|line| !before.contains(line)).map(|line| format!("+ {line}"));
+    gone.chain(new).collect()
+}
+
+fn print(turn: &Turn) {
+    let decoded = &turn.decoded;
+    heading("The model's response, decoded");
+    let ended = decoded.provider_finish.as_deref().unwrap_or("nothing");
+    terminal::line(&format!("finish: {} (the provider said {})", word(&decoded.finish), terminal::safe(ended)));
+    if let Some(error) = &decoded.error {
+        let said = error.message.as_deref().map_or_else(|| error.to_string(), |said| format!("{error}: {said}"));
+        terminal::line(&format!("error:  {}", terminal::safe(&said)));
+    }
+    if !decoded.text.is_empty() {
+        terminal::line(&format!("text:   {}", terminal::safe(&decoded.text)));
+    }
+    for call in &decoded.calls {
+        terminal::line(&format!(
+            "call:   {} {} [{}]",
+            terminal::safe(call.call.id.as_str()),
+            terminal::safe(&call.call.name),
+            word(&call.status)
+        ));
+    }
+    heading("Through the gate");
+    if turn.records.is_empty() {
+        terminal::line("no call, so nothing ran");
+    }
+    for result in &turn.results {
+        if let Some(record) = turn.records.iter().find(|record| record.tool_call_id == result.tool_call_id) {
+            print_call(record, result);
+        }
+    }
+    heading("What changed");
+    if turn.changes.is_empty() {
+        terminal::line("nothing");
+    }
+    turn.changes.iter().for_each(|change| terminal::line(&terminal::safe(change)));
+    heading("The messages that would go back to the model");
+    if let Some(messages) = turn.messages.as_array() {
+        messages.iter().for_each(|message| terminal::line(&terminal::safe_json(&message.to_string())));
+    }
+}
+
+fn print_call(record: &ToolInvocationRecord, result: &ToolExecResult) {
+    terminal::line(&format!("{} -> {}", terminal::safe(&record.name), terminal::bold(record.outcome.code())));
+    terminal::line(&format!("  arguments  {}", arguments(record)));
+    if let Some(decision) = &record.decision {
+        terminal::line(&format!("  policy     {} ({})", decision.decision, terminal::safe(&decision.rule)));
+    }
+    terminal::line(&format!("  executed   {}", if record.executed { "yes" } else { "no" }));
+    if let Some(value) = &result.value {
+        terminal::line(&format!("  result     {}", terminal::safe_json(value.get())));
+    }
+    if let Some(error) = &result.error {
+        terminal::line(&format!("  message    {}", terminal::safe(&error.safe_message)));
+        for violation in &error.errors {
+            let hint = violation.hint.as_deref().unwrap_or_default();
+            terminal::line(&format!(
+                "  at {:9} {}: expected {}{}{}",
+                if violation.pointer.is_empty() { "/" } else { &violation.pointer },
+                violation.keyword,
+                terminal::safe(&violation.expected),
+                if hint.is_empty() { "" } else { "; " },
+                terminal::safe(hint)
+            ));
+        }
+    }
+}
+
+fn arguments(record: &ToolInvocationRecord) -> String {
+    match &record.arguments {
+        RecordedArguments::Masked(arguments) => terminal::safe_json(arguments.get()),
+        RecordedArguments::Unread { length, sha256 } => format!("not shown ({length} bytes, sha256 {sha256})"),
+    }
+}
+
+fn heading(text: &str) {
+    terminal::line(&format!("\n{}", terminal::bold(&format!("== {text}"))));
+}
+
+fn print_json(turn: &Turn) -> Result<(), Failure> {
+    let document = json!({
+        "decoded": turn.decoded,
+        "records": turn.records,
+        "changes": turn.changes,
+        "messages": turn.messages,
+        "exit": turn.exit.code(),
+    });
+    terminal::line(&super::call::json(&document)?);
+    Ok(())
+}
+
+/// The stable word of a state, as data spells it.
+fn word<T: serde::Serialize>(state: &T) -> String {
+    serde_json::to_value(state).ok().and_then(|word| word.as_str().map(ToOwned::to_owned)).unwrap_or_default()
+}
