@@ -17,6 +17,17 @@ pub enum Event {
         /// The text.
         text: String,
     },
+    /// Argument text while the model writes it, for display only: nothing was checked, and the call may never come.
+    ///
+    /// Comes for tools without sensitive arguments only, before or after the start of the call.
+    ToolCallDelta {
+        /// The id of the call.
+        id: CallId,
+        /// The name as the model wrote it, cut to 128 bytes.
+        name: String,
+        /// The next piece of the text.
+        delta: String,
+    },
     /// A call came in. Comes before anything is checked.
     ToolCallStart {
         /// The id of the call.

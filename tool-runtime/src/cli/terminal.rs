@@ -9,6 +9,11 @@ pub(super) fn line(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n"));
 }
 
+/// Writes bytes for a program as they are.
+pub(super) fn bytes(bytes: &[u8]) {
+    let _ = std::io::stdout().lock().write_all(bytes);
+}
+
 /// Writes a message for the person at the keyboard.
 pub(super) fn message(text: &str) {
     let mut err = std::io::stderr().lock();
