@@ -63,6 +63,11 @@ impl Steps {
         }
     }
 
+    /// The usage so far.
+    pub(super) fn total(&self) -> [u64; 2] {
+        self.total
+    }
+
     /// The model speaks: a new step, unless a call of the last one still runs.
     fn turn(&mut self, order: &mut Order) {
         if self.running.is_empty() && std::mem::take(&mut self.settled) {
