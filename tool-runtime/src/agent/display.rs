@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::agent::{Ended, StopReason};
-use crate::call::{CallId, Event};
+use crate::call::{CallId, Event, shown};
 use crate::runner::Run;
 use crate::wire::{Decoded, DisplayEvent};
 
@@ -12,13 +12,22 @@ pub(super) struct Display {
     run: Run,
     /// Ids that are taken: some providers count from the beginning in every response.
     ids: HashSet<CallId>,
-    renamed: HashMap<CallId, Option<(CallId, String)>>,
+    /// The calls that were announced, by the provider's id.
+    announced: HashMap<CallId, Announced>,
     texts: usize,
+}
+
+struct Announced {
+    /// The id in this conversation.
+    id: CallId,
+    name: String,
+    /// Its argument text may be shown: the tool is known and none of its arguments is sensitive.
+    open: bool,
 }
 
 impl Display {
     pub(super) fn new(run: Run, ids: HashSet<CallId>) -> Self {
-        Self { run, ids, renamed: HashMap::new(), texts: 0 }
+        Self { run, ids, announced: HashMap::new(), texts: 0 }
     }
 
     pub(super) fn show(&mut self, event: DisplayEvent<'_>) {
@@ -28,13 +37,10 @@ impl Display {
                 self.run.emit(Event::TextDelta { text: text.into_owned() });
             }
             DisplayEvent::CallStarted { id, name } => {
-                let own = self.own(&id);
-                // Argument text of a tool with sensitive arguments, or of none that is known, stays inside.
-                let open = self.run.catalog().may_show_arguments(&name);
-                self.renamed.insert(id, open.then(|| (own, name.into_owned())));
+                self.announce(&id, &name);
             }
             DisplayEvent::ArgumentsDelta { id, text } => {
-                if let Some(Some((id, name))) = self.renamed.get(&id) {
+                if let Some(Announced { id, name, open: true }) = self.announced.get(&id) {
                     let (id, name) = (id.clone(), name.clone());
                     self.run.emit(Event::ToolCallDelta { id, name, delta: text.into_owned() });
                 }
@@ -42,22 +48,28 @@ impl Display {
         }
     }
 
-    /// The id that a call has in this conversation.
-    fn own(&mut self, id: &CallId) -> CallId {
-        if self.ids.contains(id) { CallId::generate() } else { id.clone() }
+    /// Tells of a call and gives the id that it has in this conversation.
+    fn announce(&mut self, provider: &CallId, name: &str) -> CallId {
+        let id = if self.ids.contains(provider) { CallId::generate() } else { provider.clone() };
+        let open = self.run.catalog().may_show_arguments(name);
+        let name = shown(name);
+        self.run.emit(Event::ToolCallDelta { id: id.clone(), name: name.clone(), delta: String::new() });
+        self.announced.insert(provider.clone(), Announced { id: id.clone(), name, open });
+        id
     }
 
-    /// The decoded turn gets the ids that were shown, and text that nobody showed is shown now.
+    /// The decoded turn gets the ids that were shown. What came in one piece was not shown before: it is now.
     pub(super) fn finish(&mut self, decoded: &mut Decoded) {
         if self.texts == 0 && !decoded.text.is_empty() {
             self.run.emit(Event::TextDelta { text: decoded.text.clone() });
         }
         for decoded in &mut decoded.calls {
-            decoded.call.id = match self.renamed.remove(&decoded.call.id) {
-                Some(Some((own, _))) => own,
-                _ => self.own(&decoded.call.id),
+            let call = &mut decoded.call;
+            call.id = match self.announced.remove(&call.id) {
+                Some(announced) => announced.id,
+                None => self.announce(&call.id, &call.name),
             };
-            self.ids.insert(decoded.call.id.clone());
+            self.ids.insert(call.id.clone());
         }
     }
 }

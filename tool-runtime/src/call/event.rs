@@ -17,6 +17,18 @@ pub enum Event {
         /// The text.
         text: String,
     },
+    /// A call that the model writes, for display only: nothing was checked, and the call may never come.
+    ///
+    /// The first one of a call is empty and announces it, before the start of the call. Text follows for tools without
+    /// sensitive arguments only.
+    ToolCallDelta {
+        /// The id of the call.
+        id: CallId,
+        /// The name as the model wrote it, cut to 128 bytes.
+        name: String,
+        /// The next piece of the text.
+        delta: String,
+    },
     /// A call came in. Comes before anything is checked.
     ToolCallStart {
         /// The id of the call.
@@ -24,20 +36,15 @@ pub enum Event {
         /// The name as the model wrote it, cut to 128 bytes.
         name: String,
     },
-    /// Argument text while the model writes it, for display only: nothing runs from it. Only of tools without
-    /// sensitive arguments. It can come before the start of its call.
-    ToolCallDelta {
-        /// The id of the call.
-        id: CallId,
-        /// The name of the tool.
-        name: String,
-        /// The text.
-        delta: String,
-    },
     /// A call waits for a person or for a client.
     ToolCallSuspended {
         /// The id of the call.
         id: CallId,
+        /// The name as the model wrote it, cut to 128 bytes.
+        name: String,
+        /// The arguments with the sensitive ones masked.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        arguments: Option<Arc<RawValue>>,
         /// Why: [`Outcome::ApprovalRequired`] or [`Outcome::ClientRequired`].
         outcome: Outcome,
         /// The prepared payload of a client tool.

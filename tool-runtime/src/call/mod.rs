@@ -18,4 +18,5 @@ pub use record::{Caller, Decided, RecordedArguments, RunSummary, ToolInvocationR
 pub(crate) use result::Detail;
 pub use result::{SafeError, ToolExecResult};
 pub use tool_call::{Arguments, CallId, IdSource, Origin, ToolCall};
+pub(crate) use tool_call::{SHOWN_BYTES, shown};
 pub use violation::Violation;

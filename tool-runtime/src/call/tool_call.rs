@@ -48,6 +48,18 @@ impl From<&str> for CallId {
     }
 }
 
+/// The longest call id and tool name that records and events repeat, in bytes.
+pub(crate) const SHOWN_BYTES: usize = 128;
+
+/// A name that a model wrote, as records and events repeat it: cut at a character boundary.
+pub(crate) fn shown(name: &str) -> String {
+    let mut end = name.len().min(SHOWN_BYTES);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name[..end].to_owned()
+}
+
 /// Who made the id of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -6,6 +6,7 @@ use clap::builder::PossibleValue;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 use crate::wire::Format;
+use crate::wire::ui::Protocol;
 
 #[derive(Debug, Parser)]
 #[command(disable_help_subcommand = true)]
@@ -162,6 +163,22 @@ pub(super) enum Direction {
         #[arg(long, value_enum)]
         kind: Kind,
     },
+    /// Encode a list of UI events as the stream that a chat UI reads
+    Ui {
+        /// The UI's protocol
+        #[arg(value_enum)]
+        protocol: Protocol,
+    },
+}
+
+impl ValueEnum for Protocol {
+    fn value_variants<'a>() -> &'a [Self] {
+        Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.as_str()))
+    }
 }
 
 impl ValueEnum for Format {

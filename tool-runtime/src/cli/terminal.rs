@@ -15,6 +15,11 @@ pub(super) fn part(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
+/// Writes bytes for a program as they are.
+pub(super) fn bytes(bytes: &[u8]) {
+    let _ = std::io::stdout().lock().write_all(bytes);
+}
+
 /// Writes a message for the person at the keyboard.
 pub(super) fn message(text: &str) {
     let mut err = std::io::stderr().lock();

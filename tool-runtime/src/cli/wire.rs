@@ -8,12 +8,14 @@ use crate::cli::args::{Direction, Kind};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::{input, terminal};
 use crate::wire::history::{CallMessage, Message, ResultMessage};
+use crate::wire::ui::{Protocol, UiEncoder, UiEvent};
 use crate::wire::{DecodeOptions, EncodeOptions, Format, ToolChoice, WireTool, strict};
 
 pub(super) fn wire(direction: &Direction) -> Result<Exit, Failure> {
     let bytes = input::stdin()?;
     match *direction {
         Direction::Decode { format, chunk } => decode(format, &bytes, chunk),
+        Direction::Ui { protocol } => encode_ui(protocol, &input::text(bytes, "standard input")?),
         Direction::Encode { format, kind } => {
             let text = input::text(bytes, "standard input")?;
             match kind {
@@ -132,6 +134,16 @@ fn strict_null(text: &str) -> Result<Exit, Failure> {
     let input: StrictNull<'_> = read(text)?;
     let arguments = strict::remove_nulls(input.input_schema.get(), input.arguments.get());
     print(&json!({ "arguments": read::<Value>(&arguments)? }))
+}
+
+fn encode_ui(protocol: Protocol, text: &str) -> Result<Exit, Failure> {
+    let events: Vec<UiEvent> = read(text)?;
+    let mut encoder = UiEncoder::new(protocol);
+    for event in &events {
+        terminal::bytes(&encoder.push(event));
+    }
+    terminal::bytes(&encoder.finish());
+    Ok(Exit::Done)
 }
 
 fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Failure> {

@@ -7,17 +7,14 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::call::{
-    CallId, Cause, Decided, Event, Outcome, RecordedArguments, SafeError, ToolCall, ToolExecResult,
-    ToolInvocationRecord,
+    CallId, Cause, Decided, Event, Outcome, RecordedArguments, SHOWN_BYTES, SafeError, ToolCall, ToolExecResult,
+    ToolInvocationRecord, shown,
 };
 use crate::json;
 use crate::runner::Run;
 use crate::runner::stop::{Ended, Stop};
 use crate::runner::telemetry;
 use crate::tool::{Hash, ToolEffect};
-
-/// The longest call id and tool name that records and events repeat.
-const MAX_NAME_BYTES: usize = 128;
 
 /// A call on its way through the gate. Dropping it before its end records it as cancelled.
 pub(super) struct OpenCall {
@@ -54,10 +51,10 @@ impl OpenCall {
     pub(super) fn start(run: Run, call: &ToolCall) -> Self {
         let arguments = call.arguments.as_str();
         let unread = RecordedArguments::Unread { length: arguments.len(), sha256: json::digest(arguments.as_bytes()) };
-        let fits = call.id.as_str().len() <= MAX_NAME_BYTES;
+        let fits = call.id.as_str().len() <= SHOWN_BYTES;
         let repeated = fits && !run.state().take_id(&call.id);
         let record_id = if fits && !repeated { call.id.clone() } else { CallId::generate() };
-        let open = Self::new(run, call.id.clone(), record_id, cut(&call.name), unread, repeated);
+        let open = Self::new(run, call.id.clone(), record_id, shown(&call.name), unread, repeated);
         open.run.emit(Event::ToolCallStart { id: open.record_id.clone(), name: open.name.clone() });
         open
     }
@@ -203,19 +200,21 @@ impl OpenCall {
 
     fn announce(&mut self, result: &ToolExecResult) {
         self.phase = Phase::Announced;
-        let id = self.record_id.clone();
-        self.run.emit(if result.outcome.is_suspension() {
-            Event::ToolCallSuspended { id, outcome: result.outcome, prepared: result.value.clone() }
+        let (id, name, outcome, value) =
+            (self.record_id.clone(), self.name.clone(), result.outcome, result.value.clone());
+        let arguments = match &self.arguments {
+            RecordedArguments::Masked(arguments) => Some(Arc::clone(arguments)),
+            RecordedArguments::Unread { .. } => None,
+        };
+        self.run.emit(if outcome.is_suspension() {
+            Event::ToolCallSuspended { id, name, arguments, outcome, prepared: value }
         } else {
             Event::ToolCallResult {
                 id,
-                name: self.name.clone(),
-                arguments: match &self.arguments {
-                    RecordedArguments::Masked(arguments) => Some(Arc::clone(arguments)),
-                    RecordedArguments::Unread { .. } => None,
-                },
-                outcome: result.outcome,
-                value: result.value.clone(),
+                name,
+                arguments,
+                outcome,
+                value,
                 error: result.error.clone(),
                 executed: result.executed,
             }
@@ -249,13 +248,4 @@ impl Drop for OpenCall {
             self.account(&result);
         }
     }
-}
-
-/// Cuts a text that a model wrote at a character boundary.
-fn cut(text: &str) -> String {
-    let mut end = text.len().min(MAX_NAME_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text[..end].to_owned()
 }

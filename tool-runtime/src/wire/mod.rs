@@ -1,7 +1,8 @@
 //! Wire formats: definitions into provider requests, provider bytes into calls, results into messages.
 //!
 //! Sans-IO: decoders take bytes and give [`Decoded`]; nothing here calls a tool, reads a catalog or opens a
-//! connection, and nothing runs from a delta. Each format is a folder of its own beside the shared rules.
+//! connection, and nothing runs from a delta. Each format is a folder of its own beside the shared rules; what a UI
+//! is sent is in [`ui`].
 //!
 //! The rules that the code names:
 //!
@@ -67,6 +68,7 @@ mod provider_error;
 mod sse;
 pub mod strict;
 mod turn;
+pub mod ui;
 
 pub use decode::{DecodeOptions, Decoder};
 pub use decoded::{CallStatus, Decoded, DecodedCall, ErrorCode, Finish, Usage, WireError, WireErrorKind};

@@ -1,0 +1,85 @@
+// Decodes a UI stream with the package that chat UIs read it with, into the shape of the fixtures.
+
+import { parseJsonEventStream, readUIMessageStream, uiMessageChunkSchema } from "ai";
+import {
+  AssistantMessageAccumulator,
+  AssistantTransportDecoder,
+  DataStreamDecoder,
+  UIMessageStreamDecoder,
+} from "assistant-stream";
+
+// In pieces, so that no decoder sees frames whole.
+function stream(bytes, cut = 7) {
+  return new ReadableStream({
+    start(controller) {
+      for (let at = 0; at < bytes.length; at += cut) controller.enqueue(new Uint8Array(bytes.subarray(at, at + cut)));
+      controller.close();
+    },
+  });
+}
+
+// What the packages only warn about counts as well: a dropped frame is a lost result.
+async function listening(act) {
+  const { warn, error } = console;
+  const warnings = [];
+  console.warn = console.error = (message) => warnings.push(String(message));
+  try {
+    return await act(warnings);
+  } finally {
+    Object.assign(console, { warn, error });
+  }
+}
+
+const plain = (value) => JSON.parse(JSON.stringify(value));
+
+function assistant(protocol, Decoder) {
+  return (bytes) =>
+    listening(async (warnings) => {
+      const shown = { protocol, ok: true, parts: [], status: null, steps: [], error: null, warnings };
+      try {
+        const messages = stream(bytes).pipeThrough(new Decoder()).pipeThrough(new AssistantMessageAccumulator());
+        for await (const message of messages) {
+          shown.parts = message.parts.map(({ timing, ...part }) => ({ ...part, part_finished: isFinished(part) }));
+          shown.status = message.status;
+          shown.steps = message.metadata.steps;
+        }
+      } catch (error) {
+        Object.assign(shown, { ok: false, error: error.message });
+      }
+      return plain(shown);
+    });
+}
+
+// A result alone completes a call with another reason.
+const isFinished = (part) => part.status.type === "complete" && part.status.reason === "unknown";
+
+function messageStream(bytes) {
+  return listening(async (warnings) => {
+    const shown = { protocol: "ui-message-stream", ok: true, parts: [], status: null, steps: [], error: null, warnings };
+    Object.assign(shown, { message_id: null, finish_reason: null, done_marker: false, stream_errors: [] });
+    shown.done_marker = Buffer.from(bytes).toString().endsWith("data: [DONE]\n\n");
+    const fail = (error) => Object.assign(shown, { ok: false, error: error.message });
+    const chunks = parseJsonEventStream({ stream: stream(bytes), schema: uiMessageChunkSchema }).pipeThrough(
+      new TransformStream({
+        transform(chunk, controller) {
+          if (!chunk.success) throw chunk.error;
+          if (chunk.value.type === "finish") shown.finish_reason = chunk.value.finishReason;
+          if (chunk.value.type === "error") shown.stream_errors.push(chunk.value.errorText);
+          controller.enqueue(chunk.value);
+        },
+      }),
+    );
+    const onError = (error) => shown.stream_errors.includes(error.message) || fail(error);
+    for await (const message of readUIMessageStream({ stream: chunks, onError })) {
+      shown.parts = message.parts;
+      shown.message_id = message.id;
+    }
+    return plain(shown);
+  });
+}
+
+export const decoders = {
+  "data-stream": [assistant("data-stream", DataStreamDecoder)],
+  "assistant-transport": [assistant("assistant-transport", AssistantTransportDecoder)],
+  "ui-message-stream": [messageStream, assistant("ui-message-stream", UIMessageStreamDecoder)],
+};

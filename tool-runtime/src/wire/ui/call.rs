@@ -1,0 +1,153 @@
+//! [`Call`]: one open call and what of it was written.
+
+use crate::call::Outcome;
+use crate::wire::ui::frame::{Frame, Part};
+use crate::wire::ui::keys::{self, Keys};
+
+/// An open call.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) part: Part,
+    pub(super) wait: Wait,
+    keys: Keys,
+    /// The argument text as it was written.
+    text: String,
+    /// All of the argument text was written.
+    closed: bool,
+}
+
+/// Who has to go on with a call.
+#[derive(Debug)]
+pub(super) enum Wait {
+    /// The tool itself, or nobody any more.
+    Nobody,
+    /// A person: the id of the question.
+    Asked(String),
+    /// A person who answered.
+    Answered,
+    /// A client.
+    Client,
+}
+
+type Write<'a> = &'a mut dyn FnMut(&Frame<'_>);
+
+impl Call {
+    pub(super) fn new(part: Part) -> Self {
+        Self { part, wait: Wait::Nobody, keys: Keys::default(), text: String::new(), closed: false }
+    }
+
+    /// The argument text is over.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// The argument text so far is a whole value.
+    pub(super) fn is_complete(&self) -> bool {
+        self.keys.is_complete()
+    }
+
+    /// A person or a client has to go on.
+    pub(super) fn waits(&self) -> bool {
+        matches!(self.wait, Wait::Asked(_) | Wait::Client)
+    }
+
+    pub(super) fn delta(&mut self, text: &str, write: Write<'_>) {
+        if self.closed {
+            return;
+        }
+        let mut safe = String::new();
+        self.keys.push(text, &mut safe);
+        if !safe.is_empty() {
+            write(&Frame::Arguments { call: &self.part, text: &safe });
+            self.text.push_str(&safe);
+        }
+    }
+
+    pub(super) fn arguments(&mut self, json: &str, write: Write<'_>) {
+        if !std::mem::replace(&mut self.closed, true) {
+            let streamed = !self.text.is_empty();
+            self.text = String::new();
+            write(&Frame::ArgumentsEnd { call: &self.part, input: &keys::whole(json), streamed });
+        }
+    }
+
+    pub(super) fn unreadable(&mut self, message: &str, write: Write<'_>) {
+        if !std::mem::replace(&mut self.closed, true) {
+            let streamed = !std::mem::take(&mut self.text).is_empty();
+            write(&Frame::ArgumentsError { call: &self.part, message, streamed });
+        }
+    }
+
+    /// Ends the arguments with what came: nothing at all means `{}`.
+    pub(super) fn close(&mut self, write: Write<'_>) {
+        if self.closed {
+            return;
+        }
+        if self.text.is_empty() {
+            self.arguments("{}", write);
+        } else if serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&self.text).is_ok() {
+            let text = self.text.clone();
+            self.arguments(&text, write);
+        } else {
+            self.unreadable("The arguments are not a JSON object", write);
+        }
+    }
+
+    pub(super) fn hand_over(&mut self, write: Write<'_>) {
+        self.close(write);
+        self.wait = Wait::Client;
+    }
+
+    pub(super) fn ask(&mut self, approval: &str, reason: Option<&str>, write: Write<'_>) {
+        if matches!(self.wait, Wait::Nobody) {
+            self.close(write);
+            self.wait = Wait::Asked(approval.to_owned());
+            write(&Frame::ApprovalRequest { call: &self.part, approval, reason });
+        }
+    }
+
+    pub(super) fn answer(&mut self, approved: bool, reason: Option<&str>, write: Write<'_>) {
+        if let Wait::Asked(approval) = std::mem::replace(&mut self.wait, Wait::Answered) {
+            write(&Frame::ApprovalResponse { approval: &approval, approved, reason });
+        }
+    }
+
+    pub(super) fn result(&mut self, json: &str, is_error: bool, artifact: Option<&str>, write: Write<'_>) {
+        self.close(write);
+        let result = &*keys::whole(json);
+        if is_error {
+            write(&Frame::Failure { call: &self.part, result, message: &message(result) });
+        } else {
+            write(&Frame::Result { call: &self.part, result, artifact });
+        }
+    }
+
+    pub(super) fn denied(&mut self, json: &str, write: Write<'_>) {
+        if matches!(self.wait, Wait::Nobody | Wait::Client) {
+            // Without a question only a failure shows the refusal.
+            self.result(json, true, None, write);
+        } else {
+            self.answer(false, None, write);
+            write(&Frame::Denied { call: &self.part, result: &keys::whole(json) });
+        }
+    }
+}
+
+/// The sentence in a failure.
+fn message(result: &str) -> String {
+    #[derive(serde::Deserialize)]
+    #[serde(untagged)]
+    enum Failure {
+        Text(String),
+        Object { message: String },
+    }
+    match serde_json::from_str(result) {
+        Ok(Failure::Text(message) | Failure::Object { message }) => message,
+        Err(_) => result.to_owned(),
+    }
+}
+
+/// A failure as a UI reads it.
+pub(super) fn failure(outcome: Outcome, message: &str) -> String {
+    serde_json::json!({ "ok": false, "errorCode": outcome.code(), "message": message }).to_string()
+}

@@ -1,0 +1,210 @@
+//! [`UiEvent`]: what an encoder is told, protocol aside.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// One thing to show. Reads as JSON with the name in `type`, such as `{"type":"text_delta","text":"Hi"}`.
+///
+/// Any order is taken: what a protocol would refuse is left out, and what is missing is added.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "Flat")]
+#[non_exhaustive]
+pub enum UiEvent {
+    /// The message begins; without it a fresh id is made.
+    MessageStart {
+        /// The id of the message.
+        id: String,
+    },
+    /// A request to the model begins.
+    StepStart {
+        /// The id of the message that the step belongs to.
+        id: String,
+    },
+    /// Text of the model.
+    TextDelta {
+        /// The text.
+        text: String,
+    },
+    /// A call begins.
+    ToolStart {
+        /// The id of the call.
+        id: String,
+        /// The name of the tool.
+        name: String,
+        /// The call of the subagent that makes this one; shown where the protocol has a place for it.
+        parent_id: Option<String>,
+    },
+    /// Argument text while the model writes it.
+    ToolArgsDelta {
+        /// The id of the call.
+        id: String,
+        /// The next piece of the text.
+        delta: String,
+    },
+    /// The arguments are complete.
+    ToolArgs {
+        /// The id of the call.
+        id: String,
+        /// All of them.
+        arguments: Arc<RawValue>,
+    },
+    /// The arguments could not be read: they are shown as `{}`.
+    ToolArgsError {
+        /// The id of the call.
+        id: String,
+        /// What is wrong, without values.
+        message: String,
+    },
+    /// A client has to execute it; the call stays open.
+    ClientRequest {
+        /// The id of the call.
+        id: String,
+    },
+    /// A person has to decide; the call stays open.
+    ApprovalRequest {
+        /// The id of the call.
+        id: String,
+        /// The id of the question.
+        approval_id: String,
+        /// Why somebody is asked.
+        reason: Option<String>,
+    },
+    /// A person decided.
+    ApprovalResponse {
+        /// The id of the question.
+        approval_id: String,
+        /// The answer.
+        approved: bool,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// The call ended.
+    ToolResult {
+        /// The id of the call.
+        id: String,
+        /// What came out; of a failure an object with `message`, or a text.
+        result: Arc<RawValue>,
+        /// It is a failure.
+        is_error: bool,
+        /// More for the UI; shown where the protocol has a place for it.
+        artifact: Option<Arc<RawValue>>,
+    },
+    /// The call ended because a person said no.
+    ToolDenied {
+        /// The id of the call.
+        id: String,
+        /// The refusal, where the protocol has no frame for it.
+        result: Arc<RawValue>,
+    },
+    /// A request to the model is over.
+    StepFinish {
+        /// Why, such as `stop` or `tool-calls`.
+        reason: String,
+        /// Tokens read and written.
+        usage: [u64; 2],
+        /// The next step goes on with the same text.
+        continued: bool,
+    },
+    /// The turn is over.
+    Finish {
+        /// Why, such as `stop` or `tool-calls`.
+        reason: String,
+        /// Tokens read and written.
+        usage: [u64; 2],
+    },
+    /// The turn failed. Nothing follows.
+    Error {
+        /// A safe sentence.
+        message: String,
+    },
+}
+
+impl UiEvent {
+    /// The call that it is about.
+    pub(super) fn call(&self) -> Option<&str> {
+        match self {
+            Self::ToolStart { id, .. }
+            | Self::ToolArgsDelta { id, .. }
+            | Self::ToolArgs { id, .. }
+            | Self::ToolArgsError { id, .. }
+            | Self::ClientRequest { id }
+            | Self::ApprovalRequest { id, .. }
+            | Self::ToolResult { id, .. }
+            | Self::ToolDenied { id, .. } => Some(id),
+            _ => None,
+        }
+    }
+}
+
+/// The members of all events. A derived tagged enum would read JSON through a buffer that loses its exact text.
+#[derive(Deserialize)]
+struct Flat {
+    r#type: String,
+    id: Option<String>,
+    name: Option<String>,
+    parent_id: Option<String>,
+    text: Option<String>,
+    delta: Option<String>,
+    message: Option<String>,
+    approval_id: Option<String>,
+    approved: Option<bool>,
+    reason: Option<String>,
+    arguments: Option<Arc<RawValue>>,
+    result: Option<Arc<RawValue>>,
+    artifact: Option<Arc<RawValue>>,
+    #[serde(default)]
+    is_error: bool,
+    #[serde(default)]
+    usage: [u64; 2],
+    #[serde(default)]
+    continued: bool,
+}
+
+impl TryFrom<Flat> for UiEvent {
+    type Error = String;
+
+    fn try_from(flat: Flat) -> Result<Self, String> {
+        let missing = |member| format!("`{}` needs `{member}`", flat.r#type);
+        let id = flat.id.ok_or_else(|| missing("id"));
+        let text = |member, value: Option<String>| value.ok_or_else(|| missing(member));
+        let null = || RawValue::NULL.to_owned().into();
+        Ok(match flat.r#type.as_str() {
+            "message_start" => Self::MessageStart { id: id? },
+            "step_start" => Self::StepStart { id: id? },
+            "text_delta" => Self::TextDelta { text: text("text", flat.text)? },
+            "tool_start" => Self::ToolStart { id: id?, name: text("name", flat.name)?, parent_id: flat.parent_id },
+            "tool_args_delta" => Self::ToolArgsDelta { id: id?, delta: text("delta", flat.delta)? },
+            "tool_args" => match flat.arguments {
+                Some(arguments) => Self::ToolArgs { id: id?, arguments },
+                None => Self::ToolArgsError { id: id?, message: "The arguments are not a JSON object".to_owned() },
+            },
+            "tool_args_error" => Self::ToolArgsError { id: id?, message: text("message", flat.message)? },
+            "client_request" => Self::ClientRequest { id: id? },
+            "approval_request" => Self::ApprovalRequest {
+                id: id?,
+                approval_id: text("approval_id", flat.approval_id)?,
+                reason: flat.reason,
+            },
+            "approval_response" => Self::ApprovalResponse {
+                approval_id: text("approval_id", flat.approval_id)?,
+                approved: flat.approved.ok_or_else(|| missing("approved"))?,
+                reason: flat.reason,
+            },
+            "tool_result" => Self::ToolResult {
+                id: id?,
+                result: flat.result.unwrap_or_else(null),
+                is_error: flat.is_error,
+                artifact: flat.artifact,
+            },
+            "tool_denied" => Self::ToolDenied { id: id?, result: flat.result.unwrap_or_else(null) },
+            "step_finish" => {
+                Self::StepFinish { reason: text("reason", flat.reason)?, usage: flat.usage, continued: flat.continued }
+            }
+            "finish" => Self::Finish { reason: text("reason", flat.reason)?, usage: flat.usage },
+            "error" => Self::Error { message: text("message", flat.message)? },
+            other => return Err(format!("unknown event `{other}`")),
+        })
+    }
+}

@@ -1,0 +1,166 @@
+//! [`Frame`]: one step of a stream that is in order already, and how its JSON is written.
+
+/// Where a call or a text stands in the message.
+#[derive(Debug, Clone)]
+pub(super) struct Part {
+    /// Its place among the parts.
+    pub(super) index: usize,
+    /// The id of the call or of the text.
+    pub(super) id: String,
+    /// The name of the tool.
+    pub(super) name: String,
+}
+
+/// What a protocol writes. Comes in a valid order only; JSON texts are in one line and hold no refused key.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Frame<'a> {
+    MessageStart {
+        id: &'a str,
+    },
+    StepStart {
+        id: &'a str,
+    },
+    TextStart(&'a Part),
+    Text {
+        part: &'a Part,
+        text: &'a str,
+    },
+    TextEnd(&'a Part),
+    CallStart {
+        call: &'a Part,
+        parent: Option<&'a str>,
+    },
+    Arguments {
+        call: &'a Part,
+        text: &'a str,
+    },
+    /// `streamed`: their text was written before, so it is not written again.
+    ArgumentsEnd {
+        call: &'a Part,
+        input: &'a str,
+        streamed: bool,
+    },
+    ArgumentsError {
+        call: &'a Part,
+        message: &'a str,
+        streamed: bool,
+    },
+    ApprovalRequest {
+        call: &'a Part,
+        approval: &'a str,
+        reason: Option<&'a str>,
+    },
+    ApprovalResponse {
+        approval: &'a str,
+        approved: bool,
+        reason: Option<&'a str>,
+    },
+    Result {
+        call: &'a Part,
+        result: &'a str,
+        artifact: Option<&'a str>,
+    },
+    Failure {
+        call: &'a Part,
+        result: &'a str,
+        message: &'a str,
+    },
+    Denied {
+        call: &'a Part,
+        result: &'a str,
+    },
+    Status {
+        text: &'a str,
+    },
+    /// The call stays open beyond the message.
+    Left(&'a Part),
+    StepFinish {
+        reason: &'a str,
+        usage: [u64; 2],
+        continued: bool,
+    },
+    Finish {
+        reason: &'a str,
+        usage: [u64; 2],
+    },
+    Error {
+        message: &'a str,
+    },
+    End,
+}
+
+/// A member's value.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Json<'a> {
+    Text(&'a str),
+    /// Left out when there is none.
+    Optional(Option<&'a str>),
+    /// JSON text.
+    Raw(&'a str),
+    OptionalRaw(Option<&'a str>),
+    Bool(bool),
+    /// The path of a part; of the message itself when there is none.
+    Path(Option<usize>),
+    Usage([u64; 2]),
+}
+
+/// Writes an object in the order of the members.
+pub(super) fn object(out: &mut Vec<u8>, members: &[(&str, Json<'_>)]) {
+    let mut before = b'{';
+    for (name, value) in members {
+        if matches!(value, Json::Optional(None) | Json::OptionalRaw(None)) {
+            continue;
+        }
+        out.push(std::mem::replace(&mut before, b','));
+        text(out, name);
+        out.push(b':');
+        match *value {
+            Json::Text(value) | Json::Optional(Some(value)) => text(out, value),
+            Json::Raw(value) | Json::OptionalRaw(Some(value)) => out.extend_from_slice(value.as_bytes()),
+            Json::Bool(value) => out.extend_from_slice(if value { b"true" } else { b"false" }),
+            Json::Path(index) => {
+                let index = index.map(|index| index.to_string()).unwrap_or_default();
+                out.extend_from_slice(format!("[{index}]").as_bytes());
+            }
+            Json::Usage([input, output]) => {
+                out.extend_from_slice(format!(r#"{{"inputTokens":{input},"outputTokens":{output}}}"#).as_bytes());
+            }
+            Json::Optional(None) | Json::OptionalRaw(None) => {}
+        }
+    }
+    if before == b'{' {
+        out.push(before);
+    }
+    out.push(b'}');
+}
+
+/// Writes a JSON string.
+pub(super) fn text(out: &mut Vec<u8>, text: &str) {
+    // Writing a string to memory cannot fail.
+    let _ = serde_json::to_writer(out, text);
+}
+
+/// Writes one server-sent event.
+pub(super) fn sse(out: &mut Vec<u8>, members: &[(&str, Json<'_>)]) {
+    out.extend_from_slice(b"data: ");
+    object(out, members);
+    out.extend_from_slice(b"\n\n");
+}
+
+/// The end of a stream of server-sent events.
+pub(super) const DONE: &[u8] = b"data: [DONE]\n\n";
+
+/// The finish reason of a turn that waits for somebody.
+pub(super) const TOOL_CALLS: &str = "tool-calls";
+
+/// The protocols' own word, with dashes; all three know these.
+pub(super) fn reason_word(reason: &str) -> &'static str {
+    match reason {
+        "stop" => "stop",
+        "length" => "length",
+        "tool-calls" | "tool_calls" => TOOL_CALLS,
+        "content-filter" | "content_filter" | "refusal" => "content-filter",
+        "error" => "error",
+        _ => "other",
+    }
+}

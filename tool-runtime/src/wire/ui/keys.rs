@@ -1,0 +1,174 @@
+//! JSON text without the keys that the packages refuse (rule U7), whole or in pieces.
+//!
+//! The packages drop a frame, or end the stream, at a key `__proto__` and at `prototype` right below `constructor`.
+//! Such a key is written `_proto_` or `_prototype_`: left out, it would hide a part of the arguments from the
+//! person who approves them.
+
+/// Passes JSON text through and renames those keys, however they are spelled and cut.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    levels: Vec<Level>,
+    place: Place,
+    /// The last character was a backslash inside a string.
+    escape: bool,
+    /// A key whose text could still become one of those.
+    held: String,
+    /// The next value is that of `constructor`.
+    constructor: bool,
+    /// White space between tokens is left out.
+    compact: bool,
+}
+
+#[derive(Debug)]
+struct Level {
+    object: bool,
+    constructor: bool,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Value,
+    BeforeKey,
+    Key,
+    Text,
+    /// After the value: what follows is no JSON any more.
+    Over,
+}
+
+/// The length of `"constructor"` with every character as an escape.
+const LONGEST: usize = 68;
+
+/// One JSON value in one line.
+pub(super) fn whole(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut keys = Keys { compact: true, ..Keys::default() };
+    keys.push(text, &mut out);
+    out
+}
+
+impl Keys {
+    /// Takes the next piece, adds to `out` what is known to be safe.
+    pub(super) fn push(&mut self, text: &str, out: &mut String) {
+        text.chars().for_each(|next| self.next(next, out));
+    }
+
+    /// An object or array began and ended.
+    pub(super) fn is_complete(&self) -> bool {
+        self.place == Place::Over
+    }
+
+    fn next(&mut self, next: char, out: &mut String) {
+        match self.place {
+            Place::Text => {
+                out.push(next);
+                if self.closes(next) {
+                    self.place = Place::Value;
+                }
+            }
+            Place::Key => {
+                self.held.push(next);
+                if self.closes(next) {
+                    let key = std::mem::take(&mut self.held);
+                    self.place = Place::Value;
+                    out.push_str(self.rename(&key).unwrap_or(&key));
+                } else if !self.is_suspect() {
+                    out.push_str(&std::mem::take(&mut self.held));
+                    self.place = Place::Text;
+                }
+            }
+            Place::Value | Place::BeforeKey => self.between(next, out),
+            Place::Over => {}
+        }
+    }
+
+    fn between(&mut self, next: char, out: &mut String) {
+        match next {
+            '"' if self.place == Place::BeforeKey => {
+                self.place = Place::Key;
+                self.held.push(next);
+                return;
+            }
+            '"' => self.place = Place::Text,
+            '{' | '[' => {
+                let object = next == '{';
+                self.levels.push(Level { object, constructor: std::mem::take(&mut self.constructor) });
+                self.place = if object { Place::BeforeKey } else { Place::Value };
+            }
+            '}' | ']' => {
+                self.levels.pop();
+                self.place = if self.levels.is_empty() { Place::Over } else { Place::Value };
+            }
+            ',' => {
+                self.constructor = false;
+                let object = self.levels.last().is_some_and(|level| level.object);
+                self.place = if object { Place::BeforeKey } else { Place::Value };
+            }
+            ' ' | '\n' | '\r' | '\t' if self.compact => return,
+            _ => {}
+        }
+        out.push(next);
+    }
+
+    /// Whether this character ends the string that it stands in.
+    fn closes(&mut self, next: char) -> bool {
+        let escaped = std::mem::take(&mut self.escape);
+        self.escape = next == '\\' && !escaped;
+        next == '"' && !escaped
+    }
+
+    fn is_suspect(&self) -> bool {
+        let text = self.held.get(1..).unwrap_or_default();
+        let begins = |word: &&str| word.starts_with(text);
+        self.held.len() <= LONGEST
+            && (text.contains('\\') || ["__proto__", "prototype", "constructor"].iter().any(begins))
+    }
+
+    fn rename(&mut self, key: &str) -> Option<&'static str> {
+        match serde_json::from_str::<String>(key).ok()?.as_str() {
+            "__proto__" => Some("\"_proto_\""),
+            "prototype" if self.levels.last().is_some_and(|level| level.constructor) => Some("\"_prototype_\""),
+            "constructor" => {
+                self.constructor = true;
+                None
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Keys, whole};
+
+    #[test]
+    fn refused_keys_are_renamed_and_nothing_else_is() {
+        for (given, expected) in [
+            (r#"{"__proto__": 1}"#, r#"{"_proto_":1}"#),
+            (r#"{"a":[{"\u005f_proto__":{}}]}"#, r#"{"a":[{"_proto_":{}}]}"#),
+            (r#"{"constructor":{"x":1,"prototype":2}}"#, r#"{"constructor":{"x":1,"_prototype_":2}}"#),
+            (r#"{"constructor":1,"prototype":{"prototype":2}}"#, r#"{"constructor":1,"prototype":{"prototype":2}}"#),
+            (r#"["__proto__", "\"__proto__\":"]"#, r#"["__proto__","\"__proto__\":"]"#),
+            (
+                r#"{"a":"__proto__","__proto":1e400,"__proto__x":"\\"}"#,
+                r#"{"a":"__proto__","__proto":1e400,"__proto__x":"\\"}"#,
+            ),
+        ] {
+            assert_eq!(whole(given), expected);
+            let (mut keys, mut out) = (Keys { compact: true, ..Keys::default() }, String::new());
+            for character in given.chars() {
+                assert!(!keys.is_complete());
+                keys.push(character.encode_utf8(&mut [0; 4]), &mut out);
+            }
+            assert_eq!(out, expected);
+            assert!(keys.is_complete());
+        }
+    }
+
+    #[test]
+    fn harmless_pieces_pass_at_once() {
+        let (mut keys, mut out) = (Keys::default(), String::new());
+        keys.push("{\"time", &mut out);
+        assert_eq!(out, "{\"time");
+    }
+}

@@ -1,0 +1,90 @@
+//! [`Protocol`]: the list of UI protocols, the one place that maps a name to its module.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::wire::ui::frame::Frame;
+use crate::wire::ui::{assistant_transport, data_stream, message_stream};
+
+/// A protocol of a chat UI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Protocol {
+    /// Lines, as `assistant-stream` reads them.
+    DataStream,
+    /// Server-sent events, as `assistant-stream` reads them.
+    AssistantTransport,
+    /// Server-sent events, as `ai` reads them.
+    UiMessageStream,
+}
+
+impl Protocol {
+    /// Every protocol.
+    pub const ALL: &[Self] = &[Self::DataStream, Self::AssistantTransport, Self::UiMessageStream];
+
+    /// The name that fixtures and the command line use.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::DataStream => data_stream::NAME,
+            Self::AssistantTransport => assistant_transport::NAME,
+            Self::UiMessageStream => message_stream::NAME,
+        }
+    }
+
+    /// The content type of the response.
+    #[must_use]
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Self::DataStream => "text/plain; charset=utf-8",
+            Self::AssistantTransport | Self::UiMessageStream => "text/event-stream",
+        }
+    }
+
+    /// What the response needs beside the content type, so that clients know it and nothing on the way buffers it.
+    #[must_use]
+    pub const fn headers(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::DataStream => &[("x-vercel-ai-data-stream", "v1")],
+            Self::AssistantTransport => &[("cache-control", "no-cache")],
+            Self::UiMessageStream => {
+                &[("cache-control", "no-cache"), ("x-vercel-ai-ui-message-stream", "v1"), ("x-accel-buffering", "no")]
+            }
+        }
+    }
+
+    pub(super) fn write(self, frame: &Frame<'_>, out: &mut Vec<u8>) {
+        match self {
+            Self::DataStream => data_stream::write(frame, out),
+            Self::AssistantTransport => assistant_transport::write(frame, out),
+            Self::UiMessageStream => message_stream::write(frame, out),
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A text that names no protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnknownProtocol;
+
+impl fmt::Display for UnknownProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("unknown UI protocol; write one of")?;
+        Protocol::ALL.iter().try_for_each(|protocol| write!(f, " `{protocol}`"))
+    }
+}
+
+impl std::error::Error for UnknownProtocol {}
+
+impl FromStr for Protocol {
+    type Err = UnknownProtocol;
+
+    fn from_str(text: &str) -> Result<Self, UnknownProtocol> {
+        Self::ALL.iter().copied().find(|protocol| protocol.as_str() == text).ok_or(UnknownProtocol)
+    }
+}

@@ -1,0 +1,136 @@
+//! [`Steps`]: the runner's events as events of a UI, with the steps that the runner does not tell.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use crate::call::{CallId, Event, Outcome, SafeError};
+use crate::wire::ui::UiEvent;
+use crate::wire::ui::call::{Wait, failure};
+use crate::wire::ui::order::Order;
+
+/// What is known of the step that goes on.
+#[derive(Debug, Default)]
+pub(super) struct Steps {
+    /// Calls that neither ended nor wait for somebody.
+    running: Vec<CallId>,
+    /// A call of this step ended or waits: what the model says next is the next step.
+    settled: bool,
+    usage: [u64; 2],
+    total: [u64; 2],
+}
+
+impl Steps {
+    pub(super) fn push(&mut self, event: &Event, order: &mut Order) {
+        match event {
+            Event::TextDelta { text } => {
+                self.turn(order);
+                order.push(&UiEvent::TextDelta { text: text.clone() });
+            }
+            Event::ToolCallDelta { id, name, delta } => {
+                self.start(id, name, order);
+                order.push(&UiEvent::ToolArgsDelta { id: id.to_string(), delta: delta.clone() });
+            }
+            Event::ToolCallStart { id, name } => self.start(id, name, order),
+            Event::ToolCallSuspended { id, name, arguments, outcome, prepared } => {
+                self.start(id, name, order);
+                self.settle(id);
+                suspend(id.to_string(), *outcome, prepared.as_ref().or(arguments.as_ref()), order);
+            }
+            Event::ToolCallResult { id, name, arguments, outcome, value, error, executed } => {
+                // A call that waited in another stream starts here.
+                self.start(id, name, order);
+                self.settle(id);
+                let id = id.to_string();
+                tell_arguments(&id, *outcome, arguments.as_ref(), error.as_ref(), order);
+                let asked = order.call(&id).is_some_and(|call| matches!(call.wait, Wait::Asked(_)));
+                if asked && *executed {
+                    order.push(&UiEvent::ApprovalResponse { approval_id: id.clone(), approved: true, reason: None });
+                }
+                order.push(&ended(id, *outcome, value.as_ref(), error.as_ref()));
+            }
+            Event::Usage { input_tokens, output_tokens } => {
+                for sum in [&mut self.usage, &mut self.total] {
+                    sum[0] = sum[0].saturating_add(*input_tokens);
+                    sum[1] = sum[1].saturating_add(*output_tokens);
+                }
+            }
+            Event::Status { text } => order.status(text),
+            Event::Error { message, .. } => order.push(&UiEvent::Error { message: message.clone() }),
+            Event::Done { reason } => {
+                order.push(&UiEvent::StepFinish { reason: reason.clone(), usage: self.usage, continued: false });
+                order.push(&UiEvent::Finish { reason: reason.clone(), usage: self.total });
+            }
+        }
+    }
+
+    /// The usage so far.
+    pub(super) fn total(&self) -> [u64; 2] {
+        self.total
+    }
+
+    /// The model speaks: a new step, unless a call of the last one still runs.
+    fn turn(&mut self, order: &mut Order) {
+        if self.running.is_empty() && std::mem::take(&mut self.settled) {
+            let usage = std::mem::take(&mut self.usage);
+            order.push(&UiEvent::StepFinish { reason: "tool-calls".to_owned(), usage, continued: false });
+        }
+    }
+
+    fn start(&mut self, id: &CallId, name: &str, order: &mut Order) {
+        if order.knows(id.as_str()) || self.running.contains(id) {
+            return;
+        }
+        self.turn(order);
+        self.running.push(id.clone());
+        order.push(&UiEvent::ToolStart { id: id.to_string(), name: name.to_owned(), parent_id: None });
+    }
+
+    fn settle(&mut self, id: &CallId) {
+        self.running.retain(|other| other != id);
+        self.settled = true;
+    }
+}
+
+/// A client sees what was prepared for it, a person the masked arguments.
+fn suspend(id: String, outcome: Outcome, shown: Option<&Arc<RawValue>>, order: &mut Order) {
+    if let Some(shown) = shown {
+        order.push(&UiEvent::ToolArgs { id: id.clone(), arguments: Arc::clone(shown) });
+    }
+    if outcome == Outcome::ClientRequired {
+        order.push(&UiEvent::ClientRequest { id });
+    } else {
+        order.push(&UiEvent::ApprovalRequest { approval_id: id.clone(), id, reason: None });
+    }
+}
+
+fn tell_arguments(
+    id: &str,
+    outcome: Outcome,
+    arguments: Option<&Arc<RawValue>>,
+    error: Option<&SafeError>,
+    order: &mut Order,
+) {
+    let id = id.to_owned();
+    match (arguments, error) {
+        (Some(arguments), _) => order.push(&UiEvent::ToolArgs { id, arguments: Arc::clone(arguments) }),
+        (None, Some(error)) if outcome == Outcome::InvalidJson => {
+            order.push(&UiEvent::ToolArgsError { id, message: error.safe_message.clone() });
+        }
+        (None, _) => {}
+    }
+}
+
+fn ended(id: String, outcome: Outcome, value: Option<&Arc<RawValue>>, error: Option<&SafeError>) -> UiEvent {
+    if outcome == Outcome::Ok {
+        let result = value.map_or_else(|| RawValue::NULL.to_owned().into(), Arc::clone);
+        return UiEvent::ToolResult { id, result, is_error: false, artifact: None };
+    }
+    let message = error.map_or(outcome.code(), |error| &error.safe_message);
+    let result =
+        RawValue::from_string(failure(outcome, message)).map_or_else(|_| RawValue::NULL.to_owned().into(), Arc::from);
+    match outcome {
+        Outcome::ApprovalDenied => UiEvent::ToolDenied { id, result },
+        _ => UiEvent::ToolResult { id, result, is_error: true, artifact: None },
+    }
+}
