@@ -1,7 +1,8 @@
 // The ui_encode and ui_reject cases, and events in broken orders, through the real packages.
 
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { decoders } from "./decode.mjs";
 
@@ -13,7 +14,8 @@ const toolbox = process.env.TOOLBOX;
 let wrong = 0;
 function report(what, got, expected) {
   wrong += 1;
-  console.log(`FAILED ${what}\n  got      ${JSON.stringify(got)}\n  expected ${JSON.stringify(expected)}`);
+XX
+console.log(`FAILED ${what}\n  got      ${JSON.stringify(got)}\n  expected ${JSON.stringify(expected)}`);
 }
 
 function encode(protocol, input) {
@@ -72,6 +74,17 @@ async function poisons(format) {
   }
 }
 
+// What real runs told, one file a message, named RUN.PROTOCOL.
+async function runs(folder) {
+  const files = readdirSync(folder).filter((name) => Object.keys(decoders).includes(name.split(".").at(-1)));
+  for (const name of files) {
+    const bytes = readFileSync(join(folder, name));
+    for (const decode of decoders[name.split(".").at(-1)]) await accepts(name, bytes, decode);
+  }
+  if (files.length === 0) report(folder, files, "streams of runs");
+  return files.length;
+}
+
 const { cases } = json("index.json");
 const of = (kind) => cases.filter((one) => one.kind === kind);
 let lists = 0;
@@ -85,5 +98,6 @@ for (const one of of("ui_encode")) {
 }
 for (const one of of("ui_reject")) await rejects(one);
 for (const format of Object.keys(decoders)) await poisons(format);
-console.log(`${of("ui_encode").length} cases written, ${lists} broken orders, ${of("ui_reject").length} cases refused: ${wrong} wrong`);
+const recorded = await runs(process.env.RUNS);
+console.log(`${of("ui_encode").length} cases written, ${lists} broken orders, ${of("ui_reject").length} cases refused, ${recorded} streams of runs: ${wrong} wrong`);
 process.exit(wrong === 0 ? 0 : 1);

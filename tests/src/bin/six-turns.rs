@@ -1,13 +1,16 @@
 //! `six-turns FOLDER`: holds the conversation of six turns in every format, and writes the request bodies that were
-//! sent to `FOLDER/FORMAT.jsonl`, one a line.
+//! sent to `FOLDER/FORMAT.jsonl`, one a line, and what the runs told to `FOLDER/FORMAT.PROTOCOL`, one UI stream for
+//! each message: until the hand-over, and after it.
 
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use tests::six_turns;
+use tool_runtime::Event;
 use tool_runtime::agent::Ended;
 use tool_runtime::wire::Format;
+use tool_runtime::wire::ui::{Protocol, UiEncoder};
 
 fn main() -> ExitCode {
     match run() {
@@ -31,6 +34,16 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
             let bodies: Vec<_> = six.asked.iter().map(|asked| asked.body.as_str()).collect();
             let name = if strict { format!("{format}.strict.jsonl") } else { format!("{format}.jsonl") };
             std::fs::write(folder.join(name), bodies.join("\n") + "\n")?;
+            let handed_over = six.events.iter().position(|event| matches!(event, Event::Done { .. }));
+            let (first, second) = six.events.split_at(handed_over.ok_or("no hand-over")? + 1);
+            for &protocol in Protocol::ALL {
+                for (part, events) in [("first", first), ("second", second)] {
+                    let mut encoder = UiEncoder::new(protocol);
+                    let mut bytes: Vec<u8> = events.iter().flat_map(|event| encoder.push_event(event)).collect();
+                    bytes.extend(encoder.finish());
+                    std::fs::write(folder.join(format!("{format}-{part}.{protocol}")), bytes)?;
+                }
+            }
         }
     }
     Ok(())

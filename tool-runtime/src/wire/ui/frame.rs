@@ -156,9 +156,9 @@ pub(super) const TOOL_CALLS: &str = "tool-calls";
 /// The protocols' own word, with dashes; all three know these.
 pub(super) fn reason_word(reason: &str) -> &'static str {
     match reason {
-        "stop" => "stop",
+        "stop" | "answered" => "stop",
         "length" => "length",
-        "tool-calls" | "tool_calls" => TOOL_CALLS,
+        "tool-calls" | "tool_calls" | "client_required" | "approval_required" => TOOL_CALLS,
         "content-filter" | "content_filter" | "refusal" => "content-filter",
         "error" => "error",
         _ => "other",
