@@ -16,14 +16,18 @@ const LAYERS: &[&[&str]] = &[
     &["hydrate"],
     &["store"],
     &["runner"],
-    &["testing", "cli"],
+    &["agent", "testing"],
+    &["cli"],
 ];
 
-/// `wire` stands beside the layers: it imports the first one only, and only the outermost one imports it.
+/// From this layer on `wire` may be imported.
+const LOOP: &str = "agent";
+
+/// `wire` stands beside the layers: it imports the first one only, and only the outermost ones import it.
 const WIRE: &str = "wire";
 
 /// Files that are longer than 300 lines; ARCHITECTURE.md gives the reason for each.
-const LONG: &[&str] = &["tool-runtime/src/wire/assemble.rs", "tool-runtime/src/wire/history.rs"];
+const LONG: &[&str] = &[];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package stands in the workspace").to_owned()
@@ -105,7 +109,7 @@ fn layers_import_downwards_only() {
             let allowed = match (layer(&module), layer(&imported)) {
                 (Some(own), Some(other)) => other <= own,
                 (None, Some(other)) if module == WIRE => other == 0,
-                (Some(own), None) if imported == WIRE => own == LAYERS.len() - 1,
+                (Some(own), None) if imported == WIRE => layer(LOOP).is_some_and(|from| own >= from),
                 (None, None) if module == WIRE && imported == WIRE => true,
                 _ => false,
             };
@@ -119,10 +123,11 @@ fn layers_import_downwards_only() {
 
 /// Each text may occur in the named places of `tool-runtime/src` only.
 const CONFINED: &[(&str, &[&str])] = &[
-    ("std::env", &[]),
+    ("std::env", &["cli/"]),
     ("println!", &[]),
     ("SystemTime::now", &[]),
-    ("Timestamp::now", &["store/clock.rs"]),
+    ("Timestamp::now", &["store/clock.rs", "agent/http/"]),
+    ("reqwest::", &["agent/http/"]),
     ("jsonschema::", &["schema/"]),
     ("inventory::iter", &["catalog/build.rs"]),
     ("std::net", &[]),

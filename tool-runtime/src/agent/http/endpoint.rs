@@ -52,8 +52,8 @@ pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<Ve
     let encode = |detail: String| ModelError::new(ModelErrorKind::Encode, detail);
     let format = settings.format;
     let mut options = EncodeOptions::default().with_strict(settings.strict && has_strict(format));
-    // Without tools there is nothing to be parallel about, and some formats have no word for it.
-    options.parallel = request.parallel.filter(|_| matches!(format, Format::OpenAiChat | Format::OpenAiResponses));
+    // Ollama has no word for it.
+    options.parallel = request.parallel.filter(|_| format != Format::Ollama);
     let tools = format.encode_tools(request.tools.specs(), &options).map_err(|error| encode(error.to_string()))?;
     for loss in &tools.losses {
         tracing::debug!(tool = loss.tool.as_deref(), path = loss.path, what = loss.what, "not carried by the format");
@@ -89,6 +89,6 @@ pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<Ve
 }
 
 /// The formats whose providers take closed copies of the schemas.
-const fn has_strict(format: Format) -> bool {
-    matches!(format, Format::OpenAiChat | Format::OpenAiResponses | Format::Anthropic)
+pub(super) const fn has_strict(format: Format) -> bool {
+    matches!(format, Format::OpenAiChat | Format::OpenAiResponses)
 }

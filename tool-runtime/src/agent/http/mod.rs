@@ -201,7 +201,7 @@ impl ModelClient for HttpModel {
         let answer = tokio::time::timeout(settings.timeout, exchange).await;
         let mut decoded =
             answer.map_err(|_| ModelError::new(ModelErrorKind::Timeout, "the whole turn took too long"))??;
-        if settings.strict {
+        if settings.strict && endpoint::has_strict(settings.format) {
             for decoded in &mut decoded.calls {
                 if let Some(spec) = request.tools.get(&decoded.call.name) {
                     strict::remove_nulls_from(&mut decoded.call, &spec.input_schema);
