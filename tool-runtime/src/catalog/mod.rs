@@ -26,6 +26,8 @@ pub struct ToolCatalog {
     /// Sorted by name.
     entries: Vec<Arc<Entry>>,
     index: HashMap<ToolName, usize>,
+    /// Some argument of some tool has to have been seen.
+    pub(crate) asks_evidence: bool,
 }
 
 impl ToolCatalog {
@@ -46,7 +48,8 @@ impl ToolCatalog {
     fn new(mut entries: Vec<Arc<Entry>>) -> Self {
         entries.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
         let index = entries.iter().enumerate().map(|(at, entry)| (entry.spec.name.clone(), at)).collect();
-        Self { entries, index }
+        let asks_evidence = entries.iter().any(|entry| !entry.semantics.evidence.is_empty());
+        Self { entries, index, asks_evidence }
     }
 
     /// The definition of a tool.

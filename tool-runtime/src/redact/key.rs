@@ -20,6 +20,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotJson => "not a JSON value",
+            Self::NotSchema => "not what the schema says",
             Self::Author => "the type refused to be serialised",
         })
     }

@@ -4,6 +4,7 @@
 //! leaves out what is not named while it writes JSON.
 
 mod key;
+mod leaf;
 mod mask;
 mod path;
 mod plan;

@@ -1,10 +1,14 @@
 //! [`Plan`]: an allowlist as a tree, one node per object that a value passes on its way to a leaf.
 
+use serde_json::Value;
+
+use crate::redact::leaf::Leaf;
+
 /// What may be written at one place of a value.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Plan {
     /// A scalar, or an array of scalars.
-    Leaf,
+    Leaf(Leaf),
     /// An object of which some members may be written.
     Object {
         /// Sorted by name.
@@ -20,7 +24,7 @@ impl Plan {
         let mut root = Self::empty();
         for path in paths {
             if path == "$" {
-                return Self::Leaf;
+                return Self::Leaf(Leaf::ANY);
             }
             root.insert(path.split('.'));
         }
@@ -33,7 +37,7 @@ impl Plan {
 
     fn insert<'a>(&mut self, mut segments: impl Iterator<Item = &'a str>) {
         let Some(segment) = segments.next() else {
-            *self = Self::Leaf;
+            *self = Self::Leaf(Leaf::ANY);
             return;
         };
         // A shorter path named a leaf here, and a leaf has no members.
@@ -52,10 +56,33 @@ impl Plan {
         child.insert(segments);
     }
 
+    /// Takes over what the schema says of the leaves, as far as it says it plainly.
+    pub(super) fn bind(&mut self, schema: &Value) {
+        match self {
+            Self::Leaf(leaf) => *leaf = Leaf::of(schema).unwrap_or(Leaf::ANY),
+            // Arrays are passed through.
+            Self::Object { .. } if schema.get("items").is_some() => {
+                if schema["type"] == "array" {
+                    self.bind(&schema["items"]);
+                }
+            }
+            Self::Object { members, any } => {
+                for (name, plan) in members {
+                    if let Some(schema) = schema.get("properties").and_then(|all| all.get(&**name)) {
+                        plan.bind(schema);
+                    }
+                }
+                if let (Some(plan), Some(schema)) = (any, schema.get("additionalProperties")) {
+                    plan.bind(schema);
+                }
+            }
+        }
+    }
+
     /// The plan for a member; nothing when it may not be written.
     pub(super) fn member(&self, name: &str) -> Option<&Self> {
         match self {
-            Self::Leaf => None,
+            Self::Leaf(_) => None,
             Self::Object { members, any } => match members.binary_search_by(|(known, _)| (**known).cmp(name)) {
                 Ok(at) => Some(&members[at].1),
                 Err(_) => any.as_deref(),

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::call::Violation;
 use crate::json::{self, Limits};
+use crate::redact::leaf::Leaf;
 use crate::redact::path::{self, PathProblem};
 use crate::redact::plan::Plan;
 use crate::redact::writer::{self, Fault};
@@ -71,6 +72,10 @@ impl Projector {
             return Err(problems);
         }
         let mut projector = Self::without_schema(allow, model);
+        projector.allow.bind(output_schema);
+        if let Some(model) = &mut projector.model {
+            model.bind(output_schema);
+        }
         if let Some(schema) = constraints(output_schema, &projector.widest()) {
             projector.check = JsonSchemaValidator.compile_value(&schema).ok();
         }
@@ -115,7 +120,7 @@ impl Projector {
         // Every attempt leaves more room for markers and for what cannot be cut.
         for budget in [max_bytes, max_bytes / 2, max_bytes / 4, max_bytes / 16] {
             let written = writer::write(value, plan, budget).map_err(|fault| match fault {
-                Fault::NotJson => ProjectError::OutputInvalid(Vec::new()),
+                Fault::NotJson | Fault::NotSchema => ProjectError::OutputInvalid(Vec::new()),
                 Fault::Author => ProjectError::Redaction,
             })?;
             if written.text.len() <= max_bytes {
@@ -149,9 +154,9 @@ impl fmt::Debug for Projector {
 fn constraints(schema: &Value, plan: &Plan) -> Option<Value> {
     let mut narrow = serde_json::Map::new();
     match plan {
-        Plan::Leaf => {
+        Plan::Leaf(_) => {
             // A leaf is a scalar or an array of scalars, so its schema is small: it is taken as it is.
-            return says_more(schema).then(|| schema.clone());
+            return says_more(schema, Leaf::of(schema).is_some()).then(|| schema.clone());
         }
         Plan::Object { members, any } => {
             let properties: serde_json::Map<_, _> = members
@@ -176,15 +181,14 @@ fn constraints(schema: &Value, plan: &Plan) -> Option<Value> {
     (!narrow.is_empty()).then(|| narrow.into())
 }
 
-/// Rust's types hold types and enums; everything else in a schema is the author's word, which values can break.
-fn says_more(schema: &Value) -> bool {
-    const MORE: [&str; 11] = [
+/// Types and bounds are checked while a leaf is written, and enums are held by Rust's types; everything else in a
+/// schema is the author's word, which values can break. `bound` is false for a leaf whose bounds nobody read.
+fn says_more(schema: &Value, bound: bool) -> bool {
+    const MORE: [&str; 9] = [
         "pattern",
         "format",
         "minLength",
         "maxLength",
-        "minimum",
-        "maximum",
         "exclusiveMinimum",
         "exclusiveMaximum",
         "multipleOf",
@@ -193,10 +197,14 @@ fn says_more(schema: &Value) -> bool {
     ];
     match schema {
         Value::Object(members) => {
-            members.keys().any(|key| MORE.contains(&key.as_str()))
-                || ["items", "anyOf", "oneOf", "allOf"].iter().any(|key| members.get(*key).is_some_and(says_more))
+            let more = |key: &str| MORE.contains(&key) || (!bound && matches!(key, "minimum" | "maximum"));
+            members.keys().any(|key| more(key))
+                || members.get("items").is_some_and(|items| says_more(items, bound))
+                || ["anyOf", "oneOf", "allOf"]
+                    .iter()
+                    .any(|key| members.get(*key).is_some_and(|one| says_more(one, false)))
         }
-        Value::Array(branches) => branches.iter().any(says_more),
+        Value::Array(branches) => branches.iter().any(|one| says_more(one, bound)),
         _ => false,
     }
 }

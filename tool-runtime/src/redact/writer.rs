@@ -7,6 +7,7 @@ use std::fmt::Write;
 use serde::ser::{self, Serialize};
 
 use crate::json;
+use crate::redact::leaf::Scalar;
 use crate::redact::plan::Plan;
 use compound::{Compound, Members};
 
@@ -19,6 +20,8 @@ const NUMBER: &str = "$serde_json::private::Number";
 pub(super) enum Fault {
     /// It has no JSON form: NaN, an infinity, a key that is no scalar.
     NotJson,
+    /// A leaf is not what its schema says.
+    NotSchema,
     /// The type's own `Serialize` failed.
     Author,
 }
@@ -120,18 +123,20 @@ pub(super) struct Place<'o, 'p> {
 
 impl<'o, 'p> Place<'o, 'p> {
     /// A scalar stands on a leaf only: where an object is expected it says nothing that was allowed.
-    #[expect(clippy::unnecessary_wraps, reason = "every caller is a method of `Serializer`")]
-    fn scalar(self, write: impl FnOnce(&mut Out)) -> Result<Kept, Fault> {
-        if *self.plan == Plan::Leaf {
-            write(self.out);
-            return Ok(Kept::Yes);
+    fn scalar(self, scalar: Scalar, write: impl FnOnce(&mut Out)) -> Result<Kept, Fault> {
+        match self.plan {
+            Plan::Leaf(leaf) if leaf.allows(scalar) => {
+                write(self.out);
+                Ok(Kept::Yes)
+            }
+            Plan::Leaf(_) => Err(Fault::NotSchema),
+            Plan::Object { .. } => Ok(Kept::No("null")),
         }
-        Ok(Kept::No("null"))
     }
 
-    fn number(self, value: impl std::fmt::Display) -> Result<Kept, Fault> {
-        self.scalar(|out| {
-            let _ = write!(out.text, "{value}");
+    fn number(self, value: f64, text: impl std::fmt::Display) -> Result<Kept, Fault> {
+        self.scalar(Scalar::Number(value), |out| {
+            let _ = write!(out.text, "{text}");
         })
     }
 
@@ -141,7 +146,7 @@ impl<'o, 'p> Place<'o, 'p> {
             return Err(Fault::NotJson);
         }
         let number = text.ok_or(Fault::NotJson)?;
-        self.number(number)
+        self.number(value, number)
     }
 
     fn array(self) -> Compound<'o, 'p> {
@@ -168,8 +173,9 @@ impl<'o, 'p> Place<'o, 'p> {
 
 macro_rules! numbers {
     ($($method:ident: $ty:ty),*) => {
-        $(fn $method(self, value: $ty) -> Result<Kept, Fault> {
-            self.number(value)
+        $(#[allow(clippy::cast_precision_loss, clippy::cast_lossless, reason = "a bound is compared, not a digit")]
+        fn $method(self, value: $ty) -> Result<Kept, Fault> {
+            self.number(value as f64, value)
         })*
     };
 }
@@ -186,10 +192,14 @@ impl<'o, 'p> ser::Serializer for Place<'o, 'p> {
     type SerializeStructVariant = Members<'o, 'p>;
 
     numbers!(
-        serialize_bool: bool, serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64,
+        serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64,
         serialize_i128: i128, serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64,
         serialize_u128: u128
     );
+
+    fn serialize_bool(self, value: bool) -> Result<Kept, Fault> {
+        self.scalar(Scalar::Bool, |out| out.text.push_str(if value { "true" } else { "false" }))
+    }
 
     fn serialize_f32(self, value: f32) -> Result<Kept, Fault> {
         // The shortest text that reads as this f32, not the digits of its f64.
@@ -205,7 +215,7 @@ impl<'o, 'p> ser::Serializer for Place<'o, 'p> {
     }
 
     fn serialize_str(self, value: &str) -> Result<Kept, Fault> {
-        self.scalar(|out| out.string(value))
+        self.scalar(Scalar::String, |out| out.string(value))
     }
 
     fn serialize_bytes(self, value: &[u8]) -> Result<Kept, Fault> {
@@ -221,7 +231,7 @@ impl<'o, 'p> ser::Serializer for Place<'o, 'p> {
     }
 
     fn serialize_unit(self) -> Result<Kept, Fault> {
-        self.scalar(|out| out.text.push_str("null"))
+        self.scalar(Scalar::Null, |out| out.text.push_str("null"))
     }
 
     fn serialize_unit_struct(self, _: &'static str) -> Result<Kept, Fault> {

@@ -19,9 +19,9 @@ impl Run {
     ///
     /// The future has to be polled inside a tokio runtime with its timer enabled.
     pub fn exec(&self, call: ToolCall) -> impl Future<Output = ToolExecResult> + Send + use<> {
-        let mut open = OpenCall::start(self.clone(), &call);
+        let mut open = OpenCall::start(self.clone(), call);
         async move {
-            let ended = from_start(&mut open, call).await;
+            let ended = from_start(&mut open).await;
             open.finish(ended).await
         }
     }
@@ -34,7 +34,7 @@ impl Run {
 
     /// Goes on with a hydrated call, from the policy's decision on its arguments.
     pub fn exec_hydrated(&self, hydrated: Hydrated) -> impl Future<Output = ToolExecResult> + Send + use<> {
-        let mut open = OpenCall::start(self.clone(), hydrated.call());
+        let mut open = OpenCall::start_hydrated(self.clone(), &hydrated);
         async move {
             let ended = from_hydrated(&mut open, hydrated).await;
             open.finish(ended).await
@@ -43,8 +43,8 @@ impl Run {
 }
 
 /// All of it.
-async fn from_start(open: &mut OpenCall, call: ToolCall) -> Result<Ended, Stop> {
-    let admitted = stages::admit(open, &call)?;
+async fn from_start(open: &mut OpenCall) -> Result<Ended, Stop> {
+    let (admitted, call) = stages::admit_new(open)?;
     let hydrated = stages::hydrate(open, &admitted, call)?;
     from_frozen(open, hydrated).await
 }

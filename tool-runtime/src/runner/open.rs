@@ -10,6 +10,7 @@ use crate::call::{
     CallId, Cause, Decided, Event, Outcome, RecordedArguments, SHOWN_BYTES, SafeError, ToolCall, ToolExecResult,
     ToolInvocationRecord, shown,
 };
+use crate::hydrate::Hydrated;
 use crate::json;
 use crate::runner::Run;
 use crate::runner::stop::{Ended, Stop};
@@ -28,7 +29,7 @@ pub(super) struct OpenCall {
     pub(super) repeated: bool,
     started_at: Timestamp,
     started: Instant,
-    arguments: RecordedArguments,
+    arguments: Arguments,
     pub(super) effect: Option<ToolEffect>,
     pub(super) definition_hash: Option<Hash>,
     pub(super) decision: Option<Decided>,
@@ -37,6 +38,14 @@ pub(super) struct OpenCall {
     /// The tool began to run.
     pub(super) executed: bool,
     phase: Phase,
+}
+
+/// What the record will tell of the arguments.
+enum Arguments {
+    /// Nobody looked at them yet. A digest is made only when nobody ever does.
+    Raw(ToolCall),
+    Recorded(RecordedArguments),
+    Taken,
 }
 
 enum Phase {
@@ -48,27 +57,53 @@ enum Phase {
 
 impl OpenCall {
     /// Announces the start, before anything is checked.
-    pub(super) fn start(run: Run, call: &ToolCall) -> Self {
-        let arguments = call.arguments.as_str();
-        let unread = RecordedArguments::Unread { length: arguments.len(), sha256: json::digest(arguments.as_bytes()) };
+    pub(super) fn start(run: Run, call: ToolCall) -> Self {
+        let mut open = Self::announced(run, &call);
+        open.arguments = Arguments::Raw(call);
+        open
+    }
+
+    /// Announces the start of a call that was hydrated before.
+    pub(super) fn start_hydrated(run: Run, hydrated: &Hydrated) -> Self {
+        let mut open = Self::announced(run, hydrated.call());
+        open.read_arguments(Arc::clone(&hydrated.masked));
+        open
+    }
+
+    fn announced(run: Run, call: &ToolCall) -> Self {
         let fits = call.id.as_str().len() <= SHOWN_BYTES;
         let repeated = fits && !run.state().take_id(&call.id);
         let record_id = if fits && !repeated { call.id.clone() } else { CallId::generate() };
-        let open = Self::new(run, call.id.clone(), record_id, shown(&call.name), unread, repeated);
-        open.run.emit(Event::ToolCallStart { id: open.record_id.clone(), name: open.name.clone() });
+        let open = Self::new(run, call.id.clone(), record_id, shown(&call.name), repeated);
+        if open.run.is_heard() {
+            open.run.emit(Event::ToolCallStart { id: open.record_id.clone(), name: open.name.clone() });
+        }
         open
+    }
+
+    /// The call, on its way to hydration. Until [`read_arguments`](Self::read_arguments) or
+    /// [`unread`](Self::unread) says what became of its arguments, nothing may be awaited.
+    pub(super) fn take_call(&mut self) -> Option<ToolCall> {
+        match std::mem::replace(&mut self.arguments, Arguments::Taken) {
+            Arguments::Raw(call) => Some(call),
+            other => {
+                self.arguments = other;
+                None
+            }
+        }
+    }
+
+    /// The arguments could not be read: the record tells their length and digest.
+    pub(super) fn unread(&mut self, raw: &str) {
+        self.arguments =
+            Arguments::Recorded(RecordedArguments::Unread { length: raw.len(), sha256: json::digest(raw) });
     }
 
     /// Goes on with a suspended call: its start was announced when it came in.
     pub(super) fn resume(run: Run, record: &ToolInvocationRecord) -> Self {
-        let mut open = Self::new(
-            run,
-            record.tool_call_id.clone(),
-            record.tool_call_id.clone(),
-            record.name.clone(),
-            record.arguments.clone(),
-            false,
-        );
+        let mut open =
+            Self::new(run, record.tool_call_id.clone(), record.tool_call_id.clone(), record.name.clone(), false);
+        open.arguments = Arguments::Recorded(record.arguments.clone());
         open.started_at = record.started_at;
         open.definition_hash = record.definition_hash;
         open.decision.clone_from(&record.decision);
@@ -77,14 +112,7 @@ impl OpenCall {
         open
     }
 
-    fn new(
-        run: Run,
-        id: CallId,
-        record_id: CallId,
-        name: String,
-        arguments: RecordedArguments,
-        repeated: bool,
-    ) -> Self {
+    fn new(run: Run, id: CallId, record_id: CallId, name: String, repeated: bool) -> Self {
         Self {
             id,
             record_id,
@@ -92,7 +120,7 @@ impl OpenCall {
             repeated,
             started_at: run.0.shared.clock.now(),
             started: Instant::now(),
-            arguments,
+            arguments: Arguments::Taken,
             effect: None,
             definition_hash: None,
             decision: None,
@@ -111,7 +139,7 @@ impl OpenCall {
 
     /// The arguments could be read: from now on the record shows them, masked.
     pub(super) fn read_arguments(&mut self, masked: Arc<RawValue>) {
-        self.arguments = RecordedArguments::Masked(masked);
+        self.arguments = Arguments::Recorded(RecordedArguments::Masked(masked));
     }
 
     /// Writes the record, then the terminal event, then hands out the result.
@@ -176,7 +204,7 @@ impl OpenCall {
             tool_call_id: self.record_id.clone(),
             name: self.name.clone(),
             definition_hash: self.definition_hash,
-            arguments: self.arguments.clone(),
+            arguments: self.recorded_arguments(),
             result: result.value.clone(),
             outcome: result.outcome,
             cause,
@@ -198,13 +226,25 @@ impl OpenCall {
         }
     }
 
+    fn recorded_arguments(&self) -> RecordedArguments {
+        let raw = match &self.arguments {
+            Arguments::Recorded(recorded) => return recorded.clone(),
+            Arguments::Raw(call) => call.arguments.as_str(),
+            Arguments::Taken => "",
+        };
+        RecordedArguments::Unread { length: raw.len(), sha256: json::digest(raw) }
+    }
+
     fn announce(&mut self, result: &ToolExecResult) {
         self.phase = Phase::Announced;
+        if !self.run.is_heard() {
+            return;
+        }
         let (id, name, outcome, value) =
             (self.record_id.clone(), self.name.clone(), result.outcome, result.value.clone());
         let arguments = match &self.arguments {
-            RecordedArguments::Masked(arguments) => Some(Arc::clone(arguments)),
-            RecordedArguments::Unread { .. } => None,
+            Arguments::Recorded(RecordedArguments::Masked(arguments)) => Some(Arc::clone(arguments)),
+            _ => None,
         };
         self.run.emit(if outcome.is_suspension() {
             Event::ToolCallSuspended { id, name, arguments, outcome, prepared: value }

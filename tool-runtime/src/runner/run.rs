@@ -237,6 +237,11 @@ impl Run {
         context(&self.0.id, &self.0.options, labels)
     }
 
+    /// Somebody listens.
+    pub(super) fn is_heard(&self) -> bool {
+        self.0.options.events.is_some()
+    }
+
     /// Tells whoever listens to the run. The runner tells of calls; an agent loop tells of the model.
     pub fn emit(&self, event: Event) {
         if let Some(sink) = &self.0.options.events {

@@ -50,6 +50,18 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
     Ok(Admitted(entry))
 }
 
+/// Admits the call that this record is about.
+pub(in crate::runner) fn admit_new(open: &mut OpenCall) -> Result<(Admitted, ToolCall), Stop> {
+    let call = open.take_call().ok_or_else(|| Stop::new(Outcome::Cancelled))?;
+    match admit(open, &call) {
+        Ok(admitted) => Ok((admitted, call)),
+        Err(stop) => {
+            open.unread(call.arguments.as_str());
+            Err(stop)
+        }
+    }
+}
+
 /// Why a name leads to no tool.
 struct Refusal {
     decision: Option<Decided>,
@@ -88,8 +100,9 @@ pub(in crate::runner) fn hydrate(open: &mut OpenCall, admitted: &Admitted, call:
     match result.hydrated {
         Ok(hydrated) => Ok(hydrated),
         Err(error) => {
-            if let Some(masked) = &error.masked {
-                open.read_arguments(Arc::clone(masked));
+            match &error.masked {
+                Some(masked) => open.read_arguments(Arc::clone(masked)),
+                None => open.unread(&result.provenance.raw_arguments),
             }
             Err(refused(&run, admitted.0.spec.name.as_str(), error))
         }

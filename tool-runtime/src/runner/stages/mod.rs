@@ -6,4 +6,4 @@ mod dispatch;
 mod judge;
 
 pub(super) use dispatch::{bind, conclude, remember, reserve, run, unprojected};
-pub(super) use judge::{Judged, Permit, admit, decide, freeze, hydrate, hydrate_only, permit_approved};
+pub(super) use judge::{Judged, Permit, admit, admit_new, decide, freeze, hydrate, hydrate_only, permit_approved};
