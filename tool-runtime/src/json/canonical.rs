@@ -1,12 +1,14 @@
 //! Canonical JSON: the text of definitions and the bytes that digests are made of.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::cmp::Ordering;
+use std::fmt::{Display, Write as _};
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::json::Tree;
+use crate::json::quote;
 use crate::tool::Hash;
 
 /// What can be written canonically: [`Tree`] and [`serde_json::Value`].
@@ -54,12 +56,12 @@ fn write(tree: &Tree<'_>, out: &mut String, exact: bool) {
     match tree {
         Tree::Null => out.push_str("null"),
         Tree::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
-        Tree::Int(number) if exact => out.push_str(&number.to_string()),
-        Tree::UInt(number) if exact => out.push_str(&number.to_string()),
+        Tree::Int(number) if exact => write_integer(number, out),
+        Tree::UInt(number) if exact => write_integer(number, out),
         Tree::Int(number) => write_float(*number as f64, out),
         Tree::UInt(number) => write_float(*number as f64, out),
         Tree::Float(number) => write_float(*number, out),
-        Tree::String(text) => write_string(text, out),
+        Tree::String(text) => quote(out, text),
         Tree::Array(items) => {
             out.push('[');
             for (at, item) in items.iter().enumerate() {
@@ -72,19 +74,29 @@ fn write(tree: &Tree<'_>, out: &mut String, exact: bool) {
         }
         Tree::Object(members) => {
             let mut sorted: Vec<_> = members.iter().collect();
-            sorted.sort_by(|(one, _), (two, _)| one.encode_utf16().cmp(two.encode_utf16()));
+            sorted.sort_by(|(one, _), (two, _)| by_units(one, two));
             out.push('{');
             for (at, (name, value)) in sorted.into_iter().enumerate() {
                 if at > 0 {
                     out.push(',');
                 }
-                write_string(name, out);
+                quote(out, name);
                 out.push(':');
                 write(value, out, exact);
             }
             out.push('}');
         }
     }
+}
+
+fn write_integer(number: impl Display, out: &mut String) {
+    // Writing to a `String` cannot fail.
+    let _ = write!(out, "{number}");
+}
+
+/// The order of UTF-16 code units; for ASCII it is that of bytes.
+fn by_units(one: &str, two: &str) -> Ordering {
+    if one.is_ascii() && two.is_ascii() { one.cmp(two) } else { one.encode_utf16().cmp(two.encode_utf16()) }
 }
 
 /// The shortest digits that read back as the number, the even ones of two equally near, laid out as ECMAScript does.
@@ -95,6 +107,12 @@ fn write_float(number: f64, out: &mut String) {
     // No text reads as one, but a tree can be made by hand.
     if !number.is_finite() {
         return out.push_str("null");
+    }
+    let text = serde_json::Number::from_f64(number).map(|number| number.to_string()).unwrap_or_default();
+    // Digits without an exponent are laid out alike, but for a fraction of nothing; ECMAScript goes on so up to 10^21
+    // and down to 10^-6.
+    if text.len() <= 20 && !text.contains('e') && !text.trim_start_matches('-').starts_with("0.000000") {
+        return out.push_str(text.strip_suffix(".0").unwrap_or(&text));
     }
     let (digits, point) = shortest(number.abs());
     if number < 0.0 {
@@ -137,27 +155,4 @@ fn shortest(number: f64) -> (String, i32) {
     let offset = |count: usize| i32::try_from(count).unwrap_or_default();
     let point = exponent.parse::<i32>().unwrap_or_default() + offset(whole.len()) - offset(leading);
     (significant.trim_end_matches('0').to_owned(), point)
-}
-
-fn write_string(text: &str, out: &mut String) {
-    out.push('"');
-    let mut from = 0;
-    for (at, byte) in text.bytes().enumerate().filter(|(_, byte)| matches!(byte, b'"' | b'\\' | 0..0x20)) {
-        out.push_str(text.get(from..at).unwrap_or_default());
-        from = at + 1;
-        match byte {
-            b'"' => out.push_str("\\\""),
-            b'\\' => out.push_str("\\\\"),
-            0x08 => out.push_str("\\b"),
-            0x09 => out.push_str("\\t"),
-            0x0a => out.push_str("\\n"),
-            0x0c => out.push_str("\\f"),
-            0x0d => out.push_str("\\r"),
-            _ => {
-                let _ = write!(out, "\\u{byte:04x}");
-            }
-        }
-    }
-    out.push_str(text.get(from..).unwrap_or_default());
-    out.push('"');
 }

@@ -7,6 +7,7 @@ mod de;
 mod error;
 mod number;
 mod parse;
+mod quote;
 mod ser;
 mod string;
 mod tree;
@@ -15,6 +16,7 @@ pub use canonical::digest;
 pub use de::{DeError, from_tree};
 pub use error::{ParseError, ParseErrorKind};
 pub use parse::{Limits, MAX_DEPTH, parse, parse_value};
+pub(crate) use quote::quote;
 pub use tree::{Tree, segment};
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use serde::ser::{self, Serialize};
 
-use crate::json;
+use crate::json::{self, quote};
 use crate::redact::leaf::Scalar;
 use crate::redact::plan::Plan;
 use compound::{Compound, Members};
@@ -85,34 +85,6 @@ impl Out {
         let shown = format!("{}[{} more bytes]", &value[..end], value.len() - end);
         quote(&mut self.text, &shown);
     }
-}
-
-/// Writes a JSON string.
-pub(super) fn quote(text: &mut String, value: &str) {
-    text.push('"');
-    let mut from = 0;
-    for (at, byte) in value.bytes().enumerate() {
-        let escape = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            0x08 => "\\b",
-            0x0c => "\\f",
-            0..=0x1f => "",
-            _ => continue,
-        };
-        text.push_str(&value[from..at]);
-        if escape.is_empty() {
-            let _ = write!(text, "\\u{byte:04x}");
-        } else {
-            text.push_str(escape);
-        }
-        from = at + 1;
-    }
-    text.push_str(&value[from..]);
-    text.push('"');
 }
 
 /// One place of the value, and what may be written there.

@@ -2,9 +2,10 @@
 
 use serde::ser::{self, Serialize};
 
+use crate::json::quote;
 use crate::redact::key::Key;
 use crate::redact::plan::Plan;
-use crate::redact::writer::{Fault, Kept, Out, Place, quote};
+use crate::redact::writer::{Fault, Kept, Out, Place};
 
 /// An array. Its elements have the plan of the array itself.
 pub(in crate::redact) struct Compound<'o, 'p> {
