@@ -22,7 +22,6 @@ const REFUSED: &[&str] = &[
     "else",
     "patternProperties",
     "propertyNames",
-    "minProperties",
     "maxProperties",
     "dependentRequired",
     "dependentSchemas",
@@ -159,7 +158,9 @@ impl Closer<'_> {
 
     fn drop_unknown(&mut self, node: &mut Node, path: &str) {
         let known = node.get("format").and_then(Node::as_str).is_none_or(|format| FORMATS.contains(&format.as_str()));
-        for (key, drop) in [("format", !known || !has_type(node, "string")), ("default", true)] {
+        // A closed copy has every property always, so how many there must be at least is for the full schema to say.
+        let drops = [("format", !known || !has_type(node, "string")), ("default", true), ("minProperties", true)];
+        for (key, drop) in drops {
             if drop && node.remove(key).is_some() {
                 self.dropped.push((format!("{path}/{key}"), key.to_owned()));
             }

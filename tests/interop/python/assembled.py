@@ -1,0 +1,76 @@
+"""What the official SDKs make of a response: text, and calls as id, name and arguments."""
+
+import json
+
+import anthropic
+import ollama
+import openai
+
+from replay import Replay
+
+
+def openai_chat(port: int, stream: bool):
+    client = openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="k", max_retries=0, timeout=10)
+    asked = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
+    if stream:
+        with client.chat.completions.stream(**asked) as events:
+            for _ in events:
+                pass
+            message = events.get_final_completion().choices[0].message
+    else:
+        message = client.chat.completions.create(**asked).choices[0].message
+    calls = message.tool_calls or []
+    return message.content or "", [(call.id, call.function.name, call.function.arguments) for call in calls]
+
+
+def openai_responses(port: int, stream: bool):
+    client = openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="k", max_retries=0, timeout=10)
+    asked = {"model": "m", "input": "Hello"}
+    if stream:
+        with client.responses.stream(**asked) as events:
+            for _ in events:
+                pass
+            response = events.get_final_response()
+    else:
+        response = client.responses.create(**asked)
+    calls = [item for item in response.output if item.type == "function_call"]
+    return response.output_text, [(call.call_id, call.name, call.arguments) for call in calls]
+
+
+def anthropic_messages(port: int, stream: bool):
+    client = anthropic.Anthropic(base_url=f"http://127.0.0.1:{port}", api_key="k", max_retries=0, timeout=10)
+    asked = {"model": "m", "max_tokens": 10, "messages": [{"role": "user", "content": "Hello"}]}
+    if stream:
+        with client.messages.stream(**asked) as events:
+            message = events.get_final_message()
+    else:
+        message = client.messages.create(**asked)
+    text = "".join(block.text for block in message.content if block.type == "text")
+    calls = [block for block in message.content if block.type == "tool_use"]
+    return text, [(call.id, call.name, json.dumps(call.input)) for call in calls]
+
+
+def ollama_chat(port: int, stream: bool):
+    client = ollama.Client(host=f"http://127.0.0.1:{port}", timeout=10)
+    asked = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
+    parts = client.chat(**asked, stream=True) if stream else [client.chat(**asked)]
+    text, calls = "", []
+    for part in parts:
+        text += part.message.content or ""
+        for call in part.message.tool_calls or []:
+            calls.append((None, call.function.name, json.dumps(call.function.arguments)))
+    return text, calls
+
+
+READERS = {
+    "openai_chat": openai_chat,
+    "openai_responses": openai_responses,
+    "anthropic": anthropic_messages,
+    "ollama": ollama_chat,
+}
+
+
+def assemble(name: str, response: bytes, stream: bool):
+    """The SDK's reading of one response over a real connection."""
+    with Replay([response]) as server:
+        return READERS[name](server.port, stream)

@@ -1,0 +1,176 @@
+"""The official SDKs beside the toolbox: what it encodes they accept, what it decodes they assemble alike."""
+
+import copy
+import json
+import pathlib
+import sys
+
+import assembled
+import params
+import toolbox
+from replay import response
+
+FIXTURES = pathlib.Path(__file__).resolve().parents[2] / "fixtures"
+API = {"chat": "openai_chat", "responses": "openai_responses", "messages": "anthropic"}
+CONTENT = {"ollama": "application/x-ndjson"}
+
+wire = json.loads((FIXTURES / "wire/index.json").read_bytes())["cases"]
+transcripts = json.loads((FIXTURES / "transcripts/index.json").read_bytes())
+
+
+class Score:
+    def __init__(self, what: str):
+        self.what, self.passed, self.failed, self.notes = what, 0, 0, []
+
+    def run(self, name: str, check) -> None:
+        try:
+            check()
+            self.passed += 1
+        except Exception as error:
+            self.failed += 1
+            print(f"FAILED {self.what}: {name}: {type(error).__name__}: {str(error)[:500]}")
+
+    def report(self) -> int:
+        for note in self.notes:
+            print(f"note: {note}")
+        print(f"{self.what}: {self.passed} passed, {self.failed} failed")
+        return self.failed if self.passed else 1
+
+
+def requests() -> Score:
+    score = Score("encoded requests")
+    for case in (case for case in wire if case["kind"] == "request"):
+        encoded = toolbox.encode(case["format"], "request", (FIXTURES / "wire" / case["input"]).read_bytes())
+        if "error" not in encoded:
+            body = params.whole(case["format"], encoded)
+            score.run(case["id"], lambda body=body, case=case: params.check(case["format"], body))
+    for name in params.FORMATS:
+        for options in [(), ("--strict",)]:
+            body = params.whole(name, toolbox.export(name, *options))
+            score.run(f"export {name} {options}", lambda body=body, name=name: params.check(name, body))
+    return score
+
+
+def results() -> Score:
+    score = Score("encoded results")
+    for case in (case for case in wire if case["kind"] == "result"):
+        encoded = toolbox.encode(case["format"], "result", (FIXTURES / "wire" / case["input"]).read_bytes())
+        body = params.whole(case["format"], encoded)
+        score.run(case["id"], lambda body=body, case=case: params.check(case["format"], body))
+    return score
+
+
+def spoiled(value, path=()):
+    """Every body that differs by one value of a wrong type or one missing key."""
+    if isinstance(value, dict):
+        for key in value:
+            yield (*path, key), "gone"
+            yield (*path, key), "wrong"
+            yield from spoiled(value[key], (*path, key))
+    elif isinstance(value, list):
+        for at, one in enumerate(value):
+            yield from spoiled(one, (*path, at))
+
+
+def refusals() -> Score:
+    """The validators are no rubber stamps: spoiled bodies are refused, in each format, at several places."""
+    score = Score("refused requests")
+    for name in params.FORMATS:
+        body = params.whole(name, toolbox.export(name))
+
+        def refuses(body=body, name=name):
+            params.check(name, body)
+            refused = 0
+            for path, how in spoiled(body):
+                bad = copy.deepcopy(body)
+                place = bad
+                for key in path[:-1]:
+                    place = place[key]
+                if how == "gone":
+                    del place[path[-1]]
+                else:
+                    place[path[-1]] = 3.5
+                try:
+                    params.check(name, bad)
+                except Exception:
+                    refused += 1
+            if refused < 4:
+                raise AssertionError(f"only {refused} spoiled bodies are refused")
+
+        score.run(name, refuses)
+    return score
+
+
+def same(ours: dict, theirs) -> None:
+    text, calls = theirs
+    if ours["text"] != text:
+        raise AssertionError(f"text {ours['text']!r}, the SDK has {text!r}")
+    if len(ours["calls"]) != len(calls):
+        raise AssertionError(f"{len(ours['calls'])} calls, the SDK has {len(calls)}")
+    for call, (id, name, arguments) in zip(ours["calls"], calls):
+        if call["name"] != name:
+            raise AssertionError(f"name {call['name']!r}, the SDK has {name!r}")
+        if call["id_source"] == "provider" and id and call["id"] != id:
+            raise AssertionError(f"id {call['id']!r}, the SDK has {id!r}")
+        theirs = arguments if isinstance(arguments, dict) else json.loads(arguments.strip() or "{}")
+        if call["status"] == "ok" and call["arguments"] != theirs:
+            raise AssertionError(f"arguments {call['arguments']}, the SDK has {theirs}")
+
+
+def streams() -> Score:
+    score = Score("assembled responses")
+
+    def compare(name, format, body, recorded, stream, must, reads):
+        """`must`: both have to agree. `reads`: the SDK has to read it at all."""
+        ours = toolbox.decode(format, body)
+        try:
+            theirs = assembled.assemble(format, recorded, stream)
+        except Exception as error:
+            if reads:
+                score.run(name, lambda: (_ for _ in ()).throw(error))
+            else:
+                score.notes.append(f"{name}: the SDK fails with {type(error).__name__}, we say {ours['finish']}")
+            return
+        if must:
+            score.run(name, lambda: same(ours, theirs))
+        else:
+            try:
+                same(ours, theirs)
+            except (AssertionError, ValueError, TypeError, AttributeError) as error:
+                score.notes.append(f"{name}: {error}"[:200])
+
+    for case in (case for case in wire if case["kind"] == "stream"):
+        body = (FIXTURES / "wire" / case["input"]).read_bytes()
+        whole = body.lstrip()[:1] == b"{" and case["format"] != "ollama"
+        content = "application/json" if whole else CONTENT.get(case["format"], "text/event-stream")
+        sdk = any(name.split()[0] in ("openai", "anthropic", "ollama") and "npm" not in name for name in case.get("verified_with", []))
+        must = case["class"] == "well_formed" and sdk
+        compare(case["id"], case["format"], body, response(content, body), not whole, must, must)
+    for case in transcripts:
+        if case["status"] != 200:
+            continue
+        recorded = (FIXTURES / "transcripts" / case["response"]).read_bytes()
+        body = recorded[case["body_offset"] :]
+        if case["framing"] == "chunked":
+            body = unchunked(body)
+        format = API[case["api"]]
+        ours = toolbox.decode(format, body)
+        must = ours["finish"] in ("tool_calls", "stop") and all(call["status"] == "ok" for call in ours["calls"])
+        # Some real servers send what their own SDKs give up on: that is told, not counted.
+        compare(case["id"], format, body, recorded, case["stream"], must, False)
+    return score
+
+
+def unchunked(body: bytes) -> bytes:
+    out = b""
+    while body:
+        size, _, body = body.partition(b"\r\n")
+        length = int(size.split(b";")[0], 16)
+        if length == 0:
+            break
+        out, body = out + body[:length], body[length + 2 :]
+    return out
+
+
+if __name__ == "__main__":
+    sys.exit(1 if sum(part().report() for part in (requests, results, refusals, streams)) else 0)

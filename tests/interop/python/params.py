@@ -1,0 +1,93 @@
+"""What the official SDKs say a request body is, as validators that look at every part of it."""
+
+import collections.abc
+from typing import Any
+
+from anthropic.types.message_create_params import MessageCreateParamsNonStreaming, MessageCreateParamsStreaming
+from google.genai import types as genai
+from ollama._types import ChatRequest
+from openai.types.chat.completion_create_params import (
+    CompletionCreateParamsNonStreaming,
+    CompletionCreateParamsStreaming,
+)
+from openai.types.responses.response_create_params import (
+    ResponseCreateParamsNonStreaming,
+    ResponseCreateParamsStreaming,
+)
+from pydantic import TypeAdapter
+
+FORMATS = ["openai_chat", "openai_responses", "anthropic", "ollama", "gemini"]
+
+TYPED = {
+    "openai_chat": (CompletionCreateParamsNonStreaming, CompletionCreateParamsStreaming),
+    "openai_responses": (ResponseCreateParamsNonStreaming, ResponseCreateParamsStreaming),
+    "anthropic": (MessageCreateParamsNonStreaming, MessageCreateParamsStreaming),
+}
+ADAPTERS = {name: tuple(TypeAdapter(one) for one in both) for name, both in TYPED.items()}
+
+
+def consume(value: Any) -> None:
+    """The SDKs type lists as iterables, which are checked only while somebody iterates."""
+    if isinstance(value, dict):
+        for one in value.values():
+            consume(one)
+    elif not isinstance(value, (str, bytes)) and isinstance(value, collections.abc.Iterable):
+        for one in value:
+            consume(one)
+
+
+def with_provider_fields(body: dict) -> dict:
+    """The Responses types want an id and a status in an assistant's message, which only the provider could have given:
+    the wire format of this project leaves both out."""
+    given = {"id": "msg_1", "status": "completed"}
+    items = body.get("input")
+    if not isinstance(items, list):
+        return body
+    is_answer = lambda item: isinstance(item, dict) and item.get("type") == "message" and item.get("role") == "assistant"
+    return {**body, "input": [{**given, **item} if is_answer(item) else item for item in items]}
+
+
+def check(name: str, body: dict) -> None:
+    """Raises when the SDK's own types refuse the body, or know nothing of one of its keys."""
+    if name == "openai_responses":
+        body = with_provider_fields(body)
+    if name in TYPED:
+        streaming = bool(body.get("stream"))
+        consume(ADAPTERS[name][streaming].validate_python(body))
+        known = TYPED[name][streaming].__annotations__.keys()
+        bases = [base.__annotations__.keys() for base in TYPED[name][streaming].__orig_bases__ if hasattr(base, "__annotations__")]
+        unknown = set(body) - set(known).union(*bases)
+        if unknown:
+            raise ValueError(f"unknown keys {sorted(unknown)}")
+    elif name == "ollama":
+        ChatRequest.model_validate(body)
+        unknown = set(body) - set(ChatRequest.model_fields)
+        if unknown:
+            raise ValueError(f"unknown keys {sorted(unknown)}")
+    else:
+        rest = dict(body)
+        for content in rest.pop("contents", []):
+            genai.Content.model_validate(content)
+        for tool in rest.pop("tools", []):
+            genai.Tool.model_validate(tool)
+        if "toolConfig" in rest:
+            genai.ToolConfig.model_validate(rest.pop("toolConfig"))
+        if "systemInstruction" in rest:
+            genai.Content.model_validate(rest.pop("systemInstruction"))
+        rest.pop("model", None)
+        if rest:
+            raise ValueError(f"unknown keys {sorted(rest)}")
+
+
+def whole(name: str, parts: dict) -> dict:
+    """Parts of a body with the rest of what a request needs."""
+    body = {"model": "m", **parts}
+    if name == "openai_responses":
+        body.setdefault("input", [])
+    elif name == "gemini":
+        body.setdefault("contents", [])
+    else:
+        body.setdefault("messages", [{"role": "user", "content": "Hello"}])
+    if name == "anthropic":
+        body["max_tokens"] = 10
+    return body
