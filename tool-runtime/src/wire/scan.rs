@@ -26,7 +26,16 @@ impl<'a> Json<'a> {
     }
 
     /// The first byte of what comes next, white space left out; zero at the end, where no JSON begins.
+    #[inline]
     pub(crate) fn peek(&mut self) -> u8 {
+        match self.text.as_bytes().get(self.at) {
+            Some(byte) if *byte > b' ' => *byte,
+            _ => self.after_space(),
+        }
+    }
+
+    #[cold]
+    fn after_space(&mut self) -> u8 {
         let bytes = self.text.as_bytes();
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(self.at) {
             self.at += 1;
@@ -50,9 +59,15 @@ impl<'a> Json<'a> {
             return Ok(());
         }
         loop {
-            let key = self.string()?;
-            self.expect(b':')?;
-            member(self, &key)?;
+            self.expect(b'"')?;
+            if let Some(key) = self.plain() {
+                self.expect(b':')?;
+                member(self, key)?;
+            } else {
+                let key = self.escaped()?;
+                self.expect(b':')?;
+                member(self, &key)?;
+            }
             if !self.take(b',') {
                 return self.expect(b'}');
             }
@@ -74,21 +89,31 @@ impl<'a> Json<'a> {
     }
 
     /// A string, borrowed where it holds no escape.
+    #[inline]
     pub(crate) fn string(&mut self) -> Result<Cow<'a, str>, Invalid> {
         self.expect(b'"')?;
-        let start = self.at;
-        let end = plain_until(self.text.as_bytes(), start);
-        if self.text.as_bytes().get(end) == Some(&b'"') {
-            self.at = end + 1;
-            return self.slice(start, end).map(Cow::Borrowed);
+        match self.plain() {
+            Some(text) => Ok(Cow::Borrowed(text)),
+            None => self.escaped().map(Cow::Owned),
         }
-        self.escaped(start, end).map(Cow::Owned)
     }
 
-    /// The string that starts at `start` and whose first escape, if it is one, stands at `escape`.
-    fn escaped(&mut self, start: usize, mut escape: usize) -> Result<String, Invalid> {
-        let bytes = self.text.as_bytes();
-        let (mut read, mut plain) = (String::new(), start);
+    /// The rest of a string after its first quote; nothing when it holds an escape or a fault.
+    #[inline]
+    fn plain(&mut self) -> Option<&'a str> {
+        let end = plain_until(self.text.as_bytes(), self.at);
+        if self.text.as_bytes().get(end) != Some(&b'"') {
+            return None;
+        }
+        let text = self.text.get(self.at..end)?;
+        self.at = end + 1;
+        Some(text)
+    }
+
+    /// The rest of a string after its first quote, with its escapes replaced.
+    fn escaped(&mut self) -> Result<String, Invalid> {
+        let (bytes, start) = (self.text.as_bytes(), self.at);
+        let (mut read, mut plain, mut escape) = (String::new(), start, plain_until(bytes, start));
         loop {
             read.push_str(self.slice(plain, escape)?);
             read.push(match (bytes.get(escape), bytes.get(escape + 1)) {
@@ -157,13 +182,9 @@ impl<'a> Json<'a> {
             b'f' => self.word("false"),
             b'-' | b'0'..=b'9' => self.number(),
             b'"' => {
-                let bytes = self.text.as_bytes();
-                let end = plain_until(bytes, self.at + 1);
-                if bytes.get(end) == Some(&b'"') {
-                    self.at = end + 1;
-                    return Ok(());
-                }
-                self.by_serde::<IgnoredAny>(self.at).map(drop)
+                let start = self.at;
+                self.at += 1;
+                if self.plain().is_some() { Ok(()) } else { self.by_serde::<IgnoredAny>(start).map(drop) }
             }
             // However deep: serde_json skips without recursion.
             b'{' | b'[' => self.by_serde::<IgnoredAny>(self.at).map(drop),
@@ -186,10 +207,12 @@ impl<'a> Json<'a> {
         if rest.starts_with(word.as_bytes()) { Ok(()) } else { Err(Invalid) }
     }
 
+    #[inline]
     fn expect(&mut self, byte: u8) -> Result<(), Invalid> {
         if self.take(byte) { Ok(()) } else { Err(Invalid) }
     }
 
+    #[inline]
     fn take(&mut self, byte: u8) -> bool {
         let found = self.peek() == byte;
         self.at += usize::from(found);
@@ -212,16 +235,17 @@ const ONES: u64 = u64::MAX / 255;
 const HIGH: u64 = ONES << 7;
 
 /// The next quote, backslash or control character, or the end. Eight bytes at a time.
+#[inline]
 fn plain_until(bytes: &[u8], mut at: usize) -> usize {
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         let word = u64::from_le_bytes(*chunk);
-        // A subtraction may borrow into the bytes after the first hit, so only the lowest bit that is set counts.
-        let control = word.wrapping_sub(ONES * 0x20) & !word;
-        let quote = word ^ (ONES * u64::from(b'"'));
+        // With its second bit turned over the quote is 0x20, control characters stay below, all others above.
+        let low = word ^ (ONES * 0x02);
         let backslash = word ^ (ONES * u64::from(b'\\'));
-        let found = (control | quote.wrapping_sub(ONES) & !quote | backslash.wrapping_sub(ONES) & !backslash) & HIGH;
-        if found != 0 {
-            return at + (found.trailing_zeros() / 8) as usize;
+        // A subtraction may borrow into the bytes after the first hit, so only the lowest bit that is set counts.
+        let found = low.wrapping_sub(ONES * 0x21) & !low | backslash.wrapping_sub(ONES) & !backslash;
+        if found & HIGH != 0 {
+            return at + ((found & HIGH).trailing_zeros() / 8) as usize;
         }
         at += 8;
     }
