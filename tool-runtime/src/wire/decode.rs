@@ -220,9 +220,14 @@ impl Decoder {
     }
 }
 
-/// A last line that breaks off in the middle is an early end rather than a bad line.
-fn is_cut(line: &[u8]) -> bool {
-    serde_json::from_slice::<IgnoredAny>(line).is_err_and(|error| error.is_eof())
+/// Text that breaks off in the middle is an early end rather than a bad document.
+fn is_cut(json: &[u8]) -> bool {
+    serde_json::from_slice::<IgnoredAny>(json).is_err_and(|error| error.is_eof())
+}
+
+/// Why a whole response could not be read.
+pub(crate) fn unreadable(body: &str) -> WireErrorKind {
+    if is_cut(body.as_bytes()) { WireErrorKind::TruncatedStream } else { WireErrorKind::MalformedFrame }
 }
 
 fn read_frame(dialect: &mut dyn Dialect, turn: &mut Turn, show: &mut dyn FnMut(DisplayEvent<'_>), frame: &Frame<'_>) {

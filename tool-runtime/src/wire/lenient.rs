@@ -1,62 +1,61 @@
 //! Field types that read what fits and skip what does not: a provider's odd field never loses a frame.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::marker::PhantomData;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use crate::wire::scan::{Invalid, Json};
+
 /// The most entries of one list of a frame; more is no response that a model makes.
 const MAX_LIST: usize = 1 << 16;
 
-macro_rules! skip_scalars {
-    ($value:expr) => {
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("any JSON")
+/// A value that is read where it stays, because frames are many and moving their parts costs more than reading them.
+pub(crate) trait Field<'a>: Default {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid>;
+}
+
+/// Defines a shape of a provider's object: for each key the field and its type. Other keys are skipped (R6); one of
+/// these that occurs twice says two things, and the frame cannot be believed.
+macro_rules! shape {
+    ($(#[$about:meta])* $sight:vis struct $name:ident<$life:lifetime> { $($fields:tt)* }) => {
+        shape!(@ [$(#[$about])* $sight struct $name<$life>] [impl<$life> $crate::wire::lenient::Field<$life> for $name<$life>] $life $($fields)*);
+    };
+    ($(#[$about:meta])* $sight:vis struct $name:ident { $($fields:tt)* }) => {
+        shape!(@ [$(#[$about])* $sight struct $name] [impl<'a> $crate::wire::lenient::Field<'a> for $name] 'a $($fields)*);
+    };
+    (@ [$($head:tt)*] [$($implement:tt)*] $life:lifetime
+        $($(#[$doc:meta])* $key:literal => $seen:vis $field:ident: $type:ty,)*) => {
+        #[derive(Default)]
+        $($head)* {
+            $($(#[$doc])* $seen $field: $type,)*
         }
-        fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-            Ok($value)
-        }
-        fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-            Ok($value)
-        }
-        fn visit_unit<E>(self) -> Result<Self::Value, E> {
-            Ok($value)
+        $($implement)* {
+            fn read(
+                &mut self,
+                json: &mut $crate::wire::scan::Json<$life>,
+            ) -> Result<(), $crate::wire::scan::Invalid> {
+                #[derive(Default)]
+                #[allow(clippy::struct_excessive_bools, reason = "one for each key")]
+                struct Seen {
+                    $($field: bool,)*
+                }
+                let mut seen = Seen::default();
+                json.object(|json, key| match key {
+                    $($key if std::mem::replace(&mut seen.$field, true) => Err($crate::wire::scan::Invalid),
+                    $key => $crate::wire::lenient::Field::read(&mut self.$field, json),)*
+                    _ => json.skip(),
+                })
+            }
         }
     };
 }
-macro_rules! skip_numbers {
-    ($value:expr) => {
-        fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-            Ok($value)
-        }
-        fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-            Ok($value)
-        }
-    };
-}
-macro_rules! skip_text {
-    ($value:expr) => {
-        fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-            Ok($value)
-        }
-    };
-}
-macro_rules! skip_list {
-    ($value:expr) => {
-        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-            while list.next_element::<IgnoredAny>()?.is_some() {}
-            Ok($value)
-        }
-    };
-}
-macro_rules! skip_object {
-    ($value:expr) => {
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-            Ok($value)
-        }
-    };
+pub(crate) use shape;
+
+/// A document that is one object of a known shape.
+pub(crate) fn read<'a, T: Field<'a>>(text: &'a str) -> Result<T, Invalid> {
+    let mut json = Json::new(text);
+    let mut object = T::default();
+    object.read(&mut json)?;
+    json.end()?;
+    Ok(object)
 }
 
 /// A string; everything else, and the empty string, is absent (R2).
@@ -70,23 +69,13 @@ impl Text<'_> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read;
-        impl<'de> Visitor<'de> for Read {
-            type Value = Text<'de>;
-            skip_scalars!(Text::default());
-            skip_numbers!(Text::default());
-            skip_list!(Text::default());
-            skip_object!(Text::default());
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Text(Cow::Borrowed(text)))
-            }
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Text(Cow::Owned(text.to_owned())))
-            }
+impl<'a> Field<'a> for Text<'a> {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
+        if json.peek() != b'"' {
+            return json.skip();
         }
-        deserializer.deserialize_any(Read)
+        self.0 = json.string()?;
+        Ok(())
     }
 }
 
@@ -101,23 +90,31 @@ impl Integer {
     }
 }
 
-impl<'de> Deserialize<'de> for Integer {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read;
-        impl<'de> Visitor<'de> for Read {
-            type Value = Integer;
-            skip_scalars!(Integer(None));
-            skip_text!(Integer(None));
-            skip_list!(Integer(None));
-            skip_object!(Integer(None));
-            fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
-                Ok(Integer(Some(number)))
-            }
-            fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
-                Ok(Integer(i64::try_from(number).ok()))
-            }
+impl<'a> Field<'a> for Integer {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
+        if !matches!(json.peek(), b'-' | b'0'..=b'9') {
+            return json.skip();
         }
-        deserializer.deserialize_any(Read)
+        self.0 = json.integer()?;
+        Ok(())
+    }
+}
+
+/// Any value but null, as it was written; to be read later, or never.
+#[derive(Default, Clone, Copy)]
+pub(crate) struct Raw<'a>(pub(crate) Option<&'a str>);
+
+impl<'a> Raw<'a> {
+    /// The object that this is; nothing for other JSON.
+    pub(crate) fn object<T: Field<'a>>(self) -> Option<T> {
+        self.0.and_then(|text| read(text).ok())
+    }
+}
+
+impl<'a> Field<'a> for Raw<'a> {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
+        self.0 = Some(json.raw()?).filter(|text| *text != "null");
+        Ok(())
     }
 }
 
@@ -130,20 +127,12 @@ impl<T> Default for Object<T> {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Read<T> {
-            type Value = Object<T>;
-            skip_scalars!(Object(None));
-            skip_numbers!(Object(None));
-            skip_text!(Object(None));
-            skip_list!(Object(None));
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map)).map(|object| Object(Some(object)))
-            }
+impl<'a, T: Field<'a>> Field<'a> for Object<T> {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
+        if json.peek() != b'{' {
+            return json.skip();
         }
-        deserializer.deserialize_any(Read(PhantomData))
+        self.0.insert(T::default()).read(json)
     }
 }
 
@@ -164,81 +153,66 @@ impl<T> List<T> {
         self.first.is_none()
     }
 
-    pub(crate) fn into_iter(self) -> impl Iterator<Item = T> {
-        self.first.into_iter().chain(self.rest)
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.first.iter().chain(&self.rest)
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Read<T> {
-            type Value = List<T>;
-            skip_scalars!(List::default());
-            skip_numbers!(List::default());
-            skip_text!(List::default());
-            skip_object!(List::default());
-            fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
-                let mut list = List::default();
-                while let Some(Object(entry)) = entries.next_element::<Object<T>>()? {
-                    let Some(entry) = entry else { continue };
-                    if list.first.is_none() {
-                        list.first = Some(entry);
-                    } else if list.rest.len() < MAX_LIST {
-                        list.rest.push(entry);
-                    } else {
-                        return Err(A::Error::custom("too many entries"));
-                    }
-                }
-                Ok(list)
-            }
+impl<'a, T: Field<'a>> Field<'a> for List<T> {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
+        if json.peek() != b'[' {
+            return json.skip();
         }
-        deserializer.deserialize_any(Read(PhantomData))
+        json.array(|json| {
+            if json.peek() != b'{' {
+                return json.skip();
+            }
+            if self.first.is_none() {
+                return self.first.insert(T::default()).read(json);
+            }
+            if self.rest.len() == MAX_LIST {
+                return Err(Invalid);
+            }
+            let mut entry = T::default();
+            entry.read(json)?;
+            self.rest.push(entry);
+            Ok(())
+        })
     }
 }
 
 /// Text that comes as a string or as a list of parts; parts of other types than text are left out.
 #[derive(Default)]
-pub(crate) struct Content<'a>(Cow<'a, str>);
+pub(crate) struct Content<'a>(Text<'a>);
 
 impl Content<'_> {
     pub(crate) fn get(&self) -> &str {
-        &self.0
+        self.0.get()
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Default, serde::Deserialize)]
-        #[serde(default)]
-        struct Part<'a> {
-            #[serde(borrow, rename = "type")]
-            kind: Text<'a>,
-            #[serde(borrow)]
-            text: Text<'a>,
+shape! {
+    struct Part<'a> {
+        "type" => kind: Text<'a>,
+        "text" => text: Text<'a>,
+    }
+}
+
+impl<'a> Field<'a> for Content<'a> {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
+        if json.peek() != b'[' {
+            return self.0.read(json);
         }
-        struct Read;
-        impl<'de> Visitor<'de> for Read {
-            type Value = Content<'de>;
-            skip_scalars!(Content::default());
-            skip_numbers!(Content::default());
-            skip_object!(Content::default());
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Content(Cow::Borrowed(text)))
+        let mut joined = String::new();
+        json.array(|json| {
+            let mut part = Object::<Part<'a>>::default();
+            part.read(json)?;
+            if let Some(part) = part.0.filter(|part| matches!(part.kind.get(), "" | "text" | "output_text")) {
+                joined.push_str(part.text.get());
             }
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Content(Cow::Owned(text.to_owned())))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
-                let mut joined = String::new();
-                while let Some(Object(part)) = parts.next_element::<Object<Part<'de>>>()? {
-                    if let Some(part) = part.filter(|part| matches!(part.kind.get(), "" | "text" | "output_text")) {
-                        joined.push_str(part.text.get());
-                    }
-                }
-                Ok(Content(Cow::Owned(joined)))
-            }
-        }
-        deserializer.deserialize_any(Read)
+            Ok(())
+        })?;
+        self.0 = Text(Cow::Owned(joined));
+        Ok(())
     }
 }

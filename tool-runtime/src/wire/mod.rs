@@ -65,6 +65,7 @@ pub mod openai_chat;
 pub mod openai_responses;
 mod piece;
 mod provider_error;
+mod scan;
 mod sse;
 pub mod strict;
 mod turn;

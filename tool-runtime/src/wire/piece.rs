@@ -2,30 +2,43 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use crate::wire::assemble::Writer;
+use crate::wire::lenient::Field;
+use crate::wire::scan::{Invalid, Json};
 
 /// R7: one piece of arguments.
+#[derive(Default)]
 pub(crate) enum Piece<'a> {
+    #[default]
     Nothing,
     Text(Cow<'a, str>),
     Object(&'a str),
 }
 
-impl<'a> Piece<'a> {
-    pub(crate) fn read(raw: Option<&'a RawValue>) -> Self {
-        let Some(raw) = raw.map(RawValue::get) else { return Self::Nothing };
-        match raw.as_bytes().first() {
-            Some(b'"') => serde_json::from_str::<Borrowed<'a>>(raw)
-                .map_or(Self::Text(Cow::Borrowed(raw)), |text| Self::Text(text.0)),
-            Some(b'{') => Self::Object(raw),
+impl<'a> Field<'a> for Piece<'a> {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
+        *self = match json.peek() {
+            b'"' => {
+                let start = json.clone();
+                json.string().map(Self::Text).or_else(|_| {
+                    // Half a character: no string can hold it, and as it was written it does not parse either.
+                    *json = start;
+                    json.raw().map(|raw| Self::Text(Cow::Borrowed(raw)))
+                })?
+            }
+            b'{' => json.raw().map(Self::Object)?,
+            b'n' => {
+                json.skip()?;
+                Self::Nothing
+            }
             // Another JSON type is kept as its text, so that the status can say what it is.
-            _ => Self::Text(Cow::Borrowed(raw)),
-        }
+            _ => Self::Text(Cow::Borrowed(json.raw()?)),
+        };
+        Ok(())
     }
+}
 
+impl Piece<'_> {
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::Nothing => true,
@@ -52,7 +65,3 @@ impl<'a> Piece<'a> {
         }
     }
 }
-
-// A newtype, because serde borrows into a `Cow` only where a field says so.
-#[derive(Deserialize)]
-struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);

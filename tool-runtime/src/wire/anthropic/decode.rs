@@ -2,12 +2,9 @@
 
 use std::collections::HashMap;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use crate::wire::assemble::Writer;
-use crate::wire::decode::Dialect;
-use crate::wire::lenient::{Integer, List, Object, Text};
+use crate::wire::decode::{Dialect, unreadable};
+use crate::wire::lenient::{Integer, List, Object, Raw, Text, read, shape};
 use crate::wire::piece::Piece;
 use crate::wire::provider_error::event_error;
 use crate::wire::{Finish, Usage, WireErrorKind};
@@ -22,80 +19,60 @@ pub(super) struct Messages {
 
 enum Block {
     /// A call, and the input of its start block until something else or the end shows which one counts.
-    Call(usize, Option<Box<RawValue>>),
+    Call(usize, Option<String>),
     Text,
     /// A1: skipped.
     Other,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Event<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Text<'a>,
-    index: Integer,
-    #[serde(borrow)]
-    message: Object<Message<'a>>,
-    #[serde(borrow)]
-    content_block: Object<ContentBlock<'a>>,
-    #[serde(borrow)]
-    delta: Object<Delta<'a>>,
-    usage: Object<Tokens>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
+shape! {
+    struct Event<'a> {
+        "type" => kind: Text<'a>,
+        "index" => index: Integer,
+        "message" => message: Object<Message<'a>>,
+        "content_block" => content_block: Object<ContentBlock<'a>>,
+        "delta" => delta: Object<Delta<'a>>,
+        "usage" => usage: Object<Tokens>,
+        "error" => error: Raw<'a>,
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Message<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Text<'a>,
-    #[serde(borrow)]
-    id: Text<'a>,
-    #[serde(borrow)]
-    model: Text<'a>,
-    #[serde(borrow)]
-    content: List<ContentBlock<'a>>,
-    #[serde(borrow)]
-    stop_reason: Text<'a>,
-    usage: Object<Tokens>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
+shape! {
+    struct Message<'a> {
+        "type" => kind: Text<'a>,
+        "id" => id: Text<'a>,
+        "model" => model: Text<'a>,
+        "content" => content: List<ContentBlock<'a>>,
+        "stop_reason" => stop_reason: Text<'a>,
+        "usage" => usage: Object<Tokens>,
+        "error" => error: Raw<'a>,
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ContentBlock<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Text<'a>,
-    #[serde(borrow)]
-    id: Text<'a>,
-    #[serde(borrow)]
-    name: Text<'a>,
-    #[serde(borrow)]
-    input: Option<&'a RawValue>,
-    #[serde(borrow)]
-    text: Text<'a>,
+shape! {
+    struct ContentBlock<'a> {
+        "type" => kind: Text<'a>,
+        "id" => id: Text<'a>,
+        "name" => name: Text<'a>,
+        "input" => input: Raw<'a>,
+        "text" => text: Text<'a>,
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Delta<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Text<'a>,
-    #[serde(borrow)]
-    text: Text<'a>,
-    #[serde(borrow)]
-    partial_json: Text<'a>,
-    #[serde(borrow)]
-    stop_reason: Text<'a>,
+shape! {
+    struct Delta<'a> {
+        "type" => kind: Text<'a>,
+        "text" => text: Text<'a>,
+        "partial_json" => partial_json: Text<'a>,
+        "stop_reason" => stop_reason: Text<'a>,
+    }
 }
 
-#[derive(Default, Clone, Copy, Deserialize)]
-#[serde(default)]
-struct Tokens {
-    input_tokens: Integer,
-    output_tokens: Integer,
+shape! {
+    struct Tokens {
+        "input_tokens" => input_tokens: Integer,
+        "output_tokens" => output_tokens: Integer,
+    }
 }
 
 impl Dialect for Messages {
@@ -110,37 +87,33 @@ impl Dialect for Messages {
         if event == b"error" {
             return turn.fail(event_error(data, true));
         }
-        match serde_json::from_str::<Object<Event<'_>>>(data) {
-            Ok(Object(Some(event))) => self.event(&event, data, turn),
-            Ok(_) | Err(_) => turn.fail_with(WireErrorKind::MalformedFrame),
+        match read::<Event<'_>>(data) {
+            Ok(event) => self.event(&event, data, turn),
+            Err(_) => turn.fail_with(WireErrorKind::MalformedFrame),
         }
     }
 
     fn body(&mut self, body: &str, turn: &mut Writer<'_>) {
-        let message = match serde_json::from_str::<Object<Message<'_>>>(body) {
-            Ok(Object(Some(message))) => message,
-            Err(error) if error.is_eof() => return turn.fail_with(WireErrorKind::TruncatedStream),
-            Ok(_) | Err(_) => return turn.fail_with(WireErrorKind::MalformedFrame),
-        };
-        if message.error.is_some() || message.kind.get() == "error" {
+        let Ok(message) = read::<Message<'_>>(body) else { return turn.fail_with(unreadable(body)) };
+        if message.error.0.is_some() || message.kind.get() == "error" {
             return turn.fail(event_error(body, true));
         }
         if message.kind.get() != "message" {
             return turn.fail_with(WireErrorKind::ProtocolViolation);
         }
         turn.response(message.id.get(), message.model.get());
-        for block in message.content.into_iter() {
+        for block in message.content.iter() {
             match block.kind.get() {
                 "text" => turn.text(block.text.get()),
                 "tool_use" => {
                     let Some(call) = turn.start(block.id.get(), block.name.get()) else { return };
-                    Piece::read(block.input).add(call, turn);
+                    add_input(block.input.0.unwrap_or_default(), call, turn);
                 }
                 // A1: what the server did itself, and what is unknown, is skipped.
                 _ => {}
             }
         }
-        self.usage(message.usage.0, turn);
+        self.usage(message.usage.0.as_ref(), turn);
         stop(message.stop_reason.get(), turn);
     }
 
@@ -156,12 +129,13 @@ impl Messages {
         let index = event.index.0.unwrap_or(-1);
         match event.kind.get() {
             "error" => turn.fail(event_error(data, true)),
-            _ if event.error.is_some() => turn.fail(event_error(data, true)),
+            _ if event.error.0.is_some() => turn.fail(event_error(data, true)),
             "message_start" => {
                 self.started = true;
                 if let Some(message) = &event.message.0 {
                     turn.response(message.id.get(), message.model.get());
-                    self.input_tokens = message.usage.0.and_then(|usage| usage.input_tokens.count()).unwrap_or(0);
+                    self.input_tokens =
+                        message.usage.0.as_ref().and_then(|usage| usage.input_tokens.count()).unwrap_or(0);
                 }
             }
             "content_block_start" if !self.started => turn.fail_with(WireErrorKind::ProtocolViolation),
@@ -186,7 +160,7 @@ impl Messages {
             }
             "message_delta" => {
                 self.end(turn);
-                self.usage(event.usage.0, turn);
+                self.usage(event.usage.0.as_ref(), turn);
                 if let Some(delta) = &event.delta.0 {
                     stop(delta.stop_reason.get(), turn);
                 }
@@ -207,8 +181,8 @@ impl Messages {
                 let Some(call) = turn.start(block.id.get(), block.name.get()) else { return };
                 turn.settle_id(call);
                 turn.reopen();
-                let input = block.input.filter(|input| !is_empty_object(input));
-                Block::Call(call, input.map(ToOwned::to_owned))
+                let input = block.input.0.filter(|input| !is_empty_object(input));
+                Block::Call(call, input.map(str::to_owned))
             }
             _ => Block::Other,
         };
@@ -218,7 +192,7 @@ impl Messages {
         }
     }
 
-    fn usage(&self, usage: Option<Tokens>, turn: &mut Writer<'_>) {
+    fn usage(&self, usage: Option<&Tokens>, turn: &mut Writer<'_>) {
         if let Some(Tokens { input_tokens, output_tokens }) = usage {
             turn.usage(Usage {
                 input_tokens: input_tokens.count().filter(|tokens| *tokens > 0).unwrap_or(self.input_tokens),
@@ -246,13 +220,20 @@ impl Block {
             && let Some(input) = input.take()
             && !turn.has_arguments(*call)
         {
-            Piece::read(Some(&input)).add(*call, turn);
+            add_input(&input, *call, turn);
         }
     }
 }
 
-fn is_empty_object(raw: &RawValue) -> bool {
-    raw.get().strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).is_some_and(|inner| inner.trim().is_empty())
+/// The input as it came whole; nothing when none came.
+fn add_input(input: &str, call: usize, turn: &mut Writer<'_>) {
+    if let Ok(piece) = read::<Piece<'_>>(input) {
+        piece.add(call, turn);
+    }
+}
+
+fn is_empty_object(raw: &str) -> bool {
+    raw.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).is_some_and(|inner| inner.trim().is_empty())
 }
 
 /// A3: what a stop reason means. An unknown one is not believed.

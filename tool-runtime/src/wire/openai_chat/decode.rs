@@ -1,11 +1,8 @@
 //! Frames and whole bodies of Chat Completions, read as borrowed types.
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use crate::wire::assemble::Writer;
-use crate::wire::decode::Dialect;
-use crate::wire::lenient::{Content, Integer, List, Object, Text};
+use crate::wire::decode::{Dialect, unreadable};
+use crate::wire::lenient::{Content, Integer, List, Object, Raw, Text, read, shape};
 use crate::wire::openai_chat::select::Selector;
 use crate::wire::piece::Piece;
 use crate::wire::provider_error::{event_error, provider_error};
@@ -19,73 +16,57 @@ pub(super) struct Chat {
     legacy: Option<usize>,
 }
 
-#[derive(Default, Deserialize)]
-struct Chunk<'a> {
-    #[serde(borrow, default)]
-    id: Text<'a>,
-    #[serde(borrow, default)]
-    model: Text<'a>,
-    #[serde(borrow, default)]
-    choices: List<Choice<'a>>,
-    #[serde(borrow, default)]
-    usage: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    error: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    object: Text<'a>,
+shape! {
+    struct Chunk<'a> {
+        "id" => id: Text<'a>,
+        "model" => model: Text<'a>,
+        "choices" => choices: List<Choice<'a>>,
+        "usage" => usage: Raw<'a>,
+        "error" => error: Raw<'a>,
+        "object" => object: Text<'a>,
+    }
 }
 
-#[derive(Default, Deserialize)]
-struct Choice<'a> {
-    #[serde(default)]
-    index: Integer,
-    #[serde(borrow, default)]
-    delta: Object<Delta<'a>>,
-    /// Read further in whole bodies only: small structs make small frames cheap.
-    #[serde(borrow, default)]
-    message: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    finish_reason: Text<'a>,
-    #[serde(borrow, default)]
-    error: Option<&'a RawValue>,
+shape! {
+    struct Choice<'a> {
+        "index" => index: Integer,
+        "delta" => delta: Object<Delta<'a>>,
+        /// Read further in whole bodies only: small structs make small frames cheap.
+        "message" => message: Raw<'a>,
+        "finish_reason" => finish_reason: Text<'a>,
+        "error" => error: Raw<'a>,
+    }
 }
 
-#[derive(Default, Deserialize)]
-struct Delta<'a> {
-    #[serde(borrow, default)]
-    content: Content<'a>,
-    #[serde(borrow, default)]
-    refusal: Text<'a>,
-    #[serde(borrow, default)]
-    tool_calls: List<ToolDelta<'a>>,
-    #[serde(borrow, default)]
-    function_call: Option<&'a RawValue>,
+shape! {
+    struct Delta<'a> {
+        "content" => content: Content<'a>,
+        "refusal" => refusal: Text<'a>,
+        "tool_calls" => tool_calls: List<ToolDelta<'a>>,
+        "function_call" => function_call: Raw<'a>,
+    }
 }
 
-#[derive(Default, Deserialize)]
-struct ToolDelta<'a> {
-    #[serde(default)]
-    index: Integer,
-    #[serde(borrow, default)]
-    id: Text<'a>,
-    #[serde(borrow, default)]
-    function: Object<Function<'a>>,
+shape! {
+    struct ToolDelta<'a> {
+        "index" => index: Integer,
+        "id" => id: Text<'a>,
+        "function" => function: Object<Function<'a>>,
+    }
 }
 
-#[derive(Default, Deserialize)]
-struct Function<'a> {
-    #[serde(borrow, default)]
-    name: Text<'a>,
-    #[serde(borrow, default)]
-    arguments: Option<&'a RawValue>,
+shape! {
+    struct Function<'a> {
+        "name" => name: Text<'a>,
+        "arguments" => arguments: Piece<'a>,
+    }
 }
 
-#[derive(Default, Deserialize)]
-struct Tokens {
-    #[serde(default)]
-    prompt_tokens: Integer,
-    #[serde(default)]
-    completion_tokens: Integer,
+shape! {
+    struct Tokens {
+        "prompt_tokens" => prompt_tokens: Integer,
+        "completion_tokens" => completion_tokens: Integer,
+    }
 }
 
 impl Dialect for Chat {
@@ -104,12 +85,12 @@ impl Dialect for Chat {
             turn.fail(event_error(data, false));
             return;
         }
-        let Ok(Object(Some(chunk))) = serde_json::from_str::<Object<Chunk<'_>>>(data) else {
+        let Ok(chunk) = read::<Chunk<'_>>(data) else {
             turn.fail_with(WireErrorKind::MalformedFrame);
             return;
         };
-        if let Some(choice) = Self::head(chunk, turn) {
-            if let Some(delta) = choice.delta.0 {
+        if let Some(choice) = Self::head(&chunk, turn) {
+            if let Some(delta) = &choice.delta.0 {
                 self.delta(delta, turn);
             }
             finish(choice.finish_reason.get(), turn);
@@ -117,19 +98,15 @@ impl Dialect for Chat {
     }
 
     fn body(&mut self, body: &str, turn: &mut Writer<'_>) {
-        let chunk = match serde_json::from_str::<Object<Chunk<'_>>>(body) {
-            Ok(Object(Some(chunk))) => chunk,
-            Err(error) if error.is_eof() => return turn.fail_with(WireErrorKind::TruncatedStream),
-            Ok(_) | Err(_) => return turn.fail_with(WireErrorKind::MalformedFrame),
-        };
+        let Ok(chunk) = read::<Chunk<'_>>(body) else { return turn.fail_with(unreadable(body)) };
         if chunk.object.get() == "error" {
             return turn.fail(event_error(body, false));
         }
-        let Some(choice) = Self::head(chunk, turn) else {
+        let Some(choice) = Self::head(&chunk, turn) else {
             return turn.fail_with(WireErrorKind::ProtocolViolation);
         };
-        if let Some(message) = choice.message.and_then(read) {
-            Self::message(message, turn);
+        if let Some(message) = choice.message.object() {
+            Self::message(&message, turn);
         }
         finish(choice.finish_reason.get(), turn);
     }
@@ -137,9 +114,9 @@ impl Dialect for Chat {
 
 impl Chat {
     /// Everything of a chunk but its choice, which is returned; R6: choices other than index 0 are skipped.
-    fn head<'a>(chunk: Chunk<'a>, turn: &mut Writer<'_>) -> Option<Choice<'a>> {
+    fn head<'c, 'a>(chunk: &'c Chunk<'a>, turn: &mut Writer<'_>) -> Option<&'c Choice<'a>> {
         turn.response(chunk.id.get(), chunk.model.get());
-        if let Some(Tokens { prompt_tokens, completion_tokens }) = chunk.usage.and_then(read)
+        if let Some(Tokens { prompt_tokens, completion_tokens }) = chunk.usage.object()
             && (prompt_tokens.0.is_some() || completion_tokens.0.is_some())
         {
             turn.usage(Usage {
@@ -147,12 +124,11 @@ impl Chat {
                 output_tokens: completion_tokens.count().unwrap_or(0),
             });
         }
-        let choice = chunk.choices.into_iter().find(|choice| choice.index.0.is_none_or(|index| index == 0));
+        let choice = chunk.choices.iter().find(|choice| choice.index.0.is_none_or(|index| index == 0));
         // R10: an error object beside or inside a choice counts like one that stands alone.
-        let error = [chunk.error, choice.as_ref().and_then(|choice| choice.error)];
-        if let Some(error) = error.into_iter().flatten().find_map(|raw| provider_error(raw.get(), false)) {
-            if let Some(word) = choice.as_ref().map(|choice| choice.finish_reason.get()).filter(|word| !word.is_empty())
-            {
+        let error = [chunk.error.0, choice.and_then(|choice| choice.error.0)];
+        if let Some(error) = error.into_iter().flatten().find_map(|raw| provider_error(raw, false)) {
+            if let Some(word) = choice.map(|choice| choice.finish_reason.get()).filter(|word| !word.is_empty()) {
                 turn.provider_finish(word);
             }
             turn.fail(error);
@@ -161,22 +137,21 @@ impl Chat {
         choice
     }
 
-    fn delta(&mut self, delta: Delta<'_>, turn: &mut Writer<'_>) {
+    fn delta(&mut self, delta: &Delta<'_>, turn: &mut Writer<'_>) {
         turn.text(delta.content.get());
         turn.refusal(delta.refusal.get());
         // Servers that fill both fields mean the same call, and it must not run twice.
-        let legacy = delta.function_call.filter(|_| delta.tool_calls.is_empty()).and_then(read);
-        for part in delta.tool_calls.into_iter() {
-            let function = part.function.0.unwrap_or_default();
-            let name = function.name.get();
-            let arguments = Piece::read(function.arguments);
-            let empty = arguments.is_empty();
-            let Some(call) = self.selector.select(part.index.0, part.id.get(), name, empty, turn) else { continue };
+        if delta.tool_calls.is_empty() {
+            if let Some(function) = delta.function_call.object() {
+                self.legacy(&function, turn);
+            }
+        }
+        for part in delta.tool_calls.iter() {
+            let (name, arguments) = part.function.0.as_ref().map_or(("", &Piece::Nothing), Function::parts);
+            let (id, empty) = (part.id.get(), arguments.is_empty());
+            let Some(call) = self.selector.select(part.index.0, id, name, empty, turn) else { continue };
             turn.reopen();
             arguments.add(call, turn);
-        }
-        if let Some(function) = legacy {
-            self.legacy(&function, turn);
         }
     }
 
@@ -197,25 +172,27 @@ impl Chat {
         self.legacy = Some(call);
         turn.reopen();
         turn.settle_id(call);
-        Piece::read(function.arguments).add(call, turn);
+        function.arguments.add(call, turn);
     }
 
     /// A message that came whole: each entry is one call.
-    fn message(message: Delta<'_>, turn: &mut Writer<'_>) {
+    fn message(message: &Delta<'_>, turn: &mut Writer<'_>) {
         turn.text(message.content.get());
         turn.refusal(message.refusal.get());
-        let legacy = message.function_call.filter(|_| message.tool_calls.is_empty()).and_then(read);
-        let listed = message.tool_calls.into_iter().map(|part| (part.id, part.function.0.unwrap_or_default()));
-        for (id, function) in listed.chain(legacy.map(|function| (Text::default(), function))) {
-            let Some(call) = turn.start(id.get(), function.name.get()) else { return };
-            Piece::read(function.arguments).add(call, turn);
+        let legacy = message.function_call.object::<Function<'_>>().filter(|_| message.tool_calls.is_empty());
+        let listed = message.tool_calls.iter().map(|part| (part.id.get(), part.function.0.as_ref()));
+        for (id, function) in listed.chain(legacy.iter().map(|function| ("", Some(function)))) {
+            let (name, arguments) = function.map_or(("", &Piece::Nothing), Function::parts);
+            let Some(call) = turn.start(id, name) else { return };
+            arguments.add(call, turn);
         }
     }
 }
 
-/// An object that was left unread; nothing for other JSON.
-fn read<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
-    serde_json::from_str::<Object<T>>(raw.get()).ok()?.0
+impl<'a> Function<'a> {
+    fn parts(&self) -> (&str, &Piece<'a>) {
+        (self.name.get(), &self.arguments)
+    }
 }
 
 /// R5, R10: what the provider's word means. An unknown one is not believed.

@@ -1,11 +1,8 @@
 //! Events and whole bodies of Responses, read as borrowed types.
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use crate::wire::assemble::Writer;
-use crate::wire::decode::Dialect;
-use crate::wire::lenient::{Integer, List, Object, Text};
+use crate::wire::decode::{Dialect, unreadable};
+use crate::wire::lenient::{Integer, List, Object, Raw, Text, read, shape};
 use crate::wire::openai_responses::items::{Item, Items, Key};
 use crate::wire::piece::Piece;
 use crate::wire::provider_error::{event_error, provider_error};
@@ -17,63 +14,46 @@ pub(super) struct Responses {
     items: Items,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Event<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Text<'a>,
-    output_index: Integer,
-    content_index: Integer,
-    #[serde(borrow)]
-    item_id: Text<'a>,
-    #[serde(borrow)]
-    item: Object<Item<'a>>,
-    #[serde(borrow)]
-    delta: Text<'a>,
-    #[serde(borrow)]
-    text: Text<'a>,
-    #[serde(borrow)]
-    refusal: Text<'a>,
-    #[serde(borrow)]
-    name: Text<'a>,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
-    #[serde(borrow)]
-    response: Object<Response<'a>>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
+shape! {
+    struct Event<'a> {
+        "type" => kind: Text<'a>,
+        "output_index" => output_index: Integer,
+        "content_index" => content_index: Integer,
+        "item_id" => item_id: Text<'a>,
+        "item" => item: Object<Item<'a>>,
+        "delta" => delta: Text<'a>,
+        "text" => text: Text<'a>,
+        "refusal" => refusal: Text<'a>,
+        "name" => name: Text<'a>,
+        "arguments" => arguments: Piece<'a>,
+        "response" => response: Object<Response<'a>>,
+        "error" => error: Raw<'a>,
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Response<'a> {
-    #[serde(borrow)]
-    id: Text<'a>,
-    #[serde(borrow)]
-    model: Text<'a>,
-    #[serde(borrow)]
-    status: Text<'a>,
-    #[serde(borrow)]
-    output: List<Item<'a>>,
-    usage: Object<Tokens>,
-    #[serde(borrow)]
-    incomplete_details: Object<Incomplete<'a>>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
+shape! {
+    struct Response<'a> {
+        "id" => id: Text<'a>,
+        "model" => model: Text<'a>,
+        "status" => status: Text<'a>,
+        "output" => output: List<Item<'a>>,
+        "usage" => usage: Object<Tokens>,
+        "incomplete_details" => incomplete_details: Object<Incomplete<'a>>,
+        "error" => error: Raw<'a>,
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Incomplete<'a> {
-    #[serde(borrow)]
-    reason: Text<'a>,
+shape! {
+    struct Incomplete<'a> {
+        "reason" => reason: Text<'a>,
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Tokens {
-    input_tokens: Integer,
-    output_tokens: Integer,
+shape! {
+    struct Tokens {
+        "input_tokens" => input_tokens: Integer,
+        "output_tokens" => output_tokens: Integer,
+    }
 }
 
 impl Dialect for Responses {
@@ -88,27 +68,23 @@ impl Dialect for Responses {
         if event == b"error" {
             return turn.fail(event_error(data, false));
         }
-        match serde_json::from_str::<Object<Event<'_>>>(data) {
-            Ok(Object(Some(event))) => self.event(event, data, turn),
-            Ok(_) | Err(_) => turn.fail_with(WireErrorKind::MalformedFrame),
+        match read::<Event<'_>>(data) {
+            Ok(event) => self.event(&event, data, turn),
+            Err(_) => turn.fail_with(WireErrorKind::MalformedFrame),
         }
     }
 
     fn body(&mut self, body: &str, turn: &mut Writer<'_>) {
-        match serde_json::from_str::<Object<Response<'_>>>(body) {
-            Ok(Object(Some(response))) => {
-                let status = response.status.get().to_owned();
-                self.last(response, &status, turn);
-            }
-            Err(error) if error.is_eof() => turn.fail_with(WireErrorKind::TruncatedStream),
-            Ok(_) | Err(_) => turn.fail_with(WireErrorKind::MalformedFrame),
+        match read::<Response<'_>>(body) {
+            Ok(response) => self.last(&response, response.status.get(), turn),
+            Err(_) => turn.fail_with(unreadable(body)),
         }
     }
 }
 
 impl Responses {
     // The type inside the data decides, not the event line (S1).
-    fn event(&mut self, event: Event<'_>, data: &str, turn: &mut Writer<'_>) {
+    fn event(&mut self, event: &Event<'_>, data: &str, turn: &mut Writer<'_>) {
         let id = event.item.0.as_ref().map_or(event.item_id.get(), |item| item.id.get());
         let key = Key::new(event.output_index.0, id);
         let part = event.content_index.0.unwrap_or(0);
@@ -116,7 +92,7 @@ impl Responses {
             "error" => turn.fail(event_error(data, false)),
             "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
                 let status = event.kind.get().trim_start_matches("response.");
-                self.last(event.response.0.unwrap_or_default(), status, turn);
+                self.last(event.response.0.as_ref().unwrap_or(&Response::default()), status, turn);
                 turn.close();
             }
             "response.output_item.added" => {
@@ -125,7 +101,7 @@ impl Responses {
                 }
             }
             "response.output_item.done" => {
-                if let Some(item) = event.item.0 {
+                if let Some(item) = &event.item.0 {
                     self.items.done(&key, item, turn);
                 }
             }
@@ -136,13 +112,13 @@ impl Responses {
             "response.function_call_arguments.done" => {
                 let Some(call) = self.items.call(&key, turn) else { return };
                 Items::name(call, event.name.get(), turn);
-                Piece::read(event.arguments).replace(call, turn);
+                event.arguments.replace(call, turn);
             }
             "response.output_text.delta" => self.items.text(&key, part, event.delta.get(), false, turn),
             "response.output_text.done" => self.items.text(&key, part, event.text.get(), true, turn),
             "response.refusal.delta" => self.items.refusal(&key, part, event.delta.get(), false, turn),
             "response.refusal.done" => self.items.refusal(&key, part, event.refusal.get(), true, turn),
-            _ if event.error.is_some_and(|raw| provider_error(raw.get(), false).is_some()) => {
+            _ if event.error.0.is_some_and(|raw| provider_error(raw, false).is_some()) => {
                 turn.fail(event_error(data, false));
             }
             _ => {
@@ -154,9 +130,9 @@ impl Responses {
     }
 
     /// S3: the response as a whole; only a completed one ends well.
-    fn last(&mut self, response: Response<'_>, status: &str, turn: &mut Writer<'_>) {
+    fn last(&mut self, response: &Response<'_>, status: &str, turn: &mut Writer<'_>) {
         turn.response(response.id.get(), response.model.get());
-        if let Some(Tokens { input_tokens, output_tokens }) = response.usage.0
+        if let Some(Tokens { input_tokens, output_tokens }) = &response.usage.0
             && (input_tokens.0.is_some() || output_tokens.0.is_some())
         {
             turn.usage(Usage {
@@ -164,18 +140,18 @@ impl Responses {
                 output_tokens: output_tokens.count().unwrap_or(0),
             });
         }
-        for (at, item) in response.output.into_iter().enumerate() {
+        for (at, item) in response.output.iter().enumerate() {
             self.items.listed(i64::try_from(at).ok(), item, turn);
         }
         if !status.is_empty() {
             turn.provider_finish(status);
         }
-        if let Some(error) = response.error.and_then(|raw| provider_error(raw.get(), false)) {
+        if let Some(error) = response.error.0.and_then(|raw| provider_error(raw, false)) {
             return turn.fail(error);
         }
         match status {
             "completed" => turn.end_well(),
-            "incomplete" => match response.incomplete_details.0.unwrap_or_default().reason.get() {
+            "incomplete" => match response.incomplete_details.0.as_ref().map_or("", |details| details.reason.get()) {
                 "content_filter" => turn.end_cut(Finish::ContentFilter),
                 _ => turn.end_cut(Finish::Length),
             },

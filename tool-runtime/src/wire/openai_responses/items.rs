@@ -2,40 +2,28 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use crate::wire::assemble::Writer;
-use crate::wire::lenient::{List, Text};
+use crate::wire::lenient::{List, Text, shape};
 use crate::wire::piece::Piece;
 
-/// One output item.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Item<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Text<'a>,
-    #[serde(borrow)]
-    pub(super) id: Text<'a>,
-    #[serde(borrow)]
-    call_id: Text<'a>,
-    #[serde(borrow)]
-    name: Text<'a>,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
-    #[serde(borrow)]
-    content: List<Part<'a>>,
+shape! {
+    /// One output item.
+    pub(super) struct Item<'a> {
+        "type" => kind: Text<'a>,
+        "id" => pub(super) id: Text<'a>,
+        "call_id" => call_id: Text<'a>,
+        "name" => name: Text<'a>,
+        "arguments" => arguments: Piece<'a>,
+        "content" => content: List<Part<'a>>,
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Part<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Text<'a>,
-    #[serde(borrow)]
-    text: Text<'a>,
-    #[serde(borrow)]
-    refusal: Text<'a>,
+shape! {
+    struct Part<'a> {
+        "type" => kind: Text<'a>,
+        "text" => text: Text<'a>,
+        "refusal" => refusal: Text<'a>,
+    }
 }
 
 /// What identifies an item: its place in the output, or its own id where a server sends no place.
@@ -77,16 +65,16 @@ impl Items {
     }
 
     /// S2: what is done is authoritative.
-    pub(super) fn done(&mut self, key: &Key, item: Item<'_>, turn: &mut Writer<'_>) {
+    pub(super) fn done(&mut self, key: &Key, item: &Item<'_>, turn: &mut Writer<'_>) {
         match item.kind.get() {
-            "function_call" => self.take(key, &item, turn),
+            "function_call" => self.take(key, item, turn),
             "message" => self.message(key, item, turn),
             _ => {}
         }
     }
 
     /// An item in the list of a whole response: news only when none of its events came.
-    pub(super) fn listed(&mut self, at: Option<i64>, item: Item<'_>, turn: &mut Writer<'_>) {
+    pub(super) fn listed(&mut self, at: Option<i64>, item: &Item<'_>, turn: &mut Writer<'_>) {
         let key = Key::new(at, item.id.get());
         let by_id = Key::Id(item.id.get().into());
         match item.kind.get() {
@@ -97,7 +85,7 @@ impl Items {
                         .call_by_id(item.call_id.get())
                         .is_some_and(|call| self.calls.values().any(|known| *known == call));
                 if !known && let Some(call) = turn.start(item.call_id.get(), item.name.get()) {
-                    Piece::read(item.arguments).add(call, turn);
+                    item.arguments.add(call, turn);
                 }
             }
             "message" if !self.any_text => {
@@ -120,7 +108,7 @@ impl Items {
         Self::name(call, item.name.get(), turn);
         // The id of a call is `call_id`, never the item's own.
         turn.offer_id(call, item.call_id.get());
-        Piece::read(item.arguments).replace(call, turn);
+        item.arguments.replace(call, turn);
     }
 
     pub(super) fn name(call: usize, name: &str, turn: &mut Writer<'_>) {
@@ -129,8 +117,8 @@ impl Items {
         }
     }
 
-    fn message(&mut self, key: &Key, item: Item<'_>, turn: &mut Writer<'_>) {
-        for (at, part) in item.content.into_iter().enumerate() {
+    fn message(&mut self, key: &Key, item: &Item<'_>, turn: &mut Writer<'_>) {
+        for (at, part) in item.content.iter().enumerate() {
             let at = i64::try_from(at).unwrap_or(i64::MAX);
             match part.kind.get() {
                 "output_text" => self.text(key, at, part.text.get(), true, turn),

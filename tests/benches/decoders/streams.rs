@@ -1,0 +1,75 @@
+//! Responses as long as no model writes them: 100,000 deltas of a few bytes, in frames as the providers send them.
+
+use std::fmt;
+
+use tool_runtime::wire::Format;
+
+const DELTAS: usize = 100_000;
+
+/// What a model writes, token by token, as it stands inside of a JSON string.
+const TEXT: &[&str] = &[" the", " quick", " brown", " fox", ",", " caf\u{e9}", " jumps", ".\\n", " It", "'s"];
+
+/// The same for argument text, which is JSON inside of a string: about a third of the tokens hold an escape.
+const ARGUMENTS: &[&str] = &["Par", "is", "\\\",\\\"", "Lon", "don", " (", "UK", ")", "\\\",\\\"", "12", "3", "\\\\n"];
+
+/// One response.
+#[derive(Clone, Copy)]
+pub(crate) struct Stream {
+    pub(crate) format: Format,
+    arguments: bool,
+}
+
+impl Stream {
+    pub(crate) const ALL: [Self; 8] = [
+        Self { format: Format::OpenAiChat, arguments: true },
+        Self { format: Format::OpenAiChat, arguments: false },
+        Self { format: Format::OpenAiResponses, arguments: true },
+        Self { format: Format::OpenAiResponses, arguments: false },
+        Self { format: Format::Anthropic, arguments: true },
+        Self { format: Format::Anthropic, arguments: false },
+        Self { format: Format::Ollama, arguments: true },
+        Self { format: Format::Ollama, arguments: false },
+    ];
+
+    /// The bytes of the response: the frame with the token of its template, once for each delta.
+    pub(crate) fn bytes(self) -> Vec<u8> {
+        let template = self.template();
+        let end_of_frame = if self.format == Format::Ollama { "\n" } else { "\n\n" };
+        let tokens = if self.arguments { ARGUMENTS } else { TEXT };
+        let mut body = String::new();
+        for frame in template.split_inclusive(end_of_frame) {
+            match frame.split_once("TOKEN") {
+                None => body.push_str(frame),
+                Some((before, after)) => {
+                    tokens.iter().cycle().take(DELTAS).for_each(|token| body.extend([before, token, after]));
+                }
+            }
+        }
+        body.into_bytes()
+    }
+
+    const fn template(self) -> &'static str {
+        match (self.format, self.arguments) {
+            (Format::OpenAiChat, true) => include_str!("frames/openai_chat_arguments.txt"),
+            (Format::OpenAiChat, false) => include_str!("frames/openai_chat_text.txt"),
+            (Format::OpenAiResponses, true) => include_str!("frames/openai_responses_arguments.txt"),
+            (Format::OpenAiResponses, false) => include_str!("frames/openai_responses_text.txt"),
+            (Format::Anthropic, true) => include_str!("frames/anthropic_arguments.txt"),
+            (Format::Anthropic, false) => include_str!("frames/anthropic_text.txt"),
+            (Format::Ollama, true) => include_str!("frames/ollama_arguments.txt"),
+            (_, _) => include_str!("frames/ollama_text.txt"),
+        }
+    }
+}
+
+impl fmt::Display for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.format, if self.arguments { "arguments" } else { "text" })
+    }
+}
+
+/// The JSON documents of a response.
+pub(crate) fn frames(body: &[u8]) -> Vec<&str> {
+    let lines = str::from_utf8(body).unwrap_or_default().lines();
+    lines.filter_map(|line| line.strip_prefix("data: ").or(line.starts_with('{').then_some(line))).collect()
+}

@@ -1,0 +1,135 @@
+//! The frames as a careful reader types them who trusts the server: what the decoders use, borrowed, the rest skipped.
+
+#![allow(dead_code, reason = "reading the fields is the work; nothing looks at them")]
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tool_runtime::wire::Format;
+
+/// Reads each frame and gives how many could be read.
+pub(crate) fn read(format: Format, frames: &[&str]) -> usize {
+    match format {
+        Format::OpenAiChat => count::<Chat<'_>>(frames),
+        Format::OpenAiResponses => count::<Responses<'_>>(frames),
+        Format::Anthropic => count::<Anthropic<'_>>(frames),
+        _ => count::<Ollama<'_>>(frames),
+    }
+}
+
+fn count<'a, T: Deserialize<'a>>(frames: &[&'a str]) -> usize {
+    frames.iter().filter(|frame| divan::black_box(serde_json::from_str::<T>(frame)).is_ok()).count()
+}
+
+/// A newtype, because serde borrows into a `Cow` only where a field is one itself.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+#[derive(Deserialize)]
+struct Chat<'a> {
+    id: &'a str,
+    model: &'a str,
+    #[serde(borrow)]
+    choices: Vec<Choice<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    index: u32,
+    #[serde(borrow)]
+    delta: ChatDelta<'a>,
+    finish_reason: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+struct ChatDelta<'a> {
+    #[serde(borrow)]
+    content: Option<Text<'a>>,
+    #[serde(borrow)]
+    tool_calls: Option<Vec<ToolCall<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct ToolCall<'a> {
+    index: u32,
+    id: Option<&'a str>,
+    #[serde(borrow)]
+    function: Function<'a>,
+}
+
+#[derive(Deserialize)]
+struct Function<'a> {
+    name: Option<&'a str>,
+    #[serde(borrow)]
+    arguments: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct Responses<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    output_index: Option<u32>,
+    content_index: Option<u32>,
+    item_id: Option<&'a str>,
+    #[serde(borrow)]
+    delta: Option<Text<'a>>,
+    #[serde(borrow)]
+    item: Option<&'a RawValue>,
+    #[serde(borrow)]
+    response: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Anthropic<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    index: Option<u32>,
+    #[serde(borrow)]
+    delta: Option<AnthropicDelta<'a>>,
+    #[serde(borrow)]
+    content_block: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct AnthropicDelta<'a> {
+    #[serde(rename = "type")]
+    kind: Option<&'a str>,
+    #[serde(borrow)]
+    text: Option<Text<'a>>,
+    #[serde(borrow)]
+    partial_json: Option<Text<'a>>,
+    stop_reason: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+struct Ollama<'a> {
+    model: &'a str,
+    #[serde(borrow)]
+    message: Message<'a>,
+    done: bool,
+    done_reason: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    content: Cow<'a, str>,
+    #[serde(borrow, default)]
+    tool_calls: Vec<OllamaCall<'a>>,
+}
+
+#[derive(Deserialize)]
+struct OllamaCall<'a> {
+    #[serde(borrow)]
+    function: OllamaFunction<'a>,
+}
+
+#[derive(Deserialize)]
+struct OllamaFunction<'a> {
+    name: &'a str,
+    #[serde(borrow)]
+    arguments: &'a RawValue,
+}

@@ -1,0 +1,10 @@
+//! The parser of arguments takes what `serde_json` takes, but for the differences it documents.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    if let Ok(text) = std::str::from_utf8(input) {
+        fuzz::arguments_agree_with_serde_json(text);
+    }
+});

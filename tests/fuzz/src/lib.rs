@@ -1,0 +1,94 @@
+//! What the targets check. A broken promise is a panic, which is what libFuzzer looks for.
+
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+use tests::wire::{result, same};
+use tool_runtime::json::{Limits, ParseErrorKind, Tree, parse, parse_value};
+use tool_runtime::wire::{DecodeOptions, DisplayEvent, Format, WireErrorKind};
+
+const WIDE: Limits = Limits { bytes: usize::MAX, depth: usize::MAX };
+
+/// Small enough for every limit to be met within a short input.
+fn options() -> DecodeOptions {
+    DecodeOptions::default().with_max_bytes(16 << 10).with_max_frame_bytes(4 << 10).with_max_calls(8)
+}
+
+/// The first byte of an input says how the others are cut.
+pub fn every_cut_is_the_same(format: Format, input: &[u8]) {
+    let Some((&seed, bytes)) = input.split_first() else { return };
+    let whole = decode(format, bytes, |rest| rest);
+    assert_eq!(whole, decode(format, bytes, |_| 1), "byte by byte");
+    let mut state = u32::from(seed) + 1;
+    let cuts = |_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as usize % (usize::from(seed % 64) + 1) + 1
+    };
+    assert_eq!(whole, decode(format, bytes, cuts), "in pieces");
+}
+
+/// Everything that a decoder tells, with generated ids left out.
+fn decode(format: Format, bytes: &[u8], mut cut: impl FnMut(usize) -> usize) -> Value {
+    let mut decoder = format.decoder(options()).expect("a format that is read");
+    let (mut rest, mut shown, mut started) = (bytes, String::new(), Vec::new());
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(cut(rest.len()).min(rest.len()));
+        rest = after;
+        decoder.push_with(piece, |event| match event {
+            DisplayEvent::Text(text) => shown.push_str(&text),
+            DisplayEvent::CallStarted { id, .. } => {
+                assert!(!started.contains(&id), "a call starts once");
+                started.push(id);
+            }
+            DisplayEvent::ArgumentsDelta { id, .. } => assert!(started.contains(&id), "a call starts before it goes on"),
+            _ => {}
+        });
+    }
+    let decoded = decoder.finish();
+    assert!(decoded.text.starts_with(&shown), "what is shown is what came");
+    assert!(decoded.calls.len() <= 8, "calls are bounded");
+    let calls = decoded.calls.iter().map(|call| &call.call);
+    let kept: usize = calls.map(|call| call.name.len() + call.arguments.as_str().len()).sum();
+    assert!(kept + decoded.text.len() <= bytes.len(), "nothing is kept that did not come");
+    if decoded.error.is_some() {
+        assert!(decoded.calls.iter().all(|call| !call.executable), "nothing runs after an error");
+    }
+    let frames: Vec<_> = decoded.calls.iter().map(|call| call.call.origin.frame).collect();
+    json!([result(&decoded), shown, started.len(), frames, decoded.response_id, decoded.model])
+}
+
+/// One line of Ollama and one event of Chat Completions, told apart from what is no JSON.
+pub fn a_frame_is_json_or_malformed(text: &str) {
+    if text.contains(['\n', '\r']) || text.trim().is_empty() || text.trim() == "[DONE]" {
+        return;
+    }
+    let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
+    let is_strict = matches!(parse_value(text, &WIDE), Ok(Tree::Object(_)));
+    for (format, frame) in [(Format::OpenAiChat, format!("data: {text}\n\n")), (Format::Ollama, format!("{text}\n"))] {
+        let mut decoder = format.decoder(DecodeOptions::default()).expect("a format that is read");
+        decoder.push(frame.as_bytes());
+        let malformed = decoder.finish().error.is_some_and(|error| error.kind == WireErrorKind::MalformedFrame);
+        assert!(malformed || is_json, "{format} took a frame that is no JSON");
+        assert!(!malformed || !is_strict, "{format} refused an object without a fault");
+    }
+}
+
+/// Both read the same documents, but for the differences that the parser documents.
+pub fn arguments_agree_with_serde_json(text: &str) {
+    let theirs = serde_json::from_str::<Value>(text);
+    match (parse_value(text, &WIDE), &theirs) {
+        (Ok(ours), Ok(theirs)) => {
+            let ours = serde_json::to_value(&ours).expect("a tree is JSON");
+            assert!(same(&ours, theirs), "{ours} is not {theirs}");
+        }
+        // Theirs ends at 127 levels, ours at 128.
+        (Ok(_), Err(error)) => assert!(error.to_string().starts_with("recursion limit"), "{error}"),
+        (Err(error), Ok(_)) => {
+            let documented = matches!(error.kind, ParseErrorKind::DuplicateKey | ParseErrorKind::IntegerRange);
+            assert!(documented, "{error}");
+        }
+        (Err(error), Err(_)) => assert!(error.offset <= text.len() && text.is_char_boundary(error.offset)),
+    }
+    let is_blank = text.trim_matches([' ', '\t', '\n', '\r']).is_empty();
+    let is_object = matches!(parse_value(text, &WIDE), Ok(Tree::Object(_)));
+    assert_eq!(parse(text, &WIDE).is_ok(), is_blank || is_object, "arguments are an object, or nothing");
+}
