@@ -1,4 +1,56 @@
 //! Author tools for language-model agents and run them through one gate.
+//!
+//! An author annotates a function or a struct with [`#[tool]`](macro@tool); an application links that crate, collects
+//! the [catalog](catalog), binds [capabilities](capability) to adapters, and lets a model call. Nothing but a
+//! [`Run`](runner::Run) can run a tool.
+//!
+//! ```
+//! use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+//!
+//! /// Adds two numbers.
+//! #[tool(name = "math__add", effect = read_only, redact = ["$"])]
+//! fn add(
+//!     /// The first.
+//!     a: i64,
+//!     /// The second.
+//!     b: i64,
+//! ) -> Result<i64, ToolError> {
+//!     a.checked_add(b).ok_or_else(|| ToolError::code("overflow").with_safe("The sum is too large."))
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+//! let catalog = ToolCatalog::builder().tool::<add>().build()?;
+//! let runner = ToolRunner::new(catalog, ToolPolicy::allow(["math__add"])).build()?;
+//! let run = runner.run(RunOptions::new().user("ada"));
+//!
+//! let result = run.exec(ToolCall::text("call_1", "math__add", r#"{"a":2,"b":3}"#)).await;
+//! assert_eq!(result.to_model(), "5");
+//! let refused = run.exec(ToolCall::text("call_2", "math__add", r#"{"a":"two"}"#)).await;
+//! assert_eq!(refused.outcome.code(), "validation_error");
+//! # Ok(()) })
+//! # }
+//! ```
+//!
+//! The modules, along the way of a call:
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`tool`](mod@tool), [`registration`] | definitions, and how tools come to be: from the macro, or at run time |
+//! | [`schema`], [`json`] | the schema compiler; the one strict parse that validator and typed value share |
+//! | [`catalog`] | collecting, checking, views by policy, guidance for the system prompt |
+//! | [`wire`] | providers' requests and responses, histories, UI streams; knows nothing of running |
+//! | [`agent`] | the loop: a model and the gate take turns; hand-over to clients; HTTP clients (feature `http`) |
+//! | [`call`] | the vocabulary: calls, outcomes, results, records, events |
+//! | [`hydrate`] | parse, validate, instantiate |
+//! | [`policy`], [`capability`] | what is allowed, and what tools may borrow |
+//! | [`runner`] | the gate: `runner/exec.rs` is the list of its stages |
+//! | [`redact`] | the writer that leaves out what an allowlist does not name |
+//! | [`store`] | records in a hash chain, and calls that wait |
+//! | [`testing`] | a preset runner for tests of tools |
+//! | `cli` | the command line that an application embeds (feature `cli`) |
+//!
+//! Futures of this crate want a tokio runtime with its timer enabled.
 
 // `::tool_runtime` also resolves inside this crate, so its own doctests and tests can use the macros.
 extern crate self as tool_runtime;
@@ -31,7 +83,7 @@ pub use capability::{Cap, Capabilities, Connection, Secret};
 pub use catalog::ToolCatalog;
 pub use error::{IntoToolError, ToolError};
 pub use policy::ToolPolicy;
-pub use runner::{RunOptions, ToolRunner};
+pub use runner::{Run, RunOptions, ToolRunner};
 pub use tool::{NameError, ToolComponent, ToolEffect, ToolName, ToolSpec};
 /// Makes a trait something that tools may borrow as `&dyn Trait`, and says how far it reaches.
 ///

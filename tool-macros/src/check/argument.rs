@@ -16,7 +16,7 @@ pub(super) fn missing_argument_docs(tool: &Tool, errors: &mut Errors) {
         errors.at(
             &argument.ident,
             format_args!(
-                "missing doc comment on the argument `{}`; a model reads it to fill the argument in",
+                "missing doc comment on the argument `{}`, which the model fills in; what the runtime lends is borrowed: `&dyn Trait`",
                 plain(&argument.ident)
             ),
         );

@@ -2,7 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{ItemTrait, parse_quote_spanned};
+use syn::{ItemTrait, TraitBound, TraitBoundModifier, Type, TypeParamBound, WherePredicate, parse_quote_spanned};
 
 use crate::attr::{self, CapabilityAttr};
 use crate::check::check_capability;
@@ -62,6 +62,22 @@ fn implementation(attr: &CapabilityAttr, item: &ItemTrait) -> TokenStream {
             }
         }
     });
+    let builds_on = supertraits(item).map(|bound| {
+        quote_spanned! {at(bound)=>
+            __rt::assert_reach::<dyn #bound + 'static, { __rt::ReachProbe::<dyn #bound + 'static>::REACH.is_within(
+                <#effect as __rt::EffectLevel>::EFFECT
+            ) }>();
+        }
+    });
+    let builds_on: TokenStream = builds_on.collect();
+    let asks = (!builds_on.is_empty()).then(|| {
+        quote_spanned! {place=>
+            fn __ask_the_compiler() {
+                use __rt::ReachesNowhere as _;
+                #builds_on
+            }
+        }
+    });
     quote_spanned! {place=>
         #[doc(hidden)]
         const _: () = {
@@ -72,6 +88,24 @@ fn implementation(attr: &CapabilityAttr, item: &ItemTrait) -> TokenStream {
                 const NAME: &'static str = #text;
             }
             #kind
+            #asks
         };
     }
+}
+
+/// The traits that this one builds on. What they can do, whoever borrows this one can do too.
+fn supertraits(item: &ItemTrait) -> impl Iterator<Item = &TraitBound> {
+    let predicates = item.generics.where_clause.iter().flat_map(|clause| &clause.predicates);
+    let of_self = predicates.filter_map(|predicate| match predicate {
+        WherePredicate::Type(typed) => match &typed.bounded_ty {
+            Type::Path(path) if path.path.is_ident("Self") => Some(&typed.bounds),
+            _ => None,
+        },
+        _ => None,
+    });
+    let bounds = item.supertraits.iter().chain(of_self.flatten());
+    bounds.filter_map(|bound| match bound {
+        TypeParamBound::Trait(bound) if matches!(bound.modifier, TraitBoundModifier::None) => Some(bound),
+        _ => None,
+    })
 }

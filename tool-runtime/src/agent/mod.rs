@@ -1,6 +1,6 @@
 //! The agent loop: a model and the gate take turns until there is an answer, or somebody else has to act.
 //!
-//! [`Agent`] is a model and its settings, [`Conversation`] one history with one [`Run`](crate::Run). [`ModelClient`]
+//! [`Agent`] is a model and its settings, [`Conversation`] one history with one [`Run`](crate::runner::Run). [`ModelClient`]
 //! is the one function that calls a model: [`ScriptedModel`] for tests, `http::HttpModel` (feature `http`) for
 //! endpoints.
 //!

@@ -29,7 +29,7 @@ impl<T: ?Sized> fmt::Debug for Cap<T> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a capability",
     label = "arguments are owned: write `String` for `&str`, `T` for `&T`",
-    note = "the runtime lends `&dyn Trait` of a `#[capability]` trait, `&Connection<dyn Trait>` and `&ToolContext`"
+    note = "the runtime lends `&dyn Trait`, `&Connection<dyn Trait>` and `&ToolContext`; to lend a trait of your own, write `#[capability(effect = ..)]` on it"
 )]
 pub trait Injected: Send + Sync + 'static {
     /// How far it reaches.

@@ -60,6 +60,19 @@ pub trait Described<const SAYS: bool> {}
 
 impl<T> Described<true> for T {}
 
+/// A trait that a capability builds on; `WITHIN` is what a probe found.
+#[diagnostic::on_unimplemented(
+    message = "the capability builds on `{Self}`, which reaches further than it declares",
+    label = "reaches further than the declared effect",
+    note = "declare the stronger effect on this trait too, or let tools borrow the two separately"
+)]
+pub trait BuiltOn<const WITHIN: bool> {}
+
+impl<T: ?Sized> BuiltOn<true> for T {}
+
+/// Asks for `BuiltOn`.
+pub const fn assert_reach<T: BuiltOn<WITHIN> + ?Sized, const WITHIN: bool>() {}
+
 /// Asks for `ToolArgument`.
 pub const fn assert_argument<T: ToolArgument>() {}
 

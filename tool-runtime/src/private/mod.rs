@@ -24,16 +24,17 @@ pub use crate::capability::{AllowedIn, Cap, ConnectionKind, Injected, Requiremen
 pub use crate::error::{IntoToolError, ToolError};
 pub use crate::registration::{Registration, definition};
 pub use crate::tool::{
-    Execution, ExternalSideEffect, Location, Meta, Named, NoSchemaMode, ReadOnly, StateChange, Tool, ToolComponent,
-    Visitor,
+    EffectLevel, Execution, ExternalSideEffect, Location, Meta, Named, NoSchemaMode, ReadOnly, StateChange, Tool,
+    ToolComponent, Visitor,
 };
 pub use ask::{
     assert_allowed, assert_argument, assert_default, assert_described, assert_optional, assert_parsed_argument,
+    assert_reach,
 };
 pub use function::{Borrowed, FnTool, requirement};
 pub use nullable::nullable;
 pub use output::ToolReturn;
-pub use probe::{AnswerProbe, ComponentProbe, Otherwise};
+pub use probe::{AnswerProbe, ComponentProbe, Otherwise, ReachProbe, ReachesNowhere};
 
 /// What a definition read without a registry is.
 pub type Definition = Result<crate::tool::ToolSpec, crate::registration::DefinitionError>;

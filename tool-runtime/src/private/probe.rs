@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 
 use serde_json::Value;
 
-use crate::capability::AllowedIn;
-use crate::tool::ToolComponent;
+use crate::capability::{AllowedIn, Injected};
+use crate::tool::{EffectLevel, ToolComponent, ToolEffect};
 
 /// Asks about a component.
 #[derive(Debug)]
@@ -41,6 +41,35 @@ pub trait Otherwise {
 impl<T> Otherwise for ComponentProbe<T> {}
 
 impl<T> Otherwise for AnswerProbe<T> {}
+
+/// Asks how far a trait reaches that a capability builds on.
+#[derive(Debug)]
+pub struct ReachProbe<T: ?Sized>(PhantomData<T>);
+
+impl<T: Injected + ?Sized> ReachProbe<T> {
+    /// As far as it declares.
+    pub const REACH: Reach = Reach(<T::Effect as EffectLevel>::EFFECT);
+}
+
+/// The answer for traits that are no capabilities.
+pub trait ReachesNowhere {
+    /// Nowhere.
+    const REACH: Reach = Reach(ToolEffect::ReadOnly);
+}
+
+impl<T: ?Sized> ReachesNowhere for ReachProbe<T> {}
+
+/// How far a trait reaches.
+#[derive(Debug, Clone, Copy)]
+pub struct Reach(ToolEffect);
+
+impl Reach {
+    /// No further than `effect`.
+    #[must_use]
+    pub const fn is_within(self, effect: ToolEffect) -> bool {
+        self.0 as u8 <= effect as u8
+    }
+}
 
 /// A list of capabilities, as a type.
 #[derive(Debug)]
