@@ -2,7 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{ItemTrait, TraitBound, TraitBoundModifier, Type, TypeParamBound, WherePredicate, parse_quote_spanned};
+use syn::{ItemTrait, TraitBound, Type, TypeParamBound, WherePredicate, parse_quote_spanned};
 
 use crate::attr::{self, CapabilityAttr};
 use crate::check::check_capability;
@@ -44,7 +44,7 @@ fn with_bounds(mut item: ItemTrait) -> ItemTrait {
         parse_quote_spanned!(place=> ::core::marker::Send),
         parse_quote_spanned!(place=> ::core::marker::Sync),
         parse_quote_spanned!(place=> 'static),
-    ] as [syn::TypeParamBound; 3]);
+    ] as [TypeParamBound; 3]);
     item
 }
 
@@ -105,7 +105,8 @@ fn supertraits(item: &ItemTrait) -> impl Iterator<Item = &TraitBound> {
     });
     let bounds = item.supertraits.iter().chain(of_self.flatten());
     bounds.filter_map(|bound| match bound {
-        TypeParamBound::Trait(bound) if matches!(bound.modifier, TraitBoundModifier::None) => Some(bound),
+        // `?Sized` asks for nothing.
+        TypeParamBound::Trait(bound) if bound.maybe.is_none() => Some(bound),
         _ => None,
     })
 }

@@ -11,4 +11,14 @@ const _: () = {
         type Effect = __rt::ReadOnly;
         const NAME: &'static str = "Clock";
     }
+    fn __ask_the_compiler() {
+        use __rt::ReachesNowhere as _;
+        __rt::assert_reach::<
+            dyn Debug + 'static,
+            {
+                __rt::ReachProbe::<dyn Debug + 'static>::REACH
+                    .is_within(<__rt::ReadOnly as __rt::EffectLevel>::EFFECT)
+            },
+        >();
+    }
 };

@@ -25,5 +25,5 @@ impl ::tool_runtime::__private1::Named for add {
     "tool name `add` has no namespace; write `core__add`"
 }
 ::core::compile_error! {
-    "missing doc comment on the argument `right`; a model reads it to fill the argument in"
+    "missing doc comment on the argument `right`, which the model fills in; what the runtime lends is borrowed: `&dyn Trait`"
 }
