@@ -42,6 +42,8 @@ impl Requirement {
 
 /// Everything that one call may be lent. Made by the runner only.
 pub struct Bindings<'a> {
+    /// What the tool listed when its catalog was built: nothing else is lent.
+    pub(crate) granted: &'a [Requirement],
     pub(crate) capabilities: &'a Capabilities,
     /// Each holds an `Arc<Connection<C>>`, found by the type id of `Connection<C>`.
     pub(crate) connections: &'a [(TypeId, Box<dyn Any + Send + Sync>)],
@@ -52,6 +54,9 @@ impl Bindings<'_> {
     /// What is borrowed as `&T`, if it was bound. Whether `T` may be borrowed at all is the compiler's question.
     pub(crate) fn get<T: ?Sized + 'static>(&self) -> Option<Cap<T>> {
         let wanted = TypeId::of::<T>();
+        if !self.granted.iter().any(|requirement| requirement.type_id == wanted) {
+            return None;
+        }
         let found: &dyn Any = if wanted == TypeId::of::<ToolContext>() {
             self.context
         } else if let Some((_, connection)) = self.connections.iter().find(|(id, _)| *id == wanted) {

@@ -51,7 +51,7 @@ pub trait Injected: Send + Sync + 'static {
     label = "stronger than the declared effect of the tool",
     note = "declare the stronger effect on the tool (`effect = ..`), or take a capability that reaches no further than `{E}`"
 )]
-pub trait Within<E, C: ?Sized> {}
+pub trait Within<E, C: ?Sized>: sealed::Order<E, C> {}
 
 impl<C: ?Sized> Within<ReadOnly, C> for ReadOnly {}
 impl<C: ?Sized> Within<StateChange, C> for ReadOnly {}
@@ -59,6 +59,20 @@ impl<C: ?Sized> Within<StateChange, C> for StateChange {}
 impl<C: ?Sized> Within<ExternalSideEffect, C> for ReadOnly {}
 impl<C: ?Sized> Within<ExternalSideEffect, C> for StateChange {}
 impl<C: ?Sized> Within<ExternalSideEffect, C> for ExternalSideEffect {}
+
+/// The order of effects. Nobody else can name this trait, so nobody else can add to it.
+mod sealed {
+    use super::{ExternalSideEffect, ReadOnly, StateChange};
+
+    pub trait Order<E, C: ?Sized> {}
+
+    impl<C: ?Sized> Order<ReadOnly, C> for ReadOnly {}
+    impl<C: ?Sized> Order<StateChange, C> for ReadOnly {}
+    impl<C: ?Sized> Order<StateChange, C> for StateChange {}
+    impl<C: ?Sized> Order<ExternalSideEffect, C> for ReadOnly {}
+    impl<C: ?Sized> Order<ExternalSideEffect, C> for StateChange {}
+    impl<C: ?Sized> Order<ExternalSideEffect, C> for ExternalSideEffect {}
+}
 
 /// Every capability in `Self` (a [`Cap`] or a tuple of them) may be held by a tool of effect `E`.
 pub trait AllowedIn<E> {}

@@ -119,7 +119,10 @@ fn collisions(entries: &[Arc<Entry>], problems: &mut Vec<CatalogProblem>) {
         let names = names.into_iter().collect::<Vec<_>>().join(" and ");
         let mut problem = CatalogProblem::new(
             "collision",
-            format!("{} tools are called {names}; rename all but one, in more than case, `-` and `_`", same.len()),
+            format!(
+                "{} tools are called {names}; rename all but one; names have to differ in more than case, `-` and `_`",
+                same.len()
+            ),
             None,
         );
         problem.locations = same.iter().filter_map(|entry| entry.location).collect();
@@ -149,6 +152,15 @@ fn authored(described: &Described, problems: &mut Vec<CatalogProblem>) -> Option
     let payload = described.output.as_ref().ok()?;
     let (projector, answer) = projectors(&spec, payload, location, problems)?;
     let strings = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    let requirements = described.behaviour.requirements();
+    for beyond in requirements.iter().filter(|requirement| requirement.effect > spec.effect) {
+        // The compiler refuses this; a tool that was not written by the macro comes as far as here.
+        let message = format!(
+            "`{}` is declared `{}`, but `{}` reaches `{}`; declare the stronger effect",
+            spec.name, spec.effect, beyond.name, beyond.effect
+        );
+        problems.push(CatalogProblem::new("effect", message, location));
+    }
     Some(Entry {
         location,
         timeout: meta.timeout,
@@ -159,6 +171,7 @@ fn authored(described: &Described, problems: &mut Vec<CatalogProblem>) -> Option
             sensitive: strings(meta.sensitive),
         },
         identifiers: IdArguments::of(&spec.input_schema),
+        requirements,
         behaviour: Arc::clone(&described.behaviour),
         projector: Some(projector),
         answer,
@@ -268,6 +281,7 @@ fn dynamic(tool: DynamicTool, problems: &mut Vec<CatalogProblem>) -> Option<Entr
         max_result_bytes: parts.max_result_bytes,
         semantics: Semantics { require_any: parts.require_any, evidence: parts.evidence, sensitive: parts.sensitive },
         identifiers: IdArguments::of(&spec.input_schema),
+        requirements: Vec::new(),
         behaviour: Arc::new(Handled { handler: parts.handler, output: payload, compiled: Arc::default() }),
         projector,
         answer,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::capability::Requirement;
 use crate::redact::Projector;
 use crate::registration::Behaviour;
 use crate::schema::validator::{Compiled, Validator};
@@ -22,6 +23,8 @@ pub struct Entry {
     pub(crate) semantics: Semantics,
     pub(crate) identifiers: IdArguments,
     pub(crate) behaviour: Arc<dyn Behaviour>,
+    /// What the tool borrows. None of it reaches further than the tool declares.
+    pub(crate) requirements: Vec<Requirement>,
     /// Of the value, or of the prepared payload of a client tool. Nothing when no allowlist was given.
     pub(crate) projector: Option<Arc<Projector>>,
     /// What a client answers with.

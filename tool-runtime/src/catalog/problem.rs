@@ -9,7 +9,7 @@ use crate::tool::{Location, ToolName};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CatalogProblem {
-    /// A stable word: `empty`, `name`, `collision`, `schema`, `redaction`, `description`, `argument`.
+    /// A stable word: `empty`, `name`, `collision`, `schema`, `redaction`, `effect`, `description`, `argument`.
     pub code: &'static str,
     /// What is wrong, and what to write.
     pub message: String,

@@ -43,6 +43,8 @@ pub struct Borrowed<T: FnTool> {
     tool: PhantomData<fn() -> T>,
 }
 
+impl<T: FnTool> crate::tool::sealed::List for Borrowed<T> {}
+
 impl<T: FnTool> CapabilityList for Borrowed<T> {
     fn requirements() -> Vec<Requirement> {
         T::REQUIREMENTS.iter().map(|requirement| requirement()).collect()

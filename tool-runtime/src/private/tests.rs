@@ -79,7 +79,8 @@ async fn run<T: Tool>(arguments: Value) -> Result<Value, ToolError> {
     let tool: T = serde_json::from_value(arguments).map_err(ToolError::internal)?;
     let capabilities = Capabilities::new().with::<dyn Clock>(Arc::new(Fixed)).with::<dyn TaskWriter>(Arc::new(Fixed));
     let context = context(T::META.name);
-    let bindings = Bindings { capabilities: &capabilities, connections: &[], context: &context };
+    let granted = T::Capabilities::requirements();
+    let bindings = Bindings { granted: &granted, capabilities: &capabilities, connections: &[], context: &context };
     let bound = T::Capabilities::bind(&bindings).unwrap();
     let call = Call { context: Arc::clone(&context), tool: std::marker::PhantomData };
     tool.run(bound, &call).await.map(|output| serde_json::to_value(output).unwrap())

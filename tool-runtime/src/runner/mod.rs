@@ -171,7 +171,7 @@ impl RunnerBuilder {
         let policy = shared.policy.check(&known);
         let mut unbound: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
         for entry in shared.catalog.entries().filter(|entry| shared.could_run(&entry.spec)) {
-            for requirement in entry.behaviour.requirements() {
+            for requirement in &entry.requirements {
                 let bound = match requirement.source {
                     Source::Capability => shared.capabilities.get(requirement.type_id).is_some(),
                     Source::Connection(_) => shared.broker.is_some(),

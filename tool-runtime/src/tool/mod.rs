@@ -12,5 +12,5 @@ pub use location::Location;
 pub use meta::{Meta, NoSchemaMode};
 pub use name::{NameError, ToolName};
 pub use spec::{Execution, Hash, Redaction, Schema, ToolSpec};
-pub(crate) use traits::Lend;
 pub use traits::{CapabilityList, Named, Tool, ToolComponent, ToolOutput, Visitor};
+pub(crate) use traits::{Lend, sealed};

@@ -88,11 +88,16 @@ pub trait Visitor {
     message = "`{Self}` is not a list of capabilities",
     note = "write a tuple of `Cap<dyn Capability>`, for example `(Cap<dyn Clock>,)`, or `()`"
 )]
-pub trait CapabilityList: Sized + Send + 'static {
+pub trait CapabilityList: sealed::List + Sized + Send + 'static {
     /// What has to be bound before the tool can run.
     fn requirements() -> Vec<Requirement>;
     /// Takes the capabilities out of what the runner bound for one call.
     fn bind(bindings: &Bindings<'_>) -> Option<Self>;
+}
+
+/// Nobody else can name this trait, so only tuples, and what a function tool is lent, are lists.
+pub(crate) mod sealed {
+    pub trait List {}
 }
 
 /// A tuple of `Cap<..>`, taken out of the bindings whatever it holds: the bounds are asked elsewhere, once.
@@ -103,6 +108,8 @@ pub trait Lend: Sized + Send + 'static {
 
 macro_rules! capability_list {
     ($($name:ident)*) => {
+        impl<$($name: Injected + ?Sized),*> sealed::List for ($(Cap<$name>,)*) {}
+
         impl<$($name: Injected + ?Sized),*> CapabilityList for ($(Cap<$name>,)*) {
             fn requirements() -> Vec<Requirement> {
                 vec![$(Requirement::of::<$name>()),*]

@@ -78,7 +78,7 @@ pub(in crate::runner) async fn bind(open: &OpenCall, reserved: Reserved) -> Resu
     let shared = &open.run.0.shared;
     let spec = Arc::clone(&reserved.hydrated.entry.spec);
     let mut connections = Vec::new();
-    for requirement in reserved.hydrated.entry.behaviour.requirements() {
+    for requirement in &reserved.hydrated.entry.requirements {
         let Source::Connection(kind) = requirement.source else { continue };
         let unavailable = || Stop::new(Outcome::ConnectionUnavailable);
         let id = options.connections.get(kind).ok_or_else(unavailable)?;
@@ -122,8 +122,12 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: Bound) -> Result<
     let limit = open.run.0.shared.policy.limits_of(entry.spec.name.as_str()).result_bytes;
     let max_bytes = entry.max_result_bytes.map_or(limit, |own| own.min(limit));
     let future = {
-        let bindings =
-            Bindings { capabilities: &open.run.0.shared.capabilities, connections: &connections, context: &context };
+        let bindings = Bindings {
+            granted: &entry.requirements,
+            capabilities: &open.run.0.shared.capabilities,
+            connections: &connections,
+            context: &context,
+        };
         hydrated
             .take_instance()
             .zip(entry.projector.clone())
