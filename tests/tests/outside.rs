@@ -216,7 +216,7 @@ pub trait Orders {
 
 /// A tool that was written by hand, and declares less than it borrows.
 mod by_hand {
-    use tool_runtime::tool::{Tool, Visitor};
+    use tool_runtime::tool::{Meta, Named, Tool, Visitor};
     use tool_runtime::{Call, Cap, ToolComponent, ToolError, tool};
 
     use super::Orders;
@@ -248,7 +248,7 @@ mod by_hand {
     }
 
     impl Tool for Greedy {
-        const META: tool_runtime::tool::Meta = <Modest as Tool>::META;
+        const META: Meta = <Modest as Tool>::META;
         type Effect = <Modest as Tool>::Effect;
         type Answer = bool;
 
@@ -257,7 +257,7 @@ mod by_hand {
         }
     }
 
-    impl tool_runtime::tool::Named for Greedy {
+    impl Named for Greedy {
         fn visit<V: Visitor>(visitor: V) -> V::Answer {
             visitor.visit::<Self>()
         }
