@@ -21,6 +21,7 @@ impl fmt::Display for Fault {
         f.write_str(match self {
             Self::NotJson => "not a JSON value",
             Self::NotSchema => "not what the schema says",
+            Self::TooDeep => "nested too deep",
             Self::Author => "the type refused to be serialised",
         })
     }

@@ -2,10 +2,17 @@
 
 use serde_json::Value;
 
-/// The types that a leaf may have, and the bounds of its numbers. An array of scalars has them for its elements.
+/// What may stand at a leaf: a scalar, an array of scalars, or both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Leaf {
-    kinds: u8,
+    scalar: Option<Kinds>,
+    items: Option<Kinds>,
+}
+
+/// Types, and the bounds of numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Kinds {
+    types: u8,
     min: f64,
     max: f64,
 }
@@ -15,6 +22,23 @@ const BOOL: u8 = 2;
 const INTEGER: u8 = 4;
 const NUMBER: u8 = 8;
 const STRING: u8 = 16;
+
+impl Kinds {
+    const ANY: Self =
+        Self { types: NULL | BOOL | INTEGER | NUMBER | STRING, min: f64::NEG_INFINITY, max: f64::INFINITY };
+
+    fn allows(&self, scalar: Scalar) -> bool {
+        match scalar {
+            Scalar::Null => self.types & NULL != 0,
+            Scalar::Bool => self.types & BOOL != 0,
+            Scalar::String => self.types & STRING != 0,
+            Scalar::Number(number) => {
+                let typed = self.types & NUMBER != 0 || (self.types & INTEGER != 0 && number.fract() == 0.0);
+                typed && self.min <= number && number <= self.max
+            }
+        }
+    }
+}
 
 /// A scalar on its way out.
 #[derive(Clone, Copy)]
@@ -27,48 +51,48 @@ pub(super) enum Scalar {
 
 impl Leaf {
     /// Nothing is known.
-    pub(super) const ANY: Self =
-        Self { kinds: NULL | BOOL | INTEGER | NUMBER | STRING, min: f64::NEG_INFINITY, max: f64::INFINITY };
+    pub(super) const ANY: Self = Self { scalar: Some(Kinds::ANY), items: Some(Kinds::ANY) };
 
     /// What the schema says; nothing when it says it in another way than by a type and two bounds.
     pub(super) fn of(schema: &Value) -> Option<Self> {
-        let types = match schema.get("type")? {
+        let names = match schema.get("type")? {
             Value::String(name) => vec![name.as_str()],
             Value::Array(names) => names.iter().map(Value::as_str).collect::<Option<_>>()?,
             _ => return None,
         };
-        let mut leaf = Self { kinds: 0, ..Self::ANY };
-        for name in types {
-            leaf.kinds |= match name {
+        let bound = |key: &str, otherwise: f64| schema.get(key).and_then(Value::as_f64).unwrap_or(otherwise);
+        let (min, max) = (bound("minimum", f64::NEG_INFINITY), bound("maximum", f64::INFINITY));
+        let (mut types, mut items) = (0, None);
+        for name in names {
+            types |= match name {
                 "null" => NULL,
                 "boolean" => BOOL,
                 "integer" => INTEGER,
                 "number" => INTEGER | NUMBER,
                 "string" => STRING,
                 "array" => {
-                    // The elements are written under the same plan as the array.
-                    let items = Self::of(schema.get("items")?)?;
-                    (leaf.min, leaf.max) = (items.min, items.max);
-                    items.kinds
+                    let inner = Self::of(schema.get("items")?)?;
+                    items = inner.items.or(inner.scalar);
+                    0
                 }
                 _ => return None,
             };
         }
-        let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
-        (leaf.min, leaf.max) = (bound("minimum").unwrap_or(leaf.min), bound("maximum").unwrap_or(leaf.max));
-        Some(leaf)
+        Some(Self { scalar: (types != 0).then_some(Kinds { types, min, max }), items })
     }
 
-    pub(super) fn allows(&self, scalar: Scalar) -> bool {
-        match scalar {
-            Scalar::Null => self.kinds & NULL != 0,
-            Scalar::Bool => self.kinds & BOOL != 0,
-            Scalar::String => self.kinds & STRING != 0,
-            Scalar::Number(number) => {
-                let typed = self.kinds & NUMBER != 0 || (self.kinds & INTEGER != 0 && number.fract() == 0.0);
-                typed && self.min <= number && number <= self.max
-            }
-        }
+    /// Nothing is known of it, so anything that is found there is filtered rather than refused.
+    pub(super) fn is_any(&self) -> bool {
+        *self == Self::ANY
+    }
+
+    pub(super) fn allows(&self, scalar: Scalar, in_array: bool) -> bool {
+        let kinds = if in_array { self.items } else { self.scalar };
+        kinds.is_some_and(|kinds| kinds.allows(scalar))
+    }
+
+    pub(super) const fn allows_array(&self) -> bool {
+        self.items.is_some()
     }
 }
 
@@ -80,8 +104,8 @@ mod tests {
 
     fn check(schema: &Value, good: &[Scalar], bad: &[Scalar]) {
         let leaf = Leaf::of(schema).unwrap();
-        assert!(good.iter().all(|scalar| leaf.allows(*scalar)), "{schema}");
-        assert!(!bad.iter().any(|scalar| leaf.allows(*scalar)), "{schema}");
+        assert!(good.iter().all(|scalar| leaf.allows(*scalar, leaf.allows_array())), "{schema}");
+        assert!(!bad.iter().any(|scalar| leaf.allows(*scalar, leaf.allows_array())), "{schema}");
     }
 
     #[test]

@@ -44,7 +44,8 @@ pub(super) fn check(path: &str, schema: &Value) -> Result<(), PathProblem> {
             }
         }
     }
-    match leaf(&places) {
+    let prefix = if path == "$" { String::new() } else { format!("{path}.") };
+    match leaf(&places, &prefix) {
         Ok(()) => Ok(()),
         Err(message) => problem(message, None),
     }
@@ -75,9 +76,11 @@ fn members(schema: &Value) -> Option<&Map<String, Value>> {
     schema.get("properties")?.as_object().filter(|members| !members.is_empty())
 }
 
-/// The schema of a map's values.
+/// The schema of a map's values. A map with integer keys says it by a pattern.
 fn values(schema: &Value) -> Option<&Value> {
-    schema.get("additionalProperties").filter(|values| values.is_object() || **values == Value::Bool(true))
+    let patterns = || schema.get("patternProperties")?.as_object().filter(|patterns| patterns.len() == 1);
+    let more = schema.get("additionalProperties").filter(|values| values.is_object() || **values == Value::Bool(true));
+    more.or_else(|| patterns()?.values().next())
 }
 
 fn is_scalar(schema: &Value) -> bool {
@@ -141,14 +144,14 @@ fn map_hint(schema: &Value, segment: &str) -> Option<String> {
 }
 
 /// A leaf is a scalar or an array of scalars, in every branch.
-fn leaf(places: &[&Value]) -> Result<(), String> {
+fn leaf(places: &[&Value], prefix: &str) -> Result<(), String> {
     for schema in places {
         if schema.get("prefixItems").is_some() {
             return Err("names a tuple, whose items have no names; return a struct instead".into());
         }
         if is_object(schema) {
             let fields: Vec<_> =
-                members(schema).into_iter().flat_map(Map::keys).map(|name| format!("`{name}`")).collect();
+                members(schema).into_iter().flat_map(Map::keys).map(|name| format!("`{prefix}{name}`")).collect();
             return Err(if fields.is_empty() {
                 "names a map, not a leaf; add `.*` for its values".to_owned()
             } else {
@@ -213,4 +216,55 @@ fn distance(left: &str, right: &str) -> usize {
         }
     }
     row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check_path(path: &str, expected: Result<(), &str>) {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "name": {"type": "string"},
+                "inner": {"type": "object", "properties": {"x": {"type": "integer"}, "deep": {"type": "array", "items":
+                    {"type": "object", "properties": {"y": {"type": ["string", "null"]}}}}}},
+                "by_name": {"type": "object", "additionalProperties": {"type": "number"}},
+                "by_number": {"type": "object", "patternProperties": {"^-?\\d+$": {"type": "string"}},
+                    "additionalProperties": false},
+                "any": {},
+                "pair": {"type": "array", "prefixItems": [{"type": "string"}]},
+            },
+        });
+        match (check(path, &schema), expected) {
+            (Ok(()), Ok(())) => {}
+            (Err(problem), Err(part)) => assert!(problem.to_string().contains(part), "{problem}"),
+            (got, expected) => panic!("{path}: {got:?}, not {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn a_path_names_a_leaf() {
+        for good in ["name", "inner.x", "inner.deep.y", "by_name.*", "by_number.*"] {
+            check_path(good, Ok(()));
+        }
+        let bad = [
+            ("", "empty segment"),
+            ("nam", "did you mean `name`?"),
+            ("inner", "`inner.deep`, `inner.x`"),
+            ("inner.deep", "`inner.deep.y`"),
+            ("by_name", "add `.*`"),
+            ("by_name.ada", "write `*`"),
+            ("by_number", "add `.*`"),
+            ("any", "says nothing"),
+            ("pair", "names a tuple"),
+            ("$", "names an object"),
+        ];
+        for (path, part) in bad {
+            check_path(path, Err(part));
+        }
+    }
 }

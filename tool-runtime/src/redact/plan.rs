@@ -15,6 +15,10 @@ pub(super) enum Plan {
         members: Vec<(Box<str>, Plan)>,
         /// The plan for the values of a map.
         any: Option<Box<Plan>>,
+        /// The schema says that nothing but an object stands here, or an array of them.
+        typed: bool,
+        /// By place in `members`: which the schema requires. Only the first 64 are looked after.
+        required: u64,
     },
 }
 
@@ -32,7 +36,7 @@ impl Plan {
     }
 
     fn empty() -> Self {
-        Self::Object { members: Vec::new(), any: None }
+        Self::Object { members: Vec::new(), any: None, typed: false, required: 0 }
     }
 
     fn insert<'a>(&mut self, mut segments: impl Iterator<Item = &'a str>) {
@@ -41,7 +45,7 @@ impl Plan {
             return;
         };
         // A shorter path named a leaf here, and a leaf has no members.
-        let Self::Object { members, any } = self else { return };
+        let Self::Object { members, any, .. } = self else { return };
         let child = if segment == "*" {
             any.get_or_insert_with(|| Box::new(Self::empty()))
         } else {
@@ -66,7 +70,13 @@ impl Plan {
                     self.bind(&schema["items"]);
                 }
             }
-            Self::Object { members, any } => {
+            Self::Object { members, any, typed, required } => {
+                *typed = schema["type"] == "object";
+                if let Some(names) = schema.get("required").and_then(Value::as_array).filter(|_| *typed) {
+                    let is_required = |name: &str| names.iter().any(|one| one == name);
+                    let places = members.iter().take(64).enumerate().filter(|(_, (name, _))| is_required(name));
+                    *required = places.fold(0, |mask, (at, _)| mask | 1 << at);
+                }
                 for (name, plan) in members {
                     if let Some(schema) = schema.get("properties").and_then(|all| all.get(&**name)) {
                         plan.bind(schema);
@@ -79,13 +89,13 @@ impl Plan {
         }
     }
 
-    /// The plan for a member; nothing when it may not be written.
-    pub(super) fn member(&self, name: &str) -> Option<&Self> {
+    /// The plan for a member, and its place among the named ones; nothing when it may not be written.
+    pub(super) fn member(&self, name: &str) -> Option<(&Self, Option<usize>)> {
         match self {
             Self::Leaf(_) => None,
-            Self::Object { members, any } => match members.binary_search_by(|(known, _)| (**known).cmp(name)) {
-                Ok(at) => Some(&members[at].1),
-                Err(_) => any.as_deref(),
+            Self::Object { members, any, .. } => match members.binary_search_by(|(known, _)| (**known).cmp(name)) {
+                Ok(at) => Some((&members[at].1, Some(at))),
+                Err(_) => Some((any.as_deref()?, None)),
             },
         }
     }

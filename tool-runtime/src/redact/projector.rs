@@ -120,7 +120,7 @@ impl Projector {
         // Every attempt leaves more room for markers and for what cannot be cut.
         for budget in [max_bytes, max_bytes / 2, max_bytes / 4, max_bytes / 16] {
             let written = writer::write(value, plan, budget).map_err(|fault| match fault {
-                Fault::NotJson | Fault::NotSchema => ProjectError::OutputInvalid(Vec::new()),
+                Fault::NotJson | Fault::NotSchema | Fault::TooDeep => ProjectError::OutputInvalid(Vec::new()),
                 Fault::Author => ProjectError::Redaction,
             })?;
             if written.text.len() <= max_bytes {

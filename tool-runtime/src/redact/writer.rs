@@ -20,8 +20,10 @@ const NUMBER: &str = "$serde_json::private::Number";
 pub(super) enum Fault {
     /// It has no JSON form: NaN, an infinity, a key that is no scalar.
     NotJson,
-    /// A leaf is not what its schema says.
+    /// It is not what its schema says.
     NotSchema,
+    /// It is nested without end.
+    TooDeep,
     /// The type's own `Serialize` failed.
     Author,
 }
@@ -35,7 +37,7 @@ pub(super) struct Written {
 /// Writes a value under a plan. Past the budget arrays end and strings are cut, each with a marker.
 pub(super) fn write<T: Serialize + ?Sized>(value: &T, plan: &Plan, budget: usize) -> Result<Written, Fault> {
     let mut out = Out { text: String::new(), budget, cut: false };
-    match value.serialize(Place { out: &mut out, plan })? {
+    match value.serialize(Place { out: &mut out, plan, in_array: false, depth: 0 })? {
         Kept::Yes => {}
         Kept::No(shape) => {
             out.text.clear();
@@ -87,23 +89,35 @@ impl Out {
     }
 }
 
+/// Values that a type nests deeper than this are no output: it would go on until the stack is used up.
+const MAX_DEPTH: u8 = 128;
+
 /// One place of the value, and what may be written there.
 pub(super) struct Place<'o, 'p> {
     pub(super) out: &'o mut Out,
     pub(super) plan: &'p Plan,
+    /// An element of an array.
+    pub(super) in_array: bool,
+    pub(super) depth: u8,
 }
 
 impl<'o, 'p> Place<'o, 'p> {
     /// A scalar stands on a leaf only: where an object is expected it says nothing that was allowed.
     fn scalar(self, scalar: Scalar, write: impl FnOnce(&mut Out)) -> Result<Kept, Fault> {
         match self.plan {
-            Plan::Leaf(leaf) if leaf.allows(scalar) => {
+            Plan::Leaf(leaf) if leaf.allows(scalar, self.in_array) => {
                 write(self.out);
                 Ok(Kept::Yes)
             }
+            Plan::Object { typed: true, .. } if !matches!(scalar, Scalar::Null) => Err(Fault::NotSchema),
             Plan::Leaf(_) => Err(Fault::NotSchema),
             Plan::Object { .. } => Ok(Kept::No("null")),
         }
+    }
+
+    /// The same place once more, for a value inside a wrapper that is not written.
+    fn deeper(self) -> Result<Self, Fault> {
+        if self.depth >= MAX_DEPTH { Err(Fault::TooDeep) } else { Ok(Self { depth: self.depth + 1, ..self }) }
     }
 
     fn number(self, value: f64, text: impl std::fmt::Display) -> Result<Kept, Fault> {
@@ -121,12 +135,18 @@ impl<'o, 'p> Place<'o, 'p> {
         self.number(value, number)
     }
 
-    fn array(self) -> Compound<'o, 'p> {
-        Compound::array(self.out, self.plan)
+    fn array(self) -> Result<Compound<'o, 'p>, Fault> {
+        match self.plan {
+            Plan::Leaf(leaf) if !leaf.allows_array() => Err(Fault::NotSchema),
+            _ => Ok(Compound::array(self.deeper()?)),
+        }
     }
 
-    fn object(self) -> Members<'o, 'p> {
-        Members::new(self.out, self.plan)
+    fn object(self) -> Result<Members<'o, 'p>, Fault> {
+        match self.plan {
+            Plan::Leaf(leaf) if !leaf.is_any() => Err(Fault::NotSchema),
+            _ => Ok(Members::new(self.deeper()?)),
+        }
     }
 
     /// JSON text that a value brings along is read and filtered like any other.
@@ -137,9 +157,9 @@ impl<'o, 'p> Place<'o, 'p> {
 
     /// `{"variant": value}`.
     fn variant<T: Serialize + ?Sized>(self, variant: &'static str, value: &T) -> Result<Kept, Fault> {
-        let mut members = self.object();
+        let mut members = self.object()?;
         members.member(variant, value)?;
-        Ok(members.close())
+        members.close()
     }
 }
 
@@ -199,7 +219,7 @@ impl<'o, 'p> ser::Serializer for Place<'o, 'p> {
     }
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Kept, Fault> {
-        value.serialize(self)
+        value.serialize(self.deeper()?)
     }
 
     fn serialize_unit(self) -> Result<Kept, Fault> {
@@ -215,7 +235,7 @@ impl<'o, 'p> ser::Serializer for Place<'o, 'p> {
     }
 
     fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<Kept, Fault> {
-        value.serialize(self)
+        value.serialize(self.deeper()?)
     }
 
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
@@ -229,15 +249,15 @@ impl<'o, 'p> ser::Serializer for Place<'o, 'p> {
     }
 
     fn serialize_seq(self, _: Option<usize>) -> Result<Compound<'o, 'p>, Fault> {
-        Ok(self.array())
+        self.array()
     }
 
     fn serialize_tuple(self, _: usize) -> Result<Compound<'o, 'p>, Fault> {
-        Ok(self.array())
+        self.array()
     }
 
     fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Compound<'o, 'p>, Fault> {
-        Ok(self.array())
+        self.array()
     }
 
     fn serialize_tuple_variant(
@@ -247,15 +267,15 @@ impl<'o, 'p> ser::Serializer for Place<'o, 'p> {
         variant: &'static str,
         _: usize,
     ) -> Result<Compound<'o, 'p>, Fault> {
-        Ok(Compound::variant(self.out, self.plan, variant))
+        Ok(Compound::variant(self.deeper()?, variant))
     }
 
     fn serialize_map(self, _: Option<usize>) -> Result<Members<'o, 'p>, Fault> {
-        Ok(self.object())
+        self.object()
     }
 
     fn serialize_struct(self, name: &'static str, _: usize) -> Result<Members<'o, 'p>, Fault> {
-        Ok(if name == RAW || name == NUMBER { Members::private(self.out, self.plan) } else { self.object() })
+        if name == RAW || name == NUMBER { Ok(Members::private(self)) } else { self.object() }
     }
 
     fn serialize_struct_variant(
@@ -265,6 +285,6 @@ impl<'o, 'p> ser::Serializer for Place<'o, 'p> {
         variant: &'static str,
         _: usize,
     ) -> Result<Members<'o, 'p>, Fault> {
-        Ok(Members::variant(self.out, self.plan, variant))
+        Ok(Members::variant(self.deeper()?, variant))
     }
 }

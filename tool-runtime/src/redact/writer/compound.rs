@@ -12,6 +12,7 @@ pub(in crate::redact) struct Compound<'o, 'p> {
     out: &'o mut Out,
     /// Nothing: the array stands where nothing may be written.
     plan: Option<&'p Plan>,
+    depth: u8,
     start: usize,
     seen: usize,
     written: usize,
@@ -21,18 +22,21 @@ pub(in crate::redact) struct Compound<'o, 'p> {
 }
 
 impl<'o, 'p> Compound<'o, 'p> {
-    pub(super) fn array(out: &'o mut Out, plan: &'p Plan) -> Self {
+    pub(super) fn array(place: Place<'o, 'p>) -> Self {
+        let Place { out, plan, depth, .. } = place;
         let start = out.text.len();
         out.text.push('[');
-        Self { out, plan: Some(plan), start, seen: 0, written: 0, missing: 0, wrapped: false }
+        Self { out, plan: Some(plan), depth, start, seen: 0, written: 0, missing: 0, wrapped: false }
     }
 
-    pub(super) fn variant(out: &'o mut Out, plan: &'p Plan, variant: &str) -> Self {
+    pub(super) fn variant(place: Place<'o, 'p>, variant: &str) -> Self {
+        let Place { out, plan, depth, .. } = place;
         let start = out.text.len();
         out.text.push('{');
         quote(&mut out.text, variant);
         out.text.push_str(":[");
-        Self { out, plan: plan.member(variant), start, seen: 0, written: 0, missing: 0, wrapped: true }
+        let plan = plan.member(variant).map(|(plan, _)| plan);
+        Self { out, plan, depth, start, seen: 0, written: 0, missing: 0, wrapped: true }
     }
 
     fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Fault> {
@@ -46,26 +50,27 @@ impl<'o, 'p> Compound<'o, 'p> {
         if self.written > 0 {
             self.out.text.push(',');
         }
-        match value.serialize(Place { out: &mut *self.out, plan })? {
+        match value.serialize(Place { out: &mut *self.out, plan, in_array: true, depth: self.depth })? {
             Kept::Yes => self.written += 1,
             Kept::No(_) => self.out.text.truncate(before),
         }
         Ok(())
     }
 
-    fn close(self) -> Kept {
+    #[expect(clippy::unnecessary_wraps, reason = "every caller is a method of a serialiser")]
+    fn close(self) -> Result<Kept, Fault> {
         let shape = if self.wrapped { "{}" } else { "[]" };
         let emptied = self.written == 0 && self.seen > 0;
         if self.plan.is_none() || emptied {
             self.out.text.truncate(self.start);
-            return Kept::No(shape);
+            return Ok(Kept::No(shape));
         }
         if self.missing > 0 {
             self.out.text.push(',');
             self.out.mark_items(self.missing);
         }
         self.out.text.push_str(if self.wrapped { "]}" } else { "]" });
-        Kept::Yes
+        Ok(Kept::Yes)
     }
 }
 
@@ -73,9 +78,12 @@ impl<'o, 'p> Compound<'o, 'p> {
 pub(in crate::redact) struct Members<'o, 'p> {
     out: &'o mut Out,
     plan: Option<&'p Plan>,
+    depth: u8,
     start: usize,
     seen: usize,
     written: usize,
+    /// Which of the plan's first 64 members came, by place.
+    came: u64,
     key: Option<String>,
     wrapped: bool,
     /// `serde_json`'s own: the one member holds JSON text.
@@ -84,39 +92,34 @@ pub(in crate::redact) struct Members<'o, 'p> {
 }
 
 impl<'o, 'p> Members<'o, 'p> {
-    pub(super) fn new(out: &'o mut Out, plan: &'p Plan) -> Self {
-        let start = out.text.len();
-        out.text.push('{');
-        Self {
-            out,
-            plan: Some(plan),
-            start,
-            seen: 0,
-            written: 0,
-            key: None,
-            wrapped: false,
-            private: None,
-            is_private: false,
-        }
+    pub(super) fn new(place: Place<'o, 'p>) -> Self {
+        place.out.text.push('{');
+        let mut members = Self::private(place);
+        members.start -= 1;
+        members.is_private = false;
+        members
     }
 
-    pub(super) fn variant(out: &'o mut Out, plan: &'p Plan, variant: &str) -> Self {
-        let start = out.text.len();
-        out.text.push('{');
-        quote(&mut out.text, variant);
-        out.text.push_str(":{");
-        let plan = plan.member(variant);
-        Self { out, plan, start, seen: 0, written: 0, key: None, wrapped: true, private: None, is_private: false }
+    pub(super) fn variant(place: Place<'o, 'p>, variant: &str) -> Self {
+        let start = place.out.text.len();
+        place.out.text.push('{');
+        quote(&mut place.out.text, variant);
+        place.out.text.push_str(":{");
+        let plan = place.plan.member(variant).map(|(plan, _)| plan);
+        Self { plan, start, wrapped: true, is_private: false, ..Self::private(place) }
     }
 
-    pub(super) fn private(out: &'o mut Out, plan: &'p Plan) -> Self {
+    pub(super) fn private(place: Place<'o, 'p>) -> Self {
+        let Place { out, plan, depth, .. } = place;
         let start = out.text.len();
         Self {
             out,
             plan: Some(plan),
+            depth,
             start,
             seen: 0,
             written: 0,
+            came: 0,
             key: None,
             wrapped: false,
             private: None,
@@ -130,34 +133,47 @@ impl<'o, 'p> Members<'o, 'p> {
             // The text goes through a string first: whatever it is, it is filtered as data.
             let text = value.serialize(Key)?;
             let Some(plan) = self.plan else { return Ok(()) };
-            self.private = Some(Place { out: &mut *self.out, plan }.raw(&text)?);
+            let place = Place { out: &mut *self.out, plan, in_array: false, depth: self.depth };
+            self.private = Some(place.raw(&text)?);
             return Ok(());
         }
-        let Some(plan) = self.plan.and_then(|plan| plan.member(name)) else { return Ok(()) };
+        let Some((plan, at)) = self.plan.and_then(|plan| plan.member(name)) else { return Ok(()) };
+        if let Some(bit) = at.and_then(|at| 1_u64.checked_shl(u32::try_from(at).ok()?)) {
+            // A second member of one name could stand for the first.
+            if self.came & bit != 0 {
+                return Err(Fault::NotSchema);
+            }
+            self.came |= bit;
+        }
         let before = self.out.text.len();
         if self.written > 0 {
             self.out.text.push(',');
         }
         quote(&mut self.out.text, name);
         self.out.text.push(':');
-        match value.serialize(Place { out: &mut *self.out, plan })? {
+        match value.serialize(Place { out: &mut *self.out, plan, in_array: false, depth: self.depth })? {
             Kept::Yes => self.written += 1,
             Kept::No(_) => self.out.text.truncate(before),
         }
         Ok(())
     }
 
-    pub(super) fn close(self) -> Kept {
+    pub(super) fn close(self) -> Result<Kept, Fault> {
         if self.is_private {
-            return self.private.unwrap_or(Kept::No("null"));
+            return Ok(self.private.unwrap_or(Kept::No("null")));
+        }
+        if let Some(Plan::Object { required, .. }) = self.plan
+            && required & !self.came != 0
+        {
+            return Err(Fault::NotSchema);
         }
         let emptied = self.written == 0 && (self.seen > 0 || self.wrapped);
         if self.plan.is_none() || emptied {
             self.out.text.truncate(self.start);
-            return Kept::No("{}");
+            return Ok(Kept::No("{}"));
         }
         self.out.text.push_str(if self.wrapped { "}}" } else { "}" });
-        Kept::Yes
+        Ok(Kept::Yes)
     }
 }
 
@@ -170,7 +186,7 @@ impl ser::SerializeSeq for Compound<'_, '_> {
     }
 
     fn end(self) -> Result<Kept, Fault> {
-        Ok(self.close())
+        self.close()
     }
 }
 
@@ -183,7 +199,7 @@ impl ser::SerializeTuple for Compound<'_, '_> {
     }
 
     fn end(self) -> Result<Kept, Fault> {
-        Ok(self.close())
+        self.close()
     }
 }
 
@@ -198,7 +214,7 @@ macro_rules! fields {
             }
 
             fn end(self) -> Result<Kept, Fault> {
-                Ok(self.close())
+                self.close()
             }
         })*)*
     };
@@ -219,7 +235,7 @@ macro_rules! members {
             }
 
             fn end(self) -> Result<Kept, Fault> {
-                Ok(self.close())
+                self.close()
             }
         })*
     };
@@ -242,6 +258,6 @@ impl ser::SerializeMap for Members<'_, '_> {
     }
 
     fn end(self) -> Result<Kept, Fault> {
-        Ok(self.close())
+        self.close()
     }
 }
