@@ -14,3 +14,6 @@ mod writer;
 pub use mask::mask_arguments;
 pub use path::PathProblem;
 pub use projector::{ProjectError, Projected, Projector};
+
+#[cfg(test)]
+mod tests;

@@ -158,7 +158,7 @@ fn constraints(schema: &Value, plan: &Plan) -> Option<Value> {
             // A leaf is a scalar or an array of scalars, so its schema is small: it is taken as it is.
             return says_more(schema, Leaf::of(schema).is_some()).then(|| schema.clone());
         }
-        Plan::Object { members, any } => {
+        Plan::Object { members, any, .. } => {
             let properties: serde_json::Map<_, _> = members
                 .iter()
                 .filter_map(|(name, plan)| {

@@ -1,0 +1,131 @@
+//! What types can do to a projector: hold, break their schema, go on without end.
+
+use std::collections::BTreeMap;
+
+use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
+use serde_json::{Value, json};
+
+use crate::redact::{ProjectError, Projector};
+
+/// A type that serialises as it is told.
+struct By<F>(F);
+
+impl<F: Fn(&mut Vec<(&'static str, Value)>)> Serialize for By<F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut members = Vec::new();
+        (self.0)(&mut members);
+        let mut map = serializer.serialize_map(None)?;
+        for (name, value) in members {
+            map.serialize_entry(name, &value)?;
+        }
+        map.end()
+    }
+}
+
+fn projector() -> Projector {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "id": {"type": "integer", "minimum": 0, "maximum": 255},
+            "names": {"type": "array", "items": {"type": "string"}},
+            "place": {"type": "object", "properties": {"town": {"type": "string"}}, "required": ["town"]},
+            "note": {"type": ["string", "null"]},
+        },
+        "required": ["id"],
+    });
+    let paths = ["id", "names", "place.town", "note"].map(ToOwned::to_owned);
+    Projector::compile(&paths, &[], &schema).unwrap()
+}
+
+#[track_caller]
+fn shows(members: &[(&'static str, Value)], expected: Option<&str>) {
+    let value = By(|out: &mut Vec<_>| out.extend_from_slice(members));
+    match (projector().project(&value, 10_000), expected) {
+        (Ok(projected), Some(expected)) => assert_eq!(projected.shown.get(), expected),
+        (Err(ProjectError::OutputInvalid(_)), None) => {}
+        (got, _) => panic!("{members:?}: {got:?}"),
+    }
+}
+
+#[test]
+fn what_holds_is_shown() {
+    let place = json!({"town": "Oslo", "secret": 1});
+    shows(&[("id", json!(1)), ("other", json!("x")), ("place", place)], Some(r#"{"id":1,"place":{"town":"Oslo"}}"#));
+    shows(
+        &[("id", json!(255)), ("names", json!(["a"])), ("note", Value::Null)],
+        Some(r#"{"id":255,"names":["a"],"note":null}"#),
+    );
+    shows(&[("id", json!(0)), ("place", Value::Null)], Some(r#"{"id":0}"#));
+}
+
+#[test]
+fn what_breaks_its_schema_is_refused() {
+    let id = || ("id", json!(1));
+    for members in [
+        vec![],
+        vec![("note", json!("no id"))],
+        vec![("id", json!(256))],
+        vec![("id", json!(-1))],
+        vec![("id", json!(1.5))],
+        vec![("id", json!("1"))],
+        vec![("id", json!(null))],
+        vec![("id", json!([1]))],
+        vec![("id", json!({"value": 1}))],
+        vec![id(), id()],
+        vec![id(), ("names", json!("a"))],
+        vec![id(), ("names", json!([1]))],
+        vec![id(), ("place", json!("Oslo"))],
+        vec![id(), ("place", json!({}))],
+        vec![id(), ("note", json!(true))],
+    ] {
+        shows(&members, None);
+    }
+}
+
+struct Endless(u8);
+
+impl Serialize for Endless {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            0 => {
+                let mut seq = serializer.serialize_seq(None)?;
+                seq.serialize_element(self)?;
+                seq.end()
+            }
+            1 => serializer.serialize_some(self),
+            2 => serializer.serialize_newtype_struct("Endless", self),
+            3 => serializer.serialize_newtype_variant("Endless", 0, "a", self),
+            _ => {
+                let mut map = serializer.serialize_map(None)?;
+                map.serialize_entry("a", self)?;
+                map.end()
+            }
+        }
+    }
+}
+
+#[test]
+fn what_never_ends_is_refused() {
+    let any = ["$"].map(ToOwned::to_owned);
+    let deep = [["a"; 200].join(".")];
+    for how in 0..3 {
+        let projected = Projector::without_schema(&any, &[]).project(&Endless(how), 10_000);
+        assert!(matches!(projected, Err(ProjectError::OutputInvalid(_))), "{how}");
+    }
+    for how in 3..5 {
+        let projected = Projector::without_schema(&deep, &[]).project(&Endless(how), 10_000);
+        assert!(matches!(projected, Err(ProjectError::OutputInvalid(_))), "{how}");
+    }
+}
+
+#[test]
+fn a_flattened_map_cannot_stand_for_a_member() {
+    #[derive(serde::Serialize)]
+    struct Flat {
+        id: u32,
+        #[serde(flatten)]
+        more: BTreeMap<String, u32>,
+    }
+    let value = Flat { id: 1, more: BTreeMap::from([("id".to_owned(), 99)]) };
+    assert!(projector().project(&value, 1000).is_err());
+}
