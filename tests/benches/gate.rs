@@ -1,4 +1,4 @@
-//! One call through the whole gate, next to the floor: parse, call and write with serde_json, checking nothing.
+//! One call through the whole gate, next to the floor: parse, call and write with `serde_json`, checking nothing.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, missing_docs, reason = "a benchmark says what it expects")]
 
@@ -159,7 +159,7 @@ fn large_text() -> String {
         format!(
             r#"{{"id":{at},"name":"Person number {at}","email":"person{at}@example.org","score":{}.25,"tags":["alpha-{at}","beta-{at}","gamma","delta"],"active":{}}}"#,
             at * 3,
-            at % 2 == 0
+            at.is_multiple_of(2)
         )
     };
     let rows: Vec<_> = (0..200).map(row).collect();

@@ -319,6 +319,68 @@ fn limits_and_bytes_that_are_no_text() {
 }
 
 #[test]
+fn what_fuzzing_found() {
+    // A form feed is white space to people and none to JSON, in front of the first line too.
+    let line = "\u{c}{\"message\":{\"content\":\"x\"},\"done\":true}\n";
+    assert_eq!(result(&decode(Format::Ollama, line.as_bytes(), 1))["error"]["kind"], "malformed_frame");
+    // Half a character is JSON text that no string holds: the call keeps it as it came, and hydration refuses it.
+    let half = json!("{\"t\":\"\\ud83d\"}");
+    let body = format!("data: {}\n\ndata: [DONE]\n\n", tool(Some(0), Some("x"), Some("a"), &half));
+    let decoded = decode(Format::OpenAiChat, body.as_bytes(), 7);
+    assert_eq!(decoded.calls[0].call.arguments.as_str(), half);
+    assert!(serde_json::to_string(&decoded).is_ok());
+}
+
+/// A frame is read by a cursor of our own; what is JSON for it is what is JSON for everybody.
+#[test]
+fn a_frame_is_json_or_malformed() {
+    let refused = |text: &str| {
+        let decoded = decode(Format::Ollama, format!("{text}\n").as_bytes(), usize::MAX);
+        result(&decoded)["error"]["kind"] == "malformed_frame"
+    };
+    for good in [
+        "{}",
+        " { \"x\" : [ 1 , -0.5e+3 , true , null ] , \"y\" : { } } ",
+        r#"{"x":"\u00e9\b\f\n\/","mod\u0065l":"m","model2":0}"#,
+        r#"{"model":"\ud83d\ude80 é","eval_count":1e999,"done":false}"#,
+        r#"{"eval_count":123456789012345678901234567890,"message":[]}"#,
+    ] {
+        assert!(!refused(good), "{good}");
+    }
+    for bad in [
+        "{",
+        "{]",
+        "[]",
+        "1",
+        "nul",
+        "{} {}",
+        "{\"x\"}",
+        "{\"x\":}",
+        "{\"x\":1,}",
+        "{,}",
+        "{x:1}",
+        "{\"x\":01}",
+        "{\"x\":1.}",
+        "{\"x\":-}",
+        "{\"x\":1e}",
+        "{\"x\":+1}",
+        "{\"x\":tru}",
+        "{\"x\":[1,]}",
+        "{\"x\":\"\t\"}",
+        "{\"x\":\"\\q\"}",
+        "{\"x\":\"\\u12\"}",
+        "{\"model\":\"\\q\"}",
+        "{\"model\":\"\\ud83d\"}",
+        "{\"model\":\"\u{1}\"}",
+        "{\"model\":1,\"model\":2}",
+        "{\"mod\\u0065l\":1,\"model\":2}",
+        "{\"model\":\"",
+    ] {
+        assert!(refused(bad), "{bad}");
+    }
+}
+
+#[test]
 fn calls_outside_the_request_are_flagged() {
     let body = format!("data: {}\n\ndata: [DONE]\n\n", tool(Some(0), Some("x"), Some("a"), &json!("{}")));
     for (choice, outside) in [

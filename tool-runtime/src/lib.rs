@@ -1,8 +1,8 @@
 //! Author tools for language-model agents and run them through one gate.
 //!
 //! An author annotates a function or a struct with [`#[tool]`](macro@tool); an application links that crate, collects
-//! the [catalog](catalog), binds [capabilities](capability) to adapters, and lets a model call. Nothing but a
-//! [`Run`](runner::Run) can run a tool.
+//! the [`catalog`], binds [capabilities](mod@capability) to adapters, and lets a model call. Nothing but a
+//! [`Run`] can run a tool.
 //!
 //! ```
 //! use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
@@ -43,7 +43,7 @@
 //! | [`agent`] | the loop: a model and the gate take turns; hand-over to clients; HTTP clients (feature `http`) |
 //! | [`call`] | the vocabulary: calls, outcomes, results, records, events |
 //! | [`hydrate`] | parse, validate, instantiate |
-//! | [`policy`], [`capability`] | what is allowed, and what tools may borrow |
+//! | [`policy`], [`capability`](mod@capability) | what is allowed, and what tools may borrow |
 //! | [`runner`] | the gate: `runner/exec.rs` is the list of its stages |
 //! | [`redact`] | the writer that leaves out what an allowlist does not name |
 //! | [`store`] | records in a hash chain, and calls that wait |

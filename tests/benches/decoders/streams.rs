@@ -9,7 +9,7 @@ const DELTAS: usize = 100_000;
 /// What a model writes, token by token, as it stands inside of a JSON string.
 const TEXT: &[&str] = &[" the", " quick", " brown", " fox", ",", " caf\u{e9}", " jumps", ".\\n", " It", "'s"];
 
-/// The same for argument text, which is JSON inside of a string: about a third of the tokens hold an escape.
+/// The same for argument text, which is JSON inside of a string: a quarter of the tokens hold an escape.
 const ARGUMENTS: &[&str] = &["Par", "is", "\\\",\\\"", "Lon", "don", " (", "UK", ")", "\\\",\\\"", "12", "3", "\\\\n"];
 
 /// One response.

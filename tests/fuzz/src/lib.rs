@@ -1,10 +1,16 @@
 //! What the targets check. A broken promise is a panic, which is what libFuzzer looks for.
+//!
+//! `./seeds.sh`, then `RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir . --sanitizer none openai_chat -- -rss_limit_mb=512`
+//! from this folder; the variable lets the stable toolchain take the flags of `cargo fuzz`.
+
+use std::collections::BTreeSet;
 
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use tests::wire::{result, same};
+use tests::wire::same;
+use tool_runtime::call::IdSource;
 use tool_runtime::json::{Limits, ParseErrorKind, Tree, parse, parse_value};
-use tool_runtime::wire::{DecodeOptions, DisplayEvent, Format, WireErrorKind};
+use tool_runtime::wire::{DecodeOptions, DecodedCall, DisplayEvent, Format, WireErrorKind};
 
 const WIDE: Limits = Limits { bytes: usize::MAX, depth: usize::MAX };
 
@@ -39,21 +45,29 @@ fn decode(format: Format, bytes: &[u8], mut cut: impl FnMut(usize) -> usize) -> 
                 assert!(!started.contains(&id), "a call starts once");
                 started.push(id);
             }
-            DisplayEvent::ArgumentsDelta { id, .. } => assert!(started.contains(&id), "a call starts before it goes on"),
+            DisplayEvent::ArgumentsDelta { id, .. } => {
+                assert!(started.contains(&id), "a call starts before it goes on")
+            }
             _ => {}
         });
     }
     let decoded = decoder.finish();
     assert!(decoded.text.starts_with(&shown), "what is shown is what came");
     assert!(decoded.calls.len() <= 8, "calls are bounded");
-    let calls = decoded.calls.iter().map(|call| &call.call);
-    let kept: usize = calls.map(|call| call.name.len() + call.arguments.as_str().len()).sum();
-    assert!(kept + decoded.text.len() <= bytes.len(), "nothing is kept that did not come");
-    if decoded.error.is_some() {
-        assert!(decoded.calls.iter().all(|call| !call.executable), "nothing runs after an error");
+    let mut ids = BTreeSet::new();
+    let mut kept = decoded.text.len();
+    let mut calls = Vec::new();
+    for DecodedCall { call, status, executable, .. } in &decoded.calls {
+        assert!(ids.insert(call.id.as_str()), "ids are unique");
+        assert!(!executable || decoded.error.is_none(), "nothing runs after an error");
+        kept += call.name.len() + call.arguments.as_str().len();
+        let id = (call.id_source == IdSource::Provider).then_some(&call.id);
+        // The text of the arguments, not their value: half a character is JSON text and no value.
+        calls.push(json!([id, call.name, call.arguments.as_str(), status, executable, call.origin.frame]));
     }
-    let frames: Vec<_> = decoded.calls.iter().map(|call| call.call.origin.frame).collect();
-    json!([result(&decoded), shown, started.len(), frames, decoded.response_id, decoded.model])
+    assert!(kept <= bytes.len(), "nothing is kept that did not come");
+    let end = json!([decoded.finish, decoded.provider_finish, decoded.error, decoded.refusal, decoded.usage]);
+    json!([calls, decoded.text, end, shown, started.len(), decoded.response_id, decoded.model])
 }
 
 /// One line of Ollama and one event of Chat Completions, told apart from what is no JSON.

@@ -77,7 +77,12 @@ pub(super) fn unfinished(tool: &Tool) -> TokenStream {
 fn as_written(tool: &Tool, function: &Callable) -> TokenStream {
     let (attrs, vis, sig, body) = (&tool.container.kept, &tool.vis, &function.sig, &function.body);
     quote! {
-        #[allow(clippy::needless_pass_by_value, clippy::unnecessary_wraps, reason = "tools own arguments, return `Result`")]
+        #[allow(
+            clippy::needless_pass_by_value,
+            clippy::too_many_arguments,
+            clippy::unnecessary_wraps,
+            reason = "a tool owns its arguments, has as many as its schema, and returns a `Result`"
+        )]
         #(#attrs)* #vis #sig #body
     }
 }

@@ -1,7 +1,8 @@
 #[allow(
     clippy::needless_pass_by_value,
+    clippy::too_many_arguments,
     clippy::unnecessary_wraps,
-    reason = "tools own arguments, return `Result`"
+    reason = "a tool owns its arguments, has as many as its schema, and returns a `Result`"
 )]
 /// Adds.
 pub fn add(left: i64, right: i64) -> Result<i64, ToolError> {

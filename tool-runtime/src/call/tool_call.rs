@@ -1,5 +1,6 @@
 //! [`ToolCall`]: what a model asked for, as a decoder assembled it. Nothing in it has been checked.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -26,6 +27,13 @@ impl CallId {
     /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+// An id hashes and compares as its text, so that a map of ids can be asked with one.
+impl Borrow<str> for CallId {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }

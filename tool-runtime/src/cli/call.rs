@@ -7,6 +7,8 @@ use crate::cli::app::App;
 use crate::cli::args::{Call, Global, View};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::{input, session, terminal};
+use crate::policy::nearest;
+use crate::runner::Run;
 
 /// Writes each event as a JSON line to stderr.
 struct EventsToStderr;
@@ -24,7 +26,7 @@ pub(super) async fn call(app: &App, global: &Global, call: Call) -> Result<Exit,
     let arguments = input::arguments(arguments.as_deref())?;
     let sink = events.then(|| Arc::new(EventsToStderr) as Arc<dyn EventSink>);
     let session = session::start(app, global, user_text.as_deref(), sink)?;
-    let result = session.run.exec(ToolCall::text("", name, arguments)).await;
+    let result = session.run.exec(ToolCall::text("", name.as_str(), arguments)).await;
     match view {
         View::Model => terminal::line(&terminal::safe_lines(&result.to_model())),
         View::Ui => terminal::line(&json(&result)?),
@@ -35,10 +37,20 @@ pub(super) async fn call(app: &App, global: &Global, call: Call) -> Result<Exit,
             }
         }
     }
+    if session.run.catalog().get(&name).is_none() {
+        hint(&session.run, &name);
+    }
     if let Some(text) = result.detail().filter(|_| detail) {
         terminal::message(&format!("the tool's error: {}", terminal::safe(text)));
     }
     Ok(Exit::of(result.outcome))
+}
+
+/// What the person at the keyboard may have meant; the model is told nothing of it.
+fn hint(run: &Run, name: &str) {
+    let nearest = nearest(name, run.catalog().specs().map(|spec| spec.name.as_str()));
+    let meant = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
+    terminal::message(&format!("the policy shows no tool `{}`{meant}", terminal::safe(name)));
 }
 
 /// JSON for stdout; escapes keep it safe for a terminal.

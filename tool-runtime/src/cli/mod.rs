@@ -44,6 +44,9 @@ pub fn main(app: &App) -> ExitCode {
     let ended = runtime.block_on(dispatch(app, arguments));
     // A tool that was left on a blocking thread must not keep the process alive.
     runtime.shutdown_background();
+    if terminal::lost_output() {
+        return report(&Failure::failed("the output could not be written: is there room for it?"));
+    }
     match ended {
         Ok(exit) => exit.into(),
         Err(failure) => report(&failure),

@@ -11,7 +11,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::{self, Session};
 use crate::cli::{input, terminal};
 use crate::wire::history::{CallMessage, Message, ResultMessage};
-use crate::wire::{DecodeOptions, Decoded, Decoder, Format, http_record};
+use crate::wire::{DecodeOptions, Decoded, Decoder, Finish, Format, http_record};
 
 /// What one recorded turn did.
 struct Turn {
@@ -53,7 +53,14 @@ pub(super) fn decode(format: Format, path: &Path) -> Result<Decoded, Failure> {
         .map_err(|error| Failure::usage(format!("{} is not a recorded response: {error}", path.display())))?;
     let mut decoder = decoder(format, DecodeOptions::default())?;
     decoder.push_with(&recorded.body, |_| {});
-    Ok(decoder.finish())
+    let decoded = decoder.finish();
+    // A turn that was cut says something before it ends; what says nothing at all was never one.
+    let silent = decoded.text.is_empty() && decoded.calls.is_empty() && decoded.response_id.is_none();
+    if silent && decoded.finish == Finish::Truncated {
+        let path = path.display();
+        return Err(Failure::usage(format!("{path} holds no response in the format {format}; is it the right file?")));
+    }
+    Ok(decoded)
 }
 
 async fn take(

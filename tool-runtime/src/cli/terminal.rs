@@ -1,23 +1,41 @@
 //! Writing to people: stdout for data, stderr for messages, and nothing that a terminal would obey.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
+use std::io::{ErrorKind, IsTerminal, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Writes a line of data. A closed pipe ends the output, not the program.
+/// Data was lost on its way out.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// Some output could not be written, and not because its reader had enough.
+pub(super) fn lost_output() -> bool {
+    let flushed = std::io::stdout().flush();
+    keep(flushed);
+    LOST.load(Ordering::Relaxed)
+}
+
+/// A closed pipe ends the output, not the program; anything else is a failure of the whole command.
+fn keep(written: std::io::Result<()>) {
+    if written.is_err_and(|error| error.kind() != ErrorKind::BrokenPipe) {
+        LOST.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Writes a line of data.
 pub(super) fn line(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n"));
+    keep(out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")));
 }
 
 /// Writes a part of a line of data, at once.
 pub(super) fn part(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    keep(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }
 
 /// Writes bytes for a program as they are.
 pub(super) fn bytes(bytes: &[u8]) {
-    let _ = std::io::stdout().lock().write_all(bytes);
+    keep(std::io::stdout().lock().write_all(bytes));
 }
 
 /// Writes a message for the person at the keyboard.

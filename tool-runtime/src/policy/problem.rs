@@ -124,7 +124,7 @@ impl fmt::Display for PolicyProblem {
 }
 
 /// The name that differs least, if it differs in no more than a third of its letters.
-pub(super) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let most = (wrong.chars().count() / 3).max(1);
     names
         .map(|name| (distance(wrong, name), name))

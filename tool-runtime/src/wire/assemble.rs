@@ -70,8 +70,9 @@ impl Writer<'_> {
         }
         call.wire_id = Some(id.to_owned());
         if call.id.is_none() && !self.turn.by_id.contains_key(id) {
-            call.id = Some(CallId::new(id));
-            self.turn.by_id.insert(id.into(), at);
+            let id = CallId::new(id);
+            self.turn.by_id.insert(id.clone(), at);
+            call.id = Some(id);
         }
         self.announce(at);
     }
@@ -81,7 +82,7 @@ impl Writer<'_> {
         let Some(call) = self.turn.calls.get_mut(at) else { return };
         if call.id.is_none() {
             let id = CallId::generate();
-            self.turn.by_id.insert(id.as_str().into(), at);
+            self.turn.by_id.insert(id.clone(), at);
             call.id = Some(id);
         }
     }

@@ -187,7 +187,7 @@ impl Decoder {
             while let Some((&first, rest)) = bytes.split_first() {
                 if BYTE_ORDER_MARK.get(mark) == Some(&first) {
                     mark += 1;
-                } else if !first.is_ascii_whitespace() {
+                } else if !matches!(first, b' ' | b'\n' | b'\r' | b'\t') {
                     break;
                 }
                 bytes = rest;

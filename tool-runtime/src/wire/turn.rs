@@ -14,7 +14,7 @@ use crate::wire::{
 #[derive(Default)]
 pub(crate) struct Turn {
     pub(super) calls: Vec<Call>,
-    pub(super) by_id: HashMap<Box<str>, usize>,
+    pub(super) by_id: HashMap<CallId, usize>,
     pub(super) text: String,
     pub(super) refusal: String,
     pub(super) ending: Ending,

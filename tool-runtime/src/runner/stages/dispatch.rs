@@ -155,8 +155,9 @@ fn interrupted(cause: Cause, effect: crate::tool::ToolEffect) -> Stop {
 fn failed(failure: RunFailure) -> Stop {
     match failure {
         RunFailure::Tool(error) => {
-            let mut stop = Stop::new(Outcome::ExecutionError).message(error.safe_message().to_owned());
-            stop.tool_code = error.author_code().map(ToOwned::to_owned);
+            let mut stop =
+                Stop::new(Outcome::ExecutionError).message(sentence(error.safe_message(), MAX_MESSAGE_BYTES));
+            stop.tool_code = error.author_code().map(|code| sentence(code, MAX_CODE_BYTES));
             // Writing the text runs the author's code once more.
             let detail = caught(|| error.detail()).filter(|text| !text.is_empty());
             stop.detail = detail.map(|text| Detail(text.into()));
@@ -165,6 +166,25 @@ fn failed(failure: RunFailure) -> Stop {
         }
         RunFailure::Output(error) => unprojected(&error),
     }
+}
+
+/// The longest text and the longest code that an error of a tool may have: they are no way round the result limit.
+const MAX_MESSAGE_BYTES: usize = 2048;
+const MAX_CODE_BYTES: usize = 128;
+
+/// An author's text as models, UIs and records get it: bounded, and without control characters but line breaks.
+fn sentence(text: &str, max: usize) -> String {
+    let mut end = text.len().min(max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let (kept, cut) = text.split_at(end);
+    let kept = kept.chars().map(|one| if one.is_control() && one != '\n' { ' ' } else { one });
+    let mut sentence: String = kept.collect();
+    if !cut.is_empty() {
+        sentence.push_str("..");
+    }
+    sentence
 }
 
 /// The stop for a value that could not be projected.

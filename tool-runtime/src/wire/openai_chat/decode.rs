@@ -141,10 +141,10 @@ impl Chat {
         turn.text(delta.content.get());
         turn.refusal(delta.refusal.get());
         // Servers that fill both fields mean the same call, and it must not run twice.
-        if delta.tool_calls.is_empty() {
-            if let Some(function) = delta.function_call.object() {
-                self.legacy(&function, turn);
-            }
+        if delta.tool_calls.is_empty()
+            && let Some(function) = delta.function_call.object()
+        {
+            self.legacy(&function, turn);
         }
         for part in delta.tool_calls.iter() {
             let (name, arguments) = part.function.0.as_ref().map_or(("", &Piece::Nothing), Function::parts);
