@@ -34,7 +34,10 @@ fn decode(format: Format, bytes: &[u8], chunk: usize) -> Result<Exit, Failure> {
     } else {
         bytes.chunks(chunk).for_each(|piece| decoder.push_with(piece, |_| {}));
     }
-    print(&serde_json::to_value(decoder.finish()).map_err(|error| Failure::failed(error.to_string()))?)
+    // As text, not as a value: arguments may be nested deeper than a value can be, and hold halves of characters.
+    let decoded = serde_json::to_string(&decoder.finish()).map_err(|error| Failure::failed(error.to_string()))?;
+    terminal::line(&terminal::safe_json(&decoded));
+    Ok(Exit::Done)
 }
 
 /// Tools in this project's terms.
