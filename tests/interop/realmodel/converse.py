@@ -33,7 +33,7 @@ def converse(folder: str, url: str, model: str, key: str, form: str, options: li
     seen = collections.Counter()
     for prompt in PROMPTS:
         command = [os.environ["TOOLBOX"], "--json", "--data", f"{folder}/data", "--policy", f"{folder}/policy.toml"]
-        command += ["chat", "--model-url", url, "--model", model, "--key-env", key, "--format", form, *options]
+        command += ["chat", "--max-output-tokens", "120", "--model-url", url, "--model", model, "--key-env", key, "--format", form, *options]
         done = subprocess.run(command + ["--instructions", INSTRUCTIONS, prompt], capture_output=True, timeout=300, check=False)
         if done.returncode not in KNOWN:
             raise AssertionError(f"exit code {done.returncode}: {done.stderr.decode()}")

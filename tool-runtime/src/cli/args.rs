@@ -132,6 +132,9 @@ pub(super) struct Chat {
     /// Ask for the answer in one piece
     #[arg(long)]
     pub(super) no_stream: bool,
+    /// The most tokens of one answer
+    #[arg(long, value_name = "TOKENS", default_value_t = 4096)]
+    pub(super) max_output_tokens: u32,
     /// What stands before the conversation
     #[arg(long, value_name = "TEXT")]
     pub(super) instructions: Option<String>,

@@ -58,7 +58,10 @@ async fn live(app: &App, global: &Global, chat: &Chat, url: &str) -> Result<Exit
 
 fn model(chat: &Chat, url: &str) -> Result<HttpModel, Failure> {
     let name = chat.model.as_deref().unwrap_or_default();
-    let mut builder = HttpModel::new(chat.format, url, name).stream(!chat.no_stream).strict(chat.strict);
+    let mut builder = HttpModel::new(chat.format, url, name)
+        .stream(!chat.no_stream)
+        .strict(chat.strict)
+        .max_output_tokens(chat.max_output_tokens);
     if let Some(variable) = &chat.key_env {
         let key = std::env::var(variable)
             .map_err(|_| Failure::usage(format!("the environment variable `{variable}` holds no key")))?;
