@@ -1,4 +1,5 @@
-//! `score KIND ROWS RESULTS`: how many results of `corpus` are what the rows expect, by profile.
+//! `score KIND ROWS RESULTS [PROFILE=PERCENT ..]`: how many results of `corpus` are what the rows expect, by profile.
+//! Fails when a named profile has fewer located rows than its percentage, or none.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -17,21 +18,30 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
-    let [kind, rows, results] = arguments.as_slice() else {
-        return Err("usage: score KIND ROWS RESULTS".into());
+    let [kind, rows, results, wanted @ ..] = arguments.as_slice() else {
+        return Err("usage: score KIND ROWS RESULTS [PROFILE=PERCENT ..]".into());
     };
     let (rows, results) = (std::fs::read_to_string(rows)?, std::fs::read_to_string(results)?);
     let profiles = match kind.as_str() {
         "calls" => score::calls(&rows, &results)?,
         "schema-suite" => score::schema_suite(&rows, &results)?,
+        "redaction" | "policy" => score::plain(kind, &rows, &results)?,
         other => return Err(format!("unknown kind {other}").into()),
     };
     let mut out = std::io::stdout().lock();
+    let mut short = Vec::new();
+    for one in wanted {
+        let (profile, percent) = one.split_once('=').ok_or("a threshold is PROFILE=PERCENT")?;
+        let least: f64 = percent.parse()?;
+        if profiles.get(profile).is_none_or(|rates| rates.percent_located() < least) {
+            short.push(one.as_str());
+        }
+    }
     for (profile, rates) in profiles {
         writeln!(out, "{profile}: {rates}")?;
         for miss in rates.misses {
             writeln!(out, "  {miss}")?;
         }
     }
-    Ok(())
+    if short.is_empty() { Ok(()) } else { Err(format!("fewer than wanted: {}", short.join(", ")).into()) }
 }

@@ -23,6 +23,15 @@ pub struct Rates {
     pub misses: Vec<String>,
 }
 
+impl Rates {
+    /// The share of rows that are located, in percent.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "a share of some thousand rows")]
+    pub fn percent_located(&self) -> f64 {
+        self.located as f64 * 100.0 / self.rows.max(1) as f64
+    }
+}
+
 impl fmt::Display for Rates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows = self.rows.max(1);
@@ -192,4 +201,42 @@ pub fn schema_suite(rows: &str, results: &str) -> Result<BTreeMap<String, Rates>
         }
     }
     Ok(drafts)
+}
+
+/// Scores `redaction` and `policy`: the value that a row expects is the value that came, and nothing forbidden is in
+/// it. Rows of the profile `design` have more than one sound reading: of those only the forbidden is looked for.
+///
+/// # Errors
+///
+/// As [`calls`].
+pub fn plain(kind: &str, rows: &str, results: &str) -> Result<BTreeMap<String, Rates>, Box<dyn std::error::Error>> {
+    let mut profiles = BTreeMap::<String, Rates>::new();
+    let mut results = results.lines();
+    for line in rows.lines() {
+        let row: Value = serde_json::from_str(line)?;
+        let got: Value = serde_json::from_str(results.next().ok_or("results are missing")?)?;
+        if got["id"] != row["id"] {
+            return Err(format!("{} where {} was expected", got["id"], row["id"]).into());
+        }
+        let (expected, got) = if kind == "policy" {
+            let decisions = row["calls"].as_array().into_iter().flatten().map(|call| call["expect"].clone());
+            (Value::Array(decisions.collect()), &got["decisions"])
+        } else {
+            (row["expect"].clone(), &got["redacted"])
+        };
+        let text = got.to_string();
+        let forbidden = row["must_not_contain"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let leaks = forbidden.into_iter().any(|secret| text.contains(secret));
+        let profile = row["profile"].as_str().unwrap_or(kind).to_owned();
+        let right = !leaks && (profile == "design" || is_same(got, &expected));
+        let rates = profiles.entry(profile).or_default();
+        rates.rows += 1;
+        rates.outcome += usize::from(!leaks);
+        rates.located += usize::from(right);
+        rates.complete += usize::from(right);
+        if !right {
+            rates.misses.push(row["id"].to_string());
+        }
+    }
+    Ok(profiles)
 }
