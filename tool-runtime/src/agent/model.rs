@@ -72,7 +72,6 @@ pub struct ModelStep {
 }
 
 /// Why a model gave no answer. `Display` is safe to show; the provider's own words are in [`ModelError::detail`].
-#[derive(Debug)]
 pub struct ModelError {
     kind: ModelErrorKind,
     detail: String,
@@ -155,6 +154,13 @@ impl fmt::Display for ModelError {
             }
             ModelErrorKind::Script => f.write_str("the script has no step for this request"),
         }
+    }
+}
+
+// The provider's words stay out of logs: they can quote the prompt.
+impl fmt::Debug for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelError").field("kind", &self.kind).finish_non_exhaustive()
     }
 }
 
