@@ -12,7 +12,7 @@ use tests::wire::{fixtures, read_json, same};
 use tests::{six_turns, wire};
 use tool_runtime::agent::http::{HttpModel, HttpModelBuilder};
 use tool_runtime::agent::{Agent, Ended, ModelClient, ModelError, ModelErrorKind};
-use tool_runtime::wire::{CallStatus, Decoded, Finish, Format, Message, WireErrorKind, http_record};
+use tool_runtime::wire::{CallStatus, Decoded, Finish, Format, Message, WireErrorKind};
 use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
 const READABLE: [Format; 4] = [Format::OpenAiChat, Format::OpenAiResponses, Format::Anthropic, Format::Ollama];
@@ -92,7 +92,7 @@ async fn recorded_responses_read_the_same_over_http() {
             other => panic!("{other}"),
         };
         let bytes = std::fs::read(fixtures("transcripts").join(case["response"].as_str().unwrap())).unwrap();
-        let body = http_record::parse(&bytes).unwrap().body;
+        let (_, body) = wire::recorded(&bytes);
         let over_http = answer(format, Reply::recorded(bytes.clone()).in_pieces(1000, Duration::ZERO)).await;
         if case["status"] == 200 {
             let (got, expected) = (over_http.unwrap(), wire::decode(format, &body, usize::MAX));
