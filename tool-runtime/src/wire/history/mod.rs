@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::{CallId, Outcome, SafeError, ToolExecResult};
 use crate::text::lex::outside_strings;
-use crate::wire::decoded::object_text;
+use crate::wire::decode::object_text;
 use crate::wire::{CallStatus, DecodedCall};
 
 mod check;
