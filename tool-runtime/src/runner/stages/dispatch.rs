@@ -8,7 +8,8 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::call::{Cause, ContextFields, Detail, Outcome, ToolContext};
-use crate::capability::{Bindings, ConnectionRequest, Source};
+use crate::capability::{ConnectionRequest, Source};
+use crate::component::Bindings;
 use crate::contain::{caught, discard};
 use crate::hydrate::Hydrated;
 use crate::json::{self, Limits};
