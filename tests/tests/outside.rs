@@ -92,7 +92,7 @@ struct Bench {
 fn bench(policy: ToolPolicy) -> Bench {
     let now = "2026-01-01T00:00:00Z".parse().expect("a time");
     let (clock, store) = (Arc::new(ManualClock::at(now)), Arc::new(MemoryStore::new()));
-    let runner = ToolRunner::new(ToolCatalog::collect().expect("a catalog"), policy)
+    let runner = ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), policy)
         .broker(Arc::new(Broker))
         .approvals(true)
         .clock(Arc::clone(&clock) as _)
@@ -119,9 +119,9 @@ async fn a_connection_is_resolved_for_its_tenant_only() {
         (None, Some("acme"), Outcome::ConnectionUnavailable),
     ];
     for (id, tenant, expected) in cases {
-        let mut options = RunOptions::new().user("ada");
+        let mut options = RunOptions::new().principal("ada");
         if let Some(tenant) = tenant {
-            options = options.organisation(tenant);
+            options = options.tenant(tenant);
         }
         if let Some(id) = id {
             options = options.connection("calendar", ConnectionId::new(id));
@@ -142,7 +142,7 @@ async fn a_connection_is_resolved_for_its_tenant_only() {
 #[test]
 fn a_tool_without_a_broker_is_refused_when_the_runner_is_built() {
     let catalog = ToolCatalog::collect().expect("a catalog");
-    let error = ToolRunner::new(catalog, ToolPolicy::allow(TOOLS)).build().expect_err("no broker");
+    let error = ToolRunner::builder(catalog, ToolPolicy::allow(TOOLS)).build().expect_err("no broker");
     assert!(error.to_string().contains("outside__owner"), "{error}");
 }
 

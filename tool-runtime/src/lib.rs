@@ -21,8 +21,8 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 //! let catalog = ToolCatalog::builder().tool::<add>().build()?;
-//! let runner = ToolRunner::new(catalog, ToolPolicy::allow(["math__add"])).build()?;
-//! let run = runner.run(RunOptions::new().user("ada"));
+//! let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["math__add"])).build()?;
+//! let run = runner.run(RunOptions::new().principal("ada"));
 //!
 //! let result = run.exec(ToolCall::text("call_1", "math__add", r#"{"a":2,"b":3}"#)).await;
 //! assert_eq!(result.to_model(), "5");

@@ -24,8 +24,8 @@ pub(crate) struct ContextFields {
     pub(crate) session_id: Option<Arc<str>>,
     pub(crate) conversation_id: Option<Arc<str>>,
     pub(crate) agent_id: Option<Arc<str>>,
-    pub(crate) organisation_id: Option<Arc<str>>,
-    pub(crate) user_id: Option<Arc<str>>,
+    pub(crate) tenant: Option<Arc<str>>,
+    pub(crate) principal: Option<Arc<str>>,
     pub(crate) deadline: Option<Instant>,
     pub(crate) cancellation: CancellationToken,
     /// Digest of tool and frozen arguments: the key is made from it on demand.
@@ -69,16 +69,16 @@ impl ToolContext {
         self.0.agent_id.as_deref()
     }
 
-    /// The organisation (tenant), when the application named one.
+    /// The tenant, when the application named one.
     #[must_use]
-    pub fn organisation_id(&self) -> Option<&str> {
-        self.0.organisation_id.as_deref()
+    pub fn tenant(&self) -> Option<&str> {
+        self.0.tenant.as_deref()
     }
 
-    /// The user (principal), when the application named one.
+    /// The principal that the run acts for, when the application named one.
     #[must_use]
-    pub fn user_id(&self) -> Option<&str> {
-        self.0.user_id.as_deref()
+    pub fn principal(&self) -> Option<&str> {
+        self.0.principal.as_deref()
     }
 
     /// When the runner stops waiting.
