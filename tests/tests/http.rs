@@ -23,7 +23,7 @@ fn client(format: Format, server: &Server) -> HttpModelBuilder {
 
 async fn ask(model: &HttpModel) -> Result<Decoded, ModelError> {
     let catalog = ToolCatalog::builder().build().unwrap();
-    let run = ToolRunner::new(catalog, ToolPolicy::deny_all()).build().unwrap().run(RunOptions::new());
+    let run = ToolRunner::builder(catalog, ToolPolicy::deny_all()).build().unwrap().run(RunOptions::new());
     let messages = [Message::User("Hello?".to_owned())];
     model.complete(tool_runtime::agent::ModelRequest::new(&messages, run.catalog()), &mut |_| {}).await
 }
@@ -270,7 +270,7 @@ async fn the_user_is_told_what_happened() {
     ])
     .unwrap();
     let catalog = ToolCatalog::builder().build().unwrap();
-    let run = ToolRunner::new(catalog, ToolPolicy::deny_all()).build().unwrap().run(RunOptions::new());
+    let run = ToolRunner::builder(catalog, ToolPolicy::deny_all()).build().unwrap().run(RunOptions::new());
     let model = client(Format::OpenAiChat, &server).build().unwrap();
     let mut conversation = Agent::new(std::sync::Arc::new(model)).converse(run);
     let Ended::Stopped { reason, .. } = conversation.send("Hello?").await else { panic!("no answer") };
