@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::call::{
-    CallId, Cause, Decided, Event, Outcome, RecordedArguments, SHOWN_BYTES, SafeError, ToolCall, ToolExecResult,
+    CallId, Cause, Decision, Event, Outcome, RecordedArguments, SHOWN_BYTES, SafeError, ToolCall, ToolExecResult,
     ToolInvocationRecord, shown,
 };
 use crate::hydrate::Hydrated;
@@ -32,7 +32,7 @@ pub(super) struct OpenCall {
     arguments: Arguments,
     pub(super) effect: Option<ToolEffect>,
     pub(super) definition_hash: Option<Hash>,
-    pub(super) decision: Option<Decided>,
+    pub(super) decision: Option<Decision>,
     pub(super) validator: Option<String>,
     pub(super) repair: Option<String>,
     /// The tool began to run.

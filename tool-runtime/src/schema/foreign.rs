@@ -28,7 +28,7 @@ const DIALECTS: [&str; 3] = [
 /// The document is no valid schema of its dialect, is over a cap on size, depth or expansion, or refers outside.
 pub fn check_foreign(schema: &Value) -> Result<Schema, Vec<SchemaProblem>> {
     let one = |problem| vec![problem];
-    if deeper_than(schema, MAX_JSON_DEPTH) {
+    if json::is_deeper(schema, MAX_JSON_DEPTH) {
         return Err(one(too_deep()));
     }
     let text = texts::schema_text(schema).map_err(one)?;
@@ -75,15 +75,7 @@ fn too_deep() -> SchemaProblem {
     SchemaProblem::new("", message, "nest less, or name the inner schemas in `$defs`")
 }
 
-fn deeper_than(value: &Value, levels: usize) -> bool {
-    match value {
-        Value::Array(items) => levels == 0 || items.iter().any(|item| deeper_than(item, levels - 1)),
-        Value::Object(members) => levels == 0 || members.values().any(|member| deeper_than(member, levels - 1)),
-        _ => false,
-    }
-}
-
-/// The same on text, by brackets outside of strings.
+/// Whether brackets outside of strings are nested deeper than so many levels.
 fn deeper_text(text: &str, levels: usize) -> bool {
     let mut depth = 0_usize;
     outside_strings(text).any(|(_, byte)| {
