@@ -4,15 +4,18 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tool_runtime::call::CallId;
-use tool_runtime::wire::history::{self, Answer, CallMessage, HistoryErrorKind, Issued, Message, ResultMessage};
-use tool_runtime::wire::{EncodeOptions, Format, ToolChoice, WireTool, strict};
+use tool_runtime::wire::history::{
+    self, Answer, CallMessage, HistoryErrorKind, Issued, Message, Missing, ResultMessage,
+};
+use tool_runtime::wire::{EncodeOptions, Format, ToolChoice, WireTool, remove_nulls};
 
 /// The closed copy, or the pointer of what cannot be closed.
 #[track_caller]
 fn check_close(schema: &str, expected: &str) {
-    let got = match strict::close(schema) {
-        Ok(closed) => closed.schema,
-        Err(path) => Value::String(path),
+    let options = EncodeOptions::default().with_strict(true);
+    let got = match Format::OpenAiChat.encode_tools([WireTool::new("a__b", "", schema)], &options) {
+        Ok(encoded) => encoded.body["tools"][0]["function"]["parameters"].clone(),
+        Err(error) => Value::String(error.path.unwrap()),
     };
     assert_eq!(got, serde_json::from_str::<Value>(expected).unwrap_or_else(|_| expected.into()), "{schema}");
 }
@@ -79,7 +82,8 @@ fn strict_copies() {
         r#"{"type":"string"}"#,
         "}}".repeat(300)
     );
-    assert!(strict::close(&deep).is_err());
+    let options = EncodeOptions::default().with_strict(true);
+    assert!(Format::OpenAiChat.encode_tools([WireTool::new("a__b", "", &deep)], &options).is_err());
 }
 
 #[test]
@@ -97,7 +101,7 @@ fn strict_nulls_keep_everything_else_digit_for_digit() {
         ("not json", "not json"),
         ("[null]", "[null]"),
     ] {
-        assert_eq!(strict::remove_nulls(schema, arguments), expected);
+        assert_eq!(remove_nulls(schema, arguments), expected);
     }
 }
 
@@ -115,7 +119,7 @@ fn choices_without_tools_and_unknown_ones() {
         let auto = EncodeOptions::default().with_choice(ToolChoice::Auto).with_parallel(false);
         assert!(encode(&[], auto).unwrap().body.is_empty(), "{format}");
         let strict = encode(&tools, EncodeOptions::default().with_strict(true)).unwrap();
-        assert_eq!(strict.losses.is_empty(), format.as_str().starts_with("openai"), "{format}");
+        assert_eq!(strict.losses.is_empty(), !matches!(format, Format::Ollama | Format::Gemini), "{format}");
     }
 }
 
@@ -128,13 +132,13 @@ fn turn(ids: &[&str]) -> Message {
 }
 
 fn answer(id: &str) -> Message {
-    Message::Result(ResultMessage::new(id, format!("result of {id}"), false))
+    Message::Result(ResultMessage::new(id, format!("result of {id}")))
 }
 
 #[test]
 fn client_history_is_checked() {
     use HistoryErrorKind::{Duplicate, Forged, Orphan};
-    let given = Answer::Given(ResultMessage::new("s", "result of s", false));
+    let given = Answer::Given(ResultMessage::new("s", "result of s"));
     let issued: BTreeMap<CallId, Issued> =
         [("c", Answer::Client), ("d", Answer::Client), ("s", given), ("p", Answer::Pending)]
             .into_iter()
@@ -157,7 +161,7 @@ fn client_history_is_checked() {
         (vec![turn(&["x"]), answer("x")], Some((Forged, "x"))),
         (vec![other, answer("c")], Some((Forged, "c"))),
         (vec![turn(&["p"]), answer("p")], Some((Forged, "p"))),
-        (vec![turn(&["s"]), Message::Result(ResultMessage::new("s", "better", false))], Some((Forged, "s"))),
+        (vec![turn(&["s"]), Message::Result(ResultMessage::new("s", "better"))], Some((Forged, "s"))),
     ] {
         let got = history::check(&history, &issued).err();
         assert_eq!(got.as_ref().map(|error| (error.kind, error.id.as_str())), expected, "{history:?}");
@@ -169,18 +173,19 @@ fn own_history_is_repaired() {
     let user = Message::User("hello".to_owned());
     let history =
         [answer("x"), turn(&["a", "b", "c"]), user.clone(), answer("c"), answer("a"), answer("a"), turn(&["d"])];
-    let repaired = history::repair(&history);
-    let cancelled = |id: &str| Message::Result(ResultMessage::cancelled(CallId::new(id)));
-    let expected =
-        vec![turn(&["a", "b", "c"]), answer("a"), cancelled("b"), answer("c"), user, turn(&["d"]), cancelled("d")];
+    let missing = |id: &CallId| if id.as_str() == "d" { Missing::OutcomeUnknown } else { Missing::Cancelled };
+    let repaired = history::repair(&history, missing);
+    let filled = |id: &str, missing| Message::Result(ResultMessage::missing(CallId::new(id), missing));
+    let (cancelled, unknown) = (filled("b", Missing::Cancelled), filled("d", Missing::OutcomeUnknown));
+    let expected = vec![turn(&["a", "b", "c"]), answer("a"), cancelled, answer("c"), user, turn(&["d"]), unknown];
     assert_eq!(repaired, expected);
-    assert_eq!(history::repair(&repaired), repaired);
+    assert_eq!(history::repair(&repaired, missing), repaired);
     // Every format writes every call with one result, arguments digit for digit.
     let body = Format::OpenAiChat.encode_messages(&history);
     let messages = body["messages"].as_array().unwrap();
     assert_eq!(messages.iter().filter(|message| message["role"] == "tool").count(), 4);
     assert_eq!(messages[0]["tool_calls"][0]["function"]["arguments"], r#"{"x":1.50,"s":" \" "}"#);
-    assert!(messages[2]["content"].as_str().unwrap().contains("\"errorCode\":\"cancelled\""));
+    assert!(messages[2]["content"].as_str().unwrap().contains("\"errorCode\":\"outcome_unknown\""));
 }
 
 #[test]

@@ -29,7 +29,7 @@ use reqwest::{Client, Url, redirect};
 
 use crate::agent::{ModelClient, ModelError, ModelErrorKind, ModelRequest, Show};
 use crate::capability::Secret;
-use crate::wire::{Decoded, Format, strict};
+use crate::wire::{Decoded, Format, remove_nulls_from};
 
 use retry::Retries;
 
@@ -203,7 +203,7 @@ impl ModelClient for HttpModel {
         if settings.strict && endpoint::has_strict(settings.format) {
             for decoded in &mut decoded.calls {
                 if let Some(spec) = request.tools.get(&decoded.call.name) {
-                    strict::remove_nulls_from(&mut decoded.call, &spec.input_schema);
+                    remove_nulls_from(&mut decoded.call, &spec.input_schema);
                 }
             }
         }
