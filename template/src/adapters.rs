@@ -21,7 +21,10 @@ impl FileShelf {
     /// The folder cannot be created.
     pub fn open(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
-        Ok(Self { file: folder.join("shelf.txt"), writing: Mutex::new(()) })
+        Ok(Self {
+            file: folder.join("shelf.txt"),
+            writing: Mutex::new(()),
+        })
     }
 }
 
@@ -32,7 +35,14 @@ impl ShelfReader for FileShelf {
             text => text?,
         };
         let lines = text.lines().filter_map(|line| line.split_once('\t'));
-        Ok((1..).zip(lines).map(|(number, (key, title))| Book { number, title: title.into(), key: key.into() }).collect())
+        Ok((1..)
+            .zip(lines)
+            .map(|(number, (key, title))| Book {
+                number,
+                title: title.into(),
+                key: key.into(),
+            })
+            .collect())
     }
 }
 
@@ -44,8 +54,15 @@ impl ShelfWriter for FileShelf {
             return Ok(book.clone());
         }
         let title = title.replace(['\n', '\r'], " ");
-        let mut file = OpenOptions::new().create(true).append(true).open(&self.file)?;
+        let mut file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.file)?;
         writeln!(file, "{key}\t{title}")?;
-        Ok(Book { number: books.len() as u64 + 1, title, key: key.into() })
+        Ok(Book {
+            number: books.len() as u64 + 1,
+            title,
+            key: key.into(),
+        })
     }
 }

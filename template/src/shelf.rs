@@ -1,7 +1,7 @@
 //! A shelf of books.
 
-use serde::Serialize;
 use schemars::JsonSchema;
+use serde::Serialize;
 use tool_runtime::{ToolError, capability, tool};
 
 /// Reads the shelf.
@@ -50,5 +50,7 @@ pub fn add(
     #[schemars(length(min = 1, max = 200))]
     title: String,
 ) -> Result<Book, ToolError> {
-    shelf.add(&call.idempotency_key(), &title).map_err(ToolError::internal)
+    shelf
+        .add(&call.idempotency_key(), &title)
+        .map_err(ToolError::internal)
 }
