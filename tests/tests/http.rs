@@ -12,7 +12,7 @@ use tests::wire::{fixtures, read_json, same};
 use tests::{six_turns, wire};
 use tool_runtime::agent::http::{HttpModel, HttpModelBuilder};
 use tool_runtime::agent::{Agent, Ended, ModelClient, ModelError, ModelErrorKind};
-use tool_runtime::wire::{CallStatus, Decoded, Finish, Format, Message, WireErrorKind, http_record};
+use tool_runtime::wire::{CallStatus, Decoded, Finish, Format, Message, WireErrorKind};
 use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
 const READABLE: [Format; 4] = [Format::OpenAiChat, Format::OpenAiResponses, Format::Anthropic, Format::Ollama];
@@ -23,7 +23,7 @@ fn client(format: Format, server: &Server) -> HttpModelBuilder {
 
 async fn ask(model: &HttpModel) -> Result<Decoded, ModelError> {
     let catalog = ToolCatalog::builder().build().unwrap();
-    let run = ToolRunner::new(catalog, ToolPolicy::deny_all()).build().unwrap().run(RunOptions::new());
+    let run = ToolRunner::builder(catalog, ToolPolicy::deny_all()).build().unwrap().run(RunOptions::new());
     let messages = [Message::User("Hello?".to_owned())];
     model.complete(tool_runtime::agent::ModelRequest::new(&messages, run.catalog()), &mut |_| {}).await
 }
@@ -92,7 +92,7 @@ async fn recorded_responses_read_the_same_over_http() {
             other => panic!("{other}"),
         };
         let bytes = std::fs::read(fixtures("transcripts").join(case["response"].as_str().unwrap())).unwrap();
-        let body = http_record::parse(&bytes).unwrap().body;
+        let (_, body) = wire::recorded(&bytes);
         let over_http = answer(format, Reply::recorded(bytes.clone()).in_pieces(1000, Duration::ZERO)).await;
         if case["status"] == 200 {
             let (got, expected) = (over_http.unwrap(), wire::decode(format, &body, usize::MAX));
@@ -270,7 +270,7 @@ async fn the_user_is_told_what_happened() {
     ])
     .unwrap();
     let catalog = ToolCatalog::builder().build().unwrap();
-    let run = ToolRunner::new(catalog, ToolPolicy::deny_all()).build().unwrap().run(RunOptions::new());
+    let run = ToolRunner::builder(catalog, ToolPolicy::deny_all()).build().unwrap().run(RunOptions::new());
     let model = client(Format::OpenAiChat, &server).build().unwrap();
     let mut conversation = Agent::new(std::sync::Arc::new(model)).converse(run);
     let Ended::Stopped { reason, .. } = conversation.send("Hello?").await else { panic!("no answer") };

@@ -8,7 +8,8 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::call::{Cause, ContextFields, Detail, Outcome, ToolContext};
-use crate::capability::{Bindings, ConnectionRequest, Source};
+use crate::capability::{ConnectionRequest, Source};
+use crate::component::Bindings;
 use crate::contain::{caught, discard};
 use crate::hydrate::Hydrated;
 use crate::json::{self, Limits};
@@ -20,7 +21,7 @@ use crate::runner::open::OpenCall;
 use crate::runner::stages::Permit;
 use crate::runner::stop::{Ended, Stop};
 use crate::runner::{approval, invoke, telemetry};
-use crate::store::Why;
+use crate::store::Suspension;
 use crate::tool::Execution;
 
 const REPEATED: &str = "Note: you made the same call with the same arguments before. A third time it will be refused.";
@@ -105,8 +106,8 @@ pub(in crate::runner) async fn bind(open: &OpenCall, reserved: Reserved) -> Resu
         session_id: options.session.clone(),
         conversation_id: options.conversation.clone(),
         agent_id: options.agent.clone(),
-        organisation_id: options.tenant.clone(),
-        user_id: options.principal.clone(),
+        tenant: options.tenant.clone(),
+        principal: options.principal.clone(),
         deadline: reserved.timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
         cancellation: options.cancellation.child_token(),
         arguments_digest: reserved.hydrated.digest,
@@ -200,7 +201,7 @@ pub(in crate::runner) fn unprojected(error: &ProjectError) -> Stop {
 pub(in crate::runner) async fn conclude(open: &mut OpenCall, ran: Ran) -> Result<Ended, Stop> {
     let Ran { hydrated, projected, warning } = ran;
     if hydrated.entry.spec.execution == Execution::Client {
-        return Err(approval::suspend(open, hydrated, Why::Client, Some(projected.shown)).await);
+        return Err(approval::suspend(open, hydrated, Suspension::Client, Some(projected.shown)).await);
     }
     let seen = projected.model.as_ref().unwrap_or(&projected.shown);
     let policy = &open.run.0.shared.policy;

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{CallId, Outcome, SafeError, ToolExecResult};
-use crate::wire::decoded::object_text;
+use crate::wire::decode::object_text;
 use crate::wire::{CallStatus, DecodedCall};
 
 mod check;
