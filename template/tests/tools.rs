@@ -64,7 +64,7 @@ async fn a_book_needs_a_title() {
 #[test]
 fn the_policy_fits_the_tools() {
     let policy = ToolPolicy::from_toml(include_str!("../policy.toml")).unwrap();
-    let runner = ToolRunner::new(ToolCatalog::collect().unwrap(), policy)
+    let runner = ToolRunner::builder(ToolCatalog::collect().unwrap(), policy)
         .capabilities(capabilities())
         .build();
     assert!(runner.is_ok(), "{runner:?}");
