@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// The layers of `tool-runtime`, lowest first. A module imports its own layer and lower ones only.
 const LAYERS: &[&[&str]] = &[
-    &["contain", "error", "tool"],
+    &["contain", "error", "text", "tool"],
     &["capability"],
     &["call"],
     &["component"],

@@ -78,6 +78,7 @@ pub mod runner;
 pub mod schema;
 pub mod store;
 pub mod testing;
+mod text;
 pub mod tool;
 pub mod wire;
 
