@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tool_runtime::call::{Call, Cause, EventSink};
+use tool_runtime::Call;
+use tool_runtime::call::{Cause, EventSink};
 use tool_runtime::policy::{Budgets, RunBudget};
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};

@@ -1,16 +1,16 @@
 //! [`ToolContext`]: what a tool may know of the call it serves. Made by the runner only.
 
 use std::fmt;
-use std::marker::PhantomData;
-use std::ops::Deref;
 use std::sync::Arc;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::CallId;
-use crate::capability::{Injected, Source};
-use crate::tool::{ReadOnly, ToolName};
+use crate::capability::Source;
+use crate::capability::injected::Injected;
+use crate::tool::ToolName;
+use crate::tool::level::ReadOnly;
 
 /// What a tool may know of its call: ids, deadline, cancellation, idempotency key.
 pub struct ToolContext(pub(crate) ContextFields);
@@ -136,25 +136,5 @@ impl Injected for ToolContext {
 
     fn source() -> Source {
         Source::Context
-    }
-}
-
-/// The context of one call of the tool `T`, which can run that tool and no other. Dereferences to [`ToolContext`].
-pub struct Call<T> {
-    pub(crate) context: Arc<ToolContext>,
-    pub(crate) tool: PhantomData<fn() -> T>,
-}
-
-impl<T> Deref for Call<T> {
-    type Target = ToolContext;
-
-    fn deref(&self) -> &ToolContext {
-        &self.context
-    }
-}
-
-impl<T> fmt::Debug for Call<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.context.fmt(f)
     }
 }

@@ -165,7 +165,7 @@ fn respond(open: &mut OpenCall, pending: &PendingCall, value: &str) -> Result<En
     };
     let projector = projector.ok_or_else(|| Stop::new(Outcome::RedactionFailed))?;
     let invalid = |_| Stop::new(Outcome::OutputInvalid).message("The answer given in the tool's place is not valid.");
-    let limits = json::Limits { bytes: usize::MAX, ..json::Limits::default() };
+    let limits = json::Limits::UNBOUNDED;
     let tree = json::parse_value(value, &limits).map_err(invalid)?;
     let limit = shared.policy.limits_of(pending.tool.as_str()).result_bytes;
     let projected = projector.project(&tree, limit).map_err(|error| stages::unprojected(&error))?;

@@ -8,7 +8,8 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::call::{Cause, ContextFields, Detail, Outcome, ToolContext};
-use crate::capability::{Bindings, ConnectionRequest, Source};
+use crate::capability::{ConnectionRequest, Source};
+use crate::component::Bindings;
 use crate::contain::{caught, discard};
 use crate::hydrate::Hydrated;
 use crate::json::{self, Limits};
@@ -21,6 +22,7 @@ use crate::runner::stages::Permit;
 use crate::runner::stop::{Ended, Stop};
 use crate::runner::{approval, invoke, telemetry};
 use crate::store::Suspension;
+use crate::text::cut;
 use crate::tool::Execution;
 
 const REPEATED: &str = "Note: you made the same call with the same arguments before. A third time it will be refused.";
@@ -174,14 +176,10 @@ const MAX_CODE_BYTES: usize = 128;
 
 /// An author's text as models, UIs and records get it: bounded, and without control characters but line breaks.
 fn sentence(text: &str, max: usize) -> String {
-    let mut end = text.len().min(max);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let (kept, cut) = text.split_at(end);
-    let kept = kept.chars().map(|one| if one.is_control() && one != '\n' { ' ' } else { one });
-    let mut sentence: String = kept.collect();
-    if !cut.is_empty() {
+    let kept = cut(text, max);
+    let mut sentence: String =
+        kept.chars().map(|one| if one.is_control() && one != '\n' { ' ' } else { one }).collect();
+    if kept.len() < text.len() {
         sentence.push_str("..");
     }
     sentence
@@ -215,8 +213,7 @@ pub(in crate::runner) fn remember(run: &Run, result: &str) {
     if !run.0.shared.catalog.asks_evidence {
         return;
     }
-    let unlimited = Limits { bytes: usize::MAX, depth: usize::MAX };
-    if let Ok(tree) = json::parse_value(result, &unlimited) {
+    if let Ok(tree) = json::parse_value(result, &Limits::UNBOUNDED) {
         run.evidence().insert_result(&tree);
     }
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::call::{Arguments, ToolCall};
+use crate::text::pointer;
 use crate::tool::Schema;
 use crate::wire::encode::node::Node;
 use crate::wire::encode::nulls;
@@ -150,8 +151,9 @@ impl Closer<'_> {
     fn each(&mut self, node: &mut Node, key: &str, path: &str) -> Result<(), String> {
         let Some(Node::Object(schemas)) = node.get_mut(key) else { return Ok(()) };
         for (name, schema) in schemas {
-            let name = name.replace('~', "~0").replace('/', "~1");
-            self.schema(schema, &format!("{path}/{key}/{name}"))?;
+            let mut path = format!("{path}/{key}");
+            pointer::push(&mut path, name);
+            self.schema(schema, &path)?;
         }
         Ok(())
     }
