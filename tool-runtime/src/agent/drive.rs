@@ -43,6 +43,7 @@ impl Conversation {
             messages: &messages,
             tools: self.run.catalog(),
             parallel: (self.agent.parallel > 1).then_some(true),
+            choice: None,
         };
         let model = self.agent.model.name().to_owned();
         let prompt_hash = request.prompt_hash(&model);

@@ -9,6 +9,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use crate::text::lex::plain_until;
+
 /// The text is not what it should be: not JSON, or a member of a known shape occurs twice.
 #[derive(Debug)]
 pub(crate) struct Invalid;
@@ -228,31 +230,4 @@ impl<'a> Json<'a> {
     fn slice(&self, start: usize, end: usize) -> Result<&'a str, Invalid> {
         self.text.get(start..end).ok_or(Invalid)
     }
-}
-
-/// The lowest bit of each byte of a word, and the highest.
-const ONES: u64 = u64::MAX / 255;
-const HIGH: u64 = ONES << 7;
-
-/// The next quote, backslash or control character, or the end. Eight bytes at a time.
-#[inline]
-fn plain_until(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-        let word = u64::from_le_bytes(*chunk);
-        // With its second bit turned over the quote is 0x20, control characters stay below, all others above.
-        let low = word ^ (ONES * 0x02);
-        let backslash = word ^ (ONES * u64::from(b'\\'));
-        // A subtraction may borrow into the bytes after the first hit, so only the lowest bit that is set counts.
-        let found = low.wrapping_sub(ONES * 0x21) & !low | backslash.wrapping_sub(ONES) & !backslash;
-        if found & HIGH != 0 {
-            return at + ((found & HIGH).trailing_zeros() / 8) as usize;
-        }
-        at += 8;
-    }
-    while let Some(byte) = bytes.get(at)
-        && !matches!(byte, b'"' | b'\\' | 0..0x20)
-    {
-        at += 1;
-    }
-    at
 }

@@ -6,6 +6,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::text::pointer;
+
 /// Deeper documents are left alone; each level reads its text once more.
 const MAX_DEPTH: usize = 64;
 
@@ -107,17 +109,10 @@ impl Node {
 
     /// What a local reference (`#` and a JSON pointer) names.
     pub(super) fn resolve(&self, reference: &str) -> Option<&Self> {
-        let pointer = reference.strip_prefix('#')?;
-        if pointer.is_empty() {
-            return Some(self);
-        }
-        pointer.strip_prefix('/')?.split('/').try_fold(self, |node, step| {
-            let step = step.replace("~1", "/").replace("~0", "~");
-            match node {
-                Self::Object(_) => node.get(&step),
-                Self::Array(items) => items.get(step.parse::<usize>().ok()?),
-                Self::Scalar(_) => None,
-            }
+        pointer::split(reference.strip_prefix('#')?)?.try_fold(self, |node, step| match node {
+            Self::Object(_) => node.get(&step),
+            Self::Array(items) => items.get(step.parse::<usize>().ok()?),
+            Self::Scalar(_) => None,
         })
     }
 }
@@ -169,7 +164,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
     }
 }
 
-/// The pointer to a member.
+/// Returns the pointer to a member of the value at `pointer`.
 pub(super) fn step(pointer: &str, name: &str) -> String {
-    format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
+    let mut pointer = pointer.to_owned();
+    pointer::push(&mut pointer, name);
+    pointer
 }

@@ -1,14 +1,12 @@
-//! [`Meta`]: the constants that `#[tool]` writes down, before schemas are added to them.
+//! [`Declaration`]: the constants that `#[tool]` writes, before schemas are added to them.
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use crate::tool::{Execution, Location};
+use crate::tool::{Execution, Location, NoSchemaMode};
 
 /// What the attribute, the doc comment and the argument attributes say. Argument names are those on the wire.
 #[derive(Debug, Clone, Copy)]
-pub struct Meta {
+pub struct Declaration {
     /// `name = ".."`
     pub name: &'static str,
     /// `title = ".."`
@@ -39,16 +37,6 @@ pub struct Meta {
     pub sensitive: &'static [&'static str],
     /// `allow_no_schema, no_schema_mode = ..`
     pub no_schema: Option<NoSchemaMode>,
-    /// Where the item stands.
+    /// Where the item is written.
     pub location: Location,
-}
-
-/// What happens to the calls of a tool that has no schema. There is no third way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NoSchemaMode {
-    /// Calls run only when the tool is `read_only`.
-    RejectEffects,
-    /// Each call needs an approval.
-    ApproveEach,
 }

@@ -1,44 +1,10 @@
-//! What a tool asks for ([`Requirement`]) and what the runner bound for one call ([`Bindings`]).
+//! [`Bindings`]: what the runner bound for one call.
 
 use std::any::{Any, TypeId};
 use std::sync::Arc;
 
 use crate::call::ToolContext;
-use crate::capability::{Cap, Capabilities, Injected};
-use crate::tool::{EffectLevel, ToolEffect};
-
-/// Where the runner takes an injected value from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// [`Capabilities`], bound once in the composition root.
-    Capability,
-    /// The connection broker, for this call; the text is the kind.
-    Connection(&'static str),
-    /// The call itself.
-    Context,
-}
-
-/// One thing that has to be bound before a tool can run.
-#[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub struct Requirement {
-    /// The type that is asked for.
-    pub type_id: TypeId,
-    /// Its name, for messages.
-    pub name: &'static str,
-    /// How far it reaches.
-    pub effect: ToolEffect,
-    /// Who provides it.
-    pub source: Source,
-}
-
-impl Requirement {
-    /// The requirement of a borrowed `T`.
-    #[must_use]
-    pub fn of<T: Injected + ?Sized>() -> Self {
-        Self { type_id: TypeId::of::<T>(), name: T::NAME, effect: T::Effect::EFFECT, source: T::source() }
-    }
-}
+use crate::capability::{Cap, Capabilities, Requirement};
 
 /// Everything that one call may be lent. Made by the runner only.
 pub struct Bindings<'a> {
@@ -64,7 +30,7 @@ impl Bindings<'_> {
         } else {
             self.capabilities.get(wanted)?
         };
-        found.downcast_ref::<Arc<T>>().cloned().map(Cap)
+        found.downcast_ref::<Arc<T>>().cloned().map(Cap::new)
     }
 }
 
