@@ -33,10 +33,16 @@ pub struct Decoded {
 }
 
 impl Decoded {
-    /// The turn ended well: its executable calls may run.
+    /// Whether the turn ended well: its executable calls may run.
     #[must_use]
     pub fn ended_well(&self) -> bool {
         self.error.is_none() && matches!(self.finish, Finish::ToolCalls | Finish::Stop)
+    }
+
+    /// Whether the turn ended well without text, calls or a refusal: there is nothing to show.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ended_well() && self.calls.is_empty() && self.text.trim().is_empty() && self.refusal.is_none()
     }
 }
 
@@ -53,7 +59,7 @@ impl Serialize for Decoded {
             out.serialize_field("refusal", refusal)?;
         }
         if let Some(usage) = &self.usage {
-            out.serialize_field("usage", usage)?;
+            out.serialize_field("usage", &usage.shown())?;
         }
         out.end()
     }
@@ -143,14 +149,6 @@ pub enum Finish {
     Truncated,
 }
 
-/// Tokens of one response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Usage {
-    /// Tokens read.
-    pub input_tokens: u64,
-    /// Tokens written.
-    pub output_tokens: u64,
-}
 
 /// What broke a response off.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -171,6 +169,11 @@ impl WireError {
         Self { kind, message: None, code: None }
     }
 
+    /// The provider waits for the client to act on an item that this decoder has no call for.
+    pub(crate) fn unsupported_item(kind: &'static str) -> Self {
+        Self { kind: WireErrorKind::UnsupportedItem, message: Some(kind.to_owned()), code: None }
+    }
+
     pub(crate) fn provider(message: impl Into<String>, code: Option<ErrorCode>) -> Self {
         Self { kind: WireErrorKind::ProviderError, message: Some(message.into()), code }
     }
@@ -184,6 +187,11 @@ impl fmt::Display for WireError {
             WireErrorKind::MalformedFrame => "the response holds a frame that is not JSON",
             WireErrorKind::ProtocolViolation => "the response breaks the rules of its format",
             WireErrorKind::LimitExceeded => "the response is larger than the decoder's limits",
+            // The message is one of the words that the decoder knows, not text of the provider.
+            WireErrorKind::UnsupportedItem => {
+                let item = self.message.as_deref().unwrap_or_default();
+                return write!(f, "the response waits for an action that is not supported: `{item}`");
+            }
         })
     }
 }
@@ -205,6 +213,9 @@ pub enum WireErrorKind {
     ProtocolViolation,
     /// More bytes, a longer frame or more calls than [`DecodeOptions`](crate::wire::DecodeOptions) allows.
     LimitExceeded,
+    /// The response holds an item that the client has to act on and that is not a tool call, such as
+    /// `mcp_approval_request`; the message names it.
+    UnsupportedItem,
 }
 
 /// A provider's error code: some write text, some a number.

@@ -1,0 +1,58 @@
+//! [`Usage`]: the tokens of one response.
+
+use serde::{Deserialize, Serialize};
+
+/// The tokens of one response, as the provider counted them.
+///
+/// ```
+/// use tool_runtime::wire::Usage;
+///
+/// let usage = Usage::new(3, 10);
+/// assert_eq!(usage.total(), 13);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Usage {
+    /// Tokens read.
+    pub input_tokens: u64,
+    /// Tokens written.
+    pub output_tokens: u64,
+    /// Tokens read from the provider's cache, if `input_tokens` does not include them (Anthropic).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_read_tokens: u64,
+    /// Tokens written to the provider's cache, if `input_tokens` does not include them (Anthropic).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_write_tokens: u64,
+    /// Tokens, read and written, of earlier passes over the same request, such as compaction (Anthropic).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub earlier_tokens: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Usage {
+    /// Creates a usage without a cache.
+    #[must_use]
+    pub const fn new(input_tokens: u64, output_tokens: u64) -> Self {
+        Self { input_tokens, output_tokens, cache_read_tokens: 0, cache_write_tokens: 0, earlier_tokens: 0 }
+    }
+
+    /// Returns all tokens: read, written and cached, earlier passes included.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.input_tokens
+            .saturating_add(self.output_tokens)
+            .saturating_add(self.cache_read_tokens)
+            .saturating_add(self.cache_write_tokens)
+            .saturating_add(self.earlier_tokens)
+    }
+
+    /// The tokens without those of a cache, in the shape of a decoded response.
+    pub(super) const fn shown(&self) -> Self {
+        Self::new(self.input_tokens, self.output_tokens)
+    }
+}
