@@ -18,7 +18,7 @@ use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 const READABLE: [Format; 4] = [Format::OpenAiChat, Format::OpenAiResponses, Format::Anthropic, Format::Ollama];
 
 fn client(format: Format, server: &Server) -> HttpModelBuilder {
-    HttpModel::new(format, server.url(), "m").retries(0).idle_timeout(Duration::from_secs(10))
+    HttpModel::builder(format, server.url(), "m").retries(0).idle_timeout(Duration::from_secs(10))
 }
 
 async fn ask(model: &HttpModel) -> Result<Decoded, ModelError> {
@@ -75,7 +75,7 @@ async fn six_turns_run_in_every_format() {
                 let key = if format == Format::Anthropic { "x-api-key: a key" } else { "authorization: bearer a key" };
                 assert!(asked.head.to_ascii_lowercase().contains(key), "{}", asked.head);
             }
-            assert_eq!(six.conversation.steps()[0].usage.map(|usage| usage.input_tokens), Some(9), "{format}");
+            assert_eq!(six.conversation.turns()[0].usage.map(|usage| usage.input_tokens), Some(9), "{format}");
         }
     }
 }
@@ -163,7 +163,7 @@ async fn answers_that_are_none_are_typed_errors() {
 #[tokio::test]
 async fn an_unreachable_endpoint_is_a_typed_error() {
     let url = Server::start([]).unwrap().url();
-    let model = HttpModel::new(Format::OpenAiChat, url, "m").retries(1).build().unwrap();
+    let model = HttpModel::builder(Format::OpenAiChat, url, "m").retries(1).build().unwrap();
     let error = ask(&model).await.expect_err("nobody listens");
     assert_eq!(error.kind(), ModelErrorKind::Connect);
     assert!(!error.to_string().contains("127.0.0.1"));
@@ -285,12 +285,12 @@ fn settings_that_cannot_work_are_refused() {
         (Format::OpenAiChat, "ftp://example.org"),
         (Format::Gemini, "https://example.org"),
     ] {
-        let error = HttpModel::new(format, url, "m").build().expect_err("it cannot work");
+        let error = HttpModel::builder(format, url, "m").build().expect_err("it cannot work");
         assert_eq!(error.kind(), ModelErrorKind::Encode, "{url}");
     }
-    let model = HttpModel::new(Format::Ollama, "http://127.0.0.1:1", "m").header("x y", "1");
+    let model = HttpModel::builder(Format::Ollama, "http://127.0.0.1:1", "m").header("x y", "1");
     assert!(model.build().is_err());
     let shown =
-        format!("{:?}", HttpModel::new(Format::Ollama, "http://127.0.0.1:1", "m").key("CANARY").build().unwrap());
+        format!("{:?}", HttpModel::builder(Format::Ollama, "http://127.0.0.1:1", "m").key("CANARY").build().unwrap());
     assert!(!shown.contains("CANARY"), "{shown}");
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::agent::display::Done;
 use crate::agent::state::{Slot, State};
-use crate::agent::{Agent, ClientAnswer, Ended, ModelStep, NotWaiting, WaitingCall};
+use crate::agent::{Agent, ClientAnswer, Ended, ModelTurn, NotWaiting, WaitingCall};
 use crate::call::{CallId, ToolExecResult};
 use crate::runner::{ApprovalDecision, Run};
 use crate::store::Why;
@@ -32,7 +32,7 @@ impl Conversation {
         let text = text.into();
         self.run.user_text(&text);
         self.state.history.push(Message::User(text));
-        self.state.iterations = 0;
+        self.state.asked = 0;
         done.with(self.drive().await)
     }
 
@@ -93,10 +93,10 @@ impl Conversation {
         })
     }
 
-    /// The account of the model's turns so far.
+    /// Returns the account of the model's turns so far, in order.
     #[must_use]
-    pub fn steps(&self) -> &[ModelStep] {
-        &self.state.steps
+    pub fn turns(&self) -> &[ModelTurn] {
+        &self.state.turns
     }
 
     /// The run.

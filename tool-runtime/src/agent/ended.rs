@@ -68,7 +68,7 @@ pub struct WaitingCall {
 #[non_exhaustive]
 pub enum StopReason {
     /// The model asked for more turns than the agent allows.
-    IterationLimit,
+    TurnLimit,
     /// Tokens or cost of the run are used up.
     Budget(BudgetExceeded),
     /// The model got one tool's arguments wrong three turns running: the user has to help.
@@ -91,7 +91,7 @@ impl StopReason {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::IterationLimit => "iteration_limit",
+            Self::TurnLimit => "turn_limit",
             Self::Budget(exceeded) => exceeded.code(),
             Self::AskUser => "ask_user",
             Self::Model(error) => error.code(),
@@ -111,7 +111,7 @@ impl StopReason {
 impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::IterationLimit => f.write_str("the model asked for more turns than allowed"),
+            Self::TurnLimit => f.write_str("the model asked for more turns than allowed"),
             Self::Budget(exceeded) => exceeded.fmt(f),
             Self::AskUser => f.write_str("the model got the same tool's arguments wrong again and again; say it again"),
             Self::Model(error) => error.fmt(f),

@@ -16,8 +16,8 @@ pub type Show<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
 /// Asks a model for its next turn. Dropping the future cancels the request.
 #[async_trait]
 pub trait ModelClient: Send + Sync {
-    /// The model's name, for records and hashes.
-    fn model(&self) -> &str;
+    /// Returns the model's name, for accounts, spans and hashes.
+    fn name(&self) -> &str;
 
     /// One turn. `show` gets what arrives while it arrives; what counts is the returned value.
     ///
@@ -56,7 +56,7 @@ impl<'a> ModelRequest<'a> {
 /// The account of one turn of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct ModelStep {
+pub struct ModelTurn {
     /// The model.
     pub model: String,
     /// What it was asked, as a hash.
@@ -95,7 +95,7 @@ pub enum ModelErrorKind {
     TooLarge,
     /// The answer is not what the format says: HTML, an empty body, another content.
     Protocol,
-    /// A script has no step for this request.
+    /// A script has no turn for this request.
     Script,
 }
 
@@ -152,7 +152,7 @@ impl fmt::Display for ModelError {
             ModelErrorKind::Protocol => {
                 f.write_str("the answer is not what the format says: is this the right URL and format?")
             }
-            ModelErrorKind::Script => f.write_str("the script has no step for this request"),
+            ModelErrorKind::Script => f.write_str("the script has no turn for this request"),
         }
     }
 }

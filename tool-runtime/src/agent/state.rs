@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::agent::{ModelStep, WaitingCall};
+use crate::agent::{ModelTurn, WaitingCall};
 use crate::call::{CallId, Outcome, ToolExecResult};
 use crate::store::Why;
 use crate::wire::Message;
@@ -15,8 +15,9 @@ pub(super) struct State {
     pub(super) history: Vec<Message>,
     /// The calls of the last turn, in order, while any of them has no result yet.
     pub(super) open: Vec<Slot>,
-    pub(super) iterations: u32,
-    pub(super) steps: Vec<ModelStep>,
+    /// Model turns since the last message of the user.
+    pub(super) asked: u32,
+    pub(super) turns: Vec<ModelTurn>,
 }
 
 #[derive(Clone, Serialize, Deserialize)]

@@ -50,7 +50,7 @@ async fn live(app: &App, global: &Global, chat: &Chat, url: &str) -> Result<Exit
     }
     let summary = conversation.run().summary();
     if global.json {
-        let document = json!({"summary": summary, "steps": conversation.steps()});
+        let document = json!({"summary": summary, "turns": conversation.turns()});
         terminal::line(&super::call::json(&document)?);
     }
     Ok(summary.calls.keys().map(|outcome| Exit::of(*outcome)).fold(gravest, Exit::max))
@@ -58,7 +58,7 @@ async fn live(app: &App, global: &Global, chat: &Chat, url: &str) -> Result<Exit
 
 fn model(chat: &Chat, url: &str) -> Result<HttpModel, Failure> {
     let name = chat.model.as_deref().unwrap_or_default();
-    let mut builder = HttpModel::new(chat.format, url, name)
+    let mut builder = HttpModel::builder(chat.format, url, name)
         .stream(!chat.no_stream)
         .strict(chat.strict)
         .max_output_tokens(chat.max_output_tokens);

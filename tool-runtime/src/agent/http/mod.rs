@@ -8,7 +8,7 @@
 //! use tool_runtime::agent::http::HttpModel;
 //! use tool_runtime::wire::Format;
 //!
-//! let model = HttpModel::new(Format::Anthropic, "https://api.anthropic.com", "claude-sonnet-4-5")
+//! let model = HttpModel::builder(Format::Anthropic, "https://api.anthropic.com", "claude-sonnet-4-5")
 //!     .key("the application's key")
 //!     .idle_timeout(Duration::from_secs(30))
 //!     .build()?;
@@ -68,8 +68,7 @@ pub struct HttpModelBuilder {
 
 impl HttpModel {
     /// A model of an endpoint. A base URL without a path gets the provider's usual one (`/v1`, for Ollama `/api`).
-    #[expect(clippy::new_ret_no_self, reason = "what has no default is positional, the rest is a builder")]
-    pub fn new(format: Format, base_url: impl Into<String>, model: impl Into<String>) -> HttpModelBuilder {
+    pub fn builder(format: Format, base_url: impl Into<String>, model: impl Into<String>) -> HttpModelBuilder {
         HttpModelBuilder {
             base_url: base_url.into(),
             connect_timeout: Duration::from_secs(10),
@@ -190,7 +189,7 @@ fn tls() -> Result<rustls::ClientConfig, rustls::Error> {
 
 #[async_trait]
 impl ModelClient for HttpModel {
-    fn model(&self) -> &str {
+    fn name(&self) -> &str {
         &self.0.settings.model
     }
 
