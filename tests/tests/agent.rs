@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tool_runtime::agent::{
-    Agent, ClientAnswer, Conversation, Ended, ModelErrorKind, SavedConversation, ScriptedModel, Step, StopReason,
+    Agent, ClientAnswer, Conversation, Ended, ModelErrorKind, Prices, SavedConversation, ScriptedModel, ScriptedTurn,
+    StopReason,
 };
 use tool_runtime::call::EventSink;
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::{MemoryStore, RecordFilter, Store, Why};
+use tool_runtime::store::{MemoryStore, RecordFilter, Store, Suspension};
 use tool_runtime::wire::{Finish, Format, Message, history};
 use tool_runtime::{
     Call, Event, Outcome, RunOptions, ToolCatalog, ToolComponent, ToolError, ToolPolicy, ToolRunner, tool,
@@ -124,18 +125,18 @@ const POLICY: &str = r#"
 
 fn runner(policy: &str, store: &Arc<MemoryStore>) -> ToolRunner {
     let policy = ToolPolicy::from_toml(policy).expect("a policy");
-    let builder = ToolRunner::new(ToolCatalog::collect().expect("a catalog"), policy).approvals(true);
+    let builder = ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), policy).approvals(true);
     builder.store(Arc::clone(store) as _).build().expect("a runner")
 }
 
-fn with_policy(policy: &str, steps: impl IntoIterator<Item = Step>) -> Bench {
+fn with_policy(policy: &str, turns: impl IntoIterator<Item = ScriptedTurn>) -> Bench {
     let store = Arc::new(MemoryStore::new());
     let runner = runner(policy, &store);
-    Bench { runner, heard: Arc::default(), store, model: Arc::new(ScriptedModel::new(steps)) }
+    Bench { runner, heard: Arc::default(), store, model: Arc::new(ScriptedModel::new(turns)) }
 }
 
-fn bench(steps: impl IntoIterator<Item = Step>) -> Bench {
-    with_policy(POLICY, steps)
+fn bench(turns: impl IntoIterator<Item = ScriptedTurn>) -> Bench {
+    with_policy(POLICY, turns)
 }
 
 impl Bench {
@@ -144,7 +145,7 @@ impl Bench {
     }
 
     fn options(&self) -> RunOptions {
-        RunOptions::new().user("ada").events(Arc::clone(&self.heard) as _)
+        RunOptions::new().principal("ada").events(Arc::clone(&self.heard) as _)
     }
 
     fn converse(&self) -> Conversation {
@@ -187,16 +188,16 @@ fn stopped(ended: Ended) -> StopReason {
 #[tokio::test(start_paused = true)]
 async fn six_turns_of_all_kinds() {
     let bench = bench([
-        Step::call("a", "agent__double", r#"{"n":1}"#).and_call("b", "agent__double", r#"{"n":2}"#),
-        Step::call("c", "agent__fail", "{}"),
-        Step::call("d", "agent__denied", "{}").and_call("e", "agent__nonsense", "{}"),
-        Step::call("f", "agent__double", r#"{"n":"#),
-        Step::call("g", "agent__cursor", r#"{"file":"a.rs"}"#).and_call("h", "agent__double", r#"{"n":4}"#),
-        Step::text("All done.").using(10, 5),
+        ScriptedTurn::call("a", "agent__double", r#"{"n":1}"#).and_call("b", "agent__double", r#"{"n":2}"#),
+        ScriptedTurn::call("c", "agent__fail", "{}"),
+        ScriptedTurn::call("d", "agent__denied", "{}").and_call("e", "agent__nonsense", "{}"),
+        ScriptedTurn::call("f", "agent__double", r#"{"n":"#),
+        ScriptedTurn::call("g", "agent__cursor", r#"{"file":"a.rs"}"#).and_call("h", "agent__double", r#"{"n":4}"#),
+        ScriptedTurn::text("All done.").using(10, 5),
     ]);
     let mut conversation = bench.agent().parallel(4).converse(bench.runner.run(bench.options()));
     let Ended::Waiting { calls } = conversation.send("Go.").await else { panic!("the client has to act") };
-    assert_eq!((calls.len(), calls[0].name.as_str(), calls[0].why), (1, "agent__cursor", Why::Client));
+    assert_eq!((calls.len(), calls[0].name.as_str(), calls[0].suspension), (1, "agent__cursor", Suspension::Client));
     assert_eq!(calls[0].payload.as_ref().map(|payload| payload.get()), Some("\"a.rs\""));
     is_whole(&conversation);
     assert_eq!(bench.heard.done(), ["client_required"]);
@@ -214,14 +215,14 @@ async fn six_turns_of_all_kinds() {
     assert_eq!(refusal(contents[3]), refusal(contents[4]), "denied and unknown read alike");
     let summary = conversation.run().summary();
     assert_eq!((summary.tokens, summary.calls[&Outcome::Ok]), (15, 4));
-    assert_eq!(conversation.steps().len(), 6);
-    assert_ne!(conversation.steps()[0].prompt_hash, conversation.steps()[1].prompt_hash);
+    assert_eq!(conversation.turns().len(), 6);
+    assert_ne!(conversation.turns()[0].prompt_hash, conversation.turns()[1].prompt_hash);
 }
 
 #[tokio::test(start_paused = true)]
 async fn reading_calls_run_together_and_effects_alone() {
     let calls = |first: &str| {
-        Step::call("1", first, r#"{"ms":100}"#)
+        ScriptedTurn::call("1", first, r#"{"ms":100}"#)
             .and_call("2", "agent__slow", r#"{"ms":90}"#)
             .and_call("3", "agent__slow", r#"{"ms":80}"#)
             .and_call("4", "agent__slow", r#"{"ms":70}"#)
@@ -229,7 +230,7 @@ async fn reading_calls_run_together_and_effects_alone() {
     for (first, parallel, expected) in
         [("agent__slow", 1, 340), ("agent__slow", 2, 170), ("agent__slow", 9, 100), ("agent__change", 9, 190)]
     {
-        let bench = bench([calls(first), Step::text("ok")]);
+        let bench = bench([calls(first), ScriptedTurn::text("ok")]);
         let mut conversation = bench.agent().parallel(parallel).converse(bench.runner.run(bench.options()));
         let started = tokio::time::Instant::now();
         conversation.send("Go.").await;
@@ -241,18 +242,18 @@ async fn reading_calls_run_together_and_effects_alone() {
 
 #[tokio::test]
 async fn a_hand_over_survives_the_process() {
-    let steps = [Step::call("x", "agent__double", r#"{"n":3}"#)
+    let turns = [ScriptedTurn::call("x", "agent__double", r#"{"n":3}"#)
         .and_call("g", "agent__cursor", r#"{"file":"a.rs"}"#)
         .and_call("s", "agent__send", r#"{"to":"bob","code":"1234"}"#)];
-    let first = bench(steps);
+    let first = bench(turns);
     let mut conversation = first.converse();
     assert!(matches!(conversation.send("Go.").await, Ended::Waiting { .. }));
     let document = serde_json::to_string(&conversation.save().await.expect("saved")).expect("JSON");
     drop((conversation, first));
 
-    let second = bench([Step::text("Done.")]);
+    let second = bench([ScriptedTurn::text("Done.")]);
     let saved: SavedConversation = serde_json::from_str(&document).expect("a document");
-    let other = second.agent().restore(&second.runner, RunOptions::new().user("eve"), saved.clone()).await;
+    let other = second.agent().restore(&second.runner, RunOptions::new().principal("eve"), saved.clone()).await;
     assert_eq!(other.expect_err("another user").code(), "other_principal");
     let mut conversation = second.agent().restore(&second.runner, second.options(), saved).await.expect("restored");
     assert_eq!(conversation.waiting().count(), 2);
@@ -272,8 +273,12 @@ async fn a_hand_over_survives_the_process() {
 #[tokio::test]
 async fn going_on_without_an_answer_gives_the_calls_up() {
     let bench = bench([
-        Step::call("g", "agent__cursor", r#"{"file":"a.rs"}"#).and_call("s", "agent__send", r#"{"to":"b","code":"1"}"#),
-        Step::text("Fine."),
+        ScriptedTurn::call("g", "agent__cursor", r#"{"file":"a.rs"}"#).and_call(
+            "s",
+            "agent__send",
+            r#"{"to":"b","code":"1"}"#,
+        ),
+        ScriptedTurn::text("Fine."),
     ]);
     let mut conversation = bench.converse();
     conversation.send("Go.").await;
@@ -287,7 +292,7 @@ async fn going_on_without_an_answer_gives_the_calls_up() {
 
 #[tokio::test]
 async fn a_client_that_could_not_is_told_to_the_model() {
-    let bench = bench([Step::call("g", "agent__cursor", r#"{"file":"a.rs"}"#), Step::text("Pity.")]);
+    let bench = bench([ScriptedTurn::call("g", "agent__cursor", r#"{"file":"a.rs"}"#), ScriptedTurn::text("Pity.")]);
     let mut conversation = bench.converse();
     conversation.send("Go.").await;
     let failed = ClientAnswer::Failed { id: "g".into() };
@@ -298,12 +303,10 @@ async fn a_client_that_could_not_is_told_to_the_model() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_future_leaves_a_whole_history() {
     let bench = bench([
-        Step::call("a", "agent__double", r#"{"n":3}"#).and_call("b", "agent__change", r#"{"ms":1000}"#).and_call(
-            "c",
-            "agent__double",
-            r#"{"n":4}"#,
-        ),
-        Step::text("I see."),
+        ScriptedTurn::call("a", "agent__double", r#"{"n":3}"#)
+            .and_call("b", "agent__change", r#"{"ms":1000}"#)
+            .and_call("c", "agent__double", r#"{"n":4}"#),
+        ScriptedTurn::text("I see."),
     ]);
     let mut conversation = bench.converse();
     let turn = tokio::time::timeout(Duration::from_millis(100), conversation.send("Go."));
@@ -321,8 +324,8 @@ async fn a_dropped_future_leaves_a_whole_history() {
 
 #[tokio::test(start_paused = true)]
 async fn cancelling_stops_model_and_tool() {
-    for steps in [vec![Step::hangs()], vec![Step::call("b", "agent__change", r#"{"ms":100000}"#)]] {
-        let bench = bench(steps);
+    for turns in [vec![ScriptedTurn::hangs()], vec![ScriptedTurn::call("b", "agent__change", r#"{"ms":100000}"#)]] {
+        let bench = bench(turns);
         let mut conversation = bench.converse();
         let run = conversation.run().clone();
         tokio::spawn(async move {
@@ -337,10 +340,10 @@ async fn cancelling_stops_model_and_tool() {
 
 #[tokio::test]
 async fn limits_end_a_turn() {
-    let again = |at: u8| Step::call(at.to_string(), "agent__double", format!(r#"{{"n":{at}}}"#)).using(60, 40);
+    let again = |at: u8| ScriptedTurn::call(at.to_string(), "agent__double", format!(r#"{{"n":{at}}}"#)).using(60, 40);
     let bench_ = bench((0..3).map(again));
-    let mut conversation = bench_.agent().max_iterations(3).converse(bench_.runner.run(bench_.options()));
-    assert!(matches!(stopped(conversation.send("Go.").await), StopReason::IterationLimit));
+    let mut conversation = bench_.agent().max_turns(3).converse(bench_.runner.run(bench_.options()));
+    assert!(matches!(stopped(conversation.send("Go.").await), StopReason::TurnLimit));
     is_whole(&conversation);
 
     let tokens = format!("{POLICY}\n[budgets.run]\ntokens = 150");
@@ -349,18 +352,19 @@ async fn limits_end_a_turn() {
 
     let cost = format!("{POLICY}\n[budgets.run]\ncost = 0.5");
     let bench_ = with_policy(&cost, (0..2).map(again));
-    let mut conversation = bench_.agent().prices(2000.0, 4000.0).converse(bench_.runner.run(bench_.options()));
+    let mut conversation =
+        bench_.agent().prices(Prices { input: 2000.0, output: 4000.0 }).converse(bench_.runner.run(bench_.options()));
     assert!(matches!(stopped(conversation.send("Go.").await), StopReason::Budget(_)));
 
     // A run without calls left may still answer.
     let calls = format!("{POLICY}\n[budgets.run]\ncalls = 1");
-    let bench_ = with_policy(&calls, [again(1), again(2), Step::text("That is all.")]);
+    let bench_ = with_policy(&calls, [again(1), again(2), ScriptedTurn::text("That is all.")]);
     assert!(matches!(bench_.converse().send("Go.").await, Ended::Answered { .. }));
 }
 
 #[tokio::test]
 async fn the_third_bad_turn_ends_it() {
-    let bad = |id: &str| Step::call(id, "agent__double", r#"{"n":"many"}"#);
+    let bad = |id: &str| ScriptedTurn::call(id, "agent__double", r#"{"n":"many"}"#);
     let bench = bench([bad("1"), bad("2"), bad("3")]);
     let mut conversation = bench.converse();
     assert!(matches!(stopped(conversation.send("Go.").await), StopReason::AskUser));
@@ -371,8 +375,8 @@ async fn the_third_bad_turn_ends_it() {
 #[tokio::test]
 async fn nothing_runs_from_an_unclean_end() {
     for finish in [Finish::Length, Finish::ContentFilter, Finish::Error, Finish::Truncated, Finish::Refusal] {
-        let step = Step::call("a", "agent__double", r#"{"n":1}"#).and_call("b", "agent__double", r#"{"n":"#);
-        let bench = bench([step.ending(finish), Step::text("Again.")]);
+        let step = ScriptedTurn::call("a", "agent__double", r#"{"n":1}"#).and_call("b", "agent__double", r#"{"n":"#);
+        let bench = bench([step.ending(finish), ScriptedTurn::text("Again.")]);
         let mut conversation = bench.converse();
         let reason = stopped(conversation.send("Go.").await);
         assert!(matches!(reason, StopReason::Incomplete { finish: of, .. } if of == finish), "{reason:?}");
@@ -385,7 +389,7 @@ async fn nothing_runs_from_an_unclean_end() {
 
 #[tokio::test]
 async fn a_model_that_fails_leaves_what_was_said() {
-    let bench = bench([Step::fails(ModelErrorKind::Status(401)), Step::text("Back again.")]);
+    let bench = bench([ScriptedTurn::fails(ModelErrorKind::Status(401)), ScriptedTurn::text("Back again.")]);
     let mut conversation = bench.converse();
     let reason = stopped(conversation.send("Hello?").await);
     assert_eq!(reason.code(), "model_unauthorised");
@@ -396,8 +400,8 @@ async fn a_model_that_fails_leaves_what_was_said() {
 
 #[tokio::test]
 async fn ids_that_a_provider_uses_again_stay_apart() {
-    let again = |n: u8| Step::call("call_0", "agent__double", format!(r#"{{"n":{n}}}"#));
-    let bench = bench([again(1), again(2), Step::text("ok")]);
+    let again = |n: u8| ScriptedTurn::call("call_0", "agent__double", format!(r#"{{"n":{n}}}"#));
+    let bench = bench([again(1), again(2), ScriptedTurn::text("ok")]);
     let mut conversation = bench.converse();
     conversation.send("Go.").await;
     let results = results(&conversation.history());
@@ -408,7 +412,7 @@ async fn ids_that_a_provider_uses_again_stay_apart() {
 
 #[tokio::test]
 async fn argument_text_of_sensitive_tools_is_not_shown() {
-    let bench = bench([Step::call("s", "agent__send", r#"{"to":"bob","code":"9876"}"#).and_call(
+    let bench = bench([ScriptedTurn::call("s", "agent__send", r#"{"to":"bob","code":"9876"}"#).and_call(
         "d",
         "agent__double",
         r#"{"n":5}"#,
@@ -423,12 +427,12 @@ async fn argument_text_of_sensitive_tools_is_not_shown() {
 
 #[tokio::test]
 async fn a_listener_changes_nothing() {
-    let steps = || [Step::call("a", "agent__double", r#"{"n":1}"#), Step::text("2")];
-    let (listened, alone) = (bench(steps()), bench(steps()));
+    let turns = || [ScriptedTurn::call("a", "agent__double", r#"{"n":1}"#), ScriptedTurn::text("2")];
+    let (listened, alone) = (bench(turns()), bench(turns()));
     let mut one = listened.converse();
     one.send("Go.").await;
     let panicking = Arc::new(|_: Event| panic!("a listener of its own"));
-    let mut two = alone.agent().converse(alone.runner.run(RunOptions::new().user("ada").events(panicking)));
+    let mut two = alone.agent().converse(alone.runner.run(RunOptions::new().principal("ada").events(panicking)));
     two.send("Go.").await;
     assert_eq!(one.history(), two.history());
 }

@@ -12,7 +12,10 @@ use source::{Library, Named};
 
 /// The layers of `tool-runtime`, lowest first. A module imports its own layer and lower ones only.
 const LAYERS: &[&[&str]] = &[
-    &["contain", "error", "tool", "call", "capability"],
+    &["contain", "error", "text", "tool"],
+    &["capability"],
+    &["call"],
+    &["component"],
     &["json"],
     &["schema"],
     &["redact", "policy"],
@@ -28,7 +31,7 @@ const LAYERS: &[&[&str]] = &[
 /// From this layer on `wire` may be imported.
 const LOOP: &str = "agent";
 
-/// `wire` stands beside the layers: it imports the first one only, and only the outermost ones import it.
+/// `wire` is beside the layers: it imports nothing above `call`, and only the outermost ones import it.
 const WIRE: &str = "wire";
 
 /// Files that are longer than 300 lines; ARCHITECTURE.md gives the reason for each.
@@ -61,7 +64,7 @@ fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
 
 /// The libraries of the workspace, by the name that code knows them by, and their folders.
 const LIBRARIES: &[(&str, &str)] = &[
-    ("tool_macros", "tool-macros/src"),
+    ("tool_runtime_macros", "tool-macros/src"),
     ("tool_runtime", "tool-runtime/src"),
     ("office_tools", "examples/office-tools/src"),
     ("toolbox", "examples/toolbox/src"),
@@ -87,7 +90,7 @@ fn upwards(library: &Library) -> Vec<String> {
         }
         let allowed = match (layer(module), layer(imported)) {
             (Some(own), Some(other)) => other <= own,
-            (None, Some(other)) if module == WIRE => other == 0,
+            (None, Some(other)) if module == WIRE => layer("call").is_some_and(|call| other <= call),
             (Some(own), None) if imported == WIRE => layer(LOOP).is_some_and(|from| own >= from),
             (None, None) => module == WIRE && imported == WIRE,
             _ => false,
@@ -160,7 +163,7 @@ fn what_touches_the_world_is_confined() {
 #[test]
 fn tools_and_macros_touch_nothing() {
     let everything: Vec<_> = CONFINED.iter().map(|(things, _)| (*things, &[][..])).collect();
-    for (name, folder) in [("office_tools", "examples/office-tools/src"), ("tool_macros", "tool-macros/src")] {
+    for (name, folder) in [("office_tools", "examples/office-tools/src"), ("tool_runtime_macros", "tool-macros/src")] {
         let wrong = unconfined(&Library::read(name, &root().join(folder)), &everything);
         assert!(wrong.is_empty(), "{folder}: {}", wrong.join("\n"));
     }

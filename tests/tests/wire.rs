@@ -1,9 +1,9 @@
 //! The wire fixtures, and the transcripts of real servers, through every format and in every cut.
 
 use serde_json::{Value, json};
-use tests::wire::{cases, decode, each_case, expected, fixtures, input, raw, read_json, result};
+use tests::wire::{cases, decode, each_case, expected, fixtures, input, raw, read_json, recorded, result};
 use tool_runtime::wire::history::{CallMessage, Message, ResultMessage};
-use tool_runtime::wire::{EncodeOptions, Format, ToolChoice, WireTool, http_record, strict};
+use tool_runtime::wire::{EncodeOptions, Format, ToolChoice, WireTool, strict};
 
 #[test]
 fn streams_decode_the_same_in_every_cut() {
@@ -128,11 +128,10 @@ fn transcripts_decode_to_their_index() {
         seen += 1;
         let id = case["id"].as_str().unwrap();
         let bytes = std::fs::read(fixtures("transcripts").join(case["response"].as_str().unwrap())).unwrap();
-        let record = http_record::parse(&bytes).unwrap();
-        assert_eq!(u64::from(record.status.unwrap()), case["status"].as_u64().unwrap(), "{id}");
-        assert!(record.complete, "{id}");
-        let decoded = decode(format, &record.body, usize::MAX);
-        assert_eq!(result(&decoded), result(&decode(format, &record.body, 1)), "{id}");
+        let (status, body) = recorded(&bytes);
+        assert_eq!(u64::from(status), case["status"].as_u64().unwrap(), "{id}");
+        let decoded = decode(format, &body, usize::MAX);
+        assert_eq!(result(&decoded), result(&decode(format, &body, 1)), "{id}");
         let got: Vec<Value> = decoded
             .calls
             .iter()

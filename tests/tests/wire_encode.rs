@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use tool_runtime::call::CallId;
 use tool_runtime::wire::history::{self, Answer, CallMessage, HistoryErrorKind, Issued, Message, ResultMessage};
-use tool_runtime::wire::{EncodeOptions, Format, ToolChoice, WireTool, http_record, openai_chat, strict};
+use tool_runtime::wire::{EncodeOptions, Format, ToolChoice, WireTool, strict};
 
 /// The closed copy, or the pointer of what cannot be closed.
 #[track_caller]
@@ -176,7 +176,7 @@ fn own_history_is_repaired() {
     assert_eq!(repaired, expected);
     assert_eq!(history::repair(&repaired), repaired);
     // Every format writes every call with one result, arguments digit for digit.
-    let body = openai_chat::encode_messages(&history);
+    let body = Format::OpenAiChat.encode_messages(&history);
     let messages = body["messages"].as_array().unwrap();
     assert_eq!(messages.iter().filter(|message| message["role"] == "tool").count(), 4);
     assert_eq!(messages[0]["tool_calls"][0]["function"]["arguments"], r#"{"x":1.50,"s":" \" "}"#);
@@ -192,34 +192,4 @@ fn blank_text_is_left_out_where_it_is_refused() {
     ];
     let body = Format::Anthropic.encode_messages(&history);
     assert_eq!(Value::Object(body), json!({ "messages": [], "system": "s" }));
-}
-
-#[test]
-fn recorded_responses() {
-    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-    for (record, status, body, complete) in [
-        ("data: x\n".to_owned(), None, "data: x\n", true),
-        ("HTTP/1.1 500 No\r\nContent-Length: 3\r\n\r\nabcdef".to_owned(), Some(500), "abc", true),
-        ("HTTP/2 200\nx: y\n\nabc".to_owned(), Some(200), "abc", true),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc".to_owned(), Some(200), "abc", false),
-        (format!("{chunked}3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n"), Some(200), "abcde", true),
-        (format!("{chunked}3\r\nabc\r\n5\r\nde"), Some(200), "abcde", false),
-        (format!("{chunked}ffffffffffffffff\r\nabc"), Some(200), "abc", false),
-        (format!("{chunked}data: unframed\n\n"), Some(200), "data: unframed\n\n", true),
-        (format!("{chunked}3\r\nabc\r\n"), Some(200), "abc", false),
-        (format!("HTTP/1.1 100 Continue\r\n\r\n{chunked}0\r\n\r\n"), Some(200), "", true),
-        ("HTTP/1.1 503 X\r\nllm_provider-transfer-encoding: chunked\r\n\r\n3\r\n".to_owned(), Some(503), "3\r\n", true),
-    ] {
-        let read = http_record::parse(record.as_bytes()).unwrap();
-        let got = (read.status, std::str::from_utf8(&read.body).unwrap(), read.complete);
-        assert_eq!(got, (status, body, complete), "{record}");
-    }
-    for record in [
-        "HTTP/1.1",
-        "HTTP/1.1 x\r\n\r\n",
-        "HTTP/1.1 200 OK\r\nno end",
-        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\nx",
-    ] {
-        assert!(http_record::parse(record.as_bytes()).is_err(), "{record}");
-    }
 }

@@ -1,4 +1,4 @@
-//! [`Agent`]: a model and how it is let loose.
+//! [`Agent`]: a model plus the settings of the loop that drives it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,22 +8,36 @@ use crate::agent::{Conversation, ModelClient};
 use crate::runner::Run;
 use crate::wire::Usage;
 
-/// A model and how it is let loose. Cheap to clone.
+/// A model plus the settings of the loop that drives it. Cheap to clone.
 #[derive(Clone)]
 #[must_use]
 pub struct Agent {
     pub(super) model: Arc<dyn ModelClient>,
     pub(super) instructions: Option<Arc<str>>,
     pub(super) guidance: bool,
-    pub(super) max_iterations: u32,
+    pub(super) max_turns: u32,
     pub(super) parallel: usize,
-    prices: (f64, f64),
+    prices: Prices,
+}
+
+/// What a million tokens cost, in the unit of the policy's cost budget.
+///
+/// ```
+/// # use tool_runtime::agent::Prices;
+/// let prices = Prices { input: 3.0, output: 15.0 };
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Prices {
+    /// A million tokens that the model reads.
+    pub input: f64,
+    /// A million tokens that the model writes.
+    pub output: f64,
 }
 
 impl Agent {
-    /// An agent with this model: 16 iterations for one answer, calls one after the other, guidance from the catalog.
+    /// An agent with this model: 16 turns for one answer, calls one after the other, guidance from the catalog.
     pub fn new(model: Arc<dyn ModelClient>) -> Self {
-        Self { model, instructions: None, guidance: true, max_iterations: 16, parallel: 1, prices: (0.0, 0.0) }
+        Self { model, instructions: None, guidance: true, max_turns: 16, parallel: 1, prices: Prices::default() }
     }
 
     /// Instructions that stand before the history.
@@ -38,9 +52,10 @@ impl Agent {
         self
     }
 
-    /// How often the model may be asked for one answer.
-    pub const fn max_iterations(mut self, times: u32) -> Self {
-        self.max_iterations = times;
+    /// Limits the model's turns for one message of the user; 16 by default. The turn that would be one too many ends as
+    /// [`StopReason::TurnLimit`](crate::agent::StopReason::TurnLimit).
+    pub const fn max_turns(mut self, turns: u32) -> Self {
+        self.max_turns = turns;
         self
     }
 
@@ -50,9 +65,9 @@ impl Agent {
         self
     }
 
-    /// What a million tokens read and a million tokens written cost, in the unit of the policy's cost budget.
-    pub const fn prices(mut self, input: f64, output: f64) -> Self {
-        self.prices = (input, output);
+    /// Sets what tokens cost; zero by default.
+    pub const fn prices(mut self, prices: Prices) -> Self {
+        self.prices = prices;
         self
     }
 
@@ -65,12 +80,12 @@ impl Agent {
     pub(super) fn cost(&self, usage: Usage) -> f64 {
         #[allow(clippy::cast_precision_loss, reason = "a cost is an estimate")]
         let price = |tokens: u64, per_million: f64| tokens as f64 / 1e6 * per_million;
-        price(usage.input_tokens, self.prices.0) + price(usage.output_tokens, self.prices.1)
+        price(usage.input_tokens, self.prices.input) + price(usage.output_tokens, self.prices.output)
     }
 }
 
 impl fmt::Debug for Agent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Agent").field("model", &self.model.model()).finish_non_exhaustive()
+        f.debug_struct("Agent").field("model", &self.model.name()).finish_non_exhaustive()
     }
 }

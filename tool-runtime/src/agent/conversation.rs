@@ -5,10 +5,10 @@ use std::fmt;
 
 use crate::agent::display::Done;
 use crate::agent::state::{Slot, State};
-use crate::agent::{Agent, ClientAnswer, Ended, ModelStep, NotWaiting, WaitingCall};
+use crate::agent::{Agent, ClientAnswer, Ended, ModelTurn, NotWaiting, WaitingCall};
 use crate::call::{CallId, ToolExecResult};
 use crate::runner::{ApprovalDecision, Run};
-use crate::store::Why;
+use crate::store::Suspension;
 use crate::wire::Message;
 use crate::wire::history::{ResultMessage, repair};
 
@@ -30,9 +30,9 @@ impl Conversation {
         let done = Done::new(&self.run);
         self.abandon().await;
         let text = text.into();
-        self.run.user_text(&text);
+        self.run.add_user_text(&text);
         self.state.history.push(Message::User(text));
-        self.state.iterations = 0;
+        self.state.asked = 0;
         done.with(self.drive().await)
     }
 
@@ -44,7 +44,7 @@ impl Conversation {
         let answers: Vec<_> = answers.into_iter().collect();
         let mut seen = HashSet::new();
         for id in answers.iter().map(ClientAnswer::id) {
-            if !seen.insert(id) || self.place(id, Why::Client).is_none() {
+            if !seen.insert(id) || self.place(id, Suspension::Client).is_none() {
                 return Err(NotWaiting { id: id.clone() });
             }
         }
@@ -65,7 +65,7 @@ impl Conversation {
     /// # Errors
     /// The id does not wait for a person; nothing was done.
     pub async fn decide(&mut self, id: &CallId, decision: ApprovalDecision) -> Result<Ended, NotWaiting> {
-        if self.place(id, Why::Approval).is_none() {
+        if self.place(id, Suspension::Approval).is_none() {
             return Err(NotWaiting { id: id.clone() });
         }
         let done = Done::new(&self.run);
@@ -93,10 +93,10 @@ impl Conversation {
         })
     }
 
-    /// The account of the model's turns so far.
+    /// Returns the account of the model's turns so far, in order.
     #[must_use]
-    pub fn steps(&self) -> &[ModelStep] {
-        &self.state.steps
+    pub fn turns(&self) -> &[ModelTurn] {
+        &self.state.turns
     }
 
     /// The run.
@@ -127,8 +127,9 @@ impl Conversation {
         }
     }
 
-    fn place(&self, id: &CallId, why: Why) -> Option<usize> {
-        let waits = |slot: &Slot| matches!(slot, Slot::Waiting(call) if call.id == *id && call.why == why);
+    fn place(&self, id: &CallId, suspension: Suspension) -> Option<usize> {
+        let waits =
+            |slot: &Slot| matches!(slot, Slot::Waiting(call) if call.id == *id && call.suspension == suspension);
         self.state.open.iter().position(waits)
     }
 

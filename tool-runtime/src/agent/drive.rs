@@ -7,7 +7,7 @@ use tracing::Instrument;
 
 use crate::agent::display::Display;
 use crate::agent::state::Slot;
-use crate::agent::{Conversation, Ended, ModelRequest, ModelStep, StopReason, turn};
+use crate::agent::{Conversation, Ended, ModelRequest, ModelTurn, StopReason, turn};
 use crate::call::{CallId, Event, ToolCall};
 use crate::wire::history::{CallMessage, repair};
 use crate::wire::{Decoded, DisplayEvent, Finish, Message, Usage};
@@ -22,10 +22,10 @@ impl Conversation {
             if let Some(exceeded) = self.run.exhausted() {
                 return self.stopped(StopReason::Budget(exceeded), String::new());
             }
-            if self.state.iterations >= self.agent.max_iterations {
-                return self.stopped(StopReason::IterationLimit, String::new());
+            if self.state.asked >= self.agent.max_turns {
+                return self.stopped(StopReason::TurnLimit, String::new());
             }
-            self.state.iterations += 1;
+            self.state.asked += 1;
             let decoded = match self.ask().await {
                 Ok(decoded) => decoded,
                 Err(reason) => return self.stopped(reason, String::new()),
@@ -43,8 +43,9 @@ impl Conversation {
             messages: &messages,
             tools: self.run.catalog(),
             parallel: (self.agent.parallel > 1).then_some(true),
+            choice: None,
         };
-        let model = self.agent.model.model().to_owned();
+        let model = self.agent.model.name().to_owned();
         let prompt_hash = request.prompt_hash(&model);
         let started = Instant::now();
         let mut display = Display::new(self.run.clone(), self.ids());
@@ -65,7 +66,7 @@ impl Conversation {
             let Usage { input_tokens, output_tokens } = usage;
             self.run.emit(Event::Usage { input_tokens, output_tokens });
         }
-        self.state.steps.push(ModelStep {
+        self.state.turns.push(ModelTurn {
             model,
             prompt_hash,
             response_id: decoded.response_id.clone(),

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::agent::ModelError;
 use crate::call::CallId;
 use crate::policy::BudgetExceeded;
-use crate::store::Why;
+use crate::store::Suspension;
 use crate::wire::{Finish, WireError};
 
 /// How a turn of a conversation ended. The history is one that every provider accepts, whatever it was.
@@ -41,7 +41,9 @@ impl Ended {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Answered { .. } => "answered",
-            Self::Waiting { calls } if calls.iter().any(|call| call.why == Why::Client) => "client_required",
+            Self::Waiting { calls } if calls.iter().any(|call| call.suspension == Suspension::Client) => {
+                "client_required"
+            }
             Self::Waiting { .. } => "approval_required",
             Self::Stopped { reason, .. } => reason.code(),
         }
@@ -57,7 +59,7 @@ pub struct WaitingCall {
     /// The tool.
     pub name: String,
     /// Whom it waits for.
-    pub why: Why,
+    pub suspension: Suspension,
     /// What the client is to execute, prepared by the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Arc<RawValue>>,
@@ -68,7 +70,7 @@ pub struct WaitingCall {
 #[non_exhaustive]
 pub enum StopReason {
     /// The model asked for more turns than the agent allows.
-    IterationLimit,
+    TurnLimit,
     /// Tokens or cost of the run are used up.
     Budget(BudgetExceeded),
     /// The model got one tool's arguments wrong three turns running: the user has to help.
@@ -91,7 +93,7 @@ impl StopReason {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::IterationLimit => "iteration_limit",
+            Self::TurnLimit => "turn_limit",
             Self::Budget(exceeded) => exceeded.code(),
             Self::AskUser => "ask_user",
             Self::Model(error) => error.code(),
@@ -111,7 +113,7 @@ impl StopReason {
 impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::IterationLimit => f.write_str("the model asked for more turns than allowed"),
+            Self::TurnLimit => f.write_str("the model asked for more turns than allowed"),
             Self::Budget(exceeded) => exceeded.fmt(f),
             Self::AskUser => f.write_str("the model got the same tool's arguments wrong again and again; say it again"),
             Self::Model(error) => error.fmt(f),

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use tool_runtime::agent::{Agent, Ended, ScriptedModel, Step};
+//! use tool_runtime::agent::{Agent, Ended, ScriptedModel, ScriptedTurn};
 //! use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 //!
 //! /// Adds two numbers.
@@ -23,8 +23,8 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 //! let catalog = ToolCatalog::builder().tool::<add>().build()?;
-//! let runner = ToolRunner::new(catalog, ToolPolicy::allow(["math__add"])).build()?;
-//! let model = ScriptedModel::new([Step::call("c1", "math__add", r#"{"a":2,"b":3}"#), Step::text("It is 5.")]);
+//! let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["math__add"])).build()?;
+//! let model = ScriptedModel::new([ScriptedTurn::call("c1", "math__add", r#"{"a":2,"b":3}"#), ScriptedTurn::text("It is 5.")]);
 //!
 //! let mut conversation = Agent::new(Arc::new(model)).converse(runner.run(RunOptions::new()));
 //! let ended = conversation.send("What is 2 + 3?").await;
@@ -48,10 +48,10 @@ mod scripted;
 mod state;
 mod turn;
 
-pub use agent::Agent;
+pub use agent::{Agent, Prices};
 pub use answer::ClientAnswer;
 pub use conversation::Conversation;
 pub use ended::{Ended, NotWaiting, StopReason, WaitingCall};
-pub use model::{ModelClient, ModelError, ModelErrorKind, ModelRequest, ModelStep, Show};
+pub use model::{ModelClient, ModelError, ModelErrorKind, ModelRequest, ModelTurn, Show};
 pub use saved::SavedConversation;
-pub use scripted::{ScriptedModel, Step};
+pub use scripted::{ScriptedModel, ScriptedTurn};

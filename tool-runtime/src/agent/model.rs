@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::catalog::CatalogView;
 use crate::json;
 use crate::tool::Hash;
-use crate::wire::{Decoded, DisplayEvent, Finish, Message, Usage};
+use crate::wire::{Decoded, DisplayEvent, Finish, Message, ToolChoice, Usage};
 
 /// Takes what arrives while it arrives, for display.
 pub type Show<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
@@ -16,8 +16,8 @@ pub type Show<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
 /// Asks a model for its next turn. Dropping the future cancels the request.
 #[async_trait]
 pub trait ModelClient: Send + Sync {
-    /// The model's name, for records and hashes.
-    fn model(&self) -> &str;
+    /// Returns the model's name, for accounts, spans and hashes.
+    fn name(&self) -> &str;
 
     /// One turn. `show` gets what arrives while it arrives; what counts is the returned value.
     ///
@@ -34,15 +34,17 @@ pub struct ModelRequest<'a> {
     pub messages: &'a [Message],
     /// The tools that the model may see.
     pub tools: &'a CatalogView,
-    /// Whether the model may make several calls in one turn; nothing leaves it to the provider.
+    /// Whether the model may make several calls in one turn; `None` leaves it to the provider.
     pub parallel: Option<bool>,
+    /// Which tools the model may or has to call; `None` leaves it to the model.
+    pub choice: Option<&'a ToolChoice>,
 }
 
 impl<'a> ModelRequest<'a> {
     /// A request that leaves the rest to the provider.
     #[must_use]
     pub const fn new(messages: &'a [Message], tools: &'a CatalogView) -> Self {
-        Self { messages, tools, parallel: None }
+        Self { messages, tools, parallel: None, choice: None }
     }
 
     /// SHA-256 over model, messages and the hash of the visible catalog.
@@ -56,7 +58,7 @@ impl<'a> ModelRequest<'a> {
 /// The account of one turn of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct ModelStep {
+pub struct ModelTurn {
     /// The model.
     pub model: String,
     /// What it was asked, as a hash.
@@ -75,6 +77,7 @@ pub struct ModelStep {
 pub struct ModelError {
     kind: ModelErrorKind,
     detail: String,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 /// The kinds of [`ModelError`].
@@ -95,7 +98,7 @@ pub enum ModelErrorKind {
     TooLarge,
     /// The answer is not what the format says: HTML, an empty body, another content.
     Protocol,
-    /// A script has no step for this request.
+    /// A script has no turn for this request.
     Script,
 }
 
@@ -103,7 +106,14 @@ impl ModelError {
     /// An error; `detail` is for operators.
     #[must_use]
     pub fn new(kind: ModelErrorKind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into() }
+        Self { kind, detail: detail.into(), source: None }
+    }
+
+    /// Keeps the error that caused this one, for operators.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
     }
 
     /// What happened.
@@ -152,7 +162,7 @@ impl fmt::Display for ModelError {
             ModelErrorKind::Protocol => {
                 f.write_str("the answer is not what the format says: is this the right URL and format?")
             }
-            ModelErrorKind::Script => f.write_str("the script has no step for this request"),
+            ModelErrorKind::Script => f.write_str("the script has no turn for this request"),
         }
     }
 }
@@ -164,4 +174,8 @@ impl fmt::Debug for ModelError {
     }
 }
 
-impl std::error::Error for ModelError {}
+impl std::error::Error for ModelError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}

@@ -13,7 +13,7 @@ use crate::wire::{CallStatus, Decoded, DecodedCall, DisplayEvent, Finish, Messag
 /// One turn of a [`ScriptedModel`].
 #[derive(Debug)]
 #[must_use]
-pub struct Step {
+pub struct ScriptedTurn {
     text: String,
     calls: Vec<(String, String, String)>,
     finish: Finish,
@@ -22,7 +22,7 @@ pub struct Step {
     never: bool,
 }
 
-impl Step {
+impl ScriptedTurn {
     fn new(finish: Finish) -> Self {
         Self { text: String::new(), calls: Vec::new(), finish, usage: None, error: None, never: false }
     }
@@ -92,21 +92,21 @@ impl Step {
     }
 }
 
-/// A model for tests: each request takes the next step. A step that nobody asked for fails the test, and so does a
-/// request for which there is no step.
+/// A model for tests: each request takes the next turn of the script. A turn that was never asked for fails the test,
+/// and so does a request for which no turn is left.
 ///
 /// # Panics
-/// When it is dropped with steps left.
+/// When it is dropped with turns left.
 pub struct ScriptedModel {
-    steps: Mutex<VecDeque<Step>>,
+    turns: Mutex<VecDeque<ScriptedTurn>>,
     asked: Mutex<Vec<Vec<Message>>>,
 }
 
 impl ScriptedModel {
     /// A model with these turns.
     #[must_use]
-    pub fn new(steps: impl IntoIterator<Item = Step>) -> Self {
-        Self { steps: Mutex::new(steps.into_iter().collect()), asked: Mutex::default() }
+    pub fn new(turns: impl IntoIterator<Item = ScriptedTurn>) -> Self {
+        Self { turns: Mutex::new(turns.into_iter().collect()), asked: Mutex::default() }
     }
 
     /// The messages of every request so far.
@@ -122,21 +122,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[async_trait]
 impl ModelClient for ScriptedModel {
-    fn model(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         "scripted"
     }
 
     async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
         lock(&self.asked).push(request.messages.to_vec());
-        let step = lock(&self.steps).pop_front();
-        let step = step.ok_or_else(|| ModelError::new(ModelErrorKind::Script, "no step is left"))?;
-        if step.never {
+        let turn = lock(&self.turns).pop_front();
+        let turn = turn.ok_or_else(|| ModelError::new(ModelErrorKind::Script, "no turn is left"))?;
+        if turn.never {
             std::future::pending::<()>().await;
         }
-        if let Some(error) = step.error {
+        if let Some(error) = turn.error {
             return Err(error);
         }
-        let decoded = step.decoded();
+        let decoded = turn.decoded();
         if !decoded.text.is_empty() {
             show(DisplayEvent::Text(decoded.text.as_str().into()));
         }
@@ -150,14 +150,14 @@ impl ModelClient for ScriptedModel {
 
 impl Drop for ScriptedModel {
     fn drop(&mut self) {
-        let left = lock(&self.steps).len();
+        let left = lock(&self.turns).len();
         // A second panic while a test fails would hide the first.
-        assert!(left == 0 || std::thread::panicking(), "{left} steps of the script were never asked for");
+        assert!(left == 0 || std::thread::panicking(), "{left} turns of the script were never asked for");
     }
 }
 
 impl fmt::Debug for ScriptedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ScriptedModel").field("left", &lock(&self.steps).len()).finish_non_exhaustive()
+        f.debug_struct("ScriptedModel").field("left", &lock(&self.turns).len()).finish_non_exhaustive()
     }
 }

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::agent::{ModelStep, WaitingCall};
+use crate::agent::{ModelTurn, WaitingCall};
 use crate::call::{CallId, Outcome, ToolExecResult};
-use crate::store::Why;
+use crate::store::Suspension;
 use crate::wire::Message;
 use crate::wire::history::ResultMessage;
 
@@ -15,8 +15,9 @@ pub(super) struct State {
     pub(super) history: Vec<Message>,
     /// The calls of the last turn, in order, while any of them has no result yet.
     pub(super) open: Vec<Slot>,
-    pub(super) iterations: u32,
-    pub(super) steps: Vec<ModelStep>,
+    /// Model turns since the last message of the user.
+    pub(super) asked: u32,
+    pub(super) turns: Vec<ModelTurn>,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -30,11 +31,11 @@ pub(super) enum Slot {
 
 impl Slot {
     pub(super) fn of(result: ToolExecResult, name: &str) -> Self {
-        let why = match result.outcome {
-            Outcome::ClientRequired => Why::Client,
-            Outcome::ApprovalRequired => Why::Approval,
+        let suspension = match result.outcome {
+            Outcome::ClientRequired => Suspension::Client,
+            Outcome::ApprovalRequired => Suspension::Approval,
             _ => return Self::Done((&result).into()),
         };
-        Self::Waiting(WaitingCall { id: result.tool_call_id, name: name.to_owned(), why, payload: result.value })
+        Self::Waiting(WaitingCall { id: result.tool_call_id, name: name.to_owned(), suspension, payload: result.value })
     }
 }

@@ -7,8 +7,8 @@ use crate::cli::app::App;
 use crate::cli::args::{Call, Global, View};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::{input, session, terminal};
-use crate::policy::nearest;
 use crate::runner::Run;
+use crate::text::nearest;
 
 /// Writes each event as a JSON line to stderr.
 struct EventsToStderr;

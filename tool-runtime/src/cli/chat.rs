@@ -14,7 +14,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::{self, Session};
 use crate::cli::{recorded, terminal};
 use crate::runner::ApprovalDecision;
-use crate::store::{Store as _, Why};
+use crate::store::{Store as _, Suspension};
 
 pub(super) async fn chat(app: &App, global: &Global, chat: Chat) -> Result<Exit, Failure> {
     match (&chat.transcript, &chat.model_url) {
@@ -50,7 +50,7 @@ async fn live(app: &App, global: &Global, chat: &Chat, url: &str) -> Result<Exit
     }
     let summary = conversation.run().summary();
     if global.json {
-        let document = json!({"summary": summary, "steps": conversation.steps()});
+        let document = json!({"summary": summary, "turns": conversation.turns()});
         terminal::line(&super::call::json(&document)?);
     }
     Ok(summary.calls.keys().map(|outcome| Exit::of(*outcome)).fold(gravest, Exit::max))
@@ -58,7 +58,7 @@ async fn live(app: &App, global: &Global, chat: &Chat, url: &str) -> Result<Exit
 
 fn model(chat: &Chat, url: &str) -> Result<HttpModel, Failure> {
     let name = chat.model.as_deref().unwrap_or_default();
-    let mut builder = HttpModel::new(chat.format, url, name)
+    let mut builder = HttpModel::builder(chat.format, url, name)
         .stream(!chat.no_stream)
         .strict(chat.strict)
         .max_output_tokens(chat.max_output_tokens);
@@ -87,7 +87,7 @@ fn cancel_on_interrupt(session: &Session) {
 /// Asks the person at the keyboard about the first call that waits for one. Nothing without a keyboard.
 async fn decide(session: &Session, conversation: &mut Conversation, ended: &Ended) -> Result<Option<Ended>, Failure> {
     let Ended::Waiting { calls } = ended else { return Ok(None) };
-    let Some(call) = calls.iter().find(|call| call.why == Why::Approval) else { return Ok(None) };
+    let Some(call) = calls.iter().find(|call| call.suspension == Suspension::Approval) else { return Ok(None) };
     if !std::io::stdin().is_terminal() {
         return Ok(None);
     }
@@ -115,7 +115,9 @@ fn ask(question: &str) -> String {
 fn exit(ended: &Ended) -> Exit {
     match ended {
         Ended::Answered { .. } => Exit::Done,
-        Ended::Waiting { calls } if calls.iter().any(|call| call.why == Why::Approval) => Exit::ApprovalRequired,
+        Ended::Waiting { calls } if calls.iter().any(|call| call.suspension == Suspension::Approval) => {
+            Exit::ApprovalRequired
+        }
         Ended::Waiting { .. } => Exit::ClientRequired,
         Ended::Stopped { reason, .. } => match reason {
             StopReason::AskUser => Exit::Invalid,

@@ -9,6 +9,7 @@ mod call;
 mod catalog;
 mod chat;
 mod exit;
+mod http_record;
 mod hydrate;
 mod input;
 mod recorded;

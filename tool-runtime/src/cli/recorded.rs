@@ -8,10 +8,11 @@ use crate::call::{RecordedArguments, ToolExecResult, ToolInvocationRecord};
 use crate::cli::app::App;
 use crate::cli::args::Global;
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::http_record;
 use crate::cli::session::{self, Session};
 use crate::cli::{input, terminal};
 use crate::wire::history::{CallMessage, Message, ResultMessage};
-use crate::wire::{DecodeOptions, Decoded, Decoder, Finish, Format, http_record};
+use crate::wire::{DecodeOptions, Decoded, Decoder, Finish, Format};
 
 /// What one recorded turn did.
 struct Turn {

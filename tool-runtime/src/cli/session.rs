@@ -48,7 +48,7 @@ pub(super) fn start(
     let policy = policy(app, global)?;
     let adapters = open(app, &global.data)?;
     let store = Arc::new(MemoryStore::new());
-    let mut builder = ToolRunner::new(catalog, policy)
+    let mut builder = ToolRunner::builder(catalog, policy)
         .capabilities(adapters.capabilities)
         .approvals(true)
         .store(Arc::clone(&store) as _);
@@ -61,10 +61,10 @@ pub(super) fn start(
         options = options.connection(kind, id);
     }
     if let Some(organisation) = adapters.organisation {
-        options = options.organisation(organisation);
+        options = options.tenant(organisation);
     }
     if let Some(user) = adapters.user {
-        options = options.user(user);
+        options = options.principal(user);
     }
     if let Some(text) = user_text {
         options = options.user_text(text);

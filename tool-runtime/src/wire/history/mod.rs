@@ -7,7 +7,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{CallId, Outcome, SafeError, ToolExecResult};
-use crate::wire::decoded::object_text;
+use crate::text::lex::outside_strings;
+use crate::wire::decode::object_text;
 use crate::wire::{CallStatus, DecodedCall};
 
 mod check;
@@ -207,17 +208,12 @@ pub(crate) fn pieces(history: &[Message]) -> Vec<Piece<'_>> {
 
 /// Valid JSON text without the white space between its tokens; everything else stays digit for digit.
 fn compact(text: &str) -> String {
-    let (mut in_string, mut escaped) = (false, false);
-    text.chars()
-        .filter(|char| {
-            let keep = in_string || !char.is_ascii_whitespace();
-            match char {
-                _ if escaped => escaped = false,
-                '\\' => escaped = in_string,
-                '"' => in_string = !in_string,
-                _ => {}
-            }
-            keep
-        })
-        .collect()
+    let mut out = String::with_capacity(text.len());
+    let mut copied = 0;
+    for (at, _) in outside_strings(text).filter(|(_, byte)| byte.is_ascii_whitespace()) {
+        out.push_str(text.get(copied..at).unwrap_or_default());
+        copied = at + 1;
+    }
+    out.push_str(text.get(copied..).unwrap_or_default());
+    out
 }
