@@ -35,10 +35,6 @@ impl Imports {
         self.names.get(name).map(Vec::as_slice).unwrap_or_default()
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = (&str, &Import)> {
-        self.names.iter().flat_map(|(name, imports)| imports.iter().map(|import| (name.as_str(), import)))
-    }
-
     pub(super) fn globs(&self) -> &[Import] {
         &self.globs
     }
