@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::source::Library;
-use super::{CONFINED, unconfined, upwards};
+use super::Library;
+use crate::{CONFINED, unconfined, upwards};
 
 /// A crate with one module below, `store`, that holds the source, and some for it to name.
 fn library(store: &str) -> Library {
