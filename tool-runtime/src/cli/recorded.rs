@@ -87,11 +87,7 @@ async fn take(
         text: decoded.text.clone(),
         calls: decoded.calls.iter().map(CallMessage::from).collect(),
     }];
-    history.extend(
-        results.iter().map(|result| {
-            Message::Result(ResultMessage::new(result.tool_call_id.clone(), result.to_model(), !result.ok))
-        }),
-    );
+    history.extend(results.iter().map(|result| Message::Result(ResultMessage::from(result))));
     // The formats call the list by different names; it is the only one there is.
     let messages = format.encode_messages(&history).into_values().find(Value::is_array).unwrap_or_default();
     let broken = !decoded.ended_well();
