@@ -50,7 +50,7 @@ fn catalog(tools: usize) -> ToolCatalog {
 
 fn runner(tools: usize) -> ToolRunner {
     let policy = ToolPolicy::allow((0..tools).map(|at| format!("bench__tool_{at}")));
-    ToolRunner::new(catalog(tools), policy).build().unwrap()
+    ToolRunner::builder(catalog(tools), policy).build().unwrap()
 }
 
 #[divan::bench(args = [1_000, 10_000])]

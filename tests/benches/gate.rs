@@ -204,7 +204,7 @@ fn runner() -> ToolRunner {
         max_runtime_ms = 1000
     "#;
     let policy = ToolPolicy::from_toml(policy).unwrap();
-    ToolRunner::new(catalog, policy).capabilities(Capabilities::new()).build().unwrap()
+    ToolRunner::builder(catalog, policy).capabilities(Capabilities::new()).build().unwrap()
 }
 
 /// A call that answers at once is ready at the first poll.

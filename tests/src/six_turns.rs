@@ -98,7 +98,7 @@ pub async fn hold(format: Format, strict: bool) -> Result<SixTurns, Box<dyn std:
     let server = Server::start(replies)?;
     let catalog = ToolCatalog::builder().tool::<double>().tool::<fail>().tool::<denied>().tool::<Cursor>().build()?;
     let policy = ToolPolicy::allow(["six__double", "six__fail", "six__cursor"]);
-    let runner = ToolRunner::new(catalog, policy).build()?;
+    let runner = ToolRunner::builder(catalog, policy).build()?;
     let model = HttpModel::builder(format, server.url(), "m").key("a key").strict(strict).retries(0).build()?;
     let agent = Agent::new(Arc::new(model)).instructions("Be brief.").parallel(4);
     let heard = Arc::new(Heard::default());

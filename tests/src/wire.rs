@@ -20,6 +20,27 @@ pub fn read_json(path: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
+/// The status and the body of a recorded response, chunked framing removed.
+#[must_use]
+pub fn recorded(bytes: &[u8]) -> (u16, Vec<u8>) {
+    let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
+    let (head, mut rest) = (std::str::from_utf8(&bytes[..end]).unwrap(), &bytes[end + 4..]);
+    let status = head[9..12].parse().unwrap();
+    if !head.lines().any(|line| line.eq_ignore_ascii_case("transfer-encoding: chunked")) {
+        return (status, rest.to_vec());
+    }
+    let mut body = Vec::new();
+    loop {
+        let line = rest.windows(2).position(|window| window == b"\r\n").unwrap();
+        let size = usize::from_str_radix(std::str::from_utf8(&rest[..line]).unwrap(), 16).unwrap();
+        if size == 0 {
+            return (status, body);
+        }
+        body.extend_from_slice(&rest[line + 2..][..size]);
+        rest = &rest[line + 2 + size + 2..];
+    }
+}
+
 /// Decodes bytes that come in pieces of `cut` bytes.
 #[must_use]
 pub fn decode(format: Format, bytes: &[u8], cut: usize) -> Decoded {

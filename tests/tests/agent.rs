@@ -11,7 +11,7 @@ use tool_runtime::agent::{
 };
 use tool_runtime::call::EventSink;
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::{MemoryStore, RecordFilter, Store, Why};
+use tool_runtime::store::{MemoryStore, RecordFilter, Store, Suspension};
 use tool_runtime::wire::{Finish, Format, Message, history};
 use tool_runtime::{
     Call, Event, Outcome, RunOptions, ToolCatalog, ToolComponent, ToolError, ToolPolicy, ToolRunner, tool,
@@ -125,7 +125,7 @@ const POLICY: &str = r#"
 
 fn runner(policy: &str, store: &Arc<MemoryStore>) -> ToolRunner {
     let policy = ToolPolicy::from_toml(policy).expect("a policy");
-    let builder = ToolRunner::new(ToolCatalog::collect().expect("a catalog"), policy).approvals(true);
+    let builder = ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), policy).approvals(true);
     builder.store(Arc::clone(store) as _).build().expect("a runner")
 }
 
@@ -145,7 +145,7 @@ impl Bench {
     }
 
     fn options(&self) -> RunOptions {
-        RunOptions::new().user("ada").events(Arc::clone(&self.heard) as _)
+        RunOptions::new().principal("ada").events(Arc::clone(&self.heard) as _)
     }
 
     fn converse(&self) -> Conversation {
@@ -171,7 +171,7 @@ fn results(history: &[Message]) -> Vec<(String, String, bool)> {
 #[track_caller]
 fn is_whole(conversation: &Conversation) {
     let history = conversation.history();
-    assert_eq!(history::repair(&history), history);
+    assert_eq!(history::repair(&history, |_| history::Missing::OutcomeUnknown), history);
     for format in Format::ALL {
         assert!(!format.encode_messages(&history).is_empty());
     }
@@ -197,7 +197,7 @@ async fn six_turns_of_all_kinds() {
     ]);
     let mut conversation = bench.agent().parallel(4).converse(bench.runner.run(bench.options()));
     let Ended::Waiting { calls } = conversation.send("Go.").await else { panic!("the client has to act") };
-    assert_eq!((calls.len(), calls[0].name.as_str(), calls[0].why), (1, "agent__cursor", Why::Client));
+    assert_eq!((calls.len(), calls[0].name.as_str(), calls[0].suspension), (1, "agent__cursor", Suspension::Client));
     assert_eq!(calls[0].payload.as_ref().map(|payload| payload.get()), Some("\"a.rs\""));
     is_whole(&conversation);
     assert_eq!(bench.heard.done(), ["client_required"]);
@@ -253,7 +253,7 @@ async fn a_hand_over_survives_the_process() {
 
     let second = bench([ScriptedTurn::text("Done.")]);
     let saved: SavedConversation = serde_json::from_str(&document).expect("a document");
-    let other = second.agent().restore(&second.runner, RunOptions::new().user("eve"), saved.clone()).await;
+    let other = second.agent().restore(&second.runner, RunOptions::new().principal("eve"), saved.clone()).await;
     assert_eq!(other.expect_err("another user").code(), "other_principal");
     let mut conversation = second.agent().restore(&second.runner, second.options(), saved).await.expect("restored");
     assert_eq!(conversation.waiting().count(), 2);
@@ -432,7 +432,7 @@ async fn a_listener_changes_nothing() {
     let mut one = listened.converse();
     one.send("Go.").await;
     let panicking = Arc::new(|_: Event| panic!("a listener of its own"));
-    let mut two = alone.agent().converse(alone.runner.run(RunOptions::new().user("ada").events(panicking)));
+    let mut two = alone.agent().converse(alone.runner.run(RunOptions::new().principal("ada").events(panicking)));
     two.send("Go.").await;
     assert_eq!(one.history(), two.history());
 }

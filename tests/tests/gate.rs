@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tool_runtime::call::{Call, Cause, EventSink};
+use tool_runtime::Call;
+use tool_runtime::call::{Cause, EventSink};
 use tool_runtime::policy::{Budgets, RunBudget};
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
@@ -128,9 +129,9 @@ fn bench(policy: ToolPolicy) -> Bench {
     let catalog = ToolCatalog::collect().expect("a catalog");
     let store = Arc::new(MemoryStore::new());
     let runner =
-        ToolRunner::new(catalog, policy).approvals(true).store(Arc::clone(&store) as _).build().expect("a runner");
+        ToolRunner::builder(catalog, policy).approvals(true).store(Arc::clone(&store) as _).build().expect("a runner");
     let heard = Arc::new(Heard::default());
-    let run = runner.run(RunOptions::new().user("ada").events(Arc::clone(&heard) as _));
+    let run = runner.run(RunOptions::new().principal("ada").events(Arc::clone(&heard) as _));
     Bench { run, store, heard }
 }
 
@@ -247,7 +248,7 @@ async fn denied_and_unknown_read_alike() {
 #[tokio::test]
 async fn a_run_uses_its_own_tools_only() {
     let catalog = ToolCatalog::collect().expect("a catalog");
-    let runner = ToolRunner::new(catalog, ToolPolicy::allow(TOOLS)).build().expect("a runner");
+    let runner = ToolRunner::builder(catalog, ToolPolicy::allow(TOOLS)).build().expect("a runner");
     let run = runner.run(RunOptions::new().tools(["gate__add"]));
     let outcome = run.exec(ToolCall::text("a", "gate__change", r#"{"to":1}"#)).await.outcome;
     assert_eq!(outcome, Outcome::PolicyDenied);

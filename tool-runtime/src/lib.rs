@@ -21,8 +21,8 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 //! let catalog = ToolCatalog::builder().tool::<add>().build()?;
-//! let runner = ToolRunner::new(catalog, ToolPolicy::allow(["math__add"])).build()?;
-//! let run = runner.run(RunOptions::new().user("ada"));
+//! let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["math__add"])).build()?;
+//! let run = runner.run(RunOptions::new().principal("ada"));
 //!
 //! let result = run.exec(ToolCall::text("call_1", "math__add", r#"{"a":2,"b":3}"#)).await;
 //! assert_eq!(result.to_model(), "5");
@@ -52,6 +52,8 @@
 //!
 //! Futures of this crate want a tokio runtime with its timer enabled.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 // `::tool_runtime` also resolves inside this crate, so its own doctests and tests can use the macros.
 extern crate self as tool_runtime;
 
@@ -64,6 +66,7 @@ pub mod capability;
 pub mod catalog;
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod component;
 mod contain;
 pub mod error;
 pub mod hydrate;
@@ -75,16 +78,18 @@ pub mod runner;
 pub mod schema;
 pub mod store;
 pub mod testing;
+mod text;
 pub mod tool;
 pub mod wire;
 
-pub use call::{Call, CallId, Event, EventSink, Outcome, ToolCall, ToolContext, ToolExecResult, ToolInvocationRecord};
+pub use call::{CallId, Event, EventSink, Outcome, ToolCall, ToolContext, ToolExecResult, ToolInvocationRecord};
 pub use capability::{Cap, Capabilities, Connection, Secret};
 pub use catalog::ToolCatalog;
+pub use component::{Call, ToolComponent, ToolOutput};
 pub use error::{IntoToolError, ToolError};
 pub use policy::ToolPolicy;
 pub use runner::{Run, RunOptions, ToolRunner};
-pub use tool::{NameError, ToolComponent, ToolEffect, ToolName, ToolSpec};
+pub use tool::{NameError, ToolEffect, ToolName, ToolSpec};
 /// Makes a trait something that tools may borrow as `&dyn Trait`, and says how far it reaches.
 ///
 /// | key | value |
@@ -114,7 +119,7 @@ pub use tool::{NameError, ToolComponent, ToolEffect, ToolName, ToolSpec};
 ///     async fn add(&self, title: &str) -> std::io::Result<()>;
 /// }
 /// ```
-pub use tool_macros::capability;
+pub use tool_runtime_macros::capability;
 /// Makes a function, or a struct of arguments, a tool that a model may call.
 ///
 /// The item is the definition: its doc comment is what a model reads, its arguments become the schema and the
@@ -226,7 +231,7 @@ pub use tool_macros::capability;
 ///
 /// Other keys are refused, because each lets schema and parser part. An `Option<T>` may be absent or `null`; an
 /// `Option<Option<T>>`, spelled so, is `Some(None)` for `null`.
-pub use tool_macros::tool;
+pub use tool_runtime_macros::tool;
 
 /// The definition of a tool, read without a registry: `definition!(path::to::tool)`.
 ///

@@ -13,6 +13,6 @@ use crate::runner::{Run, RunOptions, RunnerError, ToolRunner};
 /// A tool needs a capability that is not bound.
 pub fn run(catalog: ToolCatalog, capabilities: Capabilities) -> Result<Run, RunnerError> {
     let policy = ToolPolicy::allow(catalog.specs().map(|spec| spec.name.to_string()));
-    let runner = ToolRunner::new(catalog, policy).capabilities(capabilities).build()?;
+    let runner = ToolRunner::builder(catalog, policy).capabilities(capabilities).build()?;
     Ok(runner.run(RunOptions::new()))
 }

@@ -103,7 +103,7 @@ pub async fn create_task(
 ) -> Result<Task, ToolError> {
     // The id comes from the call, so that a retry of the call creates no second task.
     let task_id = Uuid::new_v5(&Uuid::NAMESPACE_OID, ctx.idempotency_key().as_bytes());
-    let owner_email = ctx.user_id().unwrap_or_default().to_owned();
+    let owner_email = ctx.principal().unwrap_or_default().to_owned();
     let task = Task { task_id, title, state: TaskState::Todo, due_date, owner_email };
     tasks.create(task).await.map_err(|failure| failure.of("task"))
 }

@@ -93,7 +93,8 @@ fn recorded_calls_get_their_verdicts() {
         "fs__read_file",
     ]);
     let capabilities = composition::open(data.path()).unwrap().capabilities;
-    let runner = ToolRunner::new(ToolCatalog::collect().unwrap(), policy).capabilities(capabilities).build().unwrap();
+    let runner =
+        ToolRunner::builder(ToolCatalog::collect().unwrap(), policy).capabilities(capabilities).build().unwrap();
     let (mut wrong, mut calls) = (Vec::new(), 0);
     for case in &cases {
         for call in &case.calls {

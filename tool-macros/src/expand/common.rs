@@ -90,7 +90,7 @@ pub(super) fn meta(tool: &Tool) -> TokenStream {
         NoSchemaMode::ApproveEach => quote!(__rt::NoSchemaMode::ApproveEach),
     }));
     quote! {
-        const META: __rt::Meta = __rt::Meta {
+        const DECLARATION: __rt::Declaration = __rt::Declaration {
             name: #name,
             title: #title,
             description: #description,

@@ -46,7 +46,7 @@ const _: () = {
     impl __rt::Tool for __Arguments {
         type Effect = __rt::ReadOnly;
         type Answer = ();
-        const META: __rt::Meta = __rt::Meta {
+        const DECLARATION: __rt::Declaration = __rt::Declaration {
             name: "core__add",
             title: ::core::option::Option::None,
             description: "Adds.",

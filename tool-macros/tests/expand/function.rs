@@ -54,7 +54,7 @@ const _: () = {
     impl __rt::Tool for __Arguments {
         type Effect = __rt::ReadOnly;
         type Answer = ();
-        const META: __rt::Meta = __rt::Meta {
+        const DECLARATION: __rt::Declaration = __rt::Declaration {
             name: "core__get_current_time",
             title: ::core::option::Option::None,
             description: "Current date and time.",

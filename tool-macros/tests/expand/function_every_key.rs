@@ -97,7 +97,7 @@ const _: () = {
     impl __rt::Tool for __Arguments {
         type Effect = __rt::ExternalSideEffect;
         type Answer = Sent<Receipt, Cause>;
-        const META: __rt::Meta = __rt::Meta {
+        const DECLARATION: __rt::Declaration = __rt::Declaration {
             name: "mail__send",
             title: ::core::option::Option::Some("Send mail"),
             description: "Sends a message.\n\nAsk before you send.",

@@ -40,7 +40,7 @@ const _: () = {
     impl __rt::Tool for __Arguments {
         type Effect = __rt::ReadOnly;
         type Answer = ();
-        const META: __rt::Meta = __rt::Meta {
+        const DECLARATION: __rt::Declaration = __rt::Declaration {
             name: "core__raw",
             title: ::core::option::Option::None,
             description: "Passes on what it is given.",

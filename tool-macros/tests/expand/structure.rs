@@ -46,7 +46,7 @@ const _: () = {
     impl __rt::Tool for UpdateTask {
         type Effect = __rt::StateChange;
         type Answer = ();
-        const META: __rt::Meta = __rt::Meta {
+        const DECLARATION: __rt::Declaration = __rt::Declaration {
             name: "tasks__update_task",
             title: ::core::option::Option::None,
             description: "Change fields of a task.",

@@ -8,9 +8,9 @@ use crate::agent::state::{Slot, State};
 use crate::agent::{Agent, ClientAnswer, Ended, ModelTurn, NotWaiting, WaitingCall};
 use crate::call::{CallId, ToolExecResult};
 use crate::runner::{ApprovalDecision, Run};
-use crate::store::Why;
+use crate::store::Suspension;
 use crate::wire::Message;
-use crate::wire::history::{ResultMessage, repair};
+use crate::wire::history::{Missing, ResultMessage, repair};
 
 /// One history and the run that its calls go through.
 ///
@@ -30,7 +30,7 @@ impl Conversation {
         let done = Done::new(&self.run);
         self.abandon().await;
         let text = text.into();
-        self.run.user_text(&text);
+        self.run.add_user_text(&text);
         self.state.history.push(Message::User(text));
         self.state.asked = 0;
         done.with(self.drive().await)
@@ -44,7 +44,7 @@ impl Conversation {
         let answers: Vec<_> = answers.into_iter().collect();
         let mut seen = HashSet::new();
         for id in answers.iter().map(ClientAnswer::id) {
-            if !seen.insert(id) || self.place(id, Why::Client).is_none() {
+            if !seen.insert(id) || self.place(id, Suspension::Client).is_none() {
                 return Err(NotWaiting { id: id.clone() });
             }
         }
@@ -65,7 +65,7 @@ impl Conversation {
     /// # Errors
     /// The id does not wait for a person; nothing was done.
     pub async fn decide(&mut self, id: &CallId, decision: ApprovalDecision) -> Result<Ended, NotWaiting> {
-        if self.place(id, Why::Approval).is_none() {
+        if self.place(id, Suspension::Approval).is_none() {
             return Err(NotWaiting { id: id.clone() });
         }
         let done = Done::new(&self.run);
@@ -82,7 +82,7 @@ impl Conversation {
             Slot::Running(_) | Slot::Waiting(_) => None,
         });
         let all: Vec<_> = self.state.history.iter().cloned().chain(settled).collect();
-        repair(&all)
+        repair(&all, |_| Missing::Cancelled)
     }
 
     /// The calls that wait, in the order of the model.
@@ -122,13 +122,17 @@ impl Conversation {
         for slot in &mut self.state.open {
             if let Slot::Running(id) = slot {
                 let recorded = run.recorded(id).await.ok().flatten();
-                *slot = Slot::Done(recorded.map_or_else(|| ResultMessage::cancelled(id.clone()), |one| (&one).into()));
+                *slot = Slot::Done(
+                    recorded
+                        .map_or_else(|| ResultMessage::missing(id.clone(), Missing::Cancelled), |one| (&one).into()),
+                );
             }
         }
     }
 
-    fn place(&self, id: &CallId, why: Why) -> Option<usize> {
-        let waits = |slot: &Slot| matches!(slot, Slot::Waiting(call) if call.id == *id && call.why == why);
+    fn place(&self, id: &CallId, suspension: Suspension) -> Option<usize> {
+        let waits =
+            |slot: &Slot| matches!(slot, Slot::Waiting(call) if call.id == *id && call.suspension == suspension);
         self.state.open.iter().position(waits)
     }
 
@@ -142,7 +146,7 @@ impl Conversation {
         if let Some(slot) = self.state.open.iter_mut().find(waits) {
             *slot = match (&*slot, result) {
                 (Slot::Waiting(call), Some(result)) => Slot::of(result, &call.name),
-                _ => Slot::Done(ResultMessage::cancelled(id.clone())),
+                _ => Slot::Done(ResultMessage::missing(id.clone(), Missing::Cancelled)),
             };
         }
     }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::agent::ModelError;
 use crate::call::CallId;
 use crate::policy::BudgetExceeded;
-use crate::store::Why;
+use crate::store::Suspension;
 use crate::wire::{Finish, WireError};
 
 /// How a turn of a conversation ended. The history is one that every provider accepts, whatever it was.
@@ -41,7 +41,9 @@ impl Ended {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Answered { .. } => "answered",
-            Self::Waiting { calls } if calls.iter().any(|call| call.why == Why::Client) => "client_required",
+            Self::Waiting { calls } if calls.iter().any(|call| call.suspension == Suspension::Client) => {
+                "client_required"
+            }
             Self::Waiting { .. } => "approval_required",
             Self::Stopped { reason, .. } => reason.code(),
         }
@@ -57,7 +59,7 @@ pub struct WaitingCall {
     /// The tool.
     pub name: String,
     /// Whom it waits for.
-    pub why: Why,
+    pub suspension: Suspension,
     /// What the client is to execute, prepared by the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Arc<RawValue>>,

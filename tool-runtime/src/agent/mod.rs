@@ -23,7 +23,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 //! let catalog = ToolCatalog::builder().tool::<add>().build()?;
-//! let runner = ToolRunner::new(catalog, ToolPolicy::allow(["math__add"])).build()?;
+//! let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["math__add"])).build()?;
 //! let model = ScriptedModel::new([ScriptedTurn::call("c1", "math__add", r#"{"a":2,"b":3}"#), ScriptedTurn::text("It is 5.")]);
 //!
 //! let mut conversation = Agent::new(Arc::new(model)).converse(runner.run(RunOptions::new()));

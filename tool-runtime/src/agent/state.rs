@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::{ModelTurn, WaitingCall};
 use crate::call::{CallId, Outcome, ToolExecResult};
-use crate::store::Why;
+use crate::store::Suspension;
 use crate::wire::Message;
 use crate::wire::history::ResultMessage;
 
@@ -31,11 +31,11 @@ pub(super) enum Slot {
 
 impl Slot {
     pub(super) fn of(result: ToolExecResult, name: &str) -> Self {
-        let why = match result.outcome {
-            Outcome::ClientRequired => Why::Client,
-            Outcome::ApprovalRequired => Why::Approval,
+        let suspension = match result.outcome {
+            Outcome::ClientRequired => Suspension::Client,
+            Outcome::ApprovalRequired => Suspension::Approval,
             _ => return Self::Done((&result).into()),
         };
-        Self::Waiting(WaitingCall { id: result.tool_call_id, name: name.to_owned(), why, payload: result.value })
+        Self::Waiting(WaitingCall { id: result.tool_call_id, name: name.to_owned(), suspension, payload: result.value })
     }
 }

@@ -1,16 +1,16 @@
 //! [`ToolContext`]: what a tool may know of the call it serves. Made by the runner only.
 
 use std::fmt;
-use std::marker::PhantomData;
-use std::ops::Deref;
 use std::sync::Arc;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::CallId;
-use crate::capability::{Injected, Source};
-use crate::tool::{ReadOnly, ToolName};
+use crate::capability::Source;
+use crate::capability::injected::Injected;
+use crate::tool::ToolName;
+use crate::tool::level::ReadOnly;
 
 /// What a tool may know of its call: ids, deadline, cancellation, idempotency key.
 pub struct ToolContext(pub(crate) ContextFields);
@@ -24,8 +24,8 @@ pub(crate) struct ContextFields {
     pub(crate) session_id: Option<Arc<str>>,
     pub(crate) conversation_id: Option<Arc<str>>,
     pub(crate) agent_id: Option<Arc<str>>,
-    pub(crate) organisation_id: Option<Arc<str>>,
-    pub(crate) user_id: Option<Arc<str>>,
+    pub(crate) tenant: Option<Arc<str>>,
+    pub(crate) principal: Option<Arc<str>>,
     pub(crate) deadline: Option<Instant>,
     pub(crate) cancellation: CancellationToken,
     /// Digest of tool and frozen arguments: the key is made from it on demand.
@@ -69,16 +69,16 @@ impl ToolContext {
         self.0.agent_id.as_deref()
     }
 
-    /// The organisation (tenant), when the application named one.
+    /// The tenant, when the application named one.
     #[must_use]
-    pub fn organisation_id(&self) -> Option<&str> {
-        self.0.organisation_id.as_deref()
+    pub fn tenant(&self) -> Option<&str> {
+        self.0.tenant.as_deref()
     }
 
-    /// The user (principal), when the application named one.
+    /// The principal that the run acts for, when the application named one.
     #[must_use]
-    pub fn user_id(&self) -> Option<&str> {
-        self.0.user_id.as_deref()
+    pub fn principal(&self) -> Option<&str> {
+        self.0.principal.as_deref()
     }
 
     /// When the runner stops waiting.
@@ -136,25 +136,5 @@ impl Injected for ToolContext {
 
     fn source() -> Source {
         Source::Context
-    }
-}
-
-/// The context of one call of the tool `T`, which can run that tool and no other. Dereferences to [`ToolContext`].
-pub struct Call<T> {
-    pub(crate) context: Arc<ToolContext>,
-    pub(crate) tool: PhantomData<fn() -> T>,
-}
-
-impl<T> Deref for Call<T> {
-    type Target = ToolContext;
-
-    fn deref(&self) -> &ToolContext {
-        &self.context
-    }
-}
-
-impl<T> fmt::Debug for Call<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.context.fmt(f)
     }
 }

@@ -10,7 +10,7 @@ mod tool_call;
 mod violation;
 
 pub(crate) use context::ContextFields;
-pub use context::{Call, ToolContext};
+pub use context::ToolContext;
 pub use event::{Event, EventSink};
 pub(crate) use message::NO_SUCH_TOOL;
 pub use outcome::{Cause, Outcome};

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::cut;
+
 /// The id of a call: the provider's, or one made at the boundary. The same from start to result.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -61,11 +63,7 @@ pub(crate) const SHOWN_BYTES: usize = 128;
 
 /// A name that a model wrote, as records and events repeat it: cut at a character boundary.
 pub(crate) fn shown(name: &str) -> String {
-    let mut end = name.len().min(SHOWN_BYTES);
-    while !name.is_char_boundary(end) {
-        end -= 1;
-    }
-    name[..end].to_owned()
+    cut(name, SHOWN_BYTES).to_owned()
 }
 
 /// Who made the id of a call.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::capability::Injected;
+use crate::capability::injected::Injected;
 
 /// The adapters behind the capability traits. The last binding of a trait wins.
 ///

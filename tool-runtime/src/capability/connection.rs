@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::capability::{Injected, Source};
+use crate::capability::injected::Injected;
+use crate::capability::requirement::Source;
 
 /// A `#[capability(.., kind = "..")]` trait that needs an account: resolved per call, not bound once.
 #[diagnostic::on_unimplemented(

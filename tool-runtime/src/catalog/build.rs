@@ -6,10 +6,11 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use crate::catalog::{Answer, CatalogError, CatalogProblem, Entry, Semantics, ToolCatalog};
+use crate::component::{Named, Tool, Visitor};
 use crate::redact::Projector;
 use crate::registration::{Described, DynamicTool, Handled, Registration, authored_spec};
 use crate::schema::{self, IdArguments};
-use crate::tool::{Execution, Hash, Location, Named, Redaction, Schema, Tool, ToolName, ToolSpec, Visitor};
+use crate::tool::{Execution, Hash, Location, Redaction, Schema, ToolName, ToolSpec};
 
 /// Gathers tools. What is gathered is checked by [`build`](Self::build).
 #[derive(Debug, Default)]

@@ -14,7 +14,7 @@ use crate::cli::saved::{Desk, Document, Kept};
 use crate::cli::session::Cli;
 use crate::cli::{input, table, terminal};
 use crate::runner::{ApprovalDecision, RunSnapshot};
-use crate::store::{PendingCall, Why};
+use crate::store::{PendingCall, Suspension};
 
 /// What a person decides, or what a client answers.
 enum Decision {
@@ -31,9 +31,7 @@ pub(super) async fn approvals(cli: &Cli<'_>, action: Approvals) -> Result<Exit, 
         Approvals::Edit { id, arguments, endpoint } => {
             (id, Decision::Approval(ApprovalDecision::ApproveEdited(input::json_text(&arguments)?)), endpoint)
         }
-        Approvals::Deny { id, reason, endpoint } => {
-            (id, Decision::Approval(ApprovalDecision::Deny(reason)), endpoint)
-        }
+        Approvals::Deny { id, reason, endpoint } => (id, Decision::Approval(ApprovalDecision::Deny(reason)), endpoint),
         Approvals::Answer { id, output, endpoint } => (id, Decision::Answer(input::json_text(&output)?), endpoint),
     };
     decide(cli, &id, decision, &endpoint).await
@@ -45,7 +43,7 @@ struct Row<'a> {
     id: &'a str,
     conversation: &'a str,
     tool: &'a str,
-    waits_for: Why,
+    waits_for: Suspension,
     rule: Option<&'a str>,
     principal: Option<&'a str>,
     tenant: Option<&'a str>,
@@ -60,7 +58,7 @@ impl<'a> Row<'a> {
             id: call.call_id.as_str(),
             conversation,
             tool: call.tool.as_str(),
-            waits_for: call.why,
+            waits_for: call.suspension,
             rule: call.rule.as_deref(),
             principal: call.principal.as_deref(),
             tenant: call.tenant.as_deref(),
@@ -85,8 +83,8 @@ fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
             .iter()
             .map(|row| {
                 let waits_for = match row.waits_for {
-                    Why::Approval => "a person",
-                    Why::Client => "its client",
+                    Suspension::Approval => "a person",
+                    Suspension::Client => "its client",
                 };
                 [row.id, row.tool, waits_for, &row.expires_at, row.conversation].map(terminal::safe)
             })
@@ -128,7 +126,11 @@ fn find(cli: &Cli<'_>, id: &str) -> Result<(Kept, Document, CallId), Failure> {
         [] => Err(unknown(id)),
         several => {
             let names: Vec<_> = several.iter().map(|(_, _, full)| terminal::safe(full)).collect();
-            Err(Failure::usage(format!("`{}` names several calls; write one of {}", terminal::safe(id), names.join(", "))))
+            Err(Failure::usage(format!(
+                "`{}` names several calls; write one of {}",
+                terminal::safe(id),
+                names.join(", ")
+            )))
         }
     }
 }
@@ -141,13 +143,15 @@ fn unknown(id: &str) -> Failure {
 
 async fn decide(cli: &Cli<'_>, id: &str, decision: Decision, endpoint: &Endpoint) -> Result<Exit, Failure> {
     let (kept, document, call) = find(cli, id)?;
-    let waits_for = document.waiting().find(|waiting| waiting.call_id == call).map(|waiting| waiting.why);
+    let waits_for = document.waiting().find(|waiting| waiting.call_id == call).map(|waiting| waiting.suspension);
     let decision = match (decision, waits_for) {
-        (Decision::Approval(_), Some(Why::Client)) => {
+        (Decision::Approval(_), Some(Suspension::Client)) => {
             let app = cli.app.name;
-            return Err(Failure::usage(format!("this call waits for its client, not for a person: {app} approvals answer")));
+            return Err(Failure::usage(format!(
+                "this call waits for its client, not for a person: {app} approvals answer"
+            )));
         }
-        (Decision::Answer(output), Some(Why::Approval)) => Decision::Approval(ApprovalDecision::Respond(output)),
+        (Decision::Answer(output), Some(Suspension::Approval)) => Decision::Approval(ApprovalDecision::Respond(output)),
         (decision, _) => decision,
     };
     match document {

@@ -10,8 +10,8 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::saved::{Desk, Document};
 use crate::cli::session::{Cli, Session};
 use crate::cli::{input, terminal};
-use crate::policy::nearest;
 use crate::runner::Run;
+use crate::text::nearest;
 
 /// Writes each event as a JSON line to stderr.
 struct EventsToStderr;
@@ -55,12 +55,7 @@ struct Whole<'a> {
     model: String,
 }
 
-async fn print(
-    cli: &Cli<'_>,
-    session: &Session,
-    result: &ToolExecResult,
-    view: Option<View>,
-) -> Result<(), Failure> {
+async fn print(cli: &Cli<'_>, session: &Session, result: &ToolExecResult, view: Option<View>) -> Result<(), Failure> {
     match view {
         None if cli.settings.json => terminal::line(&json(&Whole { result, model: result.to_model() })?),
         Some(View::Model) if cli.settings.json => terminal::line(&json(&result.to_model())?),
@@ -82,7 +77,9 @@ async fn keep(cli: &Cli<'_>, session: &Session, name: &str, result: &ToolExecRes
     kept.save(Document::Call(Box::new(session.run.snapshot().await?)))?;
     let (app, id) = (cli.app.name, &result.tool_call_id);
     terminal::note(&match result.outcome {
-        Outcome::ClientRequired => format!("the call {id} waits for its client; answer it: {app} approvals answer {id} JSON"),
+        Outcome::ClientRequired => {
+            format!("the call {id} waits for its client; answer it: {app} approvals answer {id} JSON")
+        }
         _ => format!("the call {id} waits for a person; look and decide: {app} approvals show {id}"),
     });
     Ok(())

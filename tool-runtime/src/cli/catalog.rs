@@ -8,7 +8,8 @@ use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::{Cli, Party};
 use crate::cli::{table, terminal};
-use crate::policy::{Decision, PolicyContext, Stage, Subject, ToolPolicy, Verdict, nearest};
+use crate::policy::{Decision, PolicyContext, Stage, Subject, ToolPolicy, Verdict};
+use crate::text::nearest;
 use crate::tool::ToolSpec;
 use crate::wire::{EncodeOptions, Format, Loss};
 

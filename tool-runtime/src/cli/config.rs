@@ -111,8 +111,9 @@ impl Settings {
             })
         });
         let color = file.color.map(|text| {
-            <Color as clap::ValueEnum>::from_str(&text, false)
-                .map_err(|_| Failure::usage("`color` in the configuration file is auto, always or never").code("config"))
+            <Color as clap::ValueEnum>::from_str(&text, false).map_err(|_| {
+                Failure::usage("`color` in the configuration file is auto, always or never").code("config")
+            })
         });
         Ok(Self {
             policy: global.policy.or(variable("POLICY")?.map(PathBuf::from)).or(file.policy),

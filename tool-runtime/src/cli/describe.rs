@@ -6,7 +6,7 @@ use crate::catalog::ToolCatalog;
 use crate::cli::fold::{Room, fields};
 use crate::cli::session::Cli;
 use crate::cli::terminal;
-use crate::store::{PendingCall, Why};
+use crate::store::{PendingCall, Suspension};
 use crate::tool::ToolEffect;
 
 /// How many lines of arguments are shown.
@@ -22,7 +22,8 @@ pub(super) fn describe(cli: &Cli<'_>, catalog: &ToolCatalog, call: &PendingCall,
     if let Some(rule) = &call.rule {
         about.push(format!("asked by {}", terminal::safe(rule)));
     }
-    let party: Vec<_> = [&call.principal, &call.tenant].into_iter().flatten().map(|name| terminal::safe(name)).collect();
+    let party: Vec<_> =
+        [&call.principal, &call.tenant].into_iter().flatten().map(|name| terminal::safe(name)).collect();
     if !party.is_empty() {
         about.push(format!("for {}", party.join(" of ")));
     }
@@ -45,9 +46,9 @@ fn sentence(catalog: &ToolCatalog, call: &PendingCall) -> String {
         ToolEffect::StateChange => "It changes data of this system.",
         ToolEffect::ExternalSideEffect => "It reaches outside this system and may not be undone.",
     };
-    let who = match call.why {
-        Why::Approval => "",
-        Why::Client => " A client executes it.",
+    let who = match call.suspension {
+        Suspension::Approval => "",
+        Suspension::Client => " A client executes it.",
     };
     format!("{text} {reach}{who}")
 }

@@ -142,7 +142,7 @@ impl Runners {
         }
         let runner = |(catalog, names): (CatalogBuilder, Vec<String>)| {
             let catalog = catalog.build().map_err(|error| Failure::usage(error.to_string()))?;
-            let runner = ToolRunner::new(catalog, ToolPolicy::allow(names)).build();
+            let runner = ToolRunner::builder(catalog, ToolPolicy::allow(names)).build();
             runner.map_err(|error| Failure::usage(error.to_string()))
         };
         Ok(Self { all: catalogs.into_iter().map(runner).collect::<Result<_, _>>()?, by_name })

@@ -14,6 +14,7 @@ mod config;
 mod describe;
 mod exit;
 mod fold;
+mod http_record;
 mod hydrate;
 mod input;
 mod log;

@@ -8,9 +8,9 @@ use serde_json::Value;
 use crate::call::{RecordedArguments, ToolExecResult, ToolInvocationRecord};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::{Cli, Session};
-use crate::cli::{input, terminal};
+use crate::cli::{http_record, input, terminal};
 use crate::wire::history::{CallMessage, Message};
-use crate::wire::{DecodeOptions, Decoded, Decoder, Finish, Format, http_record};
+use crate::wire::{DecodeOptions, Decoded, Decoder, Finish, Format};
 
 /// What one recorded turn did, as `--json` prints it. Serialised as it is: a value in between could not hold what a
 /// model may write, such as arguments that are nested too deep or hold half of a character.
@@ -31,12 +31,7 @@ fn code<S: serde::Serializer>(exit: &Exit, serializer: S) -> Result<S::Ok, S::Er
     serializer.serialize_u8(exit.code())
 }
 
-pub(super) async fn chat(
-    cli: &Cli<'_>,
-    format: Format,
-    transcript: &Path,
-    prompt: &str,
-) -> Result<Exit, Failure> {
+pub(super) async fn chat(cli: &Cli<'_>, format: Format, transcript: &Path, prompt: &str) -> Result<Exit, Failure> {
     let decoded = decode(format, transcript)?;
     let session = cli.start(Some(prompt), None)?;
     let turn = take(cli, &session, format, decoded).await?;
@@ -70,12 +65,7 @@ pub(super) fn decode(format: Format, path: &Path) -> Result<Decoded, Failure> {
     Ok(decoded)
 }
 
-async fn take(
-    cli: &Cli<'_>,
-    session: &Session,
-    format: Format,
-    decoded: Decoded,
-) -> Result<Turn, Failure> {
+async fn take(cli: &Cli<'_>, session: &Session, format: Format, decoded: Decoded) -> Result<Turn, Failure> {
     let inspect = || match &cli.app.inspect {
         Some(inspect) => inspect(&cli.settings.data).map_err(|error| Failure::failed(error.to_string())),
         None => Ok(Vec::new()),

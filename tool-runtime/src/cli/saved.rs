@@ -192,8 +192,11 @@ impl Kept {
         if current == self.seen {
             return Ok(());
         }
-        Err(Failure::failed(format!("another process has changed `{}` in the meantime; run the command again", self.id))
-            .code("changed"))
+        Err(Failure::failed(format!(
+            "another process has changed `{}` in the meantime; run the command again",
+            self.id
+        ))
+        .code("changed"))
     }
 }
 
@@ -225,5 +228,9 @@ fn read(path: &Path) -> Result<Saved, Failure> {
 }
 
 fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
-    Failure { exit: Exit::Failed, code: "data_unavailable", message: format!("cannot {what} {}: {error}", path.display()) }
+    Failure {
+        exit: Exit::Failed,
+        code: "data_unavailable",
+        message: format!("cannot {what} {}: {error}", path.display()),
+    }
 }

@@ -29,7 +29,9 @@ pub(super) struct Party {
 impl Cli<'_> {
     /// The party of every command: the options, or the application's own.
     pub(super) fn party(&self) -> Party {
-        let chosen = |given: &Option<String>, own: &Option<String>| given.as_ref().or(own.as_ref()).map(|name| name.as_str().into());
+        let chosen = |given: &Option<String>, own: &Option<String>| {
+            given.as_ref().or(own.as_ref()).map(|name| name.as_str().into())
+        };
         Party {
             principal: chosen(&self.settings.principal, &self.app.principal),
             tenant: chosen(&self.settings.tenant, &self.app.tenant),
@@ -69,7 +71,7 @@ impl Cli<'_> {
             Failure::usage(format!("cannot open the data folder {}: {error}", data.display())).code("data_unavailable")
         })?;
         let store = Arc::new(MemoryStore::new());
-        let mut builder = ToolRunner::new(catalog, policy)
+        let mut builder = ToolRunner::builder(catalog, policy)
             .capabilities(adapters.capabilities)
             .approvals(true)
             .store(Arc::clone(&store) as _);
@@ -81,7 +83,11 @@ impl Cli<'_> {
     }
 
     /// Opens the gate and starts a run on it.
-    pub(super) fn start(&self, user_text: Option<&str>, events: Option<Arc<dyn EventSink>>) -> Result<Session, Failure> {
+    pub(super) fn start(
+        &self,
+        user_text: Option<&str>,
+        events: Option<Arc<dyn EventSink>>,
+    ) -> Result<Session, Failure> {
         let gate = self.open()?;
         let mut options = gate.options(events);
         if let Some(text) = user_text {
@@ -108,10 +114,10 @@ impl Gate {
             options = options.connection(kind, id.clone());
         }
         if let Some(principal) = &self.party.principal {
-            options = options.user(Arc::clone(principal));
+            options = options.principal(Arc::clone(principal));
         }
         if let Some(tenant) = &self.party.tenant {
-            options = options.organisation(Arc::clone(tenant));
+            options = options.tenant(Arc::clone(tenant));
         }
         for role in &self.party.roles {
             options = options.role(Arc::clone(role));

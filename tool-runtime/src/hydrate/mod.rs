@@ -207,8 +207,7 @@ fn instantiate(tree: &Tree<'_>, entry: &Entry) -> Result<Box<dyn Instance>, Hydr
 /// Rules of the policy look at frozen arguments through their text; such rules are rare, so it is read on demand.
 impl ArgumentView for Hydrated {
     fn visit(&self, pointer: &str, each: &mut dyn FnMut(Scalar<'_>)) -> bool {
-        let unlimited = Limits { bytes: usize::MAX, depth: usize::MAX };
-        let Ok(tree) = json::parse(&self.frozen, &unlimited) else { return false };
+        let Ok(tree) = json::parse(&self.frozen, &Limits::UNBOUNDED) else { return false };
         match tree.pointer(pointer) {
             None => return false,
             Some(Tree::Array(items)) => items.iter().for_each(|item| each(scalar(item))),

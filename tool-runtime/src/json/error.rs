@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::call::{Outcome, Violation};
+use crate::text;
 
 /// Why a text was refused, and where. It never quotes the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,15 +60,9 @@ impl ParseErrorKind {
 }
 
 impl ParseError {
-    pub(crate) fn new(kind: ParseErrorKind, text: &str, offset: usize) -> Self {
-        let mut offset = offset.min(text.len());
-        while !text.is_char_boundary(offset) {
-            offset -= 1;
-        }
-        let before = text.get(..offset).unwrap_or_default();
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-        let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
+    pub(crate) fn new(kind: ParseErrorKind, read: &str, offset: usize) -> Self {
+        let offset = text::cut(read, offset).len();
+        let (line, column) = text::line_column(read, offset);
         Self { kind, offset, line, column }
     }
 

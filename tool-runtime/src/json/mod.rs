@@ -17,7 +17,7 @@ pub use de::{DeError, from_tree};
 pub use error::{ParseError, ParseErrorKind};
 pub use parse::{Limits, MAX_DEPTH, parse, parse_value};
 pub(crate) use quote::quote;
-pub use tree::{Tree, segment};
+pub use tree::Tree;
 
 #[cfg(test)]
 mod tests;

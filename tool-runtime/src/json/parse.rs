@@ -20,6 +20,11 @@ pub struct Limits {
     pub depth: usize,
 }
 
+impl Limits {
+    /// For JSON that this crate wrote: as long as it is, nested to [`MAX_DEPTH`].
+    pub const UNBOUNDED: Self = Self { bytes: usize::MAX, depth: MAX_DEPTH };
+}
+
 impl Default for Limits {
     /// 8 KiB and 64 levels.
     fn default() -> Self {

@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 
 use crate::json::ParseErrorKind;
-
-const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
-const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+use crate::text::lex::plain_until;
 
 type Fault = (ParseErrorKind, usize);
 
@@ -31,28 +29,6 @@ pub(super) fn scan(text: &str, start: usize) -> Result<(Cow<'_, str>, usize), Fa
             None => return Err((ParseErrorKind::Incomplete, at)),
         }
     }
-}
-
-/// The next quote, backslash or control character, or the end. Eight bytes at a time.
-fn plain_until(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-        let word = u64::from_le_bytes(*chunk);
-        // A subtraction may borrow into the bytes after the first hit, so only the lowest bit that is set counts.
-        let control = word.wrapping_sub(ONES * 0x20) & !word;
-        let quote = word ^ (ONES * u64::from(b'"'));
-        let backslash = word ^ (ONES * u64::from(b'\\'));
-        let found = (control | quote.wrapping_sub(ONES) & !quote | backslash.wrapping_sub(ONES) & !backslash) & HIGH;
-        if found != 0 {
-            return at + (found.trailing_zeros() / 8) as usize;
-        }
-        at += 8;
-    }
-    while let Some(byte) = bytes.get(at)
-        && !matches!(byte, b'"' | b'\\' | 0..0x20)
-    {
-        at += 1;
-    }
-    at
 }
 
 /// What follows a backslash.

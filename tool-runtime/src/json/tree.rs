@@ -6,6 +6,7 @@ use std::fmt;
 use serde_json::{Map, Number, Value};
 
 use crate::json::number;
+use crate::text::pointer;
 
 /// A JSON value. Strings without escapes are borrowed; objects keep the order in which they were written.
 ///
@@ -107,13 +108,9 @@ impl<'a> Tree<'a> {
     /// What a JSON Pointer (RFC 6901) leads to.
     #[must_use]
     pub fn pointer(&self, pointer: &str) -> Option<&Self> {
-        if pointer.is_empty() {
-            return Some(self);
-        }
-        pointer.strip_prefix('/')?.split('/').try_fold(self, |tree, segment| match tree {
+        pointer::split(pointer)?.try_fold(self, |tree, segment| match tree {
             Self::Array(items) => items.get(segment.parse::<usize>().ok()?),
-            Self::Object(_) if segment.contains('~') => tree.get(&segment.replace("~1", "/").replace("~0", "~")),
-            _ => tree.get(segment),
+            _ => tree.get(&segment),
         })
     }
 
@@ -149,12 +146,6 @@ impl<'a> Tree<'a> {
     pub const fn is_null(&self) -> bool {
         matches!(self, Self::Null)
     }
-}
-
-/// A member name as a segment of a JSON Pointer (RFC 6901), the slash included.
-#[must_use]
-pub fn segment(name: &str) -> String {
-    format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
 impl PartialEq for Tree<'_> {

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use crate::policy::ToolPolicy;
 use crate::policy::label::is_discovered;
-use crate::policy::problem::{PolicyProblem, nearest};
+use crate::policy::problem::PolicyProblem;
+use crate::text::{nearest, pointer};
 use crate::tool::{Schema, ToolEffect, ToolSpec};
 
 /// A tool of the catalog, as far as a policy may refer to it.
@@ -102,10 +103,9 @@ impl ToolPolicy {
 /// Follows a pointer through the properties and items of a schema; what the schema leaves open is taken as there.
 fn resolve(schema: &serde_json::Value, pointer: &str) -> Result<(), (String, Option<String>)> {
     let mut schema = schema;
-    for segment in pointer.split('/').skip(1) {
-        let segment = segment.replace("~1", "/").replace("~0", "~");
+    for segment in pointer::split(pointer).into_iter().flatten() {
         let properties = schema.get("properties").and_then(|properties| properties.as_object());
-        let property = properties.and_then(|properties| properties.get(&segment));
+        let property = properties.and_then(|properties| properties.get(&*segment));
         let item = schema.get("items").filter(|_| segment.bytes().all(|byte| byte.is_ascii_digit()));
         let Some(next) = property.or(item) else {
             let open = schema.get("additionalProperties") != Some(&serde_json::Value::Bool(false));

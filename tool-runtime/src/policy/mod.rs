@@ -30,8 +30,6 @@ pub use ledger::{BudgetExceeded, BudgetKind, Ledger, Reservation, Spend};
 pub use loop_guard::{LoopGuard, LoopThresholds, LoopVerdict};
 pub use names::RunTools;
 pub use policy::ToolPolicy;
-#[cfg(feature = "cli")]
-pub(crate) use problem::nearest;
 pub use problem::{PolicyError, PolicyErrorKind, PolicyProblem};
 
 #[cfg(test)]

@@ -10,12 +10,13 @@ use serde::{Deserialize, Deserializer};
 
 use crate::policy::data::PolicyData;
 use crate::policy::problem::{PolicyError, PolicyErrorKind};
+use crate::text::line_column;
 use crate::tool::ToolName;
 
 pub(super) fn toml(text: &str) -> Result<PolicyData, PolicyError> {
     toml::from_str(text).map(|Table(data)| data).map_err(|error| {
         let kind = if text.parse::<toml::Table>().is_err() { PolicyErrorKind::Syntax } else { PolicyErrorKind::Value };
-        let place = error.span().map(|span| place(text, span.start));
+        let place = error.span().map(|span| line_column(text, span.start));
         PolicyError::parsed(kind, place, error.message())
     })
 }
@@ -35,18 +36,10 @@ pub(super) fn utf8(bytes: &[u8]) -> Result<&str, PolicyError> {
         let read = std::str::from_utf8(bytes.get(..error.valid_up_to()).unwrap_or_default()).unwrap_or_default();
         PolicyError::new(
             PolicyErrorKind::NotUtf8,
-            Some(place(read, read.len())),
+            Some(line_column(read, read.len())),
             "the text is not UTF-8; save the file as UTF-8".to_owned(),
         )
     })
-}
-
-/// Line and column, both from 1; columns count characters.
-fn place(text: &str, at: usize) -> (usize, usize) {
-    let before = text.get(..at).unwrap_or(text);
-    let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    (line, column)
 }
 
 /// A set of exact tool names.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::text::nearest;
+
 /// A policy that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyError {
@@ -121,32 +123,4 @@ impl fmt::Display for PolicyProblem {
             None => Ok(()),
         }
     }
-}
-
-/// The name that differs least, if it differs in no more than a third of its letters.
-pub(crate) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let most = (wrong.chars().count() / 3).max(1);
-    names
-        .map(|name| (distance(wrong, name), name))
-        .filter(|(distance, _)| *distance <= most)
-        .min()
-        .map(|(_, name)| name)
-}
-
-/// Edits that turn one text into the other, case aside.
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().map(|letter| letter.to_ascii_lowercase()).collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (above, letter) in left.chars().map(|letter| letter.to_ascii_lowercase()).enumerate() {
-        let (mut diagonal, mut last) = (above, above + 1);
-        for (cell, other) in row.iter_mut().skip(1).zip(&right) {
-            let edits = (diagonal + usize::from(letter != *other)).min(last + 1).min(*cell + 1);
-            diagonal = std::mem::replace(cell, edits);
-            last = edits;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = above + 1;
-        }
-    }
-    row.last().copied().unwrap_or_default()
 }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::capability::AllowedIn;
+use crate::capability::injected::AllowedIn;
 
 /// An argument that the model sends.
 #[diagnostic::on_unimplemented(

@@ -6,10 +6,11 @@ use std::future::Future;
 use std::marker::PhantomData;
 
 use crate::__private1::output::ToolReturn;
-use crate::call::Call;
-use crate::capability::{Bindings, Injected, Requirement, Within};
+use crate::capability::Requirement;
+use crate::capability::injected::{Injected, Within};
+use crate::component::list::{self, Lend};
+use crate::component::{Bindings, Call, CapabilityList, ToolComponent, ToolOutput};
 use crate::error::{IntoToolError, ToolError};
-use crate::tool::{CapabilityList, Lend, ToolComponent, ToolOutput};
 
 /// The hidden arguments of a function tool. Written by the macro only.
 pub trait FnTool: Sized + Send + 'static {
@@ -43,7 +44,7 @@ pub struct Borrowed<T: FnTool> {
     tool: PhantomData<fn() -> T>,
 }
 
-impl<T: FnTool> crate::tool::sealed::List for Borrowed<T> {}
+impl<T: FnTool> list::sealed::List for Borrowed<T> {}
 
 impl<T: FnTool> CapabilityList for Borrowed<T> {
     fn requirements() -> Vec<Requirement> {

@@ -1,7 +1,7 @@
 //! What expansions of `#[tool]` and `#[capability]` name, and nothing that a person should.
 //!
 //! The module's name carries a number, so that macros and runtime of different releases fail to compile at once.
-//! Nothing here hands out a [`Cap`], a context or a permit without a [`Bindings`](crate::capability::Bindings),
+//! Nothing here hands out a [`Cap`], a context or a permit without a `Bindings`,
 //! which the runner alone makes.
 
 mod ask;
@@ -19,14 +19,19 @@ use std::panic::resume_unwind;
 
 pub use ::{inventory, schemars, serde};
 
-pub use crate::call::{Call, Violation};
-pub use crate::capability::{AllowedIn, Cap, ConnectionKind, Injected, Requirement, Within};
+pub use crate::call::Violation;
+pub use crate::capability::injected::{AllowedIn, Injected, Within};
+pub use crate::capability::requirement::{Requirement, Source};
+pub use crate::capability::{Cap, ConnectionKind};
+pub use crate::component::bindings::Bindings;
+pub use crate::component::declaration::Declaration;
+pub use crate::component::list::{CapabilityList, Lend};
+pub use crate::component::tool::{Named, Tool, Visitor};
+pub use crate::component::{Call, ToolComponent};
 pub use crate::error::{IntoToolError, ToolError};
 pub use crate::registration::{Registration, definition};
-pub use crate::tool::{
-    EffectLevel, Execution, ExternalSideEffect, Location, Meta, Named, NoSchemaMode, ReadOnly, StateChange, Tool,
-    ToolComponent, Visitor,
-};
+pub use crate::tool::level::{EffectLevel, ExternalSideEffect, ReadOnly, StateChange};
+pub use crate::tool::{Execution, Location, NoSchemaMode};
 pub use ask::{
     assert_allowed, assert_argument, assert_default, assert_described, assert_optional, assert_parsed_argument,
     assert_reach,

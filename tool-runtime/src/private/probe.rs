@@ -4,8 +4,10 @@ use std::marker::PhantomData;
 
 use serde_json::Value;
 
-use crate::capability::{AllowedIn, Injected};
-use crate::tool::{EffectLevel, ToolComponent, ToolEffect};
+use crate::capability::injected::{AllowedIn, Injected};
+use crate::component::ToolComponent;
+use crate::tool::ToolEffect;
+use crate::tool::level::EffectLevel;
 
 /// Asks about a component.
 #[derive(Debug)]

@@ -13,13 +13,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Named, Visitor, blocking};
 use crate::call::{ContextFields, Violation};
-use crate::capability::{Bindings, Source};
+use crate::capability::Source;
+use crate::component::declaration::Declaration;
+use crate::component::{Bindings, CapabilityList, Tool};
 use crate::registration::Registration;
-use crate::tool::{CapabilityList, EffectLevel, Execution, Hash, Meta, NoSchemaMode, Tool};
+use crate::tool::level::EffectLevel;
+use crate::tool::{Execution, Hash, NoSchemaMode};
 use crate::{Call, CallId, Cap, Capabilities, ToolComponent, ToolContext, ToolEffect, ToolError, ToolName};
 use crate::{capability, definition, tool};
 
 mod authored;
+mod by_hand;
 
 /// A clock.
 #[capability(effect = read_only)]
@@ -66,8 +70,8 @@ fn context(tool: &str) -> Arc<ToolContext> {
         session_id: None,
         conversation_id: None,
         agent_id: None,
-        organisation_id: None,
-        user_id: None,
+        tenant: None,
+        principal: None,
         deadline: None,
         cancellation: CancellationToken::new(),
         arguments_digest: Hash([0; 32]),
@@ -78,11 +82,11 @@ fn context(tool: &str) -> Arc<ToolContext> {
 async fn run<T: Tool>(arguments: Value) -> Result<Value, ToolError> {
     let tool: T = serde_json::from_value(arguments).map_err(ToolError::internal)?;
     let capabilities = Capabilities::new().with::<dyn Clock>(Arc::new(Fixed)).with::<dyn TaskWriter>(Arc::new(Fixed));
-    let context = context(T::META.name);
+    let context = context(T::DECLARATION.name);
     let granted = T::Capabilities::requirements();
     let bindings = Bindings { granted: &granted, capabilities: &capabilities, connections: &[], context: &context };
     let bound = T::Capabilities::bind(&bindings).unwrap();
-    let call = Call { context: Arc::clone(&context), tool: std::marker::PhantomData };
+    let call = Call::new(Arc::clone(&context));
     tool.run(bound, &call).await.map(|output| serde_json::to_value(output).unwrap())
 }
 
@@ -102,7 +106,7 @@ async fn exec<N: Named>(arguments: Value) -> Result<Value, ToolError> {
 }
 
 struct Facts {
-    meta: Meta,
+    meta: Declaration,
     effect: ToolEffect,
     requirements: Vec<(&'static str, Source)>,
     schema: Option<Value>,
@@ -117,7 +121,7 @@ fn facts<N: Named>() -> Facts {
         fn visit<T: Tool>(self) -> Facts {
             let requirements = T::Capabilities::requirements();
             Facts {
-                meta: T::META,
+                meta: T::DECLARATION,
                 effect: T::Effect::EFFECT,
                 requirements: requirements.iter().map(|one| (one.name, one.source)).collect(),
                 schema: T::input_schema(&mut schemars::SchemaGenerator::default()).map(schemars::Schema::to_value),

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde_json::{Map, Value};
+use strsim::osa_distance;
 
 /// A path of an allowlist that cannot stand, with what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -175,7 +176,7 @@ fn nearest(path: &str, schema: &Value) -> Option<String> {
     let last = path.rsplit('.').next().unwrap_or(path);
     let alike = |leaf: &String| {
         let end = leaf.rsplit('.').next().unwrap_or(leaf);
-        distance(path, leaf).min(if end == last { 1 } else { distance(last, end) + 1 })
+        osa_distance(path, leaf).min(if end == last { 1 } else { osa_distance(last, end) + 1 })
     };
     leaves.into_iter().min_by_key(alike).filter(|leaf| alike(leaf) <= path.len().max(6) / 2)
 }
@@ -200,22 +201,6 @@ fn collect(schema: &Value, prefix: &str, depth: usize, leaves: &mut Vec<String>)
             None => leaves.push(if prefix.is_empty() { "$".to_owned() } else { prefix.to_owned() }),
         }
     }
-}
-
-/// Edits that turn one text into the other.
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (at, one) in left.chars().enumerate() {
-        let mut diagonal = at;
-        row[0] = at + 1;
-        for (place, other) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(one != *other);
-            diagonal = row[place + 1];
-            row[place + 1] = replaced.min(row[place] + 1).min(diagonal + 1);
-        }
-    }
-    row[right.len()]
 }
 
 #[cfg(test)]

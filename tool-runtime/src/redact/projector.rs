@@ -136,8 +136,7 @@ impl Projector {
 
     fn validate(&self, text: &str) -> Result<(), ProjectError> {
         let Some(check) = &self.check else { return Ok(()) };
-        let limits = Limits { bytes: usize::MAX, ..Limits::default() };
-        let tree = json::parse_value(text, &limits).map_err(|_| ProjectError::OutputInvalid(Vec::new()))?;
+        let tree = json::parse_value(text, &Limits::UNBOUNDED).map_err(|_| ProjectError::OutputInvalid(Vec::new()))?;
         check.check(&tree).map_err(ProjectError::OutputInvalid)
     }
 }

@@ -9,6 +9,7 @@ use serde::ser::{self, Serialize};
 use crate::json::{self, quote};
 use crate::redact::leaf::Scalar;
 use crate::redact::plan::Plan;
+use crate::text::cut;
 use compound::{Compound, Members};
 
 /// The names under which `serde_json` hands over text and numbers of its own.
@@ -74,18 +75,12 @@ impl Out {
     }
 
     pub(super) fn string(&mut self, value: &str) {
-        let room = self.budget.saturating_sub(self.text.len());
-        let mut end = value.len().min(room);
-        if end == value.len() {
-            quote(&mut self.text, value);
-            return;
-        }
-        while !value.is_char_boundary(end) {
-            end -= 1;
+        let kept = cut(value, self.budget.saturating_sub(self.text.len()));
+        if kept.len() == value.len() {
+            return quote(&mut self.text, value);
         }
         self.cut = true;
-        let shown = format!("{}[{} more bytes]", &value[..end], value.len() - end);
-        quote(&mut self.text, &shown);
+        quote(&mut self.text, &format!("{kept}[{} more bytes]", value.len() - kept.len()));
     }
 }
 
@@ -151,8 +146,7 @@ impl<'o, 'p> Place<'o, 'p> {
 
     /// JSON text that a value brings along is read and filtered like any other.
     pub(super) fn raw(self, text: &str) -> Result<Kept, Fault> {
-        let limits = json::Limits { bytes: usize::MAX, ..json::Limits::default() };
-        json::parse_value(text, &limits).map_err(|_| Fault::NotJson)?.serialize(self)
+        json::parse_value(text, &json::Limits::UNBOUNDED).map_err(|_| Fault::NotJson)?.serialize(self)
     }
 
     /// `{"variant": value}`.

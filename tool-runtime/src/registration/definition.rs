@@ -3,13 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::component::Tool;
+use crate::component::declaration::Declaration;
 use crate::registration::{Behaviour, Registration};
 use crate::schema::{self, SchemaProblem};
-use crate::tool::{Execution, Hash, Meta, NameError, Redaction, Schema, Tool, ToolEffect, ToolName, ToolSpec};
+use crate::tool::{Execution, Hash, NameError, Redaction, Schema, ToolEffect, ToolName, ToolSpec};
 
 /// What the shim knows of a tool: constants, compiled schemas, behaviour.
 pub(crate) struct Described {
-    pub(crate) meta: &'static Meta,
+    pub(crate) meta: &'static Declaration,
     pub(crate) effect: ToolEffect,
     /// Nothing under `allow_no_schema`.
     pub(crate) input: Option<Result<Schema, Vec<SchemaProblem>>>,

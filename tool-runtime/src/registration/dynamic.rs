@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use crate::call::{ToolContext, Violation};
-use crate::capability::{Bindings, Requirement};
+use crate::capability::Requirement;
+use crate::component::Bindings;
 use crate::error::ToolError;
 use crate::json::{DeError, Tree};
 use crate::redact::{ProjectError, Projector};

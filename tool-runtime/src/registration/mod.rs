@@ -16,16 +16,18 @@ pub(crate) use dynamic::Handled;
 pub use dynamic::{DynamicHandler, DynamicTool};
 
 use crate::call::Violation;
-use crate::capability::{Bindings, Requirement};
+use crate::capability::Requirement;
+use crate::component::declaration::Declaration;
+use crate::component::{Bindings, Tool};
 use crate::error::ToolError;
 use crate::json::{DeError, Tree};
 use crate::redact::{ProjectError, Projected, Projector};
-use crate::tool::{Location, Meta, Tool};
+use crate::tool::Location;
 
 /// What `#[tool]` hands to `inventory`: the constants and one function pointer.
 #[derive(Clone, Copy)]
 pub struct Registration {
-    pub(crate) meta: &'static Meta,
+    pub(crate) meta: &'static Declaration,
     pub(crate) describe: fn() -> Described,
 }
 
@@ -33,7 +35,7 @@ impl Registration {
     /// The registration of a tool.
     #[must_use]
     pub const fn of<T: Tool>() -> Self {
-        Self { meta: &T::META, describe: shim::describe::<T> }
+        Self { meta: &T::DECLARATION, describe: shim::describe::<T> }
     }
 
     /// Where the tool is written.

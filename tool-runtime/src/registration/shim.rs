@@ -5,20 +5,21 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 
-use crate::call::{Call, Violation};
-use crate::capability::{Bindings, Requirement};
+use crate::call::Violation;
+use crate::capability::Requirement;
+use crate::component::{Bindings, Call, CapabilityList, Tool, ToolComponent};
 use crate::json::{self, DeError, Tree};
 use crate::redact::Projector;
 use crate::registration::{Behaviour, Described, Instance, RunFailure, Running};
 use crate::schema;
-use crate::tool::{CapabilityList, EffectLevel, Tool, ToolComponent};
+use crate::tool::level::EffectLevel;
 
 /// Schemas and behaviour of a tool.
 pub(super) fn describe<T: Tool>() -> Described {
     Described {
-        meta: &T::META,
+        meta: &T::DECLARATION,
         effect: T::Effect::EFFECT,
-        input: T::META.no_schema.is_none().then(|| {
+        input: T::DECLARATION.no_schema.is_none().then(|| {
             // The macro gives no schema only together with `allow_no_schema`.
             schema::compile_input(|generator| T::input_schema(generator).unwrap_or_default())
         }),
@@ -49,7 +50,7 @@ impl<T: Tool> Instance for Typed<T> {
 
     fn run(self: Box<Self>, bindings: &Bindings<'_>, projector: Arc<Projector>, max_bytes: usize) -> Option<Running> {
         let capabilities = T::Capabilities::bind(bindings)?;
-        let call = Call::<T> { context: Arc::clone(bindings.context), tool: PhantomData };
+        let call = Call::<T>::new(Arc::clone(bindings.context));
         Some(Box::pin(async move {
             let output = self.0.run(capabilities, &call).await.map_err(RunFailure::Tool)?;
             projector.project(&output, max_bytes).map_err(RunFailure::Output)

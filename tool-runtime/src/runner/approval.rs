@@ -10,7 +10,7 @@ use crate::runner::open::OpenCall;
 use crate::runner::stages::{self, Permit};
 use crate::runner::stop::{Ended, Stop};
 use crate::runner::{Run, exec};
-use crate::store::{FrozenArguments, PENDING_VERSION, PendingCall, RecordFilter, StoreError, Why};
+use crate::store::{FrozenArguments, PENDING_VERSION, PendingCall, RecordFilter, StoreError, Suspension};
 
 /// What a person decides of a call that waits.
 #[derive(Clone, PartialEq, Eq)]
@@ -77,19 +77,23 @@ impl Run {
     /// # Errors
     /// Nothing waits under this id. A decision that comes too late or does not fit is a result, not an error.
     pub async fn resume(&self, call_id: &str, decision: ApprovalDecision) -> Result<ToolExecResult, NotPending> {
-        let (mut open, pending) = reopen(self, call_id, Some(Why::Approval)).await?;
+        let (mut open, pending) = reopen(self, call_id, Some(Suspension::Approval)).await?;
         let ended = decided(&mut open, pending, decision).await;
         Ok(open.finish(ended).await)
     }
 }
 
 /// Claims a waiting call and opens its record again.
-pub(super) async fn reopen(run: &Run, call_id: &str, why: Option<Why>) -> Result<(OpenCall, PendingCall), NotPending> {
+pub(super) async fn reopen(
+    run: &Run,
+    call_id: &str,
+    suspension: Option<Suspension>,
+) -> Result<(OpenCall, PendingCall), NotPending> {
     let store = &run.0.shared.store;
     let id = CallId::new(call_id);
     // Looked at first, so that a call which waits for somebody else stays in the store.
     let waiting = store.pending(run.id(), &id).await.map_err(NotPending::Store)?;
-    if waiting.is_none_or(|waiting| why.is_some_and(|why| waiting.why != why)) {
+    if waiting.is_none_or(|waiting| suspension.is_some_and(|suspension| waiting.suspension != suspension)) {
         return Err(NotPending::Unknown);
     }
     let filter = RecordFilter::call(run.id(), id.clone());
@@ -161,7 +165,7 @@ fn respond(open: &mut OpenCall, pending: &PendingCall, value: &str) -> Result<En
     };
     let projector = projector.ok_or_else(|| Stop::new(Outcome::RedactionFailed))?;
     let invalid = |_| Stop::new(Outcome::OutputInvalid).message("The answer given in the tool's place is not valid.");
-    let limits = json::Limits { bytes: usize::MAX, ..json::Limits::default() };
+    let limits = json::Limits::UNBOUNDED;
     let tree = json::parse_value(value, &limits).map_err(invalid)?;
     let limit = shared.policy.limits_of(pending.tool.as_str()).result_bytes;
     let projected = projector.project(&tree, limit).map_err(|error| stages::unprojected(&error))?;
@@ -178,7 +182,7 @@ fn same_definition(open: &OpenCall, pending: &PendingCall) -> Result<(), Stop> {
 pub(super) async fn suspend(
     open: &mut OpenCall,
     hydrated: Hydrated,
-    why: Why,
+    suspension: Suspension,
     prepared: Option<Arc<serde_json::value::RawValue>>,
 ) -> Stop {
     let shared = Arc::clone(&open.run.0.shared);
@@ -206,12 +210,12 @@ pub(super) async fn suspend(
         started_at: now,
         created_at: now,
         expires_at: now.saturating_add(shared.approval_ttl).unwrap_or(jiff::Timestamp::MAX),
-        why,
+        suspension,
         prepared: prepared.clone(),
     };
-    let outcome = match why {
-        Why::Approval => Outcome::ApprovalRequired,
-        Why::Client => Outcome::ClientRequired,
+    let outcome = match suspension {
+        Suspension::Approval => Outcome::ApprovalRequired,
+        Suspension::Client => Outcome::ClientRequired,
     };
     drop(hydrated);
     match shared.store.suspend(pending).await {

@@ -7,7 +7,7 @@ use crate::runner::approval::{NotPending, reopen};
 use crate::runner::open::OpenCall;
 use crate::runner::stages;
 use crate::runner::stop::{Ended, Stop};
-use crate::store::{PendingCall, Why};
+use crate::store::{PendingCall, Suspension};
 
 /// An answer may be this many times longer than what of it may be shown.
 const ANSWER_FACTOR: usize = 8;
@@ -20,7 +20,7 @@ impl Run {
     /// # Errors
     /// Nothing waits for a client under this id. An answer that does not fit is a result, not an error.
     pub async fn client_result(&self, call_id: &str, value: &str) -> Result<ToolExecResult, NotPending> {
-        let (mut open, pending) = reopen(self, call_id, Some(Why::Client)).await?;
+        let (mut open, pending) = reopen(self, call_id, Some(Suspension::Client)).await?;
         open.executed = true;
         let ended = answered(&mut open, &pending, value);
         Ok(open.finish(ended).await)

@@ -11,7 +11,7 @@ use crate::runner::approval;
 use crate::runner::open::OpenCall;
 use crate::runner::stages::{self, Judged, Permit};
 use crate::runner::stop::{Ended, Stop};
-use crate::store::Why;
+use crate::store::Suspension;
 
 impl Run {
     /// Takes one call through the gate. The call's start is announced now; if the returned future is dropped,
@@ -60,7 +60,7 @@ async fn from_frozen(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ended, S
     stages::freeze(open, &hydrated);
     match stages::decide(open, hydrated)? {
         Judged::Permitted(permit) => from_permit(open, permit).await,
-        Judged::NeedsApproval(hydrated) => Err(approval::suspend(open, hydrated, Why::Approval, None).await),
+        Judged::NeedsApproval(hydrated) => Err(approval::suspend(open, hydrated, Suspension::Approval, None).await),
     }
 }
 

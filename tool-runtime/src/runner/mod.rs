@@ -32,7 +32,7 @@ use crate::tool::ToolSpec;
 
 /// Runs tools: one catalog, one policy, the adapters of one application.
 ///
-/// Made by [`ToolRunner::new`] and [`RunnerBuilder::build`]; each conversation gets a [`Run`].
+/// Made by [`ToolRunner::builder`] and [`RunnerBuilder::build`]; each conversation gets a [`Run`].
 #[derive(Clone)]
 pub struct ToolRunner {
     shared: Arc<Shared>,
@@ -59,9 +59,8 @@ pub struct RunnerBuilder {
 
 impl ToolRunner {
     /// Starts a runner from what has no safe default: the catalog and the policy.
-    #[expect(clippy::new_ret_no_self, reason = "what has no default is positional, the rest is a builder")]
     #[must_use]
-    pub fn new(catalog: impl Into<Arc<ToolCatalog>>, policy: ToolPolicy) -> RunnerBuilder {
+    pub fn builder(catalog: impl Into<Arc<ToolCatalog>>, policy: ToolPolicy) -> RunnerBuilder {
         RunnerBuilder {
             shared: Shared {
                 catalog: catalog.into(),

@@ -70,14 +70,14 @@ impl RunOptions {
         self
     }
 
-    /// The organisation that the run belongs to; brokers check it.
-    pub fn organisation(mut self, id: impl Into<Arc<str>>) -> Self {
+    /// The tenant that the run belongs to; brokers check it.
+    pub fn tenant(mut self, id: impl Into<Arc<str>>) -> Self {
         self.tenant = Some(id.into());
         self
     }
 
-    /// The user that the run acts for; the principal of policies and records.
-    pub fn user(mut self, id: impl Into<Arc<str>>) -> Self {
+    /// The principal that the run acts for, as policies and records name it.
+    pub fn principal(mut self, id: impl Into<Arc<str>>) -> Self {
         self.principal = Some(id.into());
         self
     }
@@ -178,7 +178,7 @@ impl Run {
     }
 
     /// Takes in what the user wrote: ids in it count as seen from now on.
-    pub fn user_text(&self, text: &str) {
+    pub fn add_user_text(&self, text: &str) {
         self.evidence().insert_text(text);
     }
 

@@ -6,7 +6,7 @@ use crate::call::{CallId, Outcome, SafeError, ToolExecResult, ToolInvocationReco
 use crate::runner::Run;
 use crate::runner::approval::{NotPending, reopen};
 use crate::runner::stop::Stop;
-use crate::store::{RecordFilter, StoreError, Why};
+use crate::store::{RecordFilter, StoreError, Suspension};
 
 impl Run {
     /// Closes a call that waits for its client because the client could not execute it.
@@ -14,7 +14,7 @@ impl Run {
     /// # Errors
     /// Nothing waits for a client under this id.
     pub async fn client_failed(&self, call_id: &str) -> Result<ToolExecResult, NotPending> {
-        let (mut open, _) = reopen(self, call_id, Some(Why::Client)).await?;
+        let (mut open, _) = reopen(self, call_id, Some(Suspension::Client)).await?;
         open.executed = true;
         let stop = Stop::new(Outcome::ExecutionError).message("The client could not execute the call.");
         Ok(open.finish(Err(stop)).await)

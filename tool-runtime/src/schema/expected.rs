@@ -5,6 +5,7 @@ use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
 
 use crate::json::canonical;
+use crate::text::cut;
 
 /// At most so many choices are listed, and so many bytes of them.
 const CHOICES: usize = 24;
@@ -87,8 +88,7 @@ fn shorten(text: String) -> String {
     if text.len() <= CHOICE_BYTES {
         return text;
     }
-    let end = (0..=CHOICE_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
-    format!("{} ..", text.get(..end).unwrap_or_default())
+    format!("{} ..", cut(&text, CHOICE_BYTES))
 }
 
 fn text(value: &Value) -> String {

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::json::{self, Limits};
 use crate::schema::graph::{Document, Expansion};
 use crate::schema::{SchemaProblem, engine, texts, visits};
+use crate::text::lex::outside_strings;
 use crate::tool::Schema;
 
 /// The deepest JSON of a schema document.
@@ -84,21 +85,13 @@ fn deeper_than(value: &Value, levels: usize) -> bool {
 
 /// The same on text, by brackets outside of strings.
 fn deeper_text(text: &str, levels: usize) -> bool {
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for byte in text.bytes() {
+    let mut depth = 0_usize;
+    outside_strings(text).any(|(_, byte)| {
         match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'[' | b'{' if !in_string => {
-                depth += 1;
-                if depth > levels {
-                    return true;
-                }
-            }
-            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
             _ => {}
         }
-    }
-    false
+        depth > levels
+    })
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::schema::positions::{Position, subschemas};
 use crate::schema::problem::Pointer;
 use crate::schema::{SchemaProblem, generate::MAX_DEPTH};
+use crate::text::pointer;
 
 /// The most schemas of an expanded document; a reference back to itself counts once.
 const MAX_EXPANDED: u64 = 10_000;
@@ -232,7 +233,7 @@ fn join(base: &str, reference: &str) -> String {
 
 /// Decodes the percent signs of a fragment and the tildes of a pointer segment.
 pub(crate) fn unescape(segment: &str) -> Option<String> {
-    Some(percent_decode(segment)?.replace("~1", "/").replace("~0", "~"))
+    Some(pointer::unescape(&percent_decode(segment)?).into_owned())
 }
 
 fn percent_decode(text: &str) -> Option<String> {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use crate::json::{canonical, digest};
+use crate::text::lex::outside_strings;
 use crate::tool::{Hash, ToolSpec};
 
 /// The longest run of digits that every integer of this length survives as a double.
@@ -36,47 +37,30 @@ pub(crate) fn definition_hash(spec: &ToolSpec) -> Hash {
     ))
 }
 
-/// Canonical text with exact integers to that of RFC 8785, which rounds the long ones.
+/// Turns canonical text with exact integers into that of RFC 8785, which rounds the long ones.
 fn doubles(text: &str) -> Cow<'_, str> {
-    let bytes = text.as_bytes();
     let mut rounded = String::new();
-    let (mut copied, mut at) = (0, 0);
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'"' => at += string_length(&bytes[at..]),
-            b'-' | b'0'..=b'9' => {
-                let number = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e');
-                let end = at + bytes[at..].iter().take_while(|byte| number(byte)).count();
-                let literal = &text[at..end];
-                let long = literal.len() > EXACT_DIGITS && !literal.contains(['.', 'e']);
-                if let (true, Ok(double)) = (long, literal.parse::<f64>()) {
-                    rounded.push_str(&text[copied..at]);
-                    rounded.push_str(&canonical::rfc8785(&Value::from(double)));
-                    copied = end;
-                }
-                at = end;
-            }
-            _ => at += 1,
+    let (mut copied, mut read) = (0, 0);
+    for (at, byte) in outside_strings(text) {
+        if at < read || !matches!(byte, b'-' | b'0'..=b'9') {
+            continue;
+        }
+        let rest = text.get(at..).unwrap_or_default();
+        let length = rest.bytes().take_while(|byte| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e')).count();
+        let literal = rest.get(..length).unwrap_or_default();
+        read = at + length;
+        let long = length > EXACT_DIGITS && !literal.contains(['.', 'e']);
+        if let (true, Ok(double)) = (long, literal.parse::<f64>()) {
+            rounded.push_str(text.get(copied..at).unwrap_or_default());
+            rounded.push_str(&canonical::rfc8785(&Value::from(double)));
+            copied = read;
         }
     }
     if copied == 0 {
         return Cow::Borrowed(text);
     }
-    rounded.push_str(&text[copied..]);
+    rounded.push_str(text.get(copied..).unwrap_or_default());
     Cow::Owned(rounded)
-}
-
-/// How long the string is that begins here, quotes included.
-fn string_length(bytes: &[u8]) -> usize {
-    let mut at = 1;
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
-    bytes.len()
 }
 
 #[cfg(test)]

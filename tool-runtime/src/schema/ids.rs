@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::call::Violation;
 use crate::json::Tree;
-use crate::json::segment;
+use crate::text::pointer::segment;
 use crate::tool::Schema;
 
 /// The required string arguments of a tool that are ids by their name: `id`, `*_id`, `*Id`.

@@ -20,7 +20,6 @@ mod output;
 mod positions;
 mod problem;
 mod review;
-mod similar;
 mod subset;
 mod suspicion;
 mod texts;

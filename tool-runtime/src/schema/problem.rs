@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::text::pointer;
+
 /// One thing that is wrong with a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -38,14 +40,7 @@ impl Pointer {
     /// Enters a member and returns where to go back to.
     pub(crate) fn enter(&mut self, segment: &str) -> usize {
         let mark = self.0.len();
-        self.0.push('/');
-        for character in segment.chars() {
-            match character {
-                '~' => self.0.push_str("~0"),
-                '/' => self.0.push_str("~1"),
-                other => self.0.push(other),
-            }
-        }
+        pointer::push(&mut self.0, segment);
         mark
     }
 

@@ -12,7 +12,7 @@ use crate::json::Tree;
 use crate::schema::SchemaProblem;
 use crate::schema::expected::expected;
 use crate::schema::instance::TreeJson;
-use crate::schema::similar::is_similar;
+use crate::text::is_similar;
 use crate::tool::Schema;
 
 /// No value is described by more violations than this.

@@ -19,6 +19,6 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::StoreError;
 pub use idempotency::{Begun, Finished};
 pub use memory::{MemoryLimits, MemoryStore};
-pub use pending::{FrozenArguments, PENDING_VERSION, PendingCall, PendingFilter, Why};
+pub use pending::{FrozenArguments, PENDING_VERSION, PendingCall, PendingFilter, Suspension};
 pub use receipt::{Receipt, ReceiptSender};
 pub use traits::{RecordFilter, Store};

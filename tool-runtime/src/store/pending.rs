@@ -60,13 +60,13 @@ pub struct PendingCall {
     /// From when on it can no longer be resumed.
     pub expires_at: Timestamp,
     /// Who it waits for.
-    pub why: Why,
+    pub suspension: Suspension,
     /// What a client executes: projected by the tool's `prepare` list.
     pub prepared: Option<Arc<RawValue>>,
 }
 
 impl PendingCall {
-    /// Whether the time is over.
+    /// Whether it has expired.
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         now >= self.expires_at
@@ -83,7 +83,7 @@ fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> 
 /// Who a call waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum Suspension {
     /// A person decides.
     Approval,
     /// A client executes.
@@ -125,7 +125,7 @@ pub struct PendingFilter {
     /// With this call id, in any run.
     pub call_id: Option<CallId>,
     /// That wait for this.
-    pub why: Option<Why>,
+    pub suspension: Option<Suspension>,
     /// Whose time is over at this moment.
     pub expired_at: Option<Timestamp>,
 }
@@ -137,7 +137,7 @@ impl PendingFilter {
         self.run_id.as_ref().is_none_or(|run_id| *run_id == call.run_id)
             && self.conversation_id.as_ref().is_none_or(|id| Some(id) == call.conversation_id.as_ref())
             && self.call_id.as_ref().is_none_or(|call_id| *call_id == call.call_id)
-            && self.why.is_none_or(|why| why == call.why)
+            && self.suspension.is_none_or(|suspension| suspension == call.suspension)
             && self.expired_at.is_none_or(|now| call.is_expired(now))
     }
 }

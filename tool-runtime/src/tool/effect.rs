@@ -1,4 +1,4 @@
-//! How far a tool reaches, as data ([`ToolEffect`]) and as types that the compiler compares ([`EffectLevel`]).
+//! [`ToolEffect`]: how far a tool or a capability reaches.
 
 use std::fmt;
 use std::str::FromStr;
@@ -65,48 +65,4 @@ impl FromStr for ToolEffect {
             _ => Err(UnknownEffect),
         }
     }
-}
-
-/// An effect as a type, so that the compiler can compare a tool's effect with those of its capabilities.
-pub trait EffectLevel: 'static {
-    /// The same effect as data.
-    const EFFECT: ToolEffect;
-}
-
-/// [`ToolEffect::ReadOnly`] as a type.
-pub type ReadOnly = levels::read_only;
-
-/// [`ToolEffect::StateChange`] as a type.
-pub type StateChange = levels::state_change;
-
-/// [`ToolEffect::ExternalSideEffect`] as a type.
-pub type ExternalSideEffect = levels::external_side_effect;
-
-/// The types behind [`ReadOnly`], [`StateChange`] and [`ExternalSideEffect`], spelled as an author spells effects:
-/// compiler messages print them next to the author's own words.
-#[allow(non_camel_case_types, reason = "they are the words of the attribute")]
-pub mod levels {
-    /// [`ReadOnly`](super::ReadOnly).
-    #[derive(Debug)]
-    pub enum read_only {}
-
-    /// [`StateChange`](super::StateChange).
-    #[derive(Debug)]
-    pub enum state_change {}
-
-    /// [`ExternalSideEffect`](super::ExternalSideEffect).
-    #[derive(Debug)]
-    pub enum external_side_effect {}
-}
-
-impl EffectLevel for ReadOnly {
-    const EFFECT: ToolEffect = ToolEffect::ReadOnly;
-}
-
-impl EffectLevel for StateChange {
-    const EFFECT: ToolEffect = ToolEffect::StateChange;
-}
-
-impl EffectLevel for ExternalSideEffect {
-    const EFFECT: ToolEffect = ToolEffect::ExternalSideEffect;
 }

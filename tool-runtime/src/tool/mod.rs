@@ -1,16 +1,16 @@
-//! What a tool is: its name, effect, definition and the traits its author implements.
+//! What a tool is: its name, effect, definition and allowlist.
 
 mod effect;
+mod hash;
+pub(crate) mod level;
 mod location;
-mod meta;
 mod name;
+mod redaction;
 mod spec;
-mod traits;
 
-pub use effect::{EffectLevel, ExternalSideEffect, ReadOnly, StateChange, ToolEffect, UnknownEffect, levels};
+pub use effect::{ToolEffect, UnknownEffect};
+pub use hash::Hash;
 pub use location::Location;
-pub use meta::{Meta, NoSchemaMode};
 pub use name::{NameError, ToolName};
-pub use spec::{Execution, Hash, Redaction, Schema, ToolSpec};
-pub use traits::{CapabilityList, Named, Tool, ToolComponent, ToolOutput, Visitor};
-pub(crate) use traits::{Lend, sealed};
+pub use redaction::Redaction;
+pub use spec::{Execution, NoSchemaMode, Schema, ToolSpec};

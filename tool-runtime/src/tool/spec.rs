@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::tool::{ToolEffect, ToolName};
+use crate::tool::{Hash, Redaction, ToolEffect, ToolName};
 
 /// The authoritative definition of a tool. Immutable once it is in a catalog; encoders work on copies.
 #[derive(Debug, Clone, Serialize)]
@@ -71,23 +71,6 @@ impl Serialize for Schema {
     }
 }
 
-/// The allowlist of a tool: what is not named is stripped from whatever leaves the runner.
-///
-/// Paths name leaves (scalars and arrays of scalars) with dots; arrays are passed through, `*` stands for the
-/// values of a map and `$` for the whole output when that is a scalar or an array of scalars.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Redaction {
-    /// Leaves that everyone may see: the model, the UI, telemetry, records.
-    pub allow: Vec<String>,
-    /// Leaves that only the model sees besides.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub model: Vec<String>,
-    /// For client tools: leaves of the prepared payload that go to the client.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub prepare: Vec<String>,
-}
-
 /// Where a tool finishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -109,39 +92,12 @@ impl Execution {
     }
 }
 
-/// A SHA-256 digest, shown as lower-case hexadecimal.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Hash(pub [u8; 32]);
-
-impl fmt::Display for Hash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Hash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl Serialize for Hash {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Hash {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        let error = || serde::de::Error::custom("expected 64 hexadecimal digits");
-        if text.len() != 64 || !text.is_ascii() {
-            return Err(error());
-        }
-        let mut bytes = [0; 32];
-        for (byte, at) in bytes.iter_mut().zip((0..64).step_by(2)) {
-            *byte = text.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or_else(error)?;
-        }
-        Ok(Self(bytes))
-    }
+/// What happens to the calls of a tool that has no schema. There is no third way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoSchemaMode {
+    /// Calls run only when the tool is `read_only`.
+    RejectEffects,
+    /// Each call needs an approval.
+    ApproveEach,
 }

@@ -38,42 +38,29 @@
 //! | M1 | Every call gets exactly one result, in call order, directly after the assistant's message |
 //!
 //! ```
-//! use tool_runtime::wire::{DecodeOptions, Finish, openai_chat};
+//! use tool_runtime::wire::{DecodeOptions, Finish, Format};
 //!
-//! let mut decoder = openai_chat::decoder(DecodeOptions::default());
+//! let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default()).expect("a format that is read");
 //! let events = decoder.push(b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\n");
 //! assert_eq!(events.len(), 1);
 //! let decoded = decoder.finish();
 //! assert_eq!((decoded.text.as_str(), decoded.finish), ("Hi", Finish::Stop));
 //! ```
 
-pub mod anthropic;
-mod assemble;
 mod decode;
-mod decoded;
-mod display;
-pub mod encode;
-mod format;
-pub mod gemini;
+mod encode;
+mod formats;
 pub mod history;
-pub mod http_record;
-mod lenient;
-mod node;
-mod nulls;
-pub mod ollama;
-pub mod openai_chat;
-pub mod openai_responses;
-mod piece;
-mod provider_error;
-mod scan;
-mod sse;
-pub mod strict;
-mod turn;
 pub mod ui;
 
-pub use decode::{DecodeOptions, Decoder};
-pub use decoded::{CallStatus, Decoded, DecodedCall, ErrorCode, Finish, Usage, WireError, WireErrorKind};
-pub use display::DisplayEvent;
-pub use encode::{EncodeError, EncodeErrorKind, EncodeOptions, Encoded, Loss, ToolChoice, WireTool};
-pub use format::{Format, UnknownFormat};
+pub use decode::{
+    CallStatus, DecodeOptions, Decoded, DecodedCall, Decoder, DisplayEvent, ErrorCode, Finish, Usage, WireError,
+    WireErrorKind,
+};
+pub use encode::strict::remove_nulls;
+pub(crate) use encode::strict::remove_nulls_from;
+pub use encode::{
+    EncodeError, EncodeErrorKind, EncodeOptions, Encoded, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool,
+};
+pub use formats::{Format, UnknownFormat};
 pub use history::Message;

@@ -1,7 +1,7 @@
 //! Values of options: formats, protocols and views, by the names that documents use.
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::wire::Format;
 use crate::wire::ui::Protocol;
@@ -33,7 +33,8 @@ pub(in crate::cli) enum Form {
 
 pub(super) fn formats() -> impl TypedValueParser<Value = Format> {
     // The parser lists the names; one that is not among them never reaches `map`.
-    PossibleValuesParser::new(Format::ALL.iter().map(|format| name(*format))).try_map(|text| named(&text).ok_or(Unlisted))
+    PossibleValuesParser::new(Format::ALL.iter().map(|format| name(*format)))
+        .try_map(|text| named(&text).ok_or(Unlisted))
 }
 
 pub(super) fn forms() -> impl TypedValueParser<Value = Form> {

@@ -42,7 +42,10 @@ pub(super) async fn chat(cli: &Cli<'_>, chat: Chat) -> Result<Exit, Failure> {
         }
         Some((kept, Document::Call(_))) => {
             let id = &kept.id;
-            return Err(Failure::usage(format!("`{id}` is a single call; decide it with `{} approvals`", cli.app.name)));
+            return Err(Failure::usage(format!(
+                "`{id}` is a single call; decide it with `{} approvals`",
+                cli.app.name
+            )));
         }
         None => (Desk::of(cli).create(title(&prompts)), agent.converse(gate.runner.run(options))),
     };

@@ -16,7 +16,7 @@ use crate::cli::saved::{Document, Kept};
 use crate::cli::session::{Cli, Gate};
 use crate::cli::terminal;
 use crate::runner::{ApprovalDecision, RestoreError, Run};
-use crate::store::{Store as _, Why};
+use crate::store::{Store as _, Suspension};
 
 /// The exit code of a process that an interrupt ended.
 const INTERRUPTED: i32 = 130;
@@ -103,7 +103,7 @@ impl<'c> Talk<'c> {
     /// Asks the person at the keyboard about the first call that waits for one. `None` if nobody decides.
     async fn decide(&mut self, ended: Option<&Ended>) -> Result<Option<Option<Ended>>, Failure> {
         let Some(Ended::Waiting { calls }) = ended else { return Ok(None) };
-        let Some(call) = calls.iter().find(|call| call.why == Why::Approval) else { return Ok(None) };
+        let Some(call) = calls.iter().find(|call| call.suspension == Suspension::Approval) else { return Ok(None) };
         if !std::io::stdin().is_terminal() {
             return Ok(None);
         }
@@ -163,14 +163,14 @@ impl<'c> Talk<'c> {
         let app = self.cli.app.name;
         for call in self.conversation.waiting() {
             let (id, name) = (terminal::safe(call.id.as_str()), terminal::safe(&call.name));
-            terminal::note(&match call.why {
-                Why::Approval if std::io::stdin().is_terminal() => {
+            terminal::note(&match call.suspension {
+                Suspension::Approval if std::io::stdin().is_terminal() => {
                     format!("{name} still waits for a decision: {app} approvals show {id}")
                 }
-                Why::Approval => format!(
+                Suspension::Approval => format!(
                     "{name} waits for a person; a terminal would ask, or decide later: {app} approvals approve {id}"
                 ),
-                Why::Client => {
+                Suspension::Client => {
                     format!("{name} waits for its client; answer it: {app} chat --continue --answer {id} JSON")
                 }
             });
@@ -181,8 +181,10 @@ impl<'c> Talk<'c> {
     pub(super) fn unsent(&self, prompts: &[String]) -> Result<(), Failure> {
         if !prompts.is_empty() {
             let why = if self.is_waiting() { "a call waits" } else { "the turn before did not end well" };
-            let shown: Vec<_> =
-                prompts.iter().map(|prompt| format!("`{}`", crate::cli::table::cut(&terminal::safe(prompt), 40))).collect();
+            let shown: Vec<_> = prompts
+                .iter()
+                .map(|prompt| format!("`{}`", crate::cli::table::cut(&terminal::safe(prompt), 40)))
+                .collect();
             terminal::message(&format!("not sent, because {why}: {}", shown.join(", ")));
         }
         Ok(())
@@ -257,7 +259,9 @@ enum Next<T> {
 fn exit(ended: &Ended) -> Exit {
     match ended {
         Ended::Answered { .. } => Exit::Done,
-        Ended::Waiting { calls } if calls.iter().any(|call| call.why == Why::Approval) => Exit::ApprovalRequired,
+        Ended::Waiting { calls } if calls.iter().any(|call| call.suspension == Suspension::Approval) => {
+            Exit::ApprovalRequired
+        }
         Ended::Waiting { .. } => Exit::ClientRequired,
         Ended::Stopped { reason, .. } => match reason {
             StopReason::AskUser => Exit::Invalid,

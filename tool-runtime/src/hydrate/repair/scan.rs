@@ -1,12 +1,14 @@
 //! Text that is almost JSON, read just far enough to tell strings from the rest.
 
+use crate::text::lex::{closing_quote, outside_strings};
+
 /// The object that the text begins with, up to its closing bracket.
 pub(super) fn first_object(text: &str) -> Option<&str> {
     if !text.starts_with('{') {
         return None;
     }
     let mut depth = 0_usize;
-    for (at, byte) in structural(text) {
+    for (at, byte) in outside_strings(text) {
         match byte {
             b'{' | b'[' => depth += 1,
             b'}' | b']' => depth = depth.checked_sub(1)?,
@@ -24,7 +26,7 @@ pub(super) fn without_trailing_commas(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
     let mut comma = None;
-    for (at, byte) in structural(text) {
+    for (at, byte) in outside_strings(text) {
         match (byte, comma) {
             (b',', _) => comma = Some(at),
             (b' ' | b'\n' | b'\r' | b'\t', _) => {}
@@ -40,21 +42,6 @@ pub(super) fn without_trailing_commas(text: &str) -> String {
     out
 }
 
-/// The bytes outside strings, with the quotes of the strings.
-fn structural(text: &str) -> impl Iterator<Item = (usize, u8)> {
-    let (mut inside, mut escaped) = (false, false);
-    text.bytes().enumerate().filter(move |(_, byte)| {
-        let before = inside;
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if inside => escaped = true,
-            b'"' => inside = !inside,
-            _ => {}
-        }
-        !before || !inside
-    })
-}
-
 /// The text with its single-quoted strings in double quotes. None when it has none, when a quote of either kind
 /// stands inside one, or when a string ends where none can: then it is not known where it ends.
 pub(super) fn double_quoted(text: &str) -> Option<String> {
@@ -62,7 +49,7 @@ pub(super) fn double_quoted(text: &str) -> Option<String> {
     let (mut at, mut found) = (0, false);
     while let Some(character) = text.get(at..)?.chars().next() {
         let end = match character {
-            '"' => double_end(text, at + 1)?,
+            '"' => closing_quote(text.as_bytes(), at + 1) + 1,
             '\'' => {
                 let end = at + 1 + text.get(at + 1..)?.find('\'')?;
                 let inner = text.get(at + 1..end)?;
@@ -81,17 +68,4 @@ pub(super) fn double_quoted(text: &str) -> Option<String> {
         at = end;
     }
     found.then_some(out)
-}
-
-/// Where the double-quoted string that began before `from` ends, its quote included.
-fn double_end(text: &str, from: usize) -> Option<usize> {
-    let mut escaped = false;
-    text.get(from..)?
-        .bytes()
-        .position(|byte| {
-            let ends = byte == b'"' && !escaped;
-            escaped = byte == b'\\' && !escaped;
-            ends
-        })
-        .map(|at| from + at + 1)
 }

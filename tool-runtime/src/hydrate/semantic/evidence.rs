@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::Violation;
 use crate::json::Tree;
-use crate::json::segment;
+use crate::text::pointer::segment;
 
 /// Longer strings are texts that may mention ids, not ids.
 const LONGEST_ID: usize = 256;

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::de::{Error, Expected, Unexpected};
 
 use crate::call::Violation;
+use crate::text::pointer;
 
 /// A type refused a value. `Display` names the place and what would be right, never the value.
 pub struct DeError(Box<Inner>);
@@ -28,14 +29,16 @@ impl DeError {
     }
 
     pub(super) fn within(mut self, segment: &str) -> Self {
-        self.0.segments.push(escape(segment));
+        self.0.segments.push(segment.to_owned());
         self
     }
 
     /// JSON Pointer to the value that does not fit, or to the object that lacks one.
     #[must_use]
     pub fn pointer(&self) -> String {
-        self.0.segments.iter().rev().fold(String::new(), |pointer, segment| pointer + "/" + segment)
+        let mut pointer = String::new();
+        self.0.segments.iter().rev().for_each(|segment| pointer::push(&mut pointer, segment));
+        pointer
     }
 
     /// What would be right.
@@ -62,10 +65,6 @@ impl DeError {
     pub fn violation(&self) -> Violation {
         Violation::new(self.pointer(), "format", self.expected())
     }
-}
-
-fn escape(segment: &str) -> String {
-    if segment.contains(['~', '/']) { segment.replace('~', "~0").replace('/', "~1") } else { segment.to_owned() }
 }
 
 impl Error for DeError {

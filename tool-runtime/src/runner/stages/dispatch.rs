@@ -8,7 +8,8 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::call::{Cause, ContextFields, Detail, Outcome, ToolContext};
-use crate::capability::{Bindings, ConnectionRequest, Source};
+use crate::capability::{ConnectionRequest, Source};
+use crate::component::Bindings;
 use crate::contain::{caught, discard};
 use crate::hydrate::Hydrated;
 use crate::json::{self, Limits};
@@ -20,7 +21,8 @@ use crate::runner::open::OpenCall;
 use crate::runner::stages::Permit;
 use crate::runner::stop::{Ended, Stop};
 use crate::runner::{approval, invoke, telemetry};
-use crate::store::Why;
+use crate::store::Suspension;
+use crate::text::cut;
 use crate::tool::Execution;
 
 const REPEATED: &str = "Note: you made the same call with the same arguments before. A third time it will be refused.";
@@ -105,8 +107,8 @@ pub(in crate::runner) async fn bind(open: &OpenCall, reserved: Reserved) -> Resu
         session_id: options.session.clone(),
         conversation_id: options.conversation.clone(),
         agent_id: options.agent.clone(),
-        organisation_id: options.tenant.clone(),
-        user_id: options.principal.clone(),
+        tenant: options.tenant.clone(),
+        principal: options.principal.clone(),
         deadline: reserved.timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
         cancellation: options.cancellation.child_token(),
         arguments_digest: reserved.hydrated.digest,
@@ -174,14 +176,10 @@ const MAX_CODE_BYTES: usize = 128;
 
 /// An author's text as models, UIs and records get it: bounded, and without control characters but line breaks.
 fn sentence(text: &str, max: usize) -> String {
-    let mut end = text.len().min(max);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let (kept, cut) = text.split_at(end);
-    let kept = kept.chars().map(|one| if one.is_control() && one != '\n' { ' ' } else { one });
-    let mut sentence: String = kept.collect();
-    if !cut.is_empty() {
+    let kept = cut(text, max);
+    let mut sentence: String =
+        kept.chars().map(|one| if one.is_control() && one != '\n' { ' ' } else { one }).collect();
+    if kept.len() < text.len() {
         sentence.push_str("..");
     }
     sentence
@@ -200,7 +198,7 @@ pub(in crate::runner) fn unprojected(error: &ProjectError) -> Stop {
 pub(in crate::runner) async fn conclude(open: &mut OpenCall, ran: Ran) -> Result<Ended, Stop> {
     let Ran { hydrated, projected, warning } = ran;
     if hydrated.entry.spec.execution == Execution::Client {
-        return Err(approval::suspend(open, hydrated, Why::Client, Some(projected.shown)).await);
+        return Err(approval::suspend(open, hydrated, Suspension::Client, Some(projected.shown)).await);
     }
     let seen = projected.model.as_ref().unwrap_or(&projected.shown);
     let policy = &open.run.0.shared.policy;
@@ -215,8 +213,7 @@ pub(in crate::runner) fn remember(run: &Run, result: &str) {
     if !run.0.shared.catalog.asks_evidence {
         return;
     }
-    let unlimited = Limits { bytes: usize::MAX, depth: usize::MAX };
-    if let Ok(tree) = json::parse_value(result, &unlimited) {
+    if let Ok(tree) = json::parse_value(result, &Limits::UNBOUNDED) {
         run.evidence().insert_result(&tree);
     }
 }

@@ -7,7 +7,7 @@ use crate::call::{CallId, Outcome};
 use crate::store::tests::{at, raw, record, waiting};
 use crate::store::{
     Begun, Clock, Finished, GENESIS, ManualClock, MemoryStore, PendingCall, PendingFilter, Receipt, RecordFilter,
-    Store, StoreError, Why, verify_after,
+    Store, StoreError, Suspension, verify_after,
 };
 
 /// Runs every case on a store of its own.
@@ -95,7 +95,7 @@ async fn pending_calls_are_listed(store: &dyn Store) {
     assert_eq!(list(PendingFilter { run_id: Some("one".into()), ..all() }).await, ["b", "a"]);
     assert_eq!(list(PendingFilter { call_id: Some(CallId::new("c")), ..all() }).await, ["c"]);
     assert_eq!(list(PendingFilter { expired_at: Some(at(20)), ..all() }).await, ["b", "a"]);
-    assert_eq!(list(PendingFilter { why: Some(Why::Client), ..all() }).await, [""; 0]);
+    assert_eq!(list(PendingFilter { suspension: Some(Suspension::Client), ..all() }).await, [""; 0]);
     assert_eq!(list(PendingFilter { conversation_id: Some("other".into()), ..all() }).await, [""; 0]);
 }
 

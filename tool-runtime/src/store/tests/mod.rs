@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::call::{CallId, Caller, Outcome, RecordedArguments, ToolInvocationRecord};
-use crate::store::{FrozenArguments, PENDING_VERSION, PendingCall, Why};
+use crate::store::{FrozenArguments, PENDING_VERSION, PendingCall, Suspension};
 use crate::tool::{Hash, ToolName};
 
 fn raw(text: &str) -> Arc<RawValue> {
@@ -70,7 +70,7 @@ fn waiting(run: &str, call: &str, expires: i64) -> PendingCall {
         started_at: at(0),
         created_at: at(1),
         expires_at: at(expires),
-        why: Why::Approval,
+        suspension: Suspension::Approval,
         prepared: None,
     }
 }

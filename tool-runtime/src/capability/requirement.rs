@@ -1,0 +1,40 @@
+//! [`Requirement`]: what has to be bound before a tool can run.
+
+use std::any::TypeId;
+
+use crate::capability::injected::Injected;
+use crate::tool::ToolEffect;
+use crate::tool::level::EffectLevel;
+
+/// Where the runner takes an injected value from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// [`Capabilities`](crate::Capabilities), bound once in the composition root.
+    Capability,
+    /// The connection broker, for this call; the text is the kind.
+    Connection(&'static str),
+    /// The call itself.
+    Context,
+}
+
+/// One thing that has to be bound before a tool can run.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Requirement {
+    /// The type that is asked for.
+    pub type_id: TypeId,
+    /// Its name, for messages.
+    pub name: &'static str,
+    /// How far it reaches.
+    pub effect: ToolEffect,
+    /// Who provides it.
+    pub source: Source,
+}
+
+impl Requirement {
+    /// The requirement of a borrowed `T`.
+    #[must_use]
+    pub fn of<T: Injected + ?Sized>() -> Self {
+        Self { type_id: TypeId::of::<T>(), name: T::NAME, effect: T::Effect::EFFECT, source: T::source() }
+    }
+}

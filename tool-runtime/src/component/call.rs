@@ -1,0 +1,34 @@
+//! [`Call`]: the context of one call, typed by the tool that it may run.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::call::ToolContext;
+
+/// The context of one call of the tool `T`, which can run that tool and no other. Dereferences to [`ToolContext`].
+pub struct Call<T> {
+    context: Arc<ToolContext>,
+    tool: PhantomData<fn() -> T>,
+}
+
+impl<T> Call<T> {
+    pub(crate) fn new(context: Arc<ToolContext>) -> Self {
+        Self { context, tool: PhantomData }
+    }
+}
+
+impl<T> Deref for Call<T> {
+    type Target = ToolContext;
+
+    fn deref(&self) -> &ToolContext {
+        &self.context
+    }
+}
+
+impl<T> fmt::Debug for Call<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.context.fmt(f)
+    }
+}

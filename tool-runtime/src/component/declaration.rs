@@ -1,0 +1,42 @@
+//! [`Declaration`]: the constants that `#[tool]` writes, before schemas are added to them.
+
+use std::time::Duration;
+
+use crate::tool::{Execution, Location, NoSchemaMode};
+
+/// What the attribute, the doc comment and the argument attributes say. Argument names are those on the wire.
+#[derive(Debug, Clone, Copy)]
+pub struct Declaration {
+    /// `name = ".."`
+    pub name: &'static str,
+    /// `title = ".."`
+    pub title: Option<&'static str>,
+    /// The doc comment, one leading space per line removed.
+    pub description: &'static str,
+    /// `redact = [..]`
+    pub redact: &'static [&'static str],
+    /// `model = [..]`
+    pub model: &'static [&'static str],
+    /// `prepare = [..]`
+    pub prepare: &'static [&'static str],
+    /// `tags = [..]`
+    pub tags: &'static [&'static str],
+    /// `timeout = ".."`
+    pub timeout: Option<Duration>,
+    /// `max_result_bytes = ..`
+    pub max_result_bytes: Option<usize>,
+    /// `execution = ..`
+    pub execution: Execution,
+    /// `idempotent`
+    pub idempotent: bool,
+    /// `require_any = [..]`
+    pub require_any: &'static [&'static str],
+    /// `#[arg(evidence = "..")]`: argument and the tool that lists such values.
+    pub evidence: &'static [(&'static str, &'static str)],
+    /// `#[arg(sensitive)]`
+    pub sensitive: &'static [&'static str],
+    /// `allow_no_schema, no_schema_mode = ..`
+    pub no_schema: Option<NoSchemaMode>,
+    /// Where the item is written.
+    pub location: Location,
+}

@@ -1,0 +1,14 @@
+//! How a tool runs: what its author implements, what `#[tool]` adds, and what the runner hands to it.
+
+pub(crate) mod bindings;
+mod call;
+pub(crate) mod declaration;
+pub(crate) mod list;
+pub(crate) mod tool;
+mod traits;
+
+pub(crate) use bindings::Bindings;
+pub use call::Call;
+pub(crate) use list::CapabilityList;
+pub(crate) use tool::{Named, Tool, Visitor};
+pub use traits::{ToolComponent, ToolOutput};

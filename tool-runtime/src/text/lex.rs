@@ -1,0 +1,91 @@
+//! Finds its way through JSON text without reading it: where strings begin and end.
+
+/// The lowest bit of each byte of a word, and the highest.
+const ONES: u64 = u64::MAX / 255;
+const HIGH: u64 = ONES << 7;
+
+/// Returns the offset of the next quote, backslash or control character, or the end. Eight bytes at a time.
+#[inline]
+pub(crate) fn plain_until(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let word = u64::from_le_bytes(*chunk);
+        // With its second bit turned over the quote is 0x20, control characters stay below, all others above.
+        let low = word ^ (ONES * 0x02);
+        let backslash = word ^ (ONES * u64::from(b'\\'));
+        // A subtraction may borrow into the bytes after the first hit, so only the lowest bit that is set counts.
+        let found = low.wrapping_sub(ONES * 0x21) & !low | backslash.wrapping_sub(ONES) & !backslash;
+        if found & HIGH != 0 {
+            return at + ((found & HIGH).trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    while let Some(byte) = bytes.get(at)
+        && !matches!(byte, b'"' | b'\\' | 0..0x20)
+    {
+        at += 1;
+    }
+    at
+}
+
+/// Returns the offset of the quote that closes the string whose first character is at `start`; the end if none does.
+pub(crate) fn closing_quote(bytes: &[u8], start: usize) -> usize {
+    let mut at = start;
+    loop {
+        at = plain_until(bytes, at);
+        match bytes.get(at) {
+            Some(b'"') | None => return at.min(bytes.len()),
+            Some(b'\\') => at += 2,
+            Some(_) => at += 1,
+        }
+    }
+}
+
+/// Returns offset and value of the bytes outside strings; the quotes around strings are among them.
+pub(crate) fn outside_strings(text: &str) -> impl Iterator<Item = (usize, u8)> {
+    let bytes = text.as_bytes();
+    let (mut at, mut opened) = (0, false);
+    std::iter::from_fn(move || {
+        if std::mem::take(&mut opened) {
+            at = closing_quote(bytes, at);
+            let byte = *bytes.get(at)?;
+            at += 1;
+            return Some((at - 1, byte));
+        }
+        let byte = *bytes.get(at)?;
+        opened = byte == b'"';
+        at += 1;
+        Some((at - 1, byte))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_string_ends_at_its_own_quote() {
+        for (text, outside) in [
+            ("", ""),
+            ("[1]", "[1]"),
+            (r#"{"a\"\\":"[{","b" : 1}"#, r#"{"":"","" : 1}"#),
+            ("\"\u{1}a longer text with a control\"]", "\"\"]"),
+            (r#"["cut short\"#, "[\""),
+            (r#"["cut"#, "[\""),
+        ] {
+            let found: Vec<u8> = outside_strings(text).map(|(_, byte)| byte).collect();
+            assert_eq!(String::from_utf8_lossy(&found), outside, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_byte_is_told_apart() {
+        for byte in 0..=u8::MAX {
+            for place in 0..17 {
+                let mut bytes = [b'x'; 17];
+                bytes[place] = byte;
+                let stops = matches!(byte, b'"' | b'\\' | 0..0x20);
+                assert_eq!(plain_until(&bytes, 0), if stops { place } else { 17 }, "{byte} at {place}");
+            }
+        }
+    }
+}

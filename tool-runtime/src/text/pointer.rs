@@ -1,0 +1,54 @@
+//! JSON Pointers (RFC 6901): written segment by segment, read back, never quoted by hand.
+
+use std::borrow::Cow;
+
+/// Appends a member name or an index, with its slash.
+pub(crate) fn push(pointer: &mut String, segment: &str) {
+    pointer.push('/');
+    for character in segment.chars() {
+        match character {
+            '~' => pointer.push_str("~0"),
+            '/' => pointer.push_str("~1"),
+            other => pointer.push(other),
+        }
+    }
+}
+
+/// Returns the pointer to a member of the root.
+pub(crate) fn segment(name: &str) -> String {
+    let mut pointer = String::with_capacity(name.len() + 1);
+    push(&mut pointer, name);
+    pointer
+}
+
+/// Returns the segments, unescaped; none for the root. `None` if the text is not a pointer.
+pub(crate) fn split(pointer: &str) -> Option<impl Iterator<Item = Cow<'_, str>>> {
+    let rest = if pointer.is_empty() { None } else { Some(pointer.strip_prefix('/')?) };
+    Some(rest.into_iter().flat_map(|rest| rest.split('/')).map(unescape))
+}
+
+/// Returns the name that a segment stands for.
+pub(crate) fn unescape(segment: &str) -> Cow<'_, str> {
+    if segment.contains('~') {
+        Cow::Owned(segment.replace("~1", "/").replace("~0", "~"))
+    } else {
+        Cow::Borrowed(segment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_read_back() {
+        let names = ["", "a", "a/b~c", "~1", "0"];
+        let mut pointer = String::new();
+        names.iter().for_each(|name| push(&mut pointer, name));
+        assert_eq!(pointer, "//a/a~1b~0c/~01/0");
+        assert!(split(&pointer).unwrap().eq(names));
+        assert_eq!(split("").unwrap().count(), 0);
+        assert!(split("a").is_none());
+        assert_eq!(segment("a/b"), "/a~1b");
+    }
+}

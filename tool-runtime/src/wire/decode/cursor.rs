@@ -1,0 +1,233 @@
+//! [`Json`]: a cursor over one JSON document, for frames whose shape is known and whose sender is not trusted.
+//!
+//! Frames are small and come by the hundred thousand, so what stands in nearly all of them is read here: short
+//! strings, small numbers, words. What is rare goes to `serde_json`: nested values that nobody asked for, and
+//! escapes of characters by number.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::text::lex::plain_until;
+
+/// The text is not what it should be: not JSON, or a member of a known shape occurs twice.
+#[derive(Debug)]
+pub(crate) struct Invalid;
+
+/// Where the reading of a document stands.
+#[derive(Clone)]
+pub(crate) struct Json<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Json<'a> {
+    pub(crate) const fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// The first byte of what comes next, white space left out; zero at the end, where no JSON begins.
+    #[inline]
+    pub(crate) fn peek(&mut self) -> u8 {
+        match self.text.as_bytes().get(self.at) {
+            Some(byte) if *byte > b' ' => *byte,
+            _ => self.after_space(),
+        }
+    }
+
+    #[cold]
+    fn after_space(&mut self) -> u8 {
+        let bytes = self.text.as_bytes();
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(self.at) {
+            self.at += 1;
+        }
+        bytes.get(self.at).copied().unwrap_or(0)
+    }
+
+    /// Nothing but white space is left.
+    pub(crate) fn end(&mut self) -> Result<(), Invalid> {
+        self.peek();
+        if self.at == self.text.len() { Ok(()) } else { Err(Invalid) }
+    }
+
+    /// An object: `member` reads or skips the value of each key.
+    pub(crate) fn object(
+        &mut self,
+        mut member: impl FnMut(&mut Self, &str) -> Result<(), Invalid>,
+    ) -> Result<(), Invalid> {
+        self.expect(b'{')?;
+        if self.take(b'}') {
+            return Ok(());
+        }
+        loop {
+            self.expect(b'"')?;
+            if let Some(key) = self.plain() {
+                self.expect(b':')?;
+                member(self, key)?;
+            } else {
+                let key = self.escaped()?;
+                self.expect(b':')?;
+                member(self, &key)?;
+            }
+            if !self.take(b',') {
+                return self.expect(b'}');
+            }
+        }
+    }
+
+    /// An array: `item` reads or skips each value.
+    pub(crate) fn array(&mut self, mut item: impl FnMut(&mut Self) -> Result<(), Invalid>) -> Result<(), Invalid> {
+        self.expect(b'[')?;
+        if self.take(b']') {
+            return Ok(());
+        }
+        loop {
+            item(self)?;
+            if !self.take(b',') {
+                return self.expect(b']');
+            }
+        }
+    }
+
+    /// A string, borrowed where it holds no escape.
+    #[inline]
+    pub(crate) fn string(&mut self) -> Result<Cow<'a, str>, Invalid> {
+        self.expect(b'"')?;
+        match self.plain() {
+            Some(text) => Ok(Cow::Borrowed(text)),
+            None => self.escaped().map(Cow::Owned),
+        }
+    }
+
+    /// The rest of a string after its first quote; nothing when it holds an escape or a fault.
+    #[inline]
+    fn plain(&mut self) -> Option<&'a str> {
+        let end = plain_until(self.text.as_bytes(), self.at);
+        if self.text.as_bytes().get(end) != Some(&b'"') {
+            return None;
+        }
+        let text = self.text.get(self.at..end)?;
+        self.at = end + 1;
+        Some(text)
+    }
+
+    /// The rest of a string after its first quote, with its escapes replaced.
+    fn escaped(&mut self) -> Result<String, Invalid> {
+        let (bytes, start) = (self.text.as_bytes(), self.at);
+        let (mut read, mut plain, mut escape) = (String::new(), start, plain_until(bytes, start));
+        loop {
+            read.push_str(self.slice(plain, escape)?);
+            read.push(match (bytes.get(escape), bytes.get(escape + 1)) {
+                (Some(b'"'), _) => {
+                    self.at = escape + 1;
+                    return Ok(read);
+                }
+                (Some(b'\\'), Some(byte @ (b'"' | b'\\' | b'/'))) => char::from(*byte),
+                (Some(b'\\'), Some(b'n')) => '\n',
+                (Some(b'\\'), Some(b'r')) => '\r',
+                (Some(b'\\'), Some(b't')) => '\t',
+                (Some(b'\\'), Some(b'b')) => '\u{8}',
+                (Some(b'\\'), Some(b'f')) => '\u{c}',
+                (Some(b'\\'), Some(b'u')) => return self.by_serde(start - 1),
+                _ => return Err(Invalid),
+            });
+            plain = escape + 2;
+            escape = plain_until(bytes, plain);
+        }
+    }
+
+    /// An integer; nothing for another number.
+    pub(crate) fn integer(&mut self) -> Result<Option<i64>, Invalid> {
+        let start = self.at;
+        self.number()?;
+        Ok(self.slice(start, self.at)?.parse().ok())
+    }
+
+    fn number(&mut self) -> Result<(), Invalid> {
+        self.next_is(|byte| byte == b'-');
+        if !self.next_is(|byte| byte == b'0') {
+            self.digits()?;
+        }
+        if self.next_is(|byte| byte == b'.') {
+            self.digits()?;
+        }
+        if self.next_is(|byte| matches!(byte, b'e' | b'E')) {
+            self.next_is(|byte| matches!(byte, b'+' | b'-'));
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    /// One digit or more.
+    fn digits(&mut self) -> Result<(), Invalid> {
+        let mut found = Err(Invalid);
+        while self.next_is(|byte| byte.is_ascii_digit()) {
+            found = Ok(());
+        }
+        found
+    }
+
+    /// Any value, as it was written.
+    pub(crate) fn raw(&mut self) -> Result<&'a str, Invalid> {
+        self.peek();
+        let start = self.at;
+        self.skip()?;
+        self.slice(start, self.at)
+    }
+
+    /// Any value.
+    pub(crate) fn skip(&mut self) -> Result<(), Invalid> {
+        match self.peek() {
+            b'n' => self.word("null"),
+            b't' => self.word("true"),
+            b'f' => self.word("false"),
+            b'-' | b'0'..=b'9' => self.number(),
+            b'"' => {
+                let start = self.at;
+                self.at += 1;
+                if self.plain().is_some() { Ok(()) } else { self.by_serde::<IgnoredAny>(start).map(drop) }
+            }
+            // However deep: serde_json skips without recursion.
+            b'{' | b'[' => self.by_serde::<IgnoredAny>(self.at).map(drop),
+            _ => Err(Invalid),
+        }
+    }
+
+    /// The value at `start`, read by `serde_json`.
+    fn by_serde<T: Deserialize<'a>>(&mut self, start: usize) -> Result<T, Invalid> {
+        let rest = self.text.get(start..).ok_or(Invalid)?;
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter();
+        let value = values.next().ok_or(Invalid)?.map_err(|_| Invalid)?;
+        self.at = start + values.byte_offset();
+        Ok(value)
+    }
+
+    fn word(&mut self, word: &str) -> Result<(), Invalid> {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        self.at += word.len();
+        if rest.starts_with(word.as_bytes()) { Ok(()) } else { Err(Invalid) }
+    }
+
+    #[inline]
+    fn expect(&mut self, byte: u8) -> Result<(), Invalid> {
+        if self.take(byte) { Ok(()) } else { Err(Invalid) }
+    }
+
+    #[inline]
+    fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == byte;
+        self.at += usize::from(found);
+        found
+    }
+
+    fn next_is(&mut self, wanted: impl Fn(u8) -> bool) -> bool {
+        let found = self.text.as_bytes().get(self.at).copied().is_some_and(wanted);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn slice(&self, start: usize, end: usize) -> Result<&'a str, Invalid> {
+        self.text.get(start..end).ok_or(Invalid)
+    }
+}

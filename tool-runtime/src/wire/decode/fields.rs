@@ -1,0 +1,218 @@
+//! Field types that read what fits and skip what does not: a provider's odd field never loses a frame.
+
+use std::borrow::Cow;
+
+use crate::wire::decode::cursor::{Invalid, Json};
+
+/// The most entries of one list of a frame; more is no response that a model makes.
+const MAX_LIST: usize = 1 << 16;
+
+/// A value that is read where it stays, because frames are many and moving their parts costs more than reading them.
+pub(crate) trait Field<'a>: Default {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid>;
+}
+
+/// Defines a shape of a provider's object: for each key the field and its type. Other keys are skipped (R6); one of
+/// these that occurs twice says two things, and the frame cannot be believed.
+macro_rules! shape {
+    ($(#[$about:meta])* $sight:vis struct $name:ident<$life:lifetime> { $($fields:tt)* }) => {
+        shape!(@ [$(#[$about])* $sight struct $name<$life>] [impl<$life> $crate::wire::decode::fields::Field<$life> for $name<$life>] $life $($fields)*);
+    };
+    ($(#[$about:meta])* $sight:vis struct $name:ident { $($fields:tt)* }) => {
+        shape!(@ [$(#[$about])* $sight struct $name] [impl<'a> $crate::wire::decode::fields::Field<'a> for $name] 'a $($fields)*);
+    };
+    (@ [$($head:tt)*] [$($implement:tt)*] $life:lifetime
+        $($(#[$doc:meta])* $key:literal => $seen:vis $field:ident: $type:ty,)*) => {
+        #[derive(Default)]
+        $($head)* {
+            $($(#[$doc])* $seen $field: $type,)*
+        }
+        $($implement)* {
+            fn read(
+                &mut self,
+                json: &mut $crate::wire::decode::cursor::Json<$life>,
+            ) -> Result<(), $crate::wire::decode::cursor::Invalid> {
+                #[derive(Default)]
+                #[allow(clippy::struct_excessive_bools, reason = "one for each key")]
+                struct Seen {
+                    $($field: bool,)*
+                }
+                let mut seen = Seen::default();
+                json.object(|json, key| match key {
+                    $($key if std::mem::replace(&mut seen.$field, true) => Err($crate::wire::decode::cursor::Invalid),
+                    $key => $crate::wire::decode::fields::Field::read(&mut self.$field, json),)*
+                    _ => json.skip(),
+                })
+            }
+        }
+    };
+}
+pub(crate) use shape;
+
+/// A document that is one object of a known shape.
+pub(crate) fn read<'a, T: Field<'a>>(text: &'a str) -> Result<T, Invalid> {
+    let mut json = Json::new(text);
+    let mut object = T::default();
+    object.read(&mut json)?;
+    json.end()?;
+    Ok(object)
+}
+
+/// A string; everything else, and the empty string, is absent (R2).
+#[derive(Default)]
+pub(crate) struct Text<'a>(Cow<'a, str>);
+
+impl Text<'_> {
+    /// The text, empty when it is absent.
+    pub(crate) fn get(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'a> Field<'a> for Text<'a> {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
+        if json.peek() != b'"' {
+            return json.skip();
+        }
+        self.0 = json.string()?;
+        Ok(())
+    }
+}
+
+/// An integer; everything else is absent.
+#[derive(Default, Clone, Copy)]
+pub(crate) struct Integer(pub(crate) Option<i64>);
+
+impl Integer {
+    /// The integer as a count; nothing below zero.
+    pub(crate) fn count(self) -> Option<u64> {
+        self.0.and_then(|number| u64::try_from(number).ok())
+    }
+}
+
+impl<'a> Field<'a> for Integer {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
+        if !matches!(json.peek(), b'-' | b'0'..=b'9') {
+            return json.skip();
+        }
+        self.0 = json.integer()?;
+        Ok(())
+    }
+}
+
+/// Any value but null, as it was written; to be read later, or never.
+#[derive(Default, Clone, Copy)]
+pub(crate) struct Raw<'a>(pub(crate) Option<&'a str>);
+
+impl<'a> Raw<'a> {
+    /// The object that this is; nothing for other JSON.
+    pub(crate) fn object<T: Field<'a>>(self) -> Option<T> {
+        self.0.and_then(|text| read(text).ok())
+    }
+}
+
+impl<'a> Field<'a> for Raw<'a> {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
+        self.0 = Some(json.raw()?).filter(|text| *text != "null");
+        Ok(())
+    }
+}
+
+/// An object of a known shape; everything else is absent.
+pub(crate) struct Object<T>(pub(crate) Option<T>);
+
+impl<T> Default for Object<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'a, T: Field<'a>> Field<'a> for Object<T> {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
+        if json.peek() != b'{' {
+            return json.skip();
+        }
+        self.0.insert(T::default()).read(json)
+    }
+}
+
+/// A list of objects; other entries are left out. One entry needs no allocation, and most lists have one.
+pub(crate) struct List<T> {
+    first: Option<T>,
+    rest: Vec<T>,
+}
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        Self { first: None, rest: Vec::new() }
+    }
+}
+
+impl<T> List<T> {
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.first.iter().chain(&self.rest)
+    }
+}
+
+impl<'a, T: Field<'a>> Field<'a> for List<T> {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
+        if json.peek() != b'[' {
+            return json.skip();
+        }
+        json.array(|json| {
+            if json.peek() != b'{' {
+                return json.skip();
+            }
+            if self.first.is_none() {
+                return self.first.insert(T::default()).read(json);
+            }
+            if self.rest.len() == MAX_LIST {
+                return Err(Invalid);
+            }
+            let mut entry = T::default();
+            entry.read(json)?;
+            self.rest.push(entry);
+            Ok(())
+        })
+    }
+}
+
+/// Text that comes as a string or as a list of parts; parts of other types than text are left out.
+#[derive(Default)]
+pub(crate) struct Content<'a>(Text<'a>);
+
+impl Content<'_> {
+    pub(crate) fn get(&self) -> &str {
+        self.0.get()
+    }
+}
+
+shape! {
+    struct Part<'a> {
+        "type" => kind: Text<'a>,
+        "text" => text: Text<'a>,
+    }
+}
+
+impl<'a> Field<'a> for Content<'a> {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
+        if json.peek() != b'[' {
+            return self.0.read(json);
+        }
+        let mut joined = String::new();
+        json.array(|json| {
+            let mut part = Object::<Part<'a>>::default();
+            part.read(json)?;
+            if let Some(part) = part.0.filter(|part| matches!(part.kind.get(), "" | "text" | "output_text")) {
+                joined.push_str(part.text.get());
+            }
+            Ok(())
+        })?;
+        self.0 = Text(Cow::Owned(joined));
+        Ok(())
+    }
+}

@@ -1,0 +1,264 @@
+//! [`Decoder`]: bytes of one response into [`Decoded`], in any cut; memory stays within [`DecodeOptions`].
+
+pub(crate) mod arguments;
+pub(crate) mod cursor;
+mod decoded;
+mod display;
+pub(crate) mod fields;
+mod framing;
+pub(crate) mod provider_error;
+pub(crate) mod turn;
+
+use std::fmt;
+
+use serde::de::IgnoredAny;
+
+use crate::wire::ToolChoice;
+use crate::wire::decode::framing::{EventStream, Frame, JsonLines, TooLong};
+use crate::wire::decode::turn::{Turn, Writer};
+
+pub(crate) use decoded::object_text;
+pub use decoded::{CallStatus, Decoded, DecodedCall, ErrorCode, Finish, Usage, WireError, WireErrorKind};
+pub use display::DisplayEvent;
+
+/// Limits, and what the request asked for.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct DecodeOptions {
+    /// The most bytes of one response: 32 MiB.
+    pub max_bytes: usize,
+    /// The most bytes of one frame of a stream: 8 MiB.
+    pub max_frame_bytes: usize,
+    /// The most calls of one response: 1,024.
+    pub max_calls: usize,
+    /// The choice that the request sent; a call outside it is flagged.
+    pub choice: ToolChoice,
+    /// The names that the request offered.
+    pub offered: Option<Vec<String>>,
+}
+
+impl Default for DecodeOptions {
+    fn default() -> Self {
+        Self { max_bytes: 32 << 20, max_frame_bytes: 8 << 20, max_calls: 1024, choice: ToolChoice::Auto, offered: None }
+    }
+}
+
+impl DecodeOptions {
+    /// Sets the most bytes of one response.
+    #[must_use]
+    pub const fn with_max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Sets the most bytes of one frame.
+    #[must_use]
+    pub const fn with_max_frame_bytes(mut self, bytes: usize) -> Self {
+        self.max_frame_bytes = bytes;
+        self
+    }
+
+    /// Sets the most calls of one response.
+    #[must_use]
+    pub const fn with_max_calls(mut self, calls: usize) -> Self {
+        self.max_calls = calls;
+        self
+    }
+
+    /// Sets the choice that the request sent.
+    #[must_use]
+    pub fn with_choice(mut self, choice: ToolChoice) -> Self {
+        self.choice = choice;
+        self
+    }
+
+    /// Sets the names that the request offered.
+    #[must_use]
+    pub fn with_offered<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.offered = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+}
+
+/// What a format knows: its frames. Everything else is shared.
+pub(crate) trait Dialect: Send {
+    /// The name that records use.
+    fn name(&self) -> &'static str;
+
+    /// How a stream is cut into frames.
+    fn framing(&self) -> Framing {
+        Framing::Events
+    }
+
+    /// One frame of a stream: the event's name, if it had one, and its data.
+    fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>);
+
+    /// A response that is one JSON document.
+    fn body(&mut self, body: &str, turn: &mut Writer<'_>);
+
+    /// The end of the input, however it came: what was held back is written.
+    fn end(&mut self, _turn: &mut Writer<'_>) {}
+}
+
+/// How a stream is cut into frames.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// Server-sent events; a response that begins with `{` or `[` is one document instead.
+    Events,
+    /// One JSON document a line; a whole response is a single line.
+    Lines,
+}
+
+/// Reads one response. Made by a format's `decoder` function or by [`Format::decoder`](crate::wire::Format::decoder).
+pub struct Decoder {
+    dialect: Box<dyn Dialect>,
+    options: DecodeOptions,
+    turn: Turn,
+    reader: Reader,
+    taken: usize,
+}
+
+enum Reader {
+    /// Nothing but white space and a part of the byte order mark was seen.
+    Start {
+        mark: usize,
+    },
+    Events(EventStream),
+    Lines(JsonLines),
+    Body(Vec<u8>),
+}
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+impl Decoder {
+    pub(crate) fn new(dialect: impl Dialect + 'static, options: DecodeOptions) -> Self {
+        let turn = Turn::new(options.max_calls);
+        Self { dialect: Box::new(dialect), options, turn, reader: Reader::Start { mark: 0 }, taken: 0 }
+    }
+
+    /// Takes the next bytes and returns what can be shown. Failures show in [`Decoder::finish`].
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<DisplayEvent<'static>> {
+        let mut events = Vec::new();
+        self.push_with(bytes, |event| events.push(event.into_owned()));
+        events
+    }
+
+    /// Like [`Decoder::push`], without a copy of what is shown.
+    pub fn push_with(&mut self, bytes: &[u8], mut show: impl FnMut(DisplayEvent<'_>)) {
+        self.take(bytes, &mut show);
+    }
+
+    /// Nothing that comes can change the result any more: the turn ended, or failed.
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
+        self.turn.is_closed()
+    }
+
+    /// The end of the bytes: the calls, and how the turn ended.
+    #[must_use]
+    pub fn finish(mut self) -> Decoded {
+        let mut ignore = |_: DisplayEvent<'_>| {};
+        let (dialect, turn) = (&mut *self.dialect, &mut self.turn);
+        if !turn.is_closed() {
+            match std::mem::replace(&mut self.reader, Reader::Start { mark: 0 }) {
+                Reader::Body(bytes) => match std::str::from_utf8(&bytes) {
+                    Ok(body) => dialect.body(body, &mut Writer { turn, show: &mut ignore }),
+                    Err(_) => turn.fail(WireError::new(WireErrorKind::MalformedFrame)),
+                },
+                // O2: the last line needs no line end.
+                Reader::Lines(lines) => {
+                    if let Some(line) = lines.rest().filter(|line| !is_cut(line)) {
+                        read_frame(dialect, turn, &mut ignore, &Frame { event: b"", data: line });
+                    }
+                }
+                // An event that no empty line closed was never sent, as everywhere where event streams are read.
+                Reader::Start { .. } | Reader::Events(_) => {}
+            }
+        }
+        dialect.end(&mut Writer { turn, show: &mut ignore });
+        self.turn.finish(self.dialect.name(), &self.options)
+    }
+
+    fn take(&mut self, bytes: &[u8], show: &mut dyn FnMut(DisplayEvent<'_>)) {
+        if self.turn.is_closed() {
+            return;
+        }
+        // What fits is read before the limit is reported, so that the result does not depend on the cut.
+        let room = self.options.max_bytes.saturating_sub(self.taken);
+        let fits = bytes.get(..room).unwrap_or(bytes);
+        self.taken += fits.len();
+        let read = self.read(fits, show);
+        if !self.turn.is_closed() && (read.is_err() || fits.len() < bytes.len()) {
+            self.turn.fail(WireError::new(WireErrorKind::LimitExceeded));
+        }
+    }
+
+    fn read(&mut self, mut bytes: &[u8], show: &mut dyn FnMut(DisplayEvent<'_>)) -> Result<(), TooLong> {
+        if let Reader::Start { mark } = &mut self.reader {
+            let mut mark = *mark;
+            while let Some((&first, rest)) = bytes.split_first() {
+                if BYTE_ORDER_MARK.get(mark) == Some(&first) {
+                    mark += 1;
+                } else if !matches!(first, b' ' | b'\n' | b'\r' | b'\t') {
+                    break;
+                }
+                bytes = rest;
+            }
+            let Some(first) = bytes.first() else {
+                self.reader = Reader::Start { mark };
+                return Ok(());
+            };
+            let max = self.options.max_frame_bytes;
+            self.reader = match (self.dialect.framing(), first) {
+                (Framing::Lines, _) => Reader::Lines(JsonLines::new(max)),
+                (Framing::Events, b'{' | b'[') => Reader::Body(Vec::new()),
+                (Framing::Events, _) => Reader::Events(EventStream::new(max)),
+            };
+        }
+        let (dialect, turn) = (&mut *self.dialect, &mut self.turn);
+        let mut each = |frame: &Frame<'_>| {
+            read_frame(dialect, turn, show, frame);
+            !turn.is_closed()
+        };
+        match &mut self.reader {
+            Reader::Start { .. } => Ok(()),
+            Reader::Body(body) => {
+                body.extend_from_slice(bytes);
+                Ok(())
+            }
+            Reader::Events(events) => events.push(bytes, &mut each),
+            Reader::Lines(lines) => lines.push(bytes, &mut each),
+        }
+    }
+}
+
+/// Text that breaks off in the middle is an early end rather than a bad document.
+fn is_cut(json: &[u8]) -> bool {
+    serde_json::from_slice::<IgnoredAny>(json).is_err_and(|error| error.is_eof())
+}
+
+/// Why a whole response could not be read.
+pub(crate) fn unreadable(body: &str) -> WireErrorKind {
+    if is_cut(body.as_bytes()) { WireErrorKind::TruncatedStream } else { WireErrorKind::MalformedFrame }
+}
+
+fn read_frame(dialect: &mut dyn Dialect, turn: &mut Turn, show: &mut dyn FnMut(DisplayEvent<'_>), frame: &Frame<'_>) {
+    // R6: a frame without data says nothing. R10: one that is not UTF-8 ends everything.
+    match std::str::from_utf8(frame.data) {
+        Ok(data) if data.trim().is_empty() => {}
+        Ok(data) => {
+            dialect.frame(frame.event, data, &mut Writer { turn, show });
+            turn.frame += 1;
+        }
+        Err(_) => turn.fail(WireError::new(WireErrorKind::MalformedFrame)),
+    }
+}
+
+impl fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decoder")
+            .field("format", &self.dialect.name())
+            .field("taken", &self.taken)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,159 @@
+//! [`Turn`]: one response while it is being read, and what it came to.
+
+mod writer;
+
+use std::collections::HashMap;
+
+use serde::de::IgnoredAny;
+
+use crate::call::{Arguments, CallId, IdSource, Origin, ToolCall};
+use crate::wire::decode::object_text;
+use crate::wire::{
+    CallStatus, DecodeOptions, Decoded, DecodedCall, Finish, ToolChoice, Usage, WireError, WireErrorKind,
+};
+
+pub(crate) use writer::Writer;
+
+/// One response while it is being read. Append only; each byte of a delta is copied once.
+#[derive(Default)]
+pub(crate) struct Turn {
+    calls: Vec<Call>,
+    by_id: HashMap<CallId, usize>,
+    text: String,
+    refusal: String,
+    ending: Ending,
+    provider_finish: Option<String>,
+    error: Option<WireError>,
+    usage: Option<Usage>,
+    response_id: Option<String>,
+    model: Option<String>,
+    closed: bool,
+    max_calls: usize,
+    /// The frame being read, from 0.
+    pub(crate) frame: usize,
+}
+
+#[derive(Default)]
+struct Call {
+    id: Option<CallId>,
+    wire_id: Option<String>,
+    name: String,
+    text: String,
+    object: Option<String>,
+    frame: usize,
+    announced: bool,
+    shown: usize,
+}
+
+/// What is known about the end of the turn.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    #[default]
+    Open,
+    Well,
+    Cut(Finish),
+}
+
+impl Turn {
+    pub(crate) fn new(max_calls: usize) -> Self {
+        Self { max_calls, ..Self::default() }
+    }
+
+    /// Nothing that comes now is read: the end mark was seen, or the turn failed.
+    pub(crate) const fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    pub(crate) fn fail(&mut self, error: WireError) {
+        // The first failure is the cause; later ones follow from it.
+        self.error.get_or_insert(error);
+        self.closed = true;
+    }
+
+    /// The result. R10: nothing is executable unless the turn ended well.
+    pub(crate) fn finish(mut self, provider: &'static str, options: &DecodeOptions) -> Decoded {
+        if self.error.is_none() && self.ending == Ending::Open {
+            self.error = Some(WireError::new(WireErrorKind::TruncatedStream));
+        }
+        let clean = self.error.is_none() && self.ending == Ending::Well;
+        let finish = match (&self.error, self.ending) {
+            (Some(error), _) if error.kind == WireErrorKind::TruncatedStream => Finish::Truncated,
+            (Some(_), _) | (None, Ending::Open) => Finish::Error,
+            (None, Ending::Cut(finish)) => finish,
+            // R5: calls decide, not the word.
+            (None, Ending::Well) if !self.calls.is_empty() => Finish::ToolCalls,
+            (None, Ending::Well) if !self.refusal.is_empty() => Finish::Refusal,
+            (None, Ending::Well) => Finish::Stop,
+        };
+        let response_id = self.response_id;
+        let origin = |call: &mut Call| Origin {
+            provider: Some(provider),
+            provider_call_id: call.wire_id.take(),
+            response_id: response_id.clone(),
+            frame: Some(call.frame),
+        };
+        let calls = self
+            .calls
+            .into_iter()
+            .map(|mut call| {
+                let origin = origin(&mut call);
+                call.finish(clean, origin, options)
+            })
+            .collect();
+        Decoded {
+            calls,
+            text: self.text,
+            finish,
+            provider_finish: self.provider_finish,
+            error: self.error,
+            refusal: (!self.refusal.is_empty()).then_some(self.refusal),
+            usage: self.usage,
+            response_id,
+            model: self.model,
+        }
+    }
+}
+
+impl Call {
+    fn finish(self, clean: bool, origin: Origin, options: &DecodeOptions) -> DecodedCall {
+        let status = self.status(clean);
+        let id_source = if self.wire_id_is_used(&origin) { IdSource::Provider } else { IdSource::Generated };
+        let arguments = self.object.map_or_else(|| Arguments::Text(self.text), Arguments::Object);
+        let mut call = ToolCall::new(self.id.unwrap_or_else(CallId::generate), self.name, arguments);
+        call.id_source = id_source;
+        call.complete = clean;
+        call.outside_choice = match &options.choice {
+            ToolChoice::Auto | ToolChoice::Required => false,
+            ToolChoice::None => true,
+            ToolChoice::Named(name) => *name != call.name,
+        };
+        call.origin = origin;
+        let offered = options.offered.as_ref().is_none_or(|offered| offered.contains(&call.name));
+        DecodedCall { executable: clean && status == CallStatus::Ok, call, status, offered }
+    }
+
+    fn wire_id_is_used(&self, origin: &Origin) -> bool {
+        match (&self.id, &origin.provider_call_id) {
+            (Some(id), Some(wire)) => id.as_str() == wire,
+            _ => false,
+        }
+    }
+
+    /// R8: one JSON object or nothing; no repair.
+    fn status(&self, clean: bool) -> CallStatus {
+        if self.name.is_empty() {
+            return CallStatus::MissingName;
+        }
+        if self.object.is_some() {
+            return CallStatus::Ok;
+        }
+        let text = object_text(&self.text);
+        // Only the syntax is looked at, without recursion; values are read once, when the call is hydrated.
+        match serde_json::from_str::<IgnoredAny>(text) {
+            Ok(_) if text.starts_with('{') => CallStatus::Ok,
+            Ok(_) => CallStatus::ArgumentsNotObject,
+            Err(_) if clean => CallStatus::InvalidJson,
+            Err(_) => CallStatus::TruncatedArguments,
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! [`Writer`]: the rules that all decoders share, for putting calls, text, ids and the end of a turn together.
+
+use std::borrow::Cow;
+
+use crate::call::CallId;
+use crate::wire::decode::turn::{Call, Ending, Turn};
+use crate::wire::{DisplayEvent, Finish, Usage, WireError, WireErrorKind};
+
+/// A turn together with who watches it.
+pub(crate) struct Writer<'a> {
+    pub(crate) turn: &'a mut Turn,
+    pub(crate) show: &'a mut dyn FnMut(DisplayEvent<'_>),
+}
+
+impl Writer<'_> {
+    pub(crate) fn text(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.turn.text.push_str(text);
+            (self.show)(DisplayEvent::Text(Cow::Borrowed(text)));
+        }
+    }
+
+    pub(crate) fn refusal(&mut self, text: &str) {
+        self.turn.refusal.push_str(text);
+    }
+
+    pub(crate) fn usage(&mut self, usage: Usage) {
+        self.turn.usage = Some(usage);
+    }
+
+    /// The first id and model that are not empty stay.
+    pub(crate) fn response(&mut self, id: &str, model: &str) {
+        for (slot, text) in [(&mut self.turn.response_id, id), (&mut self.turn.model, model)] {
+            if slot.is_none() && !text.is_empty() {
+                *slot = Some(text.to_owned());
+            }
+        }
+    }
+
+    /// A new call; nothing when there are too many.
+    pub(crate) fn start(&mut self, id: &str, name: &str) -> Option<usize> {
+        let call = self.turn.calls.len();
+        if call >= self.turn.max_calls {
+            self.turn.fail(WireError::new(WireErrorKind::LimitExceeded));
+            return None;
+        }
+        let frame = self.turn.frame;
+        self.turn.calls.push(Call { name: name.to_owned(), frame, ..Call::default() });
+        self.offer_id(call, id);
+        Some(call)
+    }
+
+    pub(crate) fn call_by_id(&self, id: &str) -> Option<usize> {
+        self.turn.by_id.get(id).copied()
+    }
+
+    pub(crate) fn name(&self, call: usize) -> &str {
+        self.turn.calls.get(call).map_or("", |call| &call.name)
+    }
+
+    pub(crate) fn has_arguments(&self, call: usize) -> bool {
+        self.turn.calls.get(call).is_some_and(|call| !call.text.is_empty() || call.object.is_some())
+    }
+
+    /// R2, R4: the first id of a call stays, and an id that another call has is none.
+    pub(crate) fn offer_id(&mut self, at: usize, id: &str) {
+        let Some(call) = self.turn.calls.get_mut(at) else { return };
+        if id.is_empty() || call.wire_id.is_some() {
+            return;
+        }
+        call.wire_id = Some(id.to_owned());
+        if call.id.is_none() && !self.turn.by_id.contains_key(id) {
+            let id = CallId::new(id);
+            self.turn.by_id.insert(id.clone(), at);
+            call.id = Some(id);
+        }
+        self.announce(at);
+    }
+
+    /// Gives the call an id of our own if it has none; for formats that never send one.
+    pub(crate) fn settle_id(&mut self, at: usize) {
+        let Some(call) = self.turn.calls.get_mut(at) else { return };
+        if call.id.is_none() {
+            let id = CallId::generate();
+            self.turn.by_id.insert(id.clone(), at);
+            call.id = Some(id);
+        }
+    }
+
+    pub(crate) fn append_name(&mut self, at: usize, name: &str) {
+        if let Some(call) = self.turn.calls.get_mut(at) {
+            call.name.push_str(name);
+        }
+    }
+
+    pub(crate) fn append_text(&mut self, at: usize, text: &str) {
+        let Some(call) = self.turn.calls.get_mut(at) else { return };
+        if text.is_empty() {
+            return;
+        }
+        // Text after an object is neither; joined it does not parse, so the call does not run.
+        if let Some(object) = call.object.take() {
+            call.text = object;
+        }
+        call.text.push_str(text);
+        self.announce(at);
+    }
+
+    /// R7: an object as it came. The same one again is a repeat; another one makes both unreadable.
+    pub(crate) fn object(&mut self, at: usize, object: &str) {
+        let Some(call) = self.turn.calls.get_mut(at) else { return };
+        if call.text.is_empty() && call.object.as_deref().is_none_or(|seen| seen == object) {
+            call.object = Some(object.to_owned());
+            self.announce(at);
+        } else {
+            self.append_text(at, object);
+        }
+    }
+
+    /// S2: the whole argument text, from an event that is authoritative over the deltas; an empty one adds nothing.
+    pub(crate) fn replace_text(&mut self, at: usize, text: &str) {
+        let Some(call) = self.turn.calls.get_mut(at) else { return };
+        if text.is_empty() || call.text == text {
+            return;
+        }
+        call.object = None;
+        text.clone_into(&mut call.text);
+        self.announce(at);
+    }
+
+    /// Shows the start of a call once its id and name are final, and the argument text that was not shown yet.
+    fn announce(&mut self, at: usize) {
+        let Some(call) = self.turn.calls.get_mut(at) else { return };
+        let text = call.object.as_deref().unwrap_or(&call.text);
+        let (Some(id), false, false) = (&call.id, call.name.is_empty(), text.is_empty()) else { return };
+        show_start(&mut call.announced, id, &call.name, self.show);
+        if let Some(rest) = text.get(call.shown..).filter(|rest| !rest.is_empty()) {
+            (self.show)(DisplayEvent::ArgumentsDelta { id: id.clone(), text: Cow::Borrowed(rest) });
+            call.shown = text.len();
+        }
+    }
+
+    /// Shows what was held back, at the end of the turn: calls without id or without argument text.
+    fn announce_all(&mut self) {
+        for at in 0..self.turn.calls.len() {
+            self.settle_id(at);
+            self.announce(at);
+            if let Some(call) = self.turn.calls.get_mut(at)
+                && let (Some(id), false) = (&call.id, call.name.is_empty())
+            {
+                show_start(&mut call.announced, id, &call.name, self.show);
+            }
+        }
+    }
+
+    pub(crate) fn provider_finish(&mut self, word: &str) {
+        self.turn.provider_finish = Some(word.to_owned());
+    }
+
+    /// R5: the turn ended well, unless something cut it before.
+    pub(crate) fn end_well(&mut self) {
+        if self.turn.ending == Ending::Open {
+            self.turn.ending = Ending::Well;
+        }
+        self.announce_all();
+    }
+
+    /// R10: the turn was cut; no later word makes it good again.
+    pub(crate) fn end_cut(&mut self, finish: Finish) {
+        if !matches!(self.turn.ending, Ending::Cut(_)) {
+            self.turn.ending = Ending::Cut(finish);
+        }
+        self.announce_all();
+    }
+
+    /// A call goes on after the end: the turn needs another end.
+    pub(crate) fn reopen(&mut self) {
+        if self.turn.ending == Ending::Well {
+            self.turn.ending = Ending::Open;
+        }
+    }
+
+    /// Whatever follows is ignored.
+    pub(crate) fn close(&mut self) {
+        self.turn.closed = true;
+    }
+
+    pub(crate) fn fail(&mut self, error: WireError) {
+        self.turn.fail(error);
+    }
+
+    pub(crate) fn fail_with(&mut self, kind: WireErrorKind) {
+        self.turn.fail(WireError::new(kind));
+    }
+}
+
+fn show_start(announced: &mut bool, id: &CallId, name: &str, show: &mut dyn FnMut(DisplayEvent<'_>)) {
+    if !*announced {
+        *announced = true;
+        show(DisplayEvent::CallStarted { id: id.clone(), name: Cow::Borrowed(name) });
+    }
+}

@@ -1,0 +1,52 @@
+//! What is written into a request: the offered tools ([`tools`]), closed copies of their schemas ([`strict`]) and the
+//! history ([`messages`]).
+
+mod messages;
+mod options;
+mod report;
+pub(crate) mod strict;
+mod tools;
+
+pub(crate) use messages::{Messages, encode_messages};
+pub use options::{EncodeOptions, OnUnsupported, ToolChoice, WireTool};
+pub use report::{EncodeError, EncodeErrorKind, Encoded, Loss, SentSchema};
+pub(crate) use tools::{Carries, CheckedTool, PropertyNames, encode_tools};
+
+use serde_json::{Map, Value};
+
+use crate::wire::history::Piece;
+
+/// What differs between the formats when a request is written.
+pub(crate) trait Dialect {
+    /// What the format can carry.
+    fn carries(&self) -> &'static Carries;
+
+    /// One tool of the list.
+    fn tool(&self, tool: CheckedTool<'_>) -> Value;
+
+    /// The list of tools, under the key `tools`.
+    fn tools(&self, tools: Vec<Value>) -> Value {
+        tools.into()
+    }
+
+    /// The key and the value of a choice; `None` if the format has none.
+    fn choice(&self, _choice: &ToolChoice) -> Option<(&'static str, Value)> {
+        None
+    }
+
+    /// Writes whether one turn may hold several calls. Called if [`Carries::parallel`] is set.
+    fn parallel(&self, _parallel: bool, _body: &mut Map<String, Value>) {}
+
+    /// The key of the list of messages.
+    fn messages_key(&self) -> &'static str {
+        "messages"
+    }
+
+    /// The key and the value of instructions that are not part of the list of messages.
+    fn system(&self, _texts: &[&str]) -> Option<(&'static str, Value)> {
+        None
+    }
+
+    /// Writes a message, with its results if it has calls.
+    fn message<'a>(&self, piece: &Piece<'a>, out: &mut Messages<'a>);
+}

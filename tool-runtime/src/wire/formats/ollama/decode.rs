@@ -1,0 +1,100 @@
+//! Lines of Ollama's chat, read as borrowed types.
+
+use crate::wire::decode::arguments::Piece;
+use crate::wire::decode::fields::{Integer, List, Object, Raw, Text, read, shape};
+use crate::wire::decode::provider_error::provider_error;
+use crate::wire::decode::turn::Writer;
+use crate::wire::decode::{Dialect, Framing};
+use crate::wire::{Finish, Usage, WireErrorKind};
+
+/// Nothing has to be remembered from line to line.
+pub(crate) struct Ollama;
+
+shape! {
+    struct Line<'a> {
+        "model" => model: Text<'a>,
+        "message" => message: Object<Message<'a>>,
+        "done" => done: Raw<'a>,
+        "done_reason" => done_reason: Text<'a>,
+        "prompt_eval_count" => prompt_eval_count: Integer,
+        "eval_count" => eval_count: Integer,
+        "error" => error: Raw<'a>,
+    }
+}
+
+shape! {
+    struct Message<'a> {
+        "content" => content: Text<'a>,
+        "tool_calls" => tool_calls: List<Call<'a>>,
+    }
+}
+
+shape! {
+    struct Call<'a> {
+        "id" => id: Text<'a>,
+        "function" => function: Object<Function<'a>>,
+    }
+}
+
+shape! {
+    struct Function<'a> {
+        "name" => name: Text<'a>,
+        "arguments" => arguments: Piece<'a>,
+    }
+}
+
+impl Dialect for Ollama {
+    fn name(&self) -> &'static str {
+        super::NAME
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Lines
+    }
+
+    fn frame(&mut self, _event: &[u8], data: &str, turn: &mut Writer<'_>) {
+        let Ok(line) = read::<Line<'_>>(data) else {
+            return turn.fail_with(WireErrorKind::MalformedFrame);
+        };
+        if let Some(error) = line.error.0.and_then(|raw| provider_error(raw, false)) {
+            return turn.fail(error);
+        }
+        turn.response("", line.model.get());
+        if let Some(message) = &line.message.0 {
+            turn.text(message.content.get());
+            // O1: each listed call is complete, and lists add up.
+            for call in message.tool_calls.iter() {
+                let name = call.function.0.as_ref().map_or("", |function| function.name.get());
+                let Some(at) = turn.start(call.id.get(), name) else { return };
+                turn.settle_id(at);
+                if let Some(function) = &call.function.0 {
+                    function.arguments.add(at, turn);
+                }
+            }
+        }
+        if line.done.0 == Some("true") {
+            let (input, output) = (line.prompt_eval_count.count(), line.eval_count.count());
+            if input.is_some() || output.is_some() {
+                turn.usage(Usage { input_tokens: input.unwrap_or(0), output_tokens: output.unwrap_or(0) });
+            }
+            done(line.done_reason.get(), turn);
+            turn.close();
+        }
+    }
+
+    fn body(&mut self, body: &str, turn: &mut Writer<'_>) {
+        self.frame(b"", body, turn);
+    }
+}
+
+/// R5, R10: what the reason means; older servers give none. An unknown one is not believed.
+fn done(reason: &str, turn: &mut Writer<'_>) {
+    if !reason.is_empty() {
+        turn.provider_finish(reason);
+    }
+    match reason {
+        "" | "stop" | "tool_calls" | "load" | "unload" => turn.end_well(),
+        "length" => turn.end_cut(Finish::Length),
+        _ => turn.fail_with(WireErrorKind::ProtocolViolation),
+    }
+}

@@ -1,0 +1,213 @@
+//! Frames and whole bodies of Chat Completions, read as borrowed types.
+
+use crate::wire::decode::arguments::Piece;
+use crate::wire::decode::fields::{Content, Integer, List, Object, Raw, Text, read, shape};
+use crate::wire::decode::provider_error::{event_error, provider_error};
+use crate::wire::decode::turn::Writer;
+use crate::wire::decode::{Dialect, unreadable};
+use crate::wire::formats::openai_chat::select::Selector;
+use crate::wire::{Finish, Usage, WireError, WireErrorKind};
+
+/// What one response has told so far about which call is which.
+#[derive(Default)]
+pub(crate) struct Chat {
+    selector: Selector,
+    /// R9: the one call of the old `function_call` deltas.
+    legacy: Option<usize>,
+}
+
+shape! {
+    struct Chunk<'a> {
+        "id" => id: Text<'a>,
+        "model" => model: Text<'a>,
+        "choices" => choices: List<Choice<'a>>,
+        "usage" => usage: Raw<'a>,
+        "error" => error: Raw<'a>,
+        "object" => object: Text<'a>,
+    }
+}
+
+shape! {
+    struct Choice<'a> {
+        "index" => index: Integer,
+        "delta" => delta: Object<Delta<'a>>,
+        /// Read further in whole bodies only: small structs make small frames cheap.
+        "message" => message: Raw<'a>,
+        "finish_reason" => finish_reason: Text<'a>,
+        "error" => error: Raw<'a>,
+    }
+}
+
+shape! {
+    struct Delta<'a> {
+        "content" => content: Content<'a>,
+        "refusal" => refusal: Text<'a>,
+        "tool_calls" => tool_calls: List<ToolDelta<'a>>,
+        "function_call" => function_call: Raw<'a>,
+    }
+}
+
+shape! {
+    struct ToolDelta<'a> {
+        "index" => index: Integer,
+        "id" => id: Text<'a>,
+        "function" => function: Object<Function<'a>>,
+    }
+}
+
+shape! {
+    struct Function<'a> {
+        "name" => name: Text<'a>,
+        "arguments" => arguments: Piece<'a>,
+    }
+}
+
+shape! {
+    struct Tokens {
+        "prompt_tokens" => prompt_tokens: Integer,
+        "completion_tokens" => completion_tokens: Integer,
+    }
+}
+
+impl Dialect for Chat {
+    fn name(&self) -> &'static str {
+        super::NAME
+    }
+
+    fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>) {
+        // R5: the mark alone ends a turn well; after it nothing is read.
+        if data.trim() == "[DONE]" {
+            turn.end_well();
+            turn.close();
+            return;
+        }
+        if event == b"error" {
+            turn.fail(event_error(data, false));
+            return;
+        }
+        let Ok(chunk) = read::<Chunk<'_>>(data) else {
+            turn.fail_with(WireErrorKind::MalformedFrame);
+            return;
+        };
+        if let Some(choice) = Self::head(&chunk, turn) {
+            if let Some(delta) = &choice.delta.0 {
+                self.delta(delta, turn);
+            }
+            finish(choice.finish_reason.get(), turn);
+        }
+    }
+
+    fn body(&mut self, body: &str, turn: &mut Writer<'_>) {
+        let Ok(chunk) = read::<Chunk<'_>>(body) else { return turn.fail_with(unreadable(body)) };
+        if chunk.object.get() == "error" {
+            return turn.fail(event_error(body, false));
+        }
+        let Some(choice) = Self::head(&chunk, turn) else {
+            return turn.fail_with(WireErrorKind::ProtocolViolation);
+        };
+        if let Some(message) = choice.message.object() {
+            Self::message(&message, turn);
+        }
+        finish(choice.finish_reason.get(), turn);
+    }
+}
+
+impl Chat {
+    /// Everything of a chunk but its choice, which is returned; R6: choices other than index 0 are skipped.
+    fn head<'c, 'a>(chunk: &'c Chunk<'a>, turn: &mut Writer<'_>) -> Option<&'c Choice<'a>> {
+        turn.response(chunk.id.get(), chunk.model.get());
+        if let Some(Tokens { prompt_tokens, completion_tokens }) = chunk.usage.object()
+            && (prompt_tokens.0.is_some() || completion_tokens.0.is_some())
+        {
+            turn.usage(Usage {
+                input_tokens: prompt_tokens.count().unwrap_or(0),
+                output_tokens: completion_tokens.count().unwrap_or(0),
+            });
+        }
+        let choice = chunk.choices.iter().find(|choice| choice.index.0.is_none_or(|index| index == 0));
+        // R10: an error object beside or inside a choice counts like one that stands alone.
+        let error = [chunk.error.0, choice.and_then(|choice| choice.error.0)];
+        if let Some(error) = error.into_iter().flatten().find_map(|raw| provider_error(raw, false)) {
+            if let Some(word) = choice.map(|choice| choice.finish_reason.get()).filter(|word| !word.is_empty()) {
+                turn.provider_finish(word);
+            }
+            turn.fail(error);
+            return None;
+        }
+        choice
+    }
+
+    fn delta(&mut self, delta: &Delta<'_>, turn: &mut Writer<'_>) {
+        turn.text(delta.content.get());
+        turn.refusal(delta.refusal.get());
+        // Servers that fill both fields mean the same call, and it must not run twice.
+        if delta.tool_calls.is_empty()
+            && let Some(function) = delta.function_call.object()
+        {
+            self.legacy(&function, turn);
+        }
+        for part in delta.tool_calls.iter() {
+            let (name, arguments) = part.function.0.as_ref().map_or(("", &Piece::Nothing), Function::parts);
+            let (id, empty) = (part.id.get(), arguments.is_empty());
+            let Some(call) = self.selector.select(part.index.0, id, name, empty, turn) else { continue };
+            turn.reopen();
+            arguments.add(call, turn);
+        }
+    }
+
+    fn legacy(&mut self, function: &Function<'_>, turn: &mut Writer<'_>) {
+        let name = function.name.get();
+        let call = match self.legacy {
+            Some(call) => {
+                if name != turn.name(call) && (turn.name(call).is_empty() || !turn.has_arguments(call)) {
+                    turn.append_name(call, name);
+                }
+                call
+            }
+            None => match turn.start("", name) {
+                Some(call) => call,
+                None => return,
+            },
+        };
+        self.legacy = Some(call);
+        turn.reopen();
+        turn.settle_id(call);
+        function.arguments.add(call, turn);
+    }
+
+    /// A message that came whole: each entry is one call.
+    fn message(message: &Delta<'_>, turn: &mut Writer<'_>) {
+        turn.text(message.content.get());
+        turn.refusal(message.refusal.get());
+        let legacy = message.function_call.object::<Function<'_>>().filter(|_| message.tool_calls.is_empty());
+        let listed = message.tool_calls.iter().map(|part| (part.id.get(), part.function.0.as_ref()));
+        for (id, function) in listed.chain(legacy.iter().map(|function| ("", Some(function)))) {
+            let (name, arguments) = function.map_or(("", &Piece::Nothing), Function::parts);
+            let Some(call) = turn.start(id, name) else { return };
+            arguments.add(call, turn);
+        }
+    }
+}
+
+impl<'a> Function<'a> {
+    fn parts(&self) -> (&str, &Piece<'a>) {
+        (self.name.get(), &self.arguments)
+    }
+}
+
+/// R5, R10: what the provider's word means. An unknown one is not believed.
+fn finish(word: &str, turn: &mut Writer<'_>) {
+    if word.is_empty() {
+        return;
+    }
+    turn.provider_finish(word);
+    match word.to_ascii_lowercase().as_str() {
+        "tool_calls" | "stop" | "function_call" | "tool_call" | "tool_use" | "end_turn" | "stop_sequence" | "eos"
+        | "eos_token" => turn.end_well(),
+        "length" | "max_tokens" | "max_output_tokens" | "model_length" => turn.end_cut(Finish::Length),
+        "content_filter" | "safety" => turn.end_cut(Finish::ContentFilter),
+        "refusal" => turn.end_cut(Finish::Refusal),
+        "error" => turn.fail(WireError::provider("", None)),
+        _ => turn.fail_with(WireErrorKind::ProtocolViolation),
+    }
+}

@@ -1,0 +1,11 @@
+//! OpenAI Chat Completions and the many servers that are compatible with it.
+
+mod decode;
+mod encode;
+mod select;
+
+pub(super) use decode::Chat as Decode;
+pub(super) use encode::Chat as Encode;
+
+/// The name of the format in records and fixtures.
+pub(super) const NAME: &str = "openai_chat";

@@ -1,0 +1,163 @@
+//! Events and whole bodies of Responses, read as borrowed types.
+
+use crate::wire::decode::arguments::Piece;
+use crate::wire::decode::fields::{Integer, List, Object, Raw, Text, read, shape};
+use crate::wire::decode::provider_error::{event_error, provider_error};
+use crate::wire::decode::turn::Writer;
+use crate::wire::decode::{Dialect, unreadable};
+use crate::wire::formats::openai_responses::items::{Item, Items, Key};
+use crate::wire::{Finish, Usage, WireError, WireErrorKind};
+
+/// The items of one response.
+#[derive(Default)]
+pub(crate) struct Responses {
+    items: Items,
+}
+
+shape! {
+    struct Event<'a> {
+        "type" => kind: Text<'a>,
+        "output_index" => output_index: Integer,
+        "content_index" => content_index: Integer,
+        "item_id" => item_id: Text<'a>,
+        "item" => item: Object<Item<'a>>,
+        "delta" => delta: Text<'a>,
+        "text" => text: Text<'a>,
+        "refusal" => refusal: Text<'a>,
+        "name" => name: Text<'a>,
+        "arguments" => arguments: Piece<'a>,
+        "response" => response: Object<Response<'a>>,
+        "error" => error: Raw<'a>,
+    }
+}
+
+shape! {
+    struct Response<'a> {
+        "id" => id: Text<'a>,
+        "model" => model: Text<'a>,
+        "status" => status: Text<'a>,
+        "output" => output: List<Item<'a>>,
+        "usage" => usage: Object<Tokens>,
+        "incomplete_details" => incomplete_details: Object<Incomplete<'a>>,
+        "error" => error: Raw<'a>,
+    }
+}
+
+shape! {
+    struct Incomplete<'a> {
+        "reason" => reason: Text<'a>,
+    }
+}
+
+shape! {
+    struct Tokens {
+        "input_tokens" => input_tokens: Integer,
+        "output_tokens" => output_tokens: Integer,
+    }
+}
+
+impl Dialect for Responses {
+    fn name(&self) -> &'static str {
+        super::NAME
+    }
+
+    fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>) {
+        if data.trim() == "[DONE]" {
+            return turn.close();
+        }
+        if event == b"error" {
+            return turn.fail(event_error(data, false));
+        }
+        match read::<Event<'_>>(data) {
+            Ok(event) => self.event(&event, data, turn),
+            Err(_) => turn.fail_with(WireErrorKind::MalformedFrame),
+        }
+    }
+
+    fn body(&mut self, body: &str, turn: &mut Writer<'_>) {
+        match read::<Response<'_>>(body) {
+            Ok(response) => self.last(&response, response.status.get(), turn),
+            Err(_) => turn.fail_with(unreadable(body)),
+        }
+    }
+}
+
+impl Responses {
+    // The type inside the data decides, not the event line (S1).
+    fn event(&mut self, event: &Event<'_>, data: &str, turn: &mut Writer<'_>) {
+        let id = event.item.0.as_ref().map_or(event.item_id.get(), |item| item.id.get());
+        let key = Key::new(event.output_index.0, id);
+        let part = event.content_index.0.unwrap_or(0);
+        match event.kind.get() {
+            "error" => turn.fail(event_error(data, false)),
+            "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
+                let status = event.kind.get().trim_start_matches("response.");
+                self.last(event.response.0.as_ref().unwrap_or(&Response::default()), status, turn);
+                turn.close();
+            }
+            "response.output_item.added" => {
+                if let Some(item) = &event.item.0 {
+                    self.items.added(&key, item, turn);
+                }
+            }
+            "response.output_item.done" => {
+                if let Some(item) = &event.item.0 {
+                    self.items.done(&key, item, turn);
+                }
+            }
+            "response.function_call_arguments.delta" => {
+                let Some(call) = self.items.call(&key, turn) else { return };
+                turn.append_text(call, event.delta.get());
+            }
+            "response.function_call_arguments.done" => {
+                let Some(call) = self.items.call(&key, turn) else { return };
+                Items::name(call, event.name.get(), turn);
+                event.arguments.replace(call, turn);
+            }
+            "response.output_text.delta" => self.items.text(&key, part, event.delta.get(), false, turn),
+            "response.output_text.done" => self.items.text(&key, part, event.text.get(), true, turn),
+            "response.refusal.delta" => self.items.refusal(&key, part, event.delta.get(), false, turn),
+            "response.refusal.done" => self.items.refusal(&key, part, event.refusal.get(), true, turn),
+            _ if event.error.0.is_some_and(|raw| provider_error(raw, false).is_some()) => {
+                turn.fail(event_error(data, false));
+            }
+            _ => {
+                if let Some(response) = &event.response.0 {
+                    turn.response(response.id.get(), response.model.get());
+                }
+            }
+        }
+    }
+
+    /// S3: the response as a whole; only a completed one ends well.
+    fn last(&mut self, response: &Response<'_>, status: &str, turn: &mut Writer<'_>) {
+        turn.response(response.id.get(), response.model.get());
+        if let Some(Tokens { input_tokens, output_tokens }) = &response.usage.0
+            && (input_tokens.0.is_some() || output_tokens.0.is_some())
+        {
+            turn.usage(Usage {
+                input_tokens: input_tokens.count().unwrap_or(0),
+                output_tokens: output_tokens.count().unwrap_or(0),
+            });
+        }
+        for (at, item) in response.output.iter().enumerate() {
+            self.items.listed(i64::try_from(at).ok(), item, turn);
+        }
+        if !status.is_empty() {
+            turn.provider_finish(status);
+        }
+        if let Some(error) = response.error.0.and_then(|raw| provider_error(raw, false)) {
+            return turn.fail(error);
+        }
+        match status {
+            "completed" => turn.end_well(),
+            "incomplete" => match response.incomplete_details.0.as_ref().map_or("", |details| details.reason.get()) {
+                "content_filter" => turn.end_cut(Finish::ContentFilter),
+                _ => turn.end_cut(Finish::Length),
+            },
+            "failed" | "cancelled" => turn.fail(WireError::provider("", None)),
+            "queued" | "in_progress" => {}
+            _ => turn.fail_with(WireErrorKind::ProtocolViolation),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! S1, S2: the items of a response, whichever of their events come.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::wire::decode::arguments::Piece;
+use crate::wire::decode::fields::{List, Text, shape};
+use crate::wire::decode::turn::Writer;
+
+shape! {
+    /// One output item.
+    pub(super) struct Item<'a> {
+        "type" => kind: Text<'a>,
+        "id" => pub(super) id: Text<'a>,
+        "call_id" => call_id: Text<'a>,
+        "name" => name: Text<'a>,
+        "arguments" => arguments: Piece<'a>,
+        "content" => content: List<Part<'a>>,
+    }
+}
+
+shape! {
+    struct Part<'a> {
+        "type" => kind: Text<'a>,
+        "text" => text: Text<'a>,
+        "refusal" => refusal: Text<'a>,
+    }
+}
+
+/// What identifies an item: its place in the output, or its own id where a server sends no place.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    Index(i64),
+    Id(Box<str>),
+}
+
+impl Key {
+    pub(super) fn new(index: Option<i64>, id: &str) -> Self {
+        index.map_or_else(|| Self::Id(id.into()), Self::Index)
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Items {
+    calls: HashMap<Key, usize>,
+    /// Parts of messages whose text was taken from deltas, or from an earlier event that is authoritative.
+    parts: HashSet<(Key, i64)>,
+    any_text: bool,
+}
+
+impl Items {
+    /// The call of an item; one whose start was never sent begins without a name.
+    pub(super) fn call(&mut self, key: &Key, turn: &mut Writer<'_>) -> Option<usize> {
+        if let Some(call) = self.calls.get(key) {
+            return Some(*call);
+        }
+        let call = turn.start("", "")?;
+        self.calls.insert(key.clone(), call);
+        Some(call)
+    }
+
+    pub(super) fn added(&mut self, key: &Key, item: &Item<'_>, turn: &mut Writer<'_>) {
+        if item.kind.get() == "function_call" {
+            self.take(key, item, turn);
+        }
+    }
+
+    /// S2: what is done is authoritative.
+    pub(super) fn done(&mut self, key: &Key, item: &Item<'_>, turn: &mut Writer<'_>) {
+        match item.kind.get() {
+            "function_call" => self.take(key, item, turn),
+            "message" => self.message(key, item, turn),
+            _ => {}
+        }
+    }
+
+    /// An item in the list of a whole response: news only when none of its events came.
+    pub(super) fn listed(&mut self, at: Option<i64>, item: &Item<'_>, turn: &mut Writer<'_>) {
+        let key = Key::new(at, item.id.get());
+        let by_id = Key::Id(item.id.get().into());
+        match item.kind.get() {
+            "function_call" => {
+                let known = self.calls.contains_key(&key)
+                    || self.calls.contains_key(&by_id)
+                    || turn
+                        .call_by_id(item.call_id.get())
+                        .is_some_and(|call| self.calls.values().any(|known| *known == call));
+                if !known && let Some(call) = turn.start(item.call_id.get(), item.name.get()) {
+                    item.arguments.add(call, turn);
+                }
+            }
+            "message" if !self.any_text => {
+                self.message(&key, item, turn);
+                self.any_text = false;
+            }
+            _ => {}
+        }
+    }
+
+    fn take(&mut self, key: &Key, item: &Item<'_>, turn: &mut Writer<'_>) {
+        let by_id = Key::Id(item.id.get().into());
+        let known =
+            self.calls.get(key).or_else(|| self.calls.get(&by_id).filter(|_| !item.id.get().is_empty())).copied();
+        let Some(call) = known.or_else(|| turn.start("", "")) else { return };
+        self.calls.insert(key.clone(), call);
+        if !item.id.get().is_empty() {
+            self.calls.insert(by_id, call);
+        }
+        Self::name(call, item.name.get(), turn);
+        // The id of a call is `call_id`, never the item's own.
+        turn.offer_id(call, item.call_id.get());
+        item.arguments.replace(call, turn);
+    }
+
+    pub(super) fn name(call: usize, name: &str, turn: &mut Writer<'_>) {
+        if turn.name(call).is_empty() {
+            turn.append_name(call, name);
+        }
+    }
+
+    fn message(&mut self, key: &Key, item: &Item<'_>, turn: &mut Writer<'_>) {
+        for (at, part) in item.content.iter().enumerate() {
+            let at = i64::try_from(at).unwrap_or(i64::MAX);
+            match part.kind.get() {
+                "output_text" => self.text(key, at, part.text.get(), true, turn),
+                "refusal" => self.refusal(key, at, part.refusal.get(), true, turn),
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) fn text(&mut self, key: &Key, part: i64, text: &str, whole: bool, turn: &mut Writer<'_>) {
+        if self.is_news(key, part, whole) {
+            turn.text(text);
+        }
+    }
+
+    pub(super) fn refusal(&mut self, key: &Key, part: i64, text: &str, whole: bool, turn: &mut Writer<'_>) {
+        if self.is_news(key, part, whole) {
+            turn.refusal(text);
+        }
+    }
+
+    /// A whole text says again what its deltas said; it counts when none came.
+    fn is_news(&mut self, key: &Key, part: i64, whole: bool) -> bool {
+        self.any_text = true;
+        let first = self.parts.insert((key.clone(), part));
+        first || !whole
+    }
+}
