@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::call::{Arguments, ToolCall};
+use crate::wire::Usage;
 
 /// One response, whole. Serialises to `{calls, text, finish, provider_finish, error, refusal?, usage?}`.
 #[derive(Debug, Clone)]
@@ -48,7 +49,8 @@ impl Decoded {
 
 impl Serialize for Decoded {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let fields = 5 + usize::from(self.refusal.is_some()) + usize::from(self.usage.is_some());
+        let usage = self.usage.as_ref().and_then(Usage::shown);
+        let fields = 5 + usize::from(self.refusal.is_some()) + usize::from(usage.is_some());
         let mut out = serializer.serialize_struct("Decoded", fields)?;
         out.serialize_field("calls", &self.calls)?;
         out.serialize_field("text", &self.text)?;
@@ -58,8 +60,8 @@ impl Serialize for Decoded {
         if let Some(refusal) = &self.refusal {
             out.serialize_field("refusal", refusal)?;
         }
-        if let Some(usage) = &self.usage {
-            out.serialize_field("usage", &usage.shown())?;
+        if let Some(usage) = &usage {
+            out.serialize_field("usage", usage)?;
         }
         out.end()
     }
@@ -148,7 +150,6 @@ pub enum Finish {
     /// The bytes ended before the turn did.
     Truncated,
 }
-
 
 /// What broke a response off.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

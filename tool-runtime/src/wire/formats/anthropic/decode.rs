@@ -92,9 +92,10 @@ shape! {
 }
 
 impl Pass {
-    fn total(&self) -> u64 {
-        let counts = [self.input_tokens, self.output_tokens, self.cache_read, self.cache_write];
-        counts.iter().fold(0, |sum: u64, count| sum.saturating_add(count.count().unwrap_or(0)))
+    fn usage(&self) -> Usage {
+        let count = |count: Integer| count.count().unwrap_or(0);
+        let usage = Usage::new(count(self.input_tokens), count(self.output_tokens));
+        Usage { cache_read_tokens: count(self.cache_read), cache_write_tokens: count(self.cache_write), ..usage }
     }
 }
 
@@ -164,6 +165,7 @@ impl Messages {
                 self.message = Some(id.to_owned());
                 if let Some(message) = message {
                     turn.response(message.id.get(), message.model.get());
+                    self.usage.provisional = true;
                     self.usage(&message.usage, turn);
                 }
             }
@@ -189,6 +191,7 @@ impl Messages {
             }
             "message_delta" => {
                 self.end(turn);
+                self.usage.provisional = false;
                 self.usage(&event.usage, turn);
                 if let Some(delta) = &event.delta.0 {
                     stop(delta.stop_reason.get(), turn);
@@ -225,22 +228,22 @@ impl Messages {
         }
     }
 
-    /// Later counts replace earlier ones; a count of zero or none keeps what the start of the message said.
+    /// Later counts replace earlier ones. Some gateways write zero tokens read at the end: the start's count stays.
     fn usage(&mut self, tokens: &Object<Tokens>, turn: &mut Writer<'_>) {
         let Some(tokens) = &tokens.0 else { return };
         let usage = &mut self.usage;
-        for (count, slot) in [
-            (tokens.input_tokens, &mut usage.input_tokens),
-            (tokens.cache_read, &mut usage.cache_read_tokens),
-            (tokens.cache_write, &mut usage.cache_write_tokens),
-        ] {
-            *slot = count.count().filter(|count| *count > 0).unwrap_or(*slot);
-        }
+        let read = tokens.input_tokens.count().filter(|tokens| *tokens > 0);
+        usage.input_tokens = read.unwrap_or(usage.input_tokens);
+        usage.cache_read_tokens = tokens.cache_read.count().unwrap_or(usage.cache_read_tokens);
+        usage.cache_write_tokens = tokens.cache_write.count().unwrap_or(usage.cache_write_tokens);
         usage.output_tokens = tokens.output_tokens.count().unwrap_or(0);
         // The counts of the message are those of the last pass; earlier ones, such as compaction, were paid too.
-        let passes: Vec<u64> = tokens.iterations.iter().map(Pass::total).collect();
+        let passes: Vec<Usage> = tokens.iterations.iter().map(Pass::usage).collect();
         if let Some((_, earlier)) = passes.split_last() {
-            usage.earlier_tokens = earlier.iter().fold(0, |sum, pass| sum.saturating_add(*pass));
+            let sum =
+                |count: fn(&Usage) -> u64| earlier.iter().fold(0, |sum: u64, pass| sum.saturating_add(count(pass)));
+            usage.earlier_input_tokens = sum(Usage::total_input);
+            usage.earlier_output_tokens = sum(Usage::total_output);
         }
         turn.usage(*usage);
     }

@@ -110,6 +110,7 @@ impl Dialect for Chat {
         }
         // Snowflake Cortex sends `"finish_reason": ""` in a document that is whole.
         if choice.finish_reason.came() && choice.finish_reason.get().is_empty() {
+            turn.provider_finish("");
             return turn.end_well();
         }
         finish(choice.finish_reason.get(), turn);
