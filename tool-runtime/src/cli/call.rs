@@ -43,7 +43,7 @@ pub(super) async fn call(app: &App, global: &Global, call: Call) -> Result<Exit,
     if let Some(text) = result.detail().filter(|_| detail) {
         terminal::message(&format!("the tool's error: {}", terminal::safe(text)));
     }
-    Ok(Exit::of(result.outcome))
+    Ok(Exit::of(result.outcome()))
 }
 
 /// What the person at the keyboard may have meant; the model is told nothing of it.

@@ -51,7 +51,7 @@ pub(super) fn start(
     let mut builder = ToolRunner::builder(catalog, policy)
         .capabilities(adapters.capabilities)
         .approvals(true)
-        .store(Arc::clone(&store) as _);
+        .store(Arc::clone(&store));
     if let Some(broker) = adapters.broker {
         builder = builder.broker(broker);
     }

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::call::{CallId, Outcome, SafeError, ToolExecResult};
+use crate::call::{CallId, Outcome, ToolExecResult};
 use crate::text::lex::outside_strings;
 use crate::wire::decode::object_text;
 use crate::wire::{CallStatus, DecodedCall};
@@ -113,31 +113,15 @@ impl ResultMessage {
     /// What stands in for a result that never came.
     #[must_use]
     pub fn cancelled(id: CallId) -> Self {
-        let error = SafeError {
-            error_code: Outcome::Cancelled.code(),
-            tool_code: None,
-            safe_message: "The call was cancelled before it had a result.".to_owned(),
-            errors: Vec::new(),
-        };
-        let result = ToolExecResult {
-            tool_call_id: id,
-            ok: false,
-            outcome: Outcome::Cancelled,
-            value: None,
-            model_value: None,
-            error: Some(error),
-            executed: false,
-            concealed: false,
-            warning: None,
-            detail: None,
-        };
+        let message = "The call was cancelled before it had a result.";
+        let result = ToolExecResult::unfinished(id, Outcome::Cancelled, false, message);
         Self::from(&result)
     }
 }
 
 impl From<&ToolExecResult> for ResultMessage {
     fn from(result: &ToolExecResult) -> Self {
-        Self::new(result.tool_call_id.clone(), result.to_model(), !result.ok)
+        Self::new(result.call_id().clone(), result.to_model(), !result.is_ok())
     }
 }
 
