@@ -171,7 +171,7 @@ fn results(history: &[Message]) -> Vec<(String, String, bool)> {
 #[track_caller]
 fn is_whole(conversation: &Conversation) {
     let history = conversation.history();
-    assert_eq!(history::repair(&history), history);
+    assert_eq!(history::repair(&history, |_| history::Missing::OutcomeUnknown), history);
     for format in Format::ALL {
         assert!(!format.encode_messages(&history).is_empty());
     }

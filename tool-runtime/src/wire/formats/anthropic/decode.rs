@@ -11,7 +11,7 @@ use crate::wire::{Finish, Usage, WireErrorKind};
 
 /// The blocks of one response.
 #[derive(Default)]
-pub(super) struct Messages {
+pub(crate) struct Messages {
     started: bool,
     blocks: HashMap<i64, Block>,
     input_tokens: u64,

@@ -8,7 +8,7 @@ use crate::wire::decode::{Dialect, Framing};
 use crate::wire::{Finish, Usage, WireErrorKind};
 
 /// Nothing has to be remembered from line to line.
-pub(super) struct Ollama;
+pub(crate) struct Ollama;
 
 shape! {
     struct Line<'a> {

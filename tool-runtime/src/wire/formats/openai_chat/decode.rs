@@ -10,7 +10,7 @@ use crate::wire::{Finish, Usage, WireError, WireErrorKind};
 
 /// What one response has told so far about which call is which.
 #[derive(Default)]
-pub(super) struct Chat {
+pub(crate) struct Chat {
     selector: Selector,
     /// R9: the one call of the old `function_call` deltas.
     legacy: Option<usize>,

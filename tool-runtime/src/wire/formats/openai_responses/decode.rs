@@ -10,7 +10,7 @@ use crate::wire::{Finish, Usage, WireError, WireErrorKind};
 
 /// The items of one response.
 #[derive(Default)]
-pub(super) struct Responses {
+pub(crate) struct Responses {
     items: Items,
 }
 
