@@ -11,23 +11,23 @@ use std::time::Duration;
 #[must_use]
 pub struct Reply {
     bytes: Arc<[u8]>,
-    /// So many bytes at a time.
+    /// Bytes sent at a time.
     piece: usize,
-    /// Only so many bytes, then the connection breaks.
+    /// Bytes sent before the connection closes.
     cut: usize,
-    /// Between the pieces.
+    /// The pause after each piece.
     pause: Duration,
-    /// The last bytes over and over, until nobody listens.
+    /// The bytes are sent over and over, until the client hangs up.
     forever: bool,
-    /// Nothing at all, until the server stops.
-    silent: bool,
+    /// After the bytes the connection stays open, and nothing more comes until the server stops.
+    hangs: bool,
 }
 
 impl Reply {
     /// A whole HTTP response, headers and framing included.
     pub fn recorded(bytes: impl Into<Arc<[u8]>>) -> Self {
         let bytes = bytes.into();
-        Self { cut: bytes.len(), piece: usize::MAX, bytes, pause: Duration::ZERO, forever: false, silent: false }
+        Self { cut: bytes.len(), piece: usize::MAX, bytes, pause: Duration::ZERO, forever: false, hangs: false }
     }
 
     /// A body with a status and headers.
@@ -47,35 +47,41 @@ impl Reply {
         )
     }
 
-    /// A head, and after it the same bytes without end.
+    /// A head, followed by the same bytes without end.
     pub fn forever(body: &str) -> Self {
         Self { forever: true, ..Self::stream(body) }
     }
 
-    /// A connection on which nothing comes.
+    /// A connection on which no byte comes.
     pub fn silence() -> Self {
-        Self { silent: true, ..Self::recorded(Vec::new()) }
+        Self::recorded(Vec::new()).and_hang()
     }
 
-    /// Breaks the connection after so many bytes.
+    /// Keeps the connection open after the bytes, until the server stops.
+    pub fn and_hang(mut self) -> Self {
+        self.hangs = true;
+        self
+    }
+
+    /// Closes the connection after this many bytes.
     pub fn cut_at(mut self, bytes: usize) -> Self {
         self.cut = bytes.min(self.bytes.len());
         self
     }
 
-    /// Sends so many bytes at a time.
+    /// Sends this many bytes at a time, with a pause after each piece.
     pub fn in_pieces(mut self, bytes: usize, pause: Duration) -> Self {
         (self.piece, self.pause) = (bytes.max(1), pause);
         self
     }
 
-    /// How long the whole of it is.
+    /// The length of the whole reply in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// There is nothing in it.
+    /// Whether the reply has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -100,10 +106,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves these replies, one a connection, in order; the last one again and again.
+    /// Serves these replies in order, one per connection; the last one is repeated.
     ///
     /// # Errors
-    /// There is no free port.
+    /// There is no free port on loopback.
     pub fn start(replies: impl IntoIterator<Item = Reply>) -> std::io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
@@ -115,10 +121,12 @@ impl Server {
                 if stop.load(Ordering::Acquire) {
                     break;
                 }
-                let Some(reply) = replies.get(at).or(replies.last()) else { break };
+                let Some(reply) = replies.get(at).or(replies.last()).cloned() else { break };
+                let (seen, stop) = (Arc::clone(&seen), Arc::clone(&stop));
                 if let Ok(stream) = stream {
-                    // A client that hangs up is a client's affair.
-                    let _ = serve(stream, reply, &seen, &stop);
+                    // A thread each, so that a connection that hangs does not hold up the next one. A client that
+                    // hangs up is not an error of the server's.
+                    std::thread::spawn(move || drop(serve(stream, &reply, &seen, &stop)));
                 }
             }
         });
@@ -144,9 +152,6 @@ fn serve(mut stream: TcpStream, reply: &Reply, asked: &Mutex<Vec<Asked>>, stop: 
     stream.set_nodelay(true)?;
     let request = read(&mut BufReader::new(&stream))?;
     asked.lock().unwrap_or_else(PoisonError::into_inner).push(request);
-    while reply.silent && !stop.load(Ordering::Acquire) {
-        std::thread::sleep(Duration::from_millis(5));
-    }
     for piece in reply.bytes[..reply.cut].chunks(reply.piece.min(1 << 16)) {
         stream.write_all(piece)?;
         if !reply.pause.is_zero() {
@@ -156,7 +161,11 @@ fn serve(mut stream: TcpStream, reply: &Reply, asked: &Mutex<Vec<Asked>>, stop: 
     while reply.forever && !stop.load(Ordering::Acquire) {
         stream.write_all(&reply.bytes)?;
     }
-    stream.flush()
+    stream.flush()?;
+    while reply.hangs && !stop.load(Ordering::Acquire) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
 }
 
 fn read(reader: &mut impl BufRead) -> std::io::Result<Asked> {

@@ -5,12 +5,12 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tests::provider::Turn;
 use tests::server::{Reply, Server};
 use tests::wire::{fixtures, read_json, same};
 use tests::{six_turns, wire};
-use tool_runtime::agent::http::{HttpModel, HttpModelBuilder};
+use tool_runtime::agent::http::{HttpModel, HttpModelBuilder, OutputLimitField};
 use tool_runtime::agent::{Agent, Ended, ModelClient, ModelError, ModelErrorKind};
 use tool_runtime::wire::{CallStatus, Decoded, Finish, Format, Message, WireErrorKind};
 use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
@@ -201,14 +201,101 @@ async fn what_another_attempt_may_change_is_tried_again() {
 }
 
 #[tokio::test]
-async fn silence_ends() {
-    let silent = Server::start([Reply::silence()]).unwrap();
-    let model = client(Format::Anthropic, &silent).idle_timeout(Duration::from_millis(100)).build().unwrap();
-    assert_eq!(kind(ask(&model).await), ModelErrorKind::Timeout);
-    let slow = Reply::stream(&good().stream(Format::Anthropic)).in_pieces(1, Duration::from_millis(20));
-    let server = Server::start([slow]).unwrap();
-    let model = client(Format::Anthropic, &server).timeout(Duration::from_millis(200)).build().unwrap();
-    assert_eq!(kind(ask(&model).await), ModelErrorKind::Timeout);
+async fn the_endpoint_says_whether_and_when_to_ask_again() {
+    let reply = Reply::stream(&good().stream(Format::OpenAiChat));
+    for (status, headers, attempts) in [
+        ("408 Request Timeout", "retry-after-ms: 1\r\n", 2),
+        ("409 Conflict", "retry-after: 0.001\r\n", 2),
+        ("400 Bad Request", "x-should-retry: true\r\nretry-after-ms: 1\r\n", 2),
+        ("503 Service Unavailable", "x-should-retry: false\r\n", 1),
+        ("429 Too Many Requests", "retry-after-ms: 86400000\r\n", 1),
+    ] {
+        let server = Server::start([Reply::body(status, headers, b""), reply.clone()]).unwrap();
+        let model = client(Format::OpenAiChat, &server).retries(5).build().unwrap();
+        assert_eq!(ask(&model).await.is_ok(), attempts == 2, "{status}");
+        assert_eq!(server.asked().len(), attempts, "{status}");
+    }
+    let server = Server::start([Reply::body("429 Too Many Requests", "retry-after-ms: 300\r\n", b""), reply]).unwrap();
+    let started = std::time::Instant::now();
+    assert!(ask(&client(Format::OpenAiChat, &server).retries(1).build().unwrap()).await.is_ok());
+    assert!(started.elapsed() >= Duration::from_millis(300));
+}
+
+#[tokio::test]
+async fn silence_before_an_answer_is_tried_once_more() {
+    let good = Reply::stream(&good().stream(Format::Anthropic));
+    let head = || Reply::stream("").and_hang();
+    for (replies, calls, asked) in [
+        (vec![Reply::silence(), good.clone()], Some(2), 2),
+        // A head without a body is silence too.
+        (vec![head(), good.clone()], Some(2), 2),
+        (vec![Reply::silence(), head(), good.clone()], None, 2),
+    ] {
+        let server = Server::start(replies).unwrap();
+        let model = client(Format::Anthropic, &server).retries(5).first_byte_timeout(Duration::from_millis(150));
+        match (ask(&model.build().unwrap()).await, calls) {
+            (Ok(decoded), Some(calls)) => assert_eq!(decoded.calls.len(), calls),
+            (answer, _) => assert_eq!(kind(answer), ModelErrorKind::Timeout),
+        }
+        assert_eq!(server.asked().len(), asked);
+    }
+}
+
+#[tokio::test]
+async fn what_arrived_before_a_timeout_is_kept() {
+    for format in READABLE {
+        let body = Turn::text("All that was said before.").stream(format);
+        let reply = Reply::stream(&body);
+        // Up to the end of the first frame that holds the text.
+        let text = body.find("before.").expect("the text");
+        let frame = text + body[text..].find("\n").expect("an end") + usize::from(format != Format::Ollama) + 1;
+        let half = reply.len() - body.len() + frame;
+        let limits: [(&str, fn(HttpModelBuilder) -> HttpModelBuilder); 2] = [
+            ("silent", |model| model.idle_timeout(Duration::from_millis(150))),
+            ("longer", |model| model.timeout(Duration::from_millis(300))),
+        ];
+        for (word, limit) in limits {
+            let server = Server::start([reply.clone().cut_at(half).and_hang()]).unwrap();
+            let decoded = ask(&limit(client(format, &server)).build().unwrap()).await.unwrap();
+            let error = decoded.error.clone().expect("it broke off");
+            assert_eq!((decoded.finish, error.kind), (Finish::Truncated, WireErrorKind::TruncatedStream), "{format}");
+            assert!(error.message.is_some_and(|message| message.contains(word)), "{format} {word}");
+            assert_eq!(decoded.text, "All that was said before.", "{format} {word}");
+            assert_eq!(server.asked().len(), 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn requests_hold_what_the_application_sets() {
+    let tool_less = |format: Format, configure: fn(HttpModelBuilder) -> HttpModelBuilder| async move {
+        let server = Server::start([Reply::stream(&Turn::text("Hi.").stream(format))]).unwrap();
+        ask(&configure(client(format, &server)).build().unwrap()).await.unwrap();
+        let asked = server.asked().remove(0);
+        let body: Value = serde_json::from_str(&asked.body).unwrap();
+        (asked.head.to_ascii_lowercase(), body)
+    };
+    let (head, body) = tool_less(Format::OpenAiChat, |model| model.body_field("temperature", 0.5)).await;
+    assert!(head.contains("user-agent: tool-runtime/"), "{head}");
+    assert_eq!((&body["temperature"], &body["max_completion_tokens"]), (&json!(0.5), &json!(4096)));
+    let (head, body) = tool_less(Format::OpenAiChat, |model| {
+        model.output_limit_field(OutputLimitField::MaxTokens).max_output_tokens(9).header("user-agent", "mine")
+    })
+    .await;
+    assert!(head.contains("user-agent: mine") && !head.contains("tool-runtime"), "{head}");
+    assert_eq!((&body["max_tokens"], body.get("max_completion_tokens")), (&json!(9), None));
+    let (_, body) = tool_less(Format::Ollama, |model| model.body_field("options", json!({"seed": 7}))).await;
+    assert_eq!(body["options"], json!({"num_predict": 4096, "seed": 7}));
+    let (_, body) = tool_less(Format::OpenAiResponses, |model| model.body_field("store", true)).await;
+    assert_eq!(body["store"], json!(true));
+}
+
+#[tokio::test]
+async fn a_proxy_gets_the_whole_address() {
+    let proxy = Server::start([Reply::stream(&Turn::text("Through.").stream(Format::OpenAiChat))]).unwrap();
+    let model = HttpModel::builder(Format::OpenAiChat, "http://model.invalid", "m").proxy(proxy.url()).build().unwrap();
+    assert_eq!(ask(&model).await.unwrap().text, "Through.");
+    assert!(proxy.asked()[0].head.starts_with("POST http://model.invalid/v1/chat/completions"), "{:?}", proxy.asked());
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -224,6 +311,15 @@ async fn gzip_is_read_within_the_limit() {
         let headers = "content-encoding: gzip\r\ncontent-type: text/event-stream\r\n";
         let decoded = answer(format, Reply::body("200 OK", headers, &gzip(plain.as_bytes()))).await.unwrap();
         assert_eq!(decoded.calls.len(), 2, "{format}");
+        // A gzip file may have several members, one after the other.
+        let (first, second) = plain.as_bytes().split_at(plain.len() / 2);
+        let members = [gzip(first), gzip(second)].concat();
+        let decoded = answer(format, Reply::body("200 OK", headers, &members)).await.unwrap();
+        assert_eq!(decoded.calls.len(), 2, "{format}");
+        let broken = Reply::body("200 OK", headers, b"\x1f\x8b\x08 this is not gzip");
+        assert!(answer(format, broken).await.is_err(), "{format}");
+        let other = Reply::body("200 OK", "content-encoding: br\r\n", b"?");
+        assert_eq!(kind(answer(format, other).await), ModelErrorKind::Protocol, "{format}");
         // 64 MiB of comments in 64 KiB.
         let bomb = gzip(&vec![b':'; 64 << 20]);
         let server = Server::start([Reply::body("200 OK", headers, &bomb)]).unwrap();
@@ -288,8 +384,25 @@ fn settings_that_cannot_work_are_refused() {
         let error = HttpModel::builder(format, url, "m").build().expect_err("it cannot work");
         assert_eq!(error.kind(), ModelErrorKind::Encode, "{url}");
     }
-    let model = HttpModel::builder(Format::Ollama, "http://127.0.0.1:1", "m").header("x y", "1");
-    assert!(model.build().is_err());
+    let refused: [(Format, fn(HttpModelBuilder) -> HttpModelBuilder, &str); 13] = [
+        (Format::Ollama, |model| model.header("x y", "1"), "`x y`"),
+        (Format::Ollama, |model| model.header("x-y", "a\nb"), "`x-y`"),
+        (Format::Ollama, |model| model.header("Content-Length", "1"), "leave it out"),
+        (Format::OpenAiChat, |model| model.body_field("messages", json!([])), "`messages`"),
+        (Format::OpenAiChat, |model| model.body_field("max_tokens", 1), "`max_tokens`"),
+        (Format::Anthropic, |model| model.body_field("tools", json!([])), "`tools`"),
+        (Format::OpenAiResponses, |model| model.body_field("stream", false), "`stream`"),
+        (Format::OpenAiChat, |model| model.body_field("metadata", "x".repeat(65 << 10)), "at most"),
+        (Format::Ollama, |model| model.body_field("options", 1), "object"),
+        (Format::Ollama, |model| model.body_field("options", json!({"num_predict": 1})), "max_output_tokens"),
+        (Format::Anthropic, |model| model.output_limit_field(OutputLimitField::MaxTokens), "Chat Completions"),
+        (Format::Ollama, |model| model.root_certificates("no certificate"), "PEM"),
+        (Format::Ollama, |model| model.proxy("socks5://user:CANARY@127.0.0.1"), "http://"),
+    ];
+    for (format, configure, word) in refused {
+        let error = configure(HttpModel::builder(format, "http://127.0.0.1:1", "m")).build().expect_err(word);
+        assert!(error.detail().contains(word) && !error.detail().contains("CANARY"), "{}", error.detail());
+    }
     let shown =
         format!("{:?}", HttpModel::builder(Format::Ollama, "http://127.0.0.1:1", "m").key("CANARY").build().unwrap());
     assert!(!shown.contains("CANARY"), "{shown}");

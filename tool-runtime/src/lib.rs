@@ -52,6 +52,8 @@
 //!
 //! Futures of this crate want a tokio runtime with its timer enabled.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 // `::tool_runtime` also resolves inside this crate, so its own doctests and tests can use the macros.
 extern crate self as tool_runtime;
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::catalog::CatalogView;
 use crate::json;
 use crate::tool::Hash;
-use crate::wire::{Decoded, DisplayEvent, Finish, Message, Usage};
+use crate::wire::{Decoded, DisplayEvent, Finish, Message, ToolChoice, Usage};
 
 /// Takes what arrives while it arrives, for display.
 pub type Show<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
@@ -34,15 +34,17 @@ pub struct ModelRequest<'a> {
     pub messages: &'a [Message],
     /// The tools that the model may see.
     pub tools: &'a CatalogView,
-    /// Whether the model may make several calls in one turn; nothing leaves it to the provider.
+    /// Whether the model may make several calls in one turn; `None` leaves it to the provider.
     pub parallel: Option<bool>,
+    /// Which tools the model may or has to call; `None` leaves it to the model.
+    pub choice: Option<&'a ToolChoice>,
 }
 
 impl<'a> ModelRequest<'a> {
     /// A request that leaves the rest to the provider.
     #[must_use]
     pub const fn new(messages: &'a [Message], tools: &'a CatalogView) -> Self {
-        Self { messages, tools, parallel: None }
+        Self { messages, tools, parallel: None, choice: None }
     }
 
     /// SHA-256 over model, messages and the hash of the visible catalog.
@@ -75,6 +77,7 @@ pub struct ModelTurn {
 pub struct ModelError {
     kind: ModelErrorKind,
     detail: String,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 /// The kinds of [`ModelError`].
@@ -103,7 +106,14 @@ impl ModelError {
     /// An error; `detail` is for operators.
     #[must_use]
     pub fn new(kind: ModelErrorKind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into() }
+        Self { kind, detail: detail.into(), source: None }
+    }
+
+    /// Keeps the error that caused this one, for operators.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
     }
 
     /// What happened.
@@ -164,4 +174,8 @@ impl fmt::Debug for ModelError {
     }
 }
 
-impl std::error::Error for ModelError {}
+impl std::error::Error for ModelError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}

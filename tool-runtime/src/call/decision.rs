@@ -1,27 +1,17 @@
-//! [`Decision`]: what the policy says of a call, with the rule that said it.
+//! [`Decision`]: what a policy says of a call, and the rule that said it.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A decision of the policy and the rule that made it.
+/// What a policy says of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Decision {
-    /// What it says.
-    #[serde(rename = "decision")]
+    /// The verdict.
     pub verdict: Verdict,
-    /// The rule that said it, in the policy's own terms, for example `roles.admin.denied_tools`.
+    /// The rule that made it, in the policy's own terms, for example `roles.admin.denied_tools`.
     pub rule: Cow<'static, str>,
-}
-
-impl Decision {
-    /// A verdict and the rule behind it.
-    #[must_use]
-    pub fn new(verdict: Verdict, rule: impl Into<Cow<'static, str>>) -> Self {
-        Self { verdict, rule: rule.into() }
-    }
 }
 
 /// Allow, deny or require approval.
@@ -38,7 +28,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The word used in records.
+    /// The word used in records: `allow`, `deny` or `require_approval`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -17,7 +17,7 @@ pub use event::{Event, EventSink};
 pub(crate) use message::NO_SUCH_TOOL;
 pub use outcome::{Cause, Outcome};
 pub use record::{Caller, RecordedArguments, RunSummary, ToolInvocationRecord};
-pub(crate) use result::Detail;
+pub(crate) use result::{Delivered, Failed};
 pub use result::{SafeError, ToolExecResult};
 pub use tool_call::{Arguments, CallId, IdSource, Origin, ToolCall};
 pub(crate) use tool_call::{SHOWN_BYTES, shown};

@@ -19,10 +19,10 @@ mod policy;
 mod problem;
 mod subject;
 
+pub use crate::call::{Decision, Verdict};
 pub use argument_rule::{ArgumentRule, Condition, RuleValue, When};
 pub use budget::{Budgets, RunBudget, ToolBudget, ToolLimits};
 pub use data::{Grant, PolicyData, PolicyLimits, RepairRule, RuleVerdict, ToolRule};
-pub use crate::call::{Decision, Verdict};
 pub use label::{LabelRule, UNTRUSTED};
 pub use ledger::{BudgetExceeded, BudgetKind, Ledger, Reservation, Spend};
 pub use loop_guard::{LoopGuard, LoopThresholds, LoopVerdict};

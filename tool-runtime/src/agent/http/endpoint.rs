@@ -1,14 +1,76 @@
-//! What differs between the endpoints: path, headers, and the parts of the body beside tools and messages.
+//! What differs between the endpoints: path, headers, and the fields of the body other than tools and messages.
+
+use std::collections::BTreeMap;
 
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 
-use crate::agent::http::Settings;
+use crate::agent::http::{OutputLimitField, Settings};
 use crate::agent::{ModelError, ModelErrorKind, ModelRequest};
-use crate::wire::{EncodeOptions, Format};
+use crate::wire::{EncodeOptions, Format, OnUnsupported, SentSchema};
 
 /// The version of the Messages API that the `anthropic` format speaks.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
+
+/// What the client says it is, unless the application says otherwise.
+const USER_AGENT: &str = concat!("tool-runtime/", env!("CARGO_PKG_VERSION"));
+
+/// Headers that decide how the bytes are read, so that an application cannot set them.
+pub(super) const OWN_HEADERS: [&str; 4] = ["accept-encoding", "content-length", "content-type", "transfer-encoding"];
+
+/// Fields of a body that the client writes in one format or another, or that would change what it reads.
+const OWN_FIELDS: [&str; 21] = [
+    "background",
+    "contents",
+    "conversation",
+    "function_call",
+    "functions",
+    "input",
+    "instructions",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "max_tokens",
+    "messages",
+    "model",
+    "n",
+    "parallel_tool_calls",
+    "previous_response_id",
+    "prompt",
+    "stream",
+    "stream_options",
+    "system",
+    "tool_choice",
+    "tools",
+];
+
+/// The most bytes of an application's own fields.
+const FIELDS_BYTES: usize = 64 << 10;
+
+/// Checks the application's own fields, and the options that not every format has.
+pub(super) fn check_fields(settings: &Settings) -> Result<(), String> {
+    let format = settings.format;
+    if settings.output_limit_field.is_some() && format != Format::OpenAiChat {
+        return Err(format!("`output_limit_field` is for Chat Completions; {format} has one field for it"));
+    }
+    let fields = &settings.body_fields;
+    if let Some(name) = fields.keys().find(|name| OWN_FIELDS.contains(&name.as_str())) {
+        return Err(format!("the field `{name}` of the body is written by the client; leave it out"));
+    }
+    if let Some(options) = fields.get("options").filter(|_| format == Format::Ollama) {
+        match options.as_object() {
+            None => return Err("`options` is an object for Ollama".to_owned()),
+            Some(options) if options.contains_key("num_predict") => {
+                return Err("`options.num_predict` is written by the client; set `max_output_tokens`".to_owned());
+            }
+            Some(_) => {}
+        }
+    }
+    let bytes = serde_json::to_vec(fields).map_err(|error| error.to_string())?.len();
+    if bytes > FIELDS_BYTES {
+        return Err(format!("the fields of the body have {bytes} bytes; at most {FIELDS_BYTES} are sent"));
+    }
+    Ok(())
+}
 
 /// The address of the endpoint: the base's path, or the provider's usual one, and the operation.
 pub(super) fn url(format: Format, base: &str) -> Result<Url, String> {
@@ -33,7 +95,8 @@ pub(super) fn url(format: Format, base: &str) -> Result<Url, String> {
 
 /// Headers, each with a value that may be secret.
 pub(super) fn headers(settings: &Settings) -> Vec<(String, String)> {
-    let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+    let own = [("content-type", "application/json"), ("accept-encoding", "gzip"), ("user-agent", USER_AGENT)];
+    let mut headers: Vec<_> = own.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     if settings.format == Format::Anthropic {
         headers.push(("anthropic-version".to_owned(), ANTHROPIC_VERSION.to_owned()));
     }
@@ -47,14 +110,19 @@ pub(super) fn headers(settings: &Settings) -> Vec<(String, String)> {
     headers
 }
 
-/// The body of a request, as JSON text.
-pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<Vec<u8>, ModelError> {
-    let encode = |detail: String| ModelError::new(ModelErrorKind::Encode, detail);
+/// The tools that a request offers, and which schema of each was sent.
+pub(super) type Offered = BTreeMap<String, SentSchema>;
+
+/// The body of a request, as JSON text, and the tools in it. A tool that the format cannot carry is left out, because
+/// the provider would refuse the whole request.
+pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<(Vec<u8>, Offered), ModelError> {
     let format = settings.format;
-    let mut options = EncodeOptions::default().with_strict(settings.strict && has_strict(format));
+    let mut options =
+        EncodeOptions::default().with_strict(settings.strict).with_on_unsupported(OnUnsupported::LeaveOut);
+    options.choice = request.choice.cloned();
     // Ollama has no word for it.
     options.parallel = request.parallel.filter(|_| format != Format::Ollama);
-    let tools = format.encode_tools(request.tools.specs(), &options).map_err(|error| encode(error.to_string()))?;
+    let tools = format.encode_tools(request.tools.specs(), &options).map_err(encode)?;
     for loss in &tools.losses {
         tracing::debug!(tool = loss.tool.as_deref(), path = loss.path, what = loss.what, "not carried by the format");
     }
@@ -65,7 +133,11 @@ pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<Ve
     let tokens = settings.max_output_tokens;
     match format {
         Format::OpenAiChat => {
-            body.insert("max_completion_tokens".to_owned(), tokens.into());
+            let field = match settings.output_limit_field.unwrap_or_default() {
+                OutputLimitField::MaxCompletionTokens => "max_completion_tokens",
+                OutputLimitField::MaxTokens => "max_tokens",
+            };
+            body.insert(field.to_owned(), tokens.into());
             if settings.stream {
                 body.insert("stream_options".to_owned(), json!({"include_usage": true}));
             }
@@ -83,12 +155,20 @@ pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<Ve
         }
         Format::Gemini => {}
     }
+    for (name, value) in &settings.body_fields {
+        match (body.get_mut(name), value) {
+            // Ollama's options: ours stay beside the application's.
+            (Some(Value::Object(ours)), Value::Object(theirs)) => ours.extend(theirs.clone()),
+            _ => {
+                body.insert(name.clone(), value.clone());
+            }
+        }
+    }
     body.extend(tools.body);
     body.extend(format.encode_messages(request.messages));
-    serde_json::to_vec(&body).map_err(|error| encode(error.to_string()))
+    Ok((serde_json::to_vec(&body).map_err(encode)?, tools.tools))
 }
 
-/// The formats whose providers take closed copies of the schemas.
-pub(super) const fn has_strict(format: Format) -> bool {
-    matches!(format, Format::OpenAiChat | Format::OpenAiResponses)
+fn encode(error: impl std::error::Error + Send + Sync + 'static) -> ModelError {
+    ModelError::new(ModelErrorKind::Encode, error.to_string()).with_source(error)
 }

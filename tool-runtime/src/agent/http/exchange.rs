@@ -1,38 +1,61 @@
 //! One request and its answer, repeated where that helps.
 
-use jiff::Timestamp;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::{Response, StatusCode};
+use std::time::Duration;
 
+use jiff::Timestamp;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Response, StatusCode};
+use tokio::time::{Instant, timeout_at};
+
+use crate::agent::http::body::Body;
 use crate::agent::http::{Inner, endpoint, retry};
 use crate::agent::{ModelError, ModelErrorKind, Show};
-use crate::wire::{DecodeOptions, Decoded};
+use crate::wire::{DecodeOptions, Decoded, Decoder, WireErrorKind};
 
-/// How much of an error's body operators get to read.
+/// How much of an error's body operators get to read, and how long it may take to arrive.
 const ERROR_BYTES: usize = 16 << 10;
+const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// An attempt that brought no answer.
+struct Failed {
+    error: ModelError,
+    /// Another attempt may help; with the wait that the endpoint asks for.
+    again: Option<Option<Duration>>,
+}
+
+impl Failed {
+    fn for_good(kind: ModelErrorKind, detail: impl Into<String>) -> Self {
+        Self { error: ModelError::new(kind, detail), again: None }
+    }
+
+    fn for_now(kind: ModelErrorKind, detail: impl Into<String>) -> Self {
+        Self { error: ModelError::new(kind, detail), again: Some(None) }
+    }
+}
 
 /// Sends the request and reads the answer. Only a request that got no answer, or one of a kind that another attempt
-/// may change, is repeated; an answer that began is never asked for again.
-pub(super) async fn exchange(inner: &Inner, body: Vec<u8>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+/// may change, is repeated; an answer that began is never asked for again, because a part of it was shown.
+pub(super) async fn exchange(
+    inner: &Inner,
+    body: Vec<u8>,
+    options: &DecodeOptions,
+    show: &mut Show<'_>,
+) -> Result<Decoded, ModelError> {
     let headers = headers(inner)?;
-    let mut attempt = 0;
+    let deadline = Instant::now() + inner.settings.timeout;
+    let (mut attempt, mut silences) = (0, 0);
     loop {
         let request = inner.client.post(inner.url.clone()).headers(headers.clone()).body(body.clone());
-        let (error, asked) = match request.send().await {
-            Ok(response) if response.status().is_success() => return read(inner, response, show).await,
-            Ok(response) => {
-                let asked = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-                let asked = asked.and_then(|value| retry::after(value, Timestamp::now()));
-                let status = response.status();
-                let error = refused(response).await;
-                if !retry::is_worth_it(status.as_u16()) {
-                    return Err(error);
-                }
-                (error, asked)
-            }
-            Err(error) => (unsent(error), None),
+        let Failed { error, again } = match answer(inner, request, options, deadline, show).await {
+            Ok(decoded) => return Ok(decoded),
+            Err(failed) => failed,
         };
+        silences += u32::from(error.kind() == ModelErrorKind::Timeout);
+        let Some(asked) = again.filter(|_| silences < 2) else { return Err(error) };
         let Some(wait) = inner.settings.retries.wait(attempt, asked) else { return Err(error) };
+        if Instant::now() + wait >= deadline {
+            return Err(error);
+        }
         tracing::debug!(code = error.code(), attempt, "a request to the model is repeated");
         tokio::time::sleep(wait).await;
         attempt += 1;
@@ -50,42 +73,28 @@ fn headers(inner: &Inner) -> Result<HeaderMap, ModelError> {
     Ok(headers)
 }
 
-fn unsent(error: reqwest::Error) -> ModelError {
-    let kind = if error.is_timeout() { ModelErrorKind::Timeout } else { ModelErrorKind::Connect };
-    ModelError::new(kind, chain(&error.without_url()))
-}
-
-/// An error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
-}
-
-async fn refused(mut response: Response) -> ModelError {
-    let status = response.status();
-    if status.is_redirection() {
-        return ModelError::new(ModelErrorKind::Redirect, format!("status {}", status.as_u16()));
-    }
-    let mut body = Vec::new();
-    while let Ok(Some(chunk)) = response.chunk().await {
-        let room = ERROR_BYTES.saturating_sub(body.len());
-        body.extend(chunk.iter().take(room));
-        if body.len() >= ERROR_BYTES {
-            break;
+/// One attempt: the head within the time for the first byte, then the body.
+async fn answer(
+    inner: &Inner,
+    request: reqwest::RequestBuilder,
+    options: &DecodeOptions,
+    deadline: Instant,
+    show: &mut Show<'_>,
+) -> Result<Decoded, Failed> {
+    let first_by = deadline.min(Instant::now() + inner.settings.first_byte());
+    let response = match timeout_at(first_by, request.send()).await {
+        Err(_) => return Err(silent()),
+        Ok(Err(error)) => {
+            let kind = if error.is_timeout() { ModelErrorKind::Timeout } else { ModelErrorKind::Connect };
+            return Err(Failed::for_now(kind, chain(&error.without_url())));
         }
+        Ok(Ok(response)) => response,
+    };
+    if !response.status().is_success() {
+        let again = retry::asked(response.status().as_u16(), response.headers(), Timestamp::now());
+        return Err(Failed { error: refused(response).await, again });
     }
-    ModelError::new(ModelErrorKind::Status(status.as_u16()), String::from_utf8_lossy(&body))
-}
-
-/// The answer, decoded while it arrives. A connection that breaks ends the answer where it broke.
-async fn read(inner: &Inner, mut response: Response, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
-    let protocol = |detail: &str| ModelError::new(ModelErrorKind::Protocol, detail);
+    let protocol = |detail: &str| Failed::for_good(ModelErrorKind::Protocol, detail);
     let content = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if content.trim_start().to_ascii_lowercase().starts_with("text/html") {
         return Err(protocol("the endpoint answered with a page of HTML"));
@@ -93,29 +102,81 @@ async fn read(inner: &Inner, mut response: Response, show: &mut Show<'_>) -> Res
     if response.status() == StatusCode::NO_CONTENT {
         return Err(protocol("the endpoint answered without content"));
     }
-    let limit = inner.settings.max_response_bytes;
-    let options = DecodeOptions::default().with_max_bytes(limit);
     let format = inner.settings.format;
-    let mut decoder = format.decoder(options).ok_or_else(|| protocol("the format can only be written"))?;
-    let mut taken = 0_usize;
-    loop {
-        match response.chunk().await {
-            Ok(Some(chunk)) => {
-                taken = taken.saturating_add(chunk.len());
-                decoder.push_with(&chunk, &mut *show);
-                if taken > limit || decoder.is_closed() {
-                    break;
-                }
-            }
-            Ok(None) => break,
-            Err(error) => {
-                tracing::debug!(detail = chain(&error.without_url()), "the answer broke off");
+    let decoder = format.decoder(options.clone()).ok_or_else(|| protocol("the format can be written, not read"))?;
+    let mut body = Body::new(response, options.max_bytes).map_err(|detail| protocol(&detail))?;
+    match timeout_at(first_by, body.chunk()).await {
+        Err(_) => Err(silent()),
+        Ok(Err(detail)) => Err(protocol(&detail)),
+        Ok(Ok(None)) => Err(protocol("the endpoint answered with an empty body")),
+        Ok(Ok(Some(chunk))) => Ok(read(inner, decoder, body, chunk, deadline, show).await),
+    }
+}
+
+fn silent() -> Failed {
+    Failed::for_now(ModelErrorKind::Timeout, "the endpoint was silent for longer than allowed")
+}
+
+/// Decodes an answer that began, while it arrives. Whatever breaks it off, what came before is kept.
+async fn read(
+    inner: &Inner,
+    mut decoder: Decoder,
+    mut body: Body,
+    mut chunk: Vec<u8>,
+    deadline: Instant,
+    show: &mut Show<'_>,
+) -> Decoded {
+    let broken = loop {
+        decoder.push_with(&chunk, &mut *show);
+        if body.is_too_long() || decoder.is_closed() {
+            break None;
+        }
+        let idle = Instant::now() + inner.settings.idle_timeout;
+        chunk = match timeout_at(idle.min(deadline), body.chunk()).await {
+            Ok(Ok(Some(chunk))) => chunk,
+            Ok(Ok(None)) => break None,
+            Ok(Err(detail)) => break Some(detail),
+            Err(_) if idle < deadline => break Some("the endpoint fell silent within its answer".to_owned()),
+            Err(_) => break Some("the turn took longer than allowed".to_owned()),
+        };
+    };
+    let mut decoded = decoder.finish();
+    if let (Some(detail), Some(error)) = (broken, &mut decoded.error)
+        && error.kind == WireErrorKind::TruncatedStream
+    {
+        error.message.get_or_insert(detail);
+    }
+    decoded
+}
+
+/// An error with its causes.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    // Bounded: an error can be its own source.
+    for _ in 0..16 {
+        let Some(cause) = next else { break };
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}
+
+async fn refused(response: Response) -> ModelError {
+    let status = response.status();
+    if status.is_redirection() {
+        return ModelError::new(ModelErrorKind::Redirect, format!("status {}", status.as_u16()));
+    }
+    let deadline = Instant::now() + ERROR_TIMEOUT;
+    let mut text = Vec::new();
+    if let Ok(mut body) = Body::new(response, ERROR_BYTES) {
+        while let Ok(Ok(Some(chunk))) = timeout_at(deadline, body.chunk()).await {
+            text.extend(chunk.iter().take(ERROR_BYTES.saturating_sub(text.len())));
+            if text.len() >= ERROR_BYTES {
                 break;
             }
         }
     }
-    if taken == 0 {
-        return Err(protocol("the endpoint answered with an empty body"));
-    }
-    Ok(decoder.finish())
+    ModelError::new(ModelErrorKind::Status(status.as_u16()), String::from_utf8_lossy(&text))
 }

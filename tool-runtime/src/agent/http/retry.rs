@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 /// Bounded repetitions with growing waits.
 #[derive(Debug, Clone, Copy)]
@@ -20,8 +21,8 @@ impl Default for Retries {
 }
 
 impl Retries {
-    /// The wait before repetition `at` (from 0), or nothing when there is none: all are used up, or the endpoint
-    /// asks for more patience than there is.
+    /// Returns the wait before repetition `at` (from 0), or `None` if there is none: all are used up, or the endpoint
+    /// asks for a longer wait than allowed.
     pub(super) fn wait(&self, at: u32, asked: Option<Duration>) -> Option<Duration> {
         if at >= self.times {
             return None;
@@ -30,7 +31,7 @@ impl Retries {
             Some(asked) => (asked <= self.longest).then_some(asked),
             None => {
                 let full = self.first.saturating_mul(1 << at.min(16)).min(self.longest);
-                // Between half and all of it, so that clients which failed together do not come back together.
+                // Between half and all of it, so that clients which failed together do not return together.
                 Some(full.mul_f64(0.5 + jitter() / 2.0))
             }
         }
@@ -42,18 +43,32 @@ fn jitter() -> f64 {
     f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX)
 }
 
-/// The answers that another attempt may change (RFC 9110, 15.5 and 15.6).
-pub(super) const fn is_worth_it(status: u16) -> bool {
-    matches!(status, 429 | 500..=599)
+/// Whether another attempt may change an answer of this status, and the wait that the endpoint asks for.
+///
+/// Its own word (`x-should-retry`, which OpenAI and Anthropic send) comes before what the status means in general
+/// (RFC 9110, 15.5 and 15.6).
+pub(super) fn asked(status: u16, headers: &HeaderMap, now: Timestamp) -> Option<Option<Duration>> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let again = match text("x-should-retry") {
+        Some("true") => true,
+        Some("false") => false,
+        _ => matches!(status, 408 | 409 | 429 | 500..=599),
+    };
+    let millis = text("retry-after-ms").and_then(|value| seconds(value)).map(|wait| wait / 1000);
+    again.then(|| millis.or_else(|| text(RETRY_AFTER.as_str()).and_then(|value| after(value, now))))
 }
 
-/// The value of a `retry-after` header: seconds or a date (RFC 9110, 10.2.3).
-pub(super) fn after(value: &str, now: Timestamp) -> Option<Duration> {
-    if let Ok(seconds) = value.trim().parse::<u64>() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let at = DateTimeParser::new().parse_timestamp(value.trim()).ok()?;
-    Some(Duration::try_from(at.duration_since(now)).unwrap_or_default())
+/// The value of a `retry-after` header: seconds, which some endpoints write with a fraction, or a date (RFC 9110,
+/// 10.2.3).
+fn after(value: &str, now: Timestamp) -> Option<Duration> {
+    seconds(value).or_else(|| {
+        let at = DateTimeParser::new().parse_timestamp(value).ok()?;
+        Some(Duration::try_from(at.duration_since(now)).unwrap_or_default())
+    })
+}
+
+fn seconds(value: &str) -> Option<Duration> {
+    Duration::try_from_secs_f64(value.parse().ok()?).ok()
 }
 
 #[cfg(test)]
@@ -72,21 +87,35 @@ mod tests {
     }
 
     #[test]
-    fn the_endpoint_is_asked_how_long() {
-        let retries = Retries::default();
+    fn the_endpoint_says_when_to_come_back() {
         let now = "2026-01-01T00:00:00Z".parse().unwrap();
-        let cases = [
-            ("3", Some(3)),
-            (" 0 ", Some(0)),
-            ("Thu, 01 Jan 2026 00:00:20 GMT", Some(20)),
-            ("Wed, 31 Dec 2025 23:00:00 GMT", Some(0)),
-            ("soon", None),
-            ("-1", None),
+        let ms = Duration::from_millis;
+        let cases: [(u16, &[(&'static str, &'static str)], Option<Option<Duration>>); 18] = [
+            (429, &[("retry-after", "3")], Some(Some(ms(3000)))),
+            (429, &[("retry-after", " 0 ")], Some(Some(ms(0)))),
+            (429, &[("retry-after", "1.5")], Some(Some(ms(1500)))),
+            (503, &[("retry-after", "Thu, 01 Jan 2026 00:00:20 GMT")], Some(Some(ms(20_000)))),
+            (503, &[("retry-after", "Wed, 31 Dec 2025 23:00:00 GMT")], Some(Some(ms(0)))),
+            (429, &[("retry-after", "soon")], Some(None)),
+            (429, &[("retry-after", "-1")], Some(None)),
+            (429, &[("retry-after", "NaN")], Some(None)),
+            (429, &[("retry-after", "1e300")], Some(None)),
+            (429, &[("retry-after-ms", "250"), ("retry-after", "9")], Some(Some(ms(250)))),
+            (429, &[("retry-after-ms", "?"), ("retry-after", "9")], Some(Some(ms(9000)))),
+            (408, &[], Some(None)),
+            (409, &[], Some(None)),
+            (500, &[], Some(None)),
+            (400, &[], None),
+            (404, &[("retry-after", "1")], None),
+            (400, &[("x-should-retry", "true")], Some(None)),
+            (503, &[("x-should-retry", "false"), ("retry-after", "1")], None),
         ];
-        for (text, expected) in cases {
-            assert_eq!(after(text, now), expected.map(Duration::from_secs), "{text}");
+        for (status, pairs, expected) in cases {
+            let headers = pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+            assert_eq!(asked(status, &headers.collect(), now), expected, "{status} {pairs:?}");
         }
-        assert_eq!(retries.wait(0, after("3", now)), Some(Duration::from_secs(3)));
-        assert_eq!(retries.wait(0, after("3600", now)), None, "an hour is more than there is patience for");
+        let retries = Retries::default();
+        assert_eq!(retries.wait(0, Some(ms(3000))), Some(ms(3000)));
+        assert_eq!(retries.wait(0, Some(ms(3_600_000))), None, "an hour is longer than allowed");
     }
 }

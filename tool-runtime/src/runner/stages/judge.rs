@@ -27,7 +27,7 @@ pub(in crate::runner) enum Judged {
 
 /// Finds the tool and asks the run's tool list and the policy, before the arguments are looked at.
 pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<Admitted, Stop> {
-    if !call.complete {
+    if !call.is_complete() {
         return Err(Stop::new(Outcome::IncompleteCall));
     }
     if open.repeated {
@@ -79,7 +79,7 @@ fn resolve(run: &Run, name: &str) -> Result<Arc<Entry>, Box<Refusal>> {
             stop = stop.message(NO_SUCH_TOOL);
             stop.concealed = true;
         }
-        Box::new(Refusal { decision: Some(Decision::new(Verdict::Deny, rule)), stop })
+        Box::new(Refusal { decision: Some(Decision { verdict: Verdict::Deny, rule }), stop })
     };
     let labels = run.state().labels();
     let decision = shared.policy.decide(&run.context(&labels), Stage::Admission, &entry.subject(), None);
@@ -110,7 +110,7 @@ pub(in crate::runner) fn hydrate(open: &mut OpenCall, admitted: &Admitted, call:
 
 /// Hydrates one call for a caller that wants to look at it first.
 pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationResult {
-    if !call.complete {
+    if !call.is_complete() {
         return HydrationResult::refused(&call, FailedStage::Resolve, Outcome::IncompleteCall, None);
     }
     match resolve(run, &call.name) {

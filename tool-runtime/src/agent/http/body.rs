@@ -1,0 +1,85 @@
+//! The bytes of a response's body, decompressed while they arrive.
+
+use std::io::{self, Write};
+
+use flate2::write::MultiGzDecoder;
+use reqwest::Response;
+use reqwest::header::CONTENT_ENCODING;
+
+/// A body on its way in: plain, or gzip of any number of members.
+pub(super) struct Body {
+    response: Response,
+    gzip: Option<MultiGzDecoder<Bounded>>,
+    limit: usize,
+    taken: usize,
+}
+
+/// Takes bytes up to a limit, so that a few compressed ones cannot become more than that.
+struct Bounded {
+    bytes: Vec<u8>,
+    room: usize,
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = bytes.len().min(self.room);
+        self.room -= count;
+        self.bytes.extend(bytes.iter().take(count));
+        if count == 0 && !bytes.is_empty() { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(count) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Body {
+    /// Prepares to read up to one byte more than the limit, which tells a body of that size from a longer one.
+    ///
+    /// # Errors
+    /// The body has an encoding that was not asked for.
+    pub(super) fn new(response: Response, limit: usize) -> Result<Self, String> {
+        let encodings = response.headers().get_all(CONTENT_ENCODING).iter();
+        let names = encodings.flat_map(|value| value.to_str().unwrap_or("?").split(','));
+        let mut gzip = None;
+        for name in names.map(|name| name.trim().to_ascii_lowercase()).filter(|name| name != "identity") {
+            if gzip.is_some() || !matches!(name.as_str(), "gzip" | "x-gzip") {
+                return Err("the answer has an encoding that was not asked for".to_owned());
+            }
+            gzip = Some(MultiGzDecoder::new(Bounded { bytes: Vec::new(), room: limit.saturating_add(1) }));
+        }
+        Ok(Self { response, gzip, limit, taken: 0 })
+    }
+
+    /// The next bytes, or `None` at the end. Safe to drop between two polls: nothing that arrived is lost.
+    ///
+    /// # Errors
+    /// The connection broke, or the compressed bytes are not gzip.
+    pub(super) async fn chunk(&mut self) -> Result<Option<Vec<u8>>, String> {
+        loop {
+            let chunk = self.response.chunk().await.map_err(|error| super::exchange::chain(&error.without_url()))?;
+            let Some(chunk) = chunk else { return Ok(None) };
+            let bytes = match &mut self.gzip {
+                None => chunk.to_vec(),
+                Some(gzip) => {
+                    let written = gzip.write_all(&chunk).and_then(|()| gzip.flush());
+                    let bytes = std::mem::take(&mut gzip.get_mut().bytes);
+                    match written {
+                        Err(error) if bytes.is_empty() => return Err(format!("the gzip stream is broken: {error}")),
+                        // The error comes again with the next chunk; these bytes would not.
+                        Ok(()) | Err(_) => bytes,
+                    }
+                }
+            };
+            self.taken = self.taken.saturating_add(bytes.len());
+            if !bytes.is_empty() {
+                return Ok(Some(bytes));
+            }
+        }
+    }
+
+    /// The body is longer than the limit.
+    pub(super) const fn is_too_long(&self) -> bool {
+        self.taken > self.limit
+    }
+}

@@ -1,0 +1,201 @@
+//! [`HttpModelBuilder`]: the settings of an [`HttpModel`] that have a default.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::{Client, Proxy, Url, redirect};
+use serde_json::Value;
+
+use crate::agent::http::{HttpModel, Inner, OutputLimitField, Settings, endpoint, tls};
+use crate::agent::{ModelError, ModelErrorKind};
+use crate::capability::Secret;
+use crate::wire::Format;
+
+/// The settings of an [`HttpModel`] that have a default. Made by [`HttpModel::builder`].
+#[must_use]
+pub struct HttpModelBuilder {
+    base_url: String,
+    connect_timeout: Duration,
+    proxy: Option<Secret<String>>,
+    roots: Vec<Vec<u8>>,
+    settings: Settings,
+}
+
+impl HttpModelBuilder {
+    pub(super) fn new(format: Format, base_url: String, model: String) -> Self {
+        Self {
+            base_url,
+            connect_timeout: Duration::from_secs(10),
+            proxy: None,
+            roots: Vec::new(),
+            settings: Settings::new(format, model),
+        }
+    }
+
+    /// Sets the key, which is sent as the format wants it.
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.settings.key = Some(Secret::new(key.into()));
+        self
+    }
+
+    /// Adds a header, or replaces one that the client sends by default, such as `user-agent`. The value is treated as
+    /// a secret.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.settings.headers.push((name.into(), Secret::new(value.into())));
+        self
+    }
+
+    /// Adds a field to the body of every request: `temperature`, `reasoning_effort`, `thinking` and whatever else the
+    /// provider knows. A second value for one name replaces the first.
+    ///
+    /// The fields that carry the conversation, its tools, the output limit or the kind of stream cannot be set here,
+    /// and all fields together may have 64 KiB. For Ollama, `options` is merged with what this client writes.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use tool_runtime::agent::http::HttpModel;
+    /// use tool_runtime::wire::Format;
+    ///
+    /// let model = HttpModel::builder(Format::Anthropic, "https://api.anthropic.com", "claude-sonnet-4-5")
+    ///     .body_field("thinking", json!({"type": "enabled", "budget_tokens": 2048}))
+    ///     .build()?;
+    /// # Ok::<(), tool_runtime::agent::ModelError>(())
+    /// ```
+    pub fn body_field(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.settings.body_fields.insert(name.into(), value.into());
+        self
+    }
+
+    /// Sets whether the answer is streamed; `true` by default.
+    pub const fn stream(mut self, wanted: bool) -> Self {
+        self.settings.stream = wanted;
+        self
+    }
+
+    /// Sets whether closed copies of the schemas are sent where the format has a strict mode; their nulls are removed
+    /// from the calls again. `false` by default.
+    pub const fn strict(mut self, wanted: bool) -> Self {
+        self.settings.strict = wanted;
+        self
+    }
+
+    /// Sets the most tokens of one answer; 4,096 by default.
+    pub const fn max_output_tokens(mut self, tokens: u32) -> Self {
+        self.settings.max_output_tokens = tokens;
+        self
+    }
+
+    /// Sets the field that carries the output limit in Chat Completions; `max_completion_tokens` by default. Mistral
+    /// and many compatible servers know only [`OutputLimitField::MaxTokens`].
+    pub const fn output_limit_field(mut self, field: OutputLimitField) -> Self {
+        self.settings.output_limit_field = Some(field);
+        self
+    }
+
+    /// Sets the most bytes of one answer, after decompression; 32 MiB by default.
+    pub const fn max_response_bytes(mut self, bytes: usize) -> Self {
+        self.settings.max_response_bytes = bytes;
+        self
+    }
+
+    /// Sets how long a connection may take; 10 seconds by default.
+    pub const fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// Sets how long the endpoint may take until the first byte of an answer, connection included; 60 seconds by
+    /// default. Without streaming the first byte comes when the whole answer is written, so that the default is the
+    /// [`timeout`](Self::timeout) of the turn. A request that met with silence is repeated once at most.
+    pub const fn first_byte_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.first_byte_timeout = Some(timeout);
+        self
+    }
+
+    /// Sets how long the endpoint may be silent within an answer; 60 seconds by default. What it sent before is kept.
+    pub const fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.idle_timeout = timeout;
+        self
+    }
+
+    /// Sets how long one turn may take, retries included; 10 minutes by default. What was streamed before is kept, as
+    /// an answer that broke off.
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.settings.timeout = timeout;
+        self
+    }
+
+    /// Sets how often a request is repeated at most; twice by default. Repeated are requests without a connection and
+    /// those answered with 408, 409, 429 or 5xx, unless `x-should-retry` says otherwise.
+    pub const fn retries(mut self, times: u32) -> Self {
+        self.settings.retries.times = times;
+        self
+    }
+
+    /// Sets the longest wait before a repetition; 30 seconds by default. A request whose endpoint asks for a longer
+    /// one is not repeated.
+    pub const fn longest_wait(mut self, wait: Duration) -> Self {
+        self.settings.retries.longest = wait;
+        self
+    }
+
+    /// Sends requests through this proxy, an `http` or `https` URL. Nothing is read from the environment.
+    pub fn proxy(mut self, url: impl Into<String>) -> Self {
+        self.proxy = Some(Secret::new(url.into()));
+        self
+    }
+
+    /// Trusts the certificate authorities in this PEM text too, for endpoints and proxies of a private network.
+    pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.roots.push(pem.into());
+        self
+    }
+
+    /// Checks the settings and makes the client.
+    ///
+    /// # Errors
+    /// A URL, header, certificate or body field that cannot be used, an option that the format does not have, or a
+    /// format that can be written but not read. The kind is [`ModelErrorKind::Encode`] and
+    /// [`ModelError::detail`] says what to correct.
+    pub fn build(self) -> Result<HttpModel, ModelError> {
+        let invalid = |detail: String| ModelError::new(ModelErrorKind::Encode, detail);
+        let settings = self.settings;
+        let url = endpoint::url(settings.format, &self.base_url).map_err(invalid)?;
+        endpoint::check_fields(&settings).map_err(invalid)?;
+        for (name, _) in &settings.headers {
+            if endpoint::OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+                return Err(invalid(format!("the header `{name}` is set by the client; leave it out")));
+            }
+        }
+        for (name, value) in endpoint::headers(&settings) {
+            HeaderName::try_from(&name).map_err(|_| invalid(format!("`{name}` is not a header name")))?;
+            HeaderValue::try_from(value).map_err(|_| invalid(format!("the value of `{name}` cannot be sent")))?;
+        }
+        let tls = tls::config(&self.roots).map_err(invalid)?;
+        let mut builder = Client::builder()
+            .tls_backend_preconfigured(tls)
+            .redirect(redirect::Policy::none())
+            .connect_timeout(self.connect_timeout)
+            .no_proxy();
+        if let Some(proxy) = &self.proxy {
+            builder = builder.proxy(parse_proxy(proxy.expose()).map_err(invalid)?);
+        }
+        let client = builder.build().map_err(|error| invalid(error.to_string()))?;
+        Ok(HttpModel(Arc::new(Inner { client, url, settings })))
+    }
+}
+
+/// The text of a bad URL stays out of the error: it can hold a password.
+fn parse_proxy(text: &str) -> Result<Proxy, String> {
+    let wrong = || "the proxy is not a URL that begins with http:// or https://".to_owned();
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https")).ok_or_else(wrong)?;
+    Proxy::all(url).map_err(|_| wrong())
+}
+
+impl fmt::Debug for HttpModelBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpModelBuilder").field("format", &self.settings.format).finish_non_exhaustive()
+    }
+}
