@@ -114,7 +114,10 @@ fn unmatched(of: &str, wanted: &BTreeSet<String>, linked: &BTreeSet<&str>, probl
         let list = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
         let meant = nearest(name, linked.iter().copied());
         let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
-        let message = format!("no linked tool is of the {of} `{}`; linked are: {list}{meant}", name.escape_debug());
+        let message = format!(
+            "no linked tool is of the {of} `{}`; linked are: {list}{meant}; write `use my_tools as _;` to link a crate",
+            name.escape_debug()
+        );
         problems.push(CatalogProblem::new(CatalogProblemKind::Empty, message, None));
     }
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::json::{self, Limits};
 use crate::schema::graph::{Document, Expansion};
+use crate::schema::problem::SchemaProblemKind;
 use crate::schema::{SchemaProblem, engine, texts, visits};
 use crate::text::lex::outside_strings;
 use crate::tool::Schema;
@@ -39,7 +40,7 @@ pub fn check_foreign(schema: &Value) -> Result<Schema, Vec<SchemaProblem>> {
         && !dialect.as_str().is_some_and(|dialect| DIALECTS.contains(&dialect.trim_end_matches('#')))
     {
         let remedy = "write it in 2020-12, the default, or in draft-07";
-        return Err(one(SchemaProblem::new("/$schema", "the dialect of the schema is not spoken here", remedy)));
+        return Err(one(SchemaProblem::new("/$schema", "unsupported JSON Schema dialect", remedy)));
     }
     let document = Document::read(schema)?;
     Expansion::check(&document, schema).map_err(one)?;
@@ -72,7 +73,7 @@ pub fn parse_foreign(text: &str) -> Result<Value, SchemaProblem> {
 /// The problem of a document that nests too deeply.
 fn too_deep() -> SchemaProblem {
     let message = format!("the document nests over {MAX_JSON_DEPTH} levels deep");
-    SchemaProblem::new("", message, "nest less, or name the inner schemas in `$defs`")
+    SchemaProblem::new("", message, "nest less, or name the inner schemas in `$defs`").of_kind(SchemaProblemKind::Depth)
 }
 
 /// Whether brackets outside of strings are nested deeper than so many levels.

@@ -36,7 +36,7 @@ pub(crate) use ids::argument_names;
 pub use ids::{IdArguments, is_placeholder};
 pub use output::compile_output;
 pub use problem::SchemaProblem;
-pub use review::{Decision, Finding, Reason, Verdict, review, review_text};
+pub use review::{Advice, Finding, Reason, Review, review, review_text};
 pub use subset::is_subset;
 
 #[cfg(test)]
