@@ -10,7 +10,7 @@ fn exit_codes_follow_outcomes() {
     let mail = r#"{"to":["a@example.com"],"subject":"s","body":"b"}"#;
     for (words, code) in [
         (&["call", "core__get_current_time"][..], 0),
-        (&["call", "weather__get_forecast", r#"{"city":"Atlantis"}"#], 1),
+        (&["call", "fs__read_file", r#"{"path":"missing.md"}"#], 1),
         (&["call"], 2),
         (&["call", "core__get_current_time", "@missing.json"], 2),
         (&["call", "core__nothing"], 3),
@@ -28,7 +28,7 @@ fn json_is_a_document_for_results_and_for_errors() {
     let good = rig.run(&["--json", "call", "core__get_current_time"]).code(0).json();
     assert_eq!((&good["ok"], &good["outcome"]), (&json!(true), &json!("ok")));
     assert!(good["value"]["iso"].is_string() && good["model"].is_string(), "{good}");
-    let bad = rig.run(&["call", "--json", "core__get_current_time", "[]"]).code(4).json();
+    let bad = rig.run(&["call", "--json", "core__get_current_time", "{"]).code(4).json();
     assert_eq!((&bad["ok"], &bad["errorCode"]), (&json!(false), &json!("invalid_json")));
     for (words, code) in [
         (&["--json", "nothing"][..], "usage"),

@@ -59,3 +59,20 @@ fn a_recorded_error_is_a_failure_of_the_model() {
         rig.run(&["replay", "--format", "openai-chat", file]).code(1);
     }
 }
+
+#[test]
+fn conversations_that_share_a_call_id_share_no_effect() {
+    let rig = Rig::new();
+    rig.write("task", &response(r#"{"title":"Water the plants"}"#));
+    let mail = json!({"to": ["a@example.com"], "subject": "s", "body": "b"});
+    rig.write("mail", &endpoint::call("c1", "mail__send_email", &mail).to_string());
+    rig.write("open.toml", "allowed_tools = [\"mail__send_email\", \"tasks__create_task\", \"tasks__list_tasks\"]");
+    for conversation in 1..=3 {
+        for file in ["task", "mail"] {
+            rig.run(&["--policy", "open.toml", "chat", "--transcript", file, "Again."]).code(0);
+        }
+        assert_eq!(rig.mails(), conversation);
+        let tasks = rig.run(&["call", "tasks__list_tasks"]).code(0).stdout;
+        assert_eq!(tasks.matches("Water the plants").count(), conversation, "{tasks}");
+    }
+}

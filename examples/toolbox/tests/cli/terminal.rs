@@ -83,7 +83,7 @@ impl Session {
 
 fn rig(endpoint: &Endpoint) -> Rig {
     let mut rig = Rig::new();
-    rig.set("TOOLBOX_MODEL_URL", &endpoint.url).set("TOOLBOX_MODEL", "m");
+    rig.set("TOOLBOX_MODEL_URL", &endpoint.url).set("TOOLBOX_MODEL", "m").set("NO_COLOR", "1");
     rig
 }
 
