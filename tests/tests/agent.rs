@@ -120,6 +120,7 @@ struct Bench {
 
 const POLICY: &str = r#"
     allowed_tools = ["agent__double", "agent__slow", "agent__change", "agent__send", "agent__fail", "agent__cursor"]
+    parallel = 16
     require_approval_for_effects = ["external_side_effect"]
 "#;
 
