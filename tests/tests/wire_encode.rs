@@ -7,7 +7,7 @@ use tool_runtime::call::CallId;
 use tool_runtime::wire::history::{
     self, Answer, CallMessage, HistoryErrorKind, Issued, Message, Missing, ResultMessage,
 };
-use tool_runtime::wire::{EncodeOptions, Format, ToolChoice, WireTool, remove_nulls};
+use tool_runtime::wire::{EncodeOptions, Format, OnUnsupported, SentSchema, ToolChoice, WireTool, remove_nulls};
 
 /// The closed copy, or the pointer of what cannot be closed.
 #[track_caller]
@@ -197,4 +197,101 @@ fn blank_text_is_left_out_where_it_is_refused() {
     ];
     let body = Format::Anthropic.encode_messages(&history);
     assert_eq!(Value::Object(body), json!({ "messages": [], "system": "s" }));
+}
+
+#[test]
+fn arguments_that_the_gate_cannot_read_go_back_empty() {
+    let deep = format!("{{\"a\":{}1{}}}", "[".repeat(200), "]".repeat(200));
+    for arguments in [deep.as_str(), r#"{"s":"a \ud800 b"}"#, r#"{"a":1,"a":2}"#, "[1]", "{\"a\":", "not json"] {
+        let calls = vec![CallMessage::new("c", "a__b", arguments)];
+        let history = [Message::Assistant { text: String::new(), calls }];
+        for format in Format::ALL {
+            let text = Value::Object(format.encode_messages(&history)).to_string();
+            let empty = [r#""arguments":"{}""#, r#""arguments":{}"#, r#""input":{}"#, r#""args":{}"#];
+            assert!(empty.iter().any(|empty| text.contains(empty)), "{format}: {text}");
+            assert!(!text.contains("ud800") && !text.contains("[["), "{format}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_tool_that_a_provider_refuses_does_not_block_the_others() {
+    let bad = r#"{"type":"object","properties":{"ok":{"type":"object","properties":{"bad name":{}}}}}"#;
+    let good = r#"{"type":"object","properties":{}}"#;
+    let tools = || [WireTool::new("a__bad", "", bad), WireTool::new("a__good", "", good)];
+    let error = Format::Anthropic.encode_tools(tools(), &EncodeOptions::default()).unwrap_err();
+    let expected = json!({ "error": { "kind": "unsupported_schema", "tool": "a__bad", "path": "/properties/ok/properties/bad name" } });
+    assert_eq!(error.to_json(), expected);
+    let options = EncodeOptions::default().with_on_unsupported(OnUnsupported::LeaveOut);
+    let encoded = Format::Anthropic.encode_tools(tools(), &options).unwrap();
+    assert_eq!(encoded.tools.keys().collect::<Vec<_>>(), ["a__good"]);
+    let losses: Vec<_> = encoded.losses.iter().map(ToString::to_string).collect();
+    assert_eq!(losses, ["a__bad: the provider does not take this input schema at /properties/ok/properties/bad name"]);
+    // A choice of a tool that was left out is refused, and other formats carry the name.
+    let named = options.clone().with_choice(ToolChoice::Named("a__bad".to_owned()));
+    assert!(Format::Anthropic.encode_tools(tools(), &named).is_err());
+    assert_eq!(Format::Gemini.encode_tools(tools(), &options).unwrap().tools.len(), 2);
+}
+
+#[test]
+fn strict_schemas_of_openai_have_ten_levels_of_objects() {
+    let nested = |levels: usize| {
+        let open = r#"{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":"#;
+        format!("{}{}{}", open.repeat(levels), r#"{"type":"string"}"#, "}}".repeat(levels))
+    };
+    let strict = EncodeOptions::default().with_strict(true);
+    for format in [Format::OpenAiChat, Format::OpenAiResponses] {
+        assert!(format.encode_tools([WireTool::new("a__b", "", &nested(10))], &strict).is_ok());
+        let error = format.encode_tools([WireTool::new("a__b", "", &nested(11))], &strict).unwrap_err();
+        let path = "/properties/a".repeat(10);
+        let expected = json!({ "error": { "kind": "strict_unsupported", "tool": "a__b", "path": path } });
+        assert_eq!(error.to_json(), expected);
+    }
+}
+
+#[test]
+fn strict_tools_of_anthropic() {
+    let strict = EncodeOptions::default().with_strict(true);
+    let schema = r#"{"type":"object","properties":{"a":{"type":"string","minLength":1},"n":{"type":["integer","null"],"minimum":0,"default":1}},"required":["a"]}"#;
+    let encoded = Format::Anthropic.encode_tools([WireTool::new("a__b", "", schema)], &strict).unwrap();
+    let expected = json!([{
+        "name": "a__b",
+        "input_schema": {
+            "type": "object",
+            "properties": { "a": { "type": "string" }, "n": { "type": ["integer", "null"] } },
+            "required": ["a"],
+            "additionalProperties": false,
+        },
+        "strict": true,
+    }]);
+    assert_eq!(encoded.body["tools"], expected);
+    assert_eq!(encoded.tools["a__b"], SentSchema::Closed);
+    let lost: Vec<_> = encoded.losses.iter().map(|loss| loss.path.as_str()).collect();
+    assert_eq!(lost, ["/properties/a/minLength", "/properties/n/default", "/properties/n/minimum"]);
+    // What refers to itself cannot be strict; other references can.
+    let refers = |to: &str| {
+        format!(
+            r##"{{"type":"object","properties":{{"a":{{"$ref":"{to}"}}}},"required":["a"],"$defs":{{
+            "T":{{"type":"object","properties":{{"t":{{"$ref":"#/$defs/T"}}}}}},"S":{{"type":"string"}}}}}}"##
+        )
+    };
+    for (to, path) in [("#/$defs/T", "/properties/a/$ref"), ("#", "/properties/a/$ref")] {
+        let error = Format::Anthropic.encode_tools([WireTool::new("a__b", "", &refers(to))], &strict).unwrap_err();
+        assert_eq!(error.path.as_deref(), Some(path));
+    }
+    // Beyond the provider's limits a tool is sent as it is, and that is reported.
+    let optional = r#"{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}}}"#;
+    let union = r#"{"type":"object","properties":{"a":{"type":["string","null"]}},"required":["a"]}"#;
+    let plain = r#"{"type":"object","properties":{}}"#;
+    for (schema, limit, what) in
+        [(plain, 20, "20 strict tools"), (optional, 12, "24 optional"), (union, 16, "16 union")]
+    {
+        let names: Vec<_> = (0..=limit).map(|at| format!("a__{at:02}")).collect();
+        let tools = names.iter().map(|name| WireTool::new(name, "", schema));
+        let encoded = Format::Anthropic.encode_tools(tools, &strict).unwrap();
+        let strict = encoded.body["tools"].as_array().unwrap().iter().filter(|tool| tool["strict"] == true).count();
+        assert_eq!(strict, limit);
+        assert_eq!(encoded.losses.len(), 1);
+        assert!(encoded.losses[0].what.contains(what), "{}", encoded.losses[0]);
+    }
 }

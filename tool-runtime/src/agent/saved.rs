@@ -38,10 +38,10 @@ impl fmt::Debug for SavedConversation {
 }
 
 impl SavedConversation {
-    /// Returns the id of the run.
+    /// Returns the snapshot of the run.
     #[must_use]
-    pub fn run_id(&self) -> &str {
-        self.run.run_id()
+    pub const fn run(&self) -> &RunSnapshot {
+        &self.run
     }
 
     /// The calls that waited when it was saved, in the order of the model.
