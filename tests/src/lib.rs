@@ -1,6 +1,7 @@
 //! Shared helpers of the tests.
 
 pub mod corpus;
+pub mod failing;
 pub mod provider;
 pub mod server;
 pub mod six_turns;

@@ -8,9 +8,7 @@ use serde::de::IgnoredAny;
 
 use crate::call::{Arguments, CallId, IdSource, Origin, ToolCall};
 use crate::wire::decode::object_text;
-use crate::wire::{
-    CallStatus, DecodeOptions, Decoded, DecodedCall, Finish, ToolChoice, Usage, WireError, WireErrorKind,
-};
+use crate::wire::{CallStatus, DecodeOptions, Decoded, DecodedCall, Finish, Usage, WireError, WireErrorKind};
 
 pub(crate) use writer::Writer;
 
@@ -122,11 +120,7 @@ impl Call {
         let mut call = ToolCall::new(self.id.unwrap_or_else(CallId::generate), self.name, arguments);
         call.id_source = id_source;
         call.complete = clean;
-        call.outside_choice = match &options.choice {
-            ToolChoice::Auto | ToolChoice::Required => false,
-            ToolChoice::None => true,
-            ToolChoice::Named(name) => *name != call.name,
-        };
+        call.outside_choice = !options.choice.allows(&call.name);
         call.origin = origin;
         let offered = options.offered.as_ref().is_none_or(|offered| offered.contains(&call.name));
         DecodedCall { executable: clean && status == CallStatus::Ok, call, status, offered }
