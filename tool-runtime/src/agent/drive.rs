@@ -11,7 +11,7 @@ use crate::agent::turn::{self, Progressed};
 use crate::agent::{Conversation, Ended, ModelRequest, ModelTurn, StopReason, TurnCall};
 use crate::call::{CallId, Event, ToolCall};
 use crate::wire::history::{CallMessage, Missing, repair};
-use crate::wire::{Decoded, DisplayEvent, Finish, Message, ToolChoice, Usage};
+use crate::wire::{Decoded, DisplayEvent, Finish, Message, ToolChoice};
 
 impl Conversation {
     /// Model, gate, model, .. until there is an end.
@@ -71,8 +71,8 @@ impl Conversation {
         })?;
         display.finish(&mut decoded);
         if let Some(usage) = decoded.usage {
-            self.run.account(usage.input_tokens.saturating_add(usage.output_tokens), self.agent.cost(usage));
-            let Usage { input_tokens, output_tokens } = usage;
+            self.run.account(usage.total(), self.agent.cost(usage));
+            let (input_tokens, output_tokens) = (usage.total_input(), usage.total_output());
             self.run.emit(Event::Usage { input_tokens, output_tokens });
         }
         let turn = ModelTurn {

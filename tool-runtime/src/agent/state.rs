@@ -36,7 +36,7 @@ impl State {
     pub(super) fn take(&mut self, at: usize, result: &ToolExecResult) {
         if let Some(slot) = self.open.get_mut(at) {
             slot.take(result);
-            self.account(at, result.outcome);
+            self.account(at, result.outcome());
         }
     }
 
@@ -101,7 +101,7 @@ impl Slot {
     }
 
     fn take(&mut self, result: &ToolExecResult) {
-        let suspension = match result.outcome {
+        let suspension = match result.outcome() {
             Outcome::ClientRequired => Suspension::Client,
             Outcome::ApprovalRequired => Suspension::Approval,
             _ => {
@@ -109,7 +109,8 @@ impl Slot {
                 return;
             }
         };
-        let call = WaitingCall::new(result.tool_call_id.clone(), self.name.clone(), suspension, result.value.clone());
+        let (id, payload) = (result.call_id().clone(), result.shared_value().cloned());
+        let call = WaitingCall::new(id, self.name.clone(), suspension, payload);
         self.progress = Progress::Waiting(Box::new(call));
     }
 
