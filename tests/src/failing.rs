@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use tool_runtime::call::{CallId, ToolInvocationRecord};
-use tool_runtime::store::{Begun, Finished, PendingCall, PendingFilter, Receipt, RecordFilter, Store, StoreError};
+use tool_runtime::store::{PendingCall, PendingFilter, Receipt, RecordFilter, Store, StoreError};
 
 /// A store in front of another one. While it fails, nothing can be read and nothing that waits can be claimed or kept.
 pub struct FailingStore {
@@ -61,18 +61,6 @@ impl Store for FailingStore {
 
     async fn list(&self, filter: &PendingFilter) -> Result<Vec<PendingCall>, StoreError> {
         self.up()?.list(filter).await
-    }
-
-    async fn begin(&self, key: &str) -> Result<Begun, StoreError> {
-        self.up()?.begin(key).await
-    }
-
-    async fn finish(&self, key: &str, finished: Finished) -> Result<(), StoreError> {
-        self.up()?.finish(key, finished).await
-    }
-
-    async fn forget(&self, key: &str) -> Result<(), StoreError> {
-        self.up()?.forget(key).await
     }
 
     async fn flush(&self) -> Result<(), StoreError> {

@@ -118,7 +118,7 @@ async fn a_store_that_fails_loses_no_decision() {
     let store = Arc::new(tests::failing::FailingStore::over(Arc::clone(&bench.store) as _));
     let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
     let builder = ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), policy).approvals(true);
-    let runner = builder.store(Arc::clone(&store) as _).build().expect("a runner");
+    let runner = builder.store(Arc::clone(&store) as Arc<dyn Store>).build().expect("a runner");
     let mut conversation = bench.agent().converse(runner.run(bench.options()));
     assert!(matches!(conversation.send("Go.").await, Ended::Waiting { .. }));
     for _ in 0..2 {

@@ -87,10 +87,10 @@ async fn each_request_has_a_sink_of_its_own() {
     assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 1), "released after `done`");
     assert_eq!(bench.heard.done(), ["client_required", "answered"], "the run's own sink hears all");
     let first = first.take();
-    assert!(matches!(&first[..], [.., Event::Done { reason }] if reason == "client_required"), "{first:?}");
+    assert!(matches!(&first[..], [.., Event::Done { reason, .. }] if reason == "client_required"), "{first:?}");
     let second = second.take();
     assert!(second.iter().any(|event| matches!(event, Event::ToolCallResult { id, .. } if id.as_str() == "s")));
-    assert!(matches!(&second[..], [.., Event::Done { reason }] if reason == "answered"), "{second:?}");
+    assert!(matches!(&second[..], [.., Event::Done { reason, .. }] if reason == "answered"), "{second:?}");
 }
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn what_the_model_refused_with_and_an_empty_answer_are_told() {
     let Ended::Stopped { reason, text } = conversation.send("Harm.").await else { panic!("no answer") };
     assert_eq!((reason.code(), text.as_str()), ("refusal", "I cannot help with that."));
     let shown = bench.heard.take();
-    assert!(shown.iter().any(|event| matches!(event, Event::TextDelta { text } if text.contains("cannot help"))));
+    assert!(shown.iter().any(|event| matches!(event, Event::TextDelta { text, .. } if text.contains("cannot help"))));
     let said = |message: &Message| matches!(message, Message::Assistant { text, .. } if text.contains("cannot help"));
     assert!(conversation.history().iter().any(said), "the refusal is part of the history");
     for _ in 0..2 {
@@ -121,7 +121,7 @@ async fn a_silent_model_is_told_to_the_person() {
     let mut conversation = bench.converse();
     assert!(tokio::time::timeout(Duration::from_secs(75), conversation.send("Hello?")).await.is_err());
     let status = |event: Event| match event {
-        Event::Status { text } => Some(text),
+        Event::Status { text, .. } => Some(text),
         _ => None,
     };
     let told: Vec<_> = bench.heard.take().into_iter().filter_map(status).collect();
