@@ -3,6 +3,7 @@
 pub mod corpus;
 pub mod provider;
 pub mod recorded;
+pub mod rig;
 pub mod server;
 pub mod six_turns;
 pub mod spans;
