@@ -12,7 +12,7 @@ use crate::policy::parse;
 use crate::tool::{Hash, ToolEffect};
 
 /// A policy as data. Every key may be left out; a policy without keys denies everything.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PolicyData {
@@ -58,10 +58,31 @@ pub struct PolicyData {
     /// Size limits where no budget of a tool says otherwise.
     #[serde(deserialize_with = "parse::table")]
     pub limits: PolicyLimits,
-    /// The most `read_only` calls of one turn that run at the same time; 1 runs one after the other, and `None` leaves
-    /// the number to the agent.
-    #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
-    pub parallel: Option<usize>,
+    /// The most `read_only` calls of one turn that run at the same time; 1, the default, runs one after the other.
+    #[serde(deserialize_with = "parse::at_least_one")]
+    pub parallel: usize,
+}
+
+impl Default for PolicyData {
+    fn default() -> Self {
+        Self {
+            allowed_tools: BTreeSet::new(),
+            require_approval_for_effects: BTreeSet::new(),
+            require_approval_for_tools: BTreeSet::new(),
+            budgets: Budgets::default(),
+            roles: BTreeMap::new(),
+            principals: BTreeMap::new(),
+            tenants: BTreeMap::new(),
+            callers: BTreeMap::new(),
+            tags: BTreeMap::new(),
+            labels: BTreeMap::new(),
+            tools: BTreeMap::new(),
+            repair: RepairRule::default(),
+            loop_guard: LoopThresholds::default(),
+            limits: PolicyLimits::default(),
+            parallel: 1,
+        }
+    }
 }
 
 /// What a role, a principal, a tenant or a caller adds to the allowed tools, and what it takes away. Taking away wins.

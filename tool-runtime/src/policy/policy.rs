@@ -118,11 +118,11 @@ impl ToolPolicy {
         self.compiled(name).and_then(|compiled| compiled.limits).unwrap_or(self.0.limits)
     }
 
-    /// The most `read_only` calls of one turn that may run at the same time; `usize::MAX` if the policy leaves the
-    /// number to the agent.
+    /// The most `read_only` calls of one turn that may run at the same time, at least 1. The agent loop runs no more
+    /// than this and no more than the agent's own number.
     #[must_use]
     pub fn parallel(&self) -> usize {
-        self.0.data.parallel.unwrap_or(usize::MAX)
+        self.0.data.parallel.max(1)
     }
 
     /// Whether somebody may be allowed this tool: it is in `allowed_tools`, or a role, principal, tenant or caller has
