@@ -91,4 +91,28 @@ mod tests {
         open(&data).unwrap();
         assert_eq!(inspect(&data).unwrap(), first);
     }
+
+    /// The policy, and the policy with everything that it shows as comments, fit the catalog.
+    #[test]
+    fn the_policy_and_its_examples_are_in_order() {
+        use office_tools as _;
+        use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
+
+        let text = include_str!("../policy.toml");
+        let line = |line: &str| line.strip_prefix("#: ").unwrap_or(line).to_owned();
+        let whole: Vec<_> = text.lines().map(line).collect();
+        let data = tempfile::tempdir().unwrap();
+        for text in [text, &whole.join("\n")] {
+            let adapters = open(data.path()).unwrap();
+            let policy = ToolPolicy::from_toml(text).unwrap();
+            let mut builder = ToolRunner::builder(ToolCatalog::collect().unwrap(), policy).approvals(true);
+            if let Some(broker) = adapters.broker {
+                builder = builder.broker(broker);
+            }
+            builder.capabilities(adapters.capabilities).build().unwrap();
+        }
+        for key in ["limits", "loop_guard", "roles", "principals", "tenants", "tags", "labels", "arguments", "repair"] {
+            assert!(text.contains(key), "{key} is not shown");
+        }
+    }
 }
