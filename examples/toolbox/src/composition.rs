@@ -28,7 +28,7 @@ use crate::adapters::workspace::Workspace;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// Who this keyboard acts for unless an option says otherwise, and their calendar account.
+/// The principal and tenant of commands without `--principal` and `--tenant`, and their calendar account.
 pub(crate) const PRINCIPAL: &str = "ada";
 pub(crate) const TENANT: &str = "example-org";
 const CALENDAR: &str = "calendar-of-ada";
@@ -61,7 +61,7 @@ pub(crate) fn name_of(data: &Path, id: &str) -> Option<String> {
     Database::title_of_task(&data.join("toolbox.db"), id).ok().flatten()
 }
 
-/// Lists what tools can change: rows, files, mails. A line each; nothing is made or changed by looking.
+/// Lists what tools can change: rows, files, mails; one line per item. Creates and changes nothing.
 pub(crate) fn inspect(data: &Path) -> Result<Vec<String>, Error> {
     let mut lines = Database::describe(&data.join("toolbox.db"))?;
     lines.extend(Workspace::describe(&data.join("workspace")).map_err(|error| cannot("workspace", &error))?);
