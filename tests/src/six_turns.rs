@@ -1,8 +1,6 @@
 //! One conversation of six turns over a server that replays a model: parallel calls, a failing tool, a denied tool, a
 //! client tool, a malformed call. The tests run it, and the official SDKs check the requests that it sends.
 
-use std::sync::Arc;
-
 use tool_runtime::Event;
 use tool_runtime::agent::http::HttpModel;
 use tool_runtime::agent::{Agent, ClientAnswer, Conversation, Ended};
@@ -89,10 +87,11 @@ pub async fn hold(format: Format, strict: bool) -> Result<SixTurns, Box<dyn std:
     let replies = turns().map(|turn| Reply::stream(&turn.stream(format)).in_pieces(97, std::time::Duration::ZERO));
     let server = Server::start(replies)?;
     let catalog = ToolCatalog::builder().tool::<double>().tool::<fail>().tool::<denied>().tool::<Cursor>().build()?;
-    let policy = ToolPolicy::allow(["six__double", "six__fail", "six__cursor"]);
+    let policy = "allowed_tools = [\"six__double\", \"six__fail\", \"six__cursor\"]\nparallel = 4";
+    let policy = ToolPolicy::from_toml(policy)?;
     let runner = ToolRunner::builder(catalog, policy).build()?;
     let model = HttpModel::builder(format, server.url(), "m").key("a key").strict(strict).retries(0).build()?;
-    let agent = Agent::new(Arc::new(model)).instructions("Be brief.").parallel(4);
+    let agent = Agent::new(model).instructions("Be brief.");
     let heard = Heard::default();
     let mut conversation = agent.converse(runner.run(RunOptions::new().events(heard.clone())));
     let waiting = conversation.send("Double 1, 2 and 500, and tell me where my cursor is.").await;

@@ -6,6 +6,8 @@
 mod interrupted;
 #[path = "agent/requests.rs"]
 mod requests;
+#[path = "agent/streams.rs"]
+mod streams;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -123,7 +125,7 @@ fn bench(turns: impl IntoIterator<Item = ScriptedTurn>) -> Bench {
 
 impl Bench {
     fn agent(&self) -> Agent {
-        Agent::new(Arc::clone(&self.model) as _)
+        Agent::new(Arc::clone(&self.model))
     }
 
     fn options(&self) -> RunOptions {
