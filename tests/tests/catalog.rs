@@ -77,7 +77,8 @@ fn collecting_can_be_narrowed() {
     let none = ToolCatalog::builder().collect().crates(["nobody"]).build().expect_err("nothing is left");
     assert!(none.to_string().contains("use my_tools as _;"), "{none}");
     assert!(none.to_string().contains("linked are: `catalog`, `consumer`"), "{none}");
-    let one = ToolCatalog::builder().namespaces(["calender", "core"]).build().expect_err("a filter that matches nothing");
+    let one =
+        ToolCatalog::builder().namespaces(["calender", "core"]).build().expect_err("a filter that matches nothing");
     assert!(one.to_string().contains("did you mean `calendar`?"), "{one}");
 }
 

@@ -47,7 +47,9 @@ pub fn policy(row: &str) -> String {
 fn decide(row: &Row) -> Value {
     // A tool without a label is taken for the worst.
     let effect_of = |tool: &str| row.effects.get(tool).copied().unwrap_or(ToolEffect::ExternalSideEffect);
-    let tool = |name: &String| DynamicTool::new(name, "A tool.", json!({"type": "object"}), effect_of(name), Arc::new(Nothing));
+    let tool = |name: &String| {
+        DynamicTool::new(name, "A tool.", json!({"type": "object"}), effect_of(name), Arc::new(Nothing))
+    };
     let catalog = row.catalog.iter().fold(ToolCatalog::builder(), |builder, name| builder.dynamic(tool(name))).build();
     let catalog = match catalog {
         Ok(catalog) => catalog,

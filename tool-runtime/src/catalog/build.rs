@@ -91,10 +91,10 @@ impl CatalogBuilder {
                 problems.push(CatalogProblem::new(CatalogProblemKind::Empty, message, None));
             }
             let takes = |names: &BTreeSet<String>, name: &str| names.is_empty() || names.contains(name);
-            found.extend(
-                all.into_iter()
-                    .filter(|one| takes(&self.crates, one.location().krate) && takes(&self.namespaces, namespace(one))),
-            );
+            found
+                .extend(all.into_iter().filter(|one| {
+                    takes(&self.crates, one.location().krate) && takes(&self.namespaces, namespace(one))
+                }));
         }
         found.sort_by_key(|registration| (registration.meta.name, registration.meta.location));
         // A tool that was both chosen and linked is one tool.

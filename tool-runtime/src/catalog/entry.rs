@@ -48,7 +48,8 @@ impl Entry {
     /// Checks what a tool says of itself. Every tool comes into a catalog through here.
     pub(super) fn new(described: Described, problems: &mut Vec<CatalogProblem>) -> Option<Self> {
         let before = problems.len();
-        let mut found = Problems { tool: described.written.escape_debug().to_string(), location: described.location, problems };
+        let mut found =
+            Problems { tool: described.written.escape_debug().to_string(), location: described.location, problems };
         let spec = match described.spec() {
             Ok(spec) => Arc::new(spec),
             Err(error) => {
@@ -75,7 +76,8 @@ impl Entry {
             None => (payload.as_ref(), None),
         };
         let redaction = &spec.redaction;
-        let shown = described.allow.is_some().then(|| found.projector("redact", &redaction.allow, &redaction.model, value));
+        let shown =
+            described.allow.is_some().then(|| found.projector("redact", &redaction.allow, &redaction.model, value));
         let prepared = prepared.map(|payload| found.projector("prepare", &redaction.prepare, &[], payload));
         if problems.len() > before {
             return None;
@@ -146,7 +148,8 @@ impl Problems<'_> {
             for name in names.into_iter().filter(|name| !known.contains(*name)) {
                 let meant = nearest(name, known.iter().map(String::as_str));
                 let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
-                let message = format!("`{rule}` names the argument `{}`, which does not exist{meant}", name.escape_debug());
+                let message =
+                    format!("`{rule}` names the argument `{}`, which does not exist{meant}", name.escape_debug());
                 self.add(CatalogProblemKind::Argument, &message);
             }
         }

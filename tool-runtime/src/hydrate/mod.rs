@@ -191,9 +191,10 @@ fn validate(
     let mut violations = entry.identifiers.check(tree);
     if entry.spec.no_schema.is_none() {
         let started = Instant::now();
-        let (mode, found) = settings.compiled.check(entry, tree).ok_or_else(|| {
-            HydrationError::instantiate("The tool's schema cannot be checked. The call did not run.")
-        })?;
+        let (mode, found) = settings
+            .compiled
+            .check(entry, tree)
+            .ok_or_else(|| HydrationError::instantiate("The tool's schema cannot be checked. The call did not run."))?;
         violations.extend(found);
         provenance.validator = Some(ValidatorUse::new(settings.compiled, mode, started.elapsed()));
     }

@@ -31,7 +31,14 @@ impl ToolPolicy {
         }
         for name in &self.data().repair.allowed {
             let path = "repair.allowed".to_owned();
-            unknown("repairer", path, name, repairers.contains(name.as_str()), repairers.iter().copied(), &mut problems);
+            unknown(
+                "repairer",
+                path,
+                name,
+                repairers.contains(name.as_str()),
+                repairers.iter().copied(),
+                &mut problems,
+            );
         }
         self.check_labels(&mut problems);
         self.check_callers(&mut problems);
@@ -46,11 +53,13 @@ impl ToolPolicy {
     fn check_labels(&self, problems: &mut Vec<PolicyProblem>) {
         for (label, rule) in &self.data().labels {
             if rule.from_tools.is_empty() && rule.from_tags.is_empty() && !rule.from_run && label != UNTRUSTED {
-                let message = "no rule puts this label on a run; write `from_tools`, `from_tags`, or `from_run = true` \
+                let message =
+                    "no rule puts this label on a run; write `from_tools`, `from_tags`, or `from_run = true` \
                                for a label that the application sets"
-                    .to_owned();
+                        .to_owned();
                 let meant = nearest(label, [UNTRUSTED]).map(str::to_owned);
-                problems.push(PolicyProblem { nearest: meant, ..PolicyProblem::new(format!("labels.{label}"), message) });
+                problems
+                    .push(PolicyProblem { nearest: meant, ..PolicyProblem::new(format!("labels.{label}"), message) });
             }
         }
     }
@@ -61,7 +70,8 @@ impl ToolPolicy {
             if !named && !matches!(caller.as_str(), "direct" | "graph") {
                 let message = "there is no such caller; write `direct`, `graph` or `graph:NAME`".to_owned();
                 let meant = nearest(caller, ["direct", "graph"]).map(str::to_owned);
-                problems.push(PolicyProblem { nearest: meant, ..PolicyProblem::new(format!("callers.{caller}"), message) });
+                problems
+                    .push(PolicyProblem { nearest: meant, ..PolicyProblem::new(format!("callers.{caller}"), message) });
             }
         }
     }

@@ -135,10 +135,7 @@ impl DynamicTool {
         handler: Arc<dyn DynamicHandler>,
     ) -> Self {
         let name = format!("mcp__{server}__{name}");
-        Self {
-            discovered: true,
-            ..Self::new(name, description, input_schema, ToolEffect::ExternalSideEffect, handler)
-        }
+        Self { discovered: true, ..Self::new(name, description, input_schema, ToolEffect::ExternalSideEffect, handler) }
     }
 
     /// The allowlist: leaves of the value that may leave the runner. The policy can narrow that of a discovered tool.

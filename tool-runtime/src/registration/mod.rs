@@ -11,8 +11,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-pub use definition::{DefinitionError, definition};
 pub(crate) use definition::{Checked, Described, Schemas};
+pub use definition::{DefinitionError, definition};
 pub use dynamic::{DynamicHandler, DynamicTool};
 
 use crate::call::Violation;

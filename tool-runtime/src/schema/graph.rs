@@ -51,11 +51,14 @@ impl<'a> Document<'a> {
         document.index(root, 0, 0, &mut Pointer::default(), &mut references);
         for (pointer, schema) in references {
             if document.targets(schema).is_none() {
-                document.problems.push(SchemaProblem::new(
-                    pointer,
-                    "the reference leads out of the schema or nowhere",
-                    "refer to `#/$defs/NAME`; nothing is ever fetched",
-                ).of_kind(SchemaProblemKind::Reference));
+                document.problems.push(
+                    SchemaProblem::new(
+                        pointer,
+                        "the reference leads out of the schema or nowhere",
+                        "refer to `#/$defs/NAME`; nothing is ever fetched",
+                    )
+                    .of_kind(SchemaProblemKind::Reference),
+                );
             }
         }
         let problems = std::mem::take(&mut document.problems);

@@ -183,7 +183,9 @@ pub(crate) fn argument_names(schema: &Schema) -> BTreeSet<String> {
         if depth > 8 {
             return;
         }
-        names.extend(schema.get("properties").and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.clone()));
+        names.extend(
+            schema.get("properties").and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.clone()),
+        );
         let target = schema.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
         let branches = ["allOf", "anyOf", "oneOf"].iter().filter_map(|key| schema.get(key)?.as_array()).flatten();
         for inner in target.and_then(|pointer| root.pointer(pointer)).into_iter().chain(branches) {

@@ -35,7 +35,12 @@ pub(crate) enum SchemaProblemKind {
 impl SchemaProblem {
     /// A problem at `pointer`.
     pub(crate) fn new(pointer: impl Into<String>, message: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { pointer: pointer.into(), message: message.into(), remedy: remedy.into(), kind: SchemaProblemKind::Content }
+        Self {
+            pointer: pointer.into(),
+            message: message.into(),
+            remedy: remedy.into(),
+            kind: SchemaProblemKind::Content,
+        }
     }
 
     pub(crate) fn of_kind(mut self, kind: SchemaProblemKind) -> Self {

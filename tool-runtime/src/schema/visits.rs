@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use crate::schema::SchemaProblem;
-use crate::schema::problem::SchemaProblemKind;
 use crate::schema::graph::{Document, Target, address};
 use crate::schema::positions::subschemas;
+use crate::schema::problem::SchemaProblemKind;
 
 /// The most looks along one path from the root of a value to a leaf.
 const MAX_VISITS: u64 = 5_000;

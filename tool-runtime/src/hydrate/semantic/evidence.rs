@@ -100,7 +100,8 @@ impl fmt::Debug for EvidenceSet {
 /// `ada@example.org` in `ada@example.org.attacker.net`, nor `a/b` in `/a/b`.
 fn mentions(text: &str, id: &str) -> bool {
     let joins = |character: char| character.is_alphanumeric() || matches!(character, '_' | '-');
-    let links = |character: char| matches!(character, '.' | '@' | '/' | '\\' | '%' | '+' | '~' | '&' | '?' | '=' | ':' | '#');
+    let links =
+        |character: char| matches!(character, '.' | '@' | '/' | '\\' | '%' | '+' | '~' | '&' | '?' | '=' | ':' | '#');
     text.match_indices(id).any(|(at, _)| {
         let (before, after) = (text.get(..at).unwrap_or_default(), text.get(at + id.len()..).unwrap_or_default());
         let before = before.chars().next_back();

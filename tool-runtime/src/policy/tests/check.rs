@@ -1,7 +1,7 @@
 //! Policies held against a catalog.
 
-use crate::policy::*;
 use crate::policy::tests::spec;
+use crate::policy::*;
 use crate::tool::{Schema, ToolEffect, ToolSpec};
 
 #[track_caller]
@@ -76,7 +76,10 @@ fn a_name_that_nothing_has_decides_nothing() {
             "policy, `callers.grahp`: there is no such caller; write `direct`, `graph` or `graph:NAME`; did you mean `graph`?",
         ],
     );
-    check("labels.vip.from_run = true\nlabels.untrusted.deny_effects = []\ncallers.'graph:report'.denied_tools = []", &[]);
+    check(
+        "labels.vip.from_run = true\nlabels.untrusted.deny_effects = []\ncallers.'graph:report'.denied_tools = []",
+        &[],
+    );
 }
 
 #[test]

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::call::Caller;
 use crate::policy::*;
-use crate::tool::{Hash, NoSchemaMode};
 use crate::tool::ToolEffect::{self, ExternalSideEffect, ReadOnly, StateChange};
+use crate::tool::{Hash, NoSchemaMode};
 
 const POLICY: &str = r#"
 allowed_tools = ["t__read", "t__write", "t__send", "t__gated", "t__raised", "mcp__x__get", "mcp__x__put", "t__wipe"]
