@@ -52,9 +52,21 @@ impl fmt::Debug for CallId {
     }
 }
 
+impl AsRef<str> for CallId {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
 impl From<&str> for CallId {
     fn from(id: &str) -> Self {
         Self::new(id)
+    }
+}
+
+impl From<String> for CallId {
+    fn from(id: String) -> Self {
+        Self::new(&id)
     }
 }
 
