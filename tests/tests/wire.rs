@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tests::wire::{cases, decode, each_case, expected, fixtures, input, raw, read_json, recorded, result};
 use tool_runtime::wire::history::{CallMessage, Message, ResultMessage};
-use tool_runtime::wire::{EncodeOptions, Format, ToolChoice, WireTool, strict};
+use tool_runtime::wire::{EncodeOptions, Format, ToolChoice, WireTool, remove_nulls};
 
 #[test]
 fn streams_decode_the_same_in_every_cut() {
@@ -65,7 +65,7 @@ fn requests() {
             input.tools.iter().map(|tool| WireTool::new(&tool.name, &tool.description, tool.input_schema.get()));
         let got = match format.encode_tools(tools, &options) {
             Ok(encoded) => {
-                assert_eq!(encoded.names.len(), input.tools.len());
+                assert_eq!(encoded.tools.len(), input.tools.len());
                 Value::Object(encoded.body)
             }
             Err(error) => error.to_json(),
@@ -94,7 +94,8 @@ fn results() {
         for call in listed.iter().rev() {
             let content = call["content"].as_str().unwrap();
             let failed = call["is_error"].as_bool().unwrap_or(false);
-            history.push(Message::Result(ResultMessage::new(id(call).as_str(), content, failed)));
+            let result = if failed { ResultMessage::failed } else { ResultMessage::new };
+            history.push(Message::Result(result(id(call).as_str(), content)));
         }
         if let Some(text) = input["user_text_after"].as_str() {
             history.insert(1, Message::User(text.to_owned()));
@@ -108,7 +109,7 @@ fn strict_nulls() {
     each_case("strict_null", |_, case| {
         let input = input(case);
         let arguments = input["arguments"].to_string();
-        let less = strict::remove_nulls(&input["input_schema"].to_string(), &arguments).into_owned();
+        let less = remove_nulls(&input["input_schema"].to_string(), &arguments).into_owned();
         let got = json!({ "arguments": serde_json::from_str::<Value>(&less).unwrap() });
         vec![(String::new(), got, expected(case))]
     });
@@ -154,7 +155,7 @@ fn transcripts_decode_to_their_index() {
         let clean = matches!(finish, Some("tool_calls" | "stop" | "tool_use" | "end_turn" | "completed"));
         assert_eq!(decoded.ended_well(), clean && case["error"].is_null(), "{id}");
         for call in &decoded.calls {
-            assert!(decoded.ended_well() || !(call.executable || call.call.complete), "{id}");
+            assert!(decoded.ended_well() || !(call.executable || call.call.is_complete()), "{id}");
         }
     }
     assert_eq!(seen, 197);

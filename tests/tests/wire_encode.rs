@@ -4,15 +4,18 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tool_runtime::call::CallId;
-use tool_runtime::wire::history::{self, Answer, CallMessage, HistoryErrorKind, Issued, Message, ResultMessage};
-use tool_runtime::wire::{EncodeOptions, Format, ToolChoice, WireTool, strict};
+use tool_runtime::wire::history::{
+    self, Answer, CallMessage, HistoryErrorKind, Issued, Message, Missing, ResultMessage,
+};
+use tool_runtime::wire::{EncodeOptions, Format, OnUnsupported, SentSchema, ToolChoice, WireTool, remove_nulls};
 
 /// The closed copy, or the pointer of what cannot be closed.
 #[track_caller]
 fn check_close(schema: &str, expected: &str) {
-    let got = match strict::close(schema) {
-        Ok(closed) => closed.schema,
-        Err(path) => Value::String(path),
+    let options = EncodeOptions::default().with_strict(true);
+    let got = match Format::OpenAiChat.encode_tools([WireTool::new("a__b", "", schema)], &options) {
+        Ok(encoded) => encoded.body["tools"][0]["function"]["parameters"].clone(),
+        Err(error) => Value::String(error.path.unwrap()),
     };
     assert_eq!(got, serde_json::from_str::<Value>(expected).unwrap_or_else(|_| expected.into()), "{schema}");
 }
@@ -79,7 +82,8 @@ fn strict_copies() {
         r#"{"type":"string"}"#,
         "}}".repeat(300)
     );
-    assert!(strict::close(&deep).is_err());
+    let options = EncodeOptions::default().with_strict(true);
+    assert!(Format::OpenAiChat.encode_tools([WireTool::new("a__b", "", &deep)], &options).is_err());
 }
 
 #[test]
@@ -97,7 +101,7 @@ fn strict_nulls_keep_everything_else_digit_for_digit() {
         ("not json", "not json"),
         ("[null]", "[null]"),
     ] {
-        assert_eq!(strict::remove_nulls(schema, arguments), expected);
+        assert_eq!(remove_nulls(schema, arguments), expected);
     }
 }
 
@@ -115,7 +119,7 @@ fn choices_without_tools_and_unknown_ones() {
         let auto = EncodeOptions::default().with_choice(ToolChoice::Auto).with_parallel(false);
         assert!(encode(&[], auto).unwrap().body.is_empty(), "{format}");
         let strict = encode(&tools, EncodeOptions::default().with_strict(true)).unwrap();
-        assert_eq!(strict.losses.is_empty(), format.as_str().starts_with("openai"), "{format}");
+        assert_eq!(strict.losses.is_empty(), !matches!(format, Format::Ollama | Format::Gemini), "{format}");
     }
 }
 
@@ -128,13 +132,13 @@ fn turn(ids: &[&str]) -> Message {
 }
 
 fn answer(id: &str) -> Message {
-    Message::Result(ResultMessage::new(id, format!("result of {id}"), false))
+    Message::Result(ResultMessage::new(id, format!("result of {id}")))
 }
 
 #[test]
 fn client_history_is_checked() {
     use HistoryErrorKind::{Duplicate, Forged, Orphan};
-    let given = Answer::Given(ResultMessage::new("s", "result of s", false));
+    let given = Answer::Given(ResultMessage::new("s", "result of s"));
     let issued: BTreeMap<CallId, Issued> =
         [("c", Answer::Client), ("d", Answer::Client), ("s", given), ("p", Answer::Pending)]
             .into_iter()
@@ -157,7 +161,7 @@ fn client_history_is_checked() {
         (vec![turn(&["x"]), answer("x")], Some((Forged, "x"))),
         (vec![other, answer("c")], Some((Forged, "c"))),
         (vec![turn(&["p"]), answer("p")], Some((Forged, "p"))),
-        (vec![turn(&["s"]), Message::Result(ResultMessage::new("s", "better", false))], Some((Forged, "s"))),
+        (vec![turn(&["s"]), Message::Result(ResultMessage::new("s", "better"))], Some((Forged, "s"))),
     ] {
         let got = history::check(&history, &issued).err();
         assert_eq!(got.as_ref().map(|error| (error.kind, error.id.as_str())), expected, "{history:?}");
@@ -169,18 +173,19 @@ fn own_history_is_repaired() {
     let user = Message::User("hello".to_owned());
     let history =
         [answer("x"), turn(&["a", "b", "c"]), user.clone(), answer("c"), answer("a"), answer("a"), turn(&["d"])];
-    let repaired = history::repair(&history);
-    let cancelled = |id: &str| Message::Result(ResultMessage::cancelled(CallId::new(id)));
-    let expected =
-        vec![turn(&["a", "b", "c"]), answer("a"), cancelled("b"), answer("c"), user, turn(&["d"]), cancelled("d")];
+    let missing = |id: &CallId| if id.as_str() == "d" { Missing::OutcomeUnknown } else { Missing::Cancelled };
+    let repaired = history::repair(&history, missing);
+    let filled = |id: &str, missing| Message::Result(ResultMessage::missing(CallId::new(id), missing));
+    let (cancelled, unknown) = (filled("b", Missing::Cancelled), filled("d", Missing::OutcomeUnknown));
+    let expected = vec![turn(&["a", "b", "c"]), answer("a"), cancelled, answer("c"), user, turn(&["d"]), unknown];
     assert_eq!(repaired, expected);
-    assert_eq!(history::repair(&repaired), repaired);
+    assert_eq!(history::repair(&repaired, missing), repaired);
     // Every format writes every call with one result, arguments digit for digit.
     let body = Format::OpenAiChat.encode_messages(&history);
     let messages = body["messages"].as_array().unwrap();
     assert_eq!(messages.iter().filter(|message| message["role"] == "tool").count(), 4);
     assert_eq!(messages[0]["tool_calls"][0]["function"]["arguments"], r#"{"x":1.50,"s":" \" "}"#);
-    assert!(messages[2]["content"].as_str().unwrap().contains("\"errorCode\":\"cancelled\""));
+    assert!(messages[2]["content"].as_str().unwrap().contains("\"errorCode\":\"outcome_unknown\""));
 }
 
 #[test]
@@ -192,4 +197,101 @@ fn blank_text_is_left_out_where_it_is_refused() {
     ];
     let body = Format::Anthropic.encode_messages(&history);
     assert_eq!(Value::Object(body), json!({ "messages": [], "system": "s" }));
+}
+
+#[test]
+fn arguments_that_the_gate_cannot_read_go_back_empty() {
+    let deep = format!("{{\"a\":{}1{}}}", "[".repeat(200), "]".repeat(200));
+    for arguments in [deep.as_str(), r#"{"s":"a \ud800 b"}"#, r#"{"a":1,"a":2}"#, "[1]", "{\"a\":", "not json"] {
+        let calls = vec![CallMessage::new("c", "a__b", arguments)];
+        let history = [Message::Assistant { text: String::new(), calls }];
+        for format in Format::ALL {
+            let text = Value::Object(format.encode_messages(&history)).to_string();
+            let empty = [r#""arguments":"{}""#, r#""arguments":{}"#, r#""input":{}"#, r#""args":{}"#];
+            assert!(empty.iter().any(|empty| text.contains(empty)), "{format}: {text}");
+            assert!(!text.contains("ud800") && !text.contains("[["), "{format}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_tool_that_a_provider_refuses_does_not_block_the_others() {
+    let bad = r#"{"type":"object","properties":{"ok":{"type":"object","properties":{"bad name":{}}}}}"#;
+    let good = r#"{"type":"object","properties":{}}"#;
+    let tools = || [WireTool::new("a__bad", "", bad), WireTool::new("a__good", "", good)];
+    let error = Format::Anthropic.encode_tools(tools(), &EncodeOptions::default()).unwrap_err();
+    let expected = json!({ "error": { "kind": "unsupported_schema", "tool": "a__bad", "path": "/properties/ok/properties/bad name" } });
+    assert_eq!(error.to_json(), expected);
+    let options = EncodeOptions::default().with_on_unsupported(OnUnsupported::LeaveOut);
+    let encoded = Format::Anthropic.encode_tools(tools(), &options).unwrap();
+    assert_eq!(encoded.tools.keys().collect::<Vec<_>>(), ["a__good"]);
+    let losses: Vec<_> = encoded.losses.iter().map(ToString::to_string).collect();
+    assert_eq!(losses, ["a__bad: the provider does not take this input schema at /properties/ok/properties/bad name"]);
+    // A choice of a tool that was left out is refused, and other formats carry the name.
+    let named = options.clone().with_choice(ToolChoice::Named("a__bad".to_owned()));
+    assert!(Format::Anthropic.encode_tools(tools(), &named).is_err());
+    assert_eq!(Format::Gemini.encode_tools(tools(), &options).unwrap().tools.len(), 2);
+}
+
+#[test]
+fn strict_schemas_of_openai_have_ten_levels_of_objects() {
+    let nested = |levels: usize| {
+        let open = r#"{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":"#;
+        format!("{}{}{}", open.repeat(levels), r#"{"type":"string"}"#, "}}".repeat(levels))
+    };
+    let strict = EncodeOptions::default().with_strict(true);
+    for format in [Format::OpenAiChat, Format::OpenAiResponses] {
+        assert!(format.encode_tools([WireTool::new("a__b", "", &nested(10))], &strict).is_ok());
+        let error = format.encode_tools([WireTool::new("a__b", "", &nested(11))], &strict).unwrap_err();
+        let path = "/properties/a".repeat(10);
+        let expected = json!({ "error": { "kind": "strict_unsupported", "tool": "a__b", "path": path } });
+        assert_eq!(error.to_json(), expected);
+    }
+}
+
+#[test]
+fn strict_tools_of_anthropic() {
+    let strict = EncodeOptions::default().with_strict(true);
+    let schema = r#"{"type":"object","properties":{"a":{"type":"string","minLength":1},"n":{"type":["integer","null"],"minimum":0,"default":1}},"required":["a"]}"#;
+    let encoded = Format::Anthropic.encode_tools([WireTool::new("a__b", "", schema)], &strict).unwrap();
+    let expected = json!([{
+        "name": "a__b",
+        "input_schema": {
+            "type": "object",
+            "properties": { "a": { "type": "string" }, "n": { "type": ["integer", "null"] } },
+            "required": ["a"],
+            "additionalProperties": false,
+        },
+        "strict": true,
+    }]);
+    assert_eq!(encoded.body["tools"], expected);
+    assert_eq!(encoded.tools["a__b"], SentSchema::Closed);
+    let lost: Vec<_> = encoded.losses.iter().map(|loss| loss.path.as_str()).collect();
+    assert_eq!(lost, ["/properties/a/minLength", "/properties/n/default", "/properties/n/minimum"]);
+    // What refers to itself cannot be strict; other references can.
+    let refers = |to: &str| {
+        format!(
+            r##"{{"type":"object","properties":{{"a":{{"$ref":"{to}"}}}},"required":["a"],"$defs":{{
+            "T":{{"type":"object","properties":{{"t":{{"$ref":"#/$defs/T"}}}}}},"S":{{"type":"string"}}}}}}"##
+        )
+    };
+    for (to, path) in [("#/$defs/T", "/properties/a/$ref"), ("#", "/properties/a/$ref")] {
+        let error = Format::Anthropic.encode_tools([WireTool::new("a__b", "", &refers(to))], &strict).unwrap_err();
+        assert_eq!(error.path.as_deref(), Some(path));
+    }
+    // Beyond the provider's limits a tool is sent as it is, and that is reported.
+    let optional = r#"{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}}}"#;
+    let union = r#"{"type":"object","properties":{"a":{"type":["string","null"]}},"required":["a"]}"#;
+    let plain = r#"{"type":"object","properties":{}}"#;
+    for (schema, limit, what) in
+        [(plain, 20, "20 strict tools"), (optional, 12, "24 optional"), (union, 16, "16 union")]
+    {
+        let names: Vec<_> = (0..=limit).map(|at| format!("a__{at:02}")).collect();
+        let tools = names.iter().map(|name| WireTool::new(name, "", schema));
+        let encoded = Format::Anthropic.encode_tools(tools, &strict).unwrap();
+        let strict = encoded.body["tools"].as_array().unwrap().iter().filter(|tool| tool["strict"] == true).count();
+        assert_eq!(strict, limit);
+        assert_eq!(encoded.losses.len(), 1);
+        assert!(encoded.losses[0].what.contains(what), "{}", encoded.losses[0]);
+    }
 }

@@ -10,7 +10,7 @@ use crate::call::{CallId, ToolExecResult};
 use crate::runner::{ApprovalDecision, Run};
 use crate::store::Suspension;
 use crate::wire::Message;
-use crate::wire::history::{ResultMessage, repair};
+use crate::wire::history::{Missing, ResultMessage, repair};
 
 /// One history and the run that its calls go through.
 ///
@@ -82,7 +82,7 @@ impl Conversation {
             Slot::Running(_) | Slot::Waiting(_) => None,
         });
         let all: Vec<_> = self.state.history.iter().cloned().chain(settled).collect();
-        repair(&all)
+        repair(&all, |_| Missing::Cancelled)
     }
 
     /// The calls that wait, in the order of the model.
@@ -122,7 +122,10 @@ impl Conversation {
         for slot in &mut self.state.open {
             if let Slot::Running(id) = slot {
                 let recorded = run.recorded(id).await.ok().flatten();
-                *slot = Slot::Done(recorded.map_or_else(|| ResultMessage::cancelled(id.clone()), |one| (&one).into()));
+                *slot = Slot::Done(
+                    recorded
+                        .map_or_else(|| ResultMessage::missing(id.clone(), Missing::Cancelled), |one| (&one).into()),
+                );
             }
         }
     }
@@ -143,7 +146,7 @@ impl Conversation {
         if let Some(slot) = self.state.open.iter_mut().find(waits) {
             *slot = match (&*slot, result) {
                 (Slot::Waiting(call), Some(result)) => Slot::of(result, &call.name),
-                _ => Slot::Done(ResultMessage::cancelled(id.clone())),
+                _ => Slot::Done(ResultMessage::missing(id.clone(), Missing::Cancelled)),
             };
         }
     }

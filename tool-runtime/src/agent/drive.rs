@@ -9,8 +9,8 @@ use crate::agent::display::Display;
 use crate::agent::state::Slot;
 use crate::agent::{Conversation, Ended, ModelRequest, ModelTurn, StopReason, turn};
 use crate::call::{CallId, Event, ToolCall};
-use crate::wire::history::{CallMessage, repair};
-use crate::wire::{Decoded, DisplayEvent, Finish, Message, Usage};
+use crate::wire::history::{CallMessage, Missing, repair};
+use crate::wire::{Decoded, DisplayEvent, Finish, Message};
 
 impl Conversation {
     /// Model, gate, model, .. until there is an end.
@@ -62,8 +62,8 @@ impl Conversation {
         let mut decoded = answer.map_err(StopReason::Model)?;
         display.finish(&mut decoded);
         if let Some(usage) = decoded.usage {
-            self.run.account(usage.input_tokens.saturating_add(usage.output_tokens), self.agent.cost(usage));
-            let Usage { input_tokens, output_tokens } = usage;
+            self.run.account(usage.total(), self.agent.cost(usage));
+            let (input_tokens, output_tokens) = (usage.total_input(), usage.total_output());
             self.run.emit(Event::Usage { input_tokens, output_tokens });
         }
         self.state.turns.push(ModelTurn {
@@ -152,7 +152,7 @@ impl Conversation {
         let guidance = Some(self.run.catalog().guidance()).filter(|text| self.agent.guidance && !text.is_empty());
         let parts: Vec<_> = self.agent.instructions.as_deref().into_iter().chain(guidance.as_deref()).collect();
         let system = (!parts.is_empty()).then(|| Message::System(parts.join("\n\n")));
-        system.into_iter().chain(repair(&self.state.history)).collect()
+        system.into_iter().chain(repair(&self.state.history, |_| Missing::Cancelled)).collect()
     }
 
     /// The ids that calls of this conversation had.

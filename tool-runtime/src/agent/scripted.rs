@@ -51,7 +51,7 @@ impl ScriptedTurn {
 
     /// The provider counts these tokens.
     pub fn using(mut self, input_tokens: u64, output_tokens: u64) -> Self {
-        self.usage = Some(Usage { input_tokens, output_tokens });
+        self.usage = Some(Usage::new(input_tokens, output_tokens));
         self
     }
 
@@ -75,7 +75,9 @@ impl ScriptedTurn {
                 Err(_) => CallStatus::InvalidJson,
             };
             let mut call = ToolCall::text(CallId::new(&id), name, arguments);
-            call.complete = ended_well;
+            if !ended_well {
+                call = call.incomplete();
+            }
             DecodedCall { call, status, executable: ended_well && status == CallStatus::Ok, offered: true }
         };
         Decoded {

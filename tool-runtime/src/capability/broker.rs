@@ -62,6 +62,13 @@ pub trait ConnectionBroker: Send + Sync {
     async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError>;
 }
 
+#[async_trait]
+impl<B: ConnectionBroker + ?Sized> ConnectionBroker for Arc<B> {
+    async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
+        (**self).resolve(request).await
+    }
+}
+
 /// What a broker is asked when a tool is about to run.
 #[derive(Debug)]
 #[non_exhaustive]

@@ -5,11 +5,12 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::cli::args::{Direction, Kind};
+use crate::cli::catalog::losses;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::{input, terminal};
 use crate::wire::history::{CallMessage, Message, ResultMessage};
 use crate::wire::ui::{Protocol, UiEncoder, UiEvent};
-use crate::wire::{DecodeOptions, EncodeOptions, Format, ToolChoice, WireTool, strict};
+use crate::wire::{DecodeOptions, EncodeOptions, Format, ToolChoice, WireTool, remove_nulls};
 
 pub(super) fn wire(direction: &Direction) -> Result<Exit, Failure> {
     let bytes = input::stdin()?;
@@ -68,10 +69,7 @@ fn encode_request(format: Format, text: &str) -> Result<Exit, Failure> {
     let tools = request.tools.iter().map(|tool| WireTool::new(&tool.name, &tool.description, tool.input_schema.get()));
     match format.encode_tools(tools, &options) {
         Ok(encoded) => {
-            for loss in &encoded.losses {
-                let tool = loss.tool.as_deref().unwrap_or("the request");
-                terminal::message(&format!("left out: {} at {} of {}", loss.what, loss.path, terminal::safe(tool)));
-            }
+            losses(&encoded.losses);
             print(&encoded.body.into())
         }
         Err(error) => {
@@ -115,11 +113,14 @@ fn encode_result(format: Format, text: &str) -> Result<Exit, Failure> {
     let arguments = |call: &Call| call.arguments.as_ref().map_or_else(String::new, |raw| raw.get().to_owned());
     let calls = turn.calls.iter().map(|call| CallMessage::new(call.id.as_str(), call.name.clone(), &arguments(call)));
     let mut history = vec![Message::Assistant { text: turn.text.unwrap_or_default(), calls: calls.collect() }];
-    history.extend(
-        turn.calls
-            .iter()
-            .map(|call| Message::Result(ResultMessage::new(call.id.as_str(), call.content.clone(), call.is_error))),
-    );
+    history.extend(turn.calls.iter().map(|call| {
+        let (id, content) = (call.id.as_str(), call.content.clone());
+        Message::Result(if call.is_error {
+            ResultMessage::failed(id, content)
+        } else {
+            ResultMessage::new(id, content)
+        })
+    }));
     history.extend(turn.user_text_after.map(Message::User));
     print(&format.encode_messages(&history).into())
 }
@@ -135,7 +136,7 @@ struct StrictNull<'a> {
 
 fn strict_null(text: &str) -> Result<Exit, Failure> {
     let input: StrictNull<'_> = read(text)?;
-    let arguments = strict::remove_nulls(input.input_schema.get(), input.arguments.get());
+    let arguments = remove_nulls(input.input_schema.get(), input.arguments.get());
     print(&json!({ "arguments": read::<Value>(&arguments)? }))
 }
 

@@ -57,6 +57,10 @@ pub use decode::{
     CallStatus, DecodeOptions, Decoded, DecodedCall, Decoder, DisplayEvent, ErrorCode, Finish, Usage, WireError,
     WireErrorKind,
 };
-pub use encode::{EncodeError, EncodeErrorKind, EncodeOptions, Encoded, Loss, ToolChoice, WireTool, strict};
+pub use encode::strict::remove_nulls;
+pub(crate) use encode::strict::remove_nulls_from;
+pub use encode::{
+    EncodeError, EncodeErrorKind, EncodeOptions, Encoded, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool,
+};
 pub use formats::{Format, UnknownFormat};
 pub use history::Message;

@@ -1,11 +1,13 @@
 //! What differs between the endpoints: path, headers, and the fields of the body other than tools and messages.
 
+use std::collections::BTreeMap;
+
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 
 use crate::agent::http::{OutputLimitField, Settings};
 use crate::agent::{ModelError, ModelErrorKind, ModelRequest};
-use crate::wire::{EncodeOptions, Format};
+use crate::wire::{EncodeOptions, Format, OnUnsupported, SentSchema};
 
 /// The version of the Messages API that the `anthropic` format speaks.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -108,10 +110,15 @@ pub(super) fn headers(settings: &Settings) -> Vec<(String, String)> {
     headers
 }
 
-/// The body of a request, as JSON text.
-pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<Vec<u8>, ModelError> {
+/// The tools that a request offers, and which schema of each was sent.
+pub(super) type Offered = BTreeMap<String, SentSchema>;
+
+/// The body of a request, as JSON text, and the tools in it. A tool that the format cannot carry is left out, because
+/// the provider would refuse the whole request.
+pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<(Vec<u8>, Offered), ModelError> {
     let format = settings.format;
-    let mut options = EncodeOptions::default().with_strict(settings.strict && has_strict(format));
+    let mut options =
+        EncodeOptions::default().with_strict(settings.strict).with_on_unsupported(OnUnsupported::LeaveOut);
     options.choice = request.choice.cloned();
     // Ollama has no word for it.
     options.parallel = request.parallel.filter(|_| format != Format::Ollama);
@@ -159,14 +166,9 @@ pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<Ve
     }
     body.extend(tools.body);
     body.extend(format.encode_messages(request.messages));
-    serde_json::to_vec(&body).map_err(encode)
+    Ok((serde_json::to_vec(&body).map_err(encode)?, tools.tools))
 }
 
 fn encode(error: impl std::error::Error + Send + Sync + 'static) -> ModelError {
     ModelError::new(ModelErrorKind::Encode, error.to_string()).with_source(error)
-}
-
-/// The formats whose providers take closed copies of the schemas.
-pub(super) const fn has_strict(format: Format) -> bool {
-    matches!(format, Format::OpenAiChat | Format::OpenAiResponses)
 }

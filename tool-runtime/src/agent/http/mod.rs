@@ -32,7 +32,7 @@ use serde_json::{Map, Value};
 
 use crate::agent::{ModelClient, ModelError, ModelRequest, Show};
 use crate::capability::Secret;
-use crate::wire::{DecodeOptions, Decoded, Format, strict};
+use crate::wire::{DecodeOptions, Decoded, Format, SentSchema, remove_nulls_from};
 
 pub use builder::HttpModelBuilder;
 
@@ -135,17 +135,18 @@ impl ModelClient for HttpModel {
 
     async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
         let settings = &self.0.settings;
-        let body = endpoint::body(settings, &request)?;
+        let (body, offered) = endpoint::body(settings, &request)?;
         let options = DecodeOptions::default()
             .with_max_bytes(settings.max_response_bytes)
             .with_choice(request.choice.cloned().unwrap_or_default())
-            .with_offered(request.tools.specs().map(|spec| spec.name.as_str()));
+            .with_offered(offered.keys().map(String::as_str));
         let mut decoded = exchange::exchange(&self.0, body, &options, show).await?;
-        if settings.strict && endpoint::has_strict(settings.format) {
-            for decoded in &mut decoded.calls {
-                if let Some(spec) = request.tools.get(&decoded.call.name) {
-                    strict::remove_nulls_from(&mut decoded.call, &spec.input_schema);
-                }
+        for decoded in &mut decoded.calls {
+            let sent = offered.get(&decoded.call.name);
+            if let Some(spec) =
+                request.tools.get(&decoded.call.name).filter(|_| sent == Some(&SentSchema::ClosedWithNulls))
+            {
+                remove_nulls_from(&mut decoded.call, &spec.input_schema);
             }
         }
         Ok(decoded)

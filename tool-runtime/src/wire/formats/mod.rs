@@ -10,8 +10,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::wire::decode::{DecodeOptions, Decoder};
-use crate::wire::encode::{EncodeError, EncodeOptions, Encoded, WireTool};
+use crate::wire::encode::{self, Dialect, EncodeError, EncodeOptions, Encoded, WireTool};
 use crate::wire::history::Message;
+
+/// Keywords that OpenAI refuses at the root of a schema.
+const REFUSED_BY_OPENAI: &[&str] = &["oneOf", "anyOf", "allOf", "enum", "not"];
 
 /// A wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,7 +28,7 @@ pub enum Format {
     Anthropic,
     /// Ollama `/api/chat`.
     Ollama,
-    /// Gemini; written only.
+    /// Gemini; encoded only.
     Gemini,
 }
 
@@ -45,42 +48,62 @@ impl Format {
         }
     }
 
-    /// A decoder for one response; nothing for a format that is only written.
+    /// Returns a decoder for one response, streamed or whole; `None` for a format that is encoded only.
+    ///
+    /// ```
+    /// use tool_runtime::wire::{DecodeOptions, Format};
+    ///
+    /// assert!(Format::Anthropic.decoder(DecodeOptions::default()).is_some());
+    /// assert!(Format::Gemini.decoder(DecodeOptions::default()).is_none());
+    /// ```
     #[must_use]
     pub fn decoder(self, options: DecodeOptions) -> Option<Decoder> {
         match self {
-            Self::OpenAiChat => Some(openai_chat::decoder(options)),
-            Self::OpenAiResponses => Some(openai_responses::decoder(options)),
-            Self::Anthropic => Some(anthropic::decoder(options)),
-            Self::Ollama => Some(ollama::decoder(options)),
+            Self::OpenAiChat => Some(Decoder::new(openai_chat::Decode::default(), options)),
+            Self::OpenAiResponses => Some(Decoder::new(openai_responses::Decode::default(), options)),
+            Self::Anthropic => Some(Decoder::new(anthropic::Decode::default(), options)),
+            Self::Ollama => Some(Decoder::new(ollama::Decode, options)),
             Self::Gemini => None,
         }
     }
 
-    /// The parts of a request body that offer the tools.
+    /// Returns the parts of a request body that offer the tools, such as `tools` and `tool_choice`.
+    ///
+    /// ```
+    /// use tool_runtime::wire::{EncodeOptions, Format, WireTool};
+    ///
+    /// let tool = WireTool::new("core__ping", "Answers.", r#"{"type":"object","properties":{}}"#);
+    /// let encoded = Format::Anthropic.encode_tools([tool], &EncodeOptions::default())?;
+    /// assert_eq!(encoded.body["tools"][0]["name"], "core__ping");
+    /// # Ok::<(), tool_runtime::wire::EncodeError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A tool's name or schema, or the choice, cannot be expressed in the format. With
+    /// [`OnUnsupported::LeaveOut`](crate::wire::OnUnsupported) such tools are reported in [`Encoded::losses`] instead.
     pub fn encode_tools<'a, T: Into<WireTool<'a>>>(
         self,
         tools: impl IntoIterator<Item = T>,
         options: &EncodeOptions,
     ) -> Result<Encoded, EncodeError> {
-        match self {
-            Self::OpenAiChat => openai_chat::encode_tools(tools, options),
-            Self::OpenAiResponses => openai_responses::encode_tools(tools, options),
-            Self::Anthropic => anthropic::encode_tools(tools, options),
-            Self::Ollama => ollama::encode_tools(tools, options),
-            Self::Gemini => gemini::encode_tools(tools, options),
-        }
+        encode::encode_tools(self.dialect(), tools, options)
     }
 
-    /// The parts of a request body that hold the history.
+    /// Returns the parts of a request body that hold the history, such as `messages` and `system`.
+    ///
+    /// A call without a result is answered with `outcome_unknown`; see [`repair`](crate::wire::history::repair).
     #[must_use]
     pub fn encode_messages(self, history: &[Message]) -> serde_json::Map<String, serde_json::Value> {
+        encode::encode_messages(self.dialect(), history)
+    }
+
+    fn dialect(self) -> &'static dyn Dialect {
         match self {
-            Self::OpenAiChat => openai_chat::encode_messages(history),
-            Self::OpenAiResponses => openai_responses::encode_messages(history),
-            Self::Anthropic => anthropic::encode_messages(history),
-            Self::Ollama => ollama::encode_messages(history),
-            Self::Gemini => gemini::encode_messages(history),
+            Self::OpenAiChat => &openai_chat::Encode,
+            Self::OpenAiResponses => &openai_responses::Encode,
+            Self::Anthropic => &anthropic::Encode,
+            Self::Ollama => &ollama::Encode,
+            Self::Gemini => &gemini::Encode,
         }
     }
 }
@@ -91,7 +114,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// A text that names no format.
+/// The error of parsing a name that is not a [`Format`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnknownFormat;
 

@@ -1,19 +1,21 @@
 //! History in no provider's terms: messages, the check of what a client sent, the repair of our own (E3).
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::call::{CallId, Outcome, SafeError, ToolExecResult};
+use crate::call::{CallId, Outcome, ToolExecResult};
+use crate::json;
 use crate::text::lex::outside_strings;
 use crate::wire::decode::object_text;
 use crate::wire::{CallStatus, DecodedCall};
 
 mod check;
+mod repair;
 
 pub use check::{Answer, HistoryError, HistoryErrorKind, Issued, check};
+pub use repair::{Missing, repair};
+pub(crate) use repair::{Piece, pieces};
 
 /// One message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,13 +50,17 @@ pub struct CallMessage {
 }
 
 impl CallMessage {
-    /// A call with its arguments as JSON text. Text that is not one object is kept out of the history: it goes
-    /// to the provider as `{}`.
+    /// A call with its arguments as JSON text.
+    ///
+    /// Arguments that the gate cannot read (no object, half a surrogate pair, a key twice, nested more than
+    /// 64 levels deep) are left out: every format sends `{}` in their place, because servers that parse them
+    /// would refuse the whole conversation.
     #[must_use]
     pub fn new(id: impl Into<CallId>, name: impl Into<String>, arguments: &str) -> Self {
         let text = object_text(arguments);
-        let object = text.starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
-        Self { id: id.into(), name: name.into(), arguments: object.then(|| compact(text)) }
+        let limits = json::Limits { bytes: usize::MAX, ..json::Limits::default() };
+        let is_readable = json::parse(text, &limits).is_ok();
+        Self { id: id.into(), name: name.into(), arguments: is_readable.then(|| compact(text)) }
     }
 
     /// The arguments as compact JSON text, digit for digit; `{}` when they did not parse (M1).
@@ -104,40 +110,35 @@ pub struct ResultMessage {
 }
 
 impl ResultMessage {
-    /// A result.
+    /// The result of a call that went well.
     #[must_use]
-    pub fn new(id: impl Into<CallId>, content: impl Into<String>, is_error: bool) -> Self {
-        Self { id: id.into(), content: content.into(), is_error }
+    pub fn new(id: impl Into<CallId>, content: impl Into<String>) -> Self {
+        Self { id: id.into(), content: content.into(), is_error: false }
     }
 
-    /// What stands in for a result that never came.
+    /// The result of a call that failed.
     #[must_use]
-    pub fn cancelled(id: CallId) -> Self {
-        let error = SafeError {
-            error_code: Outcome::Cancelled.code(),
-            tool_code: None,
-            safe_message: "The call was cancelled before it had a result.".to_owned(),
-            errors: Vec::new(),
+    pub fn failed(id: impl Into<CallId>, content: impl Into<String>) -> Self {
+        Self { is_error: true, ..Self::new(id, content) }
+    }
+
+    /// The result that takes the place of one that never came.
+    #[must_use]
+    pub fn missing(id: CallId, missing: Missing) -> Self {
+        let (outcome, message) = match missing {
+            Missing::Cancelled => (Outcome::Cancelled, "The call was cancelled before it had a result."),
+            Missing::OutcomeUnknown => (Outcome::OutcomeUnknown, Outcome::OutcomeUnknown.safe_message()),
         };
-        let result = ToolExecResult {
-            tool_call_id: id,
-            ok: false,
-            outcome: Outcome::Cancelled,
-            value: None,
-            model_value: None,
-            error: Some(error),
-            executed: false,
-            concealed: false,
-            warning: None,
-            detail: None,
-        };
+        let executed = missing == Missing::OutcomeUnknown;
+        let result = ToolExecResult::unfinished(id, outcome, executed, message);
         Self::from(&result)
     }
 }
 
 impl From<&ToolExecResult> for ResultMessage {
     fn from(result: &ToolExecResult) -> Self {
-        Self::new(result.tool_call_id.clone(), result.to_model(), !result.ok)
+        let message = Self::new(result.call_id().clone(), result.to_model());
+        Self { is_error: !result.is_ok(), ..message }
     }
 }
 
@@ -146,64 +147,6 @@ impl fmt::Debug for ResultMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResultMessage").field("id", &self.id).field("is_error", &self.is_error).finish_non_exhaustive()
     }
-}
-
-/// Our own history made whole: each call is followed by its one result, in call order; a missing one becomes
-/// `cancelled`, orphans and duplicates go.
-#[must_use]
-pub fn repair(history: &[Message]) -> Vec<Message> {
-    let mut out = Vec::with_capacity(history.len());
-    for piece in pieces(history) {
-        match piece {
-            Piece::System(text) => out.push(Message::System(text.to_owned())),
-            Piece::User(text) => out.push(Message::User(text.to_owned())),
-            Piece::Assistant { text, answered } => {
-                let calls = answered.iter().map(|(call, _)| (*call).clone()).collect();
-                out.push(Message::Assistant { text: text.to_owned(), calls });
-                out.extend(answered.into_iter().map(|(_, result)| Message::Result(result.into_owned())));
-            }
-        }
-    }
-    out
-}
-
-/// A message together with what belongs to it. Encoders read these, so that none can part a call from its result.
-pub(crate) enum Piece<'a> {
-    System(&'a str),
-    User(&'a str),
-    Assistant { text: &'a str, answered: Vec<(&'a CallMessage, Cow<'a, ResultMessage>)> },
-}
-
-/// M1: the pieces of a history. Results belong to the assistant's message before them.
-pub(crate) fn pieces(history: &[Message]) -> Vec<Piece<'_>> {
-    let mut out = Vec::with_capacity(history.len());
-    for (at, message) in history.iter().enumerate() {
-        match message {
-            Message::System(text) => out.push(Piece::System(text)),
-            Message::User(text) => out.push(Piece::User(text)),
-            Message::Result(_) => {}
-            Message::Assistant { text, calls } => {
-                let later = history.iter().skip(at + 1);
-                let mut results = BTreeMap::new();
-                for message in later.take_while(|message| !matches!(message, Message::Assistant { .. })) {
-                    if let Message::Result(result) = message {
-                        results.entry(&result.id).or_insert(result);
-                    }
-                }
-                let mut seen = BTreeSet::new();
-                let answered = calls
-                    .iter()
-                    .filter(|call| seen.insert(&call.id))
-                    .map(|call| {
-                        let result = results.get(&call.id).map(|result| Cow::Borrowed(*result));
-                        (call, result.unwrap_or_else(|| Cow::Owned(ResultMessage::cancelled(call.id.clone()))))
-                    })
-                    .collect();
-                out.push(Piece::Assistant { text, answered });
-            }
-        }
-    }
-    out
 }
 
 /// Valid JSON text without the white space between its tokens; everything else stays digit for digit.

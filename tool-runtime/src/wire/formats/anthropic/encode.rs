@@ -2,68 +2,76 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::wire::encode::{self, Checked, Dialect, EncodeError, EncodeOptions, Encoded, ToolChoice, WireTool};
-use crate::wire::history::{Message, Piece, pieces};
+use crate::wire::ToolChoice;
+use crate::wire::encode::strict::Closing;
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, PropertyNames};
+use crate::wire::history::Piece;
 
-const DIALECT: Dialect =
-    Dialect { refused_at_root: &["oneOf", "anyOf", "allOf"], strict: false, parallel: true, choice: true };
+/// Messages, as a request is written.
+pub(crate) struct Anthropic;
 
-/// The parts of a request body that offer the tools: `tools`, `tool_choice`.
-pub(crate) fn encode_tools<'a, T: Into<WireTool<'a>>>(
-    tools: impl IntoIterator<Item = T>,
-    options: &EncodeOptions,
-) -> Result<Encoded, EncodeError> {
-    let checked = encode::check(tools, options, &DIALECT)?;
-    let names = checked.names();
-    let Checked { tools, choice, parallel, losses } = checked;
-    let mut body = Map::new();
-    if !tools.is_empty() {
-        let tools: Vec<Value> = tools.into_iter().map(|tool| tool.object("input_schema").into()).collect();
-        body.insert("tools".to_owned(), tools.into());
+const CARRIES: Carries = Carries {
+    refused_at_root: &["oneOf", "anyOf", "allOf"],
+    property_names: PropertyNames::Short,
+    closing: Some(Closing::Optional),
+    parallel: true,
+    choice: true,
+};
+
+impl Dialect for Anthropic {
+    fn carries(&self) -> &'static Carries {
+        &CARRIES
     }
-    let one_call = parallel == Some(false);
-    // The limit to one call stands inside the choice, so it needs one.
-    if let Some(choice) = choice.or(one_call.then_some(ToolChoice::Auto)) {
-        let mut value = match &choice {
+
+    fn tool(&self, tool: CheckedTool<'_>) -> Value {
+        let is_strict = tool.is_strict();
+        let mut tool = tool.object("input_schema");
+        if is_strict {
+            tool.insert("strict".to_owned(), true.into());
+        }
+        tool.into()
+    }
+
+    fn choice(&self, choice: &ToolChoice) -> Option<(&'static str, Value)> {
+        let choice = match choice {
             ToolChoice::Auto => json!({ "type": "auto" }),
             ToolChoice::None => json!({ "type": "none" }),
             ToolChoice::Required => json!({ "type": "any" }),
             ToolChoice::Named(name) => json!({ "type": "tool", "name": name }),
         };
-        if one_call && choice != ToolChoice::None {
-            value["disable_parallel_tool_use"] = true.into();
-        }
-        body.insert("tool_choice".to_owned(), value);
+        Some(("tool_choice", choice))
     }
-    Ok(Encoded { body, names, losses })
-}
 
-/// The history as `messages`, and `system` when there are instructions. M1: all results of a turn stand in one
-/// user message, before any other block.
-#[must_use]
-pub(crate) fn encode_messages(history: &[Message]) -> Map<String, Value> {
-    let mut system = Vec::new();
-    let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
-    // Roles alternate, so what follows in the same role joins the message before it.
-    let mut add = |role: &'static str, block: Value| match turns.last_mut() {
-        Some((last, blocks)) if *last == role => blocks.push(block),
-        _ => turns.push((role, vec![block])),
-    };
-    for piece in pieces(history) {
+    // The limit to one call is part of the choice, so it needs one.
+    fn parallel(&self, parallel: bool, body: &mut Map<String, Value>) {
+        if !parallel {
+            let choice = body.entry("tool_choice").or_insert_with(|| json!({ "type": "auto" }));
+            if choice["type"] != "none" {
+                choice["disable_parallel_tool_use"] = true.into();
+            }
+        }
+    }
+
+    fn system(&self, texts: &[&str]) -> Option<(&'static str, Value)> {
+        Some(("system", texts.join("\n\n").into()))
+    }
+
+    // All results of a turn are in one user message, before any other block (M1); blank text blocks are refused.
+    fn message<'a>(&self, piece: &Piece<'a>, out: &mut Messages<'a>) {
+        let mut add = |role: &str, block: Value| out.join(role, "content", block);
         match piece {
-            Piece::System(text) => system.push(text),
-            // Blank text blocks are refused.
+            Piece::System(text) => out.system(text),
             Piece::User(text) if text.trim().is_empty() => {}
             Piece::User(text) => add("user", json!({ "type": "text", "text": text })),
             Piece::Assistant { text, answered } => {
                 if !text.trim().is_empty() {
                     add("assistant", json!({ "type": "text", "text": text }));
                 }
-                for (call, _) in &answered {
+                for (call, _) in answered {
                     let input = call.arguments_value();
                     add("assistant", json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": input }));
                 }
-                for (call, result) in &answered {
+                for (call, result) in answered {
                     let mut block = json!({ "type": "tool_result", "tool_use_id": call.id, "content": result.content });
                     if result.is_error {
                         block["is_error"] = true.into();
@@ -73,11 +81,4 @@ pub(crate) fn encode_messages(history: &[Message]) -> Map<String, Value> {
             }
         }
     }
-    let messages: Vec<Value> =
-        turns.into_iter().map(|(role, content)| json!({ "role": role, "content": content })).collect();
-    let mut body = Map::from_iter([("messages".to_owned(), messages.into())]);
-    if !system.is_empty() {
-        body.insert("system".to_owned(), system.join("\n\n").into());
-    }
-    body
 }

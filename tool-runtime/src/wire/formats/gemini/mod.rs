@@ -1,8 +1,8 @@
-//! Gemini: written only.
+//! Gemini; encoded only.
 
 mod encode;
 
-pub(super) use encode::{encode_messages, encode_tools};
+pub(super) use encode::Gemini as Encode;
 
 /// The name of the format in records and fixtures.
 pub(super) const NAME: &str = "gemini";

@@ -1,37 +1,30 @@
 //! Tools and messages in the shape of Ollama's chat.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::wire::encode::{self, Checked, Dialect, EncodeError, EncodeOptions, Encoded, WireTool};
-use crate::wire::history::{Message, Piece, pieces};
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, PropertyNames};
+use crate::wire::history::Piece;
 
-const DIALECT: Dialect = Dialect { refused_at_root: &[], strict: false, parallel: false, choice: false };
+/// Ollama's chat, as a request is written. It has no choice but the model's own (E3).
+pub(crate) struct Ollama;
 
-/// The part of a request body that offers the tools: `tools`. E3: there is no choice but the model's own.
-pub(crate) fn encode_tools<'a, T: Into<WireTool<'a>>>(
-    tools: impl IntoIterator<Item = T>,
-    options: &EncodeOptions,
-) -> Result<Encoded, EncodeError> {
-    let checked = encode::check(tools, options, &DIALECT)?;
-    let names = checked.names();
-    let Checked { tools, losses, .. } = checked;
-    let tools: Vec<Value> =
-        tools.into_iter().map(|tool| json!({ "type": "function", "function": tool.object("parameters") })).collect();
-    let mut body = Map::new();
-    if !tools.is_empty() {
-        body.insert("tools".to_owned(), tools.into());
+const CARRIES: Carries =
+    Carries { refused_at_root: &[], property_names: PropertyNames::Any, closing: None, parallel: false, choice: false };
+
+impl Dialect for Ollama {
+    fn carries(&self) -> &'static Carries {
+        &CARRIES
     }
-    Ok(Encoded { body, names, losses })
-}
 
-/// The history as `messages`. M1: the results of a turn follow its calls; this format matches them by order.
-#[must_use]
-pub(crate) fn encode_messages(history: &[Message]) -> Map<String, Value> {
-    let mut messages = Vec::new();
-    for piece in pieces(history) {
+    fn tool(&self, tool: CheckedTool<'_>) -> Value {
+        json!({ "type": "function", "function": tool.object("parameters") })
+    }
+
+    // The results of a turn follow its calls; the server matches them by order (M1).
+    fn message<'a>(&self, piece: &Piece<'a>, out: &mut Messages<'a>) {
         match piece {
-            Piece::System(text) => messages.push(json!({ "role": "system", "content": text })),
-            Piece::User(text) => messages.push(json!({ "role": "user", "content": text })),
+            Piece::System(text) => out.push(json!({ "role": "system", "content": text })),
+            Piece::User(text) => out.push(json!({ "role": "user", "content": text })),
             Piece::Assistant { text, answered } => {
                 let mut message = json!({ "role": "assistant", "content": text });
                 if !answered.is_empty() {
@@ -43,12 +36,11 @@ pub(crate) fn encode_messages(history: &[Message]) -> Map<String, Value> {
                         .collect();
                     message["tool_calls"] = calls.into();
                 }
-                messages.push(message);
-                messages.extend(answered.iter().map(
+                out.push(message);
+                out.extend(answered.iter().map(
                     |(call, result)| json!({ "role": "tool", "tool_name": call.name, "content": result.content }),
                 ));
             }
         }
     }
-    Map::from_iter([("messages".to_owned(), messages.into())])
 }

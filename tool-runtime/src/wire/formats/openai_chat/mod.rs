@@ -4,15 +4,8 @@ mod decode;
 mod encode;
 mod select;
 
-pub(super) use encode::{encode_messages, encode_tools};
-
-use crate::wire::{DecodeOptions, Decoder};
+pub(super) use decode::Chat as Decode;
+pub(super) use encode::Chat as Encode;
 
 /// The name of the format in records and fixtures.
 pub(super) const NAME: &str = "openai_chat";
-
-/// A decoder for one response, streamed or whole.
-#[must_use]
-pub(super) fn decoder(options: DecodeOptions) -> Decoder {
-    Decoder::new(decode::Chat::default(), options)
-}

@@ -2,76 +2,74 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::wire::encode::{self, Checked, Dialect, EncodeError, EncodeOptions, Encoded, ToolChoice, WireTool};
-use crate::wire::history::{Message, Piece, pieces};
+use crate::wire::ToolChoice;
+use crate::wire::encode::strict::Closing;
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, PropertyNames};
+use crate::wire::formats::REFUSED_BY_OPENAI;
+use crate::wire::history::Piece;
 
-const DIALECT: Dialect = Dialect {
-    refused_at_root: &["oneOf", "anyOf", "allOf", "enum", "not"],
-    strict: true,
+/// Responses, as a request is written.
+pub(crate) struct Responses;
+
+const CARRIES: Carries = Carries {
+    refused_at_root: REFUSED_BY_OPENAI,
+    property_names: PropertyNames::Any,
+    closing: Some(Closing::Nullable),
     parallel: true,
     choice: true,
 };
 
-/// The parts of a request body that offer the tools: `tools`, `tool_choice`, `parallel_tool_calls`.
-pub(crate) fn encode_tools<'a, T: Into<WireTool<'a>>>(
-    tools: impl IntoIterator<Item = T>,
-    options: &EncodeOptions,
-) -> Result<Encoded, EncodeError> {
-    let checked = encode::check(tools, options, &DIALECT)?;
-    let names = checked.names();
-    let Checked { tools, choice, parallel, losses } = checked;
-    let mut body = Map::new();
-    let tools: Vec<Value> = tools
-        .into_iter()
-        .map(|tool| {
-            let mut tool = tool.object("parameters");
-            tool.insert("type".to_owned(), "function".into());
-            // This format is strict when nothing is said, so it is always said.
-            tool.insert("strict".to_owned(), options.strict.into());
-            tool.into()
-        })
-        .collect();
-    if !tools.is_empty() {
-        body.insert("tools".to_owned(), tools.into());
+impl Dialect for Responses {
+    fn carries(&self) -> &'static Carries {
+        &CARRIES
     }
-    if let Some(choice) = choice {
+
+    fn tool(&self, tool: CheckedTool<'_>) -> Value {
+        let is_strict = tool.is_strict();
+        let mut tool = tool.object("parameters");
+        tool.insert("type".to_owned(), "function".into());
+        // The provider's default is strict, so the key is always written.
+        tool.insert("strict".to_owned(), is_strict.into());
+        tool.into()
+    }
+
+    fn choice(&self, choice: &ToolChoice) -> Option<(&'static str, Value)> {
         let choice = match choice {
             ToolChoice::Auto => json!("auto"),
             ToolChoice::None => json!("none"),
             ToolChoice::Required => json!("required"),
             ToolChoice::Named(name) => json!({ "type": "function", "name": name }),
         };
-        body.insert("tool_choice".to_owned(), choice);
+        Some(("tool_choice", choice))
     }
-    if let Some(parallel) = parallel {
+
+    fn parallel(&self, parallel: bool, body: &mut Map<String, Value>) {
         body.insert("parallel_tool_calls".to_owned(), parallel.into());
     }
-    Ok(Encoded { body, names, losses })
-}
 
-/// The history as `input` items. M1: the results of a turn follow its calls, in their order.
-#[must_use]
-pub(crate) fn encode_messages(history: &[Message]) -> Map<String, Value> {
-    let mut input = Vec::new();
-    let message = |role: &str, content: Value| json!({ "type": "message", "role": role, "content": [content] });
-    for piece in pieces(history) {
+    fn messages_key(&self) -> &'static str {
+        "input"
+    }
+
+    // The results of a turn follow its calls, in their order (M1).
+    fn message<'a>(&self, piece: &Piece<'a>, out: &mut Messages<'a>) {
+        let message = |role: &str, content: Value| json!({ "type": "message", "role": role, "content": [content] });
         match piece {
-            Piece::System(text) => input.push(message("system", json!({ "type": "input_text", "text": text }))),
-            Piece::User(text) => input.push(message("user", json!({ "type": "input_text", "text": text }))),
+            Piece::System(text) => out.push(message("system", json!({ "type": "input_text", "text": text }))),
+            Piece::User(text) => out.push(message("user", json!({ "type": "input_text", "text": text }))),
             Piece::Assistant { text, answered } => {
                 if !text.is_empty() {
                     let content = json!({ "type": "output_text", "text": text, "annotations": [] });
-                    input.push(message("assistant", content));
+                    out.push(message("assistant", content));
                 }
-                input.extend(answered.iter().map(|(call, _)| {
+                out.extend(answered.iter().map(|(call, _)| {
                     let arguments = call.arguments();
                     json!({ "type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments })
                 }));
-                input.extend(answered.iter().map(|(call, result)| {
+                out.extend(answered.iter().map(|(call, result)| {
                     json!({ "type": "function_call_output", "call_id": call.id, "output": result.content })
                 }));
             }
         }
     }
-    Map::from_iter([("input".to_owned(), input.into())])
 }

@@ -12,7 +12,7 @@ use crate::text::pointer;
 const MAX_DEPTH: usize = 64;
 
 #[derive(Clone)]
-pub(crate) enum Node {
+pub(super) enum Node {
     /// The text of a scalar as it was written.
     Scalar(String),
     Array(Vec<Node>),
@@ -20,8 +20,8 @@ pub(crate) enum Node {
 }
 
 impl Node {
-    /// Nothing for text that is not JSON or too deep.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    /// Reads JSON text; `None` if it is not JSON or too deep.
+    pub(super) fn parse(text: &str) -> Option<Self> {
         Self::read(serde_json::from_str::<&RawValue>(text).ok()?.get(), MAX_DEPTH)
     }
 
@@ -41,56 +41,56 @@ impl Node {
         }
     }
 
-    pub(crate) fn text(text: &str) -> Self {
+    pub(super) fn text(text: &str) -> Self {
         Self::Scalar(Value::from(text).to_string())
     }
 
-    pub(crate) fn null() -> Self {
+    pub(super) fn null() -> Self {
         Self::Scalar("null".to_owned())
     }
 
-    pub(crate) fn is_null(&self) -> bool {
+    pub(super) fn is_null(&self) -> bool {
         matches!(self, Self::Scalar(text) if text == "null")
     }
 
-    pub(crate) fn is(&self, scalar: &str) -> bool {
+    pub(super) fn is(&self, scalar: &str) -> bool {
         matches!(self, Self::Scalar(text) if text == scalar)
     }
 
-    /// The string that this is.
-    pub(crate) fn as_str(&self) -> Option<String> {
+    /// The string; `None` for other values.
+    pub(super) fn as_str(&self) -> Option<String> {
         match self {
             Self::Scalar(text) => serde_json::from_str(text).ok(),
             _ => None,
         }
     }
 
-    pub(crate) fn items(&self) -> &[Self] {
+    pub(super) fn items(&self) -> &[Self] {
         match self {
             Self::Array(items) => items,
             _ => &[],
         }
     }
 
-    pub(crate) fn entries(&self) -> &[(String, Self)] {
+    pub(super) fn entries(&self) -> &[(String, Self)] {
         match self {
             Self::Object(entries) => entries,
             _ => &[],
         }
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<&Self> {
+    pub(super) fn get(&self, key: &str) -> Option<&Self> {
         self.entries().iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Self> {
+    pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut Self> {
         match self {
             Self::Object(entries) => entries.iter_mut().find(|(name, _)| name == key).map(|(_, value)| value),
             _ => None,
         }
     }
 
-    pub(crate) fn set(&mut self, key: &str, value: Self) {
+    pub(super) fn set(&mut self, key: &str, value: Self) {
         match self.get_mut(key) {
             Some(slot) => *slot = value,
             None => {
@@ -101,14 +101,14 @@ impl Node {
         }
     }
 
-    pub(crate) fn remove(&mut self, key: &str) -> Option<Self> {
+    pub(super) fn remove(&mut self, key: &str) -> Option<Self> {
         let Self::Object(entries) = self else { return None };
         let at = entries.iter().position(|(name, _)| name == key)?;
         Some(entries.remove(at).1)
     }
 
     /// What a local reference (`#` and a JSON pointer) names.
-    pub(crate) fn resolve(&self, reference: &str) -> Option<&Self> {
+    pub(super) fn resolve(&self, reference: &str) -> Option<&Self> {
         pointer::split(reference.strip_prefix('#')?)?.try_fold(self, |node, step| match node {
             Self::Object(_) => node.get(&step),
             Self::Array(items) => items.get(step.parse::<usize>().ok()?),
@@ -162,4 +162,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
         }
         deserializer.deserialize_map(Read)
     }
+}
+
+/// Returns the pointer to a member of the value at `pointer`.
+pub(super) fn step(pointer: &str, name: &str) -> String {
+    let mut pointer = pointer.to_owned();
+    pointer::push(&mut pointer, name);
+    pointer
 }

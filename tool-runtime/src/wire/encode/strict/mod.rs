@@ -1,14 +1,20 @@
-//! Strict schemas: the closed copy that binds a model (T1, T2), and the way back for its nulls (T3).
+//! Strict schemas: the closed copy that binds a model (T1, T2), and the removal of its nulls (T3).
+
+mod limits;
+mod node;
+mod nullable;
+mod nulls;
+
+pub(crate) use limits::{Room, long_property};
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
 use crate::call::{Arguments, ToolCall};
-use crate::text::pointer;
 use crate::tool::Schema;
-use crate::wire::encode::node::Node;
-use crate::wire::encode::nulls;
+
+use node::{Node, step};
 
 /// Formats that strict modes know; others are dropped from the copy.
 const FORMATS: &[&str] = &["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
@@ -38,22 +44,50 @@ const REFUSED: &[&str] = &[
     "$recursiveRef",
 ];
 
-/// A closed copy of a schema.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Closed {
-    /// The copy to send.
-    pub schema: Value,
-    /// What the copy leaves out: JSON pointer, and the keyword.
-    pub dropped: Vec<(String, String)>,
+/// Keywords that [`Closing::Optional`] cannot keep: the provider refuses them in strict schemas. The gate still checks
+/// them against the authoritative schema.
+const BOUNDS: &[&str] = &[
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+];
+
+/// Objects may be nested this deep in a copy that is closed as [`Closing::Nullable`]; the root is the first level.
+const MAX_LEVELS: usize = 10;
+
+/// What a provider means by strict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Closing {
+    /// Every property is required; optional ones become nullable. OpenAI.
+    Nullable,
+    /// Optional properties stay optional; bounds are left out. Anthropic.
+    Optional,
 }
 
-/// T1: a copy in which every object is closed and every property required, the optional ones nullable. T2: the
-/// error is the JSON pointer of what cannot be closed.
-pub fn close(schema: &str) -> Result<Closed, String> {
+/// A closed copy of a schema.
+pub(crate) struct Closed {
+    /// The copy to send.
+    pub(crate) schema: Value,
+    /// What the copy leaves out: a JSON pointer and the keyword.
+    pub(crate) dropped: Vec<(String, String)>,
+    /// How many properties are optional.
+    optional: usize,
+    /// How many properties have a type that is a union.
+    unions: usize,
+}
+
+/// A copy in which every object is closed (T1). The error is the JSON pointer of what cannot be closed (T2).
+pub(crate) fn close(schema: &str, closing: Closing) -> Result<Closed, String> {
     let root = Node::parse(schema).ok_or_else(String::new)?;
     let mut copy = root.clone();
-    let mut closer = Closer { root: &root, dropped: Vec::new() };
+    let mut closer = Closer { root: &root, closing, level: 0, dropped: Vec::new(), optional: 0, unions: 0 };
     if root.get("anyOf").is_some() {
         return Err("/anyOf".to_owned());
     }
@@ -63,11 +97,20 @@ pub fn close(schema: &str) -> Result<Closed, String> {
     }
     closer.schema(&mut copy, "")?;
     let schema = serde_json::from_str(&copy.to_string()).map_err(|_| String::new())?;
-    Ok(Closed { schema, dropped: closer.dropped })
+    let Closer { dropped, optional, unions, .. } = closer;
+    Ok(Closed { schema, dropped, optional, unions })
 }
 
-/// T3: the arguments without the nulls that only the closed copy allows, read against the authoritative schema.
-/// Text that does not parse is returned as it is.
+/// Returns the arguments without the nulls that only a closed copy of the schema allows
+/// ([`SentSchema::ClosedWithNulls`](crate::wire::SentSchema::ClosedWithNulls)). `schema` is the authoritative schema as
+/// JSON text. Arguments that do not parse are returned as they are.
+///
+/// ```
+/// use tool_runtime::wire::remove_nulls;
+///
+/// let schema = r#"{"type":"object","properties":{"note":{"type":"string"}}}"#;
+/// assert_eq!(remove_nulls(schema, r#"{"note":null}"#), "{}");
+/// ```
 #[must_use]
 pub fn remove_nulls<'a>(schema: &str, arguments: &'a str) -> Cow<'a, str> {
     let (Some(root), Some(mut value)) = (Node::parse(schema), Node::parse(arguments)) else {
@@ -77,7 +120,7 @@ pub fn remove_nulls<'a>(schema: &str, arguments: &'a str) -> Cow<'a, str> {
 }
 
 /// [`remove_nulls`] on a call, before it is validated.
-pub fn remove_nulls_from(call: &mut ToolCall, schema: &Schema) {
+pub(crate) fn remove_nulls_from(call: &mut ToolCall, schema: &Schema) {
     let (Arguments::Text(text) | Arguments::Object(text)) = &mut call.arguments;
     if let Cow::Owned(less) = remove_nulls(schema.as_str(), text) {
         *text = less;
@@ -86,12 +129,17 @@ pub fn remove_nulls_from(call: &mut ToolCall, schema: &Schema) {
 
 struct Closer<'a> {
     root: &'a Node,
+    closing: Closing,
+    /// Objects around the schema that is read.
+    level: usize,
     dropped: Vec<(String, String)>,
+    optional: usize,
+    unions: usize,
 }
 
 impl Closer<'_> {
     fn schema(&mut self, node: &mut Node, path: &str) -> Result<(), String> {
-        // A schema that says nothing about the type allows everything, and a closed one cannot.
+        // A schema without a type allows everything, and a closed one cannot.
         let says = ["type", "$ref", "anyOf", "enum", "const"].iter().any(|key| node.get(key).is_some());
         if !says {
             let refused = node.entries().iter().find(|(key, _)| REFUSED.contains(&key.as_str()));
@@ -101,8 +149,10 @@ impl Closer<'_> {
             return Err(format!("{path}/{key}"));
         }
         if let Some(reference) = node.get("$ref") {
-            let target = reference.as_str().and_then(|reference| self.root.resolve(&reference));
-            if target.is_none() {
+            let reference = reference.as_str().filter(|reference| self.root.resolve(reference).is_some());
+            let circular =
+                |reference: &str| self.closing == Closing::Optional && limits::is_circular(reference, self.root);
+            if reference.is_none_or(|reference| circular(&reference)) {
                 return Err(format!("{path}/$ref"));
             }
         }
@@ -127,10 +177,13 @@ impl Closer<'_> {
 
     fn object(&mut self, node: &mut Node, path: &str) -> Result<(), String> {
         let closed = node.get("additionalProperties").is_none_or(|more| more.is("false"));
-        if node.get("properties").is_none() || !closed {
+        let too_deep = self.closing == Closing::Nullable && self.level == MAX_LEVELS;
+        if node.get("properties").is_none() || !closed || too_deep {
             return Err(path.to_owned());
         }
+        self.level += 1;
         self.each(node, "properties", path)?;
+        self.level -= 1;
         let mut required: Vec<Node> = node.get("required").map_or_else(Vec::new, |names| names.items().to_vec());
         let named: Vec<String> = required.iter().filter_map(Node::as_str).collect();
         if let Some(Node::Object(properties)) = node.get_mut("properties") {
@@ -138,9 +191,13 @@ impl Closer<'_> {
                 // Strict modes take `required` for declared properties only.
                 return Err(format!("{path}/required/{}", named.iter().position(|name| name == unknown).unwrap_or(0)));
             }
+            self.unions += properties.iter().filter(|(_, property)| limits::is_union(property)).count();
             for (name, property) in properties.iter_mut().filter(|(name, _)| !named.contains(name)) {
-                make_nullable(property, self.root);
-                required.push(Node::text(name));
+                self.optional += 1;
+                if self.closing == Closing::Nullable {
+                    nullable::make_nullable(property, self.root);
+                    required.push(Node::text(name));
+                }
             }
         }
         node.set("required", Node::Array(required));
@@ -151,18 +208,17 @@ impl Closer<'_> {
     fn each(&mut self, node: &mut Node, key: &str, path: &str) -> Result<(), String> {
         let Some(Node::Object(schemas)) = node.get_mut(key) else { return Ok(()) };
         for (name, schema) in schemas {
-            let mut path = format!("{path}/{key}");
-            pointer::push(&mut path, name);
-            self.schema(schema, &path)?;
+            self.schema(schema, &step(&format!("{path}/{key}"), name))?;
         }
         Ok(())
     }
 
     fn drop_unknown(&mut self, node: &mut Node, path: &str) {
         let known = node.get("format").and_then(Node::as_str).is_none_or(|format| FORMATS.contains(&format.as_str()));
-        // A closed copy has every property always, so how many there must be at least is for the full schema to say.
+        // A closed copy always has every property, so the authoritative schema alone can demand a number of them.
         let drops = [("format", !known || !has_type(node, "string")), ("default", true), ("minProperties", true)];
-        for (key, drop) in drops {
+        let bounds = BOUNDS.iter().map(|key| (*key, self.closing == Closing::Optional));
+        for (key, drop) in drops.into_iter().chain(bounds) {
             if drop && node.remove(key).is_some() {
                 self.dropped.push((format!("{path}/{key}"), key.to_owned()));
             }
@@ -174,49 +230,4 @@ fn has_type(node: &Node, name: &str) -> bool {
     let Some(ty) = node.get("type") else { return false };
     let is = |ty: &Node| ty.as_str().as_deref() == Some(name);
     is(ty) || ty.items().iter().any(is)
-}
-
-/// The same schema, or null. One that allows null already is left alone.
-fn make_nullable(node: &mut Node, root: &Node) {
-    if nulls::allows_null(node, root) {
-        return;
-    }
-    if node.get("$ref").is_some() {
-        // Nothing may stand beside a reference, so what describes it moves out of the branch.
-        let mut outer = Node::Object(Vec::new());
-        for key in ["title", "description"] {
-            if let Some(note) = node.remove(key) {
-                outer.set(key, note);
-            }
-        }
-        let inner = std::mem::replace(node, Node::null());
-        outer.set("anyOf", Node::Array(vec![inner, null_schema()]));
-        *node = outer;
-        return;
-    }
-    if let Some(Node::Array(branches)) = node.get_mut("anyOf")
-        && !branches.iter().any(|branch| nulls::allows_null(branch, root))
-    {
-        branches.push(null_schema());
-    }
-    match node.get_mut("type") {
-        Some(Node::Array(types)) if !types.iter().any(|ty| ty.is("\"null\"")) => types.push(Node::text("null")),
-        Some(ty @ Node::Scalar(_)) => {
-            let name = std::mem::replace(ty, Node::null());
-            *ty = Node::Array(vec![name, Node::text("null")]);
-        }
-        _ => {}
-    }
-    if let Some(value) = node.remove("const") {
-        node.set("enum", Node::Array(vec![value]));
-    }
-    if let Some(Node::Array(values)) = node.get_mut("enum")
-        && !values.iter().any(Node::is_null)
-    {
-        values.push(Node::null());
-    }
-}
-
-fn null_schema() -> Node {
-    Node::Object(vec![("type".to_owned(), Node::text("null"))])
 }

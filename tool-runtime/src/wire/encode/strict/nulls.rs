@@ -1,12 +1,12 @@
 //! Which schemas allow null, and the removal of the nulls that only a closed copy allows (T3).
 
-use crate::wire::encode::node::Node;
+use crate::wire::encode::strict::node::Node;
 
 /// References are followed this often before they count as a circle.
 const MAX_HOPS: usize = 32;
 
-/// Whether null is valid under the schema. What cannot be told counts as allowed: then nothing is removed.
-pub(crate) fn allows_null(schema: &Node, root: &Node) -> bool {
+/// Whether null is valid under the schema. If undecidable, null counts as allowed, so that it is not removed.
+pub(super) fn allows_null(schema: &Node, root: &Node) -> bool {
     allows(schema, root, MAX_HOPS)
 }
 
@@ -39,7 +39,7 @@ fn referenced<'a>(schema: &Node, root: &'a Node) -> Option<&'a Node> {
 
 /// Removes from `value` each null of an optional property that the schema itself does not allow. Reports
 /// whether there was one.
-pub(crate) fn remove(value: &mut Node, schema: &Node, root: &Node) -> bool {
+pub(super) fn remove(value: &mut Node, schema: &Node, root: &Node) -> bool {
     let shapes = shapes(schema, root, MAX_HOPS);
     match value {
         Node::Object(entries) => {

@@ -1,0 +1,132 @@
+//! What comes out of an encoder: [`Encoded`] with its [`Loss`]es, or an [`EncodeError`].
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// Offered tools, ready to be put into a request body.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Encoded {
+    /// The parts of the request body.
+    pub body: Map<String, Value>,
+    /// The offered tools by name, and which schema of each was sent. The names are what
+    /// [`DecodeOptions::with_offered`](crate::wire::DecodeOptions::with_offered) takes.
+    pub tools: BTreeMap<String, SentSchema>,
+    /// What the format cannot carry.
+    pub losses: Vec<Loss>,
+}
+
+/// Which schema of a tool was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SentSchema {
+    /// The authoritative one.
+    Authoritative,
+    /// A closed copy in which optional properties stay optional.
+    Closed,
+    /// A closed copy in which optional properties are required and nullable. Arguments written against it go through
+    /// [`remove_nulls`](crate::wire::remove_nulls) before they are validated.
+    ClosedWithNulls,
+}
+
+/// Something that a format cannot carry and that was left out of the copy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Loss {
+    /// The tool; `None` if it concerns the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// A JSON pointer into the input schema, or the name of the option.
+    pub path: String,
+    /// What was left out.
+    pub what: String,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(tool) = &self.tool {
+            write!(f, "{tool}: ")?;
+        }
+        f.write_str(&self.what)?;
+        if self.path.is_empty() { Ok(()) } else { write!(f, " at {}", self.path) }
+    }
+}
+
+/// Why tools cannot be offered in a format.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct EncodeError {
+    /// What is wrong.
+    pub kind: EncodeErrorKind,
+    /// The tool it concerns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// A JSON pointer into its input schema; `None` if it concerns the whole schema or the name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+impl EncodeError {
+    pub(super) fn new(kind: EncodeErrorKind, tool: Option<&str>, path: Option<String>) -> Self {
+        Self { kind, tool: tool.map(str::to_owned), path }
+    }
+
+    /// The error as `{"error": {kind, tool?, path?}}`.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        json!({ "error": self })
+    }
+}
+
+/// The kinds of [`EncodeError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EncodeErrorKind {
+    /// A name outside `[a-zA-Z0-9_-]{1,64}`.
+    InvalidToolName,
+    /// Two tools have the same name.
+    DuplicateToolName,
+    /// The provider refuses such a schema.
+    UnsupportedSchema,
+    /// The schema cannot be closed.
+    StrictUnsupported,
+    /// The choice names a tool that is not offered.
+    UnknownToolChoice,
+    /// The format has no such choice.
+    UnsupportedToolChoice,
+}
+
+impl EncodeErrorKind {
+    const fn sentence(self) -> &'static str {
+        match self {
+            Self::InvalidToolName => "a tool name must match [a-zA-Z0-9_-]{1,64}",
+            Self::DuplicateToolName => "two tools have the same name",
+            Self::UnsupportedSchema => "the provider does not take this input schema",
+            Self::StrictUnsupported => "the input schema cannot be made strict",
+            Self::UnknownToolChoice => "the choice names a tool that is not offered",
+            Self::UnsupportedToolChoice => "the format has no such choice",
+        }
+    }
+}
+
+impl From<EncodeError> for Loss {
+    fn from(error: EncodeError) -> Self {
+        Self { tool: error.tool, path: error.path.unwrap_or_default(), what: error.kind.sentence().to_owned() }
+    }
+}
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.sentence())?;
+        if let Some(tool) = &self.tool {
+            write!(f, ": tool `{tool}`")?;
+        }
+        self.path.as_ref().map_or(Ok(()), |path| write!(f, " at `{path}`"))
+    }
+}
+
+impl std::error::Error for EncodeError {}

@@ -1,0 +1,49 @@
+//! Optional properties of a closed copy become nullable (T1).
+
+use crate::wire::encode::strict::node::Node;
+use crate::wire::encode::strict::nulls;
+
+/// Turns a schema into the same schema or null. One that allows null already is left alone.
+pub(super) fn make_nullable(node: &mut Node, root: &Node) {
+    if nulls::allows_null(node, root) {
+        return;
+    }
+    if node.get("$ref").is_some() {
+        // A reference has no siblings, so what describes it moves out of the branch.
+        let mut outer = Node::Object(Vec::new());
+        for key in ["title", "description"] {
+            if let Some(note) = node.remove(key) {
+                outer.set(key, note);
+            }
+        }
+        let inner = std::mem::replace(node, Node::null());
+        outer.set("anyOf", Node::Array(vec![inner, null_schema()]));
+        *node = outer;
+        return;
+    }
+    if let Some(Node::Array(branches)) = node.get_mut("anyOf")
+        && !branches.iter().any(|branch| nulls::allows_null(branch, root))
+    {
+        branches.push(null_schema());
+    }
+    match node.get_mut("type") {
+        Some(Node::Array(types)) if !types.iter().any(|ty| ty.is("\"null\"")) => types.push(Node::text("null")),
+        Some(ty @ Node::Scalar(_)) => {
+            let name = std::mem::replace(ty, Node::null());
+            *ty = Node::Array(vec![name, Node::text("null")]);
+        }
+        _ => {}
+    }
+    if let Some(value) = node.remove("const") {
+        node.set("enum", Node::Array(vec![value]));
+    }
+    if let Some(Node::Array(values)) = node.get_mut("enum")
+        && !values.iter().any(Node::is_null)
+    {
+        values.push(Node::null());
+    }
+}
+
+fn null_schema() -> Node {
+    Node::Object(vec![("type".to_owned(), Node::text("null"))])
+}

@@ -1,0 +1,87 @@
+//! [`repair`]: every call of a history gets its one result.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::call::CallId;
+use crate::wire::history::{CallMessage, Message, ResultMessage};
+
+/// What the model reads of a call whose result is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Missing {
+    /// The call did not begin, or had no effect: the model may call again.
+    Cancelled,
+    /// The call may have begun and may have taken effect: the model must check first.
+    OutcomeUnknown,
+}
+
+/// Completes a history of this side: each call is followed by its one result, in call order. Orphans and
+/// duplicates are removed; `missing` says what becomes of each call without a result.
+///
+/// ```
+/// use tool_runtime::wire::history::{CallMessage, Message, Missing, repair};
+///
+/// let calls = vec![CallMessage::new("call_1", "mail__send", "{}")];
+/// let history = [Message::Assistant { text: String::new(), calls }];
+/// let whole = repair(&history, |_| Missing::OutcomeUnknown);
+/// assert!(matches!(&whole[1], Message::Result(result) if result.content.contains("outcome_unknown")));
+/// ```
+#[must_use]
+pub fn repair(history: &[Message], missing: impl FnMut(&CallId) -> Missing) -> Vec<Message> {
+    let mut out = Vec::with_capacity(history.len());
+    for piece in pieces(history, missing) {
+        match piece {
+            Piece::System(text) => out.push(Message::System(text.to_owned())),
+            Piece::User(text) => out.push(Message::User(text.to_owned())),
+            Piece::Assistant { text, answered } => {
+                let calls = answered.iter().map(|(call, _)| (*call).clone()).collect();
+                out.push(Message::Assistant { text: text.to_owned(), calls });
+                out.extend(answered.into_iter().map(|(_, result)| Message::Result(result.into_owned())));
+            }
+        }
+    }
+    out
+}
+
+/// A message with what belongs to it. Encoders read these, so that none can separate a call from its result.
+pub(crate) enum Piece<'a> {
+    System(&'a str),
+    User(&'a str),
+    Assistant { text: &'a str, answered: Vec<(&'a CallMessage, Cow<'a, ResultMessage>)> },
+}
+
+/// The pieces of a history. Results belong to the assistant's message before them (M1).
+pub(crate) fn pieces(history: &[Message], mut missing: impl FnMut(&CallId) -> Missing) -> Vec<Piece<'_>> {
+    let mut out = Vec::with_capacity(history.len());
+    for (at, message) in history.iter().enumerate() {
+        match message {
+            Message::System(text) => out.push(Piece::System(text)),
+            Message::User(text) => out.push(Piece::User(text)),
+            Message::Result(_) => {}
+            Message::Assistant { text, calls } => {
+                let later = history.iter().skip(at + 1);
+                let mut results = BTreeMap::new();
+                for message in later.take_while(|message| !matches!(message, Message::Assistant { .. })) {
+                    if let Message::Result(result) = message {
+                        results.entry(&result.id).or_insert(result);
+                    }
+                }
+                let mut seen = BTreeSet::new();
+                let answered = calls
+                    .iter()
+                    .filter(|call| seen.insert(&call.id))
+                    .map(|call| {
+                        let result = results.get(&call.id).map_or_else(
+                            || Cow::Owned(ResultMessage::missing(call.id.clone(), missing(&call.id))),
+                            |result| Cow::Borrowed(*result),
+                        );
+                        (call, result)
+                    })
+                    .collect();
+                out.push(Piece::Assistant { text, answered });
+            }
+        }
+    }
+    out
+}
