@@ -119,8 +119,8 @@ impl<E: ErrorSource> From<E> for ToolError {
 /// What `?` converts into a [`ToolError`]: every [`std::error::Error`] that is `Send + Sync + 'static`.
 #[diagnostic::on_unimplemented(
     message = "`?` cannot convert `{Self}` into a `ToolError`",
-    label = "not a `std::error::Error` that is `Send + Sync + 'static`",
-    note = "write `.map_err(ToolError::internal)?`, which takes `anyhow::Error`, `Box<dyn Error + Send + Sync>` and text"
+    label = "not a `std::error::Error`: write `.map_err(ToolError::internal)?`",
+    note = "`ToolError::internal` takes `anyhow::Error`, `Box<dyn Error + Send + Sync>`, text and every `std::error::Error` that is `Send + Sync + 'static`"
 )]
 pub trait ErrorSource: Error + Send + Sync + 'static {}
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::{FnArg, Type};
+use syn::{FnArg, Signature, Type};
 
 use crate::check::attribute::is_name_character;
 use crate::errors::Errors;
@@ -115,6 +115,13 @@ pub(super) fn same_wire_name(tool: &Tool, errors: &mut Errors) {
 /// Returns the first `impl` inside a type.
 pub(super) fn find_impl(ty: &Type) -> Option<TokenStream> {
     find(ty.to_token_stream(), &mut |token, _| matches!(token, TokenTree::Ident(word) if word == "impl"))
+}
+
+/// Returns the first `Self` inside a signature.
+pub(crate) fn find_self(sig: &Signature) -> Option<TokenStream> {
+    let is_self = |token: &TokenTree| matches!(token, TokenTree::Ident(word) if word == "Self");
+    let word = find(sig.to_token_stream(), &mut |token, _| is_self(token))?;
+    Some(word.into_iter().take(1).collect())
 }
 
 /// Returns the first reference or lifetime inside a type that is not `'static`.

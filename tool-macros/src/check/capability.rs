@@ -22,7 +22,7 @@ pub(super) fn empty_kind(attr: &CapabilityAttr, errors: &mut Errors) {
 
 pub(super) fn generic_capability(item: &ItemTrait, errors: &mut Errors) {
     if !item.generics.params.is_empty() {
-        errors.at(&item.generics, "a capability is bound as one `dyn` trait; remove the generic parameters, or write a trait for each use: `trait PartLookup: Lookup<Part> {}`");
+        errors.at(&item.generics, "a capability is bound as one `dyn` trait; remove the generic parameters, and write one capability for each type that it is used with");
     }
 }
 

@@ -5,6 +5,8 @@ mod attribute;
 mod capability;
 mod signature;
 
+pub(crate) use argument::find_self;
+
 use syn::ItemTrait;
 
 use crate::attr::CapabilityAttr;

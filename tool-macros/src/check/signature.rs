@@ -5,7 +5,7 @@ use quote::ToTokens;
 use syn::punctuated::Punctuated;
 use syn::{FnArg, Path, Safety, Token};
 
-use crate::check::argument::{find_borrow, find_impl};
+use crate::check::argument::{find_borrow, find_impl, find_self};
 use crate::errors::Errors;
 use crate::model::{Form, Parameter, Tool};
 
@@ -35,6 +35,11 @@ pub(super) fn self_receiver(tool: &Tool, errors: &mut Errors) {
         if let Parameter::Unusable(FnArg::Receiver(receiver)) = parameter {
             errors.at(receiver, "a tool has no `self`; move the function out of the `impl`, or write a struct tool");
         }
+    }
+    if function.sig.receiver().is_none()
+        && let Some(word) = find_self(&function.sig)
+    {
+        errors.at(word, "a tool has no `Self`; move the function out of the `impl`, and write the type");
     }
 }
 

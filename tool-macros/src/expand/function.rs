@@ -1,6 +1,6 @@
 //! A function tool: the function as written, a marker of its name, and how it is called.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Attribute, Signature, Type, Visibility};
 
@@ -52,10 +52,16 @@ fn component(tool: &Checked, function: &Function) -> TokenStream {
     let effect = effect(tool.effect);
     let requirements = function.injected().map(|target| {
         // The syntax selects the wording of the error; traits decide.
-        let requirement = if matches!(target, Type::TraitObject(_)) { "requirement_of_trait" } else { "requirement" };
-        let requirement = proc_macro2::Ident::new(requirement, at(target));
-        quote_spanned!(at(target)=> __rt::#requirement::<#target, #effect>)
+        let probe = if matches!(target, Type::TraitObject(_)) { "of_trait" } else { "of_type" };
+        let probe = Ident::new(probe, at(target));
+        quote_spanned!(at(target)=> __rt::BorrowProbe::<#target>::#probe::<#target, #effect>)
     });
+    let requirements = quote! {
+        const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = {
+            use __rt::NotInjected as _;
+            &[#(#requirements),*]
+        };
+    };
     let borrows = function.injected().rev().fold(quote!(()), |rest, target| quote!(__rt::Borrows<#target, #rest>));
     let output = &function.output;
     let call = call(tool, function);
@@ -63,7 +69,7 @@ fn component(tool: &Checked, function: &Function) -> TokenStream {
         #[automatically_derived]
         impl __rt::FnTool for __Arguments {
             type Return = #output;
-            const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = &[#(#requirements),*];
+            #requirements
             fn call(
                 self,
                 __borrowed: __rt::Borrowed<Self>,

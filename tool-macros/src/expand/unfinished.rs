@@ -3,6 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 
+use crate::check::find_self;
 use crate::expand::function::{as_written, marker};
 use crate::expand::runtime::private;
 use crate::expand::spans::generated;
@@ -14,7 +15,7 @@ pub(super) fn item(tool: &Tool) -> TokenStream {
     let (item, definition) = match &tool.form {
         Form::Function(function) => {
             let item = as_written(&tool.container.kept, &tool.vis, &function.sig, &function.body);
-            if function.sig.receiver().is_some() {
+            if function.sig.receiver().is_some() || find_self(&function.sig).is_some() {
                 // It is inside an `impl`, where no other item may be.
                 return item;
             }

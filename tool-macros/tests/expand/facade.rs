@@ -31,9 +31,10 @@ const _: () = {
     #[automatically_derived]
     impl __rt::FnTool for __Arguments {
         type Return = Result<i64, Error>;
-        const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = &[
-            __rt::requirement_of_trait::<dyn Clock, __rt::ReadOnly>,
-        ];
+        const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = {
+            use __rt::NotInjected as _;
+            &[__rt::BorrowProbe::<dyn Clock>::of_trait::<dyn Clock, __rt::ReadOnly>]
+        };
         fn call(
             self,
             __borrowed: __rt::Borrowed<Self>,

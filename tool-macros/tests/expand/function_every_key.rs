@@ -72,10 +72,17 @@ const _: () = {
     #[automatically_derived]
     impl __rt::FnTool for __Arguments {
         type Return = Answer;
-        const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = &[
-            __rt::requirement::<ToolContext, __rt::ExternalSideEffect>,
-            __rt::requirement::<Connection<dyn Mail>, __rt::ExternalSideEffect>,
-        ];
+        const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = {
+            use __rt::NotInjected as _;
+            &[
+                __rt::BorrowProbe::<
+                    ToolContext,
+                >::of_type::<ToolContext, __rt::ExternalSideEffect>,
+                __rt::BorrowProbe::<
+                    Connection<dyn Mail>,
+                >::of_type::<Connection<dyn Mail>, __rt::ExternalSideEffect>,
+            ]
+        };
         fn call(
             self,
             __borrowed: __rt::Borrowed<Self>,

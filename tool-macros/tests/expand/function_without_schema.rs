@@ -30,7 +30,10 @@ const _: () = {
     #[automatically_derived]
     impl __rt::FnTool for __Arguments {
         type Return = Result<String, ToolError>;
-        const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = &[];
+        const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = {
+            use __rt::NotInjected as _;
+            &[]
+        };
         fn call(
             self,
             __borrowed: __rt::Borrowed<Self>,

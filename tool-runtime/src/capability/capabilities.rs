@@ -43,10 +43,15 @@ struct Binding {
     label = "adapters are bound to a `#[capability]` trait",
     note = "name the trait: `.with::<dyn Trait>(Arc::new(adapter))`"
 )]
-pub trait Bindable: Injected {}
+pub trait Bindable: Injected {
+    /// [`Injected::Borrowing`], without an error of its own.
+    type Borrowing;
+}
 
 #[diagnostic::do_not_recommend]
-impl<T: Injected + ?Sized> Bindable for T {}
+impl<T: Injected + ?Sized> Bindable for T {
+    type Borrowing = <T as Injected>::Borrowing;
+}
 
 impl Capabilities {
     /// Returns an empty set.
@@ -60,7 +65,7 @@ impl Capabilities {
     pub fn with<T>(mut self, adapter: Arc<T>) -> Self
     where
         T: Bindable + ?Sized,
-        T::Borrowing: Bind<T>,
+        <T as Bindable>::Borrowing: Bind<T>,
     {
         self.bound.insert(TypeId::of::<T>(), Binding { name: T::NAME, value: Arc::new(adapter) });
         self

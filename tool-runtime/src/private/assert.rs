@@ -101,6 +101,6 @@ pub const fn assert_optional<T: OptionalArgument>() {}
 /// Asserts `Described`.
 pub const fn assert_described<T: Described<SAYS>, const SAYS: bool>() {}
 
-/// Asserts that a struct tool of the effect `E` may hold its capabilities. A function tool asserts this by its
-/// [`requirement`](super::requirement)s.
+/// Asserts that a struct tool of the effect `E` may hold its capabilities. A function tool asserts this by
+/// [`BorrowProbe`](super::BorrowProbe).
 pub fn assert_allowed<E, L: AllowedIn<E>>(_: &L) {}

@@ -9,7 +9,6 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::capability::Requirement;
-use crate::capability::injected::{Borrow, Injected, Within};
 use crate::component::bindings::Bound;
 use crate::component::list::sealed;
 use crate::component::{Bindings, Call, CapabilityList, ToolComponent, ToolOutput};
@@ -47,7 +46,7 @@ where
 }
 
 /// What the function tool `T` borrows, without types: a type that cannot be injected is reported by
-/// [`requirement`] alone.
+/// [`BorrowProbe`](super::BorrowProbe) alone.
 pub struct Borrowed<T> {
     values: [Option<Bound>; MAX_BORROWED],
     tool: PhantomData<fn() -> T>,
@@ -82,36 +81,3 @@ impl<T> fmt::Debug for Borrowed<T> {
         f.write_str("Borrowed(..)")
     }
 }
-
-/// Returns the requirement of a parameter `&C` in a tool of the effect `E`.
-#[must_use]
-pub fn requirement<C, E>() -> Requirement
-where
-    C: Injected + ?Sized,
-    C::Effect: Within<E, C>,
-    C::Borrowing: Borrow<C>,
-{
-    Requirement::of::<C>()
-}
-
-/// The same for a parameter that is written `&dyn Trait`, which has an answer of its own to a missing attribute.
-#[must_use]
-pub fn requirement_of_trait<C, E>() -> Requirement
-where
-    C: CapabilityTrait + ?Sized,
-    C::Effect: Within<E, C>,
-    C::Borrowing: Borrow<C>,
-{
-    Requirement::of::<C>()
-}
-
-/// A trait object with `#[capability]`.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a capability",
-    label = "a trait without `#[capability]`",
-    note = "write `#[capability(effect = ..)]` on the trait to let tools borrow it; arguments from the model are owned"
-)]
-pub trait CapabilityTrait: Injected {}
-
-#[diagnostic::do_not_recommend]
-impl<T: Injected + ?Sized> CapabilityTrait for T {}

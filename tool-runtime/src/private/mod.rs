@@ -5,6 +5,7 @@
 //! which the runner alone makes.
 
 mod assert;
+mod borrow;
 mod function;
 mod nullable;
 mod output;
@@ -36,7 +37,8 @@ pub use assert::{
     assert_allowed, assert_argument, assert_default, assert_described, assert_known, assert_optional,
     assert_parsed_argument, assert_reach,
 };
-pub use function::{Borrowed, FnTool, requirement, requirement_of_trait};
+pub use borrow::{BorrowProbe, NotInjected};
+pub use function::{Borrowed, FnTool};
 pub use nullable::nullable;
 pub use output::ToolReturn;
 pub use probe::{AnswerProbe, Borrows, ComponentProbe, FutureProbe, Otherwise, ReachProbe};
