@@ -29,7 +29,7 @@ use std::sync::Arc;
 pub struct Cap<T: ?Sized>(Arc<T>);
 
 impl<T: ?Sized> Cap<T> {
-    pub(crate) fn new(value: Arc<T>) -> Self {
+    pub(crate) fn bound(value: Arc<T>) -> Self {
         Self(value)
     }
 }

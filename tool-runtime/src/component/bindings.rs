@@ -20,7 +20,7 @@ pub struct Bindings<'a> {
 impl Bindings<'_> {
     /// Returns `&T` as a capability, if it was bound. The compiler checks that `T` may be injected.
     pub(crate) fn get<T: ?Sized + 'static>(&self) -> Option<Cap<T>> {
-        self.find(TypeId::of::<T>())?.get::<Arc<T>>().cloned().map(Cap::new)
+        self.find(TypeId::of::<T>())?.get::<Arc<T>>().cloned().map(Cap::bound)
     }
 
     /// Returns the bound value for the type that a tool borrows, if it was bound.
