@@ -1,10 +1,12 @@
 //! [`ModelClient`]: the one function that calls a model.
 
 use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use crate::call::{CallId, Outcome, ToolCall, shown};
 use crate::catalog::CatalogView;
 use crate::json;
 use crate::tool::Hash;
@@ -13,7 +15,30 @@ use crate::wire::{Decoded, DisplayEvent, Finish, Message, ToolChoice, Usage};
 /// Takes what arrives while it arrives, for display.
 pub type Show<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
 
-/// Asks a model for its next turn. Dropping the future cancels the request.
+/// Asks a model for its next turn. Implement it with [`macro@async_trait`]. Dropping the future cancels the request.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use tool_runtime::agent::{ModelClient, ModelError, ModelErrorKind, ModelRequest, Show};
+/// use tool_runtime::wire::{DecodeOptions, Decoded, Format};
+///
+/// /// Replays one recorded response.
+/// struct Recorded(Vec<u8>);
+///
+/// #[async_trait]
+/// impl ModelClient for Recorded {
+///     fn name(&self) -> &str {
+///         "recorded"
+///     }
+///
+///     async fn complete(&self, _: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+///         let decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
+///         let mut decoder = decoder.ok_or_else(|| ModelError::new(ModelErrorKind::Protocol, "write only"))?;
+///         decoder.push_with(&self.0, show);
+///         Ok(decoder.finish())
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait ModelClient: Send + Sync {
     /// Returns the model's name, for accounts, spans and hashes.
@@ -24,6 +49,17 @@ pub trait ModelClient: Send + Sync {
     /// # Errors
     /// There was no answer. One that began and broke off is an answer whose [`Decoded::error`] says so.
     async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError>;
+}
+
+#[async_trait]
+impl<M: ModelClient + ?Sized> ModelClient for Arc<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+        (**self).complete(request, show).await
+    }
 }
 
 /// What a model is asked.
@@ -71,6 +107,29 @@ pub struct ModelTurn {
     pub usage: Option<Usage>,
     /// How long it took, in milliseconds.
     pub latency_ms: u64,
+    /// The calls of the turn, in the model's order.
+    pub calls: Vec<TurnCall>,
+}
+
+/// The account of one call of a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TurnCall {
+    /// The id of the call.
+    pub id: CallId,
+    /// The name as the model wrote it, cut to 128 bytes.
+    pub name: String,
+    /// How the call ended or why it waits. `None` while it runs.
+    pub outcome: Option<Outcome>,
+    /// The model made the call although the request forced another choice. It goes through the gate like any other: a
+    /// choice guides a model, it does not authorise.
+    pub outside_choice: bool,
+}
+
+impl TurnCall {
+    pub(super) fn new(call: &ToolCall) -> Self {
+        Self { id: call.id.clone(), name: shown(&call.name), outcome: None, outside_choice: call.outside_choice }
+    }
 }
 
 /// Why a model gave no answer. `Display` is safe to show; the provider's own words are in [`ModelError::detail`].
