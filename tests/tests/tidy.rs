@@ -78,8 +78,7 @@ fn layer(module: &str) -> Option<usize> {
     LAYERS.iter().position(|modules| modules.contains(&module))
 }
 
-/// The imports that point upwards in the layers. The root serves users: it names every
-/// layer, and no layer names them.
+/// The imports that point upwards in the layers. The root names every layer, and no layer names the root.
 fn upwards(library: &Library) -> Vec<String> {
     let mut wrong = Vec::new();
     for Named { place, path } in library.named() {
