@@ -14,6 +14,7 @@ pub use hash::{Hash, HashError};
 #[doc(hidden)]
 pub use level::{external_side_effect, read_only, state_change};
 pub use location::Location;
+pub(crate) use name::is_discovered;
 pub use name::{NameError, ToolName};
 pub use redaction::Redaction;
 pub use spec::{Execution, NoSchemaMode, Schema, ToolSpec};
