@@ -3,8 +3,11 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
 use std::io::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use tests::provider::Turn;
 use tests::server::{Reply, Server};
@@ -288,6 +291,60 @@ async fn requests_hold_what_the_application_sets() {
     assert_eq!(body["options"], json!({"num_predict": 4096, "seed": 7}));
     let (_, body) = tool_less(Format::OpenAiResponses, |model| model.body_field("store", true)).await;
     assert_eq!(body["store"], json!(true));
+}
+
+/// A server with a certificate of a private authority: it answers every connection with the same bytes.
+fn tls_server(reply: &'static str) -> String {
+    let pem = |name: &str| fixtures("tls").join(name);
+    let certificates = CertificateDer::pem_file_iter(pem("server.pem")).unwrap().map(Result::unwrap).collect();
+    let key = PrivateKeyDer::from_pem_file(pem("server.key.pem")).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = Arc::new(config.with_no_client_auth().with_single_cert(certificates, key).unwrap());
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let connection = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+            let mut stream = rustls::StreamOwned::new(connection, stream.unwrap());
+            // A client that does not trust the certificate hangs up.
+            if std::io::Read::read(&mut stream, &mut [0; 1 << 16]).is_ok() {
+                stream.write_all(reply.as_bytes()).unwrap();
+                stream.conn.send_close_notify();
+                stream.flush().unwrap();
+            }
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn a_private_authority_is_trusted_when_it_is_named() {
+    let body = Turn::text("Trusted.").stream(Format::OpenAiChat);
+    let reply = format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{body}");
+    let url = tls_server(reply.leak());
+    let model = || HttpModel::builder(Format::OpenAiChat, url.clone(), "m").retries(0);
+    assert_eq!(kind(ask(&model().build().unwrap()).await), ModelErrorKind::Connect);
+    let authority = std::fs::read(fixtures("tls").join("authority.pem")).unwrap();
+    let model = model().root_certificates(authority).build().unwrap();
+    assert_eq!(ask(&model).await.unwrap().text, "Trusted.");
+}
+
+#[tokio::test]
+async fn a_refusal_that_never_ends_is_given_up() {
+    for reply in [
+        Reply::recorded(&b"HTTP/1.1 400 Bad Request\r\ncontent-length: 100\r\n\r\nsorry"[..]).and_hang(),
+        Reply::recorded(&b"HTTP/1.1 400 Bad Request\r\n\r\nsorry"[..])
+            .in_pieces(4, Duration::from_millis(5))
+            .and_hang(),
+        Reply::forever("sorry").with_status("400 Bad Request"),
+    ] {
+        let server = Server::start([reply]).unwrap();
+        let model = client(Format::OpenAiChat, &server).timeout(Duration::from_millis(400)).build().unwrap();
+        let error = ask(&model).await.expect_err("refused");
+        assert_eq!(error.kind(), ModelErrorKind::Status(400));
+        assert!(error.detail().starts_with("sor") && error.detail().len() <= 16 << 10, "{}", error.detail().len());
+    }
 }
 
 #[tokio::test]
