@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tool_runtime::catalog::CatalogError;
+use tool_runtime::catalog::{CatalogError, CatalogProblemKind};
 use tool_runtime::{Capabilities, RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
 /// Another crate's tool has this name.
@@ -43,7 +43,7 @@ fn problems() -> CatalogError {
 #[test]
 fn all_problems_come_together_with_their_places() {
     let error = problems();
-    let codes: Vec<_> = error.problems().iter().map(|problem| problem.code).collect();
+    let codes: Vec<_> = error.problems().iter().map(|problem| problem.kind.as_str()).collect();
     assert_eq!(codes, ["redaction", "collision", "collision"], "{error}");
     let text = error.to_string();
     for (line, what) in
@@ -56,7 +56,7 @@ fn all_problems_come_together_with_their_places() {
 #[test]
 fn a_collision_names_both_files_and_lines() {
     let error = problems();
-    for problem in error.problems().iter().filter(|problem| problem.code == "collision") {
+    for problem in error.problems().iter().filter(|problem| problem.kind == CatalogProblemKind::Collision) {
         let places: Vec<_> = problem.locations.iter().map(ToString::to_string).collect();
         assert_eq!(places.len(), 2, "{problem}");
         for file in ["tests/tests/catalog.rs:", "tests/consumer/src/lib.rs:"] {
@@ -76,6 +76,10 @@ fn collecting_can_be_narrowed() {
     assert_eq!(one.len(), 1);
     let none = ToolCatalog::builder().collect().crates(["nobody"]).build().expect_err("nothing is left");
     assert!(none.to_string().contains("use my_tools as _;"), "{none}");
+    assert!(none.to_string().contains("linked are: `catalog`, `consumer`"), "{none}");
+    let one =
+        ToolCatalog::builder().namespaces(["calender", "core"]).build().expect_err("a filter that matches nothing");
+    assert!(one.to_string().contains("did you mean `calendar`?"), "{one}");
 }
 
 #[test]
