@@ -56,9 +56,6 @@
 // `::tool_runtime` also resolves inside this crate, so its own doctests and tests can use the macros.
 extern crate self as tool_runtime;
 
-#[path = "private/mod.rs"]
-#[doc(hidden)]
-pub mod __private1;
 pub mod agent;
 pub mod call;
 pub mod capability;
@@ -72,6 +69,7 @@ pub mod hydrate;
 #[doc(hidden)]
 pub mod json;
 pub mod policy;
+mod private;
 #[doc(hidden)]
 pub mod redact;
 pub mod registration;
@@ -82,6 +80,11 @@ pub mod testing;
 mod text;
 pub mod tool;
 pub mod wire;
+
+// The module that expansions name; its own name carries the version of both packages.
+tool_runtime_macros::__private_module!();
+#[doc(hidden)]
+pub use private::definition_of as __definition_of;
 
 pub use call::{CallId, Event, EventSink, Outcome, ToolCall, ToolContext, ToolExecResult, ToolInvocationRecord};
 pub use capability::{Cap, Capabilities, Connection, Secret};
@@ -240,6 +243,6 @@ pub use tool_runtime_macros::tool;
 #[macro_export]
 macro_rules! definition {
     ($tool:ty) => {
-        $crate::__private1::definition_of::<$tool>()
+        $crate::__definition_of::<$tool>()
     };
 }
