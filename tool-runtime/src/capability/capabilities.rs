@@ -46,6 +46,13 @@ impl Capabilities {
         self
     }
 
+    /// Adds the bindings of `other`, which win over those of `self`.
+    #[must_use]
+    pub fn merge(mut self, other: Self) -> Self {
+        self.bound.extend(other.bound);
+        self
+    }
+
     pub(crate) fn get(&self, wanted: TypeId) -> Option<&(dyn Any + Send + Sync)> {
         self.bound.get(&wanted).map(|binding| binding.value.as_ref())
     }

@@ -12,13 +12,14 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-pub use provenance::{FailedStage, HydrationError, HydrationResult, Provenance, RepairUse, ValidatorUse};
+pub use provenance::{FailedStage, HydrationError, HydrationResult, Provenance, ValidatorUse};
 pub use repair::Repairer;
 pub use semantic::EvidenceSet;
 
+pub use crate::call::RepairUse;
 use crate::call::{Outcome, ToolCall};
 use crate::catalog::Entry;
-use crate::contain::caught;
+use crate::contain::{caught, discard};
 use crate::json::{self, Limits, Tree};
 use crate::policy::{ArgumentView, Scalar};
 use crate::registration::Instance;
@@ -30,7 +31,9 @@ use crate::tool::Hash;
 pub struct Hydrated {
     pub(crate) call: ToolCall,
     pub(crate) entry: Arc<Entry>,
-    instance: Option<Box<dyn Instance>>,
+    instance: Ready,
+    /// The run that hydrated it, by the address of its id: no other run may execute it.
+    pub(crate) run: Arc<str>,
     /// The arguments as canonical text, every digit kept.
     pub(crate) frozen: Arc<str>,
     /// SHA-256 of `frozen`.
@@ -67,7 +70,16 @@ impl Hydrated {
 
     /// The typed value, once.
     pub(crate) fn take_instance(&mut self) -> Option<Box<dyn Instance>> {
-        self.instance.take()
+        self.instance.0.take()
+    }
+}
+
+/// A typed value that was not run yet. Its destructor is the author's code, so a panic in it is contained.
+struct Ready(Option<Box<dyn Instance>>);
+
+impl Drop for Ready {
+    fn drop(&mut self) {
+        discard(self.0.take());
     }
 }
 
@@ -80,6 +92,8 @@ impl std::fmt::Debug for Hydrated {
 /// What hydration needs from its surroundings.
 pub(crate) struct Settings<'a> {
     pub(crate) limits: &'a Limits,
+    /// The id of the run that hydrates.
+    pub(crate) run: &'a Arc<str>,
     pub(crate) validator: &'a dyn Validator,
     /// The longest call id that is taken, in bytes.
     pub(crate) call_id_bytes: usize,
@@ -109,7 +123,8 @@ pub(crate) fn hydrate(call: ToolCall, entry: &Arc<Entry>, settings: &Settings<'_
     let hydrated = stages(&call, entry, settings, &mut provenance).map(|built| Hydrated {
         call,
         entry: Arc::clone(entry),
-        instance: Some(built.instance),
+        instance: Ready(Some(built.instance)),
+        run: Arc::clone(settings.run),
         frozen: built.frozen,
         digest: built.digest,
         masked: built.masked,
@@ -182,6 +197,11 @@ fn validate(
             HydrationError::instantiate("The tool's schema cannot be checked. The call did not run.")
         })?;
         if let Err(found) = compiled.check(tree) {
+            if found.is_empty() {
+                return Err(HydrationError::instantiate(
+                    "The tool's arguments cannot be checked. The call did not run.",
+                ));
+            }
             violations.extend(found);
         }
         provenance.validator = Some(ValidatorUse::new(settings.validator, started.elapsed()));

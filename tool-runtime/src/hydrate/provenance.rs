@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Origin, Outcome, ToolCall, Violation};
+use crate::call::{CallId, Origin, Outcome, RepairUse, ToolCall, Violation};
 use crate::hydrate::Hydrated;
 use crate::json;
 use crate::schema::validator::Validator;
-use crate::tool::Hash;
 
 /// What hydration made of one call. It has no `Serialize`: raw text must not reach records, logs or decisions.
 #[non_exhaustive]
@@ -193,16 +192,4 @@ impl ValidatorUse {
     pub fn label(&self) -> String {
         format!("{} {}", self.name, self.version)
     }
-}
-
-/// The one repair of a call's arguments.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RepairUse {
-    /// The repairer.
-    pub repairer: String,
-    /// SHA-256 of the text before.
-    pub before: Hash,
-    /// SHA-256 of the text after.
-    pub after: Hash,
 }

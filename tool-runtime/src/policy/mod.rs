@@ -28,6 +28,7 @@ pub use data::{Grant, PolicyData, PolicyLimits, RepairRule, RuleVerdict, ToolRul
 pub use decision::{PolicyContext, Stage, Subject};
 pub use label::{LabelRule, UNTRUSTED};
 pub use ledger::{BudgetExceeded, BudgetKind, Ledger, Reservation, Spend};
+pub(crate) use loop_guard::Last;
 pub use loop_guard::{LoopGuard, LoopThresholds, LoopVerdict};
 pub use names::RunTools;
 pub use policy::ToolPolicy;
