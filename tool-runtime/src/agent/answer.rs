@@ -1,10 +1,17 @@
-//! [`ClientAnswer`]: what comes back from a client.
+//! [`ClientAnswer`]: a client's answer to a call that it executes.
 
 use std::fmt;
 
 use crate::call::CallId;
 
-/// What a client says of a call that it was to execute.
+/// A client's answer to a call that it executes.
+///
+/// ```
+/// use tool_runtime::agent::ClientAnswer;
+///
+/// let answers = [ClientAnswer::value("call_1", r#"{"line":7}"#), ClientAnswer::failed("call_2")];
+/// # let _ = answers;
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum ClientAnswer {
@@ -15,7 +22,7 @@ pub enum ClientAnswer {
         /// The result.
         json: String,
     },
-    /// It could not be executed.
+    /// The client could not execute the call.
     Failed {
         /// The call.
         id: CallId,
@@ -23,10 +30,16 @@ pub enum ClientAnswer {
 }
 
 impl ClientAnswer {
-    /// The result of a call, as JSON text.
+    /// Gives the result of a call, as JSON text.
     #[must_use]
     pub fn value(id: impl Into<CallId>, json: impl Into<String>) -> Self {
         Self::Value { id: id.into(), json: json.into() }
+    }
+
+    /// Says that the client could not execute the call.
+    #[must_use]
+    pub fn failed(id: impl Into<CallId>) -> Self {
+        Self::Failed { id: id.into() }
     }
 
     pub(super) fn id(&self) -> &CallId {

@@ -34,5 +34,6 @@ fn of_tool(policy: &ToolPolicy, entry: &Entry) -> Option<String> {
     if data.tools.get(name).is_some_and(|rule| rule.arguments.iter().any(|rule| asks(&rule.verdict))) {
         return Some(format!("tools.{name}.arguments"));
     }
-    (entry.no_schema == Some(NoSchemaMode::ApproveEach)).then(|| format!("`no_schema_mode = approve_each` of `{name}`"))
+    (entry.spec.no_schema == Some(NoSchemaMode::ApproveEach))
+        .then(|| format!("`no_schema_mode = approve_each` of `{name}`"))
 }

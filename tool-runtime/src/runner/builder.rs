@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::capability::{Capabilities, ConnectionBroker, Source};
-use crate::catalog::{Entry, ToolCatalog};
+use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
 use crate::hydrate::Repairer;
-use crate::policy::{KnownTool, ToolPolicy};
+use crate::hydrate::repair::BUILT_IN;
+use crate::policy::ToolPolicy;
 use crate::runner::contained::{Contained, ContainedRepairer, ContainedValidator};
 use crate::runner::error::RunnerError;
 use crate::runner::failure::{FailureSink, Failures};
@@ -111,18 +112,24 @@ impl RunnerBuilder {
     /// # Errors
     /// All problems together.
     pub fn build(self) -> Result<ToolRunner, RunnerError> {
-        let known: Vec<_> = self.catalog.specs().map(KnownTool::of).collect();
+        let failures = self.failures.clone();
+        let contained = |repairer: &Arc<dyn Repairer>| -> Arc<dyn Repairer> {
+            Arc::new(ContainedRepairer::new(Arc::clone(repairer), failures.clone()))
+        };
+        let repairers: Vec<_> = self.repairers.iter().map(contained).collect();
+        let names = repairers.iter().map(AsRef::as_ref).chain(BUILT_IN).map(Repairer::name);
+        let mut policy = self.policy.check(self.catalog.specs(), names);
+        let validator = ContainedValidator::new(Arc::clone(&self.validator), failures.clone());
+        let compiled = CompiledCatalog::unprepared(Arc::new(validator));
+        let compiled = compiled.prepared(&self.catalog, &self.policy, &mut policy);
         let problems = RunnerError {
-            policy: self.policy.check(&known),
+            policy,
             unbound: self.unbound(),
             asks: if self.approvals.is_none() { asking::rule(&self.policy, self.used()) } else { None },
         };
         if !problems.is_empty() {
             return Err(problems);
         }
-        let failures = self.failures;
-        let contained =
-            |repairer| -> Arc<dyn Repairer> { Arc::new(ContainedRepairer::new(repairer, failures.clone())) };
         Ok(ToolRunner {
             shared: Arc::new(Shared {
                 catalog: self.catalog,
@@ -133,9 +140,9 @@ impl RunnerBuilder {
                 approval_ttl: self.approval_ttl,
                 store: Contained::new(self.store, failures.clone()),
                 clock: Contained::new(self.clock, failures.clone()),
-                validator: ContainedValidator::new(self.validator, failures.clone()),
-                repairers: self.repairers.into_iter().map(contained).collect(),
-                failures,
+                compiled,
+                repairers,
+                failures: self.failures,
             }),
         })
     }

@@ -61,8 +61,10 @@ fn answered(open: &mut OpenCall, pending: &PendingCall, value: &str) -> Result<E
         Stop::new(if error.kind.is_limit() { Outcome::ResultTooLarge } else { Outcome::OutputInvalid })
     })?;
     let invalid = || Stop::new(Outcome::OutputInvalid);
-    let compiled = answer.validator(&shared.validator).map_err(|_| invalid())?;
-    compiled.check(&tree).map_err(|violations| invalid().errors(violations))?;
+    let violations = shared.compiled.check_answer(entry, &tree).ok_or_else(invalid)?;
+    if !violations.is_empty() {
+        return Err(invalid().errors(violations));
+    }
     let projected = answer.projector.project(&tree, limit).map_err(|error| stages::unprojected(&error))?;
     Ok(Ending::Delivered(deliver(open.run(), entry, projected, None)))
 }

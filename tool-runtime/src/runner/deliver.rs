@@ -3,7 +3,6 @@
 use crate::call::Delivered;
 use crate::catalog::Entry;
 use crate::json::{self, Limits};
-use crate::policy::Subject;
 use crate::redact::Projected;
 use crate::runner::Run;
 
@@ -19,6 +18,6 @@ pub(super) fn deliver(run: &Run, entry: &Entry, projected: Projected, warning: O
         run.evidence().insert_result(&tree);
     }
     let mut state = run.state();
-    run.shared().policy.labels_of(&Subject::of(&entry.spec)).for_each(|label| state.label(label));
+    run.shared().policy.labels_of(&entry.subject()).for_each(|label| state.label(label));
     Delivered { shown, model, warning }
 }

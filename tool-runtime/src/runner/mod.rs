@@ -12,6 +12,7 @@ mod error;
 mod exec;
 mod failure;
 mod invoke;
+mod loops;
 mod open;
 mod options;
 mod problem;
@@ -39,7 +40,7 @@ pub use restore::RestoreError;
 pub use run::Run;
 pub use snapshot::RunSnapshot;
 
-use crate::catalog::ToolCatalog;
+use crate::catalog::{CatalogError, ToolCatalog};
 use crate::policy::ToolPolicy;
 use crate::runner::shared::Shared;
 use crate::store::Store;
@@ -62,6 +63,14 @@ impl ToolRunner {
     #[must_use]
     pub fn run(&self, options: RunOptions) -> Run {
         Run::start(Arc::clone(&self.shared), options)
+    }
+
+    /// Compiles every validator now, for applications that want to pay before the first call.
+    ///
+    /// # Errors
+    /// The schemas that do not compile.
+    pub fn warm(&self) -> Result<(), CatalogError> {
+        self.shared.compiled.warm(&self.shared.catalog)
     }
 
     /// The catalog.

@@ -146,6 +146,7 @@ impl RunOptions {
     pub(super) fn context<'a>(&'a self, run: &'a str, labels: &'a [Arc<str>]) -> PolicyContext<'a> {
         PolicyContext {
             run,
+            caller: &self.caller,
             principal: self.principal.as_deref(),
             tenant: self.tenant.as_deref(),
             roles: &self.roles,

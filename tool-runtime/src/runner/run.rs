@@ -12,10 +12,10 @@ use crate::policy::{BudgetExceeded, Ledger, LoopGuard, PolicyContext};
 use crate::runner::RunOptions;
 use crate::runner::contained::Contained;
 use crate::runner::failure::Failure;
+use crate::runner::loops::Listener;
 use crate::runner::problem::{self, RunProblem};
 use crate::runner::shared::Shared;
 use crate::runner::state::RunState;
-use crate::tool::ToolEffect;
 
 /// One conversation or task. Cheap to clone; all clones are the same run.
 ///
@@ -61,6 +61,7 @@ struct RunInner {
     loop_guard: LoopGuard,
     evidence: Mutex<EvidenceSet>,
     state: Mutex<RunState>,
+    listener: Listener,
 }
 
 impl Run {
@@ -80,6 +81,7 @@ impl Run {
             evidence: Mutex::new(evidence),
             state: Mutex::new(RunState::with_labels(&options.labels)),
             problems: problem::of(&options, &shared),
+            listener: Listener::default(),
             events,
             view,
             id,
@@ -107,14 +109,6 @@ impl Run {
     #[must_use]
     pub fn problems(&self) -> &[RunProblem] {
         &self.0.problems
-    }
-
-    /// How far a tool that the model may see reaches: what it declares, or more where the policy says so. `None` for any
-    /// other name.
-    #[must_use]
-    pub fn effect_of(&self, tool: &str) -> Option<ToolEffect> {
-        let spec = self.catalog().get(tool)?;
-        Some(self.shared().policy.effect_of(tool, spec.effect))
     }
 
     /// Takes in what the user wrote: ids in it count as seen from now on.
@@ -170,10 +164,16 @@ impl Run {
         self.state().began(call_id)
     }
 
-    /// Emits an event to the run's sink: call events from the runner, model events from the agent loop.
+    /// Emits an event to the run's sinks: call events from the runner, model events from the agent loop.
     pub fn emit(&self, event: Event) {
-        if let Some(sink) = &self.0.events {
-            sink.emit(event);
+        match (&self.0.events, self.0.listener.get()) {
+            (Some(sink), Some(listener)) => {
+                sink.emit(event.clone());
+                listener.emit(event);
+            }
+            (Some(sink), None) => sink.emit(event),
+            (None, Some(listener)) => listener.emit(event),
+            (None, None) => {}
         }
     }
 
@@ -240,7 +240,11 @@ impl Run {
 
     /// Whether anybody takes the run's events.
     pub(super) fn is_heard(&self) -> bool {
-        self.0.events.is_some()
+        self.0.events.is_some() || self.0.listener.is_set()
+    }
+
+    pub(super) fn listener(&self) -> &Listener {
+        &self.0.listener
     }
 }
 

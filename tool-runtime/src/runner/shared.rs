@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::capability::{Capabilities, ConnectionBroker};
-use crate::catalog::{Entry, ToolCatalog};
+use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
 use crate::hydrate::Repairer;
-use crate::policy::{PolicyContext, Stage, Subject, ToolPolicy, Verdict};
-use crate::runner::contained::{Contained, ContainedValidator};
+use crate::policy::{PolicyContext, Stage, ToolPolicy, Verdict};
+use crate::runner::contained::Contained;
 use crate::runner::failure::Failures;
 use crate::store::{Clock, Store};
 
@@ -21,7 +21,7 @@ pub(super) struct Shared {
     pub(super) approval_ttl: Duration,
     pub(super) store: Contained<dyn Store>,
     pub(super) clock: Contained<dyn Clock>,
-    pub(super) validator: ContainedValidator,
+    pub(super) compiled: CompiledCatalog,
     pub(super) repairers: Vec<Arc<dyn Repairer>>,
     pub(super) failures: Failures,
 }
@@ -35,8 +35,7 @@ impl Shared {
         stage: Stage,
         entry: &Entry,
     ) -> (Verdict, crate::call::Decision) {
-        let subject = Subject { no_schema: entry.no_schema, ..Subject::of(&entry.spec) };
-        let decision = self.policy.decide(context, stage, &subject, None);
+        let decision = self.policy.decide(context, stage, &entry.subject(), None);
         (self.effective(decision.verdict), decision)
     }
 

@@ -50,7 +50,8 @@ pub(super) async fn chat(cli: &Cli<'_>, chat: Chat) -> Result<Exit, Failure> {
         None => (Desk::of(cli).create(title(&prompts)), agent.converse(gate.runner.run(options))),
     };
     let interactive = prompts.is_empty() && std::io::stdin().is_terminal();
-    let mut talk = Talk::new(cli, gate, conversation, kept, interactive);
+    let mut talk = Talk::new(cli, gate, conversation, kept);
+    talk.interactive = interactive;
     converse(&mut talk, &prompts, answers).await?;
     if cli.settings.json {
         let document = Account { summary: talk.conversation.run().summary(), turns: talk.conversation.turns() };
@@ -75,15 +76,16 @@ pub(super) fn events(cli: &Cli<'_>) -> Arc<dyn EventSink> {
 
 /// Settles what waited, then takes the prompts, then those from the keyboard.
 async fn converse(talk: &mut Talk<'_>, prompts: &[String], answers: Vec<ClientAnswer>) -> Result<(), Failure> {
-    let unfinished = !matches!(talk.conversation.history().last(), None | Some(Message::Assistant { .. }));
-    if !answers.is_empty() || talk.conversation.waiting().next().is_some() || (unfinished && prompts.is_empty()) {
-        if !talk.settle(answers).await? {
-            return talk.unsent(prompts);
-        }
+    let unanswered = !matches!(talk.conversation.history().last(), None | Some(Message::Assistant { .. }));
+    let unsettled = !answers.is_empty() || talk.is_waiting() || (unanswered && prompts.is_empty());
+    if unsettled && !talk.settle(answers).await? {
+        talk.unsent(prompts);
+        return Ok(());
     }
     for (at, prompt) in prompts.iter().enumerate() {
         if !talk.say(prompt).await? {
-            return talk.unsent(&prompts[at + 1..]);
+            talk.unsent(&prompts[at + 1..]);
+            return Ok(());
         }
     }
     while talk.interactive {

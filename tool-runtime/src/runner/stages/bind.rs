@@ -23,7 +23,7 @@ pub(in crate::runner) struct Bound {
 }
 
 /// An `Arc<Connection<C>>` and the type id of `Connection<C>`.
-pub(super) type Connected = (TypeId, Box<dyn Any + Send + Sync>);
+pub(super) type Connected = (TypeId, Arc<dyn Any + Send + Sync>);
 
 /// Resolves connections and makes the context of the call.
 pub(in crate::runner) async fn bind(open: &OpenCall, reserved: Reserved) -> Result<Bound, Stop> {
@@ -74,7 +74,8 @@ async fn connect(
     let Some(broker) = &run.shared().broker else {
         return Err(unavailable("the runner has no broker; add `RunnerBuilder::broker(..)`".to_owned()));
     };
-    let request = ConnectionRequest::new(kind, id, options.principal.as_deref(), options.tenant.as_deref(), tool);
+    let (principal, tenant) = (options.principal.as_deref(), options.tenant.as_deref());
+    let request = ConnectionRequest { kind, id, principal, tenant, tool, wanted: requirement };
     let cancellation = options.cancellation.child_token();
     let resolved = invoke::contained(Box::pin(broker.resolve(request)), timeout, &cancellation).await;
     let handle = match resolved {

@@ -2,7 +2,7 @@
 
 use crate::call::{Outcome, Verdict};
 use crate::hydrate::Hydrated;
-use crate::policy::{Stage, Subject};
+use crate::policy::Stage;
 use crate::runner::ending::Stop;
 use crate::runner::open::OpenCall;
 
@@ -20,11 +20,10 @@ pub(in crate::runner) enum Judged {
 /// Asks the policy about frozen arguments.
 pub(in crate::runner) fn decide(open: &mut OpenCall, hydrated: Hydrated) -> Result<Judged, Stop> {
     let run = open.run();
-    let entry = &hydrated.entry;
-    let subject = Subject { no_schema: entry.no_schema, repaired: hydrated.repaired, ..Subject::of(&entry.spec) };
+    let subject = hydrated.entry.subject().repaired(hydrated.repaired);
     let labels = run.state().labels();
     let policy = &run.shared().policy;
-    let decision = policy.decide(&run.context(&labels), Stage::Frozen, &subject, Some(&hydrated));
+    let decision = policy.decide(&run.context(&labels), Stage::Frozen, &subject, Some(&hydrated.frozen));
     let verdict = run.shared().effective(decision.verdict);
     open.draft.decided(Some(decision));
     match verdict {

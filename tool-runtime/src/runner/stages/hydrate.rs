@@ -37,11 +37,15 @@ pub(in crate::runner) fn hydrate(
 /// Hydrates one call for a caller that wants to look at it first.
 pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationResult {
     if !call.is_complete() {
-        return HydrationResult::refused(&call, FailedStage::Resolve, Outcome::IncompleteCall);
+        return HydrationResult::refused(&call, FailedStage::Resolve, Outcome::IncompleteCall, None);
     }
     match resolve(run, &call.name) {
         Ok(entry) => hydrate_entry(run, &entry, call),
-        Err(unresolved) => HydrationResult::refused(&call, FailedStage::Resolve, unresolved.stop.outcome),
+        Err(unresolved) => {
+            let stop = unresolved.stop;
+            let concealed = stop.concealed.then(|| stop.message.to_string());
+            HydrationResult::refused(&call, FailedStage::Resolve, stop.outcome, concealed)
+        }
     }
 }
 
@@ -56,7 +60,8 @@ fn hydrate_entry(run: &Run, entry: &Arc<Entry>, call: ToolCall) -> HydrationResu
         limits: &limits,
         run: run.identity(),
         call_id_bytes: policy.limits.call_id_bytes,
-        validator: &shared.validator,
+        compiled: &shared.compiled,
+        lists: &|tool| run.catalog().get(tool).is_some(),
         repairers: &shared.repairers,
         allowed_repairers: &policy.repair.allowed,
         evidence: run.seen(),

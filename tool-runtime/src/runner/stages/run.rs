@@ -42,7 +42,7 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: Bound) -> Result<
         };
         hydrated
             .take_instance()
-            .zip(entry.projector.clone())
+            .zip(shared.compiled.projector(&entry).cloned())
             .and_then(|(instance, projector)| instance.run(&bindings, projector, max_bytes))
     };
     // Building a runner checks every binding, so only a second run of one hydrated call could come here empty.

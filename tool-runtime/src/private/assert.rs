@@ -1,0 +1,106 @@
+//! Compile-time assertions, spanned at the author's types. Each is a function, so that the type is written in a
+//! turbofish and the message is printed under it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::capability::injected::AllowedIn;
+
+/// An argument that the model sends.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument of a tool",
+    label = "not built from JSON with a schema",
+    note = "derive `serde::Deserialize` and `schemars::JsonSchema` for `{Self}`, or take it by reference if the runtime should inject it; a type of another crate may need a feature of `schemars` (`chrono04`, `uuid1`, `url2`, `jiff02` ..)"
+)]
+pub trait ToolArgument {}
+
+#[diagnostic::do_not_recommend]
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> ToolArgument for T {}
+
+/// An argument of a tool without a schema.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument of a tool",
+    label = "not built from JSON",
+    note = "derive `serde::Deserialize` for `{Self}`, or take it by reference if the runtime should inject it"
+)]
+pub trait ParsedArgument {}
+
+#[diagnostic::do_not_recommend]
+impl<T: DeserializeOwned + Send + 'static> ParsedArgument for T {}
+
+/// The type of an argument with a default, which the schema publishes.
+#[diagnostic::on_unimplemented(
+    message = "the default of a `{Self}` cannot be written into the schema",
+    label = "has a default, but does not serialise",
+    note = "derive `serde::Serialize` for `{Self}`"
+)]
+pub trait PublishedDefault {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize> PublishedDefault for T {}
+
+/// An argument that may be left out.
+#[diagnostic::on_unimplemented(
+    message = "`require_any` names an argument that is always required",
+    label = "a `{Self}` cannot be left out",
+    note = "`require_any` lists optional arguments of which one must be given: write `Option<{Self}>`, or give the argument a default"
+)]
+pub trait OptionalArgument {}
+
+impl<T> OptionalArgument for Option<T> {}
+
+/// An output with a schema of its own; `SAYS` is the answer of a probe.
+#[diagnostic::on_unimplemented(
+    message = "the output of a tool is not a bare `serde_json::Value`",
+    label = "has no schema, so no part of it could be shown",
+    note = "return a type that derives `serde::Serialize` and `schemars::JsonSchema`, or make the tool a dynamic one with a JSON Schema"
+)]
+pub trait Described<const SAYS: bool> {}
+
+impl<T> Described<true> for T {}
+
+/// A supertrait of a capability that is within its effect; `WITHIN` is the answer of a probe.
+#[diagnostic::on_unimplemented(
+    message = "the capability builds on `{Self}`, which reaches further than it declares",
+    label = "reaches further than the declared effect",
+    note = "declare the stronger effect on this trait too, or let tools borrow the two capabilities separately"
+)]
+pub trait BuiltOn<const WITHIN: bool> {}
+
+impl<T: ?Sized> BuiltOn<true> for T {}
+
+/// A supertrait of a capability whose reach is known; `KNOWN` is the answer of a probe.
+#[diagnostic::on_unimplemented(
+    message = "the capability builds on `{Self}`, which is not a capability",
+    label = "may reach further than the declared effect",
+    note = "a tool can call everything that a supertrait offers: write `#[capability(effect = ..)]` on it, or let tools borrow it separately; `Debug`, `Display`, `Error`, `Any` and the auto traits need no attribute"
+)]
+pub trait KnownSupertrait<const KNOWN: bool> {}
+
+impl<T: ?Sized> KnownSupertrait<true> for T {}
+
+/// Asserts `KnownSupertrait`.
+pub const fn assert_known<T: KnownSupertrait<KNOWN> + ?Sized, const KNOWN: bool>() {}
+
+/// Asserts `BuiltOn`.
+pub const fn assert_reach<T: BuiltOn<WITHIN> + ?Sized, const WITHIN: bool>() {}
+
+/// Asserts `ToolArgument`.
+pub const fn assert_argument<T: ToolArgument>() {}
+
+/// Asserts `ParsedArgument`.
+pub const fn assert_parsed_argument<T: ParsedArgument>() {}
+
+/// Asserts `PublishedDefault`.
+pub const fn assert_default<T: PublishedDefault>() {}
+
+/// Asserts `OptionalArgument`.
+pub const fn assert_optional<T: OptionalArgument>() {}
+
+/// Asserts `Described`.
+pub const fn assert_described<T: Described<SAYS>, const SAYS: bool>() {}
+
+/// Asserts that a struct tool of the effect `E` may hold its capabilities. A function tool asserts this by
+/// [`BorrowProbe`](super::BorrowProbe).
+pub fn assert_allowed<E, L: AllowedIn<E>>(_: &L) {}

@@ -1,0 +1,258 @@
+//! [`Order`]: events in any order in, frames in a valid order out (rules U1 to U6).
+//!
+//! It forgets a call when the call ends. Eight bytes of each id are kept until the end of the message, because the
+//! packages refuse an id that comes twice.
+
+mod end;
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::wire::Usage;
+use crate::wire::ui::call::{Call, Wait};
+use crate::wire::ui::frame::{Frame, Part};
+use crate::wire::ui::keys;
+use crate::wire::ui::{Protocol, UiEvent};
+
+/// The state of one stream.
+#[derive(Debug)]
+pub(super) struct Order {
+    protocol: Protocol,
+    message: Option<String>,
+    text: Option<Part>,
+    texts: usize,
+    parts: usize,
+    calls: Vec<Call>,
+    used: HashSet<u64>,
+    hasher: RandomState,
+    /// Events of calls that wait until the argument text of another one is complete.
+    held: Vec<UiEvent>,
+    in_step: bool,
+    over: bool,
+    out: Vec<u8>,
+}
+
+impl Order {
+    pub(super) fn new(protocol: Protocol) -> Self {
+        Self {
+            protocol,
+            message: None,
+            text: None,
+            texts: 0,
+            parts: 0,
+            calls: Vec::new(),
+            used: HashSet::new(),
+            hasher: RandomState::new(),
+            held: Vec::new(),
+            in_step: false,
+            over: false,
+            out: Vec::new(),
+        }
+    }
+
+    /// Takes the bytes written so far.
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+
+    /// Writes the end frame.
+    pub(super) fn end(&mut self) {
+        self.write(&Frame::End);
+    }
+
+    /// Continues a message: its calls, announced in an earlier response, are updated in place. The other protocols
+    /// have no frame for that: their calls start again.
+    pub(super) fn resume(&mut self, message: &str, calls: impl Iterator<Item = String>) {
+        self.begin(Some(message));
+        if self.protocol == Protocol::UiMessageStream {
+            for id in calls.filter(|id| self.used.insert(self.hasher.hash_one(id.as_str()))) {
+                self.calls.push(Call::earlier(id));
+            }
+        }
+    }
+
+    /// A call of an earlier response is suspended again: it is asked about or handed over anew.
+    pub(super) fn reopen(&mut self, id: &str, name: &str) {
+        // Within a step its arguments would become a second part.
+        let in_place = !self.in_step;
+        if let Some(call) = self.call(id) {
+            call.reopen(name, in_place);
+        }
+    }
+
+    /// The call was announced.
+    pub(super) fn knows(&self, id: &str) -> bool {
+        self.used.contains(&self.hasher.hash_one(id))
+    }
+
+    /// The call is open.
+    pub(super) fn call(&mut self, id: &str) -> Option<&mut Call> {
+        self.calls.iter_mut().find(|call| call.part.id == id)
+    }
+
+    pub(super) fn push(&mut self, event: &UiEvent) {
+        if self.over {
+            return;
+        }
+        if self.must_wait(event) {
+            self.held.push(event.clone());
+            return;
+        }
+        self.apply(event);
+        if self.front().is_none() {
+            self.release();
+        }
+    }
+
+    /// Shows a person something that is no part of the message.
+    pub(super) fn status(&mut self, text: &str) {
+        if !self.over {
+            self.begin(None);
+            self.write(&Frame::Status { text });
+        }
+    }
+
+    fn write(&mut self, frame: &Frame<'_>) {
+        self.protocol.write(frame, &mut self.out);
+    }
+
+    /// The call whose argument text other ones may not interrupt (U6).
+    fn front(&self) -> Option<&Call> {
+        self.calls.iter().find(|call| self.protocol == Protocol::DataStream && !call.is_closed())
+    }
+
+    fn must_wait(&mut self, event: &UiEvent) -> bool {
+        let (Some(id), Some(front)) = (event.call(), self.front()) else { return false };
+        if front.part.id == id {
+            return false;
+        }
+        if front.is_complete() {
+            let front = front.part.id.clone();
+            self.close(&front);
+            return self.must_wait(event);
+        }
+        true
+    }
+
+    fn release(&mut self) {
+        for event in std::mem::take(&mut self.held) {
+            self.push(&event);
+        }
+    }
+
+    fn apply(&mut self, event: &UiEvent) {
+        match event {
+            UiEvent::MessageStart { id } => self.begin(Some(id)),
+            UiEvent::StepStart { id } => {
+                self.finish_step("other", Usage::default(), false);
+                self.begin(Some(id));
+                self.in_step = true;
+                self.write(&Frame::StepStart { id });
+            }
+            UiEvent::TextDelta { text } => self.add_text(text),
+            UiEvent::ToolStart { id, name, parent_id, dynamic } => {
+                let part = Part { index: 0, id: id.clone(), name: name.clone(), dynamic: *dynamic };
+                self.start(part, parent_id.as_deref());
+            }
+            UiEvent::ToolArgsDelta { id, delta } => self.with(id, |call, write| call.delta(delta, write)),
+            UiEvent::ToolArgs { id, arguments } => self.with(id, |call, write| call.arguments(arguments.get(), write)),
+            UiEvent::ToolArgsError { id, message } => self.with(id, |call, write| call.unreadable(message, write)),
+            UiEvent::ClientRequest { id } => self.with(id, Call::hand_over),
+            UiEvent::ApprovalRequest { id, approval_id, reason } => {
+                self.with(id, |call, write| call.ask(approval_id, reason.as_deref(), write));
+            }
+            UiEvent::ApprovalResponse { approval_id, approved, reason } => {
+                let asked = |call: &&Call| matches!(&call.wait, Wait::Asked(id) if id == approval_id);
+                if let Some(id) = self.calls.iter().find(asked).map(|call| call.part.id.clone()) {
+                    self.with(&id, |call, write| call.answer(*approved, reason.as_deref(), write));
+                }
+            }
+            UiEvent::ToolResult { id, result, is_error, artifact } => {
+                let artifact = artifact.as_deref().map(RawValue::get).map(keys::whole);
+                self.settle(id, |call, write| call.result(result.get(), *is_error, artifact.as_deref(), write));
+            }
+            UiEvent::ToolDenied { id, result } => self.settle(id, |call, write| call.denied(result.get(), write)),
+            UiEvent::StepFinish { reason, usage, continued } => self.finish_step(reason, *usage, *continued),
+            UiEvent::Finish { reason, usage } => self.finish(reason, *usage),
+            UiEvent::Error { message } => self.fail(message),
+        }
+    }
+
+    fn begin(&mut self, id: Option<&str>) {
+        if self.message.is_none() {
+            let id = id.map_or_else(|| format!("msg_{}", Uuid::new_v4().simple()), str::to_owned);
+            self.write(&Frame::MessageStart { id: &id });
+            self.message = Some(id);
+        }
+    }
+
+    fn begin_step(&mut self) {
+        self.begin(None);
+        if !self.in_step {
+            self.in_step = true;
+            let id = self.message.clone().unwrap_or_default();
+            self.write(&Frame::StepStart { id: &id });
+        }
+    }
+
+    fn add_text(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.begin_step();
+        let part = self.text.take().unwrap_or_else(|| {
+            self.texts += 1;
+            let id = format!("text-{}", self.texts);
+            let part = Part { index: self.parts, id, name: String::new(), dynamic: false };
+            self.parts += 1;
+            self.write(&Frame::TextStart(&part));
+            part
+        });
+        self.write(&Frame::Text { part: &part, text });
+        self.text = Some(part);
+    }
+
+    fn end_text(&mut self) {
+        if let Some(part) = self.text.take() {
+            self.write(&Frame::TextEnd(&part));
+        }
+    }
+
+    fn start(&mut self, part: Part, parent: Option<&str>) {
+        if !self.used.insert(self.hasher.hash_one(part.id.as_str())) {
+            return;
+        }
+        self.begin_step();
+        self.end_text();
+        let part = Part { index: self.parts, ..part };
+        self.parts += 1;
+        self.write(&Frame::CallStart { call: &part, parent });
+        self.calls.push(Call::new(part));
+    }
+
+    fn with(&mut self, id: &str, act: impl FnOnce(&mut Call, &mut dyn FnMut(&Frame<'_>))) {
+        match self.call(id).map(|call| call.is_earlier()) {
+            // The package updates a part of an earlier response in place, before a step begins.
+            Some(true) => self.begin(None),
+            // A call of an earlier step continues inside a step (U6).
+            Some(false) => self.begin_step(),
+            None => {}
+        }
+        let Self { protocol, calls, out, .. } = self;
+        if let Some(call) = calls.iter_mut().find(|call| call.part.id == id) {
+            act(call, &mut |frame| protocol.write(frame, out));
+        }
+    }
+
+    fn settle(&mut self, id: &str, act: impl FnOnce(&mut Call, &mut dyn FnMut(&Frame<'_>))) {
+        self.with(id, act);
+        self.calls.retain(|call| call.part.id != id);
+    }
+
+    fn close(&mut self, id: &str) {
+        self.with(id, Call::close);
+    }
+}
