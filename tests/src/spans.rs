@@ -2,11 +2,11 @@
 
 use std::fmt::{Debug, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Dispatch, Event, Metadata, Subscriber};
 
 /// Everything that was traced, fields included, at every level.
 #[derive(Debug, Clone, Default)]
@@ -20,8 +20,16 @@ impl Traced {
     }
 
     /// A subscriber that writes here.
+    ///
+    /// `tracing` remembers for each place in the code whether anyone listens. While one subscriber exists it asks the
+    /// current thread only, so that a test on a thread without one could switch a place off for all: hence the second.
     #[must_use]
     pub fn subscriber(&self) -> impl Subscriber + use<> {
+        static SECOND: LazyLock<Dispatch> = LazyLock::new(|| {
+            let traced = Traced::default();
+            Dispatch::new(Listener { traced, spans: AtomicU64::new(0) })
+        });
+        LazyLock::force(&SECOND);
         Listener { traced: self.clone(), spans: AtomicU64::new(0) }
     }
 

@@ -2,8 +2,12 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
+mod source;
+
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use source::{Library, Named};
 
 /// The layers of `tool-runtime`, lowest first. A module imports its own layer and lower ones only.
 const LAYERS: &[&[&str]] = &[
@@ -57,109 +61,128 @@ fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// What stands before the unit tests of a file: tests may look wherever they like.
-fn code(text: &str) -> &str {
-    text.split("#[cfg(test)]").next().unwrap_or(text)
-}
+/// The libraries of the workspace, by the name that code knows them by, and their folders.
+const LIBRARIES: &[(&str, &str)] = &[
+    ("tool_runtime_macros", "tool-macros/src"),
+    ("tool_runtime", "tool-runtime/src"),
+    ("office_tools", "examples/office-tools/src"),
+    ("toolbox", "examples/toolbox/src"),
+];
 
-/// A file of unit tests.
-fn is_test(path: &Path) -> bool {
-    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    stem == "tests" || stem.ends_with("_tests") || path.components().any(|part| part.as_os_str() == "tests")
-}
-
-/// The sources of a library below the workspace's root, unit tests in files of their own left out.
-fn library(folder: &Path) -> Vec<(PathBuf, String)> {
-    let mut found = sources(folder);
-    found.retain(|(path, _)| !is_test(path.strip_prefix(folder).expect("below the folder")));
-    found
+fn runtime() -> Library {
+    Library::read("tool_runtime", &root().join("tool-runtime/src"))
 }
 
 fn layer(module: &str) -> Option<usize> {
     LAYERS.iter().position(|modules| modules.contains(&module))
 }
 
-/// The modules of this crate that a line of code names through `crate::`.
-fn imports(code: &str) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
-    for (number, line) in code.lines().enumerate() {
-        let line = line.trim_start();
-        if line.starts_with("//") {
+/// The imports that point upwards in the layers. The root and `__private` serve users and the macros: they name every
+/// layer, and no layer names them.
+fn upwards(library: &Library) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for Named { place, path } in library.named() {
+        let Some(imported) = path.strip_prefix("crate::").and_then(|path| path.split("::").next()) else { continue };
+        let module = place.module.as_str();
+        if module.is_empty() || module.starts_with("__private") {
             continue;
         }
-        for part in line.split("crate::").skip(1) {
-            let module: String = part.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-            if !module.is_empty() {
-                found.push((number + 1, module));
-            }
+        let allowed = match (layer(module), layer(imported)) {
+            (Some(own), Some(other)) => other <= own,
+            (None, Some(other)) if module == WIRE => layer("json").is_some_and(|json| other <= json),
+            (Some(own), None) if imported == WIRE => layer(LOOP).is_some_and(|from| own >= from),
+            (None, None) => module == WIRE && imported == WIRE,
+            _ => false,
+        };
+        if !allowed {
+            wrong.push(format!("{}:{}: `{module}` must not import `{path}`", place.file, place.line));
         }
     }
-    found
+    wrong
 }
 
 #[test]
 fn layers_import_downwards_only() {
-    let folder = root().join("tool-runtime/src");
-    let mut wrong = Vec::new();
-    for (path, text) in library(&folder) {
-        let relative = path.strip_prefix(&folder).expect("below the folder");
-        let module = relative.components().next().map(|part| part.as_os_str().to_string_lossy().into_owned());
-        let module = module.unwrap_or_default().trim_end_matches(".rs").to_owned();
-        if matches!(module.as_str(), "lib" | "private") {
-            continue;
-        }
-        for (line, imported) in imports(code(&text)) {
-            let allowed = match (layer(&module), layer(&imported)) {
-                (Some(own), Some(other)) => other <= own,
-                (None, Some(other)) if module == WIRE => layer("json").is_some_and(|json| other <= json),
-                (Some(own), None) if imported == WIRE => layer(LOOP).is_some_and(|from| own >= from),
-                (None, None) if module == WIRE && imported == WIRE => true,
-                _ => false,
-            };
-            if !allowed {
-                wrong.push(format!("{}:{line}: `{module}` must not import `{imported}`", relative.display()));
-            }
-        }
-    }
+    let wrong = upwards(&runtime());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Each text may occur in the named places of `tool-runtime/src` only.
-const CONFINED: &[(&str, &[&str])] = &[
-    ("std::env", &["cli/"]),
-    ("println!", &[]),
-    ("SystemTime::now", &[]),
-    ("Timestamp::now", &["store/clock.rs", "agent/http/"]),
-    ("reqwest::", &["agent/http/"]),
-    ("jsonschema::", &["schema/"]),
-    ("inventory::iter", &["catalog/build.rs"]),
-    ("std::net", &[]),
-    ("std::fs", &["cli/", "policy/"]),
-    ("File::open", &["cli/"]),
+/// What may be named in the given places of `tool-runtime/src` only: a path with everything below it, a `macro!`, or a
+/// `.method`.
+const CONFINED: &[(&[&str], &[&str])] = &[
+    (&["std::env"], &["cli/"]),
+    (&["std::fs", ".canonicalize", ".exists", ".is_dir", ".is_file", ".metadata", ".read_dir"], &["cli/", "policy/"]),
+    (&["std::net", "tokio::net", ".to_socket_addrs"], &[]),
+    (&["std::process", "tokio::signal"], &["cli/"]),
+    (&["tokio::fs", "tokio::process", "std::thread::sleep", "std::thread::spawn"], &[]),
+    (&["std::io::stdin", "std::io::stdout", "std::io::stderr"], &["cli/"]),
+    (&["print!", "println!", "eprint!", "eprintln!", "dbg!", "include!"], &[]),
+    (&["std::time::SystemTime", "std::time::UNIX_EPOCH", "jiff::Zoned::now"], &[]),
+    (&["jiff::Timestamp::now"], &["store/clock.rs", "agent/http/"]),
+    (&["std::time::Instant"], &["hydrate/"]),
+    (&["reqwest", "rustls", "webpki_roots"], &["agent/http/"]),
+    (&["jsonschema"], &["schema/"]),
+    (&["clap"], &["cli/"]),
+    (&["inventory::iter"], &["catalog/build.rs"]),
 ];
 
-#[test]
-fn what_touches_the_world_is_confined() {
-    let folder = root().join("tool-runtime/src");
+/// What names confined things outside their places.
+fn unconfined(library: &Library, confined: &[(&[&str], &[&str])]) -> Vec<String> {
     let mut wrong = Vec::new();
-    for (path, text) in library(&folder) {
-        let relative = path.strip_prefix(&folder).expect("below the folder").to_string_lossy().into_owned();
-        for (needle, places) in CONFINED {
-            let used = code(&text).lines().any(|line| !line.trim_start().starts_with("//") && line.contains(needle));
-            if used && !places.iter().any(|place| relative.starts_with(place)) {
-                wrong.push(format!("{relative}: `{needle}` belongs to {places:?} only"));
+    for Named { place, path } in library.named() {
+        for (things, places) in confined {
+            let named = things.iter().any(|thing| names(&path, thing));
+            if named && !places.iter().any(|allowed| place.file.starts_with(allowed)) {
+                wrong.push(format!("{}:{}: `{path}` belongs to {places:?} only", place.file, place.line));
             }
         }
     }
+    wrong
+}
+
+/// Whether the path is the thing, lies below it, or is a glob that brings it in. `core` and `alloc` are parts of `std`.
+fn names(path: &str, thing: &str) -> bool {
+    let path = match path.split_once("::") {
+        Some(("core" | "alloc", rest)) => format!("std::{rest}"),
+        _ => path.to_owned(),
+    };
+    let below = |path: &str, thing: &str| {
+        path.strip_prefix(thing).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+    };
+    below(&path, thing) || path.strip_suffix("::*").is_some_and(|from| below(thing, from))
+}
+
+#[test]
+fn what_touches_the_world_is_confined() {
+    let wrong = unconfined(&runtime(), CONFINED);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Authors' tools reach the world through capabilities, and macros through the item that they are given.
+#[test]
+fn tools_and_macros_touch_nothing() {
+    let everything: Vec<_> = CONFINED.iter().map(|(things, _)| (*things, &[][..])).collect();
+    for (name, folder) in [("office_tools", "examples/office-tools/src"), ("tool_runtime_macros", "tool-macros/src")] {
+        let wrong = unconfined(&Library::read(name, &root().join(folder)), &everything);
+        assert!(wrong.is_empty(), "{folder}: {}", wrong.join("\n"));
+    }
+}
+
+#[test]
+fn every_source_belongs_to_a_module() {
+    for (name, folder) in LIBRARIES {
+        let orphans = Library::read(name, &root().join(folder)).orphans;
+        assert!(orphans.is_empty(), "no `mod` of {folder} declares {orphans:?}");
+    }
 }
 
 #[test]
 fn files_are_short_and_say_what_they_are_for() {
     let mut wrong = Vec::new();
-    for folder in ["tool-macros/src", "tool-runtime/src", "examples/office-tools/src", "examples/toolbox/src"] {
-        for (path, text) in library(&root().join(folder)) {
-            let relative = path.strip_prefix(root()).expect("below the root").to_string_lossy().into_owned();
+    for (name, folder) in LIBRARIES {
+        for file in Library::read(name, &root().join(folder)).files() {
+            let relative = format!("{folder}/{file}");
+            let text = fs::read_to_string(root().join(&relative)).expect("a readable source");
             let length = text.lines().count();
             if length > 300 && !LONG.contains(&relative.as_str()) {
                 wrong.push(format!("{relative}: {length} lines; split it, or give the reason in ARCHITECTURE.md"));

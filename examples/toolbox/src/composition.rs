@@ -28,9 +28,9 @@ use crate::adapters::workspace::Workspace;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// The user and the organisation at this keyboard, and their calendar account.
-const USER: &str = "ada";
-const ORGANISATION: &str = "example-org";
+/// Who this keyboard acts for unless an option says otherwise, and their calendar account.
+pub(crate) const PRINCIPAL: &str = "ada";
+pub(crate) const TENANT: &str = "example-org";
 const CALENDAR: &str = "calendar-of-ada";
 
 /// Opens everything below the data folder, creating and seeding it on first use.
@@ -51,14 +51,14 @@ pub(crate) fn open(data: &Path) -> Result<Adapters, Error> {
         .with::<dyn FileWriter>(workspace)
         .with::<dyn Mailer>(mail::open(data)?)
         .with::<dyn PageFetcher>(Arc::new(Web::new()));
-    let broker = CalendarBroker::new(database, ORGANISATION, CALENDAR);
+    let broker = CalendarBroker::new(database, TENANT, CALENDAR);
     let kind = <dyn Calendar as tool_runtime::capability::ConnectionKind>::KIND.to_owned();
-    Ok(Adapters::new(capabilities).connections(
-        Arc::new(broker),
-        ORGANISATION,
-        USER,
-        [(kind, ConnectionId::new(CALENDAR))],
-    ))
+    Ok(Adapters::new(capabilities).connections(Arc::new(broker), [(kind, ConnectionId::new(CALENDAR))]))
+}
+
+/// The title of a task, for the person who decides on a call that names its id.
+pub(crate) fn name_of(data: &Path, id: &str) -> Option<String> {
+    Database::title_of_task(&data.join("toolbox.db"), id).ok().flatten()
 }
 
 /// Lists what tools can change: rows, files, mails. A line each; nothing is made or changed by looking.

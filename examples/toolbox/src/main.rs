@@ -15,7 +15,10 @@ fn main() -> ExitCode {
     let app =
         App::new("toolbox", env!("CARGO_PKG_VERSION"), "Runs office tools for a language model, through one gate")
             .policy(include_str!("../policy.toml"))
+            .principal(composition::PRINCIPAL)
+            .tenant(composition::TENANT)
             .adapters(composition::open)
-            .inspect(composition::inspect);
+            .inspect(composition::inspect)
+            .name_of(composition::name_of);
     cli::main(&app)
 }

@@ -36,6 +36,14 @@ impl fmt::Debug for SavedConversation {
     }
 }
 
+impl SavedConversation {
+    /// Returns the snapshot of the run, with the calls that wait.
+    #[must_use]
+    pub const fn run(&self) -> &RunSnapshot {
+        &self.run
+    }
+}
+
 impl Conversation {
     /// The conversation as a document.
     ///

@@ -1,4 +1,4 @@
-//! [`App`]: what an application tells its command line.
+//! [`App`]: an application as its command line sees it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,21 +11,38 @@ use crate::catalog::{CatalogError, ToolCatalog};
 type Error = Box<dyn std::error::Error + Send + Sync>;
 type Bind = Box<dyn Fn(&Path) -> Result<Adapters, Error>>;
 type Inspect = Box<dyn Fn(&Path) -> Result<Vec<String>, Error>>;
+type Name = Box<dyn Fn(&Path, &str) -> Option<String>>;
 type Collect = Box<dyn Fn() -> Result<ToolCatalog, CatalogError>>;
 
 /// An application as its command line sees it: a name, a catalog, a default policy, and how adapters are bound.
+///
+/// ```no_run
+/// use std::process::ExitCode;
+/// use tool_runtime::Capabilities;
+/// use tool_runtime::cli::{self, Adapters, App};
+///
+/// fn main() -> ExitCode {
+///     let app = App::new("mine", env!("CARGO_PKG_VERSION"), "My tools")
+///         .principal("ada")
+///         .adapters(|_data| Ok(Adapters::new(Capabilities::new())));
+///     cli::main(&app)
+/// }
+/// ```
 pub struct App {
     pub(super) name: &'static str,
     pub(super) version: &'static str,
     pub(super) about: &'static str,
     pub(super) policy: Option<&'static str>,
+    pub(super) principal: Option<String>,
+    pub(super) tenant: Option<String>,
     pub(super) collect: Collect,
     pub(super) bind: Bind,
     pub(super) inspect: Option<Inspect>,
+    pub(super) name_of: Option<Name>,
 }
 
 impl App {
-    /// An application without a default policy, which denies everything, and without adapters.
+    /// Creates an application without adapters and without a default policy; without a policy everything is denied.
     #[must_use]
     pub fn new(name: &'static str, version: &'static str, about: &'static str) -> Self {
         Self {
@@ -33,37 +50,63 @@ impl App {
             version,
             about,
             policy: None,
+            principal: None,
+            tenant: None,
             collect: Box::new(ToolCatalog::collect),
             bind: Box::new(|_| Ok(Adapters::default())),
             inspect: None,
+            name_of: None,
         }
     }
 
-    /// The policy in force when `--policy` is not given, as TOML.
+    /// Sets the policy that is in force without `--policy`, as TOML.
     #[must_use]
     pub fn policy(mut self, toml: &'static str) -> Self {
         self.policy = Some(toml);
         self
     }
 
-    /// Makes the catalog; every linked registration by default.
+    /// Sets the principal that commands act for without `--principal`.
+    #[must_use]
+    pub fn principal(mut self, name: impl Into<String>) -> Self {
+        self.principal = Some(name.into());
+        self
+    }
+
+    /// Sets the tenant that commands act in without `--tenant`.
+    #[must_use]
+    pub fn tenant(mut self, name: impl Into<String>) -> Self {
+        self.tenant = Some(name.into());
+        self
+    }
+
+    /// Sets how the catalog is built; by default it holds every linked registration.
     #[must_use]
     pub fn catalog(mut self, collect: impl Fn() -> Result<ToolCatalog, CatalogError> + 'static) -> Self {
         self.collect = Box::new(collect);
         self
     }
 
-    /// Opens the adapters over the data folder (`--data`). Called by commands that run tools, not by others.
+    /// Sets how the adapters are opened over the data folder (`--data`). Only commands that run tools call it.
     #[must_use]
     pub fn adapters(mut self, bind: impl Fn(&Path) -> Result<Adapters, Error> + 'static) -> Self {
         self.bind = Box::new(bind);
         self
     }
 
-    /// Lists the state that tools change, a line each, so that `chat` can show what a call really did.
+    /// Sets how the state that tools change is listed, one line per item. `chat --transcript` compares two lists to
+    /// show what a call did.
     #[must_use]
     pub fn inspect(mut self, inspect: impl Fn(&Path) -> Result<Vec<String>, Error> + 'static) -> Self {
         self.inspect = Some(Box::new(inspect));
+        self
+    }
+
+    /// Sets how an id that stands in arguments is named for the person who decides on a call: the title of a task,
+    /// the name of a customer. `None` for an id that it does not know.
+    #[must_use]
+    pub fn name_of(mut self, name: impl Fn(&Path, &str) -> Option<String> + 'static) -> Self {
+        self.name_of = Some(Box::new(name));
         self
     }
 }
@@ -82,33 +125,25 @@ pub struct Adapters {
     pub capabilities: Capabilities,
     /// Resolves connections.
     pub broker: Option<Arc<dyn ConnectionBroker>>,
-    /// The accounts of the person at the keyboard, by kind.
+    /// The accounts that runs may use, by kind.
     pub connections: BTreeMap<String, ConnectionId>,
-    /// The tenant of those accounts.
-    pub organisation: Option<String>,
-    /// The person at the keyboard.
-    pub user: Option<String>,
 }
 
 impl Adapters {
-    /// Adapters without connections.
+    /// Creates adapters without connections.
     #[must_use]
     pub fn new(capabilities: Capabilities) -> Self {
         Self { capabilities, ..Self::default() }
     }
 
-    /// Adds connections: who resolves them, for which user of which organisation.
+    /// Adds connections: the broker that resolves them and the account of each kind.
     #[must_use]
     pub fn connections(
         mut self,
         broker: Arc<dyn ConnectionBroker>,
-        organisation: impl Into<String>,
-        user: impl Into<String>,
         connections: impl IntoIterator<Item = (String, ConnectionId)>,
     ) -> Self {
         self.broker = Some(broker);
-        self.organisation = Some(organisation.into());
-        self.user = Some(user.into());
         self.connections.extend(connections);
         self
     }

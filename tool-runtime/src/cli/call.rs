@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::call::{Event, EventSink, ToolCall};
-use crate::cli::app::App;
-use crate::cli::args::{Call, Global, View};
+use serde::Serialize;
+
+use crate::call::{Event, EventSink, Outcome, ToolCall, ToolExecResult};
+use crate::cli::args::{Call, View};
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::{input, session, terminal};
+use crate::cli::saved::{Desk, Document};
+use crate::cli::session::{Cli, Session};
+use crate::cli::{input, terminal};
 use crate::runner::Run;
 use crate::text::nearest;
 
@@ -21,40 +24,76 @@ impl EventSink for EventsToStderr {
     }
 }
 
-pub(super) async fn call(app: &App, global: &Global, call: Call) -> Result<Exit, Failure> {
-    let Call { name, arguments, view, events, detail, user_text } = call;
-    let arguments = input::arguments(arguments.as_deref())?;
-    let sink = events.then(|| Arc::new(EventsToStderr) as Arc<dyn EventSink>);
-    let session = session::start(app, global, user_text.as_deref(), sink)?;
-    let result = session.run.exec(ToolCall::text("", name.as_str(), arguments)).await;
-    match view {
-        View::Model => terminal::line(&terminal::safe_lines(&result.to_model())),
-        View::Ui => terminal::line(&json(&result)?),
-        View::Audit => {
-            let records = session.records().await?;
-            for record in &records {
-                terminal::line(&json(record)?);
-            }
-        }
+pub(super) async fn call(cli: &Cli<'_>, call: Call) -> Result<Exit, Failure> {
+    let arguments = input::json_text(call.arguments.as_deref().unwrap_or_default())?;
+    let answer = call.answer.as_deref().map(input::json_text).transpose()?;
+    let sink = call.events.then(|| Arc::new(EventsToStderr) as Arc<dyn EventSink>);
+    let session = cli.start(call.user_text.as_deref(), sink)?;
+    let mut result = session.run.exec(ToolCall::text("", call.name.as_str(), arguments)).await;
+    if let (Outcome::ClientRequired, Some(answer)) = (result.outcome, &answer) {
+        let answered = session.run.client_result(result.tool_call_id.as_str(), answer).await;
+        result = answered.map_err(|error| Failure::failed(error.to_string()).code(error.code()))?;
     }
-    if session.run.catalog().get(&name).is_none() {
-        hint(&session.run, &name);
+    print(cli, &session, &result, call.view).await?;
+    if session.run.catalog().get(&call.name).is_none() {
+        hint(&session.run, &call.name);
     }
-    if let Some(text) = result.detail().filter(|_| detail) {
+    if let Some(text) = result.detail().filter(|_| call.detail) {
         terminal::message(&format!("the tool's error: {}", terminal::safe(text)));
+    }
+    if matches!(result.outcome, Outcome::ApprovalRequired | Outcome::ClientRequired) {
+        keep(cli, &session, &call.name, &result).await?;
     }
     Ok(Exit::of(result.outcome))
 }
 
-/// What the person at the keyboard may have meant; the model is told nothing of it.
+/// The result as `--json` prints it: what a UI may show, and the text that the model reads.
+#[derive(Serialize)]
+struct Whole<'a> {
+    #[serde(flatten)]
+    result: &'a ToolExecResult,
+    model: String,
+}
+
+async fn print(cli: &Cli<'_>, session: &Session, result: &ToolExecResult, view: Option<View>) -> Result<(), Failure> {
+    match view {
+        None if cli.settings.json => terminal::line(&json(&Whole { result, model: result.to_model() })?),
+        Some(View::Model) if cli.settings.json => terminal::line(&json(&result.to_model())?),
+        None | Some(View::Model) => terminal::line(&terminal::safe_lines(&result.to_model())),
+        Some(View::Ui) => terminal::line(&json(result)?),
+        Some(View::Audit) => {
+            for record in &session.gate.records().await? {
+                terminal::line(&json(record)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Keeps a call that waits, so that it can be decided later.
+async fn keep(cli: &Cli<'_>, session: &Session, name: &str, result: &ToolExecResult) -> Result<(), Failure> {
+    let desk = Desk::of(cli);
+    let mut kept = desk.create(format!("call {name}"));
+    kept.save(Document::Call(Box::new(session.run.snapshot().await?)))?;
+    let (app, id) = (cli.app.name, &result.tool_call_id);
+    terminal::note(&match result.outcome {
+        Outcome::ClientRequired => {
+            format!("the call {id} waits for its client; answer it: {app} approvals answer {id} JSON")
+        }
+        _ => format!("the call {id} waits for a person; look and decide: {app} approvals show {id}"),
+    });
+    Ok(())
+}
+
+/// Tells the person at the keyboard which tool was probably meant; the model does not read it.
 fn hint(run: &Run, name: &str) {
     let nearest = nearest(name, run.catalog().specs().map(|spec| spec.name.as_str()));
     let meant = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
-    terminal::message(&format!("the policy shows no tool `{}`{meant}", terminal::safe(name)));
+    terminal::note(&format!("the policy shows no tool `{}`{meant}", terminal::safe(name)));
 }
 
 /// JSON for stdout; escapes keep it safe for a terminal.
-pub(super) fn json<T: serde::Serialize>(value: &T) -> Result<String, Failure> {
+pub(super) fn json<T: Serialize>(value: &T) -> Result<String, Failure> {
     let text = serde_json::to_string(value).map_err(|error| Failure::failed(error.to_string()))?;
     Ok(terminal::safe_json(&text))
 }

@@ -1,15 +1,17 @@
-//! `list`, `show`, `export`, `check`: the catalog and the policy, without running anything.
+//! `list`, `show`, `export`, `check`: the catalog and the policy. Runs nothing and opens no data.
 
 use serde::Serialize;
 
 use crate::catalog::{Entry, ToolCatalog};
-use crate::cli::app::App;
-use crate::cli::args::{Form, Global};
+use crate::cli::args::Form;
 use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::{session, terminal};
-use crate::policy::{KnownTool, PolicyContext, Stage, Subject, Verdict};
-use crate::wire::{EncodeOptions, Format};
+use crate::cli::session::{Cli, Party};
+use crate::cli::{table, terminal};
+use crate::policy::{Decision, PolicyContext, Stage, Subject, ToolPolicy, Verdict};
+use crate::text::nearest;
+use crate::tool::ToolSpec;
+use crate::wire::{EncodeOptions, Format, Loss};
 
 #[derive(Serialize)]
 struct Row<'a> {
@@ -22,119 +24,129 @@ struct Row<'a> {
     source: String,
 }
 
-fn collect(app: &App) -> Result<ToolCatalog, Failure> {
-    (app.collect)().map_err(|error| Failure::usage(error.to_string()))
+/// What the gate would show a model of this party.
+fn visibility(policy: &ToolPolicy, party: &Party, entry: &Entry) -> Decision {
+    let context = PolicyContext {
+        principal: party.principal.as_deref(),
+        tenant: party.tenant.as_deref(),
+        roles: &party.roles,
+        ..PolicyContext::default()
+    };
+    let subject = Subject { no_schema: entry.no_schema, ..Subject::of(&entry.spec) };
+    policy.decide(&context, Stage::Visibility, &subject, None)
 }
 
-pub(super) fn list(app: &App, global: &Global) -> Result<Exit, Failure> {
-    let catalog = collect(app)?;
-    let policy = session::policy(app, global)?;
-    let context = PolicyContext::default();
-    let rows: Vec<_> = catalog
-        .entries()
-        .map(|entry| {
-            let decision = policy.decide(&context, Stage::Visibility, &Subject::of(&entry.spec), None);
-            row(entry, decision.verdict.as_str(), decision.rule.into_owned())
-        })
-        .collect();
-    if global.json {
+pub(super) fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
+    let catalog = cli.catalog()?;
+    let policy = cli.checked_policy(&catalog)?;
+    let party = cli.party();
+    let rows: Vec<_> = catalog.entries().map(|entry| row(entry, visibility(&policy, &party, entry))).collect();
+    if cli.settings.json {
         terminal::line(&json(&rows)?);
         return Ok(Exit::Done);
     }
-    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(4);
-    terminal::line(&terminal::bold(&format!(
-        "{:width$}  {:20}  {:9}  {:16}  {:12}  SOURCE",
-        "NAME", "EFFECT", "EXECUTION", "DECISION", "HASH"
-    )));
-    for row in &rows {
-        terminal::line(&format!(
-            "{:width$}  {:20}  {:9}  {:16}  {:12}  {}",
-            row.name,
-            row.effect,
-            row.execution,
-            row.decision,
-            &row.hash[..12],
-            row.source
-        ));
-    }
+    let cells: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            [row.name, row.effect, row.execution, row.decision, &row.hash[..12], &row.source].map(ToOwned::to_owned)
+        })
+        .collect();
+    table::print(["NAME", "EFFECT", "EXECUTION", "DECISION", "HASH", "SOURCE"], &cells);
     Ok(Exit::Done)
 }
 
-fn row<'a>(entry: &'a Entry, decision: &'a str, rule: String) -> Row<'a> {
+fn row(entry: &Entry, decision: Decision) -> Row<'_> {
     Row {
         name: entry.spec.name.as_str(),
         effect: entry.spec.effect.as_str(),
         execution: entry.spec.execution.as_str(),
-        decision,
-        rule,
+        decision: decision.verdict.as_str(),
+        rule: decision.rule.into_owned(),
         hash: entry.spec.definition_hash.to_string(),
         source: entry.location.map_or_else(|| "dynamic".to_owned(), |location| location.to_string()),
     }
 }
 
-pub(super) fn show(app: &App, name: &str, format: Form, strict: bool) -> Result<Exit, Failure> {
-    let catalog = collect(app)?;
-    let Some(entry) = catalog.entry(name) else {
-        let names: Vec<_> = catalog.specs().map(|spec| spec.name.as_str()).collect();
-        return Err(Failure::usage(format!(
-            "there is no tool `{}`; there are: {}",
-            terminal::safe(name),
-            names.join(", ")
-        )));
-    };
-    let shown = match format {
-        Form::Spec => serde_json::to_value(&*entry.spec).map_err(|error| Failure::failed(error.to_string()))?,
+pub(super) fn show(cli: &Cli<'_>, name: &str, format: Form, strict: bool) -> Result<Exit, Failure> {
+    let catalog = cli.catalog()?;
+    let Some(entry) = catalog.entry(name) else { return Err(unknown(&catalog, name)) };
+    let policy = cli.checked_policy(&catalog)?;
+    match format {
+        Form::Spec => {
+            let shown = serde_json::to_value(&*entry.spec).map_err(|error| Failure::failed(error.to_string()))?;
+            pretty(&shown)?;
+        }
         Form::Provider(format) => encode(format, [&*entry.spec], strict)?,
-    };
-    pretty(&shown)
-}
-
-pub(super) fn export(app: &App, global: &Global, format: Format, strict: bool) -> Result<Exit, Failure> {
-    let catalog = collect(app)?;
-    let policy = session::policy(app, global)?;
-    let context = PolicyContext::default();
-    let visible = catalog
-        .specs()
-        .filter(|spec| policy.decide(&context, Stage::Visibility, &Subject::of(spec), None).verdict != Verdict::Deny);
-    pretty(&encode(format, visible, strict)?)
-}
-
-fn encode<'a>(
-    format: Format,
-    specs: impl IntoIterator<Item = &'a crate::tool::ToolSpec>,
-    strict: bool,
-) -> Result<serde_json::Value, Failure> {
-    match format.encode_tools(specs, &EncodeOptions::default().with_strict(strict)) {
-        Ok(encoded) => Ok(encoded.body.into()),
-        Err(error) => Err(Failure::failed(error.to_string())),
     }
-}
-
-fn pretty(value: &serde_json::Value) -> Result<Exit, Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::failed(error.to_string()))?;
-    terminal::line(&terminal::safe_json(&text));
+    let Decision { verdict, rule } = visibility(&policy, &cli.party(), entry);
+    if verdict != Verdict::Allow {
+        terminal::note(&format!("the policy says {verdict} ({rule})"));
+    }
     Ok(Exit::Done)
 }
 
-pub(super) fn check(app: &App, global: &Global) -> Result<Exit, Failure> {
+fn unknown(catalog: &ToolCatalog, name: &str) -> Failure {
+    let names: Vec<_> = catalog.specs().map(|spec| spec.name.as_str()).collect();
+    let shown = terminal::safe(name);
+    let meant = match nearest(name, names.iter().copied()) {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => format!("the tools are: {}", names.join(", ")),
+    };
+    Failure::usage(format!("there is no tool `{shown}`; {meant}")).code("unavailable")
+}
+
+pub(super) fn export(cli: &Cli<'_>, format: Format, strict: bool) -> Result<Exit, Failure> {
+    let catalog = cli.catalog()?;
+    let policy = cli.checked_policy(&catalog)?;
+    let party = cli.party();
+    let visible = catalog.entries().filter(|entry| visibility(&policy, &party, entry).verdict != Verdict::Deny);
+    encode(format, visible.map(|entry| &*entry.spec), strict)?;
+    Ok(Exit::Done)
+}
+
+/// Prints what a provider is sent on stdout, and what its dialect cannot carry on stderr.
+fn encode<'a>(format: Format, specs: impl IntoIterator<Item = &'a ToolSpec>, strict: bool) -> Result<(), Failure> {
+    let encoded = format
+        .encode_tools(specs, &EncodeOptions::default().with_strict(strict))
+        .map_err(|error| Failure::failed(error.to_string()).code("not_encodable"))?;
+    pretty(&encoded.body.into())?;
+    losses(&encoded.losses);
+    Ok(())
+}
+
+/// What an encoder left out, a line each.
+pub(super) fn losses(losses: &[Loss]) {
+    for loss in losses {
+        let tool = loss.tool.as_deref().unwrap_or("the request");
+        terminal::note(&format!("left out: {} at {} of {}", loss.what, loss.path, terminal::safe(tool)));
+    }
+}
+
+fn pretty(value: &serde_json::Value) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::failed(error.to_string()))?;
+    terminal::line(&terminal::safe_json(&text));
+    Ok(())
+}
+
+pub(super) fn check(cli: &Cli<'_>) -> Result<Exit, Failure> {
     let mut problems = Vec::new();
-    match ((app.collect)(), session::policy(app, global)) {
-        (Ok(catalog), Ok(policy)) => {
-            let known: Vec<_> = catalog.specs().map(KnownTool::of).collect();
-            problems.extend(policy.check(&known).iter().map(ToString::to_string));
+    match cli.catalog() {
+        Ok(catalog) => {
+            problems.extend(cli.checked_policy(&catalog).err().map(|failure| failure.message));
             problems.extend(catalog.warm().err().map(|error| error.to_string()));
         }
-        (catalog, policy) => {
-            problems.extend(catalog.err().map(|error| error.to_string()));
-            problems.extend(policy.err().map(|error| error.message));
+        Err(failure) => {
+            problems.push(failure.message);
+            problems.extend(cli.policy().err().map(|failure| failure.message));
         }
     }
-    if global.json {
+    let problems: Vec<_> = problems.iter().flat_map(|problem| problem.lines()).collect();
+    if cli.settings.json {
         terminal::line(&json(&problems)?);
     } else if problems.is_empty() {
         terminal::line("catalog and policy are in order");
     } else {
-        problems.iter().for_each(|problem| terminal::line(problem));
+        problems.iter().for_each(|problem| terminal::line(&terminal::safe(problem)));
     }
     Ok(if problems.is_empty() { Exit::Done } else { Exit::Failed })
 }

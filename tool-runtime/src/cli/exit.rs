@@ -2,7 +2,10 @@
 
 use std::process::ExitCode;
 
+use serde::Serialize;
+
 use crate::call::Outcome;
+use crate::store::StoreError;
 
 /// How a command ended. The order is the order of gravity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,15 +70,43 @@ impl From<Exit> for ExitCode {
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) exit: Exit,
+    /// A stable word for programs.
+    pub(super) code: &'static str,
     pub(super) message: String,
 }
 
 impl Failure {
     pub(super) fn usage(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, message: message.into() }
+        Self { exit: Exit::Usage, code: "usage", message: message.into() }
     }
 
     pub(super) fn failed(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Failed, message: message.into() }
+        Self { exit: Exit::Failed, code: "failed", message: message.into() }
+    }
+
+    /// The same failure under a more telling code.
+    pub(super) fn code(self, code: &'static str) -> Self {
+        Self { code, ..self }
+    }
+
+    /// The failure as `--json` prints it.
+    pub(super) fn to_json(&self) -> String {
+        #[derive(Serialize)]
+        struct Document<'a> {
+            error: Error<'a>,
+        }
+        #[derive(Serialize)]
+        struct Error<'a> {
+            code: &'a str,
+            message: &'a str,
+        }
+        let document = Document { error: Error { code: self.code, message: &self.message } };
+        serde_json::to_string(&document).unwrap_or_default()
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::failed(error.to_string()).code(error.code())
     }
 }

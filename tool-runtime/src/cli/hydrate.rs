@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use crate::call::{Arguments, CallId, IdSource, Outcome, ToolCall, ToolContext};
 use crate::catalog::{CatalogBuilder, ToolCatalog, look_alike};
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::progress::Progress;
 use crate::cli::{input, terminal};
 use crate::error::ToolError;
 use crate::hydrate::HydrationResult;
@@ -85,6 +86,7 @@ impl DynamicHandler for Never {
 pub(super) fn hydrate(tools: &Path, calls: &Path) -> Result<Exit, Failure> {
     let runners = Runners::read(tools)?;
     let text = input::text(input::file(calls)?, &calls.display().to_string())?;
+    let mut progress = Progress::new("calls", lines(&text).count());
     for (number, line) in lines(&text) {
         let row: CallRow = row(calls, number, line)?;
         let shown = match call(&row) {
@@ -105,6 +107,7 @@ pub(super) fn hydrate(tools: &Path, calls: &Path) -> Result<Exit, Failure> {
             })?),
         };
         shown.iter().for_each(|line| terminal::line(line));
+        progress.step();
     }
     Ok(Exit::Done)
 }

@@ -1,4 +1,4 @@
-//! Reading what a person gives: arguments, files, standard input. Bounded, and errors say what to do.
+//! Reads what a person gives: arguments, files, standard input. Bounded.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,14 +9,15 @@ use crate::cli::exit::Failure;
 /// The largest file or standard input that is read whole, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A whole file, as bytes.
+/// Reads a whole file.
 pub(super) fn file(path: &Path) -> Result<Vec<u8>, Failure> {
     let shown = path.display();
-    let file = File::open(path).map_err(|error| Failure::usage(format!("cannot open {shown}: {error}")))?;
+    let file = File::open(path)
+        .map_err(|error| Failure::usage(format!("cannot open {shown}: {error}")).code("unreadable_input"))?;
     bounded(file, &shown.to_string())
 }
 
-/// Standard input, as bytes.
+/// Reads standard input to its end.
 pub(super) fn stdin() -> Result<Vec<u8>, Failure> {
     bounded(std::io::stdin().lock(), "standard input")
 }
@@ -26,28 +27,27 @@ fn bounded(reader: impl Read, name: &str) -> Result<Vec<u8>, Failure> {
     reader
         .take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
+        .map_err(|error| Failure::usage(format!("cannot read {name}: {error}")).code("unreadable_input"))?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(Failure::usage(format!("{name} is larger than {} MiB", MAX_BYTES / 1024 / 1024)));
+        let limit = MAX_BYTES / 1024 / 1024;
+        return Err(Failure::usage(format!("{name} is larger than {limit} MiB")).code("unreadable_input"));
     }
     Ok(bytes)
 }
 
-/// Bytes that have to be text.
+/// Takes bytes as UTF-8 text.
 pub(super) fn text(bytes: Vec<u8>, name: &str) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|error| {
-        Failure::usage(format!("{name} is not UTF-8 text (byte {})", error.utf8_error().valid_up_to()))
+        let place = error.utf8_error().valid_up_to();
+        Failure::usage(format!("{name} is not UTF-8 text (byte {place})")).code("unreadable_input")
     })
 }
 
-/// The arguments of a call as given on the command line: JSON, `-` or `@FILE`.
-pub(super) fn arguments(given: Option<&str>) -> Result<String, Failure> {
-    match given {
-        None => Ok(String::new()),
-        Some("-") => text(stdin()?, "standard input"),
-        Some(given) => match given.strip_prefix('@') {
-            Some(path) => text(file(Path::new(path))?, path),
-            None => Ok(given.to_owned()),
-        },
+/// JSON as given on the command line: the text itself, `-` for standard input or `@FILE`.
+pub(super) fn json_text(given: &str) -> Result<String, Failure> {
+    match given.strip_prefix('@') {
+        _ if given == "-" => text(stdin()?, "standard input"),
+        Some(path) => text(file(Path::new(path))?, path),
+        None => Ok(given.to_owned()),
     }
 }

@@ -1,75 +1,117 @@
 //! The command line that an application embeds: [`App`] and [`main`].
 //!
-//! Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 the tool failed, 2 usage or unreadable input,
+//! Data goes to stdout, messages to stderr. With `--json` an error is one line on stderr:
+//! `{"error":{"code":"..","message":".."}}`. Exit codes: 0 done, 1 the tool failed, 2 usage or unreadable input,
 //! 3 denied, 4 arguments invalid, 5 approval needed, 6 the client must act.
 
 mod app;
+mod approvals;
 mod args;
 mod call;
 mod catalog;
 mod chat;
+mod config;
+mod describe;
 mod exit;
+mod fold;
 mod http_record;
 mod hydrate;
 mod input;
+mod log;
+mod manual;
+mod progress;
 mod recorded;
 mod replay;
+mod saved;
 mod session;
+mod table;
 mod terminal;
 mod wire;
 
 pub use app::{Adapters, App};
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use args::{Arguments, Command};
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
+use clap::error::ErrorKind;
+use config::Settings;
 use exit::{Exit, Failure};
+use session::Cli;
 
-/// Runs the command line of an application and returns its exit code.
+/// Runs the command line of an application over the arguments of this process and returns its exit code.
 #[must_use]
 pub fn main(app: &App) -> ExitCode {
-    let command = Arguments::command().name(app.name).bin_name(app.name).version(app.version).about(app.about);
-    let arguments = match command.try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches)) {
-        Ok(arguments) => arguments,
-        Err(error) => {
-            // Help and version are data, everything else is a usage error; clap knows which stream is which.
-            let shown = error.print();
-            return if shown.is_ok() && !error.use_stderr() { Exit::Done } else { Exit::Usage }.into();
-        }
-    };
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return report(&Failure::usage(format!("the async runtime did not start: {error}"))),
-    };
-    let ended = runtime.block_on(dispatch(app, arguments));
-    // A tool that was left on a blocking thread must not keep the process alive.
-    runtime.shutdown_background();
+    let words: Vec<_> = std::env::args_os().collect();
+    // A usage error has to be JSON too, although nothing was parsed.
+    let json = words.iter().skip(1).take_while(|word| *word != "--").any(|word| word == "--json");
+    let ended = run(app, words);
+    terminal::clear_progress();
     if terminal::lost_output() {
-        return report(&Failure::failed("the output could not be written: is there room for it?"));
+        let failure = Failure::failed("the output could not be written: is there room for it?").code("output_lost");
+        return report(&failure, json);
     }
     match ended {
         Ok(exit) => exit.into(),
-        Err(failure) => report(&failure),
+        Err(failure) => report(&failure, json),
     }
 }
 
-async fn dispatch(app: &App, arguments: Arguments) -> Result<Exit, Failure> {
+fn run(app: &App, words: Vec<OsString>) -> Result<Exit, Failure> {
+    let parsed = args::command(app).try_get_matches_from(words);
+    let arguments = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
+        Ok(arguments) => arguments,
+        Err(error) => return unparsed(&error),
+    };
     let Arguments { global, command } = arguments;
+    let settings = Settings::read(app.name, global)?;
+    terminal::configure(settings.color, settings.quiet);
+    log::install(&settings)?;
+    let cli = Cli { app, settings };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::failed(format!("the async runtime did not start: {error}")))?;
+    let ended = runtime.block_on(dispatch(&cli, command));
+    // A tool that was left on a blocking thread must not keep the process alive.
+    runtime.shutdown_background();
+    ended
+}
+
+/// Help and version are data; anything else that clap has to say is a usage error.
+fn unparsed(error: &clap::Error) -> Result<Exit, Failure> {
+    let text = error.render().to_string();
+    if !error.use_stderr() {
+        terminal::part(&text);
+        return Ok(Exit::Done);
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return Err(Failure::usage(format!("a command is missing\n\n{}", text.trim_end())));
+    }
+    Err(Failure::usage(text.trim_start_matches("error: ").trim_end()))
+}
+
+async fn dispatch(cli: &Cli<'_>, command: Command) -> Result<Exit, Failure> {
     match command {
-        Command::List => catalog::list(app, &global),
-        Command::Show { name, format, strict } => catalog::show(app, &name, format, strict),
-        Command::Export { format, strict } => catalog::export(app, &global, format, strict),
-        Command::Check => catalog::check(app, &global),
-        Command::Call(call) => call::call(app, &global, call).await,
-        Command::Chat(chat) => chat::chat(app, &global, chat).await,
-        Command::Replay { format, files, user_text } => replay::replay(app, &global, format, &files, user_text).await,
+        Command::List => catalog::list(cli),
+        Command::Show { name, format, strict } => catalog::show(cli, &name, format, strict),
+        Command::Export { format, strict } => catalog::export(cli, format, strict),
+        Command::Check => catalog::check(cli),
+        Command::Call(call) => call::call(cli, call).await,
+        Command::Chat(chat) => chat::chat(cli, chat).await,
+        Command::Approvals { action } => approvals::approvals(cli, action).await,
+        Command::Replay { format, files, user_text } => replay::replay(cli, format, &files, user_text).await,
         Command::Wire { direction } => wire::wire(&direction),
         Command::Hydrate { tools, calls } => hydrate::hydrate(&tools, &calls),
+        Command::Completions { shell } => manual::completions(cli.app, shell),
+        Command::Man { command } => manual::page(cli.app, command.as_deref()),
     }
 }
 
-fn report(failure: &Failure) -> ExitCode {
-    terminal::message(&format!("error: {}", failure.message));
+fn report(failure: &Failure, json: bool) -> ExitCode {
+    if json {
+        terminal::message(&terminal::safe_json(&failure.to_json()));
+    } else {
+        terminal::message(&format!("{} {}", terminal::tone(terminal::Tone::Bad, "error:"), failure.message));
+    }
     failure.exit.into()
 }

@@ -2,40 +2,41 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::call::{RecordedArguments, ToolExecResult, ToolInvocationRecord};
-use crate::cli::app::App;
-use crate::cli::args::Global;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::http_record;
-use crate::cli::session::{self, Session};
-use crate::cli::{input, terminal};
-use crate::wire::history::{CallMessage, Message, ResultMessage};
+use crate::cli::session::{Cli, Session};
+use crate::cli::{http_record, input, terminal};
+use crate::wire::history::{CallMessage, Message};
 use crate::wire::{DecodeOptions, Decoded, Decoder, Finish, Format};
 
-/// What one recorded turn did.
+/// What one recorded turn did, as `--json` prints it. Serialised as it is: a value in between could not hold what a
+/// model may write, such as arguments that are nested too deep or hold half of a character.
+#[derive(Serialize)]
 struct Turn {
     decoded: Decoded,
+    #[serde(skip)]
     results: Vec<ToolExecResult>,
     records: Vec<ToolInvocationRecord>,
     changes: Vec<String>,
     messages: Value,
+    #[serde(serialize_with = "code")]
     exit: Exit,
 }
 
-pub(super) async fn chat(
-    app: &App,
-    global: &Global,
-    format: Format,
-    transcript: &Path,
-    prompt: &str,
-) -> Result<Exit, Failure> {
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+fn code<S: serde::Serializer>(exit: &Exit, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u8(exit.code())
+}
+
+pub(super) async fn chat(cli: &Cli<'_>, format: Format, transcript: &Path, prompt: &str) -> Result<Exit, Failure> {
     let decoded = decode(format, transcript)?;
-    let session = session::start(app, global, Some(prompt), None)?;
-    let turn = take(app, global, &session, format, decoded).await?;
-    if global.json {
-        print_json(&turn)?;
+    let session = cli.start(Some(prompt), None)?;
+    let turn = take(cli, &session, format, decoded).await?;
+    if cli.settings.json {
+        terminal::line(&super::call::json(&turn)?);
     } else {
         print(&turn);
     }
@@ -64,15 +65,9 @@ pub(super) fn decode(format: Format, path: &Path) -> Result<Decoded, Failure> {
     Ok(decoded)
 }
 
-async fn take(
-    app: &App,
-    global: &Global,
-    session: &Session,
-    format: Format,
-    decoded: Decoded,
-) -> Result<Turn, Failure> {
-    let inspect = || match &app.inspect {
-        Some(inspect) => inspect(&global.data).map_err(|error| Failure::failed(error.to_string())),
+async fn take(cli: &Cli<'_>, session: &Session, format: Format, decoded: Decoded) -> Result<Turn, Failure> {
+    let inspect = || match &cli.app.inspect {
+        Some(inspect) => inspect(&cli.settings.data).map_err(|error| Failure::failed(error.to_string())),
         None => Ok(Vec::new()),
     };
     let before = inspect()?;
@@ -82,12 +77,12 @@ async fn take(
         results.push(session.run.exec(call.call.clone()).await);
     }
     let changes = difference(&before, &inspect()?);
-    let records = session.records().await?;
+    let records = session.gate.records().await?;
     let mut history = vec![Message::Assistant {
         text: decoded.text.clone(),
         calls: decoded.calls.iter().map(CallMessage::from).collect(),
     }];
-    history.extend(results.iter().map(|result| Message::Result(ResultMessage::from(result))));
+    history.extend(results.iter().map(|result| Message::Result(result.into())));
     // The formats call the list by different names; it is the only one there is.
     let messages = format.encode_messages(&history).into_values().find(Value::is_array).unwrap_or_default();
     let broken = !decoded.ended_well();
@@ -180,19 +175,7 @@ fn heading(text: &str) {
     terminal::line(&format!("\n{}", terminal::bold(&format!("== {text}"))));
 }
 
-fn print_json(turn: &Turn) -> Result<(), Failure> {
-    let document = json!({
-        "decoded": turn.decoded,
-        "records": turn.records,
-        "changes": turn.changes,
-        "messages": turn.messages,
-        "exit": turn.exit.code(),
-    });
-    terminal::line(&super::call::json(&document)?);
-    Ok(())
-}
-
 /// The stable word of a state, as data spells it.
-fn word<T: serde::Serialize>(state: &T) -> String {
+fn word<T: Serialize>(state: &T) -> String {
     serde_json::to_value(state).ok().and_then(|word| word.as_str().map(ToOwned::to_owned)).unwrap_or_default()
 }

@@ -2,16 +2,15 @@
 
 use std::path::PathBuf;
 
-use crate::cli::app::App;
-use crate::cli::args::Global;
 use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::{recorded, session, terminal};
+use crate::cli::progress::Progress;
+use crate::cli::session::Cli;
+use crate::cli::{recorded, terminal};
 use crate::wire::Format;
 
 pub(super) async fn replay(
-    app: &App,
-    global: &Global,
+    cli: &Cli<'_>,
     format: Format,
     files: &[PathBuf],
     user_text: Option<String>,
@@ -19,8 +18,9 @@ pub(super) async fn replay(
     // Everything is read before anything runs: an unreadable file must not leave half of the work done.
     let responses = files.iter().map(|file| recorded::decode(format, file)).collect::<Result<Vec<_>, _>>()?;
     let mut gravest = Exit::Done;
+    let mut progress = Progress::new("responses", files.len());
     for (file, decoded) in files.iter().zip(responses) {
-        let session = session::start(app, global, user_text.as_deref(), None)?;
+        let session = cli.start(user_text.as_deref(), None)?;
         session.run.begin_turn();
         if let Some(error) = &decoded.error {
             terminal::message(&format!("{}: {}", file.display(), terminal::safe(&error.to_string())));
@@ -32,9 +32,10 @@ pub(super) async fn replay(
             let result = session.run.exec(call.call).await;
             gravest = gravest.max(Exit::of(result.outcome));
         }
-        for record in session.records().await? {
+        for record in session.gate.records().await? {
             terminal::line(&json(&record)?);
         }
+        progress.step();
     }
     Ok(gravest)
 }

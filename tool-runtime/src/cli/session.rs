@@ -1,80 +1,143 @@
-//! What the commands that run tools have in common: catalog, policy, runner and run.
+//! What commands have in common: the application with its settings, the party they act for, and an open gate.
 
-use std::path::Path;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::call::{EventSink, ToolInvocationRecord};
+use crate::capability::ConnectionId;
+use crate::catalog::ToolCatalog;
 use crate::cli::app::App;
-use crate::cli::args::Global;
+use crate::cli::config::Settings;
 use crate::cli::exit::Failure;
-use crate::policy::ToolPolicy;
+use crate::policy::{KnownTool, ToolPolicy};
 use crate::runner::{Run, RunOptions, ToolRunner};
-use crate::store::{MemoryStore, RecordFilter, Store};
+use crate::store::{MemoryStore, RecordFilter, Store as _};
 
-/// The policy in force: `--policy`, the application's own, or none, which denies everything.
-pub(super) fn policy(app: &App, global: &Global) -> Result<ToolPolicy, Failure> {
-    match (&global.policy, app.policy) {
-        (Some(path), _) => ToolPolicy::from_path(path).map_err(|error| Failure::usage(error.to_string())),
-        (None, Some(text)) => ToolPolicy::from_toml(text)
-            .map_err(|error| Failure::usage(format!("the policy that {} ships is broken: {error}", app.name))),
-        (None, None) => Ok(ToolPolicy::deny_all()),
+/// An application and the settings of this command line.
+pub(super) struct Cli<'a> {
+    pub(super) app: &'a App,
+    pub(super) settings: Settings,
+}
+
+/// Who a command acts for.
+pub(super) struct Party {
+    pub(super) principal: Option<Arc<str>>,
+    pub(super) tenant: Option<Arc<str>>,
+    pub(super) roles: Vec<Arc<str>>,
+}
+
+impl Cli<'_> {
+    /// The party of every command: the options, or the application's own.
+    pub(super) fn party(&self) -> Party {
+        let chosen = |given: &Option<String>, own: &Option<String>| {
+            given.as_ref().or(own.as_ref()).map(|name| name.as_str().into())
+        };
+        Party {
+            principal: chosen(&self.settings.principal, &self.app.principal),
+            tenant: chosen(&self.settings.tenant, &self.app.tenant),
+            roles: self.settings.roles.iter().map(|role| role.as_str().into()).collect(),
+        }
+    }
+
+    /// The catalog.
+    pub(super) fn catalog(&self) -> Result<ToolCatalog, Failure> {
+        (self.app.collect)().map_err(|error| Failure::usage(error.to_string()).code("catalog_problem"))
+    }
+
+    /// The policy in force: `--policy`, the application's own, or none, which denies everything.
+    pub(super) fn policy(&self) -> Result<ToolPolicy, Failure> {
+        let policy = match (&self.settings.policy, self.app.policy) {
+            (Some(path), _) => ToolPolicy::from_path(path).map_err(|error| error.to_string()),
+            (None, Some(text)) => ToolPolicy::from_toml(text)
+                .map_err(|error| format!("the policy that {} ships is broken: {error}", self.app.name)),
+            (None, None) => Ok(ToolPolicy::deny_all()),
+        };
+        policy.map_err(|message| Failure::usage(message).code("policy_problem"))
+    }
+
+    /// The policy, checked against the catalog as building a runner checks it.
+    pub(super) fn checked_policy(&self, catalog: &ToolCatalog) -> Result<ToolPolicy, Failure> {
+        let policy = self.policy()?;
+        let known: Vec<_> = catalog.specs().map(KnownTool::of).collect();
+        let problems: Vec<_> = policy.check(&known).iter().map(ToString::to_string).collect();
+        if problems.is_empty() { Ok(policy) } else { Err(Failure::usage(problems.join("\n")).code("policy_problem")) }
+    }
+
+    /// Opens the application's data and builds the gate.
+    pub(super) fn open(&self) -> Result<Gate, Failure> {
+        let (catalog, policy) = (self.catalog()?, self.policy()?);
+        let data = &self.settings.data;
+        let adapters = (self.app.bind)(data).map_err(|error| {
+            Failure::usage(format!("cannot open the data folder {}: {error}", data.display())).code("data_unavailable")
+        })?;
+        let store = Arc::new(MemoryStore::new());
+        let mut builder = ToolRunner::builder(catalog, policy)
+            .capabilities(adapters.capabilities)
+            .approvals(true)
+            .store(Arc::clone(&store) as _);
+        if let Some(broker) = adapters.broker {
+            builder = builder.broker(broker);
+        }
+        let runner = builder.build().map_err(|error| Failure::usage(error.to_string()).code(error.code()))?;
+        Ok(Gate { runner, store, connections: adapters.connections, party: self.party() })
+    }
+
+    /// Opens the gate and starts a run on it.
+    pub(super) fn start(
+        &self,
+        user_text: Option<&str>,
+        events: Option<Arc<dyn EventSink>>,
+    ) -> Result<Session, Failure> {
+        let gate = self.open()?;
+        let mut options = gate.options(events);
+        if let Some(text) = user_text {
+            options = options.user_text(text);
+        }
+        let run = gate.runner.run(options);
+        Ok(Session { gate, run })
     }
 }
 
-/// A runner over the application's adapters, a run on it, and the store that holds its records.
-pub(super) struct Session {
-    pub(super) run: Run,
+/// A runner over the application's adapters, with the store that holds its records.
+pub(super) struct Gate {
+    pub(super) runner: ToolRunner,
     pub(super) store: Arc<MemoryStore>,
+    connections: BTreeMap<String, ConnectionId>,
+    party: Party,
 }
 
-impl Session {
-    /// The records of the run so far, open ones last.
+impl Gate {
+    /// The options of a run for this party.
+    pub(super) fn options(&self, events: Option<Arc<dyn EventSink>>) -> RunOptions {
+        let mut options = RunOptions::new();
+        for (kind, id) in &self.connections {
+            options = options.connection(kind, id.clone());
+        }
+        if let Some(principal) = &self.party.principal {
+            options = options.principal(Arc::clone(principal));
+        }
+        if let Some(tenant) = &self.party.tenant {
+            options = options.tenant(Arc::clone(tenant));
+        }
+        for role in &self.party.roles {
+            options = options.role(Arc::clone(role));
+        }
+        match events {
+            Some(sink) => options.events(sink),
+            None => options,
+        }
+    }
+
+    /// The records so far, open ones last.
     pub(super) async fn records(&self) -> Result<Vec<ToolInvocationRecord>, Failure> {
-        let failed = |error: crate::store::StoreError| Failure::failed(error.to_string());
-        let mut records = self.store.records(&RecordFilter::default()).await.map_err(failed)?;
-        records.extend(self.store.open_records(&RecordFilter::default()).await.map_err(failed)?);
+        let mut records = self.store.records(&RecordFilter::default()).await?;
+        records.extend(self.store.open_records(&RecordFilter::default()).await?);
         Ok(records)
     }
 }
 
-/// Opens the application's data and starts a run on it.
-pub(super) fn start(
-    app: &App,
-    global: &Global,
-    user_text: Option<&str>,
-    events: Option<Arc<dyn EventSink>>,
-) -> Result<Session, Failure> {
-    let catalog = (app.collect)().map_err(|error| Failure::usage(error.to_string()))?;
-    let policy = policy(app, global)?;
-    let adapters = open(app, &global.data)?;
-    let store = Arc::new(MemoryStore::new());
-    let mut builder = ToolRunner::builder(catalog, policy)
-        .capabilities(adapters.capabilities)
-        .approvals(true)
-        .store(Arc::clone(&store) as _);
-    if let Some(broker) = adapters.broker {
-        builder = builder.broker(broker);
-    }
-    let runner = builder.build().map_err(|error| Failure::usage(error.to_string()))?;
-    let mut options = RunOptions::new();
-    for (kind, id) in adapters.connections {
-        options = options.connection(kind, id);
-    }
-    if let Some(organisation) = adapters.organisation {
-        options = options.tenant(organisation);
-    }
-    if let Some(user) = adapters.user {
-        options = options.principal(user);
-    }
-    if let Some(text) = user_text {
-        options = options.user_text(text);
-    }
-    if let Some(sink) = events {
-        options = options.events(sink);
-    }
-    Ok(Session { run: runner.run(options), store })
-}
-
-fn open(app: &App, data: &Path) -> Result<crate::cli::Adapters, Failure> {
-    (app.bind)(data).map_err(|error| Failure::usage(format!("cannot open the data folder {}: {error}", data.display())))
+/// A gate and one run on it.
+pub(super) struct Session {
+    pub(super) gate: Gate,
+    pub(super) run: Run,
 }

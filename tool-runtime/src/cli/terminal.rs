@@ -3,9 +3,63 @@
 use std::fmt::Write as _;
 use std::io::{ErrorKind, IsTerminal, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::cli::args::Color;
 
 /// Data was lost on its way out.
 static LOST: AtomicBool = AtomicBool::new(false);
+/// Text was written to stdout whose line is not finished.
+static OPEN: AtomicBool = AtomicBool::new(false);
+/// A progress line is on the screen.
+static PROGRESS: AtomicBool = AtomicBool::new(false);
+/// When something was written last.
+static LAST: Mutex<Option<Instant>> = Mutex::new(None);
+static STYLE: OnceLock<Style> = OnceLock::new();
+
+/// How this process writes.
+#[derive(Debug, Clone, Copy)]
+struct Style {
+    stdout: bool,
+    stderr: bool,
+    quiet: bool,
+}
+
+/// Decides on colours and notes, once, before anything is written.
+pub(super) fn configure(color: Color, quiet: bool) {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is = |name: &str, value: &str| std::env::var_os(name).is_some_and(|found| found == value);
+    // https://no-color.org and https://bixense.com/clicolors
+    let wanted = |terminal: bool| match color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto if set("NO_COLOR") => false,
+        Color::Auto if set("CLICOLOR_FORCE") && !is("CLICOLOR_FORCE", "0") => true,
+        Color::Auto => terminal && !is("TERM", "dumb") && !is("CLICOLOR", "0"),
+    };
+    let (stdout, stderr) = (wanted(std::io::stdout().is_terminal()), wanted(std::io::stderr().is_terminal()));
+    let _ = STYLE.set(Style { stdout, stderr, quiet });
+}
+
+fn style() -> Style {
+    STYLE.get().copied().unwrap_or(Style { stdout: false, stderr: false, quiet: false })
+}
+
+/// The columns that tables and help may use: `COLUMNS`, or those of the terminal. `None` if neither is known.
+pub(super) fn width() -> Option<usize> {
+    let given = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let terminal = || {
+        let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;
+        Some(usize::from(width.0))
+    };
+    given.or_else(terminal).filter(|width| *width > 0).map(|width: usize| width.clamp(20, 500))
+}
+
+/// Somebody reads stderr on a terminal and wants to see notes.
+pub(super) fn is_watched() -> bool {
+    !style().quiet && std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
 
 /// Some output could not be written, and not because its reader had enough.
 pub(super) fn lost_output() -> bool {
@@ -23,14 +77,27 @@ fn keep(written: std::io::Result<()>) {
 
 /// Writes a line of data.
 pub(super) fn line(text: &str) {
+    clear_progress();
     let mut out = std::io::stdout().lock();
     keep(out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")));
+    OPEN.store(false, Ordering::Relaxed);
 }
 
-/// Writes a part of a line of data, at once.
+/// Writes a piece of a line of data and shows it.
 pub(super) fn part(text: &str) {
+    clear_progress();
     let mut out = std::io::stdout().lock();
     keep(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    if !text.is_empty() {
+        OPEN.store(!text.ends_with('\n'), Ordering::Relaxed);
+    }
+}
+
+/// Finishes a line of data that [`part`] began.
+pub(super) fn end_line() {
+    if OPEN.load(Ordering::Relaxed) {
+        part("\n");
+    }
 }
 
 /// Writes bytes for a program as they are.
@@ -38,15 +105,78 @@ pub(super) fn bytes(bytes: &[u8]) {
     keep(std::io::stdout().lock().write_all(bytes));
 }
 
-/// Writes a message for the person at the keyboard.
+/// Writes a message for the person at the keyboard, on a line of its own.
 pub(super) fn message(text: &str) {
+    clear_progress();
+    if OPEN.load(Ordering::Relaxed) && std::io::stdout().is_terminal() {
+        end_line();
+    }
     let mut err = std::io::stderr().lock();
     let _ = err.write_all(text.as_bytes()).and_then(|()| err.write_all(b"\n"));
 }
 
-/// Emphasis, on a terminal only.
+/// Writes a message that `--quiet` leaves out.
+pub(super) fn note(text: &str) {
+    if !style().quiet {
+        message(text);
+    }
+}
+
+/// How long nothing was written.
+pub(super) fn silence() -> Duration {
+    LAST.lock().unwrap_or_else(PoisonError::into_inner).map_or(Duration::ZERO, |last| last.elapsed())
+}
+
+fn touch() {
+    *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+}
+
+/// Shows a line on stderr that the next output replaces. Only where [`is_watched`]; never over an unfinished line.
+pub(super) fn progress(text: &str) {
+    if OPEN.load(Ordering::Relaxed) {
+        return;
+    }
+    let mut err = std::io::stderr().lock();
+    let _ = write!(err, "\r\u{1b}[K{text}").and_then(|()| err.flush());
+    PROGRESS.store(true, Ordering::Relaxed);
+}
+
+/// Removes the progress line.
+pub(super) fn clear_progress() {
+    touch();
+    if PROGRESS.swap(false, Ordering::Relaxed) {
+        let mut err = std::io::stderr().lock();
+        let _ = err.write_all(b"\r\x1b[K").and_then(|()| err.flush());
+    }
+}
+
+/// Emphasis on stdout.
 pub(super) fn bold(text: &str) -> String {
-    if std::io::stdout().is_terminal() { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
+    paint(style().stdout, "1", text)
+}
+
+/// The tone of a piece of a message on stderr.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Tone {
+    Good,
+    Bad,
+    Waiting,
+    Faint,
+}
+
+/// A piece of a message in its colour.
+pub(super) fn tone(tone: Tone, text: &str) -> String {
+    let code = match tone {
+        Tone::Good => "32",
+        Tone::Bad => "31",
+        Tone::Waiting => "33",
+        Tone::Faint => "2",
+    };
+    paint(style().stderr, code, text)
+}
+
+fn paint(wanted: bool, code: &str, text: &str) -> String {
+    if wanted { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
 }
 
 /// Text from elsewhere as a terminal may show it: control, bidirectional and invisible characters are escaped.

@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::cli::args::{Direction, Kind};
+use crate::cli::catalog::losses;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::{input, terminal};
 use crate::wire::history::{CallMessage, Message, ResultMessage};
@@ -68,10 +69,7 @@ fn encode_request(format: Format, text: &str) -> Result<Exit, Failure> {
     let tools = request.tools.iter().map(|tool| WireTool::new(&tool.name, &tool.description, tool.input_schema.get()));
     match format.encode_tools(tools, &options) {
         Ok(encoded) => {
-            for loss in &encoded.losses {
-                let tool = loss.tool.as_deref().unwrap_or("the request");
-                terminal::message(&format!("left out: {} at {} of {}", loss.what, loss.path, terminal::safe(tool)));
-            }
+            losses(&encoded.losses);
             print(&encoded.body.into())
         }
         Err(error) => {

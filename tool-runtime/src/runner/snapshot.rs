@@ -54,6 +54,11 @@ impl RunSnapshot {
     pub fn run_id(&self) -> &str {
         &self.run_id
     }
+
+    /// Returns the calls that wait for a person or a client.
+    pub fn waiting(&self) -> impl Iterator<Item = &PendingCall> {
+        self.waiting.iter().map(|waiting| &waiting.call)
+    }
 }
 
 impl fmt::Debug for RunSnapshot {

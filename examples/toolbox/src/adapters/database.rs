@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use office_tools::Failure;
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior};
 
 use crate::adapters::{blocking, seed, unavailable};
 
@@ -89,14 +89,27 @@ impl Database {
         .await
     }
 
-    /// The rows that tools can change, a line each. The file is neither made nor changed.
-    pub(crate) fn describe(path: &Path) -> Result<Vec<String>, DatabaseError> {
+    /// Opens the file to look only: it is neither created nor changed. `None` if there is none.
+    fn look(path: &Path) -> Result<Option<Connection>, DatabaseError> {
         if !path.exists() {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let connection =
             Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         connection.busy_timeout(BUSY)?;
+        Ok(Some(connection))
+    }
+
+    /// The title of a task, without changing the file.
+    pub(crate) fn title_of_task(path: &Path, id: &str) -> Result<Option<String>, DatabaseError> {
+        let Some(connection) = Self::look(path)? else { return Ok(None) };
+        let title = connection.query_row("SELECT title FROM tasks WHERE task_id = ?1", [id], |row| row.get(0));
+        Ok(title.optional()?)
+    }
+
+    /// The rows that tools can change, one line per row, without changing the file.
+    pub(crate) fn describe(path: &Path) -> Result<Vec<String>, DatabaseError> {
+        let Some(connection) = Self::look(path)? else { return Ok(Vec::new()) };
         let mut lines = Vec::new();
         let queries = [
             "SELECT printf('task %s  %s  state=%s  due=%s', task_id, title, state, coalesce(due_date, '-')) FROM tasks",

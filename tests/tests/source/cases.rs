@@ -1,0 +1,183 @@
+//! The rules of `tidy` tried on small crates: each ordinary way of importing is seen, and what is allowed passes.
+
+use std::collections::BTreeMap;
+
+use super::Library;
+use crate::{CONFINED, unconfined, upwards};
+
+/// A crate with one module below, `store`, that holds the source, and some for it to name.
+fn library(store: &str) -> Library {
+    let sources = [
+        (
+            "lib.rs",
+            "extern crate self as tool_runtime;\npub mod call; pub mod runner; pub mod store; pub use runner::Run;",
+        ),
+        ("call.rs", "pub struct Event;"),
+        ("runner.rs", "pub struct Run; pub mod stages { pub fn bind() {} }"),
+        ("store/mod.rs", store),
+        ("store/chain.rs", "pub struct Chain;"),
+        ("store/unit.rs", "use crate::runner::Run; use std::fs;"),
+    ];
+    Library::parse("tool_runtime", &BTreeMap::from(sources.map(|(file, text)| (file.to_owned(), text))))
+}
+
+#[track_caller]
+fn each(sources: &[&str], wrong: impl Fn(&Library) -> Vec<String>, expected: bool) {
+    for source in sources {
+        let found = wrong(&library(source));
+        assert_eq!(!found.is_empty(), expected, "{source}\n{found:?}");
+    }
+}
+
+#[test]
+fn every_way_of_importing_upwards_is_seen() {
+    let ways = [
+        "use crate::runner::Run;",
+        "use crate::runner;",
+        "use crate::{call::Event, runner::Run};",
+        "use crate::{call::Event, runner::{self, Run}};",
+        "use super::runner::Run;",
+        "mod inner { use super::super::runner::Run; }",
+        "mod inner { mod deeper { use super::super::super::runner::Run; } }",
+        "mod inner { use self::super::super::runner::Run; }",
+        "use tool_runtime::runner::Run;",
+        "use ::tool_runtime::runner::Run;",
+        "use tool_runtime::{call, runner};",
+        "use crate::Run;",
+        "use crate as whole; fn f() { whole::runner::stages::bind() }",
+        "use tool_runtime as whole; type R = whole::runner::Run;",
+        "use super as up; use up::runner::Run;",
+        "extern crate self as me; use me::runner::Run;",
+        "use crate::*;",
+        "use super::*;",
+        "mod inner { use super::super::*; }",
+        "pub use crate::runner::Run;",
+        "pub(crate) use crate::runner::Run as R;",
+        "fn f(run: crate::runner::Run) {}",
+        "fn f() { crate::runner::stages::bind() }",
+        "fn f() { let g = super::runner::stages::bind; }",
+        "fn f() { use crate::runner::Run; }",
+        "impl Clone for crate::runner::Run {}",
+        "fn f<T: crate::runner::Bound>() {}",
+        "fn f() -> Box<dyn Fn(crate::runner::Run)> {}",
+        "fn f() { <crate::runner::Run>::new(); }",
+        "fn f() { match x { crate::runner::Run => {} } }",
+        "const R: Option<crate::runner::Run> = None;",
+        "#[derive(crate::runner::Derive)] struct S;",
+        "struct S { #[serde(with = \"crate::runner::stages\")] field: u8 }",
+        "fn f() { assert_eq!(1, crate::runner::stages::bind()); }",
+        "macro_rules! m { () => { $crate::runner::stages::bind() } }",
+        "macro_rules! m { () => { use $crate::{call, runner::Run}; } }",
+        "#[cfg(test)] mod unit; use crate::runner::Run;",
+        "#[cfg(test)] mod tests {} fn f() { crate::runner::stages::bind() }",
+        "#[cfg(test)] use crate::runner::stages; use crate::runner::Run;",
+        "#[cfg(any(test, feature = \"cli\"))] use crate::runner::Run;",
+        "#[cfg(not(test))] use crate::runner::Run;",
+        "#[cfg(feature = \"cli\")] mod inner { use crate::runner::Run; }",
+        "use crate::call::Event; mod inner { use crate::runner::Run; }",
+    ];
+    each(&ways, upwards, true);
+}
+
+#[test]
+fn what_may_be_imported_passes() {
+    let ways = [
+        "use crate::call::Event;",
+        "use crate::{call::Event, store::chain::Chain}; mod chain;",
+        "use super::call::Event;",
+        "mod chain; use chain::Chain; fn f() { self::chain::Chain::new() }",
+        "mod inner { use super::super::call::Event; }",
+        "/// `crate::runner::Run`, and in code: `use crate::runner::Run;`\nfn f() { \"crate::runner::Run\"; }",
+        "// use crate::runner::Run;",
+        "#[cfg(test)] mod unit;",
+        "#[cfg(test)] mod tests { use crate::runner::Run; }",
+        "#[cfg(test)] use crate::runner::Run;",
+        "#[cfg(all(test, feature = \"cli\"))] use crate::runner::Run;",
+        "#[test] fn f() { crate::runner::stages::bind() }",
+        "#[tokio::test(start_paused = true)] async fn f() { crate::runner::stages::bind() }",
+        "impl S { #[cfg(test)] fn f() { crate::runner::stages::bind() } }",
+        "mod runner { pub struct Run; } use runner::Run; fn f() { runner::Run::new() }",
+        "use other::runner::Run;",
+    ];
+    each(&ways, upwards, false);
+}
+
+#[test]
+fn every_way_into_the_world_is_seen() {
+    let ways = [
+        "use std::fs;",
+        "use std::{env, path::Path};",
+        "use std::{collections::BTreeMap, fs::{self, File}};",
+        "use std::net::TcpStream;",
+        "use ::std::fs::read;",
+        "use std as s; fn f() { s::fs::read(path); }",
+        "use std::{self as s}; fn f() { s::env::var(name); }",
+        "use std::fs as disk;",
+        "extern crate std as s; fn f() { s::process::exit(1) }",
+        "use std::*;",
+        "use std::fs::*;",
+        "fn f() { std::fs::read(path); }",
+        "fn f() { ::std::process::Command::new(name); }",
+        "fn f(file: std::fs::File) {}",
+        "fn f() { paths.map(std::fs::read); }",
+        "use std::io; fn f() { io::stdout().lock(); }",
+        "fn f() { path.exists(); }",
+        "fn f() { format!(\"{:?}\", path.canonicalize()); }",
+        "fn f() { println!(); }",
+        "fn f() { std::eprintln!(\"text\"); }",
+        "fn f() { matches!(x, y if { println!(); true }); }",
+        "use std::time::{Duration, SystemTime};",
+        "use std::time; fn f() { time::SystemTime::now(); }",
+        "fn f() { <std::time::SystemTime>::now(); }",
+        "type Clock = std::time::SystemTime; fn f() { Clock::now(); }",
+        "use std::time::Instant;",
+        "use jiff::Timestamp; fn f() { Timestamp::now(); }",
+        "use jiff::Timestamp as T; fn f() { option.unwrap_or_else(T::now); }",
+        "type T = jiff::Timestamp; fn f() { T::now(); }",
+        "fn f() { <jiff::Timestamp>::now(); }",
+        "fn f() { log!(at = jiff::Timestamp::now()); }",
+        "use tokio::{net::TcpStream, time};",
+        "use tokio; fn f() { tokio::fs::read(path); }",
+        "use tokio::process::Command;",
+        "macro_rules! read { ($p:expr) => { ::std::fs::read($p) } }",
+        "macro_rules! m { () => { use std::{fs, io}; } }",
+        "struct S { #[serde(default = \"std::env::temp_dir\")] folder: u8 }",
+        "#[cfg(test)] mod tests {} use std::fs;",
+        "mod inner { use std::fs; }",
+        "pub(crate) use std::fs as disk; mod inner { fn f() { super::disk::read(path); } }",
+        "mod inner { use super::*; fn f() { fs::read(path); } } use std::fs;",
+        "include!(\"elsewhere.rs\");",
+    ];
+    each(&ways, |library| unconfined(library, CONFINED), true);
+}
+
+#[test]
+fn what_touches_nothing_passes() {
+    let ways = [
+        "use std::{collections::BTreeMap, io::Write, path::Path, time::Duration};",
+        "use jiff::Timestamp; fn f(now: Timestamp) -> Timestamp { now.round(unit) }",
+        "use tokio::time::Instant; fn f() { Instant::now(); }",
+        "#[cfg(test)] mod unit;",
+        "#[cfg(test)] mod tests { use std::fs; fn f() { println!(); } }",
+        "mod fs { pub fn read() {} } fn f() { fs::read(); }",
+        "use crate::call as env; fn f() { env::Event::new(); }",
+        "fn f() { let fs = 1; format!(\"{fs}\", fs = fs); write!(out, \"std::fs\"); }",
+        "/// `std::fs::read`.\nfn f() { env!(\"CARGO_PKG_NAME\"); }",
+    ];
+    each(&ways, |library| unconfined(library, CONFINED), false);
+}
+
+#[test]
+fn a_file_that_no_module_declares_is_an_orphan() {
+    let orphans = |store| library(store).orphans;
+    assert_eq!(orphans("mod chain; #[cfg(test)] mod unit;"), [""; 0]);
+    assert_eq!(orphans("mod chain;"), ["store/unit.rs"]);
+    assert_eq!(orphans("mod chain; #[path = \"unit.rs\"] mod other;"), [""; 0]);
+}
+
+#[test]
+fn unit_tests_are_told_by_their_declaration() {
+    let is_test = |store| !library(store).files().contains("store/unit.rs");
+    assert!(is_test("#[cfg(test)] mod unit;"));
+    assert!(!is_test("mod unit; #[cfg(test)] mod chain;"));
+}

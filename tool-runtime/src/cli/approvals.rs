@@ -1,0 +1,212 @@
+//! `approvals`: the calls that wait in saved conversations are listed, shown and decided.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::agent::ClientAnswer;
+use crate::call::{CallId, Outcome, ToolExecResult};
+use crate::cli::args::{Approvals, Endpoint};
+use crate::cli::call::json;
+use crate::cli::chat::{self, Talk};
+use crate::cli::describe::describe;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::saved::{Desk, Document, Kept};
+use crate::cli::session::Cli;
+use crate::cli::{input, table, terminal};
+use crate::runner::{ApprovalDecision, RunSnapshot};
+use crate::store::{PendingCall, Suspension};
+
+/// What a person decides, or what a client answers.
+enum Decision {
+    Approval(ApprovalDecision),
+    /// The answer of whoever the call waits for.
+    Answer(String),
+}
+
+pub(super) async fn approvals(cli: &Cli<'_>, action: Approvals) -> Result<Exit, Failure> {
+    let (id, decision, endpoint) = match action {
+        Approvals::List => return list(cli),
+        Approvals::Show { id, unmask } => return show(cli, &id, unmask),
+        Approvals::Approve { id, endpoint } => (id, Decision::Approval(ApprovalDecision::Approve), endpoint),
+        Approvals::Edit { id, arguments, endpoint } => {
+            (id, Decision::Approval(ApprovalDecision::ApproveEdited(input::json_text(&arguments)?)), endpoint)
+        }
+        Approvals::Deny { id, reason, endpoint } => (id, Decision::Approval(ApprovalDecision::Deny(reason)), endpoint),
+        Approvals::Answer { id, output, endpoint } => (id, Decision::Answer(input::json_text(&output)?), endpoint),
+    };
+    decide(cli, &id, decision, &endpoint).await
+}
+
+/// A waiting call as `--json` prints it.
+#[derive(Serialize)]
+struct Row<'a> {
+    id: &'a str,
+    conversation: &'a str,
+    tool: &'a str,
+    waits_for: Suspension,
+    rule: Option<&'a str>,
+    principal: Option<&'a str>,
+    tenant: Option<&'a str>,
+    created_at: String,
+    expires_at: String,
+    arguments: &'a RawValue,
+}
+
+impl<'a> Row<'a> {
+    fn of(conversation: &'a str, call: &'a PendingCall) -> Self {
+        Self {
+            id: call.call_id.as_str(),
+            conversation,
+            tool: call.tool.as_str(),
+            waits_for: call.suspension,
+            rule: call.rule.as_deref(),
+            principal: call.principal.as_deref(),
+            tenant: call.tenant.as_deref(),
+            created_at: format!("{:.0}", call.created_at),
+            expires_at: format!("{:.0}", call.expires_at),
+            arguments: &call.shown_arguments,
+        }
+    }
+}
+
+fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
+    let saved = Desk::of(cli).all()?;
+    let mut rows: Vec<_> =
+        saved.iter().flat_map(|saved| saved.document.waiting().map(|call| Row::of(&saved.id, call))).collect();
+    rows.sort_by(|one, other| one.created_at.cmp(&other.created_at));
+    if cli.settings.json {
+        terminal::line(&json(&rows)?);
+    } else if rows.is_empty() {
+        terminal::note("no call waits");
+    } else {
+        let cells: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                let waits_for = match row.waits_for {
+                    Suspension::Approval => "a person",
+                    Suspension::Client => "its client",
+                };
+                [row.id, row.tool, waits_for, &row.expires_at, row.conversation].map(terminal::safe)
+            })
+            .collect();
+        table::print(["CALL", "TOOL", "WAITS FOR", "EXPIRES", "CONVERSATION"], &cells);
+    }
+    Ok(Exit::Done)
+}
+
+fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, Failure> {
+    let (kept, document, call) = find(cli, id)?;
+    let Some(call) = document.waiting().find(|waiting| waiting.call_id == call) else { return Err(unknown(id)) };
+    if cli.settings.json {
+        terminal::line(&json(&Row::of(&kept.id, call))?);
+        return Ok(Exit::Done);
+    }
+    terminal::line(&terminal::bold(&format!("{} {}", terminal::safe(call.tool.as_str()), call.call_id)));
+    describe(cli, &cli.catalog()?, call, unmask).iter().for_each(|line| terminal::line(line));
+    Ok(Exit::Done)
+}
+
+/// The document and the call that an id names: a call, `CONVERSATION/CALL`, or a conversation with one waiting call.
+fn find(cli: &Cli<'_>, id: &str) -> Result<(Kept, Document, CallId), Failure> {
+    let desk = Desk::of(cli);
+    let mut found = Vec::new();
+    for saved in desk.all()? {
+        for call in saved.document.waiting() {
+            let full = format!("{}/{}", saved.id, call.call_id);
+            if id == call.call_id.as_str() || id == saved.id || id == full {
+                found.push((saved.id.clone(), call.call_id.clone(), full));
+            }
+        }
+    }
+    match found.as_slice() {
+        [(conversation, call, _)] => {
+            let (kept, document) = desk.open(conversation)?;
+            Ok((kept, document, call.clone()))
+        }
+        [] => Err(unknown(id)),
+        several => {
+            let names: Vec<_> = several.iter().map(|(_, _, full)| terminal::safe(full)).collect();
+            Err(Failure::usage(format!(
+                "`{}` names several calls; write one of {}",
+                terminal::safe(id),
+                names.join(", ")
+            )))
+        }
+    }
+}
+
+fn unknown(id: &str) -> Failure {
+    let id = terminal::safe(id);
+    Failure::usage(format!("no call `{id}` waits; it may have been decided already (see `approvals list`)"))
+        .code("not_pending")
+}
+
+async fn decide(cli: &Cli<'_>, id: &str, decision: Decision, endpoint: &Endpoint) -> Result<Exit, Failure> {
+    let (kept, document, call) = find(cli, id)?;
+    let waits_for = document.waiting().find(|waiting| waiting.call_id == call).map(|waiting| waiting.suspension);
+    let decision = match (decision, waits_for) {
+        (Decision::Approval(_), Some(Suspension::Client)) => {
+            let app = cli.app.name;
+            return Err(Failure::usage(format!(
+                "this call waits for its client, not for a person: {app} approvals answer"
+            )));
+        }
+        (Decision::Answer(output), Some(Suspension::Approval)) => Decision::Approval(ApprovalDecision::Respond(output)),
+        (decision, _) => decision,
+    };
+    match document {
+        Document::Call(snapshot) => finish_call(cli, kept, *snapshot, &call, decision).await,
+        Document::Chat(saved) => {
+            let agent = chat::agent(&cli.settings.endpoint(endpoint))?;
+            let offline = agent.is_none();
+            let gate = cli.open()?;
+            let options = gate.options(Some(chat::events(cli)));
+            let agent = agent.unwrap_or_else(chat::offline);
+            let conversation =
+                agent.restore(&gate.runner, options, *saved).await.map_err(|error| Failure::from(&error))?;
+            let mut talk = Talk::new(cli, gate, conversation, kept, false);
+            match decision {
+                Decision::Approval(decision) => talk.resolve(&call, decision, offline).await?,
+                Decision::Answer(output) => {
+                    talk.reply(ClientAnswer::value(call.as_str(), output), offline).await?;
+                }
+            }
+            Ok(talk.exit())
+        }
+    }
+}
+
+/// Decides a call that `call` made: there is no conversation to continue.
+async fn finish_call(
+    cli: &Cli<'_>,
+    mut kept: Kept,
+    snapshot: RunSnapshot,
+    call: &CallId,
+    decision: Decision,
+) -> Result<Exit, Failure> {
+    let gate = cli.open()?;
+    let run = gate.runner.restore(snapshot, gate.options(None)).await.map_err(|error| Failure::from(&error))?;
+    kept.claim()?;
+    let result = match decision {
+        Decision::Approval(decision) => run.resume(call.as_str(), decision).await,
+        Decision::Answer(output) => run.client_result(call.as_str(), &output).await,
+    };
+    let result: ToolExecResult = match result {
+        Ok(result) => result,
+        Err(error) => {
+            kept.release();
+            return Err(Failure::failed(error.to_string()).code(error.code()));
+        }
+    };
+    if matches!(result.outcome, Outcome::ClientRequired | Outcome::ApprovalRequired) {
+        kept.save(Document::Call(Box::new(run.snapshot().await?)))?;
+    } else {
+        kept.finish()?;
+    }
+    if cli.settings.json {
+        terminal::line(&json(&result)?);
+    } else {
+        terminal::line(&terminal::safe_lines(&result.to_model()));
+    }
+    Ok(Exit::of(result.outcome))
+}

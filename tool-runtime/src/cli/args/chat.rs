@@ -1,0 +1,102 @@
+//! The grammar of `chat`: where the model is, and what is said to it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::values;
+use crate::wire::Format;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Chat {
+    /// A recorded HTTP response (headers and chunking included) or a bare body, in place of an endpoint
+    #[arg(long, value_name = "FILE", conflicts_with = "model_url")]
+    pub(in crate::cli) transcript: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) endpoint: Endpoint,
+    /// Continue the last conversation of this data folder
+    #[arg(long = "continue", short = 'c', conflicts_with_all = ["transcript", "conversation"])]
+    pub(in crate::cli) last: bool,
+    /// Continue this conversation
+    #[arg(long, value_name = "ID", conflicts_with = "transcript")]
+    pub(in crate::cli) conversation: Option<String>,
+    /// Answer a waiting client call before anything else: its id and the output as JSON, `-` or `@FILE`
+    #[arg(long, num_args = 2, value_names = ["CALL", "JSON"], action = clap::ArgAction::Append)]
+    pub(in crate::cli) answer: Vec<String>,
+    /// What the user writes; several are turns of one conversation, `-` is standard input, none opens a prompt
+    pub(in crate::cli) prompt: Vec<String>,
+}
+
+/// A model's endpoint. What is not given comes from the environment and the configuration file.
+#[derive(Debug, Default, Clone, Args)]
+#[command(next_help_heading = "Model")]
+pub(in crate::cli) struct Endpoint {
+    /// The base URL of an endpoint; without a path it gets the provider's usual one
+    #[arg(long, value_name = "URL")]
+    pub(in crate::cli) model_url: Option<String>,
+    /// The model to ask
+    #[arg(long, value_name = "NAME")]
+    pub(in crate::cli) model: Option<String>,
+    /// The provider's format; openai-chat by default
+    #[arg(long, value_parser = values::formats())]
+    pub(in crate::cli) format: Option<Format>,
+    /// The environment variable that holds the endpoint's key
+    #[arg(long, value_name = "VARIABLE")]
+    pub(in crate::cli) key_env: Option<String>,
+    /// One more header of each request
+    #[arg(long, value_name = "NAME: VALUE", value_parser = values::header)]
+    pub(in crate::cli) header: Vec<(String, String)>,
+    /// Send closed copies of the schemas where the format has a strict mode
+    #[arg(long)]
+    pub(in crate::cli) strict: bool,
+    /// Ask for the answer in one piece
+    #[arg(long)]
+    pub(in crate::cli) no_stream: bool,
+    /// The most tokens of one answer
+    #[arg(long, value_name = "TOKENS", default_value_t = 4096)]
+    pub(in crate::cli) max_output_tokens: u32,
+    /// How long one answer may take, retries included, for example 90s or 10m
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "10m")]
+    pub(in crate::cli) timeout: Duration,
+    /// How long the endpoint may be silent
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "60s")]
+    pub(in crate::cli) idle_timeout: Duration,
+    /// How often a failed request is repeated
+    #[arg(long, value_name = "TIMES", default_value_t = 2)]
+    pub(in crate::cli) retries: u32,
+    /// Instructions to the model, before the conversation
+    #[arg(long, value_name = "TEXT")]
+    pub(in crate::cli) instructions: Option<String>,
+    /// How many reading calls of one turn may run at the same time
+    #[arg(long, value_name = "CALLS", default_value_t = 4)]
+    pub(in crate::cli) parallel: usize,
+}
+
+/// A duration: a whole number with `ms`, `s` or `m`.
+fn time(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let number: u64 = digits.parse().map_err(|_| "write a whole number and a unit, for example `30s`".to_owned())?;
+    match &text[digits.len()..] {
+        "ms" => Ok(Duration::from_millis(number)),
+        "s" => Ok(Duration::from_secs(number)),
+        "m" => number.checked_mul(60).map(Duration::from_secs).ok_or_else(|| "this is too long".to_owned()),
+        _ => Err("the unit is `ms`, `s` or `m`, for example `30s`".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::time;
+    use std::time::Duration;
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(time("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(time("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(time("250ms"), Ok(Duration::from_millis(250)));
+        for wrong in ["", "s", "5", "5h", "-1s", "1.5s", "99999999999999999999s"] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The parts of the help that name the application: examples, exit codes, environment and files.
+
+use clap::Command;
+
+use crate::cli::app::App;
+use crate::cli::config;
+use crate::cli::terminal;
+
+const EXIT: &str = "\
+Exit codes:
+  0  done
+  1  the tool or the model failed
+  2  usage, or input that cannot be read
+  3  denied by the policy, a budget or a person
+  4  the arguments are invalid
+  5  a call waits for an approval
+  6  a call waits for its client";
+
+/// Each command with the examples of its help; `%` stands for the application's name.
+const EXAMPLES: &[(&str, &str)] = &[
+    ("list", "% list\n% list --json --principal bob --role admin"),
+    ("show", "% show NAME\n% show NAME --as anthropic --strict"),
+    ("export", "% export --as openai-chat > tools.json"),
+    ("check", "% check\n% check --policy policy.toml && echo in order"),
+    (
+        "call",
+        "% call NAME '{\"key\": \"value\"}'\necho '{}' | % call NAME -\n% call NAME @arguments.json --view audit\n\
+         % --json call NAME    # the whole result as one JSON object",
+    ),
+    (
+        "chat",
+        "% chat --model-url http://127.0.0.1:8080 --model MODEL \"Which tasks are open?\"\n\
+         % chat --continue \"And which of them are late?\"\n\
+         cat question.txt | % chat --model-url http://127.0.0.1:8080 --model MODEL -\n\
+         % chat --transcript response.http \"Mark the task as done.\"",
+    ),
+    (
+        "approvals",
+        "% approvals list\n% approvals show CALL\n% approvals approve CALL\n% approvals deny CALL \"not this week\"",
+    ),
+    ("replay", "% replay --format openai-chat response.http > records.jsonl"),
+    ("wire", "% wire decode anthropic < body.json\n% wire encode gemini --kind request < tools.json"),
+    ("hydrate", "% hydrate --tools tools.jsonl --calls calls.jsonl > results.jsonl"),
+    ("completions", "% completions bash > ~/.local/share/bash-completion/completions/%\n% completions fish | source"),
+    ("man", "% man > %.1\n% man chat | man -l -"),
+];
+
+/// Adds examples, exit codes, environment and files to the help, and fits it to the terminal.
+pub(super) fn write(command: Command, app: &App) -> Command {
+    let mut command = command.after_help(EXIT).after_long_help(format!("{}\n\n{EXIT}", places(app.name)));
+    for (name, examples) in EXAMPLES {
+        let examples = examples.replace('%', app.name).replace('\n', "\n  ");
+        let text = format!("Examples:\n  {examples}\n\n{EXIT}");
+        command = command.mut_subcommand(name, |one| one.after_help(text));
+    }
+    match terminal::width() {
+        Some(width) => command.term_width(width),
+        None => command.term_width(100),
+    }
+}
+
+fn places(app: &str) -> String {
+    let prefix = config::prefix(app);
+    let mut text = String::from("Environment:\n");
+    for (variable, meaning) in config::VARIABLES {
+        let name = format!("{prefix}_{variable}");
+        text += &format!("  {name:24}  {meaning}\n");
+    }
+    text += "  NO_COLOR, CLICOLOR, TERM  whether colours are used\n  COLUMNS                   the width of tables and help\n";
+    text += &format!(
+        "\nConfiguration:\n  {}, or the file that --config or {prefix}_CONFIG names: TOML with the keys\n  {}.\n  \
+         An option on the command line wins over the environment, the environment over the file.",
+        config::usual_place(app),
+        config::KEYS
+    );
+    text
+}

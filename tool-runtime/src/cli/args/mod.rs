@@ -1,0 +1,247 @@
+//! The grammar of the command line.
+
+mod chat;
+mod help;
+mod values;
+
+pub(super) use chat::{Chat, Endpoint};
+pub(super) use values::{Color, Form, Kind, View, named};
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::cli::app::App;
+use crate::wire::Format;
+use crate::wire::ui::Protocol;
+
+#[derive(Debug, Parser)]
+#[command(arg_required_else_help = true)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    pub(super) global: Global,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+/// The grammar of an application: its name, its version, and the texts that name both.
+pub(super) fn command(app: &App) -> clap::Command {
+    let command = <Arguments as clap::CommandFactory>::command()
+        .name(app.name)
+        .bin_name(app.name)
+        .version(app.version)
+        .about(app.about)
+        .disable_help_flag(false);
+    help::write(command, app)
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub(super) struct Global {
+    /// The policy (TOML, or JSON when the name ends in .json); the application's own by default
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) policy: Option<PathBuf>,
+    /// The folder of the application's data; `data` by default
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(super) data: Option<PathBuf>,
+    /// The principal to act for, as the policy names it
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(super) principal: Option<String>,
+    /// The tenant to act in
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(super) tenant: Option<String>,
+    /// A role of the principal; repeat it for several
+    #[arg(long = "role", global = true, value_name = "NAME")]
+    pub(super) roles: Vec<String>,
+    /// Print JSON on stdout, and an error as one JSON object on stderr
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+    /// Print no progress, notes or hints
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(super) quiet: bool,
+    /// Log to stderr, failures of tools and models with their details included; -vv and -vvv log more
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(super) verbose: u8,
+    /// Log at a level (error, warn, info, debug, trace) to stderr, or to a file; repeat it for both
+    #[arg(long, global = true, value_name = "LEVEL|FILE")]
+    pub(super) log: Vec<String>,
+    /// When to use colours
+    #[arg(long, global = true, value_enum, value_name = "WHEN")]
+    pub(super) color: Option<Color>,
+    /// The configuration file
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// List the tools: effect, execution, what the policy decides, hash, source
+    List,
+    /// Show one definition
+    Show {
+        /// The name of the tool
+        name: String,
+        /// The form to show it in
+        #[arg(long = "as", value_parser = values::forms(), default_value = "spec", value_name = "FORM")]
+        format: Form,
+        /// Close the schema for a provider's strict mode
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Print the parts of a provider's request that offer the visible tools
+    Export {
+        /// The provider's format
+        #[arg(long = "as", value_parser = values::formats(), value_name = "FORMAT")]
+        format: Format,
+        /// Close the schemas for the provider's strict mode
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Report every problem of the catalog and the policy; fails if there is one
+    Check,
+    /// Run one call through the gate
+    Call(Call),
+    /// Talk to a model whose calls go through the gate, or replay a recorded response
+    Chat(Chat),
+    /// List, show and decide the calls that wait for a person or a client
+    Approvals {
+        #[command(subcommand)]
+        action: Approvals,
+    },
+    /// Decode recorded responses, execute their calls, print the records as JSON lines
+    Replay {
+        /// The provider's format
+        #[arg(long, value_parser = values::formats())]
+        format: Format,
+        /// Recorded HTTP responses or bare bodies
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Text that the user is taken to have written: ids in it count as seen
+        #[arg(long, value_name = "TEXT")]
+        user_text: Option<String>,
+    },
+    /// Translate between provider bytes and this project's shapes, stdin to stdout
+    Wire {
+        #[command(subcommand)]
+        direction: Direction,
+    },
+    /// Hydrate calls against tool definitions, JSON lines in and out; executes nothing
+    Hydrate {
+        /// Tool definitions, one JSON object per line
+        #[arg(long, value_name = "FILE")]
+        tools: PathBuf,
+        /// Provider calls, one JSON object per line
+        #[arg(long, value_name = "FILE")]
+        calls: PathBuf,
+    },
+    /// Print the completions for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the manual page, as roff
+    Man {
+        /// A command; the overview without one
+        command: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Call {
+    /// The name of the tool
+    pub(super) name: String,
+    /// The arguments as JSON, `-` for standard input, `@FILE` for a file; {} by default
+    pub(super) arguments: Option<String>,
+    /// Whose view of the result to print
+    #[arg(long, value_enum)]
+    pub(super) view: Option<View>,
+    /// Print the events of the call as JSON lines on stderr
+    #[arg(long)]
+    pub(super) events: bool,
+    /// Print the text of the tool's own error on stderr; it can hold values
+    #[arg(long)]
+    pub(super) detail: bool,
+    /// Text that the user is taken to have written: ids in it count as seen
+    #[arg(long, value_name = "TEXT")]
+    pub(super) user_text: Option<String>,
+    /// The client's answer, for a tool that a client executes: JSON, `-` or `@FILE`
+    #[arg(long, value_name = "JSON")]
+    pub(super) answer: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Approvals {
+    /// List the calls that wait, oldest first
+    List,
+    /// Show one: what would happen, for whom, why it waits, and its arguments
+    Show {
+        /// The call, as `approvals list` prints it
+        id: String,
+        /// Show the values of sensitive arguments too
+        #[arg(long)]
+        unmask: bool,
+    },
+    /// Let the call run as it is
+    Approve {
+        /// The call
+        id: String,
+        #[command(flatten)]
+        endpoint: Endpoint,
+    },
+    /// Let the call run with other arguments, which are checked again
+    Edit {
+        /// The call
+        id: String,
+        /// All arguments as JSON, `-` for standard input, `@FILE` for a file
+        arguments: String,
+        #[command(flatten)]
+        endpoint: Endpoint,
+    },
+    /// Refuse the call
+    Deny {
+        /// The call
+        id: String,
+        /// The reason; the model reads it
+        reason: Option<String>,
+        #[command(flatten)]
+        endpoint: Endpoint,
+    },
+    /// Answer in the place of the tool, or as the client that executed the call
+    Answer {
+        /// The call
+        id: String,
+        /// The output as JSON, `-` for standard input, `@FILE` for a file
+        output: String,
+        #[command(flatten)]
+        endpoint: Endpoint,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Direction {
+    /// Decode a response: a stream or a whole body
+    Decode {
+        /// The provider's format
+        #[arg(value_parser = values::formats())]
+        format: Format,
+        /// Feed the decoder this many bytes at a time; 0 feeds it whole
+        #[arg(long, default_value_t = 0)]
+        chunk: usize,
+    },
+    /// Encode request parts or result messages, or undo a strict mode's nulls
+    Encode {
+        /// The provider's format
+        #[arg(value_parser = values::formats())]
+        format: Format,
+        /// What standard input holds
+        #[arg(long, value_enum)]
+        kind: Kind,
+    },
+    /// Encode a list of UI events as the stream that a chat UI reads
+    Ui {
+        /// The UI's protocol
+        #[arg(value_parser = values::protocols())]
+        protocol: Protocol,
+    },
+}

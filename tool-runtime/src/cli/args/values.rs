@@ -1,0 +1,90 @@
+//! Values of options: formats, protocols and views, by the names that documents use.
+
+use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use crate::wire::Format;
+use crate::wire::ui::Protocol;
+
+/// The name of a format on the command line.
+const fn name(format: Format) -> &'static str {
+    match format {
+        Format::OpenAiChat => "openai-chat",
+        Format::OpenAiResponses => "openai-responses",
+        Format::Anthropic => "anthropic",
+        Format::Ollama => "ollama",
+        Format::Gemini => "gemini",
+    }
+}
+
+/// The format of a name.
+pub(in crate::cli) fn named(text: &str) -> Option<Format> {
+    Format::ALL.iter().copied().find(|format| name(*format) == text)
+}
+
+/// How a definition is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) enum Form {
+    /// The whole definition, as this project spells it.
+    Spec,
+    /// What a provider is sent.
+    Provider(Format),
+}
+
+pub(super) fn formats() -> impl TypedValueParser<Value = Format> {
+    // The parser lists the names; one that is not among them never reaches `map`.
+    PossibleValuesParser::new(Format::ALL.iter().map(|format| name(*format)))
+        .try_map(|text| named(&text).ok_or(Unlisted))
+}
+
+pub(super) fn forms() -> impl TypedValueParser<Value = Form> {
+    let names = std::iter::once("spec").chain(Format::ALL.iter().map(|format| name(*format)));
+    PossibleValuesParser::new(names).map(|text| named(&text).map_or(Form::Spec, Form::Provider))
+}
+
+pub(super) fn protocols() -> impl TypedValueParser<Value = Protocol> {
+    PossibleValuesParser::new(Protocol::ALL.iter().map(|protocol| protocol.as_str()))
+        .try_map(|text| Protocol::ALL.iter().copied().find(|protocol| protocol.as_str() == text).ok_or(Unlisted))
+}
+
+#[derive(Debug)]
+struct Unlisted;
+
+impl std::fmt::Display for Unlisted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("not one of the listed values")
+    }
+}
+
+impl std::error::Error for Unlisted {}
+
+/// A header, `NAME: VALUE`.
+pub(super) fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("write `NAME: VALUE`")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum Kind {
+    Request,
+    Result,
+    StrictNull,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum View {
+    /// The text that goes back to the model
+    Model,
+    /// What a UI may show
+    Ui,
+    /// The record
+    Audit,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum Color {
+    /// On a terminal, unless NO_COLOR, CLICOLOR=0 or TERM=dumb says otherwise
+    Auto,
+    Always,
+    Never,
+}

@@ -1,0 +1,146 @@
+//! `chat`: a conversation with a model behind an endpoint, every call shown on its way through the gate.
+
+mod line;
+mod model;
+mod question;
+mod screen;
+mod talk;
+
+pub(super) use model::{agent, offline};
+pub(super) use screen::{JsonLines, Screen};
+pub(super) use talk::Talk;
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::agent::{ClientAnswer, ModelTurn};
+use crate::call::{EventSink, RunSummary};
+use crate::cli::args::Chat;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::saved::{Desk, Document, Kept};
+use crate::cli::session::Cli;
+use crate::cli::{input, recorded, terminal};
+use crate::wire::{Format, Message};
+use line::Line;
+
+pub(super) async fn chat(cli: &Cli<'_>, chat: Chat) -> Result<Exit, Failure> {
+    let endpoint = cli.settings.endpoint(&chat.endpoint);
+    let prompts = prompts(&chat)?;
+    if let Some(transcript) = &chat.transcript {
+        let format = endpoint.format.unwrap_or(Format::OpenAiChat);
+        return recorded::chat(cli, format, transcript, &prompts.join("\n")).await;
+    }
+    let agent = agent(&endpoint)?.ok_or_else(|| Failure::usage("give `--transcript FILE` or `--model-url URL`"))?;
+    let answers = answers(&chat.answer)?;
+    let gate = cli.open()?;
+    let options = gate.options(Some(events(cli)));
+    let (kept, conversation) = match earlier(cli, &chat)? {
+        Some((kept, Document::Chat(saved))) => {
+            (kept, agent.restore(&gate.runner, options, *saved).await.map_err(|error| Failure::from(&error))?)
+        }
+        Some((kept, Document::Call(_))) => {
+            let id = &kept.id;
+            return Err(Failure::usage(format!(
+                "`{id}` is a single call; decide it with `{} approvals`",
+                cli.app.name
+            )));
+        }
+        None => (Desk::of(cli).create(title(&prompts)), agent.converse(gate.runner.run(options))),
+    };
+    let interactive = prompts.is_empty() && std::io::stdin().is_terminal();
+    let mut talk = Talk::new(cli, gate, conversation, kept, interactive);
+    converse(&mut talk, &prompts, answers).await?;
+    if cli.settings.json {
+        let document = Account { summary: talk.conversation.run().summary(), turns: talk.conversation.turns() };
+        terminal::line(&super::call::json(&document)?);
+    } else if interactive {
+        terminal::note(&format!("continue with: {} chat --conversation {}", cli.app.name, talk.kept.id));
+    }
+    Ok(talk.exit())
+}
+
+/// The last line of `--json`.
+#[derive(Serialize)]
+struct Account<'a> {
+    summary: RunSummary,
+    turns: &'a [ModelTurn],
+}
+
+/// What shows the events of a conversation.
+pub(super) fn events(cli: &Cli<'_>) -> Arc<dyn EventSink> {
+    if cli.settings.json { Arc::new(JsonLines) } else { Arc::new(Screen::new(cli.settings.verbose > 0)) }
+}
+
+/// Settles what waited, then takes the prompts, then those from the keyboard.
+async fn converse(talk: &mut Talk<'_>, prompts: &[String], answers: Vec<ClientAnswer>) -> Result<(), Failure> {
+    let unfinished = !matches!(talk.conversation.history().last(), None | Some(Message::Assistant { .. }));
+    if !answers.is_empty() || talk.conversation.waiting().next().is_some() || (unfinished && prompts.is_empty()) {
+        if !talk.settle(answers).await? {
+            return talk.unsent(prompts);
+        }
+    }
+    for (at, prompt) in prompts.iter().enumerate() {
+        if !talk.say(prompt).await? {
+            return talk.unsent(&prompts[at + 1..]);
+        }
+    }
+    while talk.interactive {
+        match talk.keyboard.line("> ").await {
+            Line::Text(prompt) if prompt.trim().is_empty() => {}
+            Line::Text(prompt) => {
+                talk.keyboard.remember(&prompt);
+                if !talk.say(&prompt).await? && talk.is_waiting() {
+                    return Ok(());
+                }
+            }
+            Line::Interrupted | Line::End => break,
+        }
+    }
+    Ok(())
+}
+
+/// The prompts of the command line; `-` is standard input.
+fn prompts(chat: &Chat) -> Result<Vec<String>, Failure> {
+    let continues = chat.last || chat.conversation.is_some();
+    if chat.prompt.is_empty() && (chat.transcript.is_some() || !continues && !std::io::stdin().is_terminal()) {
+        return Err(Failure::usage("a prompt is missing; write it, or `-` to read standard input"));
+    }
+    if chat.prompt.iter().filter(|prompt| *prompt == "-").count() > 1 {
+        return Err(Failure::usage("standard input can be read once; write one `-`"));
+    }
+    let read = |prompt: &String| match prompt.as_str() {
+        "-" => input::text(input::stdin()?, "standard input"),
+        _ => Ok(prompt.clone()),
+    };
+    chat.prompt.iter().map(read).collect()
+}
+
+fn answers(given: &[String]) -> Result<Vec<ClientAnswer>, Failure> {
+    given.chunks_exact(2).map(|pair| Ok(ClientAnswer::value(pair[0].as_str(), input::json_text(&pair[1])?))).collect()
+}
+
+/// The conversation to continue.
+fn earlier(cli: &Cli<'_>, chat: &Chat) -> Result<Option<(Kept, Document)>, Failure> {
+    let desk = Desk::of(cli);
+    if let Some(id) = &chat.conversation {
+        return desk.open(id).map(Some);
+    }
+    if !chat.last {
+        return Ok(None);
+    }
+    let last = desk.all()?.into_iter().rev().find(|saved| matches!(saved.document, Document::Chat(_)));
+    let data = cli.settings.data.display();
+    let last = last.ok_or_else(|| {
+        Failure::usage(format!("there is no conversation in {data} to continue; start one without --continue"))
+            .code("not_found")
+    })?;
+    desk.open(&last.id).map(Some)
+}
+
+/// The first words, by which a person finds the conversation again.
+fn title(prompts: &[String]) -> String {
+    let first = prompts.first().map_or("conversation", |prompt| prompt.trim());
+    super::table::cut(first.lines().next().unwrap_or_default(), 60)
+}

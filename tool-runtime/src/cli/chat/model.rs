@@ -1,0 +1,58 @@
+//! The agent of a conversation: the model behind an endpoint, or none.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::agent::http::HttpModel;
+use crate::agent::{Agent, ModelClient, ModelError, ModelErrorKind, ModelRequest, Show};
+use crate::cli::args::Endpoint;
+use crate::cli::exit::Failure;
+use crate::wire::{Decoded, Format};
+
+/// The agent for an endpoint. `None` when no URL is known.
+pub(in crate::cli) fn agent(endpoint: &Endpoint) -> Result<Option<Agent>, Failure> {
+    let Some(url) = &endpoint.model_url else { return Ok(None) };
+    let Some(name) = &endpoint.model else {
+        return Err(Failure::usage("the endpoint needs a model: add `--model NAME`"));
+    };
+    let mut builder = HttpModel::builder(endpoint.format.unwrap_or(Format::OpenAiChat), url, name)
+        .stream(!endpoint.no_stream)
+        .strict(endpoint.strict)
+        .timeout(endpoint.timeout)
+        .idle_timeout(endpoint.idle_timeout)
+        .retries(endpoint.retries)
+        .max_output_tokens(endpoint.max_output_tokens);
+    for (name, value) in &endpoint.header {
+        builder = builder.header(name, value);
+    }
+    if let Some(variable) = &endpoint.key_env {
+        let key = std::env::var(variable)
+            .map_err(|_| Failure::usage(format!("the environment variable `{variable}` holds no key; set it")))?;
+        builder = builder.key(key);
+    }
+    let model = builder.build().map_err(|error| Failure::usage(error.detail()).code(error.code()))?;
+    let agent = Agent::new(Arc::new(model)).parallel(endpoint.parallel);
+    Ok(Some(match &endpoint.instructions {
+        Some(text) => agent.instructions(text.as_str()),
+        None => agent,
+    }))
+}
+
+/// An agent that settles waiting calls and asks no model.
+pub(in crate::cli) fn offline() -> Agent {
+    Agent::new(Arc::new(Offline))
+}
+
+struct Offline;
+
+#[async_trait]
+impl ModelClient for Offline {
+    fn name(&self) -> &'static str {
+        "none"
+    }
+
+    async fn complete(&self, _: ModelRequest<'_>, _: &mut Show<'_>) -> Result<Decoded, ModelError> {
+        Err(ModelError::new(ModelErrorKind::Connect, "no model was named"))
+    }
+}

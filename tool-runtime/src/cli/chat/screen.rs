@@ -1,0 +1,76 @@
+//! The events of a conversation as a person or a program reads them.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use crate::call::{Event, EventSink, Outcome};
+use crate::cli::fold::{Room, fields};
+use crate::cli::terminal::{self, Tone};
+
+/// The lines of one value.
+const LINES: usize = 12;
+
+/// Text on stdout, calls on stderr.
+pub(in crate::cli) struct Screen {
+    /// How many lines of a value are shown.
+    lines: usize,
+}
+
+impl Screen {
+    /// `whole` shows values whole, however long they are.
+    pub(in crate::cli) const fn new(whole: bool) -> Self {
+        Self { lines: if whole { usize::MAX } else { LINES } }
+    }
+
+    fn value(&self, json: Option<&Arc<RawValue>>, faint: bool) {
+        let Some(json) = json else { return };
+        for line in fields(json.get(), Room::of_message(self.lines)) {
+            terminal::note(&if faint { terminal::tone(Tone::Faint, &line) } else { line });
+        }
+    }
+}
+
+impl EventSink for Screen {
+    fn emit(&self, event: Event) {
+        match event {
+            Event::TextDelta { text } => terminal::part(&terminal::safe_lines(&text)),
+            Event::ToolCallStart { name, .. } => terminal::message(&format!("-> {}", terminal::safe(&name))),
+            Event::ToolCallSuspended { name, outcome, prepared, .. } => {
+                terminal::message(&ending(outcome, &name));
+                self.value(prepared.as_ref(), false);
+            }
+            Event::ToolCallResult { name, arguments, outcome, value, error, .. } => {
+                self.value(arguments.as_ref(), true);
+                terminal::message(&ending(outcome, &name));
+                self.value(value.as_ref(), false);
+                if let Some(error) = error {
+                    terminal::message(&format!("   {}", terminal::safe(&error.safe_message)));
+                }
+            }
+            Event::Done { .. } => terminal::end_line(),
+            _ => {}
+        }
+    }
+}
+
+/// `<- ok tasks__list_tasks`
+fn ending(outcome: Outcome, name: &str) -> String {
+    let tone = match outcome {
+        Outcome::Ok => Tone::Good,
+        Outcome::ApprovalRequired | Outcome::ClientRequired => Tone::Waiting,
+        _ => Tone::Bad,
+    };
+    format!("<- {} {}", terminal::tone(tone, outcome.code()), terminal::safe(name))
+}
+
+/// Every event as a JSON line on stdout.
+pub(in crate::cli) struct JsonLines;
+
+impl EventSink for JsonLines {
+    fn emit(&self, event: Event) {
+        if let Ok(line) = serde_json::to_string(&event) {
+            terminal::line(&terminal::safe_json(&line));
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! [`Talk`]: one conversation at a keyboard or in a pipe, saved after each turn.
+
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::io::IsTerminal as _;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use crate::agent::{ClientAnswer, Conversation, Ended, NotWaiting, StopReason};
+use crate::call::{CallId, Outcome};
+use crate::cli::chat::line::Keyboard;
+use crate::cli::chat::question;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::saved::{Document, Kept};
+use crate::cli::session::{Cli, Gate};
+use crate::cli::terminal;
+use crate::runner::{ApprovalDecision, RestoreError, Run};
+use crate::store::{Store as _, Suspension};
+
+/// The exit code of a process that an interrupt ended.
+const INTERRUPTED: i32 = 130;
+
+/// A conversation with what it needs to be shown, decided and saved.
+pub(in crate::cli) struct Talk<'c> {
+    cli: &'c Cli<'c>,
+    gate: Gate,
+    pub(in crate::cli) conversation: Conversation,
+    pub(in crate::cli) kept: Kept,
+    pub(super) keyboard: Keyboard,
+    pub(super) interactive: bool,
+    gravest: Exit,
+    /// The calls that had ended before this process took over.
+    before: BTreeMap<Outcome, u64>,
+}
+
+impl<'c> Talk<'c> {
+    pub(in crate::cli) fn new(
+        cli: &'c Cli<'c>,
+        gate: Gate,
+        conversation: Conversation,
+        kept: Kept,
+        interactive: bool,
+    ) -> Self {
+        let before = counts(conversation.run());
+        let keyboard = Keyboard::default();
+        Self { cli, gate, conversation, kept, keyboard, interactive, gravest: Exit::Done, before }
+    }
+
+    /// The user says something. `false` if the next prompt has to wait.
+    pub(super) async fn say(&mut self, prompt: &str) -> Result<bool, Failure> {
+        let (run, interactive) = (self.conversation.run().clone(), self.interactive);
+        let ended = attend(&run, interactive, self.conversation.send(prompt)).await;
+        self.after(ended).await
+    }
+
+    /// What waited is answered, and the model goes on.
+    pub(super) async fn settle(&mut self, answers: Vec<ClientAnswer>) -> Result<bool, Failure> {
+        if !answers.is_empty() {
+            self.kept.claim()?;
+        }
+        let (run, interactive) = (self.conversation.run().clone(), self.interactive);
+        let ended = attend(&run, interactive, self.conversation.answer(answers)).await;
+        match ended.transpose() {
+            Ok(ended) => self.after(ended).await,
+            Err(error) => {
+                self.kept.release();
+                Err(Failure::usage(error.to_string()).code(error.code()))
+            }
+        }
+    }
+
+    /// A turn ended: whoever can be asked is asked, and the conversation is saved. `false` if it cannot continue.
+    async fn after(&mut self, mut ended: Option<Ended>) -> Result<bool, Failure> {
+        loop {
+            self.save().await;
+            match self.decide(ended.as_ref()).await? {
+                Some(next) => ended = next,
+                None => break,
+            }
+        }
+        let Some(ended) = ended else {
+            terminal::message("interrupted");
+            return Ok(false);
+        };
+        self.gravest = self.gravest.max(exit(&ended));
+        match &ended {
+            Ended::Stopped { reason, .. } => report(reason),
+            Ended::Waiting { .. } => self.say_what_waits(),
+            _ => {}
+        }
+        Ok(matches!(ended, Ended::Answered { .. }))
+    }
+
+    /// Saves the conversation. What happened has happened, so a failure is told and ends nothing.
+    async fn save(&mut self) {
+        let saved = self.conversation.save().await.map_err(Failure::from);
+        if let Err(failure) = saved.and_then(|saved| self.kept.save(Document::Chat(Box::new(saved)))) {
+            terminal::message(&format!("the conversation is not saved: {}", failure.message));
+        }
+    }
+
+    /// Asks the person at the keyboard about the first call that waits for one. `None` if nobody decides.
+    async fn decide(&mut self, ended: Option<&Ended>) -> Result<Option<Option<Ended>>, Failure> {
+        let Some(Ended::Waiting { calls }) = ended else { return Ok(None) };
+        let Some(call) = calls.iter().find(|call| call.suspension == Suspension::Approval) else { return Ok(None) };
+        if !std::io::stdin().is_terminal() {
+            return Ok(None);
+        }
+        let run = self.conversation.run().clone();
+        let Some(pending) = self.gate.store.pending(run.id(), &call.id).await? else { return Ok(None) };
+        let decision = question::ask(self.cli, self.gate.runner.catalog(), &pending, &mut self.keyboard).await;
+        let Some(decision) = decision else { return Ok(None) };
+        self.kept.claim()?;
+        let ended = attend(&run, self.interactive, self.conversation.decide(&call.id, decision)).await;
+        let ended = ended.transpose().map_err(|error| Failure::failed(error.to_string()).code(error.code()))?;
+        Ok(Some(ended))
+    }
+
+    /// A person decides from outside of the conversation. Without a model the results wait for the next `chat`.
+    pub(in crate::cli) async fn resolve(
+        &mut self,
+        call: &CallId,
+        decision: ApprovalDecision,
+        offline: bool,
+    ) -> Result<(), Failure> {
+        self.kept.claim()?;
+        let run = self.conversation.run().clone();
+        let ended = attend(&run, false, self.conversation.decide(call, decision)).await;
+        self.resolved(ended.transpose(), offline).await
+    }
+
+    /// A client answers from outside of the conversation.
+    pub(in crate::cli) async fn reply(&mut self, answer: ClientAnswer, offline: bool) -> Result<(), Failure> {
+        self.kept.claim()?;
+        let run = self.conversation.run().clone();
+        let ended = attend(&run, false, self.conversation.answer([answer])).await;
+        self.resolved(ended.transpose(), offline).await
+    }
+
+    async fn resolved(&mut self, ended: Result<Option<Ended>, NotWaiting>, offline: bool) -> Result<(), Failure> {
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(error) => {
+                self.kept.release();
+                return Err(Failure::failed(error.to_string()).code(error.code()));
+            }
+        };
+        if offline && !self.is_waiting() {
+            self.save().await;
+            let (app, id) = (self.cli.app.name, &self.kept.id);
+            terminal::note(&format!("decided; the model reads it with: {app} chat --conversation {id}"));
+            return Ok(());
+        }
+        self.after(ended).await.map(|_| ())
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        self.conversation.waiting().next().is_some()
+    }
+
+    fn say_what_waits(&self) {
+        let app = self.cli.app.name;
+        for call in self.conversation.waiting() {
+            let (id, name) = (terminal::safe(call.id.as_str()), terminal::safe(&call.name));
+            terminal::note(&match call.suspension {
+                Suspension::Approval if std::io::stdin().is_terminal() => {
+                    format!("{name} still waits for a decision: {app} approvals show {id}")
+                }
+                Suspension::Approval => format!(
+                    "{name} waits for a person; a terminal would ask, or decide later: {app} approvals approve {id}"
+                ),
+                Suspension::Client => {
+                    format!("{name} waits for its client; answer it: {app} chat --continue --answer {id} JSON")
+                }
+            });
+        }
+    }
+
+    /// Prompts that were not sent are named, never dropped silently.
+    pub(super) fn unsent(&self, prompts: &[String]) -> Result<(), Failure> {
+        if !prompts.is_empty() {
+            let why = if self.is_waiting() { "a call waits" } else { "the turn before did not end well" };
+            let shown: Vec<_> = prompts
+                .iter()
+                .map(|prompt| format!("`{}`", crate::cli::table::cut(&terminal::safe(prompt), 40)))
+                .collect();
+            terminal::message(&format!("not sent, because {why}: {}", shown.join(", ")));
+        }
+        Ok(())
+    }
+
+    /// The gravest end of a turn or a call of this process. A call that waited and was decided has ended.
+    pub(in crate::cli) fn exit(&self) -> Exit {
+        let waits = self.is_waiting();
+        counts(self.conversation.run())
+            .into_iter()
+            .filter(|(outcome, times)| *times > self.before.get(outcome).copied().unwrap_or_default())
+            .map(|(outcome, _)| Exit::of(outcome))
+            .filter(|exit| waits || !matches!(exit, Exit::ApprovalRequired | Exit::ClientRequired))
+            .fold(self.gravest, Exit::max)
+    }
+}
+
+fn counts(run: &Run) -> BTreeMap<Outcome, u64> {
+    run.summary().calls.iter().map(|(outcome, times)| (*outcome, *times)).collect()
+}
+
+/// Waits for a turn. Shows that it does, and lets Ctrl-C end the turn: a conversation with a prompt can continue
+/// (`None`), another one is cancelled, so that everything that began is recorded; a second Ctrl-C ends the process.
+async fn attend<T>(run: &Run, interactive: bool, turn: impl Future<Output = T>) -> Option<T> {
+    let mut turn = pin!(turn);
+    let mut ticks = tokio::time::interval(Duration::from_secs(1));
+    let watched = terminal::is_watched();
+    let mut interrupt = Box::pin(tokio::signal::ctrl_c());
+    loop {
+        let next = poll_fn(|cx| {
+            if let Poll::Ready(ended) = turn.as_mut().poll(cx) {
+                return Poll::Ready(Next::Ended(ended));
+            }
+            if interrupt.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Next::Interrupt);
+            }
+            if watched { ticks.poll_tick(cx).map(|_| Next::Tick) } else { Poll::Pending }
+        });
+        match next.await {
+            Next::Ended(ended) => {
+                terminal::clear_progress();
+                return Some(ended);
+            }
+            Next::Interrupt if interactive => return None,
+            Next::Interrupt if run.cancellation().is_cancelled() => {
+                terminal::clear_progress();
+                std::process::exit(INTERRUPTED);
+            }
+            Next::Interrupt => {
+                terminal::message("interrupted: the run is cancelled (once more ends the program)");
+                run.cancel();
+                interrupt = Box::pin(tokio::signal::ctrl_c());
+            }
+            Next::Tick => {
+                let silent = terminal::silence();
+                if silent >= Duration::from_secs(2) {
+                    terminal::progress(&format!("waiting, {} s", silent.as_secs()));
+                }
+            }
+        }
+    }
+}
+
+/// What [`attend`] waits for.
+enum Next<T> {
+    Ended(T),
+    Interrupt,
+    Tick,
+}
+
+/// The exit for the end of a turn.
+fn exit(ended: &Ended) -> Exit {
+    match ended {
+        Ended::Answered { .. } => Exit::Done,
+        Ended::Waiting { calls } if calls.iter().any(|call| call.suspension == Suspension::Approval) => {
+            Exit::ApprovalRequired
+        }
+        Ended::Waiting { .. } => Exit::ClientRequired,
+        Ended::Stopped { reason, .. } => match reason {
+            StopReason::AskUser => Exit::Invalid,
+            StopReason::Budget(_) => Exit::Denied,
+            _ => Exit::Failed,
+        },
+    }
+}
+
+fn report(reason: &StopReason) {
+    terminal::message(&format!("{} {reason}", terminal::tone(terminal::Tone::Bad, "error:")));
+    if let StopReason::Model(error) = reason {
+        terminal::message(&format!("  {}", terminal::safe(error.detail())));
+    }
+    if let StopReason::Incomplete { error: Some(error), .. } = reason
+        && let Some(said) = &error.message
+    {
+        terminal::message(&format!("  {}", terminal::safe(said)));
+    }
+}
+
+impl From<&RestoreError> for Failure {
+    fn from(error: &RestoreError) -> Self {
+        let exit = if matches!(error, RestoreError::OtherPrincipal) { Exit::Denied } else { Exit::Failed };
+        Self { exit, code: error.code(), message: format!("the conversation cannot be continued: {error}") }
+    }
+}

@@ -1,0 +1,179 @@
+//! What holds for every command: options, the environment and the configuration file, in this order.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::cli::args::{Color, Endpoint, Global, named};
+use crate::cli::exit::Failure;
+use crate::cli::input;
+
+/// The variables, without the application's prefix, and what they set.
+pub(super) const VARIABLES: &[(&str, &str)] = &[
+    ("POLICY", "--policy"),
+    ("DATA", "--data"),
+    ("PRINCIPAL", "--principal"),
+    ("TENANT", "--tenant"),
+    ("ROLES", "--role, separated by commas"),
+    ("LOG", "--log"),
+    ("MODEL_URL", "--model-url"),
+    ("MODEL", "--model"),
+    ("FORMAT", "--format"),
+    ("KEY_ENV", "--key-env"),
+    ("CONFIG", "--config"),
+];
+
+/// The keys of the file, for the help.
+pub(super) const KEYS: &str = "policy, data, principal, tenant, roles, log, color, model_url, model, format, key_env";
+
+/// The configuration file. Relative paths in it start at its own folder.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    policy: Option<PathBuf>,
+    data: Option<PathBuf>,
+    principal: Option<String>,
+    tenant: Option<String>,
+    #[serde(default)]
+    roles: Vec<String>,
+    log: Option<String>,
+    color: Option<String>,
+    model_url: Option<String>,
+    model: Option<String>,
+    format: Option<String>,
+    key_env: Option<String>,
+}
+
+/// What holds for every command.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) policy: Option<PathBuf>,
+    pub(super) data: PathBuf,
+    pub(super) principal: Option<String>,
+    pub(super) tenant: Option<String>,
+    pub(super) roles: Vec<String>,
+    pub(super) json: bool,
+    pub(super) quiet: bool,
+    pub(super) verbose: u8,
+    pub(super) log: Vec<String>,
+    pub(super) color: Color,
+    /// The model's endpoint as far as environment and file name it.
+    endpoint: Endpoint,
+}
+
+/// The prefix of the application's variables: `TOOLBOX` for `toolbox`.
+pub(super) fn prefix(app: &str) -> String {
+    app.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' }).collect()
+}
+
+/// Where the file is unless somebody names another, for people.
+pub(super) fn usual_place(app: &str) -> String {
+    if cfg!(windows) { format!("%APPDATA%\\{app}\\config.toml") } else { format!("~/.config/{app}/config.toml") }
+}
+
+fn usual_path(app: &str) -> Option<PathBuf> {
+    let folder = if cfg!(windows) {
+        PathBuf::from(std::env::var_os("APPDATA")?)
+    } else {
+        match std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute()) {
+            Some(folder) => folder,
+            None => PathBuf::from(std::env::var_os("HOME")?).join(".config"),
+        }
+    };
+    Some(folder.join(app).join("config.toml"))
+}
+
+impl Settings {
+    /// Resolves the options of a command line.
+    pub(super) fn read(app: &str, global: Global) -> Result<Self, Failure> {
+        let prefix = prefix(app);
+        let variable = |name: &str| variable(&format!("{prefix}_{name}"));
+        let named_file = global.config.or(variable("CONFIG")?.map(PathBuf::from));
+        let file = match named_file {
+            Some(path) => File::read(&path)?,
+            None => match usual_path(app).filter(|path| path.is_file()) {
+                Some(path) => File::read(&path)?,
+                None => File::default(),
+            },
+        };
+        let roles = match variable("ROLES")? {
+            _ if !global.roles.is_empty() => global.roles,
+            Some(text) => text.split(',').map(|role| role.trim().to_owned()).filter(|role| !role.is_empty()).collect(),
+            None => file.roles,
+        };
+        let log = match variable("LOG")? {
+            _ if !global.log.is_empty() => global.log,
+            other => other.or(file.log).into_iter().collect(),
+        };
+        let format = variable("FORMAT")?.or(file.format).map(|text| {
+            named(&text).ok_or_else(|| {
+                Failure::usage(format!("`{text}` is not a format; see `chat --help` for the formats")).code("config")
+            })
+        });
+        let color = file.color.map(|text| {
+            <Color as clap::ValueEnum>::from_str(&text, false).map_err(|_| {
+                Failure::usage("`color` in the configuration file is auto, always or never").code("config")
+            })
+        });
+        Ok(Self {
+            policy: global.policy.or(variable("POLICY")?.map(PathBuf::from)).or(file.policy),
+            data: global.data.or(variable("DATA")?.map(PathBuf::from)).or(file.data).unwrap_or_else(|| "data".into()),
+            principal: global.principal.or(variable("PRINCIPAL")?).or(file.principal),
+            tenant: global.tenant.or(variable("TENANT")?).or(file.tenant),
+            roles,
+            json: global.json,
+            quiet: global.quiet,
+            verbose: global.verbose,
+            log,
+            color: global.color.or(color.transpose()?).unwrap_or(Color::Auto),
+            endpoint: Endpoint {
+                model_url: variable("MODEL_URL")?.or(file.model_url),
+                model: variable("MODEL")?.or(file.model),
+                format: format.transpose()?,
+                key_env: variable("KEY_ENV")?.or(file.key_env),
+                ..Endpoint::default()
+            },
+        })
+    }
+
+    /// Adds what environment and file say of a model to what a command line says.
+    pub(super) fn endpoint(&self, given: &Endpoint) -> Endpoint {
+        let usual = &self.endpoint;
+        let mut endpoint = given.clone();
+        // A key belongs to an endpoint: one that is named on the command line does not get the usual one's.
+        if endpoint.model_url.is_none() {
+            endpoint.key_env = endpoint.key_env.or_else(|| usual.key_env.clone());
+            endpoint.model_url.clone_from(&usual.model_url);
+        }
+        endpoint.model = endpoint.model.or_else(|| usual.model.clone());
+        endpoint.format = endpoint.format.or(usual.format);
+        endpoint
+    }
+}
+
+impl File {
+    fn read(path: &Path) -> Result<Self, Failure> {
+        let name = path.display().to_string();
+        let text = input::text(input::file(path)?, &name)?;
+        let mut file: Self = toml::from_str(&text).map_err(|error| {
+            Failure::usage(format!("the configuration file {name} cannot be used: {}", error.to_string().trim_end()))
+                .code("config")
+        })?;
+        let folder = path.parent().unwrap_or_else(|| Path::new(""));
+        for own in [&mut file.policy, &mut file.data].into_iter().flatten() {
+            *own = folder.join(&*own);
+        }
+        Ok(file)
+    }
+}
+
+/// A variable that is set and not empty.
+fn variable(name: &str) -> Result<Option<String>, Failure> {
+    match std::env::var(name) {
+        Ok(text) => Ok(Some(text).filter(|text| !text.is_empty())),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => {
+            Err(Failure::usage(format!("the environment variable {name} is not UTF-8 text")).code("config"))
+        }
+    }
+}
