@@ -220,7 +220,7 @@ fn gate(bencher: Bencher, name: &str, text: &str) {
     let _entered = runtime.enter();
     let runner = runner();
     let warm = runner.run(RunOptions::new());
-    assert_eq!(ready(warm.exec(ToolCall::text("warm", name, text))).outcome, Outcome::Ok);
+    assert_eq!(ready(warm.exec(ToolCall::text("warm", name, text))).outcome(), Outcome::Ok);
     bencher
         .with_inputs(|| (runner.run(RunOptions::new()), ToolCall::text("call_1", name, text)))
         .bench_values(|(run, call)| (ready(run.exec(call)).to_model(), run));

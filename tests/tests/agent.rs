@@ -104,7 +104,7 @@ impl Heard {
     /// The words of the `done` events since the last look.
     fn done(&self) -> Vec<String> {
         let done = |event: Event| match event {
-            Event::Done { reason } => Some(reason),
+            Event::Done { reason, .. } => Some(reason),
             _ => None,
         };
         self.take().into_iter().filter_map(done).collect()
@@ -126,7 +126,7 @@ const POLICY: &str = r#"
 fn runner(policy: &str, store: &Arc<MemoryStore>) -> ToolRunner {
     let policy = ToolPolicy::from_toml(policy).expect("a policy");
     let builder = ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), policy).approvals(true);
-    builder.store(Arc::clone(store) as _).build().expect("a runner")
+    builder.store(Arc::clone(store)).build().expect("a runner")
 }
 
 fn with_policy(policy: &str, turns: impl IntoIterator<Item = ScriptedTurn>) -> Bench {
@@ -145,7 +145,7 @@ impl Bench {
     }
 
     fn options(&self) -> RunOptions {
-        RunOptions::new().principal("ada").events(Arc::clone(&self.heard) as _)
+        RunOptions::new().principal("ada").events(Arc::clone(&self.heard))
     }
 
     fn converse(&self) -> Conversation {

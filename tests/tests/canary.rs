@@ -269,8 +269,8 @@ fn values_stay_inside() {
         runtime.block_on(async {
             let catalog = catalog();
             let policy = ToolPolicy::allow(catalog.specs().map(|spec| spec.name.to_string()));
-            let runner = ToolRunner::builder(catalog, policy).store(Arc::clone(&store) as _).build().expect("a runner");
-            let run = runner.run(RunOptions::new().session("s").conversation("c").events(Arc::clone(&seen) as _));
+            let runner = ToolRunner::builder(catalog, policy).store(Arc::clone(&store)).build().expect("a runner");
+            let run = runner.run(RunOptions::new().session("s").conversation("c").events(Arc::clone(&seen)));
             go(&run, &seen).await;
             for record in store.records(&RecordFilter::default()).await.expect("records") {
                 seen.add("record", serde_json::to_string(&record).expect("a record"));

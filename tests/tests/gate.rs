@@ -107,6 +107,7 @@ impl EventSink for Heard {
 }
 
 struct Bench {
+    runner: ToolRunner,
     run: Run,
     store: Arc<MemoryStore>,
     heard: Arc<Heard>,
@@ -129,10 +130,10 @@ fn bench(policy: ToolPolicy) -> Bench {
     let catalog = ToolCatalog::collect().expect("a catalog");
     let store = Arc::new(MemoryStore::new());
     let runner =
-        ToolRunner::builder(catalog, policy).approvals(true).store(Arc::clone(&store) as _).build().expect("a runner");
+        ToolRunner::builder(catalog, policy).approvals(true).store(Arc::clone(&store)).build().expect("a runner");
     let heard = Arc::new(Heard::default());
-    let run = runner.run(RunOptions::new().principal("ada").events(Arc::clone(&heard) as _));
-    Bench { run, store, heard }
+    let run = runner.run(RunOptions::new().principal("ada").events(Arc::clone(&heard)));
+    Bench { runner, run, store, heard }
 }
 
 impl Bench {
@@ -193,15 +194,15 @@ async fn every_end_has_one_record_and_one_event() {
     for (at, (name, arguments, expected)) in cases.iter().enumerate() {
         let id = format!("call_{at}");
         let result = bench.exec(&id, name, arguments).await;
-        assert_eq!(result.outcome, *expected, "{name} {arguments}");
-        assert_eq!(result.tool_call_id.as_str(), id);
+        assert_eq!(result.outcome(), *expected, "{name} {arguments}");
+        assert_eq!(result.call_id().as_str(), id);
         assert!(!result.to_model().contains("CANARY"));
         bench.settled(&bench.records().await, &id, *expected);
     }
     let nested = "[".repeat(10_000);
-    assert_eq!(bench.exec("deep", "gate__add", &nested).await.outcome, Outcome::LimitExceeded);
+    assert_eq!(bench.exec("deep", "gate__add", &nested).await.outcome(), Outcome::LimitExceeded);
     let long = format!(r#"{{"a":"{}"}}"#, "x".repeat(1 << 20));
-    assert_eq!(bench.exec("long", "gate__add", &long).await.outcome, Outcome::LimitExceeded);
+    assert_eq!(bench.exec("long", "gate__add", &long).await.outcome(), Outcome::LimitExceeded);
     assert_eq!(bench.exec("last", "gate__add", r#"{"a":5,"b":6}"#).await.to_model(), "11");
 }
 
@@ -209,10 +210,10 @@ async fn every_end_has_one_record_and_one_event() {
 async fn a_result_that_is_too_large_stays_valid_json() {
     let bench = bench(ToolPolicy::allow(TOOLS));
     let result = bench.exec("big", "gate__huge", "{}").await;
-    assert_eq!(result.outcome, Outcome::Ok);
-    let value: Value = serde_json::from_str(result.value.as_ref().expect("a value").get()).expect("JSON");
+    assert_eq!(result.outcome(), Outcome::Ok);
+    let value: Value = serde_json::from_str(result.value().as_ref().expect("a value").get()).expect("JSON");
     assert!(value.is_array());
-    assert!(result.value.expect("a value").get().len() <= 32 * 1024);
+    assert!(result.value().expect("a value").get().len() <= 32 * 1024);
 }
 
 #[tokio::test(start_paused = true)]
@@ -232,7 +233,7 @@ async fn a_dropped_future_leaves_its_record() {
         let record = records.iter().find(|record| record.tool_call_id.as_str() == id).expect("a record");
         assert_eq!((record.cause, record.executed), (Some(Cause::Cancelled), true));
     }
-    assert!(bench.exec("next", "gate__add", r#"{"a":1,"b":1}"#).await.ok);
+    assert!(bench.exec("next", "gate__add", r#"{"a":1,"b":1}"#).await.is_ok());
 }
 
 #[tokio::test]
@@ -240,7 +241,7 @@ async fn denied_and_unknown_read_alike() {
     let bench = bench(ToolPolicy::allow(["gate__add"]));
     let denied = bench.exec("a", "gate__change", r#"{"to":1}"#).await;
     let unknown = bench.exec("b", "gate__nothing", r#"{"to":1}"#).await;
-    assert_eq!((denied.outcome, unknown.outcome), (Outcome::PolicyDenied, Outcome::Unavailable));
+    assert_eq!((denied.outcome(), unknown.outcome()), (Outcome::PolicyDenied, Outcome::Unavailable));
     assert_eq!(denied.to_model(), unknown.to_model());
     assert!(bench.run.catalog().get("gate__change").is_none());
 }
@@ -250,26 +251,25 @@ async fn a_run_uses_its_own_tools_only() {
     let catalog = ToolCatalog::collect().expect("a catalog");
     let runner = ToolRunner::builder(catalog, ToolPolicy::allow(TOOLS)).build().expect("a runner");
     let run = runner.run(RunOptions::new().tools(["gate__add"]));
-    let outcome = run.exec(ToolCall::text("a", "gate__change", r#"{"to":1}"#)).await.outcome;
+    let outcome = run.exec(ToolCall::text("a", "gate__change", r#"{"to":1}"#)).await.outcome();
     assert_eq!(outcome, Outcome::PolicyDenied);
 }
 
 #[tokio::test]
 async fn a_call_id_runs_once() {
     let bench = bench(ToolPolicy::allow(TOOLS));
-    assert!(bench.exec("same", "gate__change", r#"{"to":1}"#).await.ok);
+    assert!(bench.exec("same", "gate__change", r#"{"to":1}"#).await.is_ok());
     let again = bench.exec("same", "gate__change", r#"{"to":1}"#).await;
-    assert_eq!((again.outcome, again.executed), (Outcome::PolicyDenied, false));
+    assert_eq!((again.outcome(), again.executed()), (Outcome::PolicyDenied, false));
     bench.settled(&bench.records().await, "same", Outcome::Ok);
 }
 
 #[tokio::test]
 async fn an_unclean_turn_runs_nothing() {
     let bench = bench(ToolPolicy::allow(TOOLS));
-    let mut call = ToolCall::text("cut", "gate__change", r#"{"to":1}"#);
-    call.complete = false;
+    let call = ToolCall::text("cut", "gate__change", r#"{"to":1}"#).incomplete();
     let result = bench.run.exec(call).await;
-    assert_eq!((result.outcome, result.executed), (Outcome::IncompleteCall, false));
+    assert_eq!((result.outcome(), result.executed()), (Outcome::IncompleteCall, false));
 }
 
 #[tokio::test]
@@ -279,11 +279,11 @@ async fn budgets_and_the_loop_guard_stop_a_run() {
     let same = r#"{"a":1,"b":1}"#;
     assert_eq!(bench.exec("1", "gate__add", same).await.to_model(), "2");
     let warned = bench.exec("2", "gate__add", same).await;
-    assert!(warned.ok && warned.to_model().len() > 1, "a second time is allowed, with a note");
-    assert_eq!(bench.exec("3", "gate__add", same).await.outcome, Outcome::BudgetExceeded);
-    assert!(bench.exec("4", "gate__add", r#"{"a":1,"b":2}"#).await.ok);
-    assert!(bench.exec("5", "gate__add", r#"{"a":1,"b":3}"#).await.ok);
-    assert_eq!(bench.exec("6", "gate__add", r#"{"a":1,"b":4}"#).await.outcome, Outcome::BudgetExceeded);
+    assert!(warned.is_ok() && warned.to_model().len() > 1, "a second time is allowed, with a note");
+    assert_eq!(bench.exec("3", "gate__add", same).await.outcome(), Outcome::BudgetExceeded);
+    assert!(bench.exec("4", "gate__add", r#"{"a":1,"b":2}"#).await.is_ok());
+    assert!(bench.exec("5", "gate__add", r#"{"a":1,"b":3}"#).await.is_ok());
+    assert_eq!(bench.exec("6", "gate__add", r#"{"a":1,"b":4}"#).await.outcome(), Outcome::BudgetExceeded);
 }
 
 #[tokio::test]
@@ -292,18 +292,34 @@ async fn the_third_failed_turn_ends_the_turn() {
     for (turn, asks) in [(1, false), (2, true), (3, true)] {
         bench.run.begin_turn();
         let result = bench.exec(&format!("t{turn}"), "gate__add", "{}").await;
-        assert_eq!(result.outcome, Outcome::ValidationError);
+        assert_eq!(result.outcome(), Outcome::ValidationError);
         assert_eq!(result.to_model().contains("ask the user"), asks, "turn {turn}");
         assert_eq!(bench.run.should_end_turn(), turn == 3);
     }
 }
 
 #[tokio::test]
-async fn the_idempotency_key_changes_with_the_arguments_only() {
+async fn an_idempotency_key_belongs_to_one_call_of_one_run() {
     let bench = bench(ToolPolicy::allow(TOOLS));
-    let one = bench.exec("k1", "gate__key", r#"{"salt":1}"#).await.to_model();
-    let other = bench.exec("k2", "gate__key", r#"{"salt":2}"#).await.to_model();
-    assert_ne!(one, other);
+    // Providers count call ids from 0 in every response, so each of these has the same one.
+    let key = async |options: RunOptions, salt: u8| {
+        let run = bench.runner.run(options);
+        run.exec(ToolCall::text("call_0", "gate__key", format!(r#"{{"salt":{salt}}}"#))).await.to_model()
+    };
+    let first = key(RunOptions::new().run_id("one"), 1).await;
+    assert_eq!((first.len(), key(RunOptions::new().run_id("one"), 1).await), (64, first.clone()), "a retry");
+    for (other, salt) in [
+        (RunOptions::new().run_id("two"), 1),
+        (RunOptions::new().run_id("one").tenant("acme"), 1),
+        (RunOptions::new().run_id("one").tenant(""), 1),
+        (RunOptions::new().run_id("one"), 2),
+        (RunOptions::new(), 1),
+    ] {
+        assert_ne!(key(other, salt).await, first);
+    }
+    let same = bench.runner.run(RunOptions::new().run_id("one"));
+    let other_id = same.exec(ToolCall::text("call_1", "gate__key", r#"{"salt":1}"#)).await.to_model();
+    assert_ne!(other_id, first);
 }
 
 fn asking() -> ToolPolicy {
@@ -314,7 +330,7 @@ fn asking() -> ToolPolicy {
 async fn an_approved_call_runs_once() {
     let bench = bench(asking());
     let waiting = bench.exec("w", "gate__change", r#"{"to":3}"#).await;
-    assert_eq!((waiting.outcome, waiting.executed), (Outcome::ApprovalRequired, false));
+    assert_eq!((waiting.outcome(), waiting.executed()), (Outcome::ApprovalRequired, false));
     let open = bench.records().await;
     assert_eq!((open.len(), open[0].ended_at), (1, None));
     let result = bench.run.resume("w", ApprovalDecision::Approve).await.expect("it waits");
@@ -340,7 +356,7 @@ async fn a_person_may_edit_refuse_or_answer() {
         let id = format!("p{at}");
         bench.exec(&id, "gate__change", &format!(r#"{{"to":{}}}"#, at + 1)).await;
         let result = bench.run.resume(&id, decision).await.expect("it waits");
-        assert_eq!(result.outcome, expected, "{id}");
+        assert_eq!(result.outcome(), expected, "{id}");
         assert!(result.to_model().contains(text), "{id}: {}", result.to_model());
         bench.settled(&bench.records().await, &id, expected);
     }

@@ -95,8 +95,8 @@ fn bench(policy: ToolPolicy) -> Bench {
     let runner = ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), policy)
         .broker(Arc::new(Broker))
         .approvals(true)
-        .clock(Arc::clone(&clock) as _)
-        .store(Arc::clone(&store) as _)
+        .clock(Arc::clone(&clock))
+        .store(Arc::clone(&store))
         .build()
         .expect("a runner");
     Bench { runner, clock, store }
@@ -104,7 +104,7 @@ fn bench(policy: ToolPolicy) -> Bench {
 
 async fn exec(run: &Run, id: &str, name: &str, arguments: &Value) -> (Outcome, String) {
     let result = run.exec(ToolCall::text(id, name, arguments.to_string())).await;
-    (result.outcome, result.to_model())
+    (result.outcome(), result.to_model())
 }
 
 #[tokio::test]
@@ -151,8 +151,8 @@ async fn a_client_answers_once_and_only_what_fits() {
     let bench = bench(ToolPolicy::allow(TOOLS));
     let run = bench.runner.run(RunOptions::new());
     let result = run.exec(ToolCall::text("c1", "outside__cursor", r#"{"file":"a.rs"}"#)).await;
-    assert_eq!(result.outcome, Outcome::ClientRequired);
-    assert_eq!(result.value.expect("a payload").get(), "\"a.rs\"");
+    assert_eq!(result.outcome(), Outcome::ClientRequired);
+    assert_eq!(result.value().expect("a payload").get(), "\"a.rs\"");
     assert!(run.client_result("never", "1").await.is_err());
     assert_eq!(run.client_result("c1", "12").await.expect("it waits").to_model(), "12");
     assert!(run.client_result("c1", "13").await.is_err(), "an answer counts once");
@@ -169,12 +169,12 @@ async fn a_client_answers_once_and_only_what_fits() {
         let id = format!("bad{at}");
         exec(&run, &id, "outside__cursor", &json!({ "file": at.to_string() })).await;
         let result = run.client_result(&id, answer).await.expect("it waits");
-        assert_eq!((result.outcome, result.ok), (expected, false), "{answer:.20}");
+        assert_eq!((result.outcome(), result.is_ok()), (expected, false), "{answer:.20}");
         assert!(run.client_result(&id, "1").await.is_err(), "a bad answer counts too");
     }
     exec(&run, "late", "outside__cursor", &json!({"file": "late"})).await;
     bench.clock.advance(std::time::Duration::from_secs(2 * 24 * 60 * 60));
-    assert_eq!(run.client_result("late", "1").await.expect("it waits").outcome, Outcome::ApprovalExpired);
+    assert_eq!(run.client_result("late", "1").await.expect("it waits").outcome(), Outcome::ApprovalExpired);
 }
 
 #[tokio::test]
@@ -186,7 +186,7 @@ async fn another_process_can_finish_a_client_call() {
     let other = bench.runner.run(RunOptions::new().run_id("another"));
     assert!(other.client_result("c1", "1").await.is_err(), "a call belongs to its run");
     let run = bench.runner.run(RunOptions::new().run_id("r"));
-    assert_eq!(run.client_result("c1", "1").await.expect("it waits").outcome, Outcome::Ok);
+    assert_eq!(run.client_result("c1", "1").await.expect("it waits").outcome(), Outcome::Ok);
     assert_eq!(bench.store.records(&RecordFilter::default()).await.expect("records").len(), 1);
 }
 

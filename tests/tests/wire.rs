@@ -155,7 +155,7 @@ fn transcripts_decode_to_their_index() {
         let clean = matches!(finish, Some("tool_calls" | "stop" | "tool_use" | "end_turn" | "completed"));
         assert_eq!(decoded.ended_well(), clean && case["error"].is_null(), "{id}");
         for call in &decoded.calls {
-            assert!(decoded.ended_well() || !(call.executable || call.call.complete), "{id}");
+            assert!(decoded.ended_well() || !(call.executable || call.call.is_complete()), "{id}");
         }
     }
     assert_eq!(seen, 197);

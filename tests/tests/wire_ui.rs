@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tests::wire::{fixtures, read_json};
 use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
-use tool_runtime::{CallId, Event, Outcome};
+use tool_runtime::{Event, Outcome};
 
 fn cases(kind: &str) -> Vec<(Protocol, Value)> {
     let index = read_json(&fixtures("wire").join("index.json"));
@@ -187,29 +187,37 @@ fn raw(value: &Value) -> Option<Arc<RawValue>> {
     RawValue::from_string(value.to_string()).ok().map(Arc::from)
 }
 
+fn event(document: &Value) -> Event {
+    serde_json::from_str(&document.to_string()).expect("an event")
+}
+
 fn text(text: &str) -> Event {
-    Event::TextDelta { text: text.to_owned() }
+    event(&json!({"type": "text_delta", "text": text}))
 }
 
 fn start(id: &str) -> Event {
-    Event::ToolCallStart { id: CallId::new(id), name: "core__ping".into() }
+    event(&json!({"type": "tool_call_start", "id": id, "name": "core__ping"}))
 }
 
 fn delta(id: &str, delta: &str) -> Event {
-    Event::ToolCallDelta { id: CallId::new(id), name: "core__ping".into(), delta: delta.into() }
+    event(&json!({"type": "tool_call_delta", "id": id, "name": "core__ping", "delta": delta}))
 }
 
 fn result(id: &str, arguments: Option<Arc<RawValue>>, outcome: Outcome, value: Option<Arc<RawValue>>) -> Event {
-    let (id, executed) = (CallId::new(id), outcome == Outcome::Ok);
-    Event::ToolCallResult { id, name: "core__ping".into(), arguments, outcome, value, error: None, executed }
+    event(&json!({
+        "type": "tool_call_result", "id": id, "name": "core__ping", "arguments": arguments, "outcome": outcome,
+        "value": value, "executed": outcome == Outcome::Ok,
+    }))
 }
 
 fn suspended(id: &str, outcome: Outcome, prepared: Option<Arc<RawValue>>) -> Event {
-    Event::ToolCallSuspended { id: CallId::new(id), name: "ns__tool".to_owned(), arguments: None, outcome, prepared }
+    event(&json!({
+        "type": "tool_call_suspended", "id": id, "name": "ns__tool", "outcome": outcome, "prepared": prepared,
+    }))
 }
 
 fn done(reason: &str) -> Event {
-    Event::Done { reason: reason.to_owned() }
+    event(&json!({"type": "done", "reason": reason}))
 }
 
 fn run(protocol: Protocol, events: &[Event]) -> (Seen, String) {
@@ -221,12 +229,14 @@ fn run(protocol: Protocol, events: &[Event]) -> (Seen, String) {
 
 #[test]
 fn a_run_is_shown_with_its_steps() {
-    let usage = |input_tokens, output_tokens| Event::Usage { input_tokens, output_tokens };
+    let usage = |input_tokens: u64, output_tokens: u64| {
+        event(&json!({"type": "usage", "input_tokens": input_tokens, "output_tokens": output_tokens}))
+    };
     for &protocol in Protocol::ALL {
         let (seen, bytes) = run(
             protocol,
             &[
-                Event::Status { text: "thinking".into() },
+                event(&json!({"type": "status", "text": "thinking"})),
                 text("Let me "),
                 text("see."),
                 delta("a", "{\"x\""),
@@ -320,7 +330,7 @@ fn unreadable_arguments_and_resumed_calls() {
 #[test]
 fn a_failed_run_settles_what_it_began() {
     for &protocol in Protocol::ALL {
-        let error = Event::Error { code: "truncated".into(), message: "The model stream was cut".into() };
+        let error = event(&json!({"type": "error", "code": "truncated", "message": "The model stream was cut"}));
         let (seen, _) = run(protocol, &[text("x"), delta("a", "{\"x"), delta("b", "{}"), error, done("error")]);
         assert_eq!((seen.error.as_deref(), seen.finish), (Some("The model stream was cut"), None));
         assert!(seen.calls.iter().all(|call| call.failed) && seen.calls.len() == 2);
@@ -343,11 +353,11 @@ fn any_order_of_the_runners_events_gives_a_valid_stream() {
                     8..=10 => result(id, value.clone(), random.pick(&outcomes), value),
                     11 => suspended(id, Outcome::ApprovalRequired, None),
                     12 => suspended(id, Outcome::ClientRequired, value),
-                    13 => Event::Usage { input_tokens: u64::MAX, output_tokens: 1 },
-                    14 => Event::Status { text: "s".into() },
+                    13 => event(&json!({"type": "usage", "input_tokens": u64::MAX, "output_tokens": 1})),
+                    14 => event(&json!({"type": "status", "text": "s"})),
                     _ => match random.below(5) {
                         0 => done("stop"),
-                        1 => Event::Error { code: "x".into(), message: "m".into() },
+                        1 => event(&json!({"type": "error", "code": "x", "message": "m"})),
                         _ => result(id, None, random.pick(&outcomes), None),
                     },
                 }

@@ -45,9 +45,8 @@ fn decide(row: &Row) -> Value {
         .map(|call| {
             let tool = Subject::new(&call.tool, effect_of(&call.tool));
             match row.policy.decide(&context, Stage::Frozen, &tool, Some(&call.args)).verdict {
-                Verdict::Allow => "allow",
                 Verdict::Deny => "policy_denied",
-                Verdict::RequireApproval => "require_approval",
+                verdict => verdict.as_str(),
             }
         })
         .collect();

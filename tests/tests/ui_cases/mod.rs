@@ -1,11 +1,10 @@
-//! The files under `tests/ui`.
+//! The files under `tests/ui`, and what the compiler says of them.
 
-pub(crate) mod any_compiler;
+pub(crate) mod answer;
+pub(crate) mod compiler;
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// A source that must not compile.
 pub(crate) struct Case {
@@ -16,50 +15,47 @@ pub(crate) struct Case {
     pub(crate) answer: String,
 }
 
-pub(crate) fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("ui")
+impl Case {
+    /// The name of its binary.
+    pub(crate) fn binary(&self) -> String {
+        format!("{}-{}", self.topic, self.name)
+    }
 }
 
-/// The folders of sources that must not compile.
-pub(crate) fn topics() -> Vec<String> {
-    let mut topics: Vec<String> = fs::read_dir(folder())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name != "pass")
-        .collect();
-    topics.sort();
-    topics
+/// The folder of the package that holds the tests.
+pub(crate) fn package() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// The sources that must not compile, by topic and name.
 pub(crate) fn cases() -> Vec<Case> {
-    let case = |topic: &str, source: PathBuf| Case {
-        topic: topic.to_owned(),
-        name: source.file_stem().unwrap().to_str().unwrap().to_owned(),
+    let topics = entries(&package().join("ui")).into_iter().filter(|path| path.is_dir() && !path.ends_with("pass"));
+    let case = |topic: &Path, source: PathBuf| Case {
+        topic: text(topic.file_name()),
+        name: text(source.file_stem()),
         answer: fs::read_to_string(source.with_extension("stderr")).unwrap_or_default(),
         source,
     };
-    let topics = topics();
-    topics.iter().flat_map(|topic| sources(topic).into_iter().map(|source| case(topic, source))).collect()
+    topics.flat_map(|topic| sources(&topic).into_iter().map(move |source| case(&topic, source))).collect()
 }
 
-pub(crate) fn passing() -> Vec<PathBuf> {
-    sources("pass")
+/// The names of the sources that compile and run.
+pub(crate) fn passing() -> Vec<String> {
+    sources(&package().join("ui/pass")).iter().map(|source| text(source.file_stem())).collect()
 }
 
-fn sources(topic: &str) -> Vec<PathBuf> {
-    let mut sources: Vec<PathBuf> = fs::read_dir(folder().join(topic))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
-        .collect();
-    sources.sort();
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut sources = entries(folder);
+    sources.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
     sources
 }
 
-/// `1.95.0` of `rustc 1.95.0 (..)`, of the compiler that cargo runs here.
-pub(crate) fn compiler_version() -> String {
-    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(rustc).arg("--version").output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    text.split(' ').nth(1).unwrap_or_default().to_owned()
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    entries
+}
+
+fn text(name: Option<&std::ffi::OsStr>) -> String {
+    name.and_then(|name| name.to_str()).unwrap().to_owned()
 }

@@ -46,6 +46,7 @@ impl ToolComponent for Subtract {
 }
 
 fn main() {
-    let names = [facade::inner::rt::definition!(add), Subtract::definition()].map(|spec| spec.unwrap().name.to_string());
+    let names =
+        [facade::inner::rt::definition!(add), Subtract::definition()].map(|spec| spec.unwrap().name.to_string());
     assert_eq!(names, ["core__add", "core__subtract"]);
 }

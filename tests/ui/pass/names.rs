@@ -4,7 +4,7 @@ use tool_runtime::{ToolContext, ToolError, tool};
 
 /// Same name as what the runtime passes on.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Arguments {
+pub struct Arguments {
     text: String,
 }
 
@@ -42,7 +42,17 @@ pub fn r#match(
     Ok(format!("{}{type}{}{sum}{result}{lent:?}", __rt.run_id(), args.text, r#type = r#type.unwrap_or_default()))
 }
 
-fn check(_: &Option, _: &Arguments, _: &u8, _: &u8, _: &u8, _: &u8, _: &u8, _: &str, _: &[bool]) -> std::result::Result<(), tool_runtime::call::Violation> {
+fn check(
+    _: &Option,
+    _: &Arguments,
+    _: &u8,
+    _: &u8,
+    _: &u8,
+    _: &u8,
+    _: &u8,
+    _: &str,
+    _: &[bool],
+) -> std::result::Result<(), tool_runtime::call::Violation> {
     Ok(())
 }
 

@@ -75,7 +75,9 @@ impl ScriptedTurn {
                 Err(_) => CallStatus::InvalidJson,
             };
             let mut call = ToolCall::text(CallId::new(&id), name, arguments);
-            call.complete = ended_well;
+            if !ended_well {
+                call = call.incomplete();
+            }
             DecodedCall { call, status, executable: ended_well && status == CallStatus::Ok, offered: true }
         };
         Decoded {

@@ -31,11 +31,12 @@ pub(super) enum Slot {
 
 impl Slot {
     pub(super) fn of(result: ToolExecResult, name: &str) -> Self {
-        let suspension = match result.outcome {
+        let suspension = match result.outcome() {
             Outcome::ClientRequired => Suspension::Client,
             Outcome::ApprovalRequired => Suspension::Approval,
             _ => return Self::Done((&result).into()),
         };
-        Self::Waiting(WaitingCall { id: result.tool_call_id, name: name.to_owned(), suspension, payload: result.value })
+        let (id, payload) = (result.call_id().clone(), result.shared_value().cloned());
+        Self::Waiting(WaitingCall { id, name: name.to_owned(), suspension, payload })
     }
 }

@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use crate::call::CallId;
 use crate::capability::Source;
 use crate::capability::injected::Injected;
-use crate::tool::ToolName;
 use crate::tool::level::ReadOnly;
+use crate::tool::{Hash, ToolName};
 
 /// What a tool may know of its call: ids, deadline, cancellation, idempotency key.
 pub struct ToolContext(pub(crate) ContextFields);
@@ -28,8 +28,8 @@ pub(crate) struct ContextFields {
     pub(crate) principal: Option<Arc<str>>,
     pub(crate) deadline: Option<Instant>,
     pub(crate) cancellation: CancellationToken,
-    /// Digest of tool and frozen arguments: the key is made from it on demand.
-    pub(crate) arguments_digest: crate::tool::Hash,
+    /// Digest of the frozen arguments; the idempotency key is made from it on demand.
+    pub(crate) arguments_digest: Hash,
 }
 
 impl ToolContext {
@@ -94,10 +94,24 @@ impl ToolContext {
         &self.0.cancellation
     }
 
-    /// The same for a retry or a resumption of this call with the same arguments; another one when they change.
+    /// A key for services that do the same work once: 64 hexadecimal digits.
+    ///
+    /// SHA-256 over tenant, run, tool, call id and the arguments that the tool got. It stays the same when the call is
+    /// resumed, retried or restored in another process, and differs for every other run, call, or edit of the
+    /// arguments. Providers may count call ids from 0 in every response, so the id alone would not do.
     #[must_use]
     pub fn idempotency_key(&self) -> String {
-        format!("{}-{}", self.0.call_id, &self.0.arguments_digest.to_string()[..32])
+        let fields = &self.0;
+        let mut text = Vec::with_capacity(256);
+        // Each part has its length before it, so that no two lists of parts read alike; `None` differs from empty.
+        for part in
+            [fields.tenant.as_deref(), Some(&fields.run_id), Some(fields.tool.as_str()), Some(self.call_id().as_str())]
+        {
+            text.extend_from_slice(&part.map_or(u64::MAX, |part| part.len() as u64).to_be_bytes());
+            text.extend_from_slice(part.unwrap_or_default().as_bytes());
+        }
+        text.extend_from_slice(&fields.arguments_digest.0);
+        Hash::sha256(text).to_string()
     }
 
     /// Writes an operational event to the `tracing` subscriber, with the ids of the call. Put no argument or
@@ -108,7 +122,16 @@ impl ToolContext {
         let session = self.session_id();
         macro_rules! emit {
             ($level:expr) => {
-                tracing::event!($level, event = name, %tool, run, %call, session, conversation, ?pairs)
+                tracing::event!(
+                    $level,
+                    event = name,
+                    tool = tool.as_str(),
+                    run,
+                    call = call.as_str(),
+                    session,
+                    conversation,
+                    ?pairs
+                )
             };
         }
         match level {

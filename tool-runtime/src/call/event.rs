@@ -1,8 +1,8 @@
-//! What a run tells while it goes on: [`Event`], and who listens: [`EventSink`].
+//! [`Event`]: what happens in a run while it happens, and [`EventSink`], which takes the events.
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::call::{CallId, Outcome, SafeError};
@@ -12,15 +12,17 @@ use crate::call::{CallId, Outcome, SafeError};
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// Text of the model.
+    /// Text that the model writes.
+    #[non_exhaustive]
     TextDelta {
         /// The text.
         text: String,
     },
-    /// A call that the model writes, for display only: nothing was checked, and the call may never come.
+    /// A call that the model is writing, for display only: nothing was checked, and the call may never come.
     ///
     /// The first one of a call is empty and announces it, before the start of the call. Text follows for tools without
     /// sensitive arguments only.
+    #[non_exhaustive]
     ToolCallDelta {
         /// The id of the call.
         id: CallId,
@@ -29,7 +31,8 @@ pub enum Event {
         /// The next piece of the text.
         delta: String,
     },
-    /// A call came in. Comes before anything is checked.
+    /// A call arrived. Emitted before anything is checked.
+    #[non_exhaustive]
     ToolCallStart {
         /// The id of the call.
         id: CallId,
@@ -37,6 +40,7 @@ pub enum Event {
         name: String,
     },
     /// A call waits for a person or for a client.
+    #[non_exhaustive]
     ToolCallSuspended {
         /// The id of the call.
         id: CallId,
@@ -52,6 +56,7 @@ pub enum Event {
         prepared: Option<Arc<RawValue>>,
     },
     /// A call ended. Exactly one per call.
+    #[non_exhaustive]
     ToolCallResult {
         /// The id of the call.
         id: CallId,
@@ -68,10 +73,11 @@ pub enum Event {
         /// What went wrong.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<SafeError>,
-        /// The tool began to run.
+        /// Whether the tool began to run.
         executed: bool,
     },
     /// What the model consumed.
+    #[non_exhaustive]
     Usage {
         /// Tokens read.
         input_tokens: u64,
@@ -79,11 +85,13 @@ pub enum Event {
         output_tokens: u64,
     },
     /// Something worth showing a person.
+    #[non_exhaustive]
     Status {
         /// The text.
         text: String,
     },
     /// The turn failed.
+    #[non_exhaustive]
     Error {
         /// A stable code.
         code: String,
@@ -91,13 +99,88 @@ pub enum Event {
         message: String,
     },
     /// The turn is over. Exactly one.
+    #[non_exhaustive]
     Done {
         /// Why it is over.
         reason: String,
     },
 }
 
-/// Listens to a run. Called inline: hand the event on, do not block. A panic in it is contained.
+/// The fields of all variants: a raw value cannot be read out of a tagged enum.
+#[derive(Deserialize)]
+struct Document {
+    #[serde(rename = "type")]
+    kind: String,
+    id: Option<CallId>,
+    name: Option<String>,
+    delta: Option<String>,
+    arguments: Option<Arc<RawValue>>,
+    outcome: Option<Outcome>,
+    prepared: Option<Arc<RawValue>>,
+    value: Option<Arc<RawValue>>,
+    error: Option<SafeError>,
+    executed: Option<bool>,
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    text: Option<String>,
+    code: Option<String>,
+    message: Option<String>,
+    reason: Option<String>,
+}
+
+/// Reads what [`Serialize`] wrote, so that events can cross a process.
+impl<'de> Deserialize<'de> for Event {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error as _;
+
+        let read = Document::deserialize(deserializer)?;
+        macro_rules! needed {
+            ($($field:ident),+) => { ($(read.$field.ok_or_else(|| D::Error::missing_field(stringify!($field)))?),+) };
+        }
+        Ok(match read.kind.as_str() {
+            "text_delta" => Self::TextDelta { text: needed!(text) },
+            "tool_call_delta" => {
+                let (id, name, delta) = needed!(id, name, delta);
+                Self::ToolCallDelta { id, name, delta }
+            }
+            "tool_call_start" => {
+                let (id, name) = needed!(id, name);
+                Self::ToolCallStart { id, name }
+            }
+            "tool_call_suspended" => {
+                let (id, name, outcome) = needed!(id, name, outcome);
+                Self::ToolCallSuspended { id, name, arguments: read.arguments, outcome, prepared: read.prepared }
+            }
+            "tool_call_result" => {
+                let (id, name, outcome, executed) = needed!(id, name, outcome, executed);
+                let (arguments, value, error) = (read.arguments, read.value, read.error);
+                Self::ToolCallResult { id, name, arguments, outcome, value, error, executed }
+            }
+            "usage" => {
+                let (input_tokens, output_tokens) = needed!(input_tokens, output_tokens);
+                Self::Usage { input_tokens, output_tokens }
+            }
+            "status" => Self::Status { text: needed!(text) },
+            "error" => {
+                let (code, message) = needed!(code, message);
+                Self::Error { code, message }
+            }
+            "done" => Self::Done { reason: needed!(reason) },
+            other => return Err(D::Error::custom(format_args!("`{other}` is not an event of this library"))),
+        })
+    }
+}
+
+/// Takes the events of a run. Called inline: hand the event on and do not block. A panic in it is contained.
+///
+/// Every function or closure that takes an [`Event`] is a sink:
+///
+/// ```
+/// use tool_runtime::{Event, RunOptions};
+///
+/// let (sender, _receiver) = std::sync::mpsc::channel();
+/// let options = RunOptions::new().events(move |event: Event| drop(sender.send(event)));
+/// ```
 pub trait EventSink: Send + Sync {
     /// Takes one event.
     fn emit(&self, event: Event);
@@ -106,5 +189,11 @@ pub trait EventSink: Send + Sync {
 impl<F: Fn(Event) + Send + Sync> EventSink for F {
     fn emit(&self, event: Event) {
         self(event);
+    }
+}
+
+impl<S: EventSink + ?Sized> EventSink for Arc<S> {
+    fn emit(&self, event: Event) {
+        (**self).emit(event);
     }
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Cause, Outcome};
+use crate::call::{CallId, Cause, Decision, Outcome};
 use crate::tool::Hash;
 
 /// What is kept of one call. Holds projected results and masked arguments only.
@@ -49,7 +49,7 @@ pub struct ToolInvocationRecord {
     /// Who made the call.
     pub caller: Caller,
     /// What the policy said, with the rule that said it.
-    pub decision: Option<Decided>,
+    pub decision: Option<Decision>,
     /// The name and version of the validator.
     pub validator: Option<String>,
     /// The repairer, when the arguments were repaired.
@@ -92,15 +92,6 @@ pub enum Caller {
         /// Its version.
         version: String,
     },
-}
-
-/// A decision of the policy and the rule that made it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Decided {
-    /// `allow`, `deny` or `require_approval`.
-    pub decision: std::borrow::Cow<'static, str>,
-    /// The rule, in the policy's own terms.
-    pub rule: std::borrow::Cow<'static, str>,
 }
 
 /// What a run did.

@@ -1,112 +1,196 @@
-//! [`ToolExecResult`]: what came out of the gate for one call.
+//! [`ToolExecResult`]: what the gate returns for one call.
 
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::call::{CallId, Outcome, Violation};
 
-/// The result of one call: projected values or a safe error, never anything else.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
+/// The result of one call: a projected value or a safe error, never anything else.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// # use tool_runtime::{Capabilities, Outcome, ToolCall, ToolCatalog, ToolError, testing, tool};
+/// # /// Adds.
+/// # #[tool(name = "math__add", effect = read_only, redact = ["$"])]
+/// # fn add(
+/// #     /// One.
+/// #     a: i64,
+/// #     /// Another.
+/// #     b: i64,
+/// # ) -> Result<i64, ToolError> { Ok(a + b) }
+/// let catalog = ToolCatalog::builder().tool::<add>().build()?;
+/// let run = testing::run(catalog, Capabilities::new())?;
+/// let result = run.exec(ToolCall::text("c1", "math__add", r#"{"a":2,"b":3}"#)).await;
+/// assert_eq!(result.outcome(), Outcome::Ok);
+/// assert_eq!(result.to_model(), "5");
+///
+/// let result = run.exec(ToolCall::text("c2", "math__add", r#"{"a":2}"#)).await;
+/// assert_eq!(result.error().map(|error| error.errors.len()), Some(1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
 pub struct ToolExecResult {
-    /// The id of the call.
-    pub tool_call_id: CallId,
-    /// `outcome` is [`Outcome::Ok`].
-    pub ok: bool,
-    /// How it ended or where it stands.
-    pub outcome: Outcome,
-    /// The projected value as JSON: what a UI, telemetry and records may see.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub value: Option<Arc<RawValue>>,
-    /// The projection for the model where it differs; the prepared payload of a client tool is in `value`.
-    #[serde(skip)]
-    pub model_value: Option<Arc<RawValue>>,
-    /// What went wrong, safe for a model.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub error: Option<SafeError>,
-    /// The tool began to run.
-    pub executed: bool,
-    /// The model was never offered the tool, so it reads the refusal as it reads an unknown name.
-    #[serde(skip)]
-    pub(crate) concealed: bool,
-    /// What the model is told beside a good result.
-    #[serde(skip)]
-    pub(crate) warning: Option<&'static str>,
-    #[serde(skip)]
-    pub(crate) detail: Option<Detail>,
+    call_id: CallId,
+    executed: bool,
+    body: Body,
 }
 
-/// What operators may read of a tool's error. It can hold values, so no log, record or event shows it.
+/// One of three, so that no result has both a value and a failure, or neither.
 #[derive(Clone)]
-pub(crate) struct Detail(pub(crate) Arc<str>);
+enum Body {
+    Delivered(Delivered),
+    Suspended { error: SafeError, prepared: Option<Arc<RawValue>> },
+    Failed(Failed),
+}
 
-impl fmt::Debug for Detail {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("..")
-    }
+/// A projected value, on its way out of the gate.
+#[derive(Clone)]
+pub(crate) struct Delivered {
+    /// For UIs, telemetry and records.
+    pub(crate) shown: Arc<RawValue>,
+    /// For the model, where it differs.
+    pub(crate) model: Option<Arc<RawValue>>,
+    /// An additional sentence for the model.
+    pub(crate) warning: Option<&'static str>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Failed {
+    pub(crate) error: SafeError,
+    /// The model was never offered the tool, so it reads the refusal as it reads an unknown name.
+    pub(crate) concealed: bool,
+    /// For operators. It can hold values, so no log, record or event has it.
+    pub(crate) detail: Option<Arc<str>>,
 }
 
 /// A failure as a model and a UI may read it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SafeError {
-    /// The stable code of the outcome.
-    pub error_code: &'static str,
+    /// The outcome; never [`Outcome::Ok`].
+    pub error_code: Outcome,
     /// The author's code inside `execution_error`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_code: Option<String>,
     /// A sentence that holds no values.
     pub safe_message: String,
-    /// Where the arguments are wrong.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// The broken rules, where the arguments are wrong.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Violation>,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ErrorForModel<'a> {
-    ok: bool,
-    error_code: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_code: Option<&'a str>,
-    message: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    executed: Option<bool>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    errors: &'a [Violation],
-}
-
 impl ToolExecResult {
-    /// The text of the tool's own error, causes included, for operators. It can hold values: the application
-    /// decides where it may go; no record, event, span or log has it.
+    pub(crate) const fn delivered(call_id: CallId, executed: bool, delivered: Delivered) -> Self {
+        Self { call_id, executed, body: Body::Delivered(delivered) }
+    }
+
+    pub(crate) const fn failed(call_id: CallId, executed: bool, failed: Failed) -> Self {
+        Self { call_id, executed, body: Body::Failed(failed) }
+    }
+
+    /// A failure of this outcome that has no more to tell than a sentence.
+    pub(crate) fn unfinished(call_id: CallId, outcome: Outcome, executed: bool, message: &str) -> Self {
+        let error =
+            SafeError { error_code: outcome, tool_code: None, safe_message: message.to_owned(), errors: Vec::new() };
+        Self::failed(call_id, executed, Failed { error, concealed: false, detail: None })
+    }
+
+    /// `outcome` is one of the two suspensions.
+    pub(crate) fn suspended(call_id: CallId, outcome: Outcome, prepared: Option<Arc<RawValue>>) -> Self {
+        let error = SafeError {
+            error_code: outcome,
+            tool_code: None,
+            safe_message: outcome.safe_message().to_owned(),
+            errors: Vec::new(),
+        };
+        Self { call_id, executed: false, body: Body::Suspended { error, prepared } }
+    }
+
+    /// The id of the call.
+    #[must_use]
+    pub const fn call_id(&self) -> &CallId {
+        &self.call_id
+    }
+
+    /// How the call ended, or what it waits for.
+    #[must_use]
+    pub const fn outcome(&self) -> Outcome {
+        match &self.body {
+            Body::Delivered(_) => Outcome::Ok,
+            Body::Suspended { error, .. } | Body::Failed(Failed { error, .. }) => error.error_code,
+        }
+    }
+
+    /// Whether the outcome is [`Outcome::Ok`].
+    #[must_use]
+    pub const fn is_ok(&self) -> bool {
+        matches!(self.body, Body::Delivered(_))
+    }
+
+    /// Whether the tool began to run.
+    #[must_use]
+    pub const fn executed(&self) -> bool {
+        self.executed
+    }
+
+    /// The projected value as JSON: what a UI, telemetry and records may see. For a suspended client call this is the
+    /// payload that the client executes. `None` for failures and for calls that wait for an approval.
+    #[must_use]
+    pub fn value(&self) -> Option<&RawValue> {
+        self.shared_value().map(|value| &**value)
+    }
+
+    pub(crate) const fn shared_value(&self) -> Option<&Arc<RawValue>> {
+        match &self.body {
+            Body::Delivered(delivered) => Some(&delivered.shown),
+            Body::Suspended { prepared, .. } => prepared.as_ref(),
+            Body::Failed(_) => None,
+        }
+    }
+
+    /// What went wrong, or what the call waits for, safe for a model. `None` if the outcome is [`Outcome::Ok`].
+    #[must_use]
+    pub const fn error(&self) -> Option<&SafeError> {
+        match &self.body {
+            Body::Delivered(_) => None,
+            Body::Suspended { error, .. } | Body::Failed(Failed { error, .. }) => Some(error),
+        }
+    }
+
+    /// Why the call failed, for operators: the text of the tool's own error with its causes, or why a connection was
+    /// not available. `None` where there is no more to say than [`error`](Self::error) does.
+    ///
+    /// It can hold values: the application decides where it may go; no record, event, span or log has it.
     #[must_use]
     pub fn detail(&self) -> Option<&str> {
-        self.detail.as_ref().map(|detail| &*detail.0)
+        match &self.body {
+            Body::Failed(failed) => failed.detail.as_deref(),
+            Body::Delivered(_) | Body::Suspended { .. } => None,
+        }
     }
 
     /// The text that goes back to the model: the projected JSON (a bare string without its quotes), or
     /// `{"ok":false,"errorCode","message","errors"?}`.
     #[must_use]
     pub fn to_model(&self) -> String {
-        if let Some(error) = &self.error {
-            let error = ErrorForModel {
-                ok: false,
-                error_code: if self.concealed { Outcome::Unavailable.code() } else { error.error_code },
-                tool_code: error.tool_code.as_deref(),
-                message: &error.safe_message,
-                executed: self.executed.then_some(true),
-                errors: &error.errors,
-            };
-            return serde_json::to_string(&error).unwrap_or_default();
+        match &self.body {
+            Body::Delivered(delivered) => delivered.to_model(),
+            Body::Suspended { error, .. } => error.to_model(error.error_code, self.executed),
+            Body::Failed(Failed { error, concealed: true, .. }) => error.to_model(Outcome::Unavailable, self.executed),
+            Body::Failed(Failed { error, .. }) => error.to_model(error.error_code, self.executed),
         }
-        let Some(value) = self.model_value.as_ref().or(self.value.as_ref()) else {
-            return "null".to_owned();
-        };
+    }
+}
+
+impl Delivered {
+    fn to_model(&self) -> String {
+        let value = self.model.as_ref().unwrap_or(&self.shown);
         let mut text = match serde_json::from_str::<String>(value.get()) {
             Ok(text) => text,
             Err(_) => value.get().to_owned(),
@@ -116,5 +200,110 @@ impl ToolExecResult {
             text.push_str(warning);
         }
         text
+    }
+}
+
+impl SafeError {
+    fn to_model(&self, code: Outcome, executed: bool) -> String {
+        let error = ErrorForModel {
+            ok: false,
+            error_code: code,
+            tool_code: self.tool_code.as_deref(),
+            message: &self.safe_message,
+            executed: executed.then_some(true),
+            errors: &self.errors,
+        };
+        serde_json::to_string(&error).unwrap_or_default()
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ErrorForModel<'a> {
+    ok: bool,
+    error_code: Outcome,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_code: Option<&'a str>,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    executed: Option<bool>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    errors: &'a [Violation],
+}
+
+// What only the model or only operators may read stays out.
+impl fmt::Debug for ToolExecResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolExecResult")
+            .field("call_id", &self.call_id)
+            .field("outcome", &self.outcome())
+            .field("executed", &self.executed)
+            .field("value", &self.value())
+            .field("error", &self.error())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The document: what a UI may see, without what only the model or only operators may read.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    tool_call_id: CallId,
+    ok: bool,
+    outcome: Outcome,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    value: Option<Arc<RawValue>>,
+    // Written out, because a flattened struct could not be read together with a raw value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error_code: Option<Outcome>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool_code: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    safe_message: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<Violation>,
+    executed: bool,
+}
+
+impl Serialize for ToolExecResult {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let error = self.error().cloned();
+        let (error_code, tool_code, safe_message, errors) = match error {
+            Some(error) => (Some(error.error_code), error.tool_code, Some(error.safe_message), error.errors),
+            None => (None, None, None, Vec::new()),
+        };
+        let (tool_call_id, ok, outcome) = (self.call_id.clone(), self.is_ok(), self.outcome());
+        let (value, executed) = (self.shared_value().cloned(), self.executed);
+        Document { tool_call_id, ok, outcome, value, error_code, tool_code, safe_message, errors, executed }
+            .serialize(serializer)
+    }
+}
+
+/// Reads what [`Serialize`] wrote. A document that contradicts itself is refused.
+impl<'de> Deserialize<'de> for ToolExecResult {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error as _;
+
+        let read = Document::deserialize(deserializer)?;
+        if read.ok != (read.outcome == Outcome::Ok) || read.error_code.is_some_and(|code| code != read.outcome) {
+            return Err(D::Error::custom("`ok`, `outcome` and `errorCode` contradict each other"));
+        }
+        if read.ok {
+            let shown = read.value.ok_or_else(|| D::Error::missing_field("value"))?;
+            let delivered = Delivered { shown, model: None, warning: None };
+            return Ok(Self::delivered(read.tool_call_id, read.executed, delivered));
+        }
+        let error = SafeError {
+            error_code: read.outcome,
+            tool_code: read.tool_code,
+            safe_message: read.safe_message.unwrap_or_else(|| read.outcome.safe_message().to_owned()),
+            errors: read.errors,
+        };
+        let body = if read.outcome.is_suspension() {
+            Body::Suspended { error, prepared: read.value }
+        } else {
+            Body::Failed(Failed { error, concealed: false, detail: None })
+        };
+        Ok(Self { call_id: read.tool_call_id, executed: read.executed, body })
     }
 }

@@ -1,6 +1,6 @@
 //! [`ToolCall`]: what a model asked for, as a decoder assembled it. Nothing in it has been checked.
 
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::sync::Arc;
 
@@ -52,9 +52,27 @@ impl fmt::Debug for CallId {
     }
 }
 
+impl AsRef<str> for CallId {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
 impl From<&str> for CallId {
     fn from(id: &str) -> Self {
         Self::new(id)
+    }
+}
+
+impl From<String> for CallId {
+    fn from(id: String) -> Self {
+        Self::new(&id)
+    }
+}
+
+impl From<&CallId> for CallId {
+    fn from(id: &CallId) -> Self {
+        id.clone()
     }
 }
 
@@ -77,7 +95,8 @@ pub enum IdSource {
 }
 
 /// The arguments exactly as they arrived. Both forms are JSON text; `Debug` is blank.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Arguments {
     /// The wire carried text that should be JSON.
     Text(String),
@@ -105,11 +124,11 @@ impl fmt::Debug for Arguments {
 }
 
 /// Where a call came from.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Origin {
     /// The wire format, for example `openai_chat`.
-    pub provider: Option<&'static str>,
+    pub provider: Option<Cow<'static, str>>,
     /// The provider's id of the call, when it sent one.
     pub provider_call_id: Option<String>,
     /// The provider's id of the response.
@@ -124,9 +143,9 @@ pub struct Origin {
 /// use tool_runtime::ToolCall;
 ///
 /// let call = ToolCall::text("call_1", "core__add", r#"{"a":1,"b":2}"#);
-/// assert!(call.complete);
+/// assert!(call.is_complete());
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolCall {
     /// Stable from start to result.
@@ -137,8 +156,7 @@ pub struct ToolCall {
     pub name: String,
     /// The arguments as they arrived.
     pub arguments: Arguments,
-    /// The turn ended well; a call of a turn that did not never runs.
-    pub complete: bool,
+    complete: bool,
     /// The request forced another tool: the call is outside its `tool_choice`.
     pub outside_choice: bool,
     /// Where it came from.
@@ -156,6 +174,19 @@ impl ToolCall {
     #[must_use]
     pub fn object(id: impl Into<CallId>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
         Self::new(id.into(), name.into(), Arguments::Object(arguments.into()))
+    }
+
+    /// Marks the call as one of a turn that was cut off or failed. It never runs, and nothing takes the mark back.
+    #[must_use]
+    pub fn incomplete(mut self) -> Self {
+        self.complete = false;
+        self
+    }
+
+    /// Whether the turn of the call ended well.
+    #[must_use]
+    pub const fn is_complete(&self) -> bool {
+        self.complete
     }
 
     pub(crate) fn new(id: CallId, name: String, arguments: Arguments) -> Self {

@@ -108,6 +108,13 @@ pub trait ConnectionBroker: Send + Sync {
     async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError>;
 }
 
+#[async_trait]
+impl<B: ConnectionBroker + ?Sized> ConnectionBroker for Arc<B> {
+    async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
+        (**self).resolve(request).await
+    }
+}
+
 /// What a broker answers with: a handle of the trait that the tool borrows.
 pub struct ConnectionHandle {
     pub(crate) type_id: TypeId,

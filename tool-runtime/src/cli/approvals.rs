@@ -198,7 +198,7 @@ async fn finish_call(
             return Err(Failure::failed(error.to_string()).code(error.code()));
         }
     };
-    if matches!(result.outcome, Outcome::ClientRequired | Outcome::ApprovalRequired) {
+    if matches!(result.outcome(), Outcome::ClientRequired | Outcome::ApprovalRequired) {
         kept.save(Document::Call(Box::new(run.snapshot().await?)))?;
     } else {
         kept.finish()?;
@@ -208,5 +208,5 @@ async fn finish_call(
     } else {
         terminal::line(&terminal::safe_lines(&result.to_model()));
     }
-    Ok(Exit::of(result.outcome))
+    Ok(Exit::of(result.outcome()))
 }

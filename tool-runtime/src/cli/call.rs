@@ -30,8 +30,8 @@ pub(super) async fn call(cli: &Cli<'_>, call: Call) -> Result<Exit, Failure> {
     let sink = call.events.then(|| Arc::new(EventsToStderr) as Arc<dyn EventSink>);
     let session = cli.start(call.user_text.as_deref(), sink)?;
     let mut result = session.run.exec(ToolCall::text("", call.name.as_str(), arguments)).await;
-    if let (Outcome::ClientRequired, Some(answer)) = (result.outcome, &answer) {
-        let answered = session.run.client_result(result.tool_call_id.as_str(), answer).await;
+    if let (Outcome::ClientRequired, Some(answer)) = (result.outcome(), &answer) {
+        let answered = session.run.client_result(result.call_id().as_str(), answer).await;
         result = answered.map_err(|error| Failure::failed(error.to_string()).code(error.code()))?;
     }
     print(cli, &session, &result, call.view).await?;
@@ -41,10 +41,10 @@ pub(super) async fn call(cli: &Cli<'_>, call: Call) -> Result<Exit, Failure> {
     if let Some(text) = result.detail().filter(|_| call.detail) {
         terminal::message(&format!("the tool's error: {}", terminal::safe(text)));
     }
-    if matches!(result.outcome, Outcome::ApprovalRequired | Outcome::ClientRequired) {
+    if matches!(result.outcome(), Outcome::ApprovalRequired | Outcome::ClientRequired) {
         keep(cli, &session, &call.name, &result).await?;
     }
-    Ok(Exit::of(result.outcome))
+    Ok(Exit::of(result.outcome()))
 }
 
 /// The result as `--json` prints it: what a UI may show, and the text that the model reads.
@@ -75,8 +75,8 @@ async fn keep(cli: &Cli<'_>, session: &Session, name: &str, result: &ToolExecRes
     let desk = Desk::of(cli);
     let mut kept = desk.create(format!("call {name}"));
     kept.save(Document::Call(Box::new(session.run.snapshot().await?)))?;
-    let (app, id) = (cli.app.name, &result.tool_call_id);
-    terminal::note(&match result.outcome {
+    let (app, id) = (cli.app.name, &result.call_id());
+    terminal::note(&match result.outcome() {
         Outcome::ClientRequired => {
             format!("the call {id} waits for its client; answer it: {app} approvals answer {id} JSON")
         }

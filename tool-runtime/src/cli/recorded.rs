@@ -86,7 +86,7 @@ async fn take(cli: &Cli<'_>, session: &Session, format: Format, decoded: Decoded
     // The formats call the list by different names; it is the only one there is.
     let messages = format.encode_messages(&history).into_values().find(Value::is_array).unwrap_or_default();
     let broken = !decoded.ended_well();
-    let gravest = results.iter().map(|result| Exit::of(result.outcome)).max().unwrap_or(Exit::Done);
+    let gravest = results.iter().map(|result| Exit::of(result.outcome())).max().unwrap_or(Exit::Done);
     let exit = if broken { gravest.max(Exit::Failed) } else { gravest };
     Ok(Turn { decoded, results, records, changes, messages, exit })
 }
@@ -123,7 +123,7 @@ fn print(turn: &Turn) {
         terminal::line("no call, so nothing ran");
     }
     for result in &turn.results {
-        if let Some(record) = turn.records.iter().find(|record| record.tool_call_id == result.tool_call_id) {
+        if let Some(record) = turn.records.iter().find(|record| record.tool_call_id == *result.call_id()) {
             print_call(record, result);
         }
     }
@@ -142,13 +142,13 @@ fn print_call(record: &ToolInvocationRecord, result: &ToolExecResult) {
     terminal::line(&format!("{} -> {}", terminal::safe(&record.name), terminal::bold(record.outcome.code())));
     terminal::line(&format!("  arguments  {}", arguments(record)));
     if let Some(decision) = &record.decision {
-        terminal::line(&format!("  policy     {} ({})", decision.decision, terminal::safe(&decision.rule)));
+        terminal::line(&format!("  policy     {} ({})", decision.verdict, terminal::safe(&decision.rule)));
     }
     terminal::line(&format!("  executed   {}", if record.executed { "yes" } else { "no" }));
-    if let Some(value) = &result.value {
+    if let Some(value) = result.value() {
         terminal::line(&format!("  result     {}", terminal::safe_json(value.get())));
     }
-    if let Some(error) = &result.error {
+    if let Some(error) = result.error() {
         terminal::line(&format!("  message    {}", terminal::safe(&error.safe_message)));
         for violation in &error.errors {
             let hint = violation.hint.as_deref().unwrap_or_default();

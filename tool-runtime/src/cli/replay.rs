@@ -30,7 +30,7 @@ pub(super) async fn replay(
         }
         for call in decoded.calls {
             let result = session.run.exec(call.call).await;
-            gravest = gravest.max(Exit::of(result.outcome));
+            gravest = gravest.max(Exit::of(result.outcome()));
         }
         for record in session.gate.records().await? {
             terminal::line(&json(&record)?);

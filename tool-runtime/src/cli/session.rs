@@ -74,7 +74,7 @@ impl Cli<'_> {
         let mut builder = ToolRunner::builder(catalog, policy)
             .capabilities(adapters.capabilities)
             .approvals(true)
-            .store(Arc::clone(&store) as _);
+            .store(Arc::clone(&store));
         if let Some(broker) = adapters.broker {
             builder = builder.broker(broker);
         }

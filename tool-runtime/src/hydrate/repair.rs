@@ -5,6 +5,7 @@
 mod scan;
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::json::digest;
 use crate::tool::Hash;
@@ -17,6 +18,16 @@ pub trait Repairer: Send + Sync {
 
     /// The text it would read instead; none when the text is not broken in the way it knows.
     fn repair(&self, text: &str) -> Option<String>;
+}
+
+impl<R: Repairer + ?Sized> Repairer for Arc<R> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn repair(&self, text: &str) -> Option<String> {
+        (**self).repair(text)
+    }
 }
 
 /// The repairers that are built in: `fenced_json`, `double_encoded`, `trailing_junk`, `single_quotes`.

@@ -5,7 +5,6 @@ use std::cmp::Ordering;
 use std::fmt::{Display, Write as _};
 
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use crate::json::Tree;
 use crate::json::quote;
@@ -48,7 +47,7 @@ pub fn rfc8785<T: Canonical + ?Sized>(value: &T) -> String {
 /// The SHA-256 digest of bytes.
 #[must_use]
 pub fn digest(bytes: impl AsRef<[u8]>) -> Hash {
-    Hash(Sha256::digest(bytes).into())
+    Hash::sha256(bytes)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "RFC 8785 has only doubles")]

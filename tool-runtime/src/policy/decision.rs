@@ -1,54 +1,15 @@
 //! [`ToolPolicy::decide`]: allow, deny or require approval, with the rule that said so. Pure.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
-use crate::call::Decided;
+use crate::call::{Decision, Verdict};
 use crate::policy::argument::ArgumentView;
 use crate::policy::compile::{Compiled, Party};
 use crate::policy::data::RuleVerdict;
 use crate::policy::names::RunTools;
 use crate::policy::{ToolPolicy, label};
 use crate::tool::{NoSchemaMode, ToolEffect, ToolSpec};
-
-/// What the policy says of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decision {
-    /// What it says.
-    pub verdict: Verdict,
-    /// The rule that said it, in the policy's own terms, for example `roles.admin.denied_tools`.
-    pub rule: Cow<'static, str>,
-}
-
-/// Allow, deny or require approval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Verdict {
-    /// The call may run.
-    Allow,
-    /// The call does not run.
-    Deny,
-    /// The call waits for a person.
-    RequireApproval,
-}
-
-impl Verdict {
-    /// The word used in records.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Deny => "deny",
-            Self::RequireApproval => "require_approval",
-        }
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
 
 /// When the policy is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -257,10 +218,4 @@ impl Strictest {
 
 fn deny(rule: impl Into<Cow<'static, str>>) -> Decision {
     Decision { verdict: Verdict::Deny, rule: rule.into() }
-}
-
-impl From<Decision> for Decided {
-    fn from(decision: Decision) -> Self {
-        Self { decision: decision.verdict.as_str().into(), rule: decision.rule }
-    }
 }

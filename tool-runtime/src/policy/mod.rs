@@ -19,12 +19,13 @@ mod parse;
 mod policy;
 mod problem;
 
+pub use crate::call::{Decision, Verdict};
 pub use argument::{ArgumentView, Scalar};
 pub use argument_rule::{ArgumentRule, Condition, RuleValue, When};
 pub use budget::{Budgets, RunBudget, ToolBudget, ToolLimits};
 pub use check::KnownTool;
 pub use data::{Grant, PolicyData, PolicyLimits, RepairRule, RuleVerdict, ToolRule};
-pub use decision::{Decision, PolicyContext, Stage, Subject, Verdict};
+pub use decision::{PolicyContext, Stage, Subject};
 pub use label::{LabelRule, UNTRUSTED};
 pub use ledger::{BudgetExceeded, BudgetKind, Ledger, Reservation, Spend};
 pub use loop_guard::{LoopGuard, LoopThresholds, LoopVerdict};

@@ -112,8 +112,8 @@ impl RunnerBuilder {
 
     /// Resolves connections.
     #[must_use]
-    pub fn broker(mut self, broker: Arc<dyn ConnectionBroker>) -> Self {
-        self.shared.broker = Some(broker);
+    pub fn broker(mut self, broker: impl ConnectionBroker + 'static) -> Self {
+        self.shared.broker = Some(Arc::new(broker));
         self
     }
 
@@ -134,29 +134,29 @@ impl RunnerBuilder {
 
     /// Keeps records and pending calls; in memory by default.
     #[must_use]
-    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
-        self.shared.store = store;
+    pub fn store(mut self, store: impl Store + 'static) -> Self {
+        self.shared.store = Arc::new(store);
         self
     }
 
     /// Tells the time of records; the system's clock by default.
     #[must_use]
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.shared.clock = clock;
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.shared.clock = Arc::new(clock);
         self
     }
 
     /// Checks arguments; the `jsonschema` crate by default.
     #[must_use]
-    pub fn validator(mut self, validator: Arc<dyn Validator>) -> Self {
-        self.shared.validator = validator;
+    pub fn validator(mut self, validator: impl Validator + 'static) -> Self {
+        self.shared.validator = Arc::new(validator);
         self
     }
 
     /// Adds a repairer that the policy can name, beside the built-in ones.
     #[must_use]
-    pub fn repairer(mut self, repairer: Arc<dyn Repairer>) -> Self {
-        self.shared.repairers.push(repairer);
+    pub fn repairer(mut self, repairer: impl Repairer + 'static) -> Self {
+        self.shared.repairers.push(Arc::new(repairer));
         self
     }
 

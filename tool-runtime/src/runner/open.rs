@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::call::{
-    CallId, Cause, Decided, Event, Outcome, RecordedArguments, SHOWN_BYTES, SafeError, ToolCall, ToolExecResult,
-    ToolInvocationRecord, shown,
+    CallId, Cause, Decision, Delivered, Event, Failed, Outcome, RecordedArguments, SHOWN_BYTES, SafeError, ToolCall,
+    ToolExecResult, ToolInvocationRecord, shown,
 };
 use crate::hydrate::Hydrated;
 use crate::json;
@@ -32,7 +32,7 @@ pub(super) struct OpenCall {
     arguments: Arguments,
     pub(super) effect: Option<ToolEffect>,
     pub(super) definition_hash: Option<Hash>,
-    pub(super) decision: Option<Decided>,
+    pub(super) decision: Option<Decision>,
     pub(super) validator: Option<String>,
     pub(super) repair: Option<String>,
     /// The tool began to run.
@@ -147,7 +147,7 @@ impl OpenCall {
         let result = self.result(&ended);
         let cause = ended.as_ref().err().and_then(|stop| stop.cause);
         let record = self.record(&result, cause);
-        let suspended = result.outcome.is_suspension();
+        let suspended = result.outcome().is_suspension();
         let receipt = self.run.0.shared.store.put(record);
         self.phase = Phase::Recorded(Box::new(result.clone()));
         if let Err(error) = receipt.await {
@@ -164,52 +164,41 @@ impl OpenCall {
     }
 
     fn result(&self, ended: &Result<Ended, Stop>) -> ToolExecResult {
+        let (id, executed) = (self.id.clone(), self.executed);
         match ended {
-            Ok(ended) => ToolExecResult {
-                tool_call_id: self.id.clone(),
-                ok: true,
-                outcome: Outcome::Ok,
-                value: Some(Arc::clone(&ended.shown)),
-                model_value: ended.model.clone(),
-                error: None,
-                executed: self.executed,
-                concealed: false,
-                warning: ended.warning,
-                detail: None,
-            },
-            Err(stop) => ToolExecResult {
-                tool_call_id: self.id.clone(),
-                ok: false,
-                outcome: stop.outcome,
-                value: stop.prepared.clone(),
-                model_value: None,
-                error: Some(SafeError {
-                    error_code: stop.outcome.code(),
+            Ok(ended) => {
+                let (shown, model) = (Arc::clone(&ended.shown), ended.model.clone());
+                ToolExecResult::delivered(id, executed, Delivered { shown, model, warning: ended.warning })
+            }
+            Err(stop) if stop.outcome.is_suspension() => {
+                ToolExecResult::suspended(id, stop.outcome, stop.prepared.clone())
+            }
+            Err(stop) => {
+                let error = SafeError {
+                    error_code: stop.outcome,
                     tool_code: stop.tool_code.clone(),
                     safe_message: stop.message.to_string(),
                     errors: stop.errors.clone(),
-                }),
-                executed: self.executed,
-                concealed: stop.concealed,
-                warning: None,
-                detail: stop.detail.clone(),
-            },
+                };
+                let (concealed, detail) = (stop.concealed, stop.detail.clone());
+                ToolExecResult::failed(id, executed, Failed { error, concealed, detail })
+            }
         }
     }
 
     fn record(&self, result: &ToolExecResult, cause: Option<Cause>) -> ToolInvocationRecord {
-        let suspended = result.outcome.is_suspension();
+        let suspended = result.outcome().is_suspension();
         let options = &self.run.0.options;
         ToolInvocationRecord {
             tool_call_id: self.record_id.clone(),
             name: self.name.clone(),
             definition_hash: self.definition_hash,
             arguments: self.recorded_arguments(),
-            result: result.value.clone(),
-            outcome: result.outcome,
+            result: result.shared_value().cloned(),
+            outcome: result.outcome(),
             cause,
-            tool_code: result.error.as_ref().and_then(|error| error.tool_code.clone()),
-            safe_message: result.error.as_ref().map(|error| error.safe_message.clone()),
+            tool_code: result.error().and_then(|error| error.tool_code.clone()),
+            safe_message: result.error().map(|error| error.safe_message.clone()),
             executed: self.executed,
             started_at: self.started_at,
             ended_at: (!suspended).then(|| self.run.0.shared.clock.now()),
@@ -241,7 +230,7 @@ impl OpenCall {
             return;
         }
         let (id, name, outcome, value) =
-            (self.record_id.clone(), self.name.clone(), result.outcome, result.value.clone());
+            (self.record_id.clone(), self.name.clone(), result.outcome(), result.shared_value().cloned());
         let arguments = match &self.arguments {
             Arguments::Recorded(RecordedArguments::Masked(arguments)) => Some(Arc::clone(arguments)),
             _ => None,
@@ -255,16 +244,16 @@ impl OpenCall {
                 arguments,
                 outcome,
                 value,
-                error: result.error.clone(),
-                executed: result.executed,
+                error: result.error().cloned(),
+                executed: result.executed(),
             }
         });
     }
 
     fn account(&self, result: &ToolExecResult) {
         let latency = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let bytes = result.value.as_ref().map_or(0, |value| value.get().len());
-        self.run.state().account(result.outcome, latency, bytes);
+        let bytes = result.value().map_or(0, |value| value.get().len());
+        self.run.state().account(result.outcome(), latency, bytes);
     }
 }
 
@@ -284,7 +273,7 @@ impl Drop for OpenCall {
             }
         };
         self.announce(&result);
-        if !result.outcome.is_suspension() {
+        if !result.outcome().is_suspension() {
             self.account(&result);
         }
     }

@@ -106,9 +106,9 @@ impl RunOptions {
         self
     }
 
-    /// Listens to the run.
-    pub fn events(mut self, sink: Arc<dyn EventSink>) -> Self {
-        self.events = Some(sink);
+    /// Takes the events of the run.
+    pub fn events(mut self, sink: impl EventSink + 'static) -> Self {
+        self.events = Some(Arc::new(sink));
         self
     }
 

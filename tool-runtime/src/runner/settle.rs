@@ -1,8 +1,6 @@
 //! Calls that nobody finishes, and the results of calls that ended while nobody looked.
 
-use std::sync::Arc;
-
-use crate::call::{CallId, Outcome, SafeError, ToolExecResult, ToolInvocationRecord};
+use crate::call::{CallId, Delivered, Failed, Outcome, SafeError, ToolExecResult, ToolInvocationRecord};
 use crate::runner::Run;
 use crate::runner::approval::{NotPending, reopen};
 use crate::runner::stop::Stop;
@@ -43,23 +41,17 @@ impl Run {
 }
 
 fn result(record: ToolInvocationRecord) -> ToolExecResult {
-    let ok = record.outcome == Outcome::Ok;
-    let message = record.safe_message.unwrap_or_else(|| record.outcome.safe_message().to_owned());
-    ToolExecResult {
-        tool_call_id: record.tool_call_id,
-        ok,
-        outcome: record.outcome,
-        value: record.result.as_ref().map(Arc::clone),
-        model_value: None,
-        error: (!ok).then(|| SafeError {
-            error_code: record.outcome.code(),
-            tool_code: record.tool_code,
-            safe_message: message,
-            errors: Vec::new(),
-        }),
-        executed: record.executed,
-        concealed: false,
-        warning: None,
-        detail: None,
+    let (id, executed) = (record.tool_call_id, record.executed);
+    match record.result {
+        Some(shown) if record.outcome == Outcome::Ok => {
+            ToolExecResult::delivered(id, executed, Delivered { shown, model: None, warning: None })
+        }
+        prepared if record.outcome.is_suspension() => ToolExecResult::suspended(id, record.outcome, prepared),
+        _ => {
+            let safe_message = record.safe_message.unwrap_or_else(|| record.outcome.safe_message().to_owned());
+            let error =
+                SafeError { error_code: record.outcome, tool_code: record.tool_code, safe_message, errors: Vec::new() };
+            ToolExecResult::failed(id, executed, Failed { error, concealed: false, detail: None })
+        }
     }
 }

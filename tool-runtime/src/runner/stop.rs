@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::call::{Cause, Detail, Outcome, Violation};
+use crate::call::{Cause, Outcome, Violation};
 
 /// A call ended well.
 pub(super) struct Ended {
@@ -21,7 +21,7 @@ pub(super) struct Stop {
     pub(super) errors: Vec<Violation>,
     pub(super) tool_code: Option<String>,
     /// The text of the tool's own error, for operators.
-    pub(super) detail: Option<Detail>,
+    pub(super) detail: Option<Arc<str>>,
     pub(super) cause: Option<Cause>,
     /// The model was never offered the tool and must not learn that it exists.
     pub(super) concealed: bool,

@@ -37,6 +37,20 @@ pub trait Validator: Send + Sync {
     fn compile(&self, schema: &Schema) -> Result<Arc<dyn Compiled>, SchemaProblem>;
 }
 
+impl<V: Validator + ?Sized> Validator for Arc<V> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn version(&self) -> &str {
+        (**self).version()
+    }
+
+    fn compile(&self, schema: &Schema) -> Result<Arc<dyn Compiled>, SchemaProblem> {
+        (**self).compile(schema)
+    }
+}
+
 /// A compiled schema.
 pub trait Compiled: Send + Sync {
     /// Checks a value.

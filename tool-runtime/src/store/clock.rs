@@ -1,15 +1,32 @@
 //! The time of day, as records and pending calls need it. No other file reads the wall clock.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// Tells the time of day.
+/// Tells the time of day. Called inline: do not block. If it panics, the system's clock is asked instead.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// use tool_runtime::store::{Clock, ManualClock};
+///
+/// let clock = Arc::new(ManualClock::at("2026-01-01T00:00:00Z".parse()?));
+/// clock.advance(Duration::from_secs(60));
+/// assert_eq!(clock.now().to_string(), "2026-01-01T00:01:00Z");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Clock: Send + Sync {
-    /// Now.
+    /// The current time.
     fn now(&self) -> Timestamp;
+}
+
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    fn now(&self) -> Timestamp {
+        (**self).now()
+    }
 }
 
 /// The machine's clock.
@@ -22,11 +39,11 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is moved, for tests and replays.
+/// A clock that shows one time until it is moved, for tests and replays.
 pub struct ManualClock(Mutex<Timestamp>);
 
 impl ManualClock {
-    /// A clock that stands at `now`.
+    /// A clock that shows `now`.
     #[must_use]
     pub const fn at(now: Timestamp) -> Self {
         Self(Mutex::new(now))

@@ -8,7 +8,6 @@ use async_trait::async_trait;
 
 use crate::call::{CallId, ToolInvocationRecord};
 use crate::store::chain::{self, GENESIS};
-use crate::store::idempotency::{Begun, Finished};
 use crate::store::pending::{PendingCall, PendingFilter};
 use crate::store::{Receipt, RecordFilter, Store, StoreError};
 use crate::tool::Hash;
@@ -20,13 +19,11 @@ pub struct MemoryLimits {
     pub records: usize,
     /// Open records, and as many calls that wait. Neither is ever dropped: the next one is refused.
     pub open: usize,
-    /// Idempotency keys; the oldest finished one makes room, and without one the next key is refused.
-    pub keys: usize,
 }
 
 impl Default for MemoryLimits {
     fn default() -> Self {
-        Self { records: 4096, open: 4096, keys: 4096 }
+        Self { records: 4096, open: 4096 }
     }
 }
 
@@ -55,8 +52,6 @@ struct State {
     dropped: u64,
     open: HashMap<Key, (u64, ToolInvocationRecord)>,
     pending: HashMap<Key, (u64, PendingCall)>,
-    keys: HashMap<Arc<str>, Option<Finished>>,
-    finished: VecDeque<Arc<str>>,
     /// Numbers what is kept in maps, so that it can be listed in order.
     next: u64,
 }
@@ -73,8 +68,7 @@ impl MemoryStore {
     /// A store with other limits; each counts at least 1.
     #[must_use]
     pub fn with_limits(limits: MemoryLimits) -> Self {
-        let limits =
-            MemoryLimits { records: limits.records.max(1), open: limits.open.max(1), keys: limits.keys.max(1) };
+        let limits = MemoryLimits { records: limits.records.max(1), open: limits.open.max(1) };
         Self(Arc::new(Shared { limits, state: Mutex::default() }))
     }
 
@@ -141,40 +135,6 @@ impl Store for MemoryStore {
 
     async fn list(&self, filter: &PendingFilter) -> Result<Vec<PendingCall>, StoreError> {
         Ok(in_order(&self.state().pending, |call| filter.matches(call)))
-    }
-
-    async fn begin(&self, key: &str) -> Result<Begun, StoreError> {
-        let mut state = self.state();
-        match state.keys.get(key) {
-            Some(Some(finished)) => return Ok(Begun::Finished(finished.clone())),
-            Some(None) => return Ok(Begun::Running),
-            None => {}
-        }
-        if state.keys.len() >= self.0.limits.keys {
-            let oldest = state.finished.pop_front().ok_or(StoreError::Full)?;
-            state.keys.remove(&oldest);
-        }
-        state.keys.insert(key.into(), None);
-        Ok(Begun::First)
-    }
-
-    async fn finish(&self, key: &str, finished: Finished) -> Result<(), StoreError> {
-        let mut state = self.state();
-        // Only work that was begun can finish, and only once: a late second end changes nothing.
-        let Some((kept, None)) = state.keys.get_key_value(key).map(|(kept, end)| (Arc::clone(kept), end)) else {
-            return Ok(());
-        };
-        state.keys.insert(Arc::clone(&kept), Some(finished));
-        state.finished.push_back(kept);
-        Ok(())
-    }
-
-    async fn forget(&self, key: &str) -> Result<(), StoreError> {
-        let mut state = self.state();
-        if matches!(state.keys.get(key), Some(None)) {
-            state.keys.remove(key);
-        }
-        Ok(())
     }
 
     async fn flush(&self) -> Result<(), StoreError> {

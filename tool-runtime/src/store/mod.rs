@@ -6,7 +6,6 @@
 mod chain;
 mod clock;
 mod error;
-mod idempotency;
 mod memory;
 mod pending;
 mod receipt;
@@ -17,7 +16,6 @@ mod traits;
 pub use chain::{ChainError, GENESIS, seal, verify, verify_after};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::StoreError;
-pub use idempotency::{Begun, Finished};
 pub use memory::{MemoryLimits, MemoryStore};
 pub use pending::{FrozenArguments, PENDING_VERSION, PendingCall, PendingFilter, Suspension};
 pub use receipt::{Receipt, ReceiptSender};

@@ -6,7 +6,6 @@ use async_trait::async_trait;
 
 use crate::call::{CallId, ToolInvocationRecord};
 use crate::store::StoreError;
-use crate::store::idempotency::{Begun, Finished};
 use crate::store::pending::{PendingCall, PendingFilter};
 use crate::store::receipt::Receipt;
 
@@ -40,17 +39,43 @@ pub trait Store: Send + Sync {
     /// Calls that wait, oldest first.
     async fn list(&self, filter: &PendingFilter) -> Result<Vec<PendingCall>, StoreError>;
 
-    /// Begins work under an idempotency key. Of any number of callers, one gets [`Begun::First`].
-    async fn begin(&self, key: &str) -> Result<Begun, StoreError>;
-
-    /// Keeps how the work under a key ended.
-    async fn finish(&self, key: &str, finished: Finished) -> Result<(), StoreError>;
-
-    /// Forgets a key: the work under it never began, so somebody may begin it again.
-    async fn forget(&self, key: &str) -> Result<(), StoreError>;
-
     /// Resolves once everything that was put before is kept. Call it before the process ends.
     async fn flush(&self) -> Result<(), StoreError>;
+}
+
+#[async_trait]
+impl<S: Store + ?Sized> Store for Arc<S> {
+    fn put(&self, record: ToolInvocationRecord) -> Receipt {
+        (**self).put(record)
+    }
+
+    async fn records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
+        (**self).records(filter).await
+    }
+
+    async fn open_records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
+        (**self).open_records(filter).await
+    }
+
+    async fn suspend(&self, call: PendingCall) -> Result<(), StoreError> {
+        (**self).suspend(call).await
+    }
+
+    async fn pending(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
+        (**self).pending(run_id, call_id).await
+    }
+
+    async fn claim(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
+        (**self).claim(run_id, call_id).await
+    }
+
+    async fn list(&self, filter: &PendingFilter) -> Result<Vec<PendingCall>, StoreError> {
+        (**self).list(filter).await
+    }
+
+    async fn flush(&self) -> Result<(), StoreError> {
+        (**self).flush().await
+    }
 }
 
 /// Which records to read. The default is all of them.

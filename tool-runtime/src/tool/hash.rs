@@ -3,10 +3,18 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 /// A SHA-256 digest, shown as lower-case hexadecimal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hash(pub [u8; 32]);
+
+impl Hash {
+    /// SHA-256 of these bytes.
+    pub(crate) fn sha256(bytes: impl AsRef<[u8]>) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+}
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use crate::call::{Cause, ContextFields, Detail, Outcome, ToolContext};
+use crate::call::{Cause, ContextFields, Outcome, ToolContext};
 use crate::capability::{ConnectionRequest, Source};
 use crate::component::Bindings;
 use crate::contain::{caught, discard};
@@ -162,7 +162,7 @@ fn failed(failure: RunFailure) -> Stop {
             stop.tool_code = error.author_code().map(|code| sentence(code, MAX_CODE_BYTES));
             // Writing the text runs the author's code once more.
             let detail = caught(|| error.detail()).filter(|text| !text.is_empty());
-            stop.detail = detail.map(|text| Detail(text.into()));
+            stop.detail = detail.map(Arc::from);
             discard(error);
             stop
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::call::{Decided, NO_SUCH_TOOL, Outcome, ToolCall};
+use crate::call::{Decision, NO_SUCH_TOOL, Outcome, ToolCall};
 use crate::catalog::Entry;
 use crate::hydrate::{self, FailedStage, Hydrated, HydrationError, HydrationResult};
 use crate::json::Limits;
@@ -27,7 +27,7 @@ pub(in crate::runner) enum Judged {
 
 /// Finds the tool and asks the run's tool list and the policy, before the arguments are looked at.
 pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<Admitted, Stop> {
-    if !call.complete {
+    if !call.is_complete() {
         return Err(Stop::new(Outcome::IncompleteCall));
     }
     if open.repeated {
@@ -64,7 +64,7 @@ pub(in crate::runner) fn admit_new(open: &mut OpenCall) -> Result<(Admitted, Too
 
 /// Why a name leads to no tool.
 struct Refusal {
-    decision: Option<Decided>,
+    decision: Option<Decision>,
     stop: Stop,
 }
 
@@ -79,7 +79,7 @@ fn resolve(run: &Run, name: &str) -> Result<Arc<Entry>, Box<Refusal>> {
             stop = stop.message(NO_SUCH_TOOL);
             stop.concealed = true;
         }
-        Box::new(Refusal { decision: Some(Decided { decision: "deny".into(), rule }), stop })
+        Box::new(Refusal { decision: Some(Decision { verdict: Verdict::Deny, rule }), stop })
     };
     let labels = run.state().labels();
     let subject = Subject { no_schema: entry.no_schema, ..Subject::of(&entry.spec) };
@@ -111,7 +111,7 @@ pub(in crate::runner) fn hydrate(open: &mut OpenCall, admitted: &Admitted, call:
 
 /// Hydrates one call for a caller that wants to look at it first.
 pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationResult {
-    if !call.complete {
+    if !call.is_complete() {
         return HydrationResult::refused(&call, FailedStage::Resolve, Outcome::IncompleteCall);
     }
     match resolve(run, &call.name) {
@@ -177,7 +177,7 @@ pub(in crate::runner) fn decide(open: &mut OpenCall, hydrated: Hydrated) -> Resu
         Verdict::RequireApproval if !shared.approvals => Verdict::Deny,
         verdict => verdict,
     };
-    open.decision = Some(Decided { decision: decision.verdict.as_str().into(), rule: decision.rule });
+    open.decision = Some(decision);
     match verdict {
         Verdict::Allow => Ok(Judged::Permitted(Permit { hydrated })),
         Verdict::RequireApproval => Ok(Judged::NeedsApproval(hydrated)),

@@ -3,11 +3,11 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use crate::call::{CallId, Outcome};
-use crate::store::tests::{at, raw, record, waiting};
+use crate::call::CallId;
+use crate::store::tests::{at, record, waiting};
 use crate::store::{
-    Begun, Clock, Finished, GENESIS, ManualClock, MemoryStore, PendingCall, PendingFilter, Receipt, RecordFilter,
-    Store, StoreError, Suspension, verify_after,
+    Clock, GENESIS, ManualClock, MemoryStore, PendingCall, PendingFilter, Receipt, RecordFilter, Store, StoreError,
+    Suspension, verify_after,
 };
 
 /// Runs every case on a store of its own.
@@ -16,7 +16,6 @@ pub(crate) async fn check<F: Future<Output = Arc<dyn Store>>>(store: impl Fn() -
     open_records_are_replaced(&*store().await).await;
     a_pending_call_is_claimed_once(store().await).await;
     pending_calls_are_listed(&*store().await).await;
-    work_is_begun_once(&*store().await).await;
 }
 
 #[tokio::test]
@@ -97,20 +96,6 @@ async fn pending_calls_are_listed(store: &dyn Store) {
     assert_eq!(list(PendingFilter { expired_at: Some(at(20)), ..all() }).await, ["b", "a"]);
     assert_eq!(list(PendingFilter { suspension: Some(Suspension::Client), ..all() }).await, [""; 0]);
     assert_eq!(list(PendingFilter { conversation_id: Some("other".into()), ..all() }).await, [""; 0]);
-}
-
-async fn work_is_begun_once(store: &dyn Store) {
-    let finished = |outcome| Finished { outcome, value: Some(raw("1")), model_value: None };
-    assert!(matches!(store.begin("key").await, Ok(Begun::First)));
-    assert!(matches!(store.begin("key").await, Ok(Begun::Running)));
-    store.forget("key").await.unwrap();
-    assert!(matches!(store.begin("key").await, Ok(Begun::First)));
-    store.finish("key", finished(Outcome::Ok)).await.unwrap();
-    store.finish("key", finished(Outcome::Timeout)).await.unwrap();
-    store.forget("key").await.unwrap();
-    assert!(matches!(store.begin("key").await, Ok(Begun::Finished(Finished { outcome: Outcome::Ok, .. }))));
-    store.finish("other", finished(Outcome::Ok)).await.unwrap();
-    assert!(matches!(store.begin("other").await, Ok(Begun::First)));
 }
 
 #[test]

@@ -1,13 +1,10 @@
 //! The bounds of the store in memory.
 
-use crate::call::Outcome;
 use crate::store::tests::{record, waiting};
-use crate::store::{
-    Begun, Finished, GENESIS, MemoryLimits, MemoryStore, RecordFilter, Store, StoreError, verify, verify_after,
-};
+use crate::store::{GENESIS, MemoryLimits, MemoryStore, RecordFilter, Store, StoreError, verify, verify_after};
 
 fn small() -> MemoryStore {
-    MemoryStore::with_limits(MemoryLimits { records: 3, open: 2, keys: 2 })
+    MemoryStore::with_limits(MemoryLimits { records: 3, open: 2 })
 }
 
 async fn put(store: &MemoryStore, calls: std::ops::Range<usize>) {
@@ -53,15 +50,4 @@ async fn what_is_open_is_refused_rather_than_dropped() {
     store.suspend(waiting("run", "a", 1)).await.unwrap();
     store.suspend(waiting("run", "b", 1)).await.unwrap();
     assert!(matches!(store.suspend(waiting("run", "c", 1)).await, Err(StoreError::Full)));
-}
-
-#[tokio::test]
-async fn running_keys_are_never_dropped() {
-    let store = small();
-    assert!(matches!(store.begin("a").await, Ok(Begun::First)));
-    assert!(matches!(store.begin("b").await, Ok(Begun::First)));
-    assert!(matches!(store.begin("c").await, Err(StoreError::Full)));
-    store.finish("b", Finished { outcome: Outcome::Ok, value: None, model_value: None }).await.unwrap();
-    assert!(matches!(store.begin("c").await, Ok(Begun::First)));
-    assert!(matches!(store.begin("a").await, Ok(Begun::Running)));
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::call::{CallId, Outcome, SafeError, ToolExecResult};
+use crate::call::{CallId, Outcome, ToolExecResult};
 use crate::json;
 use crate::text::lex::outside_strings;
 use crate::wire::decode::object_text;
@@ -129,32 +129,16 @@ impl ResultMessage {
             Missing::Cancelled => (Outcome::Cancelled, "The call was cancelled before it had a result."),
             Missing::OutcomeUnknown => (Outcome::OutcomeUnknown, Outcome::OutcomeUnknown.safe_message()),
         };
-        let error = SafeError {
-            error_code: outcome.code(),
-            tool_code: None,
-            safe_message: message.to_owned(),
-            errors: Vec::new(),
-        };
-        let result = ToolExecResult {
-            tool_call_id: id,
-            ok: false,
-            outcome,
-            value: None,
-            model_value: None,
-            error: Some(error),
-            executed: false,
-            concealed: false,
-            warning: None,
-            detail: None,
-        };
+        let executed = missing == Missing::OutcomeUnknown;
+        let result = ToolExecResult::unfinished(id, outcome, executed, message);
         Self::from(&result)
     }
 }
 
 impl From<&ToolExecResult> for ResultMessage {
     fn from(result: &ToolExecResult) -> Self {
-        let message = Self::new(result.tool_call_id.clone(), result.to_model());
-        Self { is_error: !result.ok, ..message }
+        let message = Self::new(result.call_id().clone(), result.to_model());
+        Self { is_error: !result.is_ok(), ..message }
     }
 }
 

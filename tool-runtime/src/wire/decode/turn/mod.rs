@@ -87,7 +87,7 @@ impl Turn {
         };
         let response_id = self.response_id;
         let origin = |call: &mut Call| Origin {
-            provider: Some(provider),
+            provider: Some(provider.into()),
             provider_call_id: call.wire_id.take(),
             response_id: response_id.clone(),
             frame: Some(call.frame),
@@ -121,7 +121,9 @@ impl Call {
         let arguments = self.object.map_or_else(|| Arguments::Text(self.text), Arguments::Object);
         let mut call = ToolCall::new(self.id.unwrap_or_else(CallId::generate), self.name, arguments);
         call.id_source = id_source;
-        call.complete = clean;
+        if !clean {
+            call = call.incomplete();
+        }
         call.outside_choice = match &options.choice {
             ToolChoice::Auto | ToolChoice::Required => false,
             ToolChoice::None => true,

@@ -1,0 +1,5 @@
+//! A chat over HTTP.
+
+pub mod demo;
+pub mod tools;
+pub mod warehouse;

@@ -1,0 +1,46 @@
+//! [`Decision`]: what a policy says of a call, and the rule that said it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What a policy says of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The rule that made it, in the policy's own terms, for example `roles.admin.denied_tools`.
+    pub rule: Cow<'static, str>,
+}
+
+/// Allow, deny or require approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Verdict {
+    /// The call may run.
+    Allow,
+    /// The call does not run.
+    Deny,
+    /// The call waits for a person.
+    RequireApproval,
+}
+
+impl Verdict {
+    /// The word used in records: `allow`, `deny` or `require_approval`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+            Self::RequireApproval => "require_approval",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
