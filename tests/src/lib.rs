@@ -2,6 +2,7 @@
 
 pub mod corpus;
 pub mod provider;
+pub mod recorded;
 pub mod server;
 pub mod six_turns;
 pub mod spans;

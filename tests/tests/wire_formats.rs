@@ -66,6 +66,27 @@ fn adversarial_anthropic_streams() {
     check(&[start.clone(), block(json!({})), stop("later_word")], &["t|a||false"], "error");
     // A4: a block before the start.
     check(&[block(json!({})), stop("tool_use")], &[], "error");
+    // Another message in the same stream: nothing of either runs. The same one announced again is harmless, unless
+    // its blocks come again.
+    let other = json!({ "type": "message_start", "message": { "id": "n" } });
+    let used = |id: &str| json!({ "type": "content_block_start", "index": 1, "content_block": { "type": "tool_use", "id": id, "name": "a", "input": {} } });
+    check(&[start.clone(), block(json!({})), other.clone(), used("u"), stop("tool_use")], &["t|a||false"], "error");
+    check(
+        &[start.clone(), block(json!({})), stop("tool_use"), other, used("u"), stop("tool_use")],
+        &["t|a||false"],
+        "error",
+    );
+    check(&[start.clone(), start.clone(), block(json!({})), stop("tool_use")], &["t|a||true"], "tool_calls");
+    check(
+        &[start.clone(), block(json!({})), start.clone(), used("u"), stop("tool_use")],
+        &["t|a||true", "u|a||true"],
+        "tool_calls",
+    );
+    check(
+        &[start.clone(), block(json!({})), start.clone(), block(json!({})), stop("tool_use")],
+        &["t|a||false"],
+        "error",
+    );
     // After the closing event nothing counts; an error before it does.
     check(
         &[start.clone(), block(json!({})), stop("tool_use"), message_stop, json!({ "type": "error" })],
@@ -113,6 +134,46 @@ fn adversarial_responses_streams() {
         &[],
         "stop",
     );
+    // An item that the client has to act on is an error that names it; one that the server answered is not.
+    let waits = |kind: &str| json!({ "type": kind, "id": "i", "call_id": "w", "execution": "client" });
+    for kind in [
+        "apply_patch_call",
+        "shell_call",
+        "local_shell_call",
+        "mcp_approval_request",
+        "computer_call",
+        "tool_search_call",
+    ] {
+        for frames in [
+            vec![event("done", waits(kind)), last("completed", json!([]))],
+            vec![last("completed", json!([waits(kind)]))],
+            vec![event("done", waits(kind)), last("completed", json!([waits(kind)]))],
+        ] {
+            check(&frames, &[], "error");
+        }
+        let body = last("completed", json!([waits(kind)]))["response"].to_string();
+        let decoded = decode(Format::OpenAiResponses, body.as_bytes(), 7);
+        assert!(!decoded.is_empty() && decoded.error.unwrap().to_string().contains(kind));
+    }
+    let answer = json!({ "type": "shell_call_output", "call_id": "w" });
+    check(&[last("completed", json!([waits("shell_call"), answer]))], &[], "stop");
+    check(&[last("completed", json!([{ "type": "tool_search_call", "execution": "server" }]))], &[], "stop");
+    // A custom tool's call is a call; its input is text, so the gate refuses it.
+    let custom =
+        |input: &str| json!({ "type": "custom_tool_call", "id": "fc", "call_id": "c", "name": "a", "input": input });
+    let input = |text: &str| json!({ "type": "response.custom_tool_call_input.delta", "output_index": 0, "item_id": "fc", "delta": text });
+    check(&[last("completed", json!([custom("ls")]))], &["c|a|ls|false"], "tool_calls");
+    check(
+        &[
+            event("added", custom("")),
+            input("l"),
+            input("s"),
+            event("done", custom("ls")),
+            last("completed", json!([custom("ls")])),
+        ],
+        &["c|a|ls|false"],
+        "tool_calls",
+    );
     // S3: only the completed event ends well.
     check(&[event("done", item(json!("{}")))], &["c|a|{}|false"], "truncated");
     check(&[event("done", item(json!("{}"))), last("incomplete", json!([]))], &["c|a|{}|false"], "content_filter");
@@ -149,4 +210,46 @@ fn adversarial_ollama_streams() {
     assert_eq!((cut.text.as_str(), result(&cut)["finish"].as_str()), ("a", Some("truncated")));
     let unended = decode(Format::Ollama, b"{\"message\":{\"content\":\"a\"},\"done\":true}", 3);
     assert!(unended.ended_well());
+}
+
+#[test]
+fn a_legacy_call_without_anything_is_no_call() {
+    let nothing = json!({ "name": "", "arguments": "" });
+    let chunk =
+        |delta: Value, word: Value| json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": word }] });
+    let frames =
+        [chunk(json!({ "content": "Hi", "function_call": nothing }), json!(null)), chunk(json!({}), json!("stop"))];
+    check_format(Format::OpenAiChat, &frames, &[], "stop");
+    // A whole document with an empty word has ended; without any word it has not.
+    let body = |word: Value| {
+        let message = json!({ "content": "Hi", "function_call": nothing });
+        json!({ "choices": [{ "index": 0, "message": message, "finish_reason": word }] }).to_string()
+    };
+    let decoded = decode(Format::OpenAiChat, body(json!("")).as_bytes(), 7);
+    assert!(decoded.ended_well() && decoded.calls.is_empty());
+    assert!(!decode(Format::OpenAiChat, body(json!(null)).as_bytes(), 7).ended_well());
+    // In a stream an empty word says nothing.
+    check_format(Format::OpenAiChat, &[chunk(json!({ "content": "Hi" }), json!(""))], &[], "truncated");
+}
+
+#[test]
+fn cached_tokens_and_earlier_passes_are_counted() {
+    let start = json!({ "type": "message_start", "message": { "id": "m", "usage": { "input_tokens": 3, "cache_read_input_tokens": 48_000, "output_tokens": 1 } } });
+    let pass = |input: u64, output: u64| json!({ "input_tokens": input, "output_tokens": output, "cache_creation_input_tokens": 5 });
+    let end = json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" }, "usage": { "output_tokens": 7, "iterations": [pass(100, 20), pass(3, 7)] } });
+    let stream = |frames: &[&Value]| frames.iter().map(|frame| format!("data: {frame}\n\n")).collect::<String>();
+    let usage = |body: String| decode(Format::Anthropic, body.as_bytes(), 7).usage.unwrap();
+    // A stream that breaks off after its start was paid for too.
+    let broken = usage(stream(&[&start]));
+    assert_eq!((broken.input_tokens, broken.total_input(), broken.total_output()), (3, 48_003, 1));
+    let whole = usage(stream(&[&start, &end]));
+    assert_eq!((whole.total_input(), whole.total_output(), whole.total()), (48_108, 27, 48_135));
+}
+
+#[test]
+fn an_empty_answer_is_told_apart() {
+    let answer = |text: &str| json!({ "message": { "content": text }, "done": true }).to_string();
+    assert!(decode(Format::Ollama, answer(" \n").as_bytes(), 7).is_empty());
+    assert!(!decode(Format::Ollama, answer("Hi").as_bytes(), 7).is_empty());
+    assert!(!decode(Format::Ollama, b"", 7).is_empty());
 }

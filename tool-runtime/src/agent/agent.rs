@@ -80,7 +80,7 @@ impl Agent {
     pub(super) fn cost(&self, usage: Usage) -> f64 {
         #[allow(clippy::cast_precision_loss, reason = "a cost is an estimate")]
         let price = |tokens: u64, per_million: f64| tokens as f64 / 1e6 * per_million;
-        price(usage.input_tokens, self.prices.input) + price(usage.output_tokens, self.prices.output)
+        price(usage.total_input(), self.prices.input) + price(usage.total_output(), self.prices.output)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::agent::state::Slot;
 use crate::agent::{Conversation, Ended, ModelRequest, ModelTurn, StopReason, turn};
 use crate::call::{CallId, Event, ToolCall};
 use crate::wire::history::{CallMessage, Missing, repair};
-use crate::wire::{Decoded, DisplayEvent, Finish, Message, Usage};
+use crate::wire::{Decoded, DisplayEvent, Finish, Message};
 
 impl Conversation {
     /// Model, gate, model, .. until there is an end.
@@ -62,8 +62,8 @@ impl Conversation {
         let mut decoded = answer.map_err(StopReason::Model)?;
         display.finish(&mut decoded);
         if let Some(usage) = decoded.usage {
-            self.run.account(usage.input_tokens.saturating_add(usage.output_tokens), self.agent.cost(usage));
-            let Usage { input_tokens, output_tokens } = usage;
+            self.run.account(usage.total(), self.agent.cost(usage));
+            let (input_tokens, output_tokens) = (usage.total_input(), usage.total_output());
             self.run.emit(Event::Usage { input_tokens, output_tokens });
         }
         self.state.turns.push(ModelTurn {

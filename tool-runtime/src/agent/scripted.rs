@@ -51,7 +51,7 @@ impl ScriptedTurn {
 
     /// The provider counts these tokens.
     pub fn using(mut self, input_tokens: u64, output_tokens: u64) -> Self {
-        self.usage = Some(Usage { input_tokens, output_tokens });
+        self.usage = Some(Usage::new(input_tokens, output_tokens));
         self
     }
 

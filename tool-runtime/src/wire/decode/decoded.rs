@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::call::{Arguments, ToolCall};
+use crate::wire::Usage;
 
 /// One response, whole. Serialises to `{calls, text, finish, provider_finish, error, refusal?, usage?}`.
 #[derive(Debug, Clone)]
@@ -33,16 +34,23 @@ pub struct Decoded {
 }
 
 impl Decoded {
-    /// The turn ended well: its executable calls may run.
+    /// Whether the turn ended well: its executable calls may run.
     #[must_use]
     pub fn ended_well(&self) -> bool {
         self.error.is_none() && matches!(self.finish, Finish::ToolCalls | Finish::Stop)
+    }
+
+    /// Whether the turn ended well without text, calls or a refusal: there is nothing to show.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ended_well() && self.calls.is_empty() && self.text.trim().is_empty() && self.refusal.is_none()
     }
 }
 
 impl Serialize for Decoded {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let fields = 5 + usize::from(self.refusal.is_some()) + usize::from(self.usage.is_some());
+        let usage = self.usage.as_ref().and_then(Usage::shown);
+        let fields = 5 + usize::from(self.refusal.is_some()) + usize::from(usage.is_some());
         let mut out = serializer.serialize_struct("Decoded", fields)?;
         out.serialize_field("calls", &self.calls)?;
         out.serialize_field("text", &self.text)?;
@@ -52,7 +60,7 @@ impl Serialize for Decoded {
         if let Some(refusal) = &self.refusal {
             out.serialize_field("refusal", refusal)?;
         }
-        if let Some(usage) = &self.usage {
+        if let Some(usage) = &usage {
             out.serialize_field("usage", usage)?;
         }
         out.end()
@@ -143,15 +151,6 @@ pub enum Finish {
     Truncated,
 }
 
-/// Tokens of one response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Usage {
-    /// Tokens read.
-    pub input_tokens: u64,
-    /// Tokens written.
-    pub output_tokens: u64,
-}
-
 /// What broke a response off.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -171,6 +170,11 @@ impl WireError {
         Self { kind, message: None, code: None }
     }
 
+    /// The provider waits for the client to act on an item that this decoder has no call for.
+    pub(crate) fn unsupported_item(kind: &'static str) -> Self {
+        Self { kind: WireErrorKind::UnsupportedItem, message: Some(kind.to_owned()), code: None }
+    }
+
     pub(crate) fn provider(message: impl Into<String>, code: Option<ErrorCode>) -> Self {
         Self { kind: WireErrorKind::ProviderError, message: Some(message.into()), code }
     }
@@ -184,6 +188,11 @@ impl fmt::Display for WireError {
             WireErrorKind::MalformedFrame => "the response holds a frame that is not JSON",
             WireErrorKind::ProtocolViolation => "the response breaks the rules of its format",
             WireErrorKind::LimitExceeded => "the response is larger than the decoder's limits",
+            // The message is one of the words that the decoder knows, not text of the provider.
+            WireErrorKind::UnsupportedItem => {
+                let item = self.message.as_deref().unwrap_or_default();
+                return write!(f, "the response waits for an action that is not supported: `{item}`");
+            }
         })
     }
 }
@@ -205,6 +214,9 @@ pub enum WireErrorKind {
     ProtocolViolation,
     /// More bytes, a longer frame or more calls than [`DecodeOptions`](crate::wire::DecodeOptions) allows.
     LimitExceeded,
+    /// The response holds an item that the client has to act on and that is not a tool call, such as
+    /// `mcp_approval_request`; the message names it.
+    UnsupportedItem,
 }
 
 /// A provider's error code: some write text, some a number.

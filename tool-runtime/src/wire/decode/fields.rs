@@ -60,12 +60,17 @@ pub(crate) fn read<'a, T: Field<'a>>(text: &'a str) -> Result<T, Invalid> {
 
 /// A string; everything else, and the empty string, is absent (R2).
 #[derive(Default)]
-pub(crate) struct Text<'a>(Cow<'a, str>);
+pub(crate) struct Text<'a>(Option<Cow<'a, str>>);
 
 impl Text<'_> {
-    /// The text, empty when it is absent.
+    /// The text; empty if it is absent.
     pub(crate) fn get(&self) -> &str {
-        &self.0
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// A string came, be it empty.
+    pub(crate) const fn came(&self) -> bool {
+        self.0.is_some()
     }
 }
 
@@ -74,7 +79,7 @@ impl<'a> Field<'a> for Text<'a> {
         if json.peek() != b'"' {
             return json.skip();
         }
-        self.0 = json.string()?;
+        self.0 = Some(json.string()?);
         Ok(())
     }
 }
@@ -212,7 +217,7 @@ impl<'a> Field<'a> for Content<'a> {
             }
             Ok(())
         })?;
-        self.0 = Text(Cow::Owned(joined));
+        self.0 = Text(Some(Cow::Owned(joined)));
         Ok(())
     }
 }

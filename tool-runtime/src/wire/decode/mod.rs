@@ -8,6 +8,7 @@ pub(crate) mod fields;
 mod framing;
 pub(crate) mod provider_error;
 pub(crate) mod turn;
+mod usage;
 
 use std::fmt;
 
@@ -18,8 +19,9 @@ use crate::wire::decode::framing::{EventStream, Frame, JsonLines, TooLong};
 use crate::wire::decode::turn::{Turn, Writer};
 
 pub(crate) use decoded::object_text;
-pub use decoded::{CallStatus, Decoded, DecodedCall, ErrorCode, Finish, Usage, WireError, WireErrorKind};
+pub use decoded::{CallStatus, Decoded, DecodedCall, ErrorCode, Finish, WireError, WireErrorKind};
 pub use display::DisplayEvent;
+pub use usage::Usage;
 
 /// Limits, and what the request asked for.
 #[derive(Debug, Clone)]

@@ -12,9 +12,12 @@ use crate::wire::{Finish, Usage, WireErrorKind};
 /// The blocks of one response.
 #[derive(Default)]
 pub(crate) struct Messages {
-    started: bool,
+    /// The id of the message, once it began.
+    message: Option<String>,
+    /// The message was announced again, so that its blocks may come again.
+    repeated: bool,
     blocks: HashMap<i64, Block>,
-    input_tokens: u64,
+    usage: Usage,
 }
 
 enum Block {
@@ -72,6 +75,27 @@ shape! {
     struct Tokens {
         "input_tokens" => input_tokens: Integer,
         "output_tokens" => output_tokens: Integer,
+        "cache_read_input_tokens" => cache_read: Integer,
+        "cache_creation_input_tokens" => cache_write: Integer,
+        "iterations" => iterations: List<Pass>,
+    }
+}
+
+shape! {
+    /// One pass over the request.
+    struct Pass {
+        "input_tokens" => input_tokens: Integer,
+        "output_tokens" => output_tokens: Integer,
+        "cache_read_input_tokens" => cache_read: Integer,
+        "cache_creation_input_tokens" => cache_write: Integer,
+    }
+}
+
+impl Pass {
+    fn usage(&self) -> Usage {
+        let count = |count: Integer| count.count().unwrap_or(0);
+        let usage = Usage::new(count(self.input_tokens), count(self.output_tokens));
+        Usage { cache_read_tokens: count(self.cache_read), cache_write_tokens: count(self.cache_write), ..usage }
     }
 }
 
@@ -113,7 +137,7 @@ impl Dialect for Messages {
                 _ => {}
             }
         }
-        self.usage(message.usage.0.as_ref(), turn);
+        self.usage(&message.usage, turn);
         stop(message.stop_reason.get(), turn);
     }
 
@@ -131,14 +155,21 @@ impl Messages {
             "error" => turn.fail(event_error(data, true)),
             _ if event.error.0.is_some() => turn.fail(event_error(data, true)),
             "message_start" => {
-                self.started = true;
-                if let Some(message) = &event.message.0 {
+                let message = event.message.0.as_ref();
+                let id = message.map_or("", |message| message.id.get());
+                // A gateway that tries again in the middle sends a second message: no call of either may run.
+                self.repeated = match &self.message {
+                    Some(open) if open != id => return turn.fail_with(WireErrorKind::ProtocolViolation),
+                    open => open.is_some(),
+                };
+                self.message = Some(id.to_owned());
+                if let Some(message) = message {
                     turn.response(message.id.get(), message.model.get());
-                    self.input_tokens =
-                        message.usage.0.as_ref().and_then(|usage| usage.input_tokens.count()).unwrap_or(0);
+                    self.usage.provisional = true;
+                    self.usage(&message.usage, turn);
                 }
             }
-            "content_block_start" if !self.started => turn.fail_with(WireErrorKind::ProtocolViolation),
+            "content_block_start" if self.message.is_none() => turn.fail_with(WireErrorKind::ProtocolViolation),
             "content_block_start" => {
                 if let Some(block) = &event.content_block.0 {
                     self.start(index, block, turn);
@@ -160,7 +191,8 @@ impl Messages {
             }
             "message_delta" => {
                 self.end(turn);
-                self.usage(event.usage.0.as_ref(), turn);
+                self.usage.provisional = false;
+                self.usage(&event.usage, turn);
                 if let Some(delta) = &event.delta.0 {
                     stop(delta.stop_reason.get(), turn);
                 }
@@ -172,6 +204,10 @@ impl Messages {
     }
 
     fn start(&mut self, index: i64, block: &ContentBlock<'_>, turn: &mut Writer<'_>) {
+        // The blocks of a message that was announced again come again: a call would run twice.
+        if self.repeated && self.blocks.contains_key(&index) {
+            return turn.fail_with(WireErrorKind::ProtocolViolation);
+        }
         let started = match block.kind.get() {
             "text" => {
                 turn.text(block.text.get());
@@ -192,13 +228,24 @@ impl Messages {
         }
     }
 
-    fn usage(&self, usage: Option<&Tokens>, turn: &mut Writer<'_>) {
-        if let Some(Tokens { input_tokens, output_tokens }) = usage {
-            turn.usage(Usage {
-                input_tokens: input_tokens.count().filter(|tokens| *tokens > 0).unwrap_or(self.input_tokens),
-                output_tokens: output_tokens.count().unwrap_or(0),
-            });
+    /// Later counts replace earlier ones. Some gateways write zero tokens read at the end: the start's count stays.
+    fn usage(&mut self, tokens: &Object<Tokens>, turn: &mut Writer<'_>) {
+        let Some(tokens) = &tokens.0 else { return };
+        let usage = &mut self.usage;
+        let read = tokens.input_tokens.count().filter(|tokens| *tokens > 0);
+        usage.input_tokens = read.unwrap_or(usage.input_tokens);
+        usage.cache_read_tokens = tokens.cache_read.count().unwrap_or(usage.cache_read_tokens);
+        usage.cache_write_tokens = tokens.cache_write.count().unwrap_or(usage.cache_write_tokens);
+        usage.output_tokens = tokens.output_tokens.count().unwrap_or(0);
+        // The counts of the message are those of the last pass; earlier ones, such as compaction, were paid too.
+        let passes: Vec<Usage> = tokens.iterations.iter().map(Pass::usage).collect();
+        if let Some((_, earlier)) = passes.split_last() {
+            let sum =
+                |count: fn(&Usage) -> u64| earlier.iter().fold(0, |sum: u64, pass| sum.saturating_add(count(pass)));
+            usage.earlier_input_tokens = sum(Usage::total_input);
+            usage.earlier_output_tokens = sum(Usage::total_output);
         }
+        turn.usage(*usage);
     }
 }
 

@@ -75,7 +75,7 @@ impl Dialect for Ollama {
         if line.done.0 == Some("true") {
             let (input, output) = (line.prompt_eval_count.count(), line.eval_count.count());
             if input.is_some() || output.is_some() {
-                turn.usage(Usage { input_tokens: input.unwrap_or(0), output_tokens: output.unwrap_or(0) });
+                turn.usage(Usage::new(input.unwrap_or(0), output.unwrap_or(0)));
             }
             done(line.done_reason.get(), turn);
             turn.close();

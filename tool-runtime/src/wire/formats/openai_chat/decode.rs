@@ -108,6 +108,11 @@ impl Dialect for Chat {
         if let Some(message) = choice.message.object() {
             Self::message(&message, turn);
         }
+        // Snowflake Cortex sends `"finish_reason": ""` in a document that is whole.
+        if choice.finish_reason.came() && choice.finish_reason.get().is_empty() {
+            turn.provider_finish("");
+            return turn.end_well();
+        }
         finish(choice.finish_reason.get(), turn);
     }
 }
@@ -119,10 +124,7 @@ impl Chat {
         if let Some(Tokens { prompt_tokens, completion_tokens }) = chunk.usage.object()
             && (prompt_tokens.0.is_some() || completion_tokens.0.is_some())
         {
-            turn.usage(Usage {
-                input_tokens: prompt_tokens.count().unwrap_or(0),
-                output_tokens: completion_tokens.count().unwrap_or(0),
-            });
+            turn.usage(Usage::new(prompt_tokens.count().unwrap_or(0), completion_tokens.count().unwrap_or(0)));
         }
         let choice = chunk.choices.iter().find(|choice| choice.index.0.is_none_or(|index| index == 0));
         // R10: an error object beside or inside a choice counts like one that stands alone.
@@ -142,7 +144,8 @@ impl Chat {
         turn.refusal(delta.refusal.get());
         // Servers that fill both fields mean the same call, and it must not run twice.
         if delta.tool_calls.is_empty()
-            && let Some(function) = delta.function_call.object()
+            && let Some(function) = delta.function_call.object::<Function<'_>>()
+            && (self.legacy.is_some() || !function.is_empty())
         {
             self.legacy(&function, turn);
         }
@@ -179,7 +182,8 @@ impl Chat {
     fn message(message: &Delta<'_>, turn: &mut Writer<'_>) {
         turn.text(message.content.get());
         turn.refusal(message.refusal.get());
-        let legacy = message.function_call.object::<Function<'_>>().filter(|_| message.tool_calls.is_empty());
+        let legacy = message.function_call.object::<Function<'_>>();
+        let legacy = legacy.filter(|function| message.tool_calls.is_empty() && !function.is_empty());
         let listed = message.tool_calls.iter().map(|part| (part.id.get(), part.function.0.as_ref()));
         for (id, function) in listed.chain(legacy.iter().map(|function| ("", Some(function)))) {
             let (name, arguments) = function.map_or(("", &Piece::Nothing), Function::parts);
@@ -192,6 +196,11 @@ impl Chat {
 impl<'a> Function<'a> {
     fn parts(&self) -> (&str, &Piece<'a>) {
         (self.name.get(), &self.arguments)
+    }
+
+    /// Some servers fill the legacy field of every message: `"function_call": {"name": "", "arguments": ""}` (R2).
+    fn is_empty(&self) -> bool {
+        self.name.get().is_empty() && self.arguments.is_empty()
     }
 }
 

@@ -26,6 +26,7 @@ shape! {
         "refusal" => refusal: Text<'a>,
         "name" => name: Text<'a>,
         "arguments" => arguments: Piece<'a>,
+        "input" => input: Text<'a>,
         "response" => response: Object<Response<'a>>,
         "error" => error: Raw<'a>,
     }
@@ -114,6 +115,14 @@ impl Responses {
                 Items::name(call, event.name.get(), turn);
                 event.arguments.replace(call, turn);
             }
+            "response.custom_tool_call_input.delta" => {
+                let Some(call) = self.items.call(&key, turn) else { return };
+                turn.append_text(call, event.delta.get());
+            }
+            "response.custom_tool_call_input.done" => {
+                let Some(call) = self.items.call(&key, turn) else { return };
+                turn.replace_text(call, event.input.get());
+            }
             "response.output_text.delta" => self.items.text(&key, part, event.delta.get(), false, turn),
             "response.output_text.done" => self.items.text(&key, part, event.text.get(), true, turn),
             "response.refusal.delta" => self.items.refusal(&key, part, event.delta.get(), false, turn),
@@ -135,10 +144,7 @@ impl Responses {
         if let Some(Tokens { input_tokens, output_tokens }) = &response.usage.0
             && (input_tokens.0.is_some() || output_tokens.0.is_some())
         {
-            turn.usage(Usage {
-                input_tokens: input_tokens.count().unwrap_or(0),
-                output_tokens: output_tokens.count().unwrap_or(0),
-            });
+            turn.usage(Usage::new(input_tokens.count().unwrap_or(0), output_tokens.count().unwrap_or(0)));
         }
         for (at, item) in response.output.iter().enumerate() {
             self.items.listed(i64::try_from(at).ok(), item, turn);
@@ -150,7 +156,10 @@ impl Responses {
             return turn.fail(error);
         }
         match status {
-            "completed" => turn.end_well(),
+            "completed" => match self.items.unanswered() {
+                Some(kind) => turn.fail(WireError::unsupported_item(kind)),
+                None => turn.end_well(),
+            },
             "incomplete" => match response.incomplete_details.0.as_ref().map_or("", |details| details.reason.get()) {
                 "content_filter" => turn.end_cut(Finish::ContentFilter),
                 _ => turn.end_cut(Finish::Length),

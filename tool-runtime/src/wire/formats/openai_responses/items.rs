@@ -14,6 +14,8 @@ shape! {
         "call_id" => call_id: Text<'a>,
         "name" => name: Text<'a>,
         "arguments" => arguments: Piece<'a>,
+        "input" => input: Text<'a>,
+        "execution" => execution: Text<'a>,
         "content" => content: List<Part<'a>>,
     }
 }
@@ -24,6 +26,10 @@ shape! {
         "text" => text: Text<'a>,
         "refusal" => refusal: Text<'a>,
     }
+}
+
+fn is_call(item: &Item<'_>) -> bool {
+    matches!(item.kind.get(), "function_call" | "custom_tool_call")
 }
 
 /// What identifies an item: its place in the output, or its own id where a server sends no place.
@@ -45,7 +51,21 @@ pub(super) struct Items {
     /// Parts of messages whose text was taken from deltas, or from an earlier event that is authoritative.
     parts: HashSet<(Key, i64)>,
     any_text: bool,
+    /// Items that the client has to act on, and that are not calls.
+    waiting: Vec<(Box<str>, &'static str)>,
+    /// Their call ids that the provider answered itself.
+    answered: HashSet<Box<str>>,
 }
+
+/// Items that the client has to act on. All but these and the calls are the provider's own affair.
+const WAITING: &[&str] = &[
+    "apply_patch_call",
+    "computer_call",
+    "local_shell_call",
+    "mcp_approval_request",
+    "shell_call",
+    "tool_search_call",
+];
 
 impl Items {
     /// The call of an item; one whose start was never sent begins without a name.
@@ -59,7 +79,7 @@ impl Items {
     }
 
     pub(super) fn added(&mut self, key: &Key, item: &Item<'_>, turn: &mut Writer<'_>) {
-        if item.kind.get() == "function_call" {
+        if is_call(item) {
             self.take(key, item, turn);
         }
     }
@@ -67,9 +87,9 @@ impl Items {
     /// S2: what is done is authoritative.
     pub(super) fn done(&mut self, key: &Key, item: &Item<'_>, turn: &mut Writer<'_>) {
         match item.kind.get() {
-            "function_call" => self.take(key, item, turn),
+            _ if is_call(item) => self.take(key, item, turn),
             "message" => self.message(key, item, turn),
-            _ => {}
+            _ => self.other(item),
         }
     }
 
@@ -78,7 +98,7 @@ impl Items {
         let key = Key::new(at, item.id.get());
         let by_id = Key::Id(item.id.get().into());
         match item.kind.get() {
-            "function_call" => {
+            _ if is_call(item) => {
                 let known = self.calls.contains_key(&key)
                     || self.calls.contains_key(&by_id)
                     || turn
@@ -86,14 +106,34 @@ impl Items {
                         .is_some_and(|call| self.calls.values().any(|known| *known == call));
                 if !known && let Some(call) = turn.start(item.call_id.get(), item.name.get()) {
                     item.arguments.add(call, turn);
+                    turn.append_text(call, item.input.get());
                 }
             }
             "message" if !self.any_text => {
                 self.message(&key, item, turn);
                 self.any_text = false;
             }
-            _ => {}
+            _ => self.other(item),
         }
+    }
+
+    /// An item that is neither a call nor a message.
+    fn other(&mut self, item: &Item<'_>) {
+        let kind = item.kind.get();
+        if let Some(known) = WAITING.iter().find(|known| **known == kind) {
+            // The provider searches by itself unless it says that the client does.
+            if kind != "tool_search_call" || item.execution.get() == "client" {
+                self.waiting.push((item.call_id.get().into(), known));
+            }
+        } else if kind.ends_with("_output") {
+            self.answered.insert(item.call_id.get().into());
+        }
+    }
+
+    /// The kind of an item that waits for the client.
+    pub(super) fn unanswered(&self) -> Option<&'static str> {
+        let waits = |(id, _): &&(Box<str>, _)| id.is_empty() || !self.answered.contains(id);
+        self.waiting.iter().find(waits).map(|(_, kind)| *kind)
     }
 
     fn take(&mut self, key: &Key, item: &Item<'_>, turn: &mut Writer<'_>) {
@@ -109,6 +149,8 @@ impl Items {
         // The id of a call is `call_id`, never the item's own.
         turn.offer_id(call, item.call_id.get());
         item.arguments.replace(call, turn);
+        // The input of a custom tool is text; the gate refuses what is not a JSON object.
+        turn.replace_text(call, item.input.get());
     }
 
     pub(super) fn name(call: usize, name: &str, turn: &mut Writer<'_>) {

@@ -1,0 +1,87 @@
+//! Recorded responses of real providers against what the official SDKs made of them.
+
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc)] // A test that cannot read its fixture has nothing to say.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tool_runtime::wire::{Decoded, Format};
+
+use crate::wire::{decode, read_json, same};
+
+/// Items that wait for the client, with kinds that the index knows nothing of.
+const MUST_ACT: [&str; 2] = ["shell_call", "\"execution\":\"client\""];
+
+/// Decodes each response of a folder whole and in pieces of 1 and 7 bytes. Returns how many there were, and what
+/// differs from the folder's index. Formats that are not read are passed over.
+#[must_use]
+pub fn check(folder: &Path) -> (usize, Vec<String>) {
+    let index = read_json(&folder.join("index.json"));
+    let (mut seen, mut wrong) = (0, Vec::new());
+    for case in index.as_array().unwrap() {
+        let format: Format = case["format"].as_str().unwrap().parse().unwrap();
+        if format == Format::Gemini {
+            continue;
+        }
+        seen += 1;
+        let body = std::fs::read(folder.join(case["file"].as_str().unwrap())).unwrap();
+        let text: String = String::from_utf8_lossy(&body).split_whitespace().collect();
+        let must_act = case["client_must_act"] == true || MUST_ACT.iter().any(|item| text.contains(item));
+        let expected = expectation(case);
+        for cut in [usize::MAX, 1, 7] {
+            let decoded = decode(format, &body, cut);
+            let mut got = summary(&decoded);
+            let ids = case["expected"]["calls"].as_array().unwrap().iter().map(|call| call["id"].as_str());
+            for (call, id) in got["calls"].as_array_mut().unwrap().iter_mut().zip(ids) {
+                // The SDK of Ollama drops ids, and an empty one is none.
+                if id.unwrap_or_default().is_empty() {
+                    call[0] = Value::Null;
+                }
+            }
+            if must_act && case["expected"]["finish"] == "stop" {
+                // A clean end would hide that somebody has to act.
+                if decoded.ended_well() || decoded.error.is_none() {
+                    wrong.push(format!("{} cut {cut}: a clean end hides what the client must do", case["id"]));
+                }
+                got["finish"] = "stop".into();
+            }
+            if !same(&got, &expected) {
+                wrong.push(format!("{} cut {cut}\n  got      {got}\n  expected {expected}", case["id"]));
+            }
+        }
+    }
+    (seen, wrong)
+}
+
+fn summary(decoded: &Decoded) -> Value {
+    let decoded = serde_json::to_value(decoded).unwrap();
+    let calls = decoded["calls"].as_array().unwrap().iter();
+    let calls: Vec<_> = calls.map(|call| json!([call["id"], call["name"], call["arguments"]])).collect();
+    json!({
+        "calls": calls,
+        "text": decoded["text"],
+        "finish": decoded["finish"],
+        "word": decoded["provider_finish"],
+        "usage": decoded["usage"],
+        "refusal": decoded["refusal"],
+    })
+}
+
+fn expectation(case: &Value) -> Value {
+    let expected = &case["expected"];
+    let calls = expected["calls"].as_array().unwrap().iter();
+    let calls: Vec<_> = calls
+        .map(|call| {
+            let id = call["id"].as_str().filter(|id| !id.is_empty());
+            json!([id, call["name"], call["arguments"]])
+        })
+        .collect();
+    json!({
+        "calls": calls,
+        "text": expected["text"],
+        "finish": expected["finish"],
+        "word": expected["word"],
+        "usage": expected["usage"],
+        "refusal": expected["refusal"],
+    })
+}

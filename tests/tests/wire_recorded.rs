@@ -1,0 +1,11 @@
+//! Recorded responses of real providers decode to what the official SDKs made of them, in every cut.
+
+use tests::recorded::check;
+use tests::wire::fixtures;
+
+#[test]
+fn recorded_responses_decode_as_the_sdks_assemble_them() {
+    let (seen, wrong) = check(&fixtures("recorded"));
+    assert!(seen >= 50, "{seen}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
