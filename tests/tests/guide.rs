@@ -58,7 +58,8 @@ fn every_chapter_is_listed_and_compiled() {
     }
 }
 
-/// Rust blocks are programs, which rustdoc compiles, or quotations, which begin with the path of their file.
+/// Rust blocks are programs (`rust`), which rustdoc compiles, or quotations (`rs`), which begin with the path of their
+/// file.
 #[test]
 fn rust_blocks_are_programs_or_quotations() {
     let mut quotations = 0;
@@ -68,7 +69,7 @@ fn rust_blocks_are_programs_or_quotations() {
                 "rust" | "rust,no_run" => {
                     assert!(body.contains("fn "), "{document}: a block that is no program:\n{body}");
                 }
-                "rust,ignore" => {
+                "rs" => {
                     let (path, quoted) = body.split_once('\n').unwrap();
                     let path = path.strip_prefix("// ").unwrap_or_else(|| panic!("{document}: no path:\n{body}"));
                     let file = read(path);
@@ -77,7 +78,7 @@ fn rust_blocks_are_programs_or_quotations() {
                     }
                     quotations += 1;
                 }
-                other => assert!(!other.starts_with("rust"), "{document}: unexpected block `{other}`"),
+                other => assert!(!other.starts_with('r'), "{document}: unexpected block `{other}`"),
             }
         }
     }
@@ -89,7 +90,7 @@ fn rust_blocks_are_programs_or_quotations() {
 fn no_block_hides_lines() {
     for document in documents() {
         for (info, body) in blocks(&read(&document)) {
-            if info.starts_with("rust") {
+            if info.starts_with('r') {
                 let hidden = body.lines().find(|line| *line == "#" || line.starts_with("# "));
                 assert_eq!(hidden, None, "{document}");
             }
