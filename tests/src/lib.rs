@@ -1,6 +1,7 @@
 //! Shared helpers of the tests.
 
 pub mod corpus;
+pub mod failing;
 pub mod provider;
 pub mod recorded;
 pub mod server;

@@ -2,6 +2,11 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
 
+#[path = "agent/interrupted.rs"]
+mod interrupted;
+#[path = "agent/requests.rs"]
+mod requests;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -120,6 +125,7 @@ struct Bench {
 
 const POLICY: &str = r#"
     allowed_tools = ["agent__double", "agent__slow", "agent__change", "agent__send", "agent__fail", "agent__cursor"]
+    parallel = 16
     require_approval_for_effects = ["external_side_effect"]
 "#;
 
@@ -227,14 +233,27 @@ async fn reading_calls_run_together_and_effects_alone() {
             .and_call("3", "agent__slow", r#"{"ms":80}"#)
             .and_call("4", "agent__slow", r#"{"ms":70}"#)
     };
-    for (first, parallel, expected) in
-        [("agent__slow", 1, 340), ("agent__slow", 2, 170), ("agent__slow", 9, 100), ("agent__change", 9, 190)]
-    {
-        let bench = bench([calls(first), ScriptedTurn::text("ok")]);
-        let mut conversation = bench.agent().parallel(parallel).converse(bench.runner.run(bench.options()));
+    let raised = "[tools.agent__slow]\neffect = \"state_change\"";
+    for (first, agent, policy, extra, expected) in [
+        ("agent__slow", Some(1), 16, "", 340),
+        ("agent__slow", Some(2), 16, "", 170),
+        ("agent__slow", Some(9), 16, "", 100),
+        ("agent__change", Some(9), 16, "", 190),
+        // The policy's limit counts, and the agent can only lower it.
+        ("agent__slow", None, 1, "", 340),
+        ("agent__slow", None, 2, "", 170),
+        ("agent__slow", Some(9), 2, "", 170),
+        ("agent__slow", Some(9), 1, "", 340),
+        // A tool whose effect the policy raises is no longer a reading one.
+        ("agent__slow", Some(9), 16, raised, 340),
+    ] {
+        let policy = POLICY.replace("parallel = 16", &format!("parallel = {policy}"));
+        let bench = with_policy(&format!("{policy}\n{extra}"), [calls(first), ScriptedTurn::text("ok")]);
+        let agent = agent.map_or_else(|| bench.agent(), |calls| bench.agent().parallel(calls));
+        let mut conversation = agent.converse(bench.runner.run(bench.options()));
         let started = tokio::time::Instant::now();
         conversation.send("Go.").await;
-        assert_eq!(started.elapsed().as_millis() / 10 * 10, expected, "{first} {parallel}");
+        assert_eq!(started.elapsed().as_millis() / 10 * 10, expected, "{first} {agent:?} {policy} {extra}");
         let contents: Vec<_> = results(&conversation.history()).into_iter().map(|(_, content, _)| content).collect();
         assert_eq!(contents, ["100", "90", "80", "70"]);
     }
@@ -259,14 +278,16 @@ async fn a_hand_over_survives_the_process() {
     assert_eq!(conversation.waiting().count(), 2);
     let unknown = conversation.answer([ClientAnswer::value("s", "1")]).await.expect_err("it waits for a person");
     assert_eq!(unknown.code(), "not_pending");
+    assert_eq!(second.heard.done(), ["not_pending"], "a stream of events ends, also when an answer is refused");
     let ended = conversation.answer([ClientAnswer::value("g", "7")]).await.expect("it waits");
     assert!(matches!(ended, Ended::Waiting { ref calls } if calls.len() == 1), "{ended:?}");
     assert!(conversation.answer([ClientAnswer::value("g", "7")]).await.is_err(), "an answer counts once");
+    assert_eq!(second.heard.done(), ["approval_required", "not_pending"]);
     let ended = conversation.decide(&"s".into(), ApprovalDecision::Approve).await.expect("it waits");
     assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
     let contents: Vec<_> = results(&conversation.history()).into_iter().map(|(_, content, _)| content).collect();
     assert_eq!(contents, ["6", "7", "sent to bob, 4 digits"]);
-    assert_eq!(second.heard.done(), ["approval_required", "answered"]);
+    assert_eq!(second.heard.done(), ["answered"]);
     is_whole(&conversation);
 }
 
@@ -313,6 +334,12 @@ async fn a_dropped_future_leaves_a_whole_history() {
     assert!(turn.await.is_err());
     assert_eq!(bench.heard.done(), ["cancelled"]);
     is_whole(&conversation);
+    let told = |conversation: &Conversation| {
+        let results = results(&conversation.history());
+        results.into_iter().map(|(_, content, _)| content).collect::<Vec<_>>()
+    };
+    let contents = told(&conversation);
+    assert!(contents[1].contains("outcome_unknown") && contents[2].contains("cancelled"), "{contents:?}");
     conversation.send("What happened?").await;
     let results = results(&conversation.history());
     let contents: Vec<_> = results.iter().map(|(_, content, _)| content.as_str()).collect();
@@ -426,12 +453,12 @@ async fn argument_text_of_sensitive_tools_is_not_shown() {
 }
 
 #[tokio::test]
-async fn a_listener_changes_nothing() {
+async fn a_sink_changes_nothing() {
     let turns = || [ScriptedTurn::call("a", "agent__double", r#"{"n":1}"#), ScriptedTurn::text("2")];
     let (listened, alone) = (bench(turns()), bench(turns()));
     let mut one = listened.converse();
     one.send("Go.").await;
-    let panicking = Arc::new(|_: Event| panic!("a listener of its own"));
+    let panicking = Arc::new(|_: Event| panic!("a sink that fails"));
     let mut two = alone.agent().converse(alone.runner.run(RunOptions::new().principal("ada").events(panicking)));
     two.send("Go.").await;
     assert_eq!(one.history(), two.history());

@@ -6,9 +6,18 @@ use std::sync::Arc;
 use crate::agent::state::State;
 use crate::agent::{Conversation, ModelClient};
 use crate::runner::Run;
-use crate::wire::Usage;
+use crate::wire::{ToolChoice, Usage};
 
 /// A model plus the settings of the loop that drives it. Cheap to clone.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tool_runtime::agent::{Agent, Prices, ScriptedModel};
+///
+/// let model = Arc::new(ScriptedModel::new([]));
+/// let agent = Agent::new(model).instructions("Be brief.").max_turns(8).prices(Prices { input: 3.0, output: 15.0 });
+/// # let _ = agent;
+/// ```
 #[derive(Clone)]
 #[must_use]
 pub struct Agent {
@@ -16,7 +25,8 @@ pub struct Agent {
     pub(super) instructions: Option<Arc<str>>,
     pub(super) guidance: bool,
     pub(super) max_turns: u32,
-    pub(super) parallel: usize,
+    pub(super) parallel: Option<usize>,
+    pub(super) choice: Option<ToolChoice>,
     prices: Prices,
 }
 
@@ -35,18 +45,28 @@ pub struct Prices {
 }
 
 impl Agent {
-    /// An agent with this model: 16 turns for one answer, calls one after the other, guidance from the catalog.
+    /// Starts an agent with this model: 16 turns for one answer, as many calls at the same time as the policy allows,
+    /// guidance from the catalog.
     pub fn new(model: Arc<dyn ModelClient>) -> Self {
-        Self { model, instructions: None, guidance: true, max_turns: 16, parallel: 1, prices: Prices::default() }
+        Self {
+            model,
+            instructions: None,
+            guidance: true,
+            max_turns: 16,
+            parallel: None,
+            choice: None,
+            prices: Prices::default(),
+        }
     }
 
-    /// Instructions that stand before the history.
+    /// Sets the instructions, which come before the history.
     pub fn instructions(mut self, text: impl Into<Arc<str>>) -> Self {
         self.instructions = Some(text.into());
         self
     }
 
-    /// Whether the catalog's guidance (never invent ids, list first, ..) follows the instructions; it does by default.
+    /// Sets whether the catalog's guidance (never invent ids, list first, ..) follows the instructions; `true` by
+    /// default.
     pub const fn guidance(mut self, wanted: bool) -> Self {
         self.guidance = wanted;
         self
@@ -59,9 +79,21 @@ impl Agent {
         self
     }
 
-    /// How many neighbouring `read_only` calls of a turn may run at the same time; one by default.
+    /// Limits how many neighbouring `read_only` calls of a turn run at the same time. The policy's `parallel`, one by
+    /// default, is the limit that this can only lower.
     pub const fn parallel(mut self, calls: usize) -> Self {
-        self.parallel = calls;
+        self.parallel = Some(calls);
+        self
+    }
+
+    /// Sets which tools the model may or has to call. A choice that forces a call holds for the first turn after each
+    /// message of the user, [`ToolChoice::None`] for every turn.
+    ///
+    /// A call outside the choice is flagged in [`TurnCall::outside_choice`](crate::agent::TurnCall::outside_choice)
+    /// and in the log, and goes through the gate like any other: to refuse tools, leave them out of
+    /// [`RunOptions::tools`](crate::RunOptions::tools).
+    pub fn tool_choice(mut self, choice: ToolChoice) -> Self {
+        self.choice = Some(choice);
         self
     }
 

@@ -1,10 +1,10 @@
-//! [`ClientAnswer`]: what comes back from a client.
+//! [`ClientAnswer`]: a client's answer to a call that it executes.
 
 use std::fmt;
 
 use crate::call::CallId;
 
-/// What a client says of a call that it was to execute.
+/// A client's answer to a call that it executes.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum ClientAnswer {
@@ -15,7 +15,7 @@ pub enum ClientAnswer {
         /// The result.
         json: String,
     },
-    /// It could not be executed.
+    /// The client could not execute the call.
     Failed {
         /// The call.
         id: CallId,

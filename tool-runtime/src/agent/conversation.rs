@@ -2,20 +2,69 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::agent::display::Done;
-use crate::agent::state::{Slot, State};
-use crate::agent::{Agent, ClientAnswer, Ended, ModelTurn, NotWaiting, WaitingCall};
-use crate::call::{CallId, ToolExecResult};
-use crate::runner::{ApprovalDecision, Run};
+use crate::agent::settle::Action;
+use crate::agent::state::{Progress, State};
+use crate::agent::{Agent, ClientAnswer, Ended, Incoming, ModelTurn, NotWaiting, StopReason, WaitingCall};
+use crate::call::{CallId, Event, EventSink};
+use crate::runner::{ApprovalDecision, NotPending, Run};
 use crate::store::Suspension;
 use crate::wire::Message;
-use crate::wire::history::{Missing, ResultMessage, repair};
+use crate::wire::history::{Missing, repair};
 
-/// One history and the run that its calls go through.
+/// One history and the run that its calls go through. Made by [`Agent::converse`] or [`Agent::restore`].
 ///
-/// Every method that returns an [`Ended`] emits exactly one `done` event, also when its future is dropped. A dropped
-/// future leaves a history that can go on: calls without a result get the one that their record tells of.
+/// Every method that returns an [`Ended`] emits exactly one `done` event, also when it refuses what came in and when its
+/// future is dropped. A dropped future leaves a history that can continue: a call that was interrupted gets the result
+/// of its record, and is told as `outcome_unknown` where its effect may have begun.
+///
+/// A service that holds no conversation between two requests saves it after each ([`save`](Self::save), which also
+/// works when a turn was dropped) and restores it for the next ([`Agent::restore`]); one that does gives each request a
+/// stream of its own with [`events`](Self::events).
+///
+/// ```
+/// use std::sync::Arc;
+/// use tool_runtime::agent::{Agent, Ended, Incoming, ScriptedModel, ScriptedTurn};
+/// use tool_runtime::runner::ApprovalDecision;
+/// use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+///
+/// /// Deletes a note.
+/// #[tool(name = "notes__delete", effect = state_change, redact = ["$"])]
+/// fn delete(
+///     /// The number of the note.
+///     note: u32,
+/// ) -> Result<String, ToolError> {
+///     Ok(format!("deleted note {note}"))
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let policy = ToolPolicy::from_toml(
+///     r#"
+///     allowed_tools = ["notes__delete"]
+///     require_approval_for_tools = ["notes__delete"]
+///     "#,
+/// )?;
+/// let catalog = ToolCatalog::builder().tool::<delete>().build()?;
+/// let runner = ToolRunner::builder(catalog, policy).approvals(true).build()?;
+/// let script = [ScriptedTurn::call("c1", "notes__delete", r#"{"note":7}"#), ScriptedTurn::text("Done.")];
+/// let agent = Agent::new(Arc::new(ScriptedModel::new(script)));
+///
+/// // One request asks, and hands over to a person.
+/// let mut conversation = agent.converse(runner.run(RunOptions::new().principal("ada")));
+/// let Ended::Waiting { calls } = conversation.send("Delete note 7.").await else { panic!("it waits") };
+/// assert_eq!(calls[0].shown_arguments.as_ref().map(|shown| shown.get()), Some(r#"{"note":7}"#));
+/// let saved = conversation.save().await?;
+///
+/// // Another one, perhaps in another process, brings the decision.
+/// let mut conversation = agent.restore(&runner, RunOptions::new().principal("ada"), &saved).await?;
+/// let ended = conversation.receive(Incoming::new().decide("c1", ApprovalDecision::Approve)).await?;
+/// assert!(matches!(ended, Ended::Answered { text } if text == "Done."));
+/// # Ok(()) })
+/// # }
+/// ```
 pub struct Conversation {
     pub(super) agent: Agent,
     pub(super) run: Run,
@@ -23,74 +72,102 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// The user writes something; the model and the gate take turns until it is answered or somebody has to act.
+    /// Takes a message of the user; the model and the gate take turns until it is answered or somebody has to act.
     ///
     /// Calls that still wait are abandoned: the model reads that nobody acted on them.
     pub async fn send(&mut self, text: impl Into<String>) -> Ended {
         let done = Done::new(&self.run);
-        self.abandon().await;
-        let text = text.into();
-        self.run.add_user_text(&text);
-        self.state.history.push(Message::User(text));
-        self.state.asked = 0;
-        done.with(self.drive().await)
+        let ended = self.say(text.into()).await;
+        done.with(ended)
     }
 
-    /// The client answers calls that it was to execute. When no call waits any more, the model goes on.
+    /// Takes the client's answers to calls that it was to execute. When no call waits any more, the model continues.
     ///
     /// # Errors
-    /// One of the ids does not wait for a client; nothing was taken.
+    /// One of the ids does not wait for a client, or is answered twice; no answer was taken. A refusal emits an `error`
+    /// event and a `done` event: to know before a response begins, ask [`check`](Self::check).
     pub async fn answer(&mut self, answers: impl IntoIterator<Item = ClientAnswer>) -> Result<Ended, NotWaiting> {
-        let answers: Vec<_> = answers.into_iter().collect();
+        self.receive(Incoming { answers: answers.into_iter().collect(), ..Incoming::new() }).await
+    }
+
+    /// Takes a person's decision on a call that waits for one. When no call waits any more, the model continues.
+    ///
+    /// # Errors
+    /// The id does not wait for a person; nothing was done. See [`answer`](Self::answer) for the events.
+    pub async fn decide(&mut self, id: &CallId, decision: ApprovalDecision) -> Result<Ended, NotWaiting> {
+        self.receive(Incoming::new().decide(id.clone(), decision)).await
+    }
+
+    /// Takes all that one request brings: first the decisions, then the answers, then the message of the user. Without
+    /// a message the model continues when no call waits any more; an [`Incoming`] with nothing in it takes up a turn
+    /// that was interrupted.
+    ///
+    /// # Errors
+    /// One of the ids does not wait for this, or occurs twice; nothing was done. See [`answer`](Self::answer) for the
+    /// events.
+    pub async fn receive(&mut self, incoming: Incoming) -> Result<Ended, NotWaiting> {
+        let done = Done::new(&self.run);
+        if let Err(refused) = self.check(&incoming) {
+            self.run.emit(Event::Error { code: refused.code().to_owned(), message: refused.to_string() });
+            done.with_code(refused.code());
+            return Err(refused);
+        }
+        let Incoming { text, decisions, answers } = incoming;
+        let decisions = decisions.into_iter().map(|(id, decision)| (id, Action::Decide(decision)));
+        let answers = answers.into_iter().map(|answer| (answer.id().clone(), Action::Answer(answer)));
+        for (id, action) in decisions.chain(answers) {
+            if let Err(error) = self.act(&id, action).await {
+                return Ok(done.with(self.unsettled(error)));
+            }
+        }
+        let ended = match text {
+            Some(text) => self.say(text).await,
+            None => self.go_on().await,
+        };
+        Ok(done.with(ended))
+    }
+
+    /// Checks that every decision and answer is for a call that waits for it, without taking any: for services that
+    /// have to refuse a request before its response begins.
+    ///
+    /// # Errors
+    /// One of the ids does not wait for this, or occurs twice.
+    pub fn check(&self, incoming: &Incoming) -> Result<(), NotWaiting> {
+        let decisions = incoming.decisions.iter().map(|(id, _)| (id, Suspension::Approval));
+        let answers = incoming.answers.iter().map(|answer| (answer.id(), Suspension::Client));
         let mut seen = HashSet::new();
-        for id in answers.iter().map(ClientAnswer::id) {
-            if !seen.insert(id) || self.place(id, Suspension::Client).is_none() {
+        for (id, suspension) in decisions.chain(answers) {
+            let waits = self.waiting().any(|call| call.id == *id && call.suspension == suspension);
+            if !waits || !seen.insert(id) {
                 return Err(NotWaiting { id: id.clone() });
             }
         }
-        let done = Done::new(&self.run);
-        for answer in &answers {
-            let id = answer.id().clone();
-            let result = match answer {
-                ClientAnswer::Value { json, .. } => self.run.client_result(id.as_str(), json).await,
-                ClientAnswer::Failed { .. } => self.run.client_failed(id.as_str()).await,
-            };
-            self.settle(&id, result.ok()).await;
-        }
-        Ok(done.with(self.go_on().await))
+        Ok(())
     }
 
-    /// A person decides on a call that waits. When no call waits any more, the model goes on.
-    ///
-    /// # Errors
-    /// The id does not wait for a person; nothing was done.
-    pub async fn decide(&mut self, id: &CallId, decision: ApprovalDecision) -> Result<Ended, NotWaiting> {
-        if self.place(id, Suspension::Approval).is_none() {
-            return Err(NotWaiting { id: id.clone() });
-        }
-        let done = Done::new(&self.run);
-        let result = self.run.resume(id.as_str(), decision).await;
-        self.settle(id, result.ok()).await;
-        Ok(done.with(self.go_on().await))
+    /// Sends the events of the next turn to this sink, in addition to the run's own
+    /// ([`RunOptions::events`](crate::RunOptions::events)). The sink is released after the `done` event, so that each
+    /// request can have a stream of its own.
+    pub fn events(&mut self, sink: Arc<dyn EventSink>) {
+        self.run.listen(Some(sink));
     }
 
-    /// The history, whole: each call followed by its one result, in call order.
+    /// Returns the whole history: each call followed by its one result, in call order. A call that was interrupted is
+    /// told as `outcome_unknown` where its effect may have begun.
     #[must_use]
     pub fn history(&self) -> Vec<Message> {
-        let settled = self.state.open.iter().filter_map(|slot| match slot {
-            Slot::Done(result) => Some(Message::Result(result.clone())),
-            Slot::Running(_) | Slot::Waiting(_) => None,
-        });
+        let settled = self.state.open.iter().filter(|slot| matches!(slot.progress, Progress::Done(_)));
+        let settled = settled.map(|slot| Message::Result(slot.message()));
         let all: Vec<_> = self.state.history.iter().cloned().chain(settled).collect();
-        repair(&all, |_| Missing::Cancelled)
+        repair(&all, |id| {
+            let open = self.state.open.iter().find(|slot| slot.id == *id);
+            open.map_or(Missing::OutcomeUnknown, |slot| slot.missing())
+        })
     }
 
     /// The calls that wait, in the order of the model.
     pub fn waiting(&self) -> impl Iterator<Item = &WaitingCall> {
-        self.state.open.iter().filter_map(|slot| match slot {
-            Slot::Waiting(call) => Some(call),
-            Slot::Running(_) | Slot::Done(_) => None,
-        })
+        self.state.waiting()
     }
 
     /// Returns the account of the model's turns so far, in order.
@@ -99,56 +176,24 @@ impl Conversation {
         &self.state.turns
     }
 
-    /// The run.
+    /// Returns the run.
     #[must_use]
     pub const fn run(&self) -> &Run {
         &self.run
     }
 
-    /// The turn before was left open: what waits is given up, what was interrupted is looked up.
-    async fn abandon(&mut self) {
-        self.look_up().await;
-        let waiting: Vec<_> = self.waiting().map(|call| call.id.clone()).collect();
-        for id in waiting {
-            let result = self.run.abandon(id.as_str()).await.ok();
-            self.settle(&id, result).await;
+    async fn say(&mut self, text: String) -> Ended {
+        if let Err(error) = self.abandon().await {
+            return self.unsettled(error);
         }
-        self.close();
+        self.run.add_user_text(&text);
+        self.state.history.push(Message::User(text));
+        self.state.asked = 0;
+        self.drive().await
     }
 
-    /// Calls whose future was dropped get the result that their record tells of.
-    pub(super) async fn look_up(&mut self) {
-        let run = self.run.clone();
-        for slot in &mut self.state.open {
-            if let Slot::Running(id) = slot {
-                let recorded = run.recorded(id).await.ok().flatten();
-                *slot = Slot::Done(
-                    recorded
-                        .map_or_else(|| ResultMessage::missing(id.clone(), Missing::Cancelled), |one| (&one).into()),
-                );
-            }
-        }
-    }
-
-    fn place(&self, id: &CallId, suspension: Suspension) -> Option<usize> {
-        let waits =
-            |slot: &Slot| matches!(slot, Slot::Waiting(call) if call.id == *id && call.suspension == suspension);
-        self.state.open.iter().position(waits)
-    }
-
-    /// A call that waited has its result. One that somebody else finished is told as its record tells it.
-    async fn settle(&mut self, id: &CallId, result: Option<ToolExecResult>) {
-        let result = match result {
-            Some(result) => Some(result),
-            None => self.run.recorded(id).await.ok().flatten(),
-        };
-        let waits = |slot: &&mut Slot| matches!(slot, Slot::Waiting(call) if call.id == *id);
-        if let Some(slot) = self.state.open.iter_mut().find(waits) {
-            *slot = match (&*slot, result) {
-                (Slot::Waiting(call), Some(result)) => Slot::of(result, &call.name),
-                _ => Slot::Done(ResultMessage::missing(id.clone(), Missing::Cancelled)),
-            };
-        }
+    fn unsettled(&self, error: NotPending) -> Ended {
+        self.stopped(StopReason::Unsettled(error), String::new())
     }
 }
 

@@ -1,13 +1,20 @@
-//! What a run's listeners see of a model's turn, and the one event that ends it.
+//! What a run's sinks see of a model's turn, and the one event that ends it.
 
 use std::collections::{HashMap, HashSet};
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
 
 use crate::agent::{Ended, StopReason};
 use crate::call::{CallId, Event, shown};
 use crate::runner::Run;
 use crate::wire::{Decoded, DisplayEvent};
 
-/// What a model writes while it writes, told to whoever listens to the run.
+/// Forwards a model's stream to the run's event sinks.
 pub(super) struct Display {
     run: Run,
     /// Ids that are taken: some providers count from the beginning in every response.
@@ -15,6 +22,7 @@ pub(super) struct Display {
     /// The calls that were announced, by the provider's id.
     announced: HashMap<CallId, Announced>,
     texts: usize,
+    activity: Arc<AtomicUsize>,
 }
 
 struct Announced {
@@ -27,10 +35,16 @@ struct Announced {
 
 impl Display {
     pub(super) fn new(run: Run, ids: HashSet<CallId>) -> Self {
-        Self { run, ids, announced: HashMap::new(), texts: 0 }
+        Self { run, ids, announced: HashMap::new(), texts: 0, activity: Arc::default() }
+    }
+
+    /// Counts what the model showed so far.
+    pub(super) fn activity(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.activity)
     }
 
     pub(super) fn show(&mut self, event: DisplayEvent<'_>) {
+        self.activity.fetch_add(1, Ordering::Relaxed);
         match event {
             DisplayEvent::Text(text) => {
                 self.texts += 1;
@@ -48,7 +62,7 @@ impl Display {
         }
     }
 
-    /// Tells of a call and gives the id that it has in this conversation.
+    /// Announces a call and returns the id that it has in this conversation.
     fn announce(&mut self, provider: &CallId, name: &str) -> CallId {
         let id = if self.ids.contains(provider) { CallId::generate() } else { provider.clone() };
         let open = self.run.catalog().may_show_arguments(name);
@@ -58,10 +72,16 @@ impl Display {
         id
     }
 
-    /// The decoded turn gets the ids that were shown. What came in one piece was not shown before: it is now.
+    /// The decoded turn gets the ids that were shown. What came in one piece was not shown before and is shown now,
+    /// and so are the words with which a model refused: they count as its text.
     pub(super) fn finish(&mut self, decoded: &mut Decoded) {
         if self.texts == 0 && !decoded.text.is_empty() {
             self.run.emit(Event::TextDelta { text: decoded.text.clone() });
+        }
+        if let Some(refusal) = decoded.refusal.take().filter(|refusal| !refusal.is_empty()) {
+            let text = if decoded.text.is_empty() { refusal } else { format!("\n\n{refusal}") };
+            decoded.text.push_str(&text);
+            self.run.emit(Event::TextDelta { text });
         }
         for decoded in &mut decoded.calls {
             let call = &mut decoded.call;
@@ -74,7 +94,29 @@ impl Display {
     }
 }
 
-/// Emits the one `done` event, also when the future is dropped.
+/// How long a model may be silent before a person is told, and the longest time between two such words.
+const SILENCE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
+
+/// Waits for a model's answer and emits a `status` event while the model is silent.
+pub(super) async fn with_status<T>(run: &Run, activity: &AtomicUsize, answer: impl Future<Output = T>) -> T {
+    let mut answer = pin!(answer);
+    let (mut seen, mut since, mut wait) = (activity.load(Ordering::Relaxed), Instant::now(), SILENCE.0);
+    loop {
+        if let Ok(answer) = timeout(wait, answer.as_mut()).await {
+            return answer;
+        }
+        let now = activity.load(Ordering::Relaxed);
+        if now == seen {
+            let text = format!("The model has been silent for {} seconds.", since.elapsed().as_secs());
+            run.emit(Event::Status { text });
+            wait = (wait * 2).min(SILENCE.1);
+        } else {
+            (seen, since, wait) = (now, Instant::now(), SILENCE.0);
+        }
+    }
+}
+
+/// Emits the one `done` event, also when the future is dropped, and releases the sink of the turn.
 pub(super) struct Done {
     run: Run,
     reason: &'static str,
@@ -85,14 +127,19 @@ impl Done {
         Self { run: run.clone(), reason: StopReason::Cancelled.code() }
     }
 
-    pub(super) fn with(mut self, ended: Ended) -> Ended {
-        self.reason = ended.code();
+    pub(super) fn with(self, ended: Ended) -> Ended {
+        self.with_code(ended.code());
         ended
+    }
+
+    pub(super) fn with_code(mut self, code: &'static str) {
+        self.reason = code;
     }
 }
 
 impl Drop for Done {
     fn drop(&mut self) {
         self.run.emit(Event::Done { reason: self.reason.to_owned() });
+        self.run.listen(None);
     }
 }

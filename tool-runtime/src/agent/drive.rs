@@ -1,16 +1,17 @@
-//! The loop: model, gate, model, .. until there is an end.
+//! The loop: model, gate, model, .. until the turn ends.
 
 use std::collections::HashSet;
 
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use crate::agent::display::Display;
-use crate::agent::state::Slot;
-use crate::agent::{Conversation, Ended, ModelRequest, ModelTurn, StopReason, turn};
+use crate::agent::display::{self, Display};
+use crate::agent::state::{Progress, Slot};
+use crate::agent::turn::{self, Progressed};
+use crate::agent::{Conversation, Ended, ModelRequest, ModelTurn, StopReason, TurnCall};
 use crate::call::{CallId, Event, ToolCall};
 use crate::wire::history::{CallMessage, Missing, repair};
-use crate::wire::{Decoded, DisplayEvent, Finish, Message};
+use crate::wire::{Decoded, DisplayEvent, Finish, Message, ToolChoice};
 
 impl Conversation {
     /// Model, gate, model, .. until there is an end.
@@ -36,14 +37,17 @@ impl Conversation {
         }
     }
 
-    /// One turn of the model, accounted.
+    /// Asks the model for one turn and accounts it.
     async fn ask(&mut self) -> Result<Decoded, StopReason> {
         let messages = self.messages();
+        // A choice that forces a call holds for the first turn only: with it in each, the model could never answer.
+        let forced = |choice: &&ToolChoice| **choice != ToolChoice::None;
+        let choice = self.agent.choice.as_ref().filter(|choice| self.state.asked <= 1 || !forced(choice));
         let request = ModelRequest {
             messages: &messages,
             tools: self.run.catalog(),
-            parallel: (self.agent.parallel > 1).then_some(true),
-            choice: None,
+            parallel: (self.parallel() > 1).then_some(true),
+            choice,
         };
         let model = self.agent.model.name().to_owned();
         let prompt_hash = request.prompt_hash(&model);
@@ -56,28 +60,38 @@ impl Conversation {
             gen_ai.request.model = model,
             run = self.run.id(),
         );
+        let activity = display.activity();
         let mut show = |event: DisplayEvent<'_>| display.show(event);
         let answer = self.agent.model.complete(request, &mut show).instrument(span);
+        let answer = display::with_status(&self.run, &activity, answer);
         let answer = self.run.cancellation().run_until_cancelled(answer).await.ok_or(StopReason::Cancelled)?;
-        let mut decoded = answer.map_err(StopReason::Model)?;
+        let mut decoded = answer.map_err(|error| {
+            tracing::error!(run = self.run.id(), model, code = error.code(), "the model gave no answer");
+            StopReason::Model(error)
+        })?;
         display.finish(&mut decoded);
         if let Some(usage) = decoded.usage {
             self.run.account(usage.total(), self.agent.cost(usage));
             let (input_tokens, output_tokens) = (usage.total_input(), usage.total_output());
             self.run.emit(Event::Usage { input_tokens, output_tokens });
         }
-        self.state.turns.push(ModelTurn {
+        let turn = ModelTurn {
             model,
             prompt_hash,
             response_id: decoded.response_id.clone(),
             finish: decoded.finish,
             usage: decoded.usage,
             latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-        });
+            calls: decoded.calls.iter().map(|call| TurnCall::new(&call.call)).collect(),
+        };
+        for call in turn.calls.iter().filter(|call| call.outside_choice) {
+            tracing::warn!(run = self.run.id(), tool = call.name, "the model called a tool outside the forced choice");
+        }
+        self.state.turns.push(turn);
         Ok(decoded)
     }
 
-    /// What the model said goes into the history, and its calls through the gate. Nothing when the model is next.
+    /// The model's answer goes into the history, and its calls through the gate. `None` if the model is next.
     async fn take(&mut self, decoded: Decoded) -> Option<Ended> {
         let ended_well = decoded.ended_well();
         let Decoded { calls, text, finish, error, .. } = decoded;
@@ -91,71 +105,71 @@ impl Conversation {
         // A paused turn is sent back as it is, as long as it brought something.
         let paused = finish == Finish::Pause && none && !text.is_empty();
         if !ended_well && !paused {
-            self.close();
+            self.state.close();
             return Some(self.stopped(StopReason::Incomplete { finish, error }, text));
         }
         if ended_well && none {
-            return Some(Ended::Answered { text });
+            let empty = text.trim().is_empty();
+            return Some(if empty { self.stopped(StopReason::EmptyAnswer, text) } else { Ended::Answered { text } });
         }
-        self.after_calls(text)
+        self.after_calls(text).await
     }
 
     async fn execute(&mut self, calls: Vec<ToolCall>) {
         self.run.begin_turn();
-        self.state.open = calls.iter().map(|call| Slot::Running(call.id.clone())).collect();
-        let names: Vec<_> = calls.iter().map(|call| call.name.clone()).collect();
-        let open = &mut self.state.open;
-        turn::execute(&self.run, calls, self.agent.parallel, |at, result| {
-            if let (Some(slot), Some(name)) = (open.get_mut(at), names.get(at)) {
-                *slot = Slot::of(result, name);
+        let slot = |call: &ToolCall| Slot::queued(&self.run, call.id.clone(), call.name.clone());
+        self.state.open = calls.iter().map(slot).collect();
+        let parallel = self.parallel();
+        let state = &mut self.state;
+        turn::execute(&self.run, calls, parallel, |progressed| match progressed {
+            Progressed::Begun(at) => {
+                state.set(at, Progress::Running);
             }
+            Progressed::Ended(at, result) => state.take(at, &result),
         })
         .await;
     }
 
-    /// Goes on after answers from outside.
+    /// Neither agent nor policy allows more calls at the same time than the other.
+    fn parallel(&self) -> usize {
+        self.agent.parallel.unwrap_or(usize::MAX).min(self.run.parallel())
+    }
+
+    /// Continues after answers from outside.
     pub(super) async fn go_on(&mut self) -> Ended {
         self.look_up().await;
-        match self.after_calls(String::new()) {
+        match self.after_calls(String::new()).await {
             Some(ended) => ended,
             None => self.drive().await,
         }
     }
 
-    /// Hands over when a call waits, ends the turn when the model only fails, and else lets the model go on.
-    fn after_calls(&mut self, text: String) -> Option<Ended> {
+    /// Hands over when a call waits, ends the turn when the model only fails, and lets the model continue otherwise.
+    async fn after_calls(&mut self, text: String) -> Option<Ended> {
+        self.describe().await;
         let calls: Vec<_> = self.waiting().cloned().collect();
         if !calls.is_empty() {
             return Some(Ended::Waiting { calls });
         }
-        self.close();
+        self.state.close();
         self.run.should_end_turn().then(|| self.stopped(StopReason::AskUser, text))
     }
 
-    /// The results of the turn join the history, in call order.
-    pub(super) fn close(&mut self) {
-        for slot in std::mem::take(&mut self.state.open) {
-            if let Slot::Done(result) = slot {
-                self.state.history.push(Message::Result(result));
-            }
-        }
-    }
-
-    fn stopped(&self, reason: StopReason, text: String) -> Ended {
+    pub(super) fn stopped(&self, reason: StopReason, text: String) -> Ended {
         let (code, message) = (reason.code().to_owned(), reason.to_string());
         self.run.emit(Event::Error { code, message });
         Ended::Stopped { reason, text }
     }
 
-    /// Instructions and the repaired history.
+    /// The instructions and the repaired history.
     fn messages(&self) -> Vec<Message> {
         let guidance = Some(self.run.catalog().guidance()).filter(|text| self.agent.guidance && !text.is_empty());
         let parts: Vec<_> = self.agent.instructions.as_deref().into_iter().chain(guidance.as_deref()).collect();
         let system = (!parts.is_empty()).then(|| Message::System(parts.join("\n\n")));
-        system.into_iter().chain(repair(&self.state.history, |_| Missing::Cancelled)).collect()
+        system.into_iter().chain(repair(&self.state.history, |_| Missing::OutcomeUnknown)).collect()
     }
 
-    /// The ids that calls of this conversation had.
+    /// The ids of this conversation's calls.
     fn ids(&self) -> HashSet<CallId> {
         let calls = self.state.history.iter().filter_map(|message| match message {
             Message::Assistant { calls, .. } => Some(calls),

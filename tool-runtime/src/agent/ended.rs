@@ -1,18 +1,20 @@
-//! [`Ended`]: how a turn of a conversation ended.
+//! [`Ended`]: how a request to a conversation ended.
 
 use std::fmt;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::agent::ModelError;
 use crate::call::CallId;
 use crate::policy::BudgetExceeded;
+use crate::runner::NotPending;
 use crate::store::Suspension;
 use crate::wire::{Finish, WireError};
 
-/// How a turn of a conversation ended. The history is one that every provider accepts, whatever it was.
+/// How a request to a conversation ended. The history is one that every provider accepts in each case.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Ended {
@@ -21,22 +23,22 @@ pub enum Ended {
         /// Its text.
         text: String,
     },
-    /// Calls wait for the client or for a person. Their siblings' results are kept.
+    /// Calls wait for the client or for a person. The results of the other calls of the turn are kept.
     Waiting {
-        /// Those that wait, in the order of the model.
+        /// The calls that wait, in the order of the model.
         calls: Vec<WaitingCall>,
     },
-    /// The turn ended before there was an answer.
+    /// It ended without an answer.
     Stopped {
-        /// Why.
+        /// The reason.
         reason: StopReason,
-        /// What the model wrote last, as far as it came.
+        /// The last, possibly incomplete, text of the model. For a refusal, the words with which it refused.
         text: String,
     },
 }
 
 impl Ended {
-    /// The stable word that the `done` event carries.
+    /// Returns the stable code that the `done` event carries.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -58,11 +60,26 @@ pub struct WaitingCall {
     pub id: CallId,
     /// The tool.
     pub name: String,
-    /// Whom it waits for.
+    /// Who it waits for.
     pub suspension: Suspension,
-    /// What the client is to execute, prepared by the tool.
+    /// What the client executes, prepared by the tool. `None` for an approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Arc<RawValue>>,
+    /// The arguments with the sensitive ones masked. `None` if the store could not be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown_arguments: Option<Arc<RawValue>>,
+    /// The rule of the policy that asked for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// The time from which on it is too late. `None` if the store could not be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+}
+
+impl WaitingCall {
+    pub(super) fn new(id: CallId, name: String, suspension: Suspension, payload: Option<Arc<RawValue>>) -> Self {
+        Self { id, name, suspension, payload, shown_arguments: None, rule: None, expires_at: None }
+    }
 }
 
 /// Why a turn ended without an answer.
@@ -73,8 +90,10 @@ pub enum StopReason {
     TurnLimit,
     /// Tokens or cost of the run are used up.
     Budget(BudgetExceeded),
-    /// The model got one tool's arguments wrong three turns running: the user has to help.
+    /// The model got one tool's arguments wrong in three consecutive turns: the user has to help.
     AskUser,
+    /// The model ended its turn without text and without a call.
+    EmptyAnswer,
     /// The model gave no answer.
     Model(ModelError),
     /// The answer broke off, was filtered or refused.
@@ -84,18 +103,22 @@ pub enum StopReason {
         /// What broke it off.
         error: Option<WireError>,
     },
+    /// A call that waits could not be finished; it still waits, and the model was not asked.
+    Unsettled(NotPending),
     /// The run was cancelled.
     Cancelled,
 }
 
 impl StopReason {
-    /// A stable word.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::TurnLimit => "turn_limit",
             Self::Budget(exceeded) => exceeded.code(),
             Self::AskUser => "ask_user",
+            Self::EmptyAnswer => "empty_answer",
+            Self::Unsettled(error) => error.code(),
             Self::Model(error) => error.code(),
             Self::Incomplete { finish, .. } => match finish {
                 Finish::Length => "length",
@@ -115,7 +138,11 @@ impl fmt::Display for StopReason {
         match self {
             Self::TurnLimit => f.write_str("the model asked for more turns than allowed"),
             Self::Budget(exceeded) => exceeded.fmt(f),
-            Self::AskUser => f.write_str("the model got the same tool's arguments wrong again and again; say it again"),
+            Self::AskUser => {
+                f.write_str("the model got one tool's arguments wrong in three consecutive turns; say it differently")
+            }
+            Self::EmptyAnswer => f.write_str("the model gave an empty answer"),
+            Self::Unsettled(error) => error.fmt(f),
             Self::Model(error) => error.fmt(f),
             Self::Incomplete { error: Some(error), .. } => error.fmt(f),
             Self::Incomplete { finish, error: None } => f.write_str(match finish {
@@ -130,7 +157,12 @@ impl fmt::Display for StopReason {
     }
 }
 
-/// No call of this conversation waits for this answer; nothing was done.
+/// No call of this conversation waits for this answer or decision; nothing was done.
+///
+/// The id is unknown, was answered before, waits for somebody else (a person, not a client), or was given twice. The
+/// conversation is as it was: save it as usual, and answer the calls that [`Conversation::waiting`] lists.
+///
+/// [`Conversation::waiting`]: crate::agent::Conversation::waiting
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotWaiting {
     /// The id that was answered.

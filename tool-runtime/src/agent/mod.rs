@@ -42,9 +42,11 @@ mod drive;
 mod ended;
 #[cfg(feature = "http")]
 pub mod http;
+mod incoming;
 mod model;
 mod saved;
 mod scripted;
+mod settle;
 mod state;
 mod turn;
 
@@ -52,6 +54,7 @@ pub use agent::{Agent, Prices};
 pub use answer::ClientAnswer;
 pub use conversation::Conversation;
 pub use ended::{Ended, NotWaiting, StopReason, WaitingCall};
-pub use model::{ModelClient, ModelError, ModelErrorKind, ModelRequest, ModelTurn, Show};
+pub use incoming::Incoming;
+pub use model::{ModelClient, ModelError, ModelErrorKind, ModelRequest, ModelTurn, Show, TurnCall};
 pub use saved::SavedConversation;
 pub use scripted::{ScriptedModel, ScriptedTurn};

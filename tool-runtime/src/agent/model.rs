@@ -5,6 +5,7 @@ use std::fmt;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use crate::call::{CallId, Outcome, ToolCall, shown};
 use crate::catalog::CatalogView;
 use crate::json;
 use crate::tool::Hash;
@@ -71,6 +72,29 @@ pub struct ModelTurn {
     pub usage: Option<Usage>,
     /// How long it took, in milliseconds.
     pub latency_ms: u64,
+    /// The calls of the turn, in the model's order.
+    pub calls: Vec<TurnCall>,
+}
+
+/// The account of one call of a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TurnCall {
+    /// The id of the call.
+    pub id: CallId,
+    /// The name as the model wrote it, cut to 128 bytes.
+    pub name: String,
+    /// How the call ended or why it waits. `None` while it runs.
+    pub outcome: Option<Outcome>,
+    /// The model made the call although the request forced another choice. It goes through the gate like any other: a
+    /// choice guides a model, it does not authorise.
+    pub outside_choice: bool,
+}
+
+impl TurnCall {
+    pub(super) fn new(call: &ToolCall) -> Self {
+        Self { id: call.id.clone(), name: shown(&call.name), outcome: None, outside_choice: call.outside_choice }
+    }
 }
 
 /// Why a model gave no answer. `Display` is safe to show; the provider's own words are in [`ModelError::detail`].

@@ -1,19 +1,20 @@
-//! [`SavedConversation`]: a conversation as a document, with which it goes on in another process.
+//! [`SavedConversation`]: a conversation as a document that another process can continue.
 
+use std::borrow::Borrow;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::agent::state::State;
-use crate::agent::{Agent, Conversation};
+use crate::agent::{Agent, Conversation, WaitingCall, settle};
 use crate::runner::{RestoreError, RunOptions, RunSnapshot, ToolRunner};
 use crate::store::StoreError;
 
 /// The version of the document that this library writes, and the only one it reads.
 const VERSION: u32 = 1;
 
-/// A conversation as a document: history, results that wait for their siblings, and the run's snapshot. Keep it where
-/// clients cannot change it, see [`RunSnapshot`].
+/// A conversation as a document: history, the calls of the last turn, the account of the turns, and the run's snapshot.
+/// Keep it where clients cannot change it, see [`RunSnapshot`].
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SavedConversation {
@@ -37,35 +38,45 @@ impl fmt::Debug for SavedConversation {
 }
 
 impl SavedConversation {
-    /// Returns the snapshot of the run, with the calls that wait.
+    /// Returns the snapshot of the run.
     #[must_use]
     pub const fn run(&self) -> &RunSnapshot {
         &self.run
     }
+
+    /// The calls that waited when it was saved, in the order of the model.
+    pub fn waiting(&self) -> impl Iterator<Item = &WaitingCall> {
+        self.state.waiting()
+    }
 }
 
 impl Conversation {
-    /// The conversation as a document.
+    /// Returns the conversation as a document. After a turn that was dropped, the calls that it interrupted have the
+    /// results of their records in it, so that a process with a store of its own reads them too.
     ///
     /// # Errors
     /// The store failed.
     pub async fn save(&self) -> Result<SavedConversation, StoreError> {
-        Ok(SavedConversation { version: VERSION, run: self.run.snapshot().await?, state: self.state.clone() })
+        let mut state = self.state.clone();
+        settle::look_up(&self.run, &mut state).await;
+        Ok(SavedConversation { version: VERSION, run: self.run.snapshot().await?, state })
     }
 }
 
 impl Agent {
-    /// Goes on with a saved conversation, in this process or another.
+    /// Continues a saved conversation, in this process or another. Takes the document by value or by reference: with a
+    /// reference it can be tried again after an error.
     ///
     /// # Errors
-    /// It belongs to another user or organisation than the options name, or the store failed.
+    /// It belongs to another principal or tenant than the options name, or the store failed.
     pub async fn restore(
         &self,
         runner: &ToolRunner,
         options: RunOptions,
-        saved: SavedConversation,
+        saved: impl Borrow<SavedConversation>,
     ) -> Result<Conversation, RestoreError> {
-        let run = runner.restore(saved.run, options).await?;
-        Ok(Conversation { agent: self.clone(), run, state: saved.state })
+        let SavedConversation { run, state, .. } = saved.borrow().clone();
+        let run = runner.restore(run, options).await?;
+        Ok(Conversation { agent: self.clone(), run, state })
     }
 }

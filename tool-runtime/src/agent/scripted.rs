@@ -1,4 +1,4 @@
-//! [`ScriptedModel`]: a model for tests that says what it is told to.
+//! [`ScriptedModel`]: a model for tests that follows a script.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,7 +8,7 @@ use async_trait::async_trait;
 
 use crate::agent::{ModelClient, ModelError, ModelErrorKind, ModelRequest, Show};
 use crate::call::{CallId, ToolCall};
-use crate::wire::{CallStatus, Decoded, DecodedCall, DisplayEvent, Finish, Message, Usage};
+use crate::wire::{CallStatus, Decoded, DecodedCall, DisplayEvent, Finish, Message, ToolChoice, Usage};
 
 /// One turn of a [`ScriptedModel`].
 #[derive(Debug)]
@@ -18,18 +18,24 @@ pub struct ScriptedTurn {
     calls: Vec<(String, String, String)>,
     finish: Finish,
     usage: Option<Usage>,
+    refusal: Option<String>,
     error: Option<ModelError>,
     never: bool,
 }
 
 impl ScriptedTurn {
     fn new(finish: Finish) -> Self {
-        Self { text: String::new(), calls: Vec::new(), finish, usage: None, error: None, never: false }
+        Self { text: String::new(), calls: Vec::new(), finish, usage: None, refusal: None, error: None, never: false }
     }
 
     /// The model answers with this text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::new(Finish::Stop) }
+    }
+
+    /// The model refuses with this text.
+    pub fn refuses(text: impl Into<String>) -> Self {
+        Self { refusal: Some(text.into()), ..Self::new(Finish::Refusal) }
     }
 
     /// The model makes one call, arguments as JSON text.
@@ -65,7 +71,7 @@ impl ScriptedTurn {
         Self { never: true, ..Self::new(Finish::Truncated) }
     }
 
-    fn decoded(self) -> Decoded {
+    fn decoded(self, choice: Option<&ToolChoice>) -> Decoded {
         let ended_well = matches!(self.finish, Finish::Stop | Finish::ToolCalls);
         let call = |(id, name, arguments): (String, String, String)| {
             let object = serde_json::from_str::<serde_json::Value>(&arguments).map(|value| value.is_object());
@@ -78,6 +84,7 @@ impl ScriptedTurn {
             if !ended_well {
                 call = call.incomplete();
             }
+            call.outside_choice = choice.is_some_and(|choice| !choice.allows(&call.name));
             DecodedCall { call, status, executable: ended_well && status == CallStatus::Ok, offered: true }
         };
         Decoded {
@@ -86,7 +93,7 @@ impl ScriptedTurn {
             finish: self.finish,
             provider_finish: None,
             error: None,
-            refusal: None,
+            refusal: self.refusal,
             usage: self.usage,
             response_id: None,
             model: None,
@@ -97,11 +104,33 @@ impl ScriptedTurn {
 /// A model for tests: each request takes the next turn of the script. A turn that was never asked for fails the test,
 /// and so does a request for which no turn is left.
 ///
+/// ```
+/// use std::sync::Arc;
+/// use tool_runtime::agent::{Agent, Ended, ScriptedModel, ScriptedTurn};
+/// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let model = Arc::new(ScriptedModel::new([ScriptedTurn::text("Hello.")]));
+/// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
+/// let mut conversation = Agent::new(Arc::clone(&model) as _).converse(runner.run(RunOptions::new()));
+/// assert!(matches!(conversation.send("Hi!").await, Ended::Answered { text } if text == "Hello."));
+/// assert_eq!(model.asked().len(), 1);
+/// # Ok(()) })
+/// # }
+/// ```
+///
 /// # Panics
 /// When it is dropped with turns left.
 pub struct ScriptedModel {
     turns: Mutex<VecDeque<ScriptedTurn>>,
-    asked: Mutex<Vec<Vec<Message>>>,
+    asked: Mutex<Vec<Asked>>,
+}
+
+/// What one request asked.
+struct Asked {
+    messages: Vec<Message>,
+    choice: Option<ToolChoice>,
 }
 
 impl ScriptedModel {
@@ -111,10 +140,16 @@ impl ScriptedModel {
         Self { turns: Mutex::new(turns.into_iter().collect()), asked: Mutex::default() }
     }
 
-    /// The messages of every request so far.
+    /// Returns the messages of every request so far.
     #[must_use]
     pub fn asked(&self) -> Vec<Vec<Message>> {
-        lock(&self.asked).clone()
+        lock(&self.asked).iter().map(|asked| asked.messages.clone()).collect()
+    }
+
+    /// Returns the tool choice of every request so far.
+    #[must_use]
+    pub fn choices(&self) -> Vec<Option<ToolChoice>> {
+        lock(&self.asked).iter().map(|asked| asked.choice.clone()).collect()
     }
 }
 
@@ -129,7 +164,7 @@ impl ModelClient for ScriptedModel {
     }
 
     async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
-        lock(&self.asked).push(request.messages.to_vec());
+        lock(&self.asked).push(Asked { messages: request.messages.to_vec(), choice: request.choice.cloned() });
         let turn = lock(&self.turns).pop_front();
         let turn = turn.ok_or_else(|| ModelError::new(ModelErrorKind::Script, "no turn is left"))?;
         if turn.never {
@@ -138,7 +173,7 @@ impl ModelClient for ScriptedModel {
         if let Some(error) = turn.error {
             return Err(error);
         }
-        let decoded = turn.decoded();
+        let decoded = turn.decoded(request.choice);
         if !decoded.text.is_empty() {
             show(DisplayEvent::Text(decoded.text.as_str().into()));
         }

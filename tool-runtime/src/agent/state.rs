@@ -1,12 +1,14 @@
-//! What a conversation remembers: the history, and the calls of a turn that is not settled yet.
+//! What a conversation remembers: the history, and the calls of the last turn while any of them has no result.
 
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{ModelTurn, WaitingCall};
-use crate::call::{CallId, Outcome, ToolExecResult};
+use crate::call::{CallId, Cause, Outcome, ToolExecResult};
+use crate::runner::Run;
 use crate::store::Suspension;
+use crate::tool::ToolEffect;
 use crate::wire::Message;
-use crate::wire::history::ResultMessage;
+use crate::wire::history::{Missing, ResultMessage};
 
 /// What a conversation remembers.
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -20,23 +22,115 @@ pub(super) struct State {
     pub(super) turns: Vec<ModelTurn>,
 }
 
+impl State {
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &WaitingCall> {
+        self.open.iter().filter_map(Slot::waiting)
+    }
+
+    /// Sets the progress of a call and returns the one before.
+    pub(super) fn set(&mut self, at: usize, progress: Progress) -> Option<Progress> {
+        self.open.get_mut(at).map(|slot| std::mem::replace(&mut slot.progress, progress))
+    }
+
+    /// Takes the gate's result of a call, for the history and for the account of the turn.
+    pub(super) fn take(&mut self, at: usize, result: &ToolExecResult) {
+        if let Some(slot) = self.open.get_mut(at) {
+            slot.take(result);
+            self.account(at, result.outcome());
+        }
+    }
+
+    /// No result of a call will come: it gets the one for a call without.
+    pub(super) fn give_up(&mut self, at: usize) {
+        let Some(slot) = self.open.get_mut(at) else { return };
+        let outcome = match slot.missing() {
+            Missing::Cancelled => Outcome::Cancelled,
+            Missing::OutcomeUnknown => Outcome::OutcomeUnknown,
+        };
+        slot.progress = Progress::Done(slot.message());
+        self.account(at, outcome);
+    }
+
+    /// The results of the turn join the history, in call order.
+    pub(super) fn close(&mut self) {
+        for slot in std::mem::take(&mut self.open) {
+            self.history.push(Message::Result(slot.message()));
+        }
+    }
+
+    /// The open calls are those of the last turn, in its order.
+    fn account(&mut self, at: usize, outcome: Outcome) {
+        if let Some(call) = self.turns.last_mut().and_then(|turn| turn.calls.get_mut(at)) {
+            call.outcome = Some(outcome);
+        }
+    }
+}
+
+/// A call of the last turn.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Slot {
+    pub(super) id: CallId,
+    pub(super) name: String,
+    /// The tool's effect as the policy takes it. `None` if there is no such tool.
+    effect: Option<ToolEffect>,
+    pub(super) progress: Progress,
+}
+
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Slot {
-    /// On its way through the gate. Still so after a dropped future or a killed process.
-    Running(CallId),
-    Waiting(WaitingCall),
+pub(super) enum Progress {
+    /// Behind its siblings: not handed to the gate yet.
+    Queued,
+    /// Handed to the gate. Still so after a dropped future or a killed process.
+    Running,
+    Waiting(Box<WaitingCall>),
     Done(ResultMessage),
 }
 
 impl Slot {
-    pub(super) fn of(result: ToolExecResult, name: &str) -> Self {
+    pub(super) fn queued(run: &Run, id: CallId, name: String) -> Self {
+        Self { effect: run.effect_of(&name), id, name, progress: Progress::Queued }
+    }
+
+    pub(super) fn waiting(&self) -> Option<&WaitingCall> {
+        match &self.progress {
+            Progress::Waiting(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    fn take(&mut self, result: &ToolExecResult) {
         let suspension = match result.outcome() {
             Outcome::ClientRequired => Suspension::Client,
             Outcome::ApprovalRequired => Suspension::Approval,
-            _ => return Self::Done((&result).into()),
+            _ => {
+                self.progress = Progress::Done(result.into());
+                return;
+            }
         };
         let (id, payload) = (result.call_id().clone(), result.shared_value().cloned());
-        Self::Waiting(WaitingCall { id, name: name.to_owned(), suspension, payload })
+        let call = WaitingCall::new(id, self.name.clone(), suspension, payload);
+        self.progress = Progress::Waiting(Box::new(call));
+    }
+
+    /// What the model is told of the call while it has no result: the one place that decides it. Only a call that
+    /// never reached the gate, or whose tool has no effect, can be called again without harm.
+    pub(super) fn missing(&self) -> Missing {
+        let begun = matches!(self.progress, Progress::Running);
+        match self.effect.map(|effect| Cause::Cancelled.outcome(effect)) {
+            Some(Outcome::OutcomeUnknown) if begun => Missing::OutcomeUnknown,
+            _ => Missing::Cancelled,
+        }
+    }
+
+    /// The result as it goes into the history: the call's own, or the one for a call without.
+    pub(super) fn message(&self) -> ResultMessage {
+        match &self.progress {
+            Progress::Done(result) => result.clone(),
+            Progress::Queued | Progress::Running | Progress::Waiting(_) => {
+                ResultMessage::missing(self.id.clone(), self.missing())
+            }
+        }
     }
 }

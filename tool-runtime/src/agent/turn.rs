@@ -8,17 +8,26 @@ use crate::call::{ToolCall, ToolExecResult};
 use crate::runner::Run;
 use crate::tool::ToolEffect;
 
-/// Takes every call through the gate and hands over each result with the call's place as soon as it is there.
+/// A step of one call of the turn, by the call's index.
+pub(super) enum Progressed {
+    /// It is handed to the gate now.
+    Begun(usize),
+    /// It has its result, or waits.
+    Ended(usize, ToolExecResult),
+}
+
+/// Takes every call through the gate and reports each step as soon as it happens.
 ///
 /// Neighbouring `read_only` calls run together, at most `cap` at a time; any other call waits for all before it and
-/// holds up all behind it. One failure never loses a sibling, and neither does a dropped future what it handed over.
-pub(super) async fn execute(run: &Run, calls: Vec<ToolCall>, cap: usize, mut done: impl FnMut(usize, ToolExecResult)) {
-    let read_only =
-        |call: &ToolCall| run.catalog().get(&call.name).is_some_and(|spec| spec.effect == ToolEffect::ReadOnly);
+/// holds up all behind it. What counts is the effect that the policy gives a tool. One failure never loses a sibling,
+/// and neither does a dropped future what was reported.
+pub(super) async fn execute(run: &Run, calls: Vec<ToolCall>, cap: usize, mut report: impl FnMut(Progressed)) {
+    let read_only = |call: &ToolCall| run.effect_of(&call.name) == Some(ToolEffect::ReadOnly);
     let mut waiting = calls.into_iter().enumerate().peekable();
     while let Some((at, call)) = waiting.next() {
+        report(Progressed::Begun(at));
         if cap < 2 || !read_only(&call) {
-            done(at, run.exec(call).await);
+            report(Progressed::Ended(at, run.exec(call).await));
             continue;
         }
         let mut running = vec![start(run, at, call)];
@@ -26,13 +35,14 @@ pub(super) async fn execute(run: &Run, calls: Vec<ToolCall>, cap: usize, mut don
             while running.len() < cap
                 && let Some((at, call)) = waiting.next_if(|(_, call)| read_only(call))
             {
+                report(Progressed::Begun(at));
                 running.push(start(run, at, call));
             }
             if running.is_empty() {
                 break;
             }
             let (at, result) = first(&mut running).await;
-            done(at, result);
+            report(Progressed::Ended(at, result));
         }
     }
 }
@@ -43,7 +53,7 @@ fn start(run: &Run, at: usize, call: ToolCall) -> Running {
     (at, Box::pin(run.exec(call)))
 }
 
-/// The first of a handful of futures that is done, taken out of them.
+/// Waits for the first of a few futures that completes, and removes it.
 async fn first(running: &mut Vec<Running>) -> (usize, ToolExecResult) {
     poll_fn(|cx| {
         let ready = running.iter_mut().enumerate().find_map(|(place, (_, future))| match future.as_mut().poll(cx) {

@@ -4,6 +4,7 @@ mod approval;
 mod client;
 mod exec;
 mod invoke;
+mod loops;
 mod open;
 mod run;
 mod settle;

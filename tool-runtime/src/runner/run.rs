@@ -143,6 +143,8 @@ pub(super) struct RunInner {
     pub(super) ledger: Ledger,
     pub(super) loop_guard: LoopGuard,
     pub(super) evidence: Mutex<EvidenceSet>,
+    /// Hears one turn of a conversation, in addition to the run's own sink.
+    pub(super) listener: Mutex<Option<Arc<dyn EventSink>>>,
     state: Mutex<RunState>,
 }
 
@@ -157,6 +159,7 @@ impl Run {
             ledger: shared.policy.ledger(),
             loop_guard: shared.policy.loop_guard(),
             evidence: Mutex::new(evidence),
+            listener: Mutex::default(),
             state: Mutex::new(RunState::with_labels(&options.labels)),
             view,
             id,
@@ -237,18 +240,27 @@ impl Run {
         context(&self.0.id, &self.0.options, labels)
     }
 
-    /// Somebody listens.
+    /// Whether any sink hears the run.
     pub(super) fn is_heard(&self) -> bool {
-        self.0.options.events.is_some()
+        self.0.options.events.is_some() || self.listener().is_some()
     }
 
-    /// Tells whoever listens to the run. The runner tells of calls; an agent loop tells of the model.
+    /// Emits an event to the run's sinks: call events from the runner, model events from the agent loop.
     pub fn emit(&self, event: Event) {
-        if let Some(sink) = &self.0.options.events {
-            // A listener's panic is not the tool's.
+        let listener = self.listener();
+        let hear = |sink: &Arc<dyn EventSink>, event| {
+            // A sink's panic is not the tool's.
             if crate::contain::caught(|| sink.emit(event)).is_none() {
                 tracing::error!(run = %self.0.id, "an event sink panicked");
             }
+        };
+        match (&self.0.options.events, &listener) {
+            (Some(sink), Some(listener)) => {
+                hear(sink, event.clone());
+                hear(listener, event);
+            }
+            (Some(sink), None) | (None, Some(sink)) => hear(sink, event),
+            (None, None) => {}
         }
     }
 }

@@ -144,7 +144,7 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: Bound) -> Result<
     match ended {
         Ok(Ok(projected)) => Ok(Ran { hydrated, projected, warning }),
         Ok(Err(failure)) => Err(failed(failure)),
-        Err(cause) => Err(interrupted(cause, entry.spec.effect)),
+        Err(cause) => Err(interrupted(cause, open.effect.unwrap_or(entry.spec.effect))),
     }
 }
 

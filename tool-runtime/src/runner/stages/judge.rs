@@ -41,7 +41,7 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
         open.decision = refusal.decision;
         refusal.stop
     })?;
-    open.effect = Some(entry.spec.effect);
+    open.effect = open.run.effect_of(entry.spec.name.as_str());
     open.definition_hash = Some(entry.spec.definition_hash);
     if entry.projector.is_none() {
         let message = "The tool has no redaction allowlist, so its answer could not be shown. It did not run.";

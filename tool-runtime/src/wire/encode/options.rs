@@ -43,6 +43,17 @@ pub enum ToolChoice {
     Named(String),
 }
 
+impl ToolChoice {
+    /// Whether a call of this name is within the choice.
+    pub(crate) fn allows(&self, name: &str) -> bool {
+        match self {
+            Self::Auto | Self::Required => true,
+            Self::None => false,
+            Self::Named(only) => only == name,
+        }
+    }
+}
+
 /// What happens to a tool that the format cannot carry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -8,9 +8,7 @@ use serde::de::IgnoredAny;
 
 use crate::call::{Arguments, CallId, IdSource, Origin, ToolCall};
 use crate::wire::decode::object_text;
-use crate::wire::{
-    CallStatus, DecodeOptions, Decoded, DecodedCall, Finish, ToolChoice, Usage, WireError, WireErrorKind,
-};
+use crate::wire::{CallStatus, DecodeOptions, Decoded, DecodedCall, Finish, Usage, WireError, WireErrorKind};
 
 pub(crate) use writer::Writer;
 
@@ -124,11 +122,7 @@ impl Call {
         if !clean {
             call = call.incomplete();
         }
-        call.outside_choice = match &options.choice {
-            ToolChoice::Auto | ToolChoice::Required => false,
-            ToolChoice::None => true,
-            ToolChoice::Named(name) => *name != call.name,
-        };
+        call.outside_choice = !options.choice.allows(&call.name);
         call.origin = origin;
         let offered = options.offered.as_ref().is_none_or(|offered| offered.contains(&call.name));
         DecodedCall { executable: clean && status == CallStatus::Ok, call, status, offered }

@@ -1,0 +1,149 @@
+//! What one request brings and what it gets: everything together, a sink of its own, and what a person has to know.
+
+use tool_runtime::agent::Incoming;
+use tool_runtime::wire::ToolChoice;
+
+use super::*;
+
+fn two_that_wait() -> ScriptedTurn {
+    ScriptedTurn::call("g", "agent__cursor", r#"{"file":"a.rs"}"#).and_call(
+        "s",
+        "agent__send",
+        r#"{"to":"bob","code":"1234"}"#,
+    )
+}
+
+#[tokio::test]
+async fn one_request_decides_answers_and_says() {
+    let bench = bench([two_that_wait(), ScriptedTurn::text("Done."), ScriptedTurn::text("Bye.")]);
+    let mut conversation = bench.converse();
+    conversation.send("Go.").await;
+    let whole =
+        || Incoming::new().decide("s", ApprovalDecision::Approve).answer(ClientAnswer::value("g", "7")).text("Thanks.");
+    for wrong in [
+        whole().answer(ClientAnswer::value("g", "8")),
+        whole().decide("s", ApprovalDecision::Deny(None)),
+        whole().decide("g", ApprovalDecision::Approve),
+        whole().answer(ClientAnswer::value("s", "1")),
+        whole().answer(ClientAnswer::value("unheard of", "1")),
+    ] {
+        assert!(conversation.check(&wrong).is_err(), "{wrong:?}");
+        assert_eq!(conversation.receive(wrong).await.expect_err("refused").code(), "not_pending");
+        assert_eq!(conversation.waiting().count(), 2, "nothing was taken");
+        let events = bench.heard.take();
+        let is_error = |event: &Event| matches!(event, Event::Error { code, .. } if code == "not_pending");
+        assert!(events.iter().any(is_error), "{events:?}");
+    }
+    assert!(conversation.check(&whole()).is_ok());
+    let ended = conversation.receive(whole()).await.expect("they wait");
+    assert!(matches!(ended, Ended::Answered { ref text } if text == "Done."), "{ended:?}");
+    let history = conversation.history();
+    let contents: Vec<_> = results(&history).into_iter().map(|(_, content, _)| content).collect();
+    assert_eq!(contents, ["7", "sent to bob, 4 digits"]);
+    let asked = bench.model.asked();
+    assert!(matches!(asked[1].last(), Some(Message::User(text)) if text == "Thanks."), "after the results");
+    conversation.send("Bye.").await;
+    is_whole(&conversation);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_with_nothing_in_it_takes_up_an_interrupted_turn() {
+    let bench = bench([ScriptedTurn::call("b", "agent__slow", r#"{"ms":1000}"#), ScriptedTurn::text("Here.")]);
+    let mut conversation = bench.converse();
+    assert!(tokio::time::timeout(Duration::from_millis(10), conversation.send("Go.")).await.is_err());
+    let ended = conversation.receive(Incoming::new()).await.expect("nothing to refuse");
+    assert!(matches!(ended, Ended::Answered { ref text } if text == "Here."), "{ended:?}");
+    is_whole(&conversation);
+}
+
+#[tokio::test]
+async fn a_call_that_waits_says_what_a_person_has_to_know() {
+    let bench = bench([two_that_wait()]);
+    let mut conversation = bench.converse();
+    let Ended::Waiting { calls } = conversation.send("Go.").await else { panic!("it waits") };
+    let shown: Vec<_> = calls.iter().map(|call| call.shown_arguments.as_ref().expect("arguments").get()).collect();
+    assert_eq!(shown[0], r#"{"file":"a.rs"}"#);
+    assert!(shown[1].contains(r#""to":"bob""#) && !shown[1].contains("1234"), "{}", shown[1]);
+    assert_eq!(calls[1].rule.as_deref(), Some("require_approval_for_effects"));
+    assert!(calls.iter().all(|call| call.expires_at.is_some()));
+    let saved = conversation.save().await.expect("saved");
+    let document = serde_json::to_string(&saved).expect("JSON");
+    let saved: SavedConversation = serde_json::from_str(&document).expect("a document");
+    let listed: Vec<_> = saved.waiting().map(|call| (call.id.as_str(), call.shown_arguments.is_some())).collect();
+    assert_eq!(listed, [("g", true), ("s", true)]);
+    assert_eq!(saved.run().run_id(), conversation.run().id());
+}
+
+#[tokio::test]
+async fn each_request_has_a_sink_of_its_own() {
+    let bench = bench([two_that_wait(), ScriptedTurn::text("Done.")]);
+    let mut conversation = bench.converse();
+    let (first, second) = (Arc::new(Heard::default()), Arc::new(Heard::default()));
+    conversation.events(Arc::clone(&first) as _);
+    conversation.send("Go.").await;
+    conversation.events(Arc::clone(&second) as _);
+    let incoming = Incoming::new().decide("s", ApprovalDecision::Approve).answer(ClientAnswer::value("g", "7"));
+    conversation.receive(incoming).await.expect("they wait");
+    assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 1), "released after `done`");
+    assert_eq!(bench.heard.done(), ["client_required", "answered"], "the run's own sink hears all");
+    let first = first.take();
+    assert!(matches!(&first[..], [.., Event::Done { reason, .. }] if reason == "client_required"), "{first:?}");
+    let second = second.take();
+    assert!(second.iter().any(|event| matches!(event, Event::ToolCallResult { id, .. } if id.as_str() == "s")));
+    assert!(matches!(&second[..], [.., Event::Done { reason, .. }] if reason == "answered"), "{second:?}");
+}
+
+#[tokio::test]
+async fn what_the_model_refused_with_and_an_empty_answer_are_told() {
+    let bench = bench([
+        ScriptedTurn::refuses("I cannot help with that."),
+        ScriptedTurn::text(" \n"),
+        ScriptedTurn::text("").using(3, 0),
+        ScriptedTurn::text("Hello."),
+    ]);
+    let mut conversation = bench.converse();
+    let Ended::Stopped { reason, text } = conversation.send("Harm.").await else { panic!("no answer") };
+    assert_eq!((reason.code(), text.as_str()), ("refusal", "I cannot help with that."));
+    let shown = bench.heard.take();
+    assert!(shown.iter().any(|event| matches!(event, Event::TextDelta { text, .. } if text.contains("cannot help"))));
+    let said = |message: &Message| matches!(message, Message::Assistant { text, .. } if text.contains("cannot help"));
+    assert!(conversation.history().iter().any(said), "the refusal is part of the history");
+    for _ in 0..2 {
+        assert_eq!(stopped(conversation.send("Hello?").await).code(), "empty_answer");
+        is_whole(&conversation);
+    }
+    assert!(matches!(conversation.send("Hello?").await, Ended::Answered { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_model_is_told_to_the_person() {
+    let bench = bench([ScriptedTurn::hangs()]);
+    let mut conversation = bench.converse();
+    assert!(tokio::time::timeout(Duration::from_secs(75), conversation.send("Hello?")).await.is_err());
+    let status = |event: Event| match event {
+        Event::Status { text, .. } => Some(text),
+        _ => None,
+    };
+    let told: Vec<_> = bench.heard.take().into_iter().filter_map(status).collect();
+    let expected = [10, 30, 70].map(|seconds| format!("The model has been silent for {seconds} seconds."));
+    assert_eq!(told, expected);
+}
+
+#[tokio::test]
+async fn a_forced_choice_holds_for_the_first_turn() {
+    let turns = || [ScriptedTurn::call("a", "agent__double", r#"{"n":1}"#), ScriptedTurn::text("2")];
+    for (choice, expected) in [
+        (ToolChoice::Required, [Some(ToolChoice::Required), None]),
+        (ToolChoice::Named("agent__double".to_owned()), [Some(ToolChoice::Named("agent__double".to_owned())), None]),
+        (ToolChoice::None, [Some(ToolChoice::None), Some(ToolChoice::None)]),
+    ] {
+        let bench = bench(turns());
+        let agent = bench.agent().tool_choice(choice.clone());
+        let mut conversation = agent.converse(bench.runner.run(bench.options()));
+        assert!(matches!(conversation.send("Go.").await, Ended::Answered { .. }));
+        assert_eq!(bench.model.choices(), expected, "{choice:?}");
+        let flagged = conversation.turns()[0].calls[0].outside_choice;
+        assert_eq!(flagged, choice == ToolChoice::None, "a call outside the choice is flagged: {choice:?}");
+        assert_eq!(conversation.turns()[0].calls[0].outcome, Some(Outcome::Ok), "and the gate decides");
+    }
+}

@@ -1,0 +1,63 @@
+//! [`Incoming`]: what comes in from outside between two turns of the model.
+
+use std::fmt;
+
+use crate::agent::ClientAnswer;
+use crate::call::CallId;
+use crate::runner::ApprovalDecision;
+
+/// What one request brings to a conversation: decisions, answers of the client and a message of the user, in any
+/// combination. [`Conversation::receive`](crate::agent::Conversation::receive) applies all of it or none.
+///
+/// ```
+/// use tool_runtime::agent::{ClientAnswer, Incoming};
+/// use tool_runtime::runner::ApprovalDecision;
+///
+/// let incoming = Incoming::new()
+///     .decide("call_1", ApprovalDecision::Approve)
+///     .answer(ClientAnswer::value("call_2", r#"{"line":7}"#));
+/// # let _ = incoming;
+/// ```
+#[derive(Clone, Default)]
+#[must_use]
+pub struct Incoming {
+    pub(super) text: Option<String>,
+    pub(super) decisions: Vec<(CallId, ApprovalDecision)>,
+    pub(super) answers: Vec<ClientAnswer>,
+}
+
+impl Incoming {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the message of the user. Calls that still wait after the decisions and answers are abandoned.
+    pub fn text(mut self, text: impl Into<String>) -> Self {
+        self.text = Some(text.into());
+        self
+    }
+
+    /// Adds a person's decision on a call that waits for one.
+    pub fn decide(mut self, id: impl Into<CallId>, decision: ApprovalDecision) -> Self {
+        self.decisions.push((id.into(), decision));
+        self
+    }
+
+    /// Adds the client's answer to a call that waits for it.
+    pub fn answer(mut self, answer: ClientAnswer) -> Self {
+        self.answers.push(answer);
+        self
+    }
+}
+
+// Text, answers and decisions hold what users wrote.
+impl fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Incoming")
+            .field("text", &self.text.is_some())
+            .field("decisions", &self.decisions.len())
+            .field("answers", &self.answers.len())
+            .finish()
+    }
+}
