@@ -74,7 +74,10 @@ fn rust_blocks_are_programs_or_quotations() {
                     let path = path.strip_prefix("// ").unwrap_or_else(|| panic!("{document}: no path:\n{body}"));
                     let file = read(path);
                     for piece in quoted.split("\n// ..\n") {
-                        assert!(file.contains(piece.trim_end()), "{document} quotes what {path} does not say:\n{piece}");
+                        assert!(
+                            file.contains(piece.trim_end()),
+                            "{document} quotes what {path} does not say:\n{piece}"
+                        );
                     }
                     quotations += 1;
                 }

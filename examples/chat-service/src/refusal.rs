@@ -11,7 +11,7 @@ pub(crate) enum Refusal {
     /// No token, or one that is not known.
     Unauthorised,
     /// The body is not what `useChat` posts.
-    BadRequest(String),
+    BadRequest(&'static str),
     /// It answers a call that does not wait.
     NotWaiting,
     /// A request for this chat is being answered.
@@ -25,16 +25,12 @@ pub(crate) enum Refusal {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let (status, code, message) = match self {
-            Self::Unauthorised => (StatusCode::UNAUTHORIZED, "unauthorised", "send a bearer token".to_owned()),
+            Self::Unauthorised => (StatusCode::UNAUTHORIZED, "unauthorised", "send a bearer token"),
             Self::BadRequest(message) => (StatusCode::BAD_REQUEST, "bad_request", message),
-            Self::NotWaiting => {
-                (StatusCode::CONFLICT, "not_waiting", "no call of this chat waits for this answer".to_owned())
-            }
-            Self::Busy => (StatusCode::CONFLICT, "busy", "this chat is being answered".to_owned()),
-            Self::Full => (StatusCode::SERVICE_UNAVAILABLE, "full", "there are too many chats".to_owned()),
-            Self::Damaged => {
-                (StatusCode::INTERNAL_SERVER_ERROR, "damaged", "the chat cannot be continued".to_owned())
-            }
+            Self::NotWaiting => (StatusCode::CONFLICT, "not_waiting", "no call of this chat waits for this answer"),
+            Self::Busy => (StatusCode::CONFLICT, "busy", "this chat is being answered"),
+            Self::Full => (StatusCode::SERVICE_UNAVAILABLE, "full", "there are too many chats"),
+            Self::Damaged => (StatusCode::INTERNAL_SERVER_ERROR, "damaged", "the chat cannot be continued"),
         };
         (status, Json(json!({ "error": { "code": code, "message": message } }))).into_response()
     }

@@ -1,10 +1,12 @@
 //! The bytes of one response: what the run tells, as a UI message stream.
 
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use axum::body::Bytes;
+use futures_core::Stream;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tool_runtime::call::{Event, EventSink};
 use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
@@ -41,5 +43,13 @@ impl EventSink for Writer {
         if !bytes.is_empty() {
             let _ = self.out.send(bytes.into());
         }
+    }
+}
+
+impl Stream for Reader {
+    type Item = Result<Bytes, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_recv(cx).map(|bytes| bytes.map(Ok))
     }
 }
