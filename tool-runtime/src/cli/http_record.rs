@@ -3,10 +3,13 @@
 use std::borrow::Cow;
 use std::fmt;
 
+/// The most headers of one response.
+const MAX_HEADERS: usize = 128;
+
 /// A recorded response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HttpRecord<'a> {
-    /// The status; nothing for a bare body.
+    /// The status; `None` for a bare body.
     pub(super) status: Option<u16>,
     /// The body, chunked framing removed.
     pub(super) body: Cow<'a, [u8]>,
@@ -70,30 +73,29 @@ struct Head<'a> {
 
 impl<'a> Head<'a> {
     fn parse(bytes: &'a [u8]) -> Result<Self, HttpRecordError> {
-        let (first, mut rest) = line(bytes).ok_or(HttpRecordError::Head)?;
+        // The status line is read by hand: tools also write `HTTP/2 200`, which no HTTP/1 parser takes.
+        let (first, rest) = line(bytes).ok_or(HttpRecordError::Head)?;
         let status = text(first).split_ascii_whitespace().nth(1).and_then(|status| status.parse().ok());
         let status = status.ok_or(HttpRecordError::Head)?;
+        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+        let Ok(httparse::Status::Complete((length, headers))) = httparse::parse_headers(rest, &mut headers) else {
+            return Err(HttpRecordError::Head);
+        };
+        let rest = rest.get(length..).unwrap_or_default();
         let mut head = Self { status, chunked: false, compressed: false, length: None, rest };
-        loop {
-            let (header, after) = line(rest).ok_or(HttpRecordError::Head)?;
-            rest = after;
-            if header.is_empty() {
-                head.rest = rest;
-                return Ok(head);
-            }
-            let header = text(header).to_ascii_lowercase();
-            let Some((name, value)) = header.split_once(':') else { continue };
-            let value = value.trim();
-            match name {
+        for header in headers {
+            let value = text(header.value).trim().to_ascii_lowercase();
+            match header.name.to_ascii_lowercase().as_str() {
                 "transfer-encoding" => {
                     head.chunked |= value.ends_with("chunked");
                     head.compressed |= value.contains(',');
                 }
-                "content-encoding" => head.compressed |= !matches!(value, "" | "identity"),
+                "content-encoding" => head.compressed |= !matches!(value.as_str(), "" | "identity"),
                 "content-length" => head.length = value.parse().ok(),
                 _ => {}
             }
         }
+        Ok(head)
     }
 }
 

@@ -6,11 +6,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::call::{RecordedArguments, ToolExecResult, ToolInvocationRecord};
+use crate::cli::args::name;
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::http_record::{self, HttpRecord};
 use crate::cli::session::{Cli, Session};
-use crate::cli::{http_record, input, terminal};
+use crate::cli::{input, terminal};
 use crate::wire::history::{CallMessage, Message};
-use crate::wire::{DecodeOptions, Decoded, Decoder, Finish, Format};
+use crate::wire::{DecodeOptions, Decoded, Decoder, Format, WireErrorKind};
 
 /// What one recorded turn did, as `--json` prints it. Serialised as it is: a value in between could not hold what a
 /// model may write, such as arguments that are nested too deep or hold half of a character.
@@ -45,24 +47,42 @@ pub(super) async fn chat(cli: &Cli<'_>, format: Format, transcript: &Path, promp
 
 /// A decoder for the format.
 pub(super) fn decoder(format: Format, options: DecodeOptions) -> Result<Decoder, Failure> {
-    format.decoder(options).ok_or_else(|| Failure::usage(format!("{format} can be written, not read")))
+    format.decoder(options).ok_or_else(|| Failure::usage(format!("{} can be written, not read", name(format))))
 }
 
 /// Decodes a recorded response, whole.
 pub(super) fn decode(format: Format, path: &Path) -> Result<Decoded, Failure> {
     let bytes = input::file(path)?;
-    let recorded = http_record::parse(&bytes)
-        .map_err(|error| Failure::usage(format!("{} is not a recorded response: {error}", path.display())))?;
+    let recorded = http_record::parse(&bytes).map_err(|error| {
+        Failure::usage(format!("{} is not a recorded response: {error}", path.display())).code("unreadable_input")
+    })?;
     let mut decoder = decoder(format, DecodeOptions::default())?;
     decoder.push_with(&recorded.body, |_| {});
     let decoded = decoder.finish();
-    // A turn that was cut says something before it ends; what says nothing at all was never one.
-    let silent = decoded.text.is_empty() && decoded.calls.is_empty() && decoded.response_id.is_none();
-    if silent && decoded.finish == Finish::Truncated {
-        let path = path.display();
-        return Err(Failure::usage(format!("{path} holds no response in the format {format}; is it the right file?")));
+    if says_nothing(&recorded, &decoded) {
+        let (path, format) = (path.display(), name(format));
+        let message = format!("{path} holds no response in the format {format}; is it the right file?");
+        return Err(Failure::usage(message).code("unreadable_input"));
     }
     Ok(decoded)
+}
+
+/// The file never was a response in this format. A recorded error or a turn that was cut was one.
+fn says_nothing(recorded: &HttpRecord<'_>, decoded: &Decoded) -> bool {
+    if !decoded.text.is_empty() || !decoded.calls.is_empty() || !recorded.complete {
+        return false;
+    }
+    if recorded.status.is_some_and(|status| status >= 400) {
+        return false;
+    }
+    match decoded.error.as_ref().map(|error| error.kind) {
+        // A whole document that breaks the rules of this format follows those of another one.
+        Some(WireErrorKind::ProtocolViolation) => {
+            serde_json::from_slice::<serde::de::IgnoredAny>(&recorded.body).is_ok()
+        }
+        Some(WireErrorKind::MalformedFrame | WireErrorKind::TruncatedStream) => decoded.response_id.is_none(),
+        _ => false,
+    }
 }
 
 async fn take(cli: &Cli<'_>, session: &Session, format: Format, decoded: Decoded) -> Result<Turn, Failure> {

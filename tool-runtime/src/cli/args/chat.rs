@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::values;
+use super::values::{self, LimitField};
 use crate::wire::Format;
 
 #[derive(Debug, Args)]
@@ -47,6 +47,15 @@ pub(in crate::cli) struct Endpoint {
     /// One more header of each request
     #[arg(long, value_name = "NAME: VALUE", value_parser = values::header)]
     pub(in crate::cli) header: Vec<(String, String)>,
+    /// One more field of each request's body, for example `temperature=0.2`
+    #[arg(long, value_name = "NAME=JSON", value_parser = values::field)]
+    pub(in crate::cli) body: Vec<(String, serde_json::Value)>,
+    /// The proxy for the requests; none is taken from the environment
+    #[arg(long, value_name = "URL")]
+    pub(in crate::cli) proxy: Option<String>,
+    /// A PEM file with certificate authorities to trust too
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) ca_file: Option<PathBuf>,
     /// Send closed copies of the schemas where the format has a strict mode
     #[arg(long)]
     pub(in crate::cli) strict: bool,
@@ -56,10 +65,16 @@ pub(in crate::cli) struct Endpoint {
     /// The most tokens of one answer
     #[arg(long, value_name = "TOKENS", default_value_t = 4096)]
     pub(in crate::cli) max_output_tokens: u32,
+    /// The field of that limit in openai-chat; many compatible servers know `max_tokens` only
+    #[arg(long, value_name = "FIELD")]
+    pub(in crate::cli) output_limit_field: Option<LimitField>,
     /// How long one answer may take, retries included, for example 90s or 10m
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "10m")]
     pub(in crate::cli) timeout: Duration,
-    /// How long the endpoint may be silent
+    /// How long the first byte of an answer may take; 60s when it is streamed
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(in crate::cli) first_byte_timeout: Option<Duration>,
+    /// How long the endpoint may be silent within an answer
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "60s")]
     pub(in crate::cli) idle_timeout: Duration,
     /// How often a failed request is repeated

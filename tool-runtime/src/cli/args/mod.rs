@@ -5,7 +5,7 @@ mod help;
 mod values;
 
 pub(super) use chat::{Chat, Endpoint};
-pub(super) use values::{Color, Form, Kind, View, named};
+pub(super) use values::{Color, Form, Kind, LimitField, View, name, named};
 
 use std::path::PathBuf;
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::agent::http::HttpModel;
+use crate::agent::http::{HttpModel, OutputLimitField};
 use crate::agent::{Agent, ModelClient, ModelError, ModelErrorKind, ModelRequest, Show};
-use crate::cli::args::Endpoint;
+use crate::cli::args::{Endpoint, LimitField};
 use crate::cli::exit::Failure;
+use crate::cli::input;
 use crate::wire::{Decoded, Format};
 
 /// The agent for an endpoint. `None` when no URL is known.
@@ -25,6 +26,24 @@ pub(in crate::cli) fn agent(endpoint: &Endpoint) -> Result<Option<Agent>, Failur
         .max_output_tokens(endpoint.max_output_tokens);
     for (name, value) in &endpoint.header {
         builder = builder.header(name, value);
+    }
+    for (name, value) in &endpoint.body {
+        builder = builder.body_field(name, value.clone());
+    }
+    if let Some(field) = endpoint.output_limit_field {
+        builder = builder.output_limit_field(match field {
+            LimitField::MaxCompletionTokens => OutputLimitField::MaxCompletionTokens,
+            LimitField::MaxTokens => OutputLimitField::MaxTokens,
+        });
+    }
+    if let Some(time) = endpoint.first_byte_timeout {
+        builder = builder.first_byte_timeout(time);
+    }
+    if let Some(url) = &endpoint.proxy {
+        builder = builder.proxy(url);
+    }
+    if let Some(path) = &endpoint.ca_file {
+        builder = builder.root_certificates(input::file(path)?);
     }
     if let Some(variable) = &endpoint.key_env {
         let key = std::env::var(variable)

@@ -14,13 +14,17 @@ pub(super) struct Call {
     text: String,
     /// All of the argument text was written.
     closed: bool,
+    /// The call was announced in an earlier response.
+    earlier: bool,
 }
 
-/// Who has to go on with a call.
+/// Who has to continue a call.
 #[derive(Debug)]
 pub(super) enum Wait {
     /// The tool itself, or nobody any more.
     Nobody,
+    /// A person or a client was asked in an earlier response.
+    Earlier,
     /// A person: the id of the question.
     Asked(String),
     /// A person who answered.
@@ -33,7 +37,28 @@ type Write<'a> = &'a mut dyn FnMut(&Frame<'_>);
 
 impl Call {
     pub(super) fn new(part: Part) -> Self {
-        Self { part, wait: Wait::Nobody, keys: Keys::default(), text: String::new(), closed: false }
+        Self { part, wait: Wait::Nobody, keys: Keys::default(), text: String::new(), closed: false, earlier: false }
+    }
+
+    /// A call that an earlier response announced with its arguments. Its name is known there.
+    pub(super) fn earlier(id: String) -> Self {
+        let part = Part { index: 0, id, name: String::new(), dynamic: false };
+        Self { wait: Wait::Earlier, closed: true, earlier: true, ..Self::new(part) }
+    }
+
+    /// Whether an earlier response announced the call.
+    pub(super) const fn is_earlier(&self) -> bool {
+        self.earlier
+    }
+
+    /// A call of an earlier response is suspended again. `in_place`: its arguments may be written again.
+    pub(super) fn reopen(&mut self, name: &str, in_place: bool) {
+        if matches!(self.wait, Wait::Earlier) {
+            name.clone_into(&mut self.part.name);
+            self.part.dynamic = is_discovered(name);
+            self.wait = Wait::Nobody;
+            self.closed = !in_place;
+        }
     }
 
     /// The argument text is over.
@@ -46,9 +71,9 @@ impl Call {
         self.keys.is_complete()
     }
 
-    /// A person or a client has to go on.
+    /// A person or a client has to continue.
     pub(super) fn waits(&self) -> bool {
-        matches!(self.wait, Wait::Asked(_) | Wait::Client)
+        matches!(self.wait, Wait::Earlier | Wait::Asked(_) | Wait::Client)
     }
 
     pub(super) fn delta(&mut self, text: &str, write: Write<'_>) {
@@ -131,6 +156,11 @@ impl Call {
             write(&Frame::Denied { call: &self.part, result: &keys::whole(json) });
         }
     }
+}
+
+/// Whether the tool was discovered at run time: a UI has no type of its own for it.
+pub(super) fn is_discovered(name: &str) -> bool {
+    name.starts_with("mcp__")
 }
 
 /// The sentence in a failure.

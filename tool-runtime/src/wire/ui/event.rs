@@ -1,18 +1,20 @@
-//! [`UiEvent`]: what an encoder is told, protocol aside.
+//! [`UiEvent`]: the input of an encoder, independent of the protocol.
 
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// One thing to show. Reads as JSON with the name in `type`, such as `{"type":"text_delta","text":"Hi"}`.
+use crate::wire::Usage;
+
+/// One thing to show. Deserialises from JSON with the name in `type`, such as `{"type":"text_delta","text":"Hi"}`.
 ///
-/// Any order is taken: what a protocol would refuse is left out, and what is missing is added.
+/// Any order is accepted: what a protocol would refuse is left out, and what is missing is added.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "Flat")]
 #[non_exhaustive]
 pub enum UiEvent {
-    /// The message begins; without it a fresh id is made.
+    /// The message begins. Without this event a fresh id is made.
     MessageStart {
         /// The id of the message.
         id: String,
@@ -35,6 +37,8 @@ pub enum UiEvent {
         name: String,
         /// The call of the subagent that makes this one; shown where the protocol has a place for it.
         parent_id: Option<String>,
+        /// The tool was discovered at run time, so that the UI has no type of its own for it.
+        dynamic: bool,
     },
     /// Argument text while the model writes it.
     ToolArgsDelta {
@@ -102,17 +106,17 @@ pub enum UiEvent {
     StepFinish {
         /// Why, such as `stop` or `tool-calls`.
         reason: String,
-        /// Tokens read and written.
-        usage: [u64; 2],
-        /// The next step goes on with the same text.
+        /// The tokens of the step.
+        usage: Usage,
+        /// The next step continues the same text.
         continued: bool,
     },
     /// The turn is over.
     Finish {
         /// Why, such as `stop` or `tool-calls`.
         reason: String,
-        /// Tokens read and written.
-        usage: [u64; 2],
+        /// The tokens of the turn.
+        usage: Usage,
     },
     /// The turn failed. Nothing follows.
     Error {
@@ -157,6 +161,8 @@ struct Flat {
     #[serde(default)]
     is_error: bool,
     #[serde(default)]
+    dynamic: bool,
+    #[serde(default)]
     usage: [u64; 2],
     #[serde(default)]
     continued: bool,
@@ -169,12 +175,18 @@ impl TryFrom<Flat> for UiEvent {
         let missing = |member| format!("`{}` needs `{member}`", flat.r#type);
         let id = flat.id.ok_or_else(|| missing("id"));
         let text = |member, value: Option<String>| value.ok_or_else(|| missing(member));
+        let usage = || Usage::new(flat.usage[0], flat.usage[1]);
         let null = || RawValue::NULL.to_owned().into();
         Ok(match flat.r#type.as_str() {
             "message_start" => Self::MessageStart { id: id? },
             "step_start" => Self::StepStart { id: id? },
             "text_delta" => Self::TextDelta { text: text("text", flat.text)? },
-            "tool_start" => Self::ToolStart { id: id?, name: text("name", flat.name)?, parent_id: flat.parent_id },
+            "tool_start" => Self::ToolStart {
+                id: id?,
+                name: text("name", flat.name)?,
+                parent_id: flat.parent_id,
+                dynamic: flat.dynamic,
+            },
             "tool_args_delta" => Self::ToolArgsDelta { id: id?, delta: text("delta", flat.delta)? },
             "tool_args" => match flat.arguments {
                 Some(arguments) => Self::ToolArgs { id: id?, arguments },
@@ -200,9 +212,9 @@ impl TryFrom<Flat> for UiEvent {
             },
             "tool_denied" => Self::ToolDenied { id: id?, result: flat.result.unwrap_or_else(null) },
             "step_finish" => {
-                Self::StepFinish { reason: text("reason", flat.reason)?, usage: flat.usage, continued: flat.continued }
+                Self::StepFinish { reason: text("reason", flat.reason)?, usage: usage(), continued: flat.continued }
             }
-            "finish" => Self::Finish { reason: text("reason", flat.reason)?, usage: flat.usage },
+            "finish" => Self::Finish { reason: text("reason", flat.reason)?, usage: usage() },
             "error" => Self::Error { message: text("message", flat.message)? },
             other => return Err(format!("unknown event `{other}`")),
         })

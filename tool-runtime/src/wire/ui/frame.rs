@@ -1,6 +1,8 @@
 //! [`Frame`]: one step of a stream that is in order already, and how its JSON is written.
 
-/// Where a call or a text stands in the message.
+use crate::wire::Usage;
+
+/// The place of a call or a text in the message.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
     /// Its place among the parts.
@@ -9,6 +11,8 @@ pub(super) struct Part {
     pub(super) id: String,
     /// The name of the tool.
     pub(super) name: String,
+    /// The tool was discovered at run time.
+    pub(super) dynamic: bool,
 }
 
 /// What a protocol writes. Comes in a valid order only; JSON texts are in one line and hold no refused key.
@@ -76,12 +80,12 @@ pub(super) enum Frame<'a> {
     Left(&'a Part),
     StepFinish {
         reason: &'a str,
-        usage: [u64; 2],
+        usage: Usage,
         continued: bool,
     },
     Finish {
         reason: &'a str,
-        usage: [u64; 2],
+        usage: Usage,
     },
     Error {
         message: &'a str,
@@ -99,16 +103,18 @@ pub(super) enum Json<'a> {
     Raw(&'a str),
     OptionalRaw(Option<&'a str>),
     Bool(bool),
+    /// `true`; left out if it is not set.
+    Flag(bool),
     /// The path of a part; of the message itself when there is none.
     Path(Option<usize>),
-    Usage([u64; 2]),
+    Usage(Usage),
 }
 
 /// Writes an object in the order of the members.
 pub(super) fn object(out: &mut Vec<u8>, members: &[(&str, Json<'_>)]) {
     let mut before = b'{';
     for (name, value) in members {
-        if matches!(value, Json::Optional(None) | Json::OptionalRaw(None)) {
+        if matches!(value, Json::Optional(None) | Json::OptionalRaw(None) | Json::Flag(false)) {
             continue;
         }
         out.push(std::mem::replace(&mut before, b','));
@@ -122,9 +128,11 @@ pub(super) fn object(out: &mut Vec<u8>, members: &[(&str, Json<'_>)]) {
                 let index = index.map(|index| index.to_string()).unwrap_or_default();
                 out.extend_from_slice(format!("[{index}]").as_bytes());
             }
-            Json::Usage([input, output]) => {
+            Json::Usage(usage) => {
+                let (input, output) = (usage.input_tokens, usage.output_tokens);
                 out.extend_from_slice(format!(r#"{{"inputTokens":{input},"outputTokens":{output}}}"#).as_bytes());
             }
+            Json::Flag(_) => out.extend_from_slice(b"true"),
             Json::Optional(None) | Json::OptionalRaw(None) => {}
         }
     }

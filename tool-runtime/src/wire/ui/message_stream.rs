@@ -1,6 +1,6 @@
 //! `ui-message-stream`: server-sent events of the `ai` package; the only protocol with approvals.
 
-use crate::wire::ui::frame::{DONE, Frame, Json, object, sse};
+use crate::wire::ui::frame::{DONE, Frame, Json, Part, object, sse};
 
 /// The name of the protocol.
 pub(super) const NAME: &str = "ui-message-stream";
@@ -18,20 +18,24 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
         Frame::Text { part, text } => event("text-delta", &[("id", Json::Text(&part.id)), ("delta", Json::Text(text))]),
         Frame::TextEnd(part) => event("text-end", &[("id", Json::Text(&part.id))]),
         Frame::CallStart { call, .. } => {
-            event("tool-input-start", &[("toolCallId", Json::Text(&call.id)), ("toolName", Json::Text(&call.name))]);
+            let name = ("toolName", Json::Text(&call.name));
+            event("tool-input-start", &[("toolCallId", Json::Text(&call.id)), name, dynamic(call)]);
         }
         Frame::Arguments { call, text } => {
             event("tool-input-delta", &[("toolCallId", Json::Text(&call.id)), ("inputTextDelta", Json::Text(text))]);
         }
         Frame::ArgumentsEnd { call, input, .. } => {
             let name = ("toolName", Json::Text(&call.name));
-            event("tool-input-available", &[("toolCallId", Json::Text(&call.id)), name, ("input", Json::Raw(input))]);
+            event(
+                "tool-input-available",
+                &[("toolCallId", Json::Text(&call.id)), name, ("input", Json::Raw(input)), dynamic(call)],
+            );
         }
         Frame::ArgumentsError { call, message, .. } => {
             let name = ("toolName", Json::Text(&call.name));
             let input = ("input", Json::Raw("{}"));
             let message = ("errorText", Json::Text(message));
-            event("tool-input-error", &[("toolCallId", Json::Text(&call.id)), name, input, message]);
+            event("tool-input-error", &[("toolCallId", Json::Text(&call.id)), name, input, message, dynamic(call)]);
         }
         Frame::ApprovalRequest { call, approval, reason } => {
             let call = ("toolCallId", Json::Text(&call.id));
@@ -64,4 +68,8 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
         // It does not end the part of a call that stays open.
         Frame::Left(_) => {}
     }
+}
+
+fn dynamic(call: &Part) -> (&'static str, Json<'static>) {
+    ("dynamic", Json::Flag(call.dynamic))
 }

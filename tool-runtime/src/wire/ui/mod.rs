@@ -36,14 +36,14 @@ mod steps;
 pub use event::UiEvent;
 pub use protocol::{Protocol, UnknownProtocol};
 
-use crate::call::Event;
+use crate::call::{CallId, Event};
 use order::Order;
 use steps::Steps;
 
 /// Writes one message as a stream.
 ///
-/// Takes events in any order; what comes out is always a stream that the packages accept. Memory grows with the
-/// calls that are open, not with the stream, but for eight bytes a call.
+/// Takes events in any order and always writes a stream that the packages accept. Memory grows with the open calls
+/// and by eight bytes for each call of the message, not with the stream.
 #[derive(Debug)]
 pub struct UiEncoder {
     order: Order,
@@ -52,20 +52,47 @@ pub struct UiEncoder {
 }
 
 impl UiEncoder {
-    /// An encoder for one message.
+    /// Creates an encoder for a message that begins with this response.
     #[must_use]
     pub fn new(protocol: Protocol) -> Self {
         Self { order: Order::new(protocol), steps: Steps::default(), finished: false }
     }
 
-    /// Takes an event and gives the bytes to send now.
+    /// Creates an encoder for a response that continues a message, such as the one after an approval.
+    ///
+    /// `message_id` is the id of the message that the client shows; `calls` are its calls that were suspended, such as
+    /// those of [`Conversation::waiting`](crate::agent::Conversation::waiting). With
+    /// [`Protocol::UiMessageStream`] these calls are updated in place: they get their output, refusal or failure before
+    /// the next step begins. The other protocols start them again.
+    ///
+    /// ```
+    /// use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
+    ///
+    /// let mut encoder = UiEncoder::resuming(Protocol::UiMessageStream, "msg_1", ["call_1"]);
+    /// let denied: UiEvent = serde_json::from_str(r#"{"type":"tool_denied","id":"call_1"}"#)?;
+    /// let text = String::from_utf8(encoder.push(&denied))?;
+    /// assert!(text.contains(r#"{"type":"start","messageId":"msg_1"}"#));
+    /// assert!(text.ends_with("{\"type\":\"tool-output-denied\",\"toolCallId\":\"call_1\"}\n\n"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn resuming<I>(protocol: Protocol, message_id: &str, calls: I) -> Self
+    where
+        I: IntoIterator<Item: Into<CallId>>,
+    {
+        let mut encoder = Self::new(protocol);
+        encoder.order.resume(message_id, calls.into_iter().map(|id| id.into().to_string()));
+        encoder
+    }
+
+    /// Takes an event and returns the bytes to send now.
     #[must_use = "the bytes are given once"]
     pub fn push(&mut self, event: &UiEvent) -> Vec<u8> {
         self.order.push(event);
         self.order.take()
     }
 
-    /// Takes an event of the runner and gives the bytes to send now.
+    /// Takes an event of the runner and returns the bytes to send now.
     ///
     /// A step begins with text or a call that comes after results. Arguments without deltas are the masked ones of
     /// the result. The id of a question is the id of its call.
@@ -75,7 +102,7 @@ impl UiEncoder {
         self.order.take()
     }
 
-    /// Ends the stream: settles what is open and writes the end frame. Gives nothing the second time.
+    /// Ends the stream: settles what is open and writes the end frame. Returns no bytes the second time.
     #[must_use = "the bytes are given once"]
     pub fn finish(&mut self) -> Vec<u8> {
         if !std::mem::replace(&mut self.finished, true) {

@@ -1,23 +1,24 @@
-//! [`Steps`]: the runner's events as events of a UI, with the steps that the runner does not tell.
+//! [`Steps`]: the runner's events as events of a UI, with step boundaries that the runner does not emit.
 
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
 use crate::call::{CallId, Event, Outcome, SafeError};
+use crate::wire::Usage;
 use crate::wire::ui::UiEvent;
-use crate::wire::ui::call::{Wait, failure};
+use crate::wire::ui::call::{Wait, failure, is_discovered};
 use crate::wire::ui::order::Order;
 
-/// What is known of the step that goes on.
+/// The state of the current step.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
-    /// Calls that neither ended nor wait for somebody.
+    /// Calls that neither ended nor are suspended.
     running: Vec<CallId>,
-    /// A call of this step ended or waits: what the model says next is the next step.
+    /// A call of this step ended or is suspended: the next words of the model begin the next step.
     settled: bool,
-    usage: [u64; 2],
-    total: [u64; 2],
+    usage: Usage,
+    total: Usage,
 }
 
 impl Steps {
@@ -35,10 +36,11 @@ impl Steps {
             Event::ToolCallSuspended { id, name, arguments, outcome, prepared } => {
                 self.start(id, name, order);
                 self.settle(id);
+                order.reopen(id.as_str(), name);
                 suspend(id.to_string(), *outcome, prepared.as_ref().or(arguments.as_ref()), order);
             }
             Event::ToolCallResult { id, name, arguments, outcome, value, error, executed } => {
-                // A call that waited in another stream starts here.
+                // A call of an earlier response is known, or starts here.
                 self.start(id, name, order);
                 self.settle(id);
                 let id = id.to_string();
@@ -51,8 +53,8 @@ impl Steps {
             }
             Event::Usage { input_tokens, output_tokens } => {
                 for sum in [&mut self.usage, &mut self.total] {
-                    sum[0] = sum[0].saturating_add(*input_tokens);
-                    sum[1] = sum[1].saturating_add(*output_tokens);
+                    sum.input_tokens = sum.input_tokens.saturating_add(*input_tokens);
+                    sum.output_tokens = sum.output_tokens.saturating_add(*output_tokens);
                 }
             }
             Event::Status { text } => order.status(text),
@@ -64,8 +66,8 @@ impl Steps {
         }
     }
 
-    /// The usage so far.
-    pub(super) fn total(&self) -> [u64; 2] {
+    /// The tokens of the turn so far.
+    pub(super) fn total(&self) -> Usage {
         self.total
     }
 
@@ -83,7 +85,12 @@ impl Steps {
         }
         self.turn(order);
         self.running.push(id.clone());
-        order.push(&UiEvent::ToolStart { id: id.to_string(), name: name.to_owned(), parent_id: None });
+        order.push(&UiEvent::ToolStart {
+            id: id.to_string(),
+            name: name.to_owned(),
+            parent_id: None,
+            dynamic: is_discovered(name),
+        });
     }
 
     fn settle(&mut self, id: &CallId) {

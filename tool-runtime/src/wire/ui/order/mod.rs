@@ -1,7 +1,9 @@
 //! [`Order`]: events in any order in, frames in a valid order out (rules U1 to U6).
 //!
-//! It forgets a call when the call ends. Of each id eight bytes stay for the length of the message, because the
+//! It forgets a call when the call ends. Eight bytes of each id are kept until the end of the message, because the
 //! packages refuse an id that comes twice.
+
+mod end;
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -9,9 +11,9 @@ use std::hash::{BuildHasher, RandomState};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::call::Outcome;
-use crate::wire::ui::call::{Call, Wait, failure};
-use crate::wire::ui::frame::{Frame, Part, TOOL_CALLS, reason_word};
+use crate::wire::Usage;
+use crate::wire::ui::call::{Call, Wait};
+use crate::wire::ui::frame::{Frame, Part};
 use crate::wire::ui::keys;
 use crate::wire::ui::{Protocol, UiEvent};
 
@@ -51,7 +53,7 @@ impl Order {
         }
     }
 
-    /// The bytes so far, which are forgotten here.
+    /// Takes the bytes written so far.
     pub(super) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
@@ -61,7 +63,27 @@ impl Order {
         self.write(&Frame::End);
     }
 
-    /// The call came, or did once.
+    /// Continues a message: its calls, announced in an earlier response, are updated in place. The other protocols
+    /// have no frame for that: their calls start again.
+    pub(super) fn resume(&mut self, message: &str, calls: impl Iterator<Item = String>) {
+        self.begin(Some(message));
+        if self.protocol == Protocol::UiMessageStream {
+            for id in calls.filter(|id| self.used.insert(self.hasher.hash_one(id.as_str()))) {
+                self.calls.push(Call::earlier(id));
+            }
+        }
+    }
+
+    /// A call of an earlier response is suspended again: it is asked about or handed over anew.
+    pub(super) fn reopen(&mut self, id: &str, name: &str) {
+        // Within a step its arguments would become a second part.
+        let in_place = !self.in_step;
+        if let Some(call) = self.call(id) {
+            call.reopen(name, in_place);
+        }
+    }
+
+    /// The call was announced.
     pub(super) fn knows(&self, id: &str) -> bool {
         self.used.contains(&self.hasher.hash_one(id))
     }
@@ -125,13 +147,16 @@ impl Order {
         match event {
             UiEvent::MessageStart { id } => self.begin(Some(id)),
             UiEvent::StepStart { id } => {
-                self.finish_step("other", [0, 0], false);
+                self.finish_step("other", Usage::default(), false);
                 self.begin(Some(id));
                 self.in_step = true;
                 self.write(&Frame::StepStart { id });
             }
             UiEvent::TextDelta { text } => self.add_text(text),
-            UiEvent::ToolStart { id, name, parent_id } => self.start(id, name, parent_id.as_deref()),
+            UiEvent::ToolStart { id, name, parent_id, dynamic } => {
+                let part = Part { index: 0, id: id.clone(), name: name.clone(), dynamic: *dynamic };
+                self.start(part, parent_id.as_deref());
+            }
             UiEvent::ToolArgsDelta { id, delta } => self.with(id, |call, write| call.delta(delta, write)),
             UiEvent::ToolArgs { id, arguments } => self.with(id, |call, write| call.arguments(arguments.get(), write)),
             UiEvent::ToolArgsError { id, message } => self.with(id, |call, write| call.unreadable(message, write)),
@@ -173,11 +198,6 @@ impl Order {
         }
     }
 
-    fn part(&mut self, id: String, name: String) -> Part {
-        self.parts += 1;
-        Part { index: self.parts - 1, id, name }
-    }
-
     fn add_text(&mut self, text: &str) {
         if text.is_empty() {
             return;
@@ -185,7 +205,9 @@ impl Order {
         self.begin_step();
         let part = self.text.take().unwrap_or_else(|| {
             self.texts += 1;
-            let part = self.part(format!("text-{}", self.texts), String::new());
+            let id = format!("text-{}", self.texts);
+            let part = Part { index: self.parts, id, name: String::new(), dynamic: false };
+            self.parts += 1;
             self.write(&Frame::TextStart(&part));
             part
         });
@@ -199,21 +221,25 @@ impl Order {
         }
     }
 
-    fn start(&mut self, id: &str, name: &str, parent: Option<&str>) {
-        if !self.used.insert(self.hasher.hash_one(id)) {
+    fn start(&mut self, part: Part, parent: Option<&str>) {
+        if !self.used.insert(self.hasher.hash_one(part.id.as_str())) {
             return;
         }
         self.begin_step();
         self.end_text();
-        let part = self.part(id.to_owned(), name.to_owned());
+        let part = Part { index: self.parts, ..part };
+        self.parts += 1;
         self.write(&Frame::CallStart { call: &part, parent });
         self.calls.push(Call::new(part));
     }
 
     fn with(&mut self, id: &str, act: impl FnOnce(&mut Call, &mut dyn FnMut(&Frame<'_>))) {
-        // A call of an earlier step goes on inside of a step (U6).
-        if self.call(id).is_some() {
-            self.begin_step();
+        match self.call(id).map(|call| call.is_earlier()) {
+            // The package updates a part of an earlier response in place, before a step begins.
+            Some(true) => self.begin(None),
+            // A call of an earlier step continues inside a step (U6).
+            Some(false) => self.begin_step(),
+            None => {}
         }
         let Self { protocol, calls, out, .. } = self;
         if let Some(call) = calls.iter_mut().find(|call| call.part.id == id) {
@@ -228,64 +254,5 @@ impl Order {
 
     fn close(&mut self, id: &str) {
         self.with(id, Call::close);
-    }
-
-    /// Ends every call that nobody can go on with: no half arguments stay open for a client to run.
-    fn settle_rest(&mut self, reason: &str) {
-        loop {
-            let lost = |call: &&Call| !call.is_closed() || (reason != TOOL_CALLS && !call.waits());
-            let ids: Vec<_> = self.calls.iter().filter(lost).map(|call| call.part.id.clone()).collect();
-            for id in ids {
-                self.settle(&id, |call, write| {
-                    call.result(&failure(Outcome::OutcomeUnknown, "The call did not end"), true, None, write);
-                });
-            }
-            if self.held.is_empty() {
-                break;
-            }
-            self.release();
-        }
-    }
-
-    fn finish_step(&mut self, reason: &str, usage: [u64; 2], continued: bool) {
-        if !self.in_step {
-            return;
-        }
-        self.end_text();
-        let reason = reason_word(reason);
-        self.settle_rest(reason);
-        self.end_text();
-        let reason = if self.calls.iter().any(Call::waits) { TOOL_CALLS } else { reason };
-        self.in_step = false;
-        self.write(&Frame::StepFinish { reason, usage, continued });
-    }
-
-    fn leave(&mut self) {
-        for call in std::mem::take(&mut self.calls) {
-            self.write(&Frame::Left(&call.part));
-        }
-        self.over = true;
-    }
-
-    pub(super) fn finish(&mut self, reason: &str, usage: [u64; 2]) {
-        if self.over {
-            return;
-        }
-        self.begin(None);
-        self.finish_step(reason, usage, false);
-        let reason = if self.calls.is_empty() { reason_word(reason) } else { TOOL_CALLS };
-        self.leave();
-        self.write(&Frame::Finish { reason, usage });
-    }
-
-    fn fail(&mut self, message: &str) {
-        self.begin(None);
-        self.end_text();
-        if self.in_step {
-            self.settle_rest("error");
-            self.end_text();
-        }
-        self.leave();
-        self.write(&Frame::Error { message });
     }
 }

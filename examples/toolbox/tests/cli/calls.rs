@@ -1,0 +1,147 @@
+//! `call` and the approvals that another process gives.
+
+use serde_json::json;
+
+use crate::rig::{Rig, TASK};
+
+#[test]
+fn exit_codes_follow_outcomes() {
+    let rig = Rig::new();
+    let mail = r#"{"to":["a@example.com"],"subject":"s","body":"b"}"#;
+    for (words, code) in [
+        (&["call", "core__get_current_time"][..], 0),
+        (&["call", "fs__read_file", r#"{"path":"missing.md"}"#], 1),
+        (&["call"], 2),
+        (&["call", "core__get_current_time", "@missing.json"], 2),
+        (&["call", "core__nothing"], 3),
+        (&["call", "core__get_current_time", r#"{"zone":1}"#], 4),
+        (&["call", "mail__send_email", mail], 5),
+        (&["call", "editor__open_in_editor", r#"{"path":"plan.md"}"#], 6),
+    ] {
+        rig.run(words).code(code);
+    }
+}
+
+#[test]
+fn json_is_a_document_for_results_and_for_errors() {
+    let rig = Rig::new();
+    let good = rig.run(&["--json", "call", "core__get_current_time"]).code(0).json();
+    assert_eq!((&good["ok"], &good["outcome"]), (&json!(true), &json!("ok")));
+    assert!(good["value"]["iso"].is_string() && good["model"].is_string(), "{good}");
+    let bad = rig.run(&["call", "--json", "core__get_current_time", "{"]).code(4).json();
+    assert_eq!((&bad["ok"], &bad["errorCode"]), (&json!(false), &json!("invalid_json")));
+    for (words, code) in [
+        (&["--json", "nothing"][..], "usage"),
+        (&["--json", "call", "core__get_current_time", "@missing.json"], "unreadable_input"),
+        (&["--json", "show", "core__nothing"], "unavailable"),
+        (&["--json", "--policy", "missing.toml", "list"], "policy_problem"),
+        (&["chat", "--json", "hello"], "usage"),
+    ] {
+        let ended = rig.run(words).code(2);
+        assert_eq!(ended.error(), code, "{words:?}");
+        assert_eq!(ended.stdout, "", "{words:?}");
+    }
+}
+
+#[test]
+fn arguments_come_from_standard_input_and_files() {
+    let rig = Rig::new();
+    rig.write("arguments.json", r#"{"timezone":"Asia/Tokyo"}"#);
+    let expected = |stdout: &str| stdout.contains("Asia/Tokyo");
+    assert!(expected(
+        &rig.run_with(&["call", "core__get_current_time", "-"], r#"{"timezone":"Asia/Tokyo"}"#).code(0).stdout
+    ));
+    assert!(expected(&rig.run(&["call", "core__get_current_time", "@arguments.json"]).code(0).stdout));
+}
+
+fn delete(rig: &Rig) -> String {
+    let arguments = json!({ "task_id": TASK }).to_string();
+    rig.run(&["call", "tasks__delete_task", &arguments, "--user-text", TASK]).code(5);
+    rig.waiting().last().unwrap()["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn another_process_approves_once() {
+    let rig = Rig::new();
+    let id = delete(&rig);
+    let shown = rig.run(&["approvals", "show", &id]).code(0).stdout;
+    for expected in ["Delete one task", TASK, "Onboarding of the new colleague", "require_approval_for_tools", "ada"] {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+    let approved = rig.run(&["approvals", "approve", &id]).code(0);
+    assert!(approved.stdout.contains(TASK), "{}", approved.stdout);
+    assert!(rig.waiting().is_empty());
+    assert_eq!(rig.run(&["--json", "approvals", "approve", &id]).code(2).error(), "not_pending");
+    assert!(!rig.run(&["call", "tasks__list_tasks"]).code(0).stdout.contains(TASK));
+}
+
+#[test]
+fn of_processes_that_decide_together_one_does() {
+    let rig = Rig::new();
+    let mail = r#"{"to":["a@example.com"],"subject":"s","body":"b"}"#;
+    rig.run(&["call", "mail__send_email", mail]).code(5);
+    let id = rig.waiting()[0]["id"].as_str().unwrap().to_owned();
+    let codes: Vec<_> = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..4).map(|_| scope.spawn(|| rig.run(&["approvals", "approve", &id]).code)).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
+    assert_eq!(rig.mails(), 1);
+}
+
+#[test]
+fn decisions_are_denied_edited_and_answered() {
+    let rig = Rig::new();
+    let id = delete(&rig);
+    let denied = rig.run(&["approvals", "deny", &id, "not this week"]).code(3).stdout;
+    assert!(denied.contains("approval_denied") && denied.contains("not this week"), "{denied}");
+    let id = delete(&rig);
+    rig.run(&["approvals", "edit", &id, "{\"task_id\":\"nonsense\"}"]).code(4);
+    let id = delete(&rig);
+    rig.run(&["approvals", "answer", &id, &json!({ "task_id": TASK }).to_string()]).code(0);
+    assert!(rig.run(&["call", "tasks__list_tasks"]).code(0).stdout.contains(TASK), "an answer deletes nothing");
+}
+
+#[test]
+fn only_the_party_of_a_call_continues_it() {
+    let rig = Rig::new();
+    let id = delete(&rig);
+    let other = rig.run(&["--json", "--principal", "mallory", "approvals", "approve", &id]).code(3);
+    assert_eq!(other.error(), "other_principal");
+    assert_eq!(rig.waiting().len(), 1);
+}
+
+#[test]
+fn sensitive_arguments_are_masked_until_somebody_asks() {
+    let rig = Rig::new();
+    rig.run(&["call", "mail__send_email", r#"{"to":["a@example.com"],"subject":"s","body":"TOP-SECRET"}"#]).code(5);
+    let id = rig.waiting()[0]["id"].as_str().unwrap().to_owned();
+    assert!(!rig.run(&["approvals", "show", &id]).code(0).stdout.contains("TOP-SECRET"));
+    assert!(rig.run(&["approvals", "show", &id, "--unmask"]).code(0).stdout.contains("TOP-SECRET"));
+}
+
+#[cfg(unix)]
+#[test]
+fn documents_are_for_their_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let rig = Rig::new();
+    delete(&rig);
+    for entry in std::fs::read_dir(rig.path("data/conversations")).unwrap() {
+        let mode = entry.unwrap().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{mode:o}");
+    }
+}
+
+#[test]
+fn a_client_call_is_answered_now_or_later() {
+    let rig = Rig::new();
+    let open = ["call", "editor__open_in_editor", r#"{"path":"plan.md"}"#];
+    rig.run(&[&open[..], &["--answer", "{\"opened\":true}"]].concat()).code(0);
+    let waits = rig.run(&open).code(6);
+    assert!(waits.stderr.contains("toolbox approvals answer call_"), "{}", waits.stderr);
+    let id = rig.waiting()[0]["id"].as_str().unwrap().to_owned();
+    let wrong = rig.run(&["approvals", "approve", &id]).code(2);
+    assert!(wrong.stderr.contains("waits for its client"), "{}", wrong.stderr);
+    rig.run(&["approvals", "answer", &id, "{\"opened\":true}"]).code(0);
+    assert!(rig.waiting().is_empty());
+}

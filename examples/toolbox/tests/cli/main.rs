@@ -1,0 +1,13 @@
+//! The built program as a person and a script use it: exit codes, streams, settings, conversations, a terminal.
+
+#![allow(unused_crate_dependencies, reason = "the program's own dependencies are not the tests'")]
+
+mod calls;
+mod chat;
+mod endpoint;
+mod manual;
+mod recorded;
+mod rig;
+mod settings;
+#[cfg(unix)]
+mod terminal;

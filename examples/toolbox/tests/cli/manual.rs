@@ -1,0 +1,64 @@
+//! Help, completions, man pages, widths and colours.
+
+use crate::rig::Rig;
+
+const COMMANDS: [&str; 12] =
+    ["list", "show", "export", "check", "call", "chat", "approvals", "replay", "wire", "hydrate", "completions", "man"];
+
+#[test]
+fn every_command_has_examples_and_exit_codes() {
+    let rig = Rig::new();
+    for command in COMMANDS {
+        let help = rig.run(&["help", command]).code(0);
+        assert!(help.stdout.contains("Examples:\n  ") && help.stdout.contains("Exit codes:"), "{}", help.stdout);
+        assert!(!help.stdout.contains('%'), "{}", help.stdout);
+        assert_eq!(help.stdout, rig.run(&[command, "--help"]).code(0).stdout);
+    }
+    let all = rig.run(&["--help"]).code(0).stdout;
+    for expected in ["TOOLBOX_POLICY", "NO_COLOR", "~/.config/toolbox/config.toml", "Exit codes:"] {
+        assert!(all.contains(expected), "{expected}: {all}");
+    }
+}
+
+#[test]
+fn completions_and_manual_pages() {
+    let rig = Rig::new();
+    for (shell, expected) in [("bash", "_toolbox()"), ("zsh", "#compdef toolbox"), ("fish", "complete -c toolbox")] {
+        let script = rig.run(&["completions", shell]).code(0).stdout;
+        assert!(script.contains(expected) && script.contains("approvals"), "{shell}");
+    }
+    assert!(rig.run(&["man"]).code(0).stdout.contains(".TH toolbox 1"));
+    assert!(rig.run(&["man", "chat"]).code(0).stdout.contains("toolbox\\-chat"));
+    let wrong = rig.run(&["man", "chart"]).code(2);
+    assert!(wrong.stderr.contains("no command `chart`"), "{}", wrong.stderr);
+}
+
+#[test]
+fn tables_and_help_fit_the_columns() {
+    let mut rig = Rig::new();
+    rig.set("COLUMNS", "72");
+    for words in [&["list"][..], &["help", "chat"], &["--help"], &["help", "approvals", "deny"]] {
+        let shown = rig.run(words).code(0).stdout;
+        let widest = shown.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= 72 || words[0] != "list" && only_verbatim(&shown, 72), "{words:?}: {widest}\n{shown}");
+    }
+    // Without a terminal and without COLUMNS a script gets every column whole.
+    let whole = Rig::new().run(&["list"]).code(0).stdout;
+    assert!(whole.lines().next().unwrap().ends_with("SOURCE"), "{whole}");
+}
+
+/// Lines that are wider hold examples, which are not broken.
+fn only_verbatim(text: &str, width: usize) -> bool {
+    text.lines().filter(|line| line.chars().count() > width).all(|line| line.starts_with("  "))
+}
+
+#[test]
+fn colours_are_for_terminals_and_can_be_forced() {
+    let mut rig = Rig::new();
+    assert!(!rig.run(&["list"]).code(0).stdout.contains('\u{1b}'));
+    assert!(rig.run(&["list", "--color", "always"]).code(0).stdout.contains("\u{1b}[1m"));
+    rig.set("CLICOLOR_FORCE", "1");
+    assert!(rig.run(&["list"]).code(0).stdout.contains("\u{1b}[1m"));
+    rig.set("NO_COLOR", "1");
+    assert!(!rig.run(&["list"]).code(0).stdout.contains('\u{1b}'));
+}

@@ -1,0 +1,91 @@
+//! Options, the environment, the configuration file, and who a command acts for.
+
+use serde_json::Value;
+
+use crate::rig::Rig;
+
+/// The decision of `list` for a tool.
+fn decision(rig: &Rig, words: &[&str], tool: &str) -> Value {
+    let mut all = vec!["--json", "list"];
+    all.extend(words);
+    let rows = rig.run(&all).code(0).json();
+    rows.as_array().unwrap().iter().find(|row| row["name"] == tool).unwrap()["decision"].clone()
+}
+
+#[test]
+fn an_option_wins_over_the_environment_and_that_over_the_file() {
+    let mut rig = Rig::new();
+    rig.write("home/.config/toolbox/config.toml", "policy = \"narrow.toml\"\n");
+    rig.write("home/.config/toolbox/narrow.toml", "allowed_tools = [\"docs__search\"]");
+    rig.write("none.toml", "allowed_tools = []");
+    rig.write("notes.toml", "allowed_tools = [\"notes__list_notes\"]");
+    assert_eq!(decision(&rig, &[], "docs__search"), "allow");
+    assert_eq!(decision(&rig, &[], "notes__list_notes"), "deny");
+    rig.set("TOOLBOX_POLICY", "none.toml");
+    assert_eq!(decision(&rig, &[], "docs__search"), "deny");
+    assert_eq!(decision(&rig, &["--policy", "notes.toml"], "notes__list_notes"), "allow");
+}
+
+#[test]
+fn a_key_that_the_file_does_not_know_is_refused() {
+    let rig = Rig::new();
+    let file = rig.write("mine.toml", "polciy = \"x.toml\"\n");
+    let ended = rig.run(&["--json", "--config", file.to_str().unwrap(), "list"]).code(2);
+    assert_eq!(ended.error(), "config");
+    assert!(ended.stderr.contains("polciy"), "{}", ended.stderr);
+    assert_eq!(rig.run(&["--json", "--config", "missing.toml", "list"]).code(2).error(), "unreadable_input");
+}
+
+#[test]
+fn list_export_and_show_decide_as_call_does() {
+    let rig = Rig::new();
+    let policy = "allowed_tools = [\"docs__search\"]\n[principals.bob]\ndenied_tools = [\"docs__search\"]\n\
+                  [roles.writer]\nallowed_tools = [\"notes__add_note\"]\n";
+    rig.write("p.toml", policy);
+    let with = |words: &[&'static str]| {
+        let mut all = vec!["--policy", "p.toml"];
+        all.extend(words);
+        all
+    };
+    for (party, allowed) in [(&[][..], true), (&["--principal", "bob"], false)] {
+        let search = ["call", "docs__search", "{\"query\":\"login\"}"];
+        let called = rig.run(&with(&[party, &search].concat()));
+        assert_eq!(called.code, if allowed { 0 } else { 3 }, "{party:?}: {called:?}");
+        let listed = decision(&rig, &with(party), "docs__search");
+        assert_eq!(listed, if allowed { "allow" } else { "deny" }, "{party:?}");
+        let exported = rig.run(&with(&[party, &["export", "--as", "openai-chat"]].concat())).code(0).stdout;
+        assert_eq!(exported.contains("docs__search"), allowed, "{party:?}");
+        let shown = rig.run(&with(&[party, &["show", "docs__search"]].concat())).code(0);
+        assert_eq!(shown.stderr.contains("the policy says deny"), !allowed, "{party:?}: {}", shown.stderr);
+    }
+    let note = ["call", "notes__add_note", "{\"text\":\"x\"}"];
+    rig.run(&with(&note)).code(3);
+    rig.run(&with(&[&["--role", "writer"], &note[..]].concat())).code(0);
+}
+
+#[test]
+fn commands_that_only_look_check_the_policy() {
+    let rig = Rig::new();
+    rig.write("p.toml", "allowed_tools = [\"docs__serch\"]");
+    for words in [&["list"][..], &["show", "docs__search"], &["export", "--as", "ollama"], &["call", "docs__search"]] {
+        let ended = rig.run(&[&["--json", "--policy", "p.toml"], words].concat()).code(2);
+        assert_eq!(ended.error(), "policy_problem", "{words:?}");
+        assert_eq!(ended.stdout, "", "{words:?}");
+    }
+    rig.run(&["--policy", "p.toml", "check"]).code(1);
+    assert!(!rig.path("data/conversations").exists());
+}
+
+#[test]
+fn what_an_encoder_leaves_out_is_told() {
+    let rig = Rig::new();
+    for words in [
+        &["show", "tasks__update_task", "--as", "openai-chat", "--strict"][..],
+        &["export", "--as", "ollama", "--strict"],
+    ] {
+        let ended = rig.run(words).code(0);
+        assert!(ended.stderr.contains("left out: "), "{words:?}: {}", ended.stderr);
+        assert!(rig.run(&[words, &["-q"]].concat()).code(0).stderr.is_empty(), "{words:?}");
+        ended.json();
+    }
+}

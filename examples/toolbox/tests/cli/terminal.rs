@@ -1,0 +1,199 @@
+//! The program on a pseudo-terminal: questions, the prompt loop, interrupts.
+
+use std::io::{Read as _, Write as _};
+use std::process::Child;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use pty_process::Size;
+use pty_process::blocking::{Command, Pty};
+use serde_json::{Value, json};
+
+use crate::endpoint::{Endpoint, call, text};
+use crate::rig::{Rig, TASK};
+
+const CTRL_C: &str = "\u{3}";
+const CTRL_D: &str = "\u{4}";
+
+/// A program on a terminal.
+struct Session {
+    child: Child,
+    pty: Arc<Pty>,
+    seen: Arc<Mutex<String>>,
+    /// How much of the output was waited for.
+    read: usize,
+}
+
+impl Session {
+    fn start(rig: &Rig, words: &[&str]) -> Self {
+        let (pty, pts) = pty_process::blocking::open().unwrap();
+        pty.resize(Size::new(40, 100)).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_toolbox"));
+        command = command.args(words).current_dir(rig.folder()).env_clear().envs(rig.environment());
+        let child = command.spawn(pts).unwrap();
+        let pty = Arc::new(pty);
+        let seen = Arc::new(Mutex::new(String::new()));
+        let (reader, output) = (Arc::clone(&pty), Arc::clone(&seen));
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(read) = (&*reader).read(&mut buffer) {
+                output.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..read]));
+            }
+        });
+        Self { child, pty, seen, read: 0 }
+    }
+
+    /// Waits for a text behind what was waited for before.
+    #[track_caller]
+    fn expect(&mut self, text: &str) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let seen = self.seen.lock().unwrap().clone();
+            if let Some(at) = seen[self.read..].find(text) {
+                self.read += at + text.len();
+                return;
+            }
+            assert!(Instant::now() < deadline, "`{text}` did not come: {seen}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn type_in(&mut self, text: &str) {
+        (&*self.pty).write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Waits for the end.
+    #[track_caller]
+    fn end(mut self) -> (i32, String) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                // What was written last is still on its way through the terminal.
+                std::thread::sleep(Duration::from_millis(50));
+                return (status.code().unwrap_or(-1), self.seen.lock().unwrap().clone());
+            }
+            if Instant::now() > deadline {
+                self.child.kill().unwrap();
+                panic!("the program did not end: {}", self.seen.lock().unwrap());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn rig(endpoint: &Endpoint) -> Rig {
+    let mut rig = Rig::new();
+    rig.set("TOOLBOX_MODEL_URL", &endpoint.url).set("TOOLBOX_MODEL", "m").set("NO_COLOR", "1");
+    rig
+}
+
+fn mail() -> Value {
+    call("c1", "mail__send_email", &json!({"to": ["a@example.com"], "subject": "Lunch", "body": "TOP-SECRET"}))
+}
+
+const SEND: [&str; 3] = ["chat", "--no-stream", "Send it."];
+
+#[test]
+fn a_person_looks_at_masked_values_and_approves() {
+    let endpoint = Endpoint::new(vec![mail(), text("Sent.")]);
+    let rig = rig(&endpoint);
+    let mut session = Session::start(&rig, &SEND);
+    session.expect("Let me see.");
+    session.expect("\n-> mail__send_email");
+    session.expect("allow mail__send_email?");
+    assert!(!session.seen.lock().unwrap().contains("TOP-SECRET"));
+    session.type_in("v\r");
+    session.expect("TOP-SECRET");
+    session.expect("allow mail__send_email?");
+    session.type_in("y\r");
+    session.expect("Sent.");
+    assert_eq!(session.end().0, 0);
+    assert_eq!(rig.mails(), 1);
+}
+
+#[test]
+fn an_interrupt_at_the_question_leaves_the_call_waiting() {
+    for term in ["xterm", "dumb"] {
+        let endpoint = Endpoint::new(vec![mail()]);
+        let mut rig = rig(&endpoint);
+        rig.set("TERM", term);
+        let mut session = Session::start(&rig, &SEND);
+        session.expect("allow mail__send_email?");
+        session.type_in(CTRL_C);
+        let (code, shown) = session.end();
+        assert_eq!(code, 5, "{term}: {shown}");
+        assert!(shown.contains("toolbox approvals show c1"), "{term}: {shown}");
+        assert_eq!((rig.mails(), rig.waiting().len()), (0, 1), "{term}");
+    }
+}
+
+#[test]
+fn a_refusal_has_a_reason() {
+    let endpoint = Endpoint::new(vec![mail(), text("Then not.")]);
+    let rig = rig(&endpoint);
+    let mut session = Session::start(&rig, &SEND);
+    session.expect("allow mail__send_email?");
+    session.type_in("n not before noon\r");
+    session.expect("Then not.");
+    assert_eq!(session.end().0, 3);
+    endpoint.request();
+    assert!(endpoint.request().to_string().contains("not before noon"));
+    assert_eq!(rig.mails(), 0);
+}
+
+#[test]
+fn the_prompt_loop_survives_an_interrupted_turn() {
+    let list = call("c1", "tasks__list_tasks", &json!({}));
+    let endpoint = Endpoint::new(vec![text("Good morning."), Value::Null, list, text("Five.")]);
+    let rig = rig(&endpoint);
+    let mut session = Session::start(&rig, &["chat", "--no-stream"]);
+    session.expect("> ");
+    session.type_in("Hello\r");
+    session.expect("Good morning.");
+    session.expect("> ");
+    session.type_in("Are you there?\r");
+    endpoint.request();
+    endpoint.request();
+    session.type_in(CTRL_C);
+    session.expect("interrupted");
+    session.expect("> ");
+    session.type_in("How many tasks?\r");
+    session.expect("<- ok tasks__list_tasks");
+    session.expect("Five.");
+    session.expect("> ");
+    session.type_in(CTRL_D);
+    let (code, shown) = session.end();
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("continue with: toolbox chat --conversation"), "{shown}");
+}
+
+#[test]
+fn a_waiting_call_is_asked_about_when_its_conversation_continues() {
+    let delete = call("c1", "tasks__delete_task", &json!({ "task_id": TASK }));
+    let endpoint = Endpoint::new(vec![delete, text("It is gone.")]);
+    let rig = rig(&endpoint);
+    rig.run(&["chat", "--no-stream", &format!("Delete {TASK}")]).code(5);
+    let mut session = Session::start(&rig, &["chat", "--no-stream", "--continue"]);
+    session.expect("Onboarding of the new colleague");
+    session.expect("allow tasks__delete_task?");
+    session.type_in("y\r");
+    session.expect("It is gone.");
+    session.expect("> ");
+    session.type_in(CTRL_D);
+    assert_eq!(session.end().0, 0);
+}
+
+#[test]
+fn a_terminal_gets_colours_and_columns() {
+    let mut rig = Rig::new();
+    let (_, shown) = Session::start(&rig, &["list"]).end();
+    assert!(shown.contains("\u{1b}[1m"), "{shown}");
+    let plain: String = shown.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
+    assert!(plain.lines().all(|line| line.trim_end().chars().count() <= 100), "{plain}");
+    for (name, value) in [("TERM", "dumb"), ("CLICOLOR", "0"), ("NO_COLOR", "1")] {
+        rig.set(name, value);
+        let (_, shown) = Session::start(&rig, &["list"]).end();
+        assert!(!shown.contains('\u{1b}'), "{name}: {shown}");
+        rig.set(name, if name == "TERM" { "xterm" } else { "" });
+    }
+}
