@@ -1,6 +1,8 @@
 //! The guide and the README are true: chapters exist, quotations match their files, the policy names every key, and
 //! no block hides lines that a forge would show.
 
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

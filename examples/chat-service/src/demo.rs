@@ -1,11 +1,13 @@
 //! [`DemoModel`]: answers by rule, so that the service runs without a model and its tests without a network.
 
 use async_trait::async_trait;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tool_runtime::agent::{ModelClient, ModelError, ModelErrorKind, ModelRequest, Show};
 use tool_runtime::wire::{DecodeOptions, Decoded, Format, Message};
 
-/// Knows three sentences: "find TEXT", "order COUNT TEXT" and "where am I". Writes the bytes that an OpenAI-compatible
+/// Knows three sentences: "find TEXT", "order COUNT TEXT" (of each part whose name
+/// contains it) and "where am I". Writes the bytes that an OpenAI-compatible
 /// server would stream, so that everything after the socket is as with a real one.
 #[derive(Debug, Default)]
 pub struct DemoModel;
@@ -38,15 +40,17 @@ fn answer(messages: &[Message]) -> Vec<Value> {
     let results: Vec<_> = since.iter().filter_map(result).collect();
     let words: Vec<_> = text.split_whitespace().collect();
     match (words.as_slice(), results.as_slice()) {
-        (["find", rest @ ..], []) => call("stock__find", &json!({ "text": rest.join(" ") })),
+        (["find", name @ ..] | ["order", _, name @ ..], []) => {
+            calls("stock__find", &[json!({ "text": name.join(" ") })])
+        }
         (["find", ..], [found, ..]) => say(&format!("I found {found}.")),
-        (["order", _, rest @ ..], []) => call("stock__find", &json!({ "text": rest.join(" ") })),
-        (["order", count, ..], [found]) => match first_id(found) {
-            Some(id) => call("stock__order", &json!({ "part_id": id, "count": count.parse().unwrap_or(1) })),
-            None => say("There is no such part."),
-        },
-        (["order", ..], [_, ordered, ..]) => say(&format!("About the order: {ordered}")),
-        (["where", ..], []) => call("browser__locate", &json!({ "reason": "To find the nearest store." })),
+        (["order", count, ..], [found]) => {
+            let count = count.parse().unwrap_or(1);
+            let orders: Vec<_> = ids(found).map(|id| json!({ "part_id": id, "count": count })).collect();
+            if orders.is_empty() { say("There is no such part.") } else { calls("stock__order", &orders) }
+        }
+        (["order", ..], [_, ordered @ ..]) => say(&format!("About the order: {}", ordered.join(" "))),
+        (["where", ..], []) => calls("browser__locate", &[json!({ "reason": "To find the nearest store." })]),
         (["where", ..], [place, ..]) => say(&format!("You are here: {place}")),
         _ => say(&format!("You said: {text}")),
     }
@@ -59,9 +63,14 @@ fn result(message: &Message) -> Option<&str> {
     }
 }
 
-fn first_id(found: &str) -> Option<String> {
-    let parts: Value = serde_json::from_str(found).ok()?;
-    Some(parts.get(0)?.get("id")?.as_str()?.to_owned())
+/// The ids of the parts that were found.
+fn ids(found: &str) -> impl Iterator<Item = String> {
+    #[derive(Deserialize)]
+    struct Part {
+        id: String,
+    }
+    let parts: Vec<Part> = serde_json::from_str(found).unwrap_or_default();
+    parts.into_iter().map(|part| part.id)
 }
 
 /// Text in a few deltas.
@@ -72,11 +81,13 @@ fn say(text: &str) -> Vec<Value> {
     frames
 }
 
-/// One call. The server gives no id, so each call gets a fresh one.
-fn call(name: &str, arguments: &Value) -> Vec<Value> {
-    let function = json!({ "name": name, "arguments": arguments.to_string() });
+/// Calls of one tool. The server gives no ids, so each call gets a fresh one.
+fn calls(name: &str, arguments: &[Value]) -> Vec<Value> {
+    let function = |arguments: &Value| json!({ "name": name, "arguments": arguments.to_string() });
+    let call = |(index, arguments)| json!({ "index": index, "function": function(arguments) });
+    let calls: Vec<_> = arguments.iter().enumerate().map(call).collect();
     vec![
-        json!({ "choices": [{ "delta": { "tool_calls": [{ "index": 0, "function": function }] } }] }),
+        json!({ "choices": [{ "delta": { "tool_calls": calls } }] }),
         json!({ "choices": [{ "delta": {}, "finish_reason": "tool_calls" }] }),
     ]
 }

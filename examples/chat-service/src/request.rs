@@ -131,9 +131,10 @@ impl Part {
     fn said(self) -> Option<(String, Said)> {
         let id = self.tool_call_id.filter(|_| self.r#type.starts_with("tool-"))?;
         let said = match (self.state.as_deref()?, self.approval, self.output) {
-            ("approval-responded", Some(approval), _) => Said::Decided(match approval.approved? {
-                true => ApprovalDecision::Approve,
-                false => ApprovalDecision::Deny(approval.reason),
+            ("approval-responded", Some(approval), _) => Said::Decided(if approval.approved? {
+                ApprovalDecision::Approve
+            } else {
+                ApprovalDecision::Deny(approval.reason)
             }),
             ("output-available", _, Some(output)) => Said::Output(ClientAnswer::value(id.as_str(), output.get())),
             ("output-error", ..) => Said::Output(ClientAnswer::Failed { id: id.as_str().into() }),

@@ -9,8 +9,9 @@ use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use tool_runtime::RunOptions;
 use tool_runtime::agent::{Conversation, Incoming};
+use tool_runtime::wire::ui::{Protocol, UiEncoder};
+use tool_runtime::{CallId, RunOptions};
 
 use crate::Service;
 use crate::chats::Taken;
@@ -20,6 +21,10 @@ use crate::stream;
 
 /// The largest body, in bytes: `useChat` posts the whole chat each time.
 const BODY: usize = 1024 * 1024;
+
+/// What `useChat` reads.
+const PROTOCOL: Protocol = Protocol::UiMessageStream;
+const NONE: [CallId; 0] = [];
 
 /// The routes of a service.
 pub fn router(service: Arc<Service>) -> Router {
@@ -36,11 +41,17 @@ async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
     let posted = request::read(&body)?;
     let mut taken = service.chats.take(principal, &posted.chat)?;
     let conversation = service.conversation(principal, &mut taken).await?;
-    let message = if posted.is_from_user() { taken.next_message() } else { taken.message() };
+    let waiting: Vec<_> = conversation.waiting().map(|call| call.id.clone()).collect();
+    let (writer, reader) = if posted.is_from_user() {
+        // Calls that still wait are given up now. The client shows them in an earlier message, so not in this one.
+        stream::open(UiEncoder::resuming(PROTOCOL, &taken.next_message(), NONE), waiting)
+    } else {
+        // The same message goes on: its id, and the calls in it that are to be updated in place.
+        stream::open(UiEncoder::resuming(PROTOCOL, &taken.message(), waiting), NONE)
+    };
     let incoming = posted.incoming(&conversation)?;
     conversation.check(&incoming).map_err(|_| Refusal::NotWaiting)?;
 
-    let (writer, reader) = stream::open(message);
     // A task of its own: a client that goes away in the middle leaves a whole conversation behind.
     tokio::spawn(turn(conversation, incoming, taken, writer));
     let headers = [
