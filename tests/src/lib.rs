@@ -4,6 +4,7 @@ pub mod corpus;
 pub mod failing;
 pub mod provider;
 pub mod recorded;
+pub mod rig;
 pub mod server;
 pub mod six_turns;
 pub mod spans;

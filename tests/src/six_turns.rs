@@ -1,15 +1,14 @@
 //! One conversation of six turns over a server that replays a model: parallel calls, a failing tool, a denied tool, a
 //! client tool, a malformed call. The tests run it, and the official SDKs check the requests that it sends.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
+use tool_runtime::Event;
 use tool_runtime::agent::http::HttpModel;
 use tool_runtime::agent::{Agent, ClientAnswer, Conversation, Ended};
-use tool_runtime::call::{Event, EventSink};
 use tool_runtime::wire::Format;
 use tool_runtime::{Call, RunOptions, ToolCatalog, ToolComponent, ToolError, ToolPolicy, ToolRunner, tool};
 
 use crate::provider::Turn;
+use crate::rig::Heard;
 use crate::server::{Asked, Reply, Server};
 
 /// Doubles a number.
@@ -54,15 +53,6 @@ impl ToolComponent for Cursor {
     }
 }
 
-#[derive(Default)]
-struct Heard(Mutex<Vec<Event>>);
-
-impl EventSink for Heard {
-    fn emit(&self, event: Event) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
-    }
-}
-
 /// What came of it.
 #[derive(Debug)]
 pub struct SixTurns {
@@ -97,18 +87,19 @@ pub async fn hold(format: Format, strict: bool) -> Result<SixTurns, Box<dyn std:
     let replies = turns().map(|turn| Reply::stream(&turn.stream(format)).in_pieces(97, std::time::Duration::ZERO));
     let server = Server::start(replies)?;
     let catalog = ToolCatalog::builder().tool::<double>().tool::<fail>().tool::<denied>().tool::<Cursor>().build()?;
-    let policy = ToolPolicy::allow(["six__double", "six__fail", "six__cursor"]);
+    let policy = "allowed_tools = [\"six__double\", \"six__fail\", \"six__cursor\"]\nparallel = 4";
+    let policy = ToolPolicy::from_toml(policy)?;
     let runner = ToolRunner::builder(catalog, policy).build()?;
     let model = HttpModel::builder(format, server.url(), "m").key("a key").strict(strict).retries(0).build()?;
-    let agent = Agent::new(Arc::new(model)).instructions("Be brief.").parallel(4);
-    let heard = Arc::new(Heard::default());
-    let mut conversation = agent.converse(runner.run(RunOptions::new().events(Arc::clone(&heard))));
+    let agent = Agent::new(model).instructions("Be brief.");
+    let heard = Heard::default();
+    let mut conversation = agent.converse(runner.run(RunOptions::new().events(heard.clone())));
     let waiting = conversation.send("Double 1, 2 and 500, and tell me where my cursor is.").await;
     if !matches!(waiting, Ended::Waiting { .. }) {
         return Err(format!("the client was not asked: {waiting:?}").into());
     }
     let id = conversation.waiting().map(|call| call.id.clone()).next().ok_or("nothing waits")?;
     let ended = conversation.answer([ClientAnswer::value(id, "7")]).await?;
-    let events = std::mem::take(&mut *heard.0.lock().unwrap_or_else(PoisonError::into_inner));
+    let events = heard.take();
     Ok(SixTurns { conversation, ended, asked: server.asked(), events })
 }

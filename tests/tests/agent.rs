@@ -6,15 +6,17 @@
 mod interrupted;
 #[path = "agent/requests.rs"]
 mod requests;
+#[path = "agent/streams.rs"]
+mod streams;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use tests::rig::Heard;
 use tool_runtime::agent::{
     Agent, ClientAnswer, Conversation, Ended, ModelErrorKind, Prices, SavedConversation, ScriptedModel, ScriptedTurn,
     StopReason,
 };
-use tool_runtime::call::EventSink;
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{MemoryStore, RecordFilter, Store, Suspension};
 use tool_runtime::wire::{Finish, Format, Message, history};
@@ -92,33 +94,9 @@ impl ToolComponent for Cursor {
     }
 }
 
-#[derive(Default)]
-struct Heard(Mutex<Vec<Event>>);
-
-impl EventSink for Heard {
-    fn emit(&self, event: Event) {
-        self.0.lock().expect("no poison").push(event);
-    }
-}
-
-impl Heard {
-    fn take(&self) -> Vec<Event> {
-        std::mem::take(&mut *self.0.lock().expect("no poison"))
-    }
-
-    /// The words of the `done` events since the last look.
-    fn done(&self) -> Vec<String> {
-        let done = |event: Event| match event {
-            Event::Done { reason, .. } => Some(reason),
-            _ => None,
-        };
-        self.take().into_iter().filter_map(done).collect()
-    }
-}
-
 struct Bench {
     runner: ToolRunner,
-    heard: Arc<Heard>,
+    heard: Heard,
     store: Arc<MemoryStore>,
     model: Arc<ScriptedModel>,
 }
@@ -138,7 +116,7 @@ fn runner(policy: &str, store: &Arc<MemoryStore>) -> ToolRunner {
 fn with_policy(policy: &str, turns: impl IntoIterator<Item = ScriptedTurn>) -> Bench {
     let store = Arc::new(MemoryStore::new());
     let runner = runner(policy, &store);
-    Bench { runner, heard: Arc::default(), store, model: Arc::new(ScriptedModel::new(turns)) }
+    Bench { runner, heard: Heard::default(), store, model: Arc::new(ScriptedModel::new(turns)) }
 }
 
 fn bench(turns: impl IntoIterator<Item = ScriptedTurn>) -> Bench {
@@ -147,11 +125,11 @@ fn bench(turns: impl IntoIterator<Item = ScriptedTurn>) -> Bench {
 
 impl Bench {
     fn agent(&self) -> Agent {
-        Agent::new(Arc::clone(&self.model) as _)
+        Agent::new(Arc::clone(&self.model))
     }
 
     fn options(&self) -> RunOptions {
-        RunOptions::new().principal("ada").events(Arc::clone(&self.heard))
+        RunOptions::new().principal("ada").events(self.heard.clone())
     }
 
     fn converse(&self) -> Conversation {

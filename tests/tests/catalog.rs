@@ -2,10 +2,11 @@
 
 #![allow(clippy::expect_used, reason = "a test says what it expects")]
 
-use consumer as _;
+use std::sync::Arc;
+
 use serde_json::json;
-use tool_runtime::catalog::CatalogError;
-use tool_runtime::{ToolCatalog, ToolError, tool};
+use tool_runtime::catalog::{CatalogError, CatalogProblemKind};
+use tool_runtime::{Capabilities, RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
 /// Another crate's tool has this name.
 #[tool(name = "core__wait", effect = read_only, redact = ["$"])]
@@ -42,7 +43,7 @@ fn problems() -> CatalogError {
 #[test]
 fn all_problems_come_together_with_their_places() {
     let error = problems();
-    let codes: Vec<_> = error.problems().iter().map(|problem| problem.code).collect();
+    let codes: Vec<_> = error.problems().iter().map(|problem| problem.kind.as_str()).collect();
     assert_eq!(codes, ["redaction", "collision", "collision"], "{error}");
     let text = error.to_string();
     for (line, what) in
@@ -55,7 +56,7 @@ fn all_problems_come_together_with_their_places() {
 #[test]
 fn a_collision_names_both_files_and_lines() {
     let error = problems();
-    for problem in error.problems().iter().filter(|problem| problem.code == "collision") {
+    for problem in error.problems().iter().filter(|problem| problem.kind == CatalogProblemKind::Collision) {
         let places: Vec<_> = problem.locations.iter().map(ToString::to_string).collect();
         assert_eq!(places.len(), 2, "{problem}");
         for file in ["tests/tests/catalog.rs:", "tests/consumer/src/lib.rs:"] {
@@ -75,17 +76,44 @@ fn collecting_can_be_narrowed() {
     assert_eq!(one.len(), 1);
     let none = ToolCatalog::builder().collect().crates(["nobody"]).build().expect_err("nothing is left");
     assert!(none.to_string().contains("use my_tools as _;"), "{none}");
+    assert!(none.to_string().contains("linked are: `catalog`, `consumer`"), "{none}");
+    let one =
+        ToolCatalog::builder().namespaces(["calender", "core"]).build().expect_err("a filter that matches nothing");
+    assert!(one.to_string().contains("did you mean `calendar`?"), "{one}");
 }
 
 #[test]
 fn definitions_do_not_depend_on_the_order_of_linking() {
-    let read = || {
-        let catalog = ToolCatalog::builder().collect().crates(["consumer"]).build().expect("a catalog");
-        serde_json::to_string(&catalog.specs().collect::<Vec<_>>()).expect("definitions")
+    let forwards =
+        ToolCatalog::builder().tool::<consumer::letters>().tool::<consumer::Round>().tool::<consumer::until_next>();
+    let backwards =
+        ToolCatalog::builder().tool::<consumer::until_next>().tool::<consumer::Round>().tool::<consumer::letters>();
+    let [forwards, backwards] = [forwards, backwards].map(|builder| builder.build().expect("a catalog"));
+    let text =
+        |catalog: &ToolCatalog| serde_json::to_string(&catalog.specs().collect::<Vec<_>>()).expect("definitions");
+    assert_eq!(text(&forwards), text(&backwards));
+    let names: Vec<_> = backwards.specs().map(|spec| spec.name.as_str()).collect();
+    assert_eq!(names, ["calendar__until_next", "core__letters", "core__round"], "they come by name");
+    let hash = |catalog| {
+        let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["core__letters", "core__round"]));
+        let clock: Arc<dyn consumer::Clock> = Arc::new(Noon);
+        let runner = runner.capabilities(Capabilities::new().with(clock)).build().expect("a runner");
+        runner.run(RunOptions::new()).catalog().hash()
     };
-    assert_eq!(read(), read());
-    let catalog = ToolCatalog::builder().collect().crates(["consumer"]).build().expect("a catalog");
-    let round = catalog.get("core__round").expect("it is linked");
+    assert_eq!(hash(forwards), hash(backwards));
+}
+
+struct Noon;
+
+impl consumer::Clock for Noon {
+    fn now(&self) -> i64 {
+        43_200
+    }
+}
+
+#[test]
+fn a_definition_says_what_its_arguments_say() {
+    let round = consumer::Round::definition().expect("a definition");
     let schema: serde_json::Value = serde_json::from_str(round.input_schema.as_str()).expect("JSON");
     assert_eq!(schema["required"], json!(["time"]));
     assert_eq!(schema["properties"]["to"]["default"], json!("day"));

@@ -2,12 +2,13 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tests::rig::Heard;
 use tool_runtime::Call;
-use tool_runtime::call::{Cause, EventSink};
+use tool_runtime::call::Cause;
 use tool_runtime::policy::{Budgets, RunBudget};
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
@@ -97,20 +98,11 @@ impl ToolComponent for Change {
     }
 }
 
-#[derive(Default)]
-struct Heard(Mutex<Vec<Event>>);
-
-impl EventSink for Heard {
-    fn emit(&self, event: Event) {
-        self.0.lock().expect("no poison").push(event);
-    }
-}
-
 struct Bench {
     runner: ToolRunner,
     run: Run,
     store: Arc<MemoryStore>,
-    heard: Arc<Heard>,
+    heard: Heard,
 }
 
 const TOOLS: [&str; 10] = [
@@ -131,8 +123,8 @@ fn bench(policy: ToolPolicy) -> Bench {
     let store = Arc::new(MemoryStore::new());
     let runner =
         ToolRunner::builder(catalog, policy).approvals(true).store(Arc::clone(&store)).build().expect("a runner");
-    let heard = Arc::new(Heard::default());
-    let run = runner.run(RunOptions::new().principal("ada").events(Arc::clone(&heard)));
+    let heard = Heard::default();
+    let run = runner.run(RunOptions::new().principal("ada").events(heard.clone()));
     Bench { runner, run, store, heard }
 }
 
@@ -148,7 +140,7 @@ impl Bench {
         assert_eq!(found.len(), 1, "records of {id}");
         assert_eq!(found[0].outcome, outcome);
         assert!(found[0].ended_at.is_some());
-        let events = self.heard.0.lock().expect("no poison");
+        let events = self.heard.events();
         let starts =
             events.iter().filter(|event| matches!(event, Event::ToolCallStart { id: of, .. } if of.as_str() == id));
         assert_eq!(starts.count(), 1, "starts of {id}");

@@ -368,7 +368,7 @@ async fn the_user_is_told_what_happened() {
     let catalog = ToolCatalog::builder().build().unwrap();
     let run = ToolRunner::builder(catalog, ToolPolicy::deny_all()).build().unwrap().run(RunOptions::new());
     let model = client(Format::OpenAiChat, &server).build().unwrap();
-    let mut conversation = Agent::new(std::sync::Arc::new(model)).converse(run);
+    let mut conversation = Agent::new(model).converse(run);
     let Ended::Stopped { reason, .. } = conversation.send("Hello?").await else { panic!("no answer") };
     assert!(reason.to_string().contains("is this the right URL and format?"), "{reason}");
     assert!(matches!(conversation.send("Hello?").await, Ended::Answered { text } if text == "Here I am."));

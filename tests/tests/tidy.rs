@@ -119,7 +119,7 @@ const CONFINED: &[(&[&str], &[&str])] = &[
     (&["print!", "println!", "eprint!", "eprintln!", "dbg!", "include!"], &[]),
     (&["std::time::SystemTime", "std::time::UNIX_EPOCH", "jiff::Zoned::now"], &[]),
     (&["jiff::Timestamp::now"], &["store/clock.rs", "agent/http/"]),
-    (&["std::time::Instant"], &["hydrate/"]),
+    (&["std::time::Instant"], &["cli/", "hydrate/"]),
     (&["reqwest", "rustls", "webpki_roots"], &["agent/http/"]),
     (&["jsonschema"], &["schema/"]),
     (&["clap"], &["cli/"]),

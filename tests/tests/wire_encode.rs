@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use tool_runtime::call::CallId;
 use tool_runtime::wire::history::{
-    self, Answer, CallMessage, HistoryErrorKind, Issued, Message, Missing, ResultMessage,
+    self, Answer, CallMessage, HistoryErrorKind, HistoryLimits, Issued, Message, Missing, ResultMessage,
 };
 use tool_runtime::wire::{EncodeOptions, Format, OnUnsupported, SentSchema, ToolChoice, WireTool, remove_nulls};
 
@@ -163,9 +163,22 @@ fn client_history_is_checked() {
         (vec![turn(&["p"]), answer("p")], Some((Forged, "p"))),
         (vec![turn(&["s"]), Message::Result(ResultMessage::new("s", "better"))], Some((Forged, "s"))),
     ] {
-        let got = history::check(&history, &issued).err();
-        assert_eq!(got.as_ref().map(|error| (error.kind, error.id.as_str())), expected, "{history:?}");
+        let got = history::check(&history, &issued, &HistoryLimits::default()).err();
+        let got = got.as_ref().map(|error| (error.kind, error.id.as_ref().unwrap().as_str()));
+        assert_eq!(got, expected, "{history:?}");
     }
+}
+
+#[test]
+fn client_history_has_limits() {
+    let check = |history: &[Message]| {
+        history::check(history, &BTreeMap::new(), &HistoryLimits::default()).map_err(|error| (error.kind, error.id))
+    };
+    let long = |bytes: usize| Message::User("a".repeat(bytes));
+    assert_eq!(check(&[long(32 << 10)]), Ok(()));
+    assert_eq!(check(&[long((32 << 10) + 1)]), Err((HistoryErrorKind::TooLarge, None)));
+    assert_eq!(check(&vec![long(1); 2048]), Ok(()));
+    assert_eq!(check(&vec![long(1); 2049]), Err((HistoryErrorKind::TooLarge, None)));
 }
 
 #[test]

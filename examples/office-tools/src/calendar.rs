@@ -8,7 +8,7 @@ use tool_runtime::{Connection, ToolError, capability, tool};
 
 use crate::Failure;
 
-/// Somebody's calendar.
+/// A person's calendar.
 #[capability(effect = read_only, kind = "calendar")]
 #[async_trait]
 pub trait Calendar {
@@ -16,14 +16,14 @@ pub trait Calendar {
     async fn events(&self, from: Date, to: Date) -> Result<Vec<Event>, Failure>;
 }
 
-/// Something in a calendar.
+/// A calendar event.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Event {
     /// The day.
     pub date: Date,
-    /// What.
+    /// The title.
     pub title: String,
-    /// With whom: not for models.
+    /// The attendees; not shown to models.
     pub attendees: Vec<String>,
 }
 

@@ -11,7 +11,7 @@ use crate::Failure;
 #[capability(effect = read_only)]
 #[async_trait]
 pub trait DocumentIndex {
-    /// The best hits, best first. The query is plain words.
+    /// Returns the best hits, best first. The query is a list of words.
     async fn search(&self, query: &str, limit: u32) -> Result<Vec<Hit>, Failure>;
 }
 
@@ -22,7 +22,7 @@ pub struct Hit {
     pub document_id: String,
     /// Its title.
     pub title: String,
-    /// The place where the words stand.
+    /// An excerpt around the words.
     pub snippet: String,
 }
 
@@ -39,7 +39,7 @@ pub async fn search(
     /// Words to look for.
     #[schemars(length(min = 1))]
     query: String,
-    /// How many documents at most, ten when left out.
+    /// The most documents to return; 10 by default.
     #[schemars(range(min = 1, max = 50))]
     limit: Option<u32>,
 ) -> Result<Vec<Hit>, ToolError> {

@@ -6,7 +6,7 @@ use tool_runtime::{ToolError, tool};
 
 use crate::files::FileReader;
 
-/// What the client is to open.
+/// The payload for the client.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct OpenRequest {
     /// The path below the workspace folder.
@@ -15,10 +15,10 @@ pub struct OpenRequest {
     pub line: u32,
 }
 
-/// What the client answers.
+/// The client's result.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Opened {
-    /// The editor shows the file.
+    /// Whether the editor shows the file.
     pub opened: bool,
 }
 
@@ -36,11 +36,11 @@ pub async fn open_in_editor(
     /// Path below the workspace folder.
     #[schemars(length(min = 1))]
     path: String,
-    /// The line to show, the first when left out.
+    /// The line to show; the first by default.
     #[schemars(range(min = 1))]
     line: Option<u32>,
 ) -> Result<OpenRequest, ToolError> {
-    // The client is not sent after a file that is not there.
+    // Fails here rather than at the client if the file does not exist.
     let file = files.read(&path, 1).await.map_err(|failure| failure.of("file"))?;
     Ok(OpenRequest { path: file.path, line: line.unwrap_or(1) })
 }

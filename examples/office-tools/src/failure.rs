@@ -1,21 +1,21 @@
-//! [`Failure`]: why an adapter could not do what a tool asked.
+//! [`Failure`]: the error of an adapter.
 
 use std::error::Error;
 use std::fmt;
 
 use tool_runtime::ToolError;
 
-/// What went wrong behind a capability. A model reads a fixed sentence for each kind, operators the source.
+/// The error of an adapter. A model reads a fixed sentence for each kind; operators read the source too.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Failure {
-    /// There is no such thing.
+    /// The item does not exist.
     NotFound,
-    /// It is not allowed there.
+    /// The item may not be accessed.
     Forbidden,
-    /// It is larger than was asked for, or not text.
+    /// The item is too large, or not text.
     Unreadable,
-    /// It cannot be done now.
+    /// The system behind the adapter failed.
     Unavailable(Box<dyn Error + Send + Sync>),
 }
 
@@ -40,7 +40,7 @@ impl Error for Failure {
 }
 
 impl Failure {
-    /// The error of a tool over `what`, for example "task".
+    /// Returns the error of a tool that works on `what`, for example "task".
     #[must_use]
     pub fn of(self, what: &str) -> ToolError {
         let (code, text) = match &self {

@@ -9,7 +9,7 @@ use tool_runtime::{ToolContext, ToolError, capability, tool};
 
 use crate::Failure;
 
-/// How much of a file is read when nobody says.
+/// How much of a file is read by default.
 const DEFAULT_BYTES: u64 = 16 * 1024;
 
 /// Reads files below the workspace folder.
@@ -18,7 +18,7 @@ const DEFAULT_BYTES: u64 = 16 * 1024;
 pub trait FileReader {
     /// The first bytes of a text file.
     async fn read(&self, path: &str, max_bytes: u64) -> Result<FileText, Failure>;
-    /// Hands every text file to `each`, on the caller's thread, until it answers `false`.
+    /// Passes the path and text of every text file to `each`, on the caller's thread, until it returns `false`.
     fn visit(&self, each: &mut dyn FnMut(&str, &str) -> bool) -> Result<(), Failure>;
 }
 
@@ -37,7 +37,7 @@ pub struct FileText {
     pub path: String,
     /// The text.
     pub text: String,
-    /// The file goes on.
+    /// Whether the file is longer.
     pub truncated: bool,
 }
 
@@ -48,19 +48,19 @@ pub async fn read_file(
     /// Path below the workspace folder.
     #[schemars(length(min = 1))]
     path: String,
-    /// How many bytes at most.
+    /// The most bytes to read.
     #[schemars(range(min = 1))]
     max_bytes: Option<u64>,
 ) -> Result<FileText, ToolError> {
     files.read(&path, max_bytes.unwrap_or(DEFAULT_BYTES)).await.map_err(|failure| failure.of("file"))
 }
 
-/// What was written.
+/// The written file.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Written {
     /// The path.
     pub path: String,
-    /// How many bytes.
+    /// Its size in bytes.
     pub bytes: usize,
 }
 
@@ -78,25 +78,25 @@ pub async fn write_file(
     Ok(Written { bytes: text.len(), path })
 }
 
-/// How often words occur.
+/// Word counts.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct WordCount {
-    /// How many files were read.
+    /// The number of files read.
     pub files: usize,
     /// The most frequent words, most frequent first.
     pub words: Vec<WordFrequency>,
 }
 
-/// How often one word occurs.
+/// The count of one word.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct WordFrequency {
     /// The word.
     pub word: String,
-    /// How often.
+    /// Its count.
     pub count: usize,
 }
 
-/// Count the words of all files in the workspace folder. Takes long when there are many.
+/// Count the words of all files in the workspace folder. Takes long for many files.
 #[tool(
     name = "fs__count_words",
     effect = read_only,
@@ -107,7 +107,7 @@ pub struct WordFrequency {
 pub fn count_words(
     files: &dyn FileReader,
     ctx: &ToolContext,
-    /// How many words to list, ten when left out.
+    /// The number of words to list; 10 by default.
     #[schemars(range(min = 1, max = 100))]
     top: Option<usize>,
 ) -> Result<WordCount, ToolError> {
@@ -118,7 +118,7 @@ pub fn count_words(
         for word in text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty()) {
             *counts.entry(word.to_lowercase()).or_default() += 1;
         }
-        // Nobody waits any longer: a blocking thread is not stopped from outside.
+        // The caller stopped waiting, and nothing else stops a blocking thread.
         !ctx.cancellation().is_cancelled()
     });
     visited.map_err(|failure| failure.of("workspace folder"))?;

@@ -1,6 +1,7 @@
-//! Tools that people would give an agent in an office, over capability traits.
+//! Tools that an office would give an agent, written against capability traits.
 //!
-//! This crate is the authors' side: it knows no database, file system or network, and its lints hold it to that.
+//! This crate is the authors' side. It knows no database, file system or network, and its lints (`clippy.toml`)
+//! enforce that.
 //! An application links it with `use office_tools as _;` and binds an adapter to every capability.
 
 pub mod calendar;

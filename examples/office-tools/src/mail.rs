@@ -7,18 +7,18 @@ use tool_runtime::{ToolError, capability, tool};
 
 use crate::Failure;
 
-/// Sends e-mail. What is sent cannot be taken back.
+/// Sends e-mail, which cannot be undone.
 #[capability(effect = external_side_effect)]
 #[async_trait]
 pub trait Mailer {
-    /// Sends, or queues for sending. The key is the same when the same call is made again.
+    /// Sends a mail or queues it. `key` is the same when the same call is repeated, so that it is sent once.
     async fn send(&self, mail: &Mail, key: &str) -> Result<(), Failure>;
 }
 
 /// An e-mail.
 #[derive(Debug)]
 pub struct Mail {
-    /// Addresses.
+    /// The addresses.
     pub to: Vec<String>,
     /// The subject.
     pub subject: String,
@@ -32,12 +32,12 @@ pub struct Mail {
 #[schemars(extend("format" = "email"))]
 pub struct Address(String);
 
-/// What became of an e-mail.
+/// The result of sending.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Sent {
-    /// It is on its way.
+    /// Whether it was queued.
     pub queued: bool,
-    /// To how many people.
+    /// The number of recipients.
     pub recipients: usize,
 }
 

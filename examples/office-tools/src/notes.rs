@@ -15,11 +15,11 @@ pub trait NoteReader {
     async fn list(&self) -> Result<Vec<Note>, Failure>;
 }
 
-/// Keeps notes.
+/// Stores notes.
 #[capability(effect = state_change)]
 #[async_trait]
 pub trait NoteWriter {
-    /// Keeps a note.
+    /// Stores a note.
     async fn add(&self, text: &str) -> Result<Note, Failure>;
 }
 
@@ -38,7 +38,7 @@ pub async fn list_notes(notes: &dyn NoteReader) -> Result<Vec<Note>, ToolError> 
     notes.list().await.map_err(|failure| failure.of("note"))
 }
 
-/// Keep a note.
+/// Store a note.
 #[tool(name = "notes__add_note", effect = state_change, redact = ["note_id"])]
 pub async fn add_note(
     notes: &dyn NoteWriter,

@@ -1,4 +1,4 @@
-//! Reports: more than a model can read.
+//! Reports: results that are longer than a model can read.
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -15,14 +15,14 @@ pub trait DoorLog {
     async fn entries(&self) -> Result<Vec<DoorEntry>, Failure>;
 }
 
-/// Somebody went through a door.
+/// A passage through a door.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DoorEntry {
-    /// When, RFC 3339.
+    /// The time, RFC 3339.
     pub at: String,
     /// The door.
     pub door: String,
-    /// Whose badge: not for models.
+    /// The badge; not shown to models.
     pub badge: String,
 }
 

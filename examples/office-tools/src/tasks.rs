@@ -21,21 +21,21 @@ pub trait TaskReader {
 #[capability(effect = state_change)]
 #[async_trait]
 pub trait TaskWriter {
-    /// Creates a task under an id; doing it again with the same id changes nothing.
+    /// Creates a task under an id. A second call with the same id changes nothing.
     async fn create(&self, task: Task) -> Result<Task, Failure>;
-    /// Changes what is given, and returns the task as it is then.
+    /// Changes the given fields and returns the task.
     async fn update(&self, id: Uuid, change: TaskChange) -> Result<Task, Failure>;
     /// Deletes a task.
     async fn delete(&self, id: Uuid) -> Result<(), Failure>;
 }
 
-/// How far a task is.
+/// The state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskState {
-    /// Not begun.
+    /// Not started.
     Todo,
-    /// Begun.
+    /// Started.
     InProgress,
     /// Waiting for something.
     Blocked,
@@ -50,15 +50,15 @@ pub struct Task {
     pub task_id: Uuid,
     /// Its title.
     pub title: String,
-    /// How far it is.
+    /// Its state.
     pub state: TaskState,
     /// When it is due.
     pub due_date: Option<Date>,
-    /// Whose it is: not for models.
+    /// The owner; not shown to models.
     pub owner_email: String,
 }
 
-/// What of a task is to change.
+/// The fields of a task to change.
 #[derive(Debug, Clone, Default)]
 pub struct TaskChange {
     /// The new state.
@@ -141,7 +141,7 @@ impl ToolComponent for UpdateTask {
     }
 }
 
-/// What is left of a deleted task.
+/// A deleted task.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Deleted {
     /// The id it had.

@@ -9,16 +9,16 @@ use tool_runtime::{ToolError, capability, tool};
 /// Tells the time.
 #[capability(effect = read_only)]
 pub trait Clock {
-    /// Now.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
 
-/// A time somewhere.
+/// The time in a zone.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CurrentTime {
     /// Date and time with the offset, RFC 3339.
     pub iso: String,
-    /// Where that is.
+    /// The zone.
     pub zone: Zone,
 }
 
@@ -41,7 +41,7 @@ pub struct Zone {
 )]
 pub fn get_current_time(
     clock: &dyn Clock,
-    /// IANA time zone name, for example Europe/Oslo. UTC when left out.
+    /// IANA time zone name, for example Europe/Oslo. UTC by default.
     #[arg(default = "UTC".to_string())]
     timezone: String,
 ) -> Result<CurrentTime, ToolError> {

@@ -1,4 +1,4 @@
-//! Weather, from whatever the application has: its source says what it is.
+//! Weather, from any source that the application binds; the result names the source.
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -12,7 +12,7 @@ use crate::time::Clock;
 #[capability(effect = read_only)]
 #[async_trait]
 pub trait Climate {
-    /// The days from `first` on, temperatures in degrees Celsius.
+    /// Returns `days` days starting with `first`; temperatures are in degrees Celsius.
     async fn forecast(&self, city: &str, first: jiff::civil::Date, days: u8) -> Result<Forecast, Failure>;
 }
 
@@ -26,14 +26,14 @@ pub enum Unit {
     Fahrenheit,
 }
 
-/// Weather for some days.
+/// The weather of several days.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Forecast {
-    /// The place as it was found.
+    /// The place that was found.
     pub city: String,
-    /// What the figures are, for example a climate table.
+    /// The kind of source, for example a climate table.
     pub source: String,
-    /// A day each.
+    /// One entry per day.
     pub days: Vec<Day>,
 }
 
@@ -46,7 +46,7 @@ pub struct Day {
     pub high: f64,
     /// The lowest temperature.
     pub low: f64,
-    /// How likely rain is, from 0 to 1.
+    /// The probability of rain, from 0 to 1.
     pub rain: f64,
 }
 
@@ -65,7 +65,7 @@ pub async fn get_forecast(
     city: String,
     /// The unit of temperatures.
     unit: Unit,
-    /// How many days, one when left out.
+    /// The number of days; 1 by default.
     #[schemars(range(min = 1, max = 7))]
     days: Option<u8>,
 ) -> Result<Forecast, ToolError> {

@@ -7,7 +7,7 @@ use tool_runtime::{ToolError, capability, tool};
 
 use crate::Failure;
 
-/// Fetches pages. The request itself tells the other side something, so it is no mere reading.
+/// Fetches pages. The request itself can carry data to the server, so the effect is more than reading.
 #[capability(effect = external_side_effect)]
 #[async_trait]
 pub trait PageFetcher {
@@ -18,7 +18,7 @@ pub trait PageFetcher {
 /// A page.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Page {
-    /// The status code of the answer.
+    /// The status code of the response.
     pub status: u16,
     /// The text.
     pub text: String,

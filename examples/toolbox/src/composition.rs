@@ -28,7 +28,7 @@ use crate::adapters::workspace::Workspace;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// Who this keyboard acts for unless an option says otherwise, and their calendar account.
+/// The principal and tenant of commands without `--principal` and `--tenant`, and their calendar account.
 pub(crate) const PRINCIPAL: &str = "ada";
 pub(crate) const TENANT: &str = "example-org";
 const CALENDAR: &str = "calendar-of-ada";
@@ -61,7 +61,7 @@ pub(crate) fn name_of(data: &Path, id: &str) -> Option<String> {
     Database::title_of_task(&data.join("toolbox.db"), id).ok().flatten()
 }
 
-/// Lists what tools can change: rows, files, mails. A line each; nothing is made or changed by looking.
+/// Lists what tools can change: rows, files, mails; one line per item. Creates and changes nothing.
 pub(crate) fn inspect(data: &Path) -> Result<Vec<String>, Error> {
     let mut lines = Database::describe(&data.join("toolbox.db"))?;
     lines.extend(Workspace::describe(&data.join("workspace")).map_err(|error| cannot("workspace", &error))?);
@@ -90,5 +90,29 @@ mod tests {
         assert!(first.is_sorted() && first.iter().any(|line| line.starts_with("file plan.md")), "{first:?}");
         open(&data).unwrap();
         assert_eq!(inspect(&data).unwrap(), first);
+    }
+
+    /// The policy, and the policy with everything that it shows as comments, fit the catalog.
+    #[test]
+    fn the_policy_and_its_examples_are_in_order() {
+        use office_tools as _;
+        use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
+
+        let text = include_str!("../policy.toml");
+        let line = |line: &str| line.strip_prefix("#: ").unwrap_or(line).to_owned();
+        let whole: Vec<_> = text.lines().map(line).collect();
+        let data = tempfile::tempdir().unwrap();
+        for text in [text, &whole.join("\n")] {
+            let adapters = open(data.path()).unwrap();
+            let policy = ToolPolicy::from_toml(text).unwrap();
+            let mut builder = ToolRunner::builder(ToolCatalog::collect().unwrap(), policy).approvals(true);
+            if let Some(broker) = adapters.broker {
+                builder = builder.broker(broker);
+            }
+            builder.capabilities(adapters.capabilities).build().unwrap();
+        }
+        for key in ["limits", "loop_guard", "roles", "principals", "tenants", "tags", "labels", "arguments", "repair"] {
+            assert!(text.contains(key), "{key} is not shown");
+        }
     }
 }

@@ -35,7 +35,7 @@ fn violations(result: &HydrationResult) -> Vec<String> {
     found
 }
 
-/// Optional arguments may be null here, which the recorded schemas refuse: the violations of those are left out.
+/// Leaves out violations that null causes in the recorded schemas, because optional arguments may be null here.
 fn without_nulls(call: &Recorded) -> Vec<String> {
     let arguments: serde_json::Value = serde_json::from_str(&call.arguments).unwrap_or_default();
     let is_null = |line: &&String| {
@@ -59,18 +59,18 @@ fn check(case: &Case, call: &Recorded, result: &HydrationResult) -> Result<(), S
         return told(outcome == Some(Outcome::InvalidJson), "invalid_json");
     }
     if verdict("unknown_tool") {
-        // One that this application has and does not allow reads like an unknown one.
+        // A tool that the policy denies reads like an unknown one.
         return told(matches!(outcome, Some(Outcome::Unavailable | Outcome::PolicyDenied)), "unavailable");
     }
     let mut expected = without_nulls(call);
     if verdict("not_an_object") {
         expected = vec!["/: type".to_owned()];
     }
-    // The recorded schemas know no rule about fields, only that there are two; ours says both.
+    // The recorded schemas have `minProperties` only; ours reports `require_any` as well.
     if verdict("no_update_field") {
         expected.push("/: require_any".to_owned());
     }
-    // Ids that nobody gave pass every schema; what stops them is that the run never saw them.
+    // Made-up ids pass every schema; the evidence rule refuses them.
     if expected.is_empty() && (verdict("bogus_id") || verdict("id_from_old_turn")) {
         expected.push("/task_id: evidence".to_owned());
     }

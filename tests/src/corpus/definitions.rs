@@ -50,7 +50,7 @@ fn reviewed(tool: &Definition) -> (&'static str, Option<&'static str>) {
         }
         (None, schema) => schema::review(&tool.name, &tool.description, schema.as_ref().unwrap_or(&Value::Null)),
     };
-    (verdict.decision().as_str(), verdict.reason().map(schema::Reason::as_str))
+    (verdict.advice().as_str(), verdict.reason().map(schema::Reason::as_str))
 }
 
 struct Never;

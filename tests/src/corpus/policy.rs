@@ -1,11 +1,14 @@
 //! Rows of `policy.jsonl`: what a policy says of a task's calls and of injected ones.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tool_runtime::ToolEffect;
-use tool_runtime::policy::{KnownTool, PolicyContext, Stage, Subject, ToolPolicy, Verdict};
+use tool_runtime::policy::{PolicyContext, Stage, Subject, ToolPolicy, Verdict};
+use tool_runtime::registration::{DynamicHandler, DynamicTool};
+use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError};
 
 #[derive(Deserialize)]
 struct Row {
@@ -22,6 +25,16 @@ struct Call {
     args: Value,
 }
 
+/// The tools of a row are looked at and never run.
+struct Nothing;
+
+#[async_trait]
+impl DynamicHandler for Nothing {
+    async fn call(&self, _: &Value, _: &ToolContext) -> Result<Value, ToolError> {
+        Ok(Value::Null)
+    }
+}
+
 /// Decides every call of a row: `{"id","decisions":[..]}`, or `{"id","error"}` for a row that cannot be read.
 #[must_use]
 pub fn policy(row: &str) -> String {
@@ -34,8 +47,15 @@ pub fn policy(row: &str) -> String {
 fn decide(row: &Row) -> Value {
     // A tool without a label is taken for the worst.
     let effect_of = |tool: &str| row.effects.get(tool).copied().unwrap_or(ToolEffect::ExternalSideEffect);
-    let known: Vec<_> = row.catalog.iter().map(|name| KnownTool::new(name, effect_of(name))).collect();
-    if let Some(problem) = row.policy.check(&known).first() {
+    let tool = |name: &String| {
+        DynamicTool::new(name, "A tool.", json!({"type": "object"}), effect_of(name), Arc::new(Nothing))
+    };
+    let catalog = row.catalog.iter().fold(ToolCatalog::builder(), |builder, name| builder.dynamic(tool(name))).build();
+    let catalog = match catalog {
+        Ok(catalog) => catalog,
+        Err(error) => return json!({"id": row.id, "error": error.to_string()}),
+    };
+    if let Some(problem) = row.policy.check(catalog.specs(), []).first() {
         return json!({"id": row.id, "error": problem.to_string()});
     }
     let context = PolicyContext { run: &row.id, ..PolicyContext::default() };
@@ -44,7 +64,7 @@ fn decide(row: &Row) -> Value {
         .iter()
         .map(|call| {
             let tool = Subject::new(&call.tool, effect_of(&call.tool));
-            match row.policy.decide(&context, Stage::Frozen, &tool, Some(&call.args)).verdict {
+            match row.policy.decide(&context, Stage::Frozen, &tool, Some(&call.args.to_string())).verdict {
                 Verdict::Deny => "policy_denied",
                 verdict => verdict.as_str(),
             }

@@ -79,9 +79,9 @@ async fn each_request_has_a_sink_of_its_own() {
     let bench = bench([two_that_wait(), ScriptedTurn::text("Done.")]);
     let mut conversation = bench.converse();
     let (first, second) = (Arc::new(Heard::default()), Arc::new(Heard::default()));
-    conversation.events(Arc::clone(&first) as _);
+    conversation.events(Arc::clone(&first));
     conversation.send("Go.").await;
-    conversation.events(Arc::clone(&second) as _);
+    conversation.events(Arc::clone(&second));
     let incoming = Incoming::new().decide("s", ApprovalDecision::Approve).answer(ClientAnswer::value("g", "7"));
     conversation.receive(incoming).await.expect("they wait");
     assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 1), "released after `done`");

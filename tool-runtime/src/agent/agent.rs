@@ -11,10 +11,9 @@ use crate::wire::{ToolChoice, Usage};
 /// A model plus the settings of the loop that drives it. Cheap to clone.
 ///
 /// ```
-/// use std::sync::Arc;
 /// use tool_runtime::agent::{Agent, Prices, ScriptedModel};
 ///
-/// let model = Arc::new(ScriptedModel::new([]));
+/// let model = ScriptedModel::new([]);
 /// let agent = Agent::new(model).instructions("Be brief.").max_turns(8).prices(Prices { input: 3.0, output: 15.0 });
 /// # let _ = agent;
 /// ```
@@ -47,9 +46,9 @@ pub struct Prices {
 impl Agent {
     /// Starts an agent with this model: 16 turns for one answer, as many calls at the same time as the policy allows,
     /// guidance from the catalog.
-    pub fn new(model: Arc<dyn ModelClient>) -> Self {
+    pub fn new(model: impl ModelClient + 'static) -> Self {
         Self {
-            model,
+            model: Arc::new(model),
             instructions: None,
             guidance: true,
             max_turns: 16,

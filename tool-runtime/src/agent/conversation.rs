@@ -22,10 +22,9 @@ use crate::wire::history::{Missing, repair};
 ///
 /// A service that holds no conversation between two requests saves it after each ([`save`](Self::save), which also
 /// works when a turn was dropped) and restores it for the next ([`Agent::restore`]); one that does gives each request a
-/// stream of its own with [`events`](Self::events).
+/// stream of its own with [`ui_stream`](Self::ui_stream) or [`events`](Self::events).
 ///
 /// ```
-/// use std::sync::Arc;
 /// use tool_runtime::agent::{Agent, Ended, Incoming, ScriptedModel, ScriptedTurn};
 /// use tool_runtime::runner::ApprovalDecision;
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
@@ -50,7 +49,7 @@ use crate::wire::history::{Missing, repair};
 /// let catalog = ToolCatalog::builder().tool::<delete>().build()?;
 /// let runner = ToolRunner::builder(catalog, policy).approvals(true).build()?;
 /// let script = [ScriptedTurn::call("c1", "notes__delete", r#"{"note":7}"#), ScriptedTurn::text("Done.")];
-/// let agent = Agent::new(Arc::new(ScriptedModel::new(script)));
+/// let agent = Agent::new(ScriptedModel::new(script));
 ///
 /// // One request asks, and hands over to a person.
 /// let mut conversation = agent.converse(runner.run(RunOptions::new().principal("ada")));
@@ -148,8 +147,8 @@ impl Conversation {
     /// Sends the events of the next turn to this sink, in addition to the run's own
     /// ([`RunOptions::events`](crate::RunOptions::events)). The sink is released after the `done` event, so that each
     /// request can have a stream of its own.
-    pub fn events(&mut self, sink: Arc<dyn EventSink>) {
-        self.run.listen(Some(sink));
+    pub fn events(&mut self, sink: impl EventSink + 'static) {
+        self.run.listen(Some(Arc::new(sink)));
     }
 
     /// Returns the whole history: each call followed by its one result, in call order. A call that was interrupted is

@@ -1,11 +1,10 @@
-//! The agent loop: a model and the gate take turns until there is an answer, or somebody else has to act.
+//! The agent loop: a model and the gate take turns until there is an answer or somebody else has to act.
 //!
-//! [`Agent`] is a model and its settings, [`Conversation`] one history with one [`Run`](crate::runner::Run). [`ModelClient`]
-//! is the one function that calls a model: [`ScriptedModel`] for tests, `http::HttpModel` (feature `http`) for
-//! endpoints.
+//! [`Agent`] is a model and the settings of the loop, [`Conversation`] one history with one
+//! [`Run`](crate::runner::Run), [`UiStream`] its events as the bytes of a chat UI. [`ModelClient`] is the one function
+//! that calls a model: [`ScriptedModel`] for tests, `http::HttpModel` (feature `http`) for endpoints.
 //!
 //! ```
-//! use std::sync::Arc;
 //! use tool_runtime::agent::{Agent, Ended, ScriptedModel, ScriptedTurn};
 //! use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 //!
@@ -26,7 +25,7 @@
 //! let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["math__add"])).build()?;
 //! let model = ScriptedModel::new([ScriptedTurn::call("c1", "math__add", r#"{"a":2,"b":3}"#), ScriptedTurn::text("It is 5.")]);
 //!
-//! let mut conversation = Agent::new(Arc::new(model)).converse(runner.run(RunOptions::new()));
+//! let mut conversation = Agent::new(model).converse(runner.run(RunOptions::new()));
 //! let ended = conversation.send("What is 2 + 3?").await;
 //! assert!(matches!(ended, Ended::Answered { text } if text == "It is 5."));
 //! # Ok(()) })
@@ -48,6 +47,7 @@ mod saved;
 mod scripted;
 mod settle;
 mod state;
+mod stream;
 mod turn;
 
 pub use agent::{Agent, Prices};
@@ -58,3 +58,4 @@ pub use incoming::Incoming;
 pub use model::{ModelClient, ModelError, ModelErrorKind, ModelRequest, ModelTurn, Show, TurnCall};
 pub use saved::SavedConversation;
 pub use scripted::{ScriptedModel, ScriptedTurn};
+pub use stream::{UiSink, UiStream};

@@ -1,6 +1,7 @@
 //! [`ModelClient`]: the one function that calls a model.
 
 use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,30 @@ use crate::wire::{Decoded, DisplayEvent, Finish, Message, ToolChoice, Usage};
 /// Takes what arrives while it arrives, for display.
 pub type Show<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
 
-/// Asks a model for its next turn. Dropping the future cancels the request.
+/// Asks a model for its next turn. Implement it with [`macro@async_trait`]. Dropping the future cancels the request.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use tool_runtime::agent::{ModelClient, ModelError, ModelErrorKind, ModelRequest, Show};
+/// use tool_runtime::wire::{DecodeOptions, Decoded, Format};
+///
+/// /// Replays one recorded response.
+/// struct Recorded(Vec<u8>);
+///
+/// #[async_trait]
+/// impl ModelClient for Recorded {
+///     fn name(&self) -> &str {
+///         "recorded"
+///     }
+///
+///     async fn complete(&self, _: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+///         let decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
+///         let mut decoder = decoder.ok_or_else(|| ModelError::new(ModelErrorKind::Protocol, "write only"))?;
+///         decoder.push_with(&self.0, show);
+///         Ok(decoder.finish())
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait ModelClient: Send + Sync {
     /// Returns the model's name, for accounts, spans and hashes.
@@ -25,6 +49,17 @@ pub trait ModelClient: Send + Sync {
     /// # Errors
     /// There was no answer. One that began and broke off is an answer whose [`Decoded::error`] says so.
     async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError>;
+}
+
+#[async_trait]
+impl<M: ModelClient + ?Sized> ModelClient for Arc<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+        (**self).complete(request, show).await
+    }
 }
 
 /// What a model is asked.

@@ -113,7 +113,7 @@ impl ScriptedTurn {
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let model = Arc::new(ScriptedModel::new([ScriptedTurn::text("Hello.")]));
 /// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
-/// let mut conversation = Agent::new(Arc::clone(&model) as _).converse(runner.run(RunOptions::new()));
+/// let mut conversation = Agent::new(Arc::clone(&model)).converse(runner.run(RunOptions::new()));
 /// assert!(matches!(conversation.send("Hi!").await, Ended::Answered { text } if text == "Hello."));
 /// assert_eq!(model.asked().len(), 1);
 /// # Ok(()) })

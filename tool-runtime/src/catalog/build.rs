@@ -1,24 +1,20 @@
 //! [`CatalogBuilder`]: gathers tools and reports all of their problems together.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
 
-use serde_json::Value;
-
-use crate::catalog::{Answer, CatalogError, CatalogProblem, Entry, Semantics, ToolCatalog};
+use crate::catalog::{CatalogError, CatalogProblem, CatalogProblemKind, Entry, ToolCatalog};
 use crate::component::{Named, Tool, Visitor};
-use crate::redact::Projector;
-use crate::registration::{Described, DynamicTool, Handled, Registration, authored_spec};
-use crate::schema::{self, IdArguments};
-use crate::tool::{Execution, Hash, Location, Redaction, Schema, ToolName, ToolSpec};
+use crate::registration::{DynamicTool, Registration};
+use crate::text::nearest;
+use crate::tool::is_discovered;
 
 /// Gathers tools. What is gathered is checked by [`build`](Self::build).
 #[derive(Debug, Default)]
 #[must_use]
 pub struct CatalogBuilder {
     linked: bool,
-    crates: Option<BTreeSet<String>>,
-    namespaces: Option<BTreeSet<String>>,
+    crates: BTreeSet<String>,
+    namespaces: BTreeSet<String>,
     chosen: Vec<Registration>,
     dynamic: Vec<DynamicTool>,
 }
@@ -30,16 +26,16 @@ impl CatalogBuilder {
         self
     }
 
-    /// Of the linked registrations, takes those of these crates only (as Rust paths spell them).
+    /// Collects, and takes only the linked registrations of these crates. `-` and `_` count as the same.
     pub fn crates<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
-        self.crates = Some(names.into_iter().map(Into::into).collect());
-        self
+        self.crates.extend(names.into_iter().map(|name| name.into().replace('-', "_")));
+        self.collect()
     }
 
-    /// Of the linked registrations, takes those of these namespaces only.
+    /// Collects, and takes only the linked registrations of these namespaces.
     pub fn namespaces<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
-        self.namespaces = Some(names.into_iter().map(Into::into).collect());
-        self
+        self.namespaces.extend(names.into_iter().map(Into::into));
+        self.collect()
     }
 
     /// Takes one authored tool, by its struct or by the name of its function.
@@ -67,36 +63,38 @@ impl CatalogBuilder {
     /// Checks everything and makes the catalog.
     ///
     /// # Errors
-    /// Every problem of every tool.
+    /// Every problem of every tool: illegal and colliding names, schemas, allowlists and rules about arguments that
+    /// do not fit, evidence from tools that do not exist, filters that match nothing, and that nothing was collected.
     pub fn build(self) -> Result<ToolCatalog, CatalogError> {
-        let registrations = self.registrations();
-        if registrations.is_empty() && self.dynamic.is_empty() && self.linked {
-            let message =
-                "no tools are linked; write `use my_tools as _;` for each crate of tools, or nothing of it is linked";
-            return Err(CatalogError::new(vec![CatalogProblem::new("empty", message, None)]));
-        }
         let mut problems = Vec::new();
-        let mut entries = Vec::with_capacity(registrations.len() + self.dynamic.len());
-        for registration in registrations {
-            entries.extend(authored(&(registration.describe)(), &mut problems).map(Arc::new));
-        }
-        for tool in self.dynamic {
-            entries.extend(dynamic(tool, &mut problems).map(Arc::new));
-        }
+        let registrations = self.registrations(&mut problems);
+        let described = registrations.iter().map(|registration| (registration.describe)());
+        let described = described.chain(self.dynamic.into_iter().map(DynamicTool::describe));
+        let entries: Vec<_> = described.filter_map(|described| Entry::new(described, &mut problems)).collect();
         collisions(&entries, &mut problems);
+        evidence(&entries, &mut problems);
         if problems.is_empty() { Ok(ToolCatalog::new(entries)) } else { Err(CatalogError::new(problems)) }
     }
 
     /// Chosen and linked ones, sorted, so that messages come in one order.
-    fn registrations(&self) -> Vec<Registration> {
+    fn registrations(&self, problems: &mut Vec<CatalogProblem>) -> Vec<Registration> {
         let mut found = self.chosen.clone();
         if self.linked {
-            let wanted = |registration: &&Registration| {
-                let namespace = registration.meta.name.split("__").next().unwrap_or_default();
-                self.crates.as_ref().is_none_or(|names| names.contains(registration.meta.location.krate))
-                    && self.namespaces.as_ref().is_none_or(|names| names.contains(namespace))
-            };
-            found.extend(inventory::iter::<Registration>().filter(wanted));
+            let all: Vec<_> = inventory::iter::<Registration>().collect();
+            let crates = all.iter().map(|one| one.location().krate).collect::<BTreeSet<_>>();
+            let namespaces = all.iter().map(|one| namespace(one)).collect::<BTreeSet<_>>();
+            unmatched("crate", &self.crates, &crates, problems);
+            unmatched("namespace", &self.namespaces, &namespaces, problems);
+            if all.is_empty() && problems.is_empty() && found.is_empty() && self.dynamic.is_empty() {
+                let message = "no tools are linked; write `use my_tools as _;` for each crate of tools, because a crate \
+                               that nothing is used of is not linked";
+                problems.push(CatalogProblem::new(CatalogProblemKind::Empty, message, None));
+            }
+            let takes = |names: &BTreeSet<String>, name: &str| names.is_empty() || names.contains(name);
+            found
+                .extend(all.into_iter().filter(|one| {
+                    takes(&self.crates, one.location().krate) && takes(&self.namespaces, namespace(one))
+                }));
         }
         found.sort_by_key(|registration| (registration.meta.name, registration.meta.location));
         // A tool that was both chosen and linked is one tool.
@@ -105,13 +103,32 @@ impl CatalogBuilder {
     }
 }
 
+fn namespace(registration: &Registration) -> &'static str {
+    registration.meta.name.split("__").next().unwrap_or_default()
+}
+
+/// A filter that matches nothing would leave out tools without a word.
+fn unmatched(of: &str, wanted: &BTreeSet<String>, linked: &BTreeSet<&str>, problems: &mut Vec<CatalogProblem>) {
+    for name in wanted.iter().filter(|name| !linked.contains(name.as_str())) {
+        let list: Vec<_> = linked.iter().map(|name| format!("`{name}`")).collect();
+        let list = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
+        let meant = nearest(name, linked.iter().copied());
+        let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+        let message = format!(
+            "no linked tool is of the {of} `{}`; linked are: {list}{meant}; write `use my_tools as _;` to link a crate",
+            name.escape_debug()
+        );
+        problems.push(CatalogProblem::new(CatalogProblemKind::Empty, message, None));
+    }
+}
+
 /// Equal for names that a model would take for each other: those that differ only in case or in `-` and `_`.
 pub(crate) fn look_alike(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
 }
 
-fn collisions(entries: &[Arc<Entry>], problems: &mut Vec<CatalogProblem>) {
-    let mut alike: BTreeMap<String, Vec<&Arc<Entry>>> = BTreeMap::new();
+fn collisions(entries: &[Entry], problems: &mut Vec<CatalogProblem>) {
+    let mut alike: BTreeMap<String, Vec<&Entry>> = BTreeMap::new();
     for entry in entries {
         alike.entry(look_alike(entry.spec.name.as_str())).or_default().push(entry);
     }
@@ -119,7 +136,7 @@ fn collisions(entries: &[Arc<Entry>], problems: &mut Vec<CatalogProblem>) {
         let names: BTreeSet<_> = same.iter().map(|entry| format!("`{}`", entry.spec.name)).collect();
         let names = names.into_iter().collect::<Vec<_>>().join(" and ");
         let mut problem = CatalogProblem::new(
-            "collision",
+            CatalogProblemKind::Collision,
             format!(
                 "{} tools are called {names}; rename all but one; names have to differ in more than case, `-` and `_`",
                 same.len()
@@ -132,162 +149,26 @@ fn collisions(entries: &[Arc<Entry>], problems: &mut Vec<CatalogProblem>) {
     }
 }
 
-fn authored(described: &Described, problems: &mut Vec<CatalogProblem>) -> Option<Entry> {
-    let meta = described.meta;
-    let location = Some(meta.location);
-    let spec = match authored_spec(described) {
-        Ok(spec) => Arc::new(spec),
-        Err(error) => {
-            let name = meta.name;
-            problems
-                .extend(error.name.map(|error| CatalogProblem::new("name", format!("`{name}`: {error}"), location)));
-            let schemas =
-                error.input.iter().map(|one| ("arguments", one)).chain(error.output.iter().map(|one| ("output", one)));
-            problems.extend(schemas.map(|(of, one)| {
-                CatalogProblem::new("schema", format!("`{name}`: schema of the {of}: {one}"), location)
-            }));
-            return None;
-        }
-    };
-    // `described.output` is the payload's schema for a client tool; `spec.output_schema` is the answer's.
-    let payload = described.output.as_ref().ok()?;
-    let (projector, answer) = projectors(&spec, payload, location, problems)?;
-    let strings = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-    let requirements = described.behaviour.requirements();
-    for beyond in requirements.iter().filter(|requirement| requirement.effect > spec.effect) {
-        // The compiler refuses this; a tool that was not written by the macro comes as far as here.
-        let message = format!(
-            "`{}` is declared `{}`, but `{}` reaches `{}`; declare the stronger effect",
-            spec.name, spec.effect, beyond.name, beyond.effect
-        );
-        problems.push(CatalogProblem::new("effect", message, location));
+/// The tool that lists an argument's values must exist, here or in a crate that is linked; a server's may come later.
+fn evidence(entries: &[Entry], problems: &mut Vec<CatalogProblem>) {
+    if entries.iter().all(|entry| entry.spec.evidence.is_empty()) {
+        return;
     }
-    Some(Entry {
-        location,
-        timeout: meta.timeout,
-        max_result_bytes: meta.max_result_bytes,
-        semantics: Semantics {
-            require_any: strings(meta.require_any),
-            evidence: meta.evidence.iter().map(|(argument, tool)| ((*argument).into(), (*tool).into())).collect(),
-            sensitive: strings(meta.sensitive),
-        },
-        identifiers: IdArguments::of(&spec.input_schema),
-        requirements,
-        behaviour: Arc::clone(&described.behaviour),
-        projector: Some(projector),
-        answer,
-        no_schema: meta.no_schema,
-        validator: OnceLock::new(),
-        spec,
-    })
-}
-
-/// The projector of the value and, for client tools, that of the answer.
-fn projectors(
-    spec: &ToolSpec,
-    payload: &Schema,
-    location: Option<Location>,
-    problems: &mut Vec<CatalogProblem>,
-) -> Option<(Arc<Projector>, Option<Answer>)> {
-    let mut compile = |key: &str, allow: &[String], model: &[String], schema: &Schema| match Projector::compile(
-        allow,
-        model,
-        &schema.to_value(),
-    ) {
-        Ok(projector) => Some(Arc::new(projector)),
-        Err(found) => {
-            problems.extend(
-                found
-                    .iter()
-                    .map(|one| CatalogProblem::new("redaction", format!("`{}`: `{key}`: {one}", spec.name), location)),
+    let mut known: BTreeSet<&str> = entries.iter().map(|entry| entry.spec.name.as_str()).collect();
+    known.extend(inventory::iter::<Registration>().map(|registration| registration.meta.name));
+    for entry in entries {
+        for (argument, lister) in &entry.spec.evidence {
+            if known.contains(lister.as_str()) || is_discovered(lister) {
+                continue;
+            }
+            let meant = nearest(lister, known.iter().copied());
+            let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+            let message = format!(
+                "`{}`: the evidence of `{argument}` comes from the tool `{}`, which does not exist{meant}",
+                entry.spec.name,
+                lister.escape_debug()
             );
-            None
+            problems.push(CatalogProblem::new(CatalogProblemKind::Evidence, message, entry.location));
         }
-    };
-    let Redaction { allow, model, prepare } = &spec.redaction;
-    let shown = compile("redact", allow, model, &spec.output_schema);
-    if spec.execution == Execution::Server {
-        return Some((shown?, None));
     }
-    let prepared = compile("prepare", prepare, &[], payload);
-    let answer = Answer { schema: spec.output_schema.clone(), projector: shown?, compiled: OnceLock::new() };
-    Some((prepared?, Some(answer)))
-}
-
-fn dynamic(tool: DynamicTool, problems: &mut Vec<CatalogProblem>) -> Option<Entry> {
-    let execution = tool.execution();
-    let parts = tool.0;
-    let full = parts.namespace.map_or_else(|| parts.name.clone(), |namespace| format!("{namespace}__{}", parts.name));
-    let before = problems.len();
-    let name = ToolName::foreign(&full)
-        .map_err(|error| {
-            problems.push(CatalogProblem::new("name", format!("`{}`: {error}", full.escape_debug()), None));
-        })
-        .ok();
-    let mut check = |of: &str, value: &Value| {
-        schema::check_foreign(value)
-            .map_err(|found| {
-                problems.extend(found.iter().map(|one| {
-                    CatalogProblem::new("schema", format!("`{}`: schema of the {of}: {one}", full.escape_debug()), None)
-                }));
-            })
-            .ok()
-    };
-    let input = check("arguments", &parts.input);
-    let untyped = Value::Bool(true);
-    let payload = parts.output.as_ref().map(|schema| check("output", schema));
-    let answer = parts.answer.as_ref().map(|schema| check("answer", schema));
-    if parts.description.trim().is_empty() {
-        let message = format!("`{}`: the description is empty; say what the tool is for", full.escape_debug());
-        problems.push(CatalogProblem::new("description", message, None));
-    }
-    if problems.len() > before {
-        return None;
-    }
-    let payload = payload.flatten();
-    let output_schema = answer.clone().flatten().or_else(|| payload.clone()).unwrap_or_else(|| Schema::from_text("{}"));
-    let mut spec = ToolSpec {
-        name: name?,
-        title: parts.title.map(Into::into),
-        description: parts.description.into(),
-        input_schema: input?,
-        output_schema,
-        effect: parts.effect,
-        redaction: Redaction {
-            allow: parts.redact.clone().unwrap_or_default(),
-            model: parts.model,
-            prepare: parts.prepare,
-        },
-        execution,
-        tags: parts.tags,
-        definition_hash: Hash([0; 32]),
-    };
-    spec.definition_hash = schema::definition_hash(&spec);
-    let spec = Arc::new(spec);
-    let (projector, answer) = match (&parts.redact, &payload) {
-        (None, _) => (None, None),
-        // Without a schema there is nothing to check the paths against.
-        (Some(allow), None) if execution == Execution::Server => {
-            (Some(Arc::new(Projector::without_schema(allow, &spec.redaction.model))), None)
-        }
-        (Some(_), payload) => {
-            let any = Schema::from_text(untyped.to_string());
-            let (projector, answer) = projectors(&spec, payload.as_ref().unwrap_or(&any), None, problems)?;
-            (Some(projector), answer)
-        }
-    };
-    Some(Entry {
-        location: None,
-        timeout: parts.timeout,
-        max_result_bytes: parts.max_result_bytes,
-        semantics: Semantics { require_any: parts.require_any, evidence: parts.evidence, sensitive: parts.sensitive },
-        identifiers: IdArguments::of(&spec.input_schema),
-        requirements: Vec::new(),
-        behaviour: Arc::new(Handled { handler: parts.handler, output: payload, compiled: Arc::default() }),
-        projector,
-        answer,
-        no_schema: parts.no_schema,
-        validator: OnceLock::new(),
-        spec,
-    })
 }

@@ -1,74 +1,159 @@
 //! [`Entry`]: a definition together with everything the runner needs to run it.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::capability::Requirement;
+use crate::catalog::problem::Problems;
+use crate::catalog::{CatalogProblem, CatalogProblemKind};
+use crate::policy::Subject;
 use crate::redact::Projector;
-use crate::registration::Behaviour;
-use crate::schema::validator::{Compiled, Validator};
-use crate::schema::{IdArguments, SchemaProblem};
-use crate::tool::{Location, NoSchemaMode, Schema, ToolSpec};
+use crate::registration::{Behaviour, Checked, Described};
+use crate::schema::{self, Effective, IdArguments};
+use crate::text::nearest;
+use crate::tool::{Location, Schema, ToolSpec};
 
 /// One tool of a catalog.
 #[non_exhaustive]
 pub struct Entry {
     /// The definition.
     pub spec: Arc<ToolSpec>,
-    /// Where it is written; nothing for dynamic tools.
+    /// Where it is written; `None` for dynamic tools.
     pub location: Option<Location>,
+    /// The place in the catalog. What a runner compiles for itself is kept by it.
+    pub(crate) index: usize,
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_result_bytes: Option<usize>,
-    pub(crate) semantics: Semantics,
     pub(crate) identifiers: IdArguments,
+    pub(crate) effective: Effective,
     pub(crate) behaviour: Arc<dyn Behaviour>,
     /// What the tool borrows. None of it reaches further than the tool declares.
     pub(crate) requirements: Vec<Requirement>,
-    /// Of the value, or of the prepared payload of a client tool. Nothing when no allowlist was given.
+    /// Of the value, or of the prepared payload of a client tool. `None` when no allowlist was given.
     pub(crate) projector: Option<Arc<Projector>>,
+    /// The schema behind `projector`; `None` for a dynamic tool that says nothing of its value.
+    pub(crate) payload: Option<Schema>,
     /// What a client answers with.
     pub(crate) answer: Option<Answer>,
-    pub(crate) no_schema: Option<NoSchemaMode>,
-    pub(crate) validator: OnceLock<Result<Arc<dyn Compiled>, SchemaProblem>>,
-}
-
-/// Rules beyond the schema.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Semantics {
-    pub(crate) require_any: Vec<String>,
-    /// Argument, and the tool that lists such values.
-    pub(crate) evidence: Vec<(String, String)>,
-    pub(crate) sensitive: Vec<String>,
 }
 
 /// How a client's answer is checked and shown.
 pub(crate) struct Answer {
     pub(crate) schema: Schema,
     pub(crate) projector: Arc<Projector>,
-    pub(crate) compiled: OnceLock<Result<Arc<dyn Compiled>, SchemaProblem>>,
 }
 
 impl Entry {
-    /// The compiled input schema: the first caller compiles it.
-    pub(crate) fn validator(&self, validator: &dyn Validator) -> Result<&Arc<dyn Compiled>, SchemaProblem> {
-        compiled(&self.validator, &self.spec.input_schema, validator)
+    /// Checks what a tool says of itself. Every tool comes into a catalog through here.
+    pub(super) fn new(described: Described, problems: &mut Vec<CatalogProblem>) -> Option<Self> {
+        let before = problems.len();
+        let mut found =
+            Problems { tool: described.written.escape_debug().to_string(), location: described.location, problems };
+        let spec = match described.spec() {
+            Ok(spec) => Arc::new(spec),
+            Err(error) => {
+                found.definition(error);
+                return None;
+            }
+        };
+        found.said_about_arguments(&spec);
+        if spec.description.trim().is_empty() {
+            found.add(CatalogProblemKind::Description, "the description is empty; say what the tool is for");
+        }
+        for beyond in described.requirements.iter().filter(|requirement| requirement.effect > spec.effect) {
+            // The compiler refuses this; only a tool that was not written by the macro gets here.
+            let message = format!(
+                "it is declared `{}`, but `{}` reaches `{}`; declare the stronger effect",
+                spec.effect, beyond.name, beyond.effect
+            );
+            found.add(CatalogProblemKind::Effect, &message);
+        }
+        let payload = described.output.and_then(Checked::ok);
+        let answer = described.answer.and_then(Checked::ok);
+        let (value, prepared) = match &answer {
+            Some(answer) => (Some(answer), Some(payload.as_ref())),
+            None => (payload.as_ref(), None),
+        };
+        let redaction = &spec.redaction;
+        let shown =
+            described.allow.is_some().then(|| found.projector("redact", &redaction.allow, &redaction.model, value));
+        let prepared = prepared.map(|payload| found.projector("prepare", &redaction.prepare, &[], payload));
+        if problems.len() > before {
+            return None;
+        }
+        let shown = shown.flatten();
+        let (projector, answer) = match (answer, prepared.flatten()) {
+            (Some(schema), Some(prepared)) => match shown {
+                Some(projector) => (Some(prepared), Some(Answer { schema, projector })),
+                // Without an allowlist for the answer the call is refused before anything is prepared.
+                None => (None, None),
+            },
+            _ => (shown, None),
+        };
+        Some(Self {
+            location: described.location,
+            index: 0,
+            timeout: described.timeout,
+            max_result_bytes: described.max_result_bytes,
+            identifiers: IdArguments::of(&spec),
+            effective: Effective::of(&spec.input_schema),
+            behaviour: described.behaviour,
+            requirements: described.requirements,
+            projector,
+            payload,
+            answer,
+            spec,
+        })
+    }
+
+    /// The tool as the policy looks at it.
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        Subject::of(&self.spec)
     }
 }
 
-impl Answer {
-    /// The compiled schema of the answer: the first caller compiles it.
-    pub(crate) fn validator(&self, validator: &dyn Validator) -> Result<&Arc<dyn Compiled>, SchemaProblem> {
-        compiled(&self.compiled, &self.schema, validator)
+impl Problems<'_> {
+    fn projector(
+        &mut self,
+        key: &str,
+        allow: &[String],
+        model: &[String],
+        schema: Option<&Schema>,
+    ) -> Option<Arc<Projector>> {
+        // Without a schema there is nothing to check the paths against.
+        let Some(schema) = schema else { return Some(Arc::new(Projector::without_schema(allow, model))) };
+        match Projector::compile(allow, model, &schema.to_value()) {
+            Ok(projector) => Some(Arc::new(projector)),
+            Err(paths) => {
+                paths.iter().for_each(|one| self.add(CatalogProblemKind::Redaction, &format!("`{key}`: {one}")));
+                None
+            }
+        }
     }
-}
 
-fn compiled<'c>(
-    cell: &'c OnceLock<Result<Arc<dyn Compiled>, SchemaProblem>>,
-    schema: &Schema,
-    validator: &dyn Validator,
-) -> Result<&'c Arc<dyn Compiled>, SchemaProblem> {
-    cell.get_or_init(|| validator.compile(schema)).as_ref().map_err(Clone::clone)
+    /// Rules about arguments that there are not would protect nothing.
+    fn said_about_arguments(&mut self, spec: &ToolSpec) {
+        let says = !(spec.sensitive.is_empty() && spec.evidence.is_empty() && spec.require_any.is_empty());
+        if spec.no_schema.is_some() || !says {
+            return;
+        }
+        let known = schema::argument_names(&spec.input_schema);
+        let rules = [
+            ("sensitive", spec.sensitive.iter().collect::<Vec<_>>()),
+            ("evidence", spec.evidence.keys().collect()),
+            ("require_any", spec.require_any.iter().collect()),
+        ];
+        for (rule, names) in rules {
+            for name in names.into_iter().filter(|name| !known.contains(*name)) {
+                let meant = nearest(name, known.iter().map(String::as_str));
+                let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+                let message =
+                    format!("`{rule}` names the argument `{}`, which does not exist{meant}", name.escape_debug());
+                self.add(CatalogProblemKind::Argument, &message);
+            }
+        }
+    }
 }
 
 impl fmt::Debug for Entry {

@@ -1,26 +1,11 @@
 //! Short rules for the system prompt, rendered from the definitions: what a schema cannot tell a model.
 
-use crate::catalog::Semantics;
 use crate::tool::ToolSpec;
 
-/// The rules for these tools; empty when there are none.
-pub(super) fn render<'a>(tools: impl Iterator<Item = (&'a ToolSpec, &'a Semantics)>) -> String {
-    let mut rules = Vec::new();
-    let mut any = false;
-    for (spec, semantics) in tools {
-        any = true;
-        for (argument, lister) in &semantics.evidence {
-            rules.push(format!(
-                "- `{}`: take `{argument}` from a result of `{lister}` or from the user's own words; call `{lister}` first when you have none.",
-                spec.name
-            ));
-        }
-        if !semantics.require_any.is_empty() {
-            let fields: Vec<_> = semantics.require_any.iter().map(|field| format!("`{field}`")).collect();
-            rules.push(format!("- `{}`: give at least one of {}.", spec.name, fields.join(", ")));
-        }
-    }
-    if !any {
+/// Renders the rules for these tools; empty when there are no tools. Only tools among them are named: a model must
+/// not be sent to one that it cannot call.
+pub(super) fn render<'a>(tools: impl Iterator<Item = &'a ToolSpec> + Clone) -> String {
+    if tools.clone().next().is_none() {
         return String::new();
     }
     let mut text = String::from(
@@ -28,9 +13,22 @@ pub(super) fn render<'a>(tools: impl Iterator<Item = (&'a ToolSpec, &'a Semantic
          - Never invent an id. Use ids only as tools returned them or as the user wrote them.\n\
          - When data that a call needs is missing, list it first or ask the user.\n",
     );
-    for rule in rules {
-        text.push_str(&rule);
-        text.push('\n');
+    for spec in tools.clone() {
+        for (argument, lister) in &spec.evidence {
+            let rule = if tools.clone().any(|other| other.name.as_str() == lister) {
+                format!(
+                    "- `{}`: take `{argument}` from a result of `{lister}` or from the user's own words; call `{lister}` first when you have none.\n",
+                    spec.name
+                )
+            } else {
+                format!("- `{}`: take `{argument}` from a result or from the user's own words.\n", spec.name)
+            };
+            text.push_str(&rule);
+        }
+        if !spec.require_any.is_empty() {
+            let fields: Vec<_> = spec.require_any.iter().map(|field| format!("`{field}`")).collect();
+            text.extend(["- `", spec.name.as_str(), "`: give at least one of ", &fields.join(", "), ".\n"]);
+        }
     }
     text
 }

@@ -1,6 +1,7 @@
 //! The catalog: every tool of an application, checked as a whole. The only place that iterates registrations.
 
 mod build;
+mod compiled;
 mod entry;
 mod guidance;
 mod problem;
@@ -9,16 +10,16 @@ mod view;
 pub use build::CatalogBuilder;
 #[cfg(feature = "cli")]
 pub(crate) use build::look_alike;
+pub(crate) use compiled::CompiledCatalog;
+pub use compiled::ValidatorMode;
 pub use entry::Entry;
-pub(crate) use entry::{Answer, Semantics};
-pub use problem::{CatalogError, CatalogProblem};
+pub use problem::{CatalogError, CatalogProblem, CatalogProblemKind};
 pub use view::CatalogView;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::schema::validator::JsonSchemaValidator;
 use crate::tool::{ToolName, ToolSpec};
 
 /// All tools of an application, sorted by name. Nothing in it was silently overwritten.
@@ -26,7 +27,7 @@ pub struct ToolCatalog {
     /// Sorted by name.
     entries: Vec<Arc<Entry>>,
     index: HashMap<ToolName, usize>,
-    /// Some argument of some tool has to have been seen.
+    /// Some argument of some tool must have been seen in the run.
     pub(crate) asks_evidence: bool,
 }
 
@@ -45,10 +46,12 @@ impl ToolCatalog {
         CatalogBuilder::default()
     }
 
-    fn new(mut entries: Vec<Arc<Entry>>) -> Self {
+    fn new(mut entries: Vec<Entry>) -> Self {
         entries.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
+        entries.iter_mut().enumerate().for_each(|(at, entry)| entry.index = at);
+        let entries: Vec<_> = entries.into_iter().map(Arc::new).collect();
         let index = entries.iter().enumerate().map(|(at, entry)| (entry.spec.name.clone(), at)).collect();
-        let asks_evidence = entries.iter().any(|entry| !entry.semantics.evidence.is_empty());
+        let asks_evidence = entries.iter().any(|entry| !entry.spec.evidence.is_empty());
         Self { entries, index, asks_evidence }
     }
 
@@ -59,17 +62,17 @@ impl ToolCatalog {
     }
 
     /// All definitions, by name.
-    pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
+    pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> + Clone {
         self.entries.iter().map(|entry| &*entry.spec)
     }
 
-    /// How many tools there are.
+    /// The number of tools.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// There are none.
+    /// Whether there are no tools.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -83,23 +86,7 @@ impl ToolCatalog {
     /// Rules for the system prompt, rendered from the definitions.
     #[must_use]
     pub fn guidance(&self) -> String {
-        guidance::render(self.specs_and_semantics())
-    }
-
-    /// Compiles every validator now, for applications that want to pay before the first call.
-    ///
-    /// # Errors
-    /// The schemas that do not compile.
-    pub fn warm(&self) -> Result<(), CatalogError> {
-        let problems: Vec<_> = self
-            .entries
-            .iter()
-            .filter_map(|entry| {
-                let problem = entry.validator(&JsonSchemaValidator).err()?;
-                Some(CatalogProblem::schema(&entry.spec.name, "arguments", &problem, entry.location))
-            })
-            .collect();
-        if problems.is_empty() { Ok(()) } else { Err(CatalogError::new(problems)) }
+        guidance::render(self.specs())
     }
 
     pub(crate) fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
@@ -109,10 +96,6 @@ impl ToolCatalog {
     /// The tools that `visible` lets through.
     pub(crate) fn view(&self, visible: impl Fn(&Entry) -> bool) -> CatalogView {
         CatalogView::new(self.entries.iter().filter(|entry| visible(entry)).cloned().collect())
-    }
-
-    fn specs_and_semantics(&self) -> impl Iterator<Item = (&ToolSpec, &Semantics)> {
-        self.entries.iter().map(|entry| (&*entry.spec, &entry.semantics))
     }
 }
 

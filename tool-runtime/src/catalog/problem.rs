@@ -1,29 +1,67 @@
-//! [`CatalogError`]: everything that keeps tools from becoming a catalog, at once.
+//! [`CatalogError`]: everything that keeps tools from becoming a catalog, together.
 
 use std::fmt;
 
-use crate::schema::SchemaProblem;
-use crate::tool::{Location, ToolName};
+use crate::registration::DefinitionError;
+use crate::tool::Location;
 
 /// One problem, with the places to edit.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CatalogProblem {
-    /// A stable word: `empty`, `name`, `collision`, `schema`, `redaction`, `effect`, `description`, `argument`.
-    pub code: &'static str,
+    /// What kind of problem it is.
+    pub kind: CatalogProblemKind,
     /// What is wrong, and what to write.
     pub message: String,
-    /// Where: both sites of a collision; none for dynamic tools.
+    /// Where: both sites of a collision; empty for dynamic tools.
     pub locations: Vec<Location>,
 }
 
-impl CatalogProblem {
-    pub(super) fn new(code: &'static str, message: impl Into<String>, location: Option<Location>) -> Self {
-        Self { code, message: message.into(), locations: location.into_iter().collect() }
-    }
+/// What a problem is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CatalogProblemKind {
+    /// Nothing was collected, or nothing that a filter names.
+    Empty,
+    /// A name is not legal.
+    Name,
+    /// Two names are the same, or look the same.
+    Collision,
+    /// A schema cannot be used.
+    Schema,
+    /// An allowlist does not fit its schema.
+    Redaction,
+    /// A capability reaches further than the tool declares.
+    Effect,
+    /// The description is empty.
+    Description,
+    /// A rule names an argument that does not exist.
+    Argument,
+    /// An argument's evidence comes from a tool that does not exist.
+    Evidence,
+}
 
-    pub(super) fn schema(name: &ToolName, of: &str, problem: &SchemaProblem, location: Option<Location>) -> Self {
-        Self::new("schema", format!("`{name}`: schema of the {of}: {problem}"), location)
+impl CatalogProblemKind {
+    /// A stable word for each kind.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Name => "name",
+            Self::Collision => "collision",
+            Self::Schema => "schema",
+            Self::Redaction => "redaction",
+            Self::Effect => "effect",
+            Self::Description => "description",
+            Self::Argument => "argument",
+            Self::Evidence => "evidence",
+        }
+    }
+}
+
+impl CatalogProblem {
+    pub(crate) fn new(kind: CatalogProblemKind, message: impl Into<String>, location: Option<Location>) -> Self {
+        Self { kind, message: message.into(), locations: location.into_iter().collect() }
     }
 }
 
@@ -34,6 +72,30 @@ impl fmt::Display for CatalogProblem {
     }
 }
 
+/// Gathers the problems of one tool.
+pub(super) struct Problems<'p> {
+    pub(super) tool: String,
+    pub(super) location: Option<Location>,
+    pub(super) problems: &'p mut Vec<CatalogProblem>,
+}
+
+impl Problems<'_> {
+    pub(super) fn add(&mut self, kind: CatalogProblemKind, message: &str) {
+        self.problems.push(CatalogProblem::new(kind, format!("`{}`: {message}", self.tool), self.location));
+    }
+
+    pub(super) fn definition(&mut self, error: DefinitionError) {
+        if let Some(name) = error.name {
+            self.add(CatalogProblemKind::Name, &name.to_string());
+        }
+        for (of, found) in [("arguments", error.input), ("output", error.output)] {
+            for problem in found {
+                self.add(CatalogProblemKind::Schema, &format!("schema of the {of}: {problem}"));
+            }
+        }
+    }
+}
+
 /// Why there is no catalog: all problems together.
 #[derive(Debug, Clone)]
 pub struct CatalogError {
@@ -41,7 +103,7 @@ pub struct CatalogError {
 }
 
 impl CatalogError {
-    pub(super) fn new(problems: Vec<CatalogProblem>) -> Self {
+    pub(crate) fn new(problems: Vec<CatalogProblem>) -> Self {
         Self { problems }
     }
 
@@ -51,10 +113,10 @@ impl CatalogError {
         &self.problems
     }
 
-    /// The code of the first problem.
+    /// The stable word for the kind of the first problem.
     #[must_use]
     pub fn code(&self) -> &'static str {
-        self.problems.first().map_or("catalog", |problem| problem.code)
+        self.problems.first().map_or("catalog", |problem| problem.kind.as_str())
     }
 }
 

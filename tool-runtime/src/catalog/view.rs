@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use serde_json::Value;
+
 use crate::catalog::{Entry, guidance};
-use crate::json;
+use crate::json::{self, canonical};
 use crate::tool::{Hash, ToolSpec};
 
 /// The tools of one run, sorted by name.
@@ -24,10 +26,10 @@ impl CatalogView {
         self.entry(name).map(|entry| &*entry.spec)
     }
 
-    /// Argument text of the tool may be shown while the model writes it: it is known and none of it is sensitive.
+    /// Whether argument text may be shown while the model writes it: the tool is visible and none of it is sensitive.
     #[must_use]
     pub fn may_show_arguments(&self, name: &str) -> bool {
-        self.entry(name).is_some_and(|entry| entry.semantics.sensitive.is_empty())
+        self.entry(name).is_some_and(|entry| entry.spec.sensitive.is_empty())
     }
 
     fn entry(&self, name: &str) -> Option<&Entry> {
@@ -36,17 +38,17 @@ impl CatalogView {
     }
 
     /// The visible definitions, by name.
-    pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
+    pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> + Clone {
         self.entries.iter().map(|entry| &*entry.spec)
     }
 
-    /// How many tools are visible.
+    /// The number of visible tools.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// None is visible.
+    /// Whether no tool is visible.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -55,15 +57,16 @@ impl CatalogView {
     /// Rules for the system prompt, rendered from the visible definitions.
     #[must_use]
     pub fn guidance(&self) -> String {
-        guidance::render(self.entries.iter().map(|entry| (&*entry.spec, &entry.semantics)))
+        guidance::render(self.specs())
     }
 
-    /// The `catalog_hash`: SHA-256 over names and definition hashes. Equal views have equal hashes.
+    /// The `catalog_hash`: SHA-256 of the canonical JSON (RFC 8785) of an object with the definition hash of each
+    /// visible tool under its name. Equal views have equal hashes.
     #[must_use]
     pub fn hash(&self) -> Hash {
         *self.hash.get_or_init(|| {
-            let lines: Vec<_> = self.specs().map(|spec| format!("{} {}", spec.name, spec.definition_hash)).collect();
-            json::digest(lines.join("\n"))
+            let hash = |spec: &ToolSpec| (spec.name.to_string(), Value::from(spec.definition_hash.to_string()));
+            json::digest(canonical::rfc8785(&self.specs().map(hash).collect::<Value>()))
         })
     }
 }

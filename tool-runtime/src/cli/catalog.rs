@@ -1,14 +1,17 @@
 //! `list`, `show`, `export`, `check`: the catalog and the policy. Runs nothing and opens no data.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
-use crate::catalog::{Entry, ToolCatalog};
+use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
 use crate::cli::args::Form;
 use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::{Cli, Party};
 use crate::cli::{table, terminal};
-use crate::policy::{Decision, PolicyContext, Stage, Subject, ToolPolicy, Verdict};
+use crate::policy::{Decision, PolicyContext, Stage, ToolPolicy, Verdict};
+use crate::schema::validator::JsonSchemaValidator;
 use crate::text::nearest;
 use crate::tool::ToolSpec;
 use crate::wire::{EncodeOptions, Format, Loss};
@@ -32,8 +35,7 @@ fn visibility(policy: &ToolPolicy, party: &Party, entry: &Entry) -> Decision {
         roles: &party.roles,
         ..PolicyContext::default()
     };
-    let subject = Subject { no_schema: entry.no_schema, ..Subject::of(&entry.spec) };
-    policy.decide(&context, Stage::Visibility, &subject, None)
+    policy.decide(&context, Stage::Visibility, &entry.subject(), None)
 }
 
 pub(super) fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
@@ -133,7 +135,9 @@ pub(super) fn check(cli: &Cli<'_>) -> Result<Exit, Failure> {
     match cli.catalog() {
         Ok(catalog) => {
             problems.extend(cli.checked_policy(&catalog).err().map(|failure| failure.message));
-            problems.extend(catalog.warm().err().map(|error| error.to_string()));
+            let validators = CompiledCatalog::unprepared(Arc::new(JsonSchemaValidator));
+            let validators = validators.prepared(&catalog, &ToolPolicy::deny_all(), &mut Vec::new());
+            problems.extend(validators.warm(&catalog).err().map(|error| error.to_string()));
         }
         Err(failure) => {
             problems.push(failure.message);

@@ -7,11 +7,11 @@ use crate::cli::args;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::terminal;
 
-pub(super) fn completions(app: &App, shell: Shell) -> Result<Exit, Failure> {
+pub(super) fn completions(app: &App, shell: Shell) -> Exit {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut args::command(app), app.name, &mut script);
     terminal::bytes(&script);
-    Ok(Exit::Done)
+    Exit::Done
 }
 
 pub(super) fn page(app: &App, name: Option<&str>) -> Result<Exit, Failure> {

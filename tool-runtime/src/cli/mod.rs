@@ -102,7 +102,7 @@ async fn dispatch(cli: &Cli<'_>, command: Command) -> Result<Exit, Failure> {
         Command::Replay { format, files, user_text } => replay::replay(cli, format, &files, user_text).await,
         Command::Wire { direction } => wire::wire(&direction),
         Command::Hydrate { tools, calls } => hydrate::hydrate(&tools, &calls),
-        Command::Completions { shell } => manual::completions(cli.app, shell),
+        Command::Completions { shell } => Ok(manual::completions(cli.app, shell)),
         Command::Man { command } => manual::page(cli.app, command.as_deref()),
     }
 }

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use crate::call::{EventSink, ToolInvocationRecord};
 use crate::capability::ConnectionId;
-use crate::catalog::ToolCatalog;
+use crate::catalog::{CompiledCatalog, ToolCatalog};
 use crate::cli::app::App;
 use crate::cli::config::Settings;
 use crate::cli::exit::Failure;
-use crate::policy::{KnownTool, ToolPolicy};
+use crate::hydrate::repair::BUILT_IN;
+use crate::policy::ToolPolicy;
 use crate::runner::{Run, RunOptions, ToolRunner};
+use crate::schema::validator::JsonSchemaValidator;
 use crate::store::{MemoryStore, RecordFilter, Store as _};
 
 /// An application and the settings of this command line.
@@ -58,8 +60,9 @@ impl Cli<'_> {
     /// The policy, checked against the catalog as building a runner checks it.
     pub(super) fn checked_policy(&self, catalog: &ToolCatalog) -> Result<ToolPolicy, Failure> {
         let policy = self.policy()?;
-        let known: Vec<_> = catalog.specs().map(KnownTool::of).collect();
-        let problems: Vec<_> = policy.check(&known).iter().map(ToString::to_string).collect();
+        let mut found = policy.check(catalog.specs(), BUILT_IN.iter().map(|repairer| repairer.name()));
+        CompiledCatalog::unprepared(Arc::new(JsonSchemaValidator)).prepared(catalog, &policy, &mut found);
+        let problems: Vec<_> = found.iter().map(ToString::to_string).collect();
         if problems.is_empty() { Ok(policy) } else { Err(Failure::usage(problems.join("\n")).code("policy_problem")) }
     }
 

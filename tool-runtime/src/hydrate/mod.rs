@@ -17,12 +17,11 @@ pub use repair::Repairer;
 pub use semantic::EvidenceSet;
 
 use crate::call::{Outcome, ToolCall};
-use crate::catalog::Entry;
+use crate::catalog::{CompiledCatalog, Entry};
 use crate::contain::caught;
 use crate::json::{self, Limits, Tree};
-use crate::policy::{ArgumentView, Scalar};
 use crate::registration::Instance;
-use crate::schema::validator::Validator;
+use crate::text::pointer;
 use crate::tool::Hash;
 
 /// A call whose arguments were parsed, validated and built into the tool's type. Opaque: only
@@ -35,6 +34,9 @@ pub struct Hydrated {
     pub(crate) frozen: Arc<str>,
     /// SHA-256 of `frozen`.
     pub(crate) digest: Hash,
+    /// The digest of what the arguments amount to, defaults and absent `null`s included: two ways of writing one call
+    /// are one call to the loop guard.
+    pub(crate) effective: Hash,
     /// The arguments with the sensitive ones masked.
     pub(crate) masked: Arc<serde_json::value::RawValue>,
     pub(crate) repaired: bool,
@@ -53,7 +55,7 @@ impl Hydrated {
         self.digest
     }
 
-    /// The arguments had to be repaired to be read.
+    /// Whether the arguments had to be repaired to be read.
     #[must_use]
     pub fn repaired(&self) -> bool {
         self.repaired
@@ -80,7 +82,9 @@ impl std::fmt::Debug for Hydrated {
 /// What hydration needs from its surroundings.
 pub(crate) struct Settings<'a> {
     pub(crate) limits: &'a Limits,
-    pub(crate) validator: &'a dyn Validator,
+    pub(crate) compiled: &'a CompiledCatalog,
+    /// Whether the model of this run can call a tool, so that a hint may name it.
+    pub(crate) lists: &'a dyn Fn(&str) -> bool,
     /// The longest call id that is taken, in bytes.
     pub(crate) call_id_bytes: usize,
     /// Those of the application, beside the built-in ones.
@@ -99,19 +103,23 @@ impl Settings<'_> {
         }
         let own = self.repairers.iter().map(AsRef::as_ref);
         let all = own.chain(repair::BUILT_IN);
-        repair::attempt(all.filter(|repairer| self.allowed_repairers.contains(repairer.name())), text)
+        // A repairer may be the application's.
+        caught(|| repair::attempt(all.filter(|one| self.allowed_repairers.contains(one.name())), text))?
     }
 }
 
 /// Takes one call through all stages.
 pub(crate) fn hydrate(call: ToolCall, entry: &Arc<Entry>, settings: &Settings<'_>) -> HydrationResult {
     let mut provenance = Provenance::of(&call);
+    provenance.tool = Some(entry.spec.name.clone());
+    provenance.definition_hash = Some(entry.spec.definition_hash);
     let hydrated = stages(&call, entry, settings, &mut provenance).map(|built| Hydrated {
         call,
         entry: Arc::clone(entry),
         instance: Some(built.instance),
         frozen: built.frozen,
         digest: built.digest,
+        effective: built.effective,
         masked: built.masked,
         repaired: provenance.repair.is_some(),
     });
@@ -125,6 +133,7 @@ struct Built {
     instance: Box<dyn Instance>,
     frozen: Arc<str>,
     digest: Hash,
+    effective: Hash,
     masked: Arc<serde_json::value::RawValue>,
 }
 
@@ -148,22 +157,27 @@ fn stages(
             };
             provenance.repair =
                 Some(RepairUse { repairer: attempt.repairer, before: attempt.before, after: attempt.after });
-            repaired = attempt.text;
+            repaired = Arc::<str>::from(attempt.text);
+            provenance.repaired = Some(Arc::clone(&repaired));
             json::parse(&repaired, settings.limits).map_err(|error| HydrationError::unparsed(&error))?
         }
     };
     let built = validate(&mut tree, entry, settings, provenance).and_then(|()| instantiate(&tree, entry));
+    let sensitive = &entry.spec.sensitive;
     let instance = built.map_err(|mut error| {
+        // Below a sensitive argument a member's name may be a secret too.
+        error.violations.iter_mut().for_each(|violation| cut_at_sensitive(&mut violation.pointer, sensitive));
         // Arguments that break the schema may hold a sensitive value under another name.
-        if entry.semantics.sensitive.is_empty() {
+        if sensitive.is_empty() {
             error.masked = Some(freeze::masked(&tree, &json::canonical::to_text(&tree), &[]));
         }
         error
     })?;
     let frozen: Arc<str> = json::canonical::to_text(&tree).into();
     let digest = json::digest(&*frozen);
-    let masked = freeze::masked(&tree, &frozen, &entry.semantics.sensitive);
-    Ok(Built { instance, frozen, digest, masked })
+    let effective = entry.effective.digest(&tree, digest);
+    let masked = freeze::masked(&tree, &frozen, sensitive);
+    Ok(Built { instance, frozen, digest, effective, masked })
 }
 
 /// Schema and semantic rules, all violations together; evidence only for arguments that pass both.
@@ -175,21 +189,19 @@ fn validate(
 ) -> Result<(), HydrationError> {
     entry.identifiers.trim(tree);
     let mut violations = entry.identifiers.check(tree);
-    if entry.no_schema.is_none() {
+    if entry.spec.no_schema.is_none() {
         let started = Instant::now();
-        let compiled = entry.validator(settings.validator).map_err(|problem| {
-            tracing::error!(tool = %entry.spec.name, pointer = %problem.pointer, "the input schema does not compile");
-            HydrationError::instantiate("The tool's schema cannot be checked. The call did not run.")
-        })?;
-        if let Err(found) = compiled.check(tree) {
-            violations.extend(found);
-        }
-        provenance.validator = Some(ValidatorUse::new(settings.validator, started.elapsed()));
+        let (mode, found) = settings
+            .compiled
+            .check(entry, tree)
+            .ok_or_else(|| HydrationError::instantiate("The tool's schema cannot be checked. The call did not run."))?;
+        violations.extend(found);
+        provenance.validator = Some(ValidatorUse::new(settings.compiled, mode, started.elapsed()));
     }
-    violations.extend(semantic::check_require_any(tree, &entry.semantics.require_any));
-    if violations.is_empty() && !entry.semantics.evidence.is_empty() {
+    violations.extend(semantic::check_require_any(tree, &entry.spec.require_any));
+    if violations.is_empty() && !entry.spec.evidence.is_empty() {
         let seen = settings.evidence.lock().unwrap_or_else(PoisonError::into_inner);
-        violations.extend(semantic::check_evidence(tree, &entry.semantics.evidence, &seen));
+        violations.extend(semantic::check_evidence(tree, &entry.spec.evidence, &seen, settings.lists));
     }
     if violations.is_empty() { Ok(()) } else { Err(HydrationError::invalid(violations)) }
 }
@@ -204,27 +216,11 @@ fn instantiate(tree: &Tree<'_>, entry: &Entry) -> Result<Box<dyn Instance>, Hydr
     .unwrap_or_else(|| Err(HydrationError::instantiate("The tool's arguments could not be built.")))
 }
 
-/// Rules of the policy look at frozen arguments through their text; such rules are rare, so it is read on demand.
-impl ArgumentView for Hydrated {
-    fn visit(&self, pointer: &str, each: &mut dyn FnMut(Scalar<'_>)) -> bool {
-        let Ok(tree) = json::parse(&self.frozen, &Limits::UNBOUNDED) else { return false };
-        match tree.pointer(pointer) {
-            None => return false,
-            Some(Tree::Array(items)) => items.iter().for_each(|item| each(scalar(item))),
-            Some(value) => each(scalar(value)),
-        }
-        true
-    }
-}
-
-fn scalar<'t>(tree: &'t Tree<'_>) -> Scalar<'t> {
-    match tree {
-        Tree::Null => Scalar::Null,
-        Tree::Bool(flag) => Scalar::Bool(*flag),
-        Tree::Int(number) => Scalar::Int(*number),
-        Tree::UInt(number) => Scalar::UInt(*number),
-        Tree::Float(number) => Scalar::Float(*number),
-        Tree::String(text) => Scalar::String(text),
-        Tree::Array(_) | Tree::Object(_) => Scalar::Other,
+/// Ends a pointer at the name of a sensitive argument.
+fn cut_at_sensitive(pointer: &mut String, sensitive: &[String]) {
+    let first = pointer::split(pointer).and_then(|mut segments| segments.next());
+    let cut = first.filter(|first| sensitive.iter().any(|name| name == first)).map(|first| pointer::segment(&first));
+    if let Some(cut) = cut {
+        *pointer = cut;
     }
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use crate::call::{CallId, Origin, Outcome, ToolCall, Violation};
+use crate::catalog::{CompiledCatalog, ValidatorMode};
 use crate::hydrate::Hydrated;
-use crate::json;
-use crate::schema::validator::Validator;
-use crate::tool::Hash;
+use crate::json::{self, Limits};
+use crate::tool::{Hash, ToolName};
 
 /// What hydration made of one call. It has no `Serialize`: raw text must not reach records, logs or decisions.
 #[non_exhaustive]
@@ -22,12 +22,10 @@ pub struct HydrationResult {
 }
 
 impl HydrationResult {
-    pub(crate) fn refused(call: &ToolCall, stage: FailedStage, outcome: Outcome) -> Self {
-        let provenance = Provenance::of(call);
-        Self {
-            hydrated: Err(HydrationError { stage, outcome, message: None, violations: Vec::new(), masked: None }),
-            provenance,
-        }
+    /// A call that is refused before its arguments are looked at. `message` conceals which of the reasons it is.
+    pub(crate) fn refused(call: &ToolCall, stage: FailedStage, outcome: Outcome, message: Option<String>) -> Self {
+        let error = HydrationError { stage, outcome, message, violations: Vec::new(), masked: None };
+        Self { hydrated: Err(error), provenance: Provenance::of(call) }
     }
 }
 
@@ -96,7 +94,7 @@ impl HydrationError {
         if error.is_narrower() {
             return Self::invalid(vec![error.violation()]);
         }
-        Self::instantiate("The tool could not read arguments that its schema allows. Do not try again.")
+        Self::instantiate(Outcome::InstantiateFailed.safe_message())
     }
 
     pub(super) fn instantiate(message: &str) -> Self {
@@ -136,8 +134,14 @@ pub struct Provenance {
     pub tool_call_id: CallId,
     /// Provider, its id of the call, the response and the frame.
     pub origin: Origin,
+    /// The tool that was called; `None` if no tool of the run has the name.
+    pub tool: Option<ToolName>,
+    /// The definition of the tool.
+    pub definition_hash: Option<Hash>,
     /// The arguments exactly as they arrived.
     pub raw_arguments: String,
+    /// The text that was parsed instead, if the arguments were repaired.
+    pub(super) repaired: Option<Arc<str>>,
     /// The arguments as they were validated: canonical text, every digit kept.
     pub validated: Option<Arc<str>>,
     /// Who validated them.
@@ -151,6 +155,9 @@ impl Provenance {
         Self {
             tool_call_id: call.id.clone(),
             origin: call.origin.clone(),
+            tool: None,
+            definition_hash: None,
+            repaired: None,
             raw_arguments: call.arguments.as_str().to_owned(),
             validated: None,
             validator: None,
@@ -158,10 +165,11 @@ impl Provenance {
         }
     }
 
-    /// The arguments as they were parsed, when they are JSON as they arrived.
+    /// The arguments as they were parsed, after a repair if there was one; `None` if they could not be parsed.
     #[must_use]
     pub fn parsed(&self) -> Option<serde_json::Value> {
-        serde_json::from_str(&self.raw_arguments).ok()
+        let text = self.repaired.as_deref().unwrap_or(&self.raw_arguments);
+        json::parse(text, &Limits::UNBOUNDED).ok().map(|tree| tree.to_value())
     }
 }
 
@@ -176,16 +184,18 @@ impl fmt::Debug for Provenance {
 #[non_exhaustive]
 pub struct ValidatorUse {
     /// Its name.
-    pub name: String,
+    pub name: Arc<str>,
     /// Its version.
-    pub version: String,
-    /// How long it took, compiling the schema included when this was the tool's first call.
+    pub version: Arc<str>,
+    /// When the schema was compiled.
+    pub mode: ValidatorMode,
+    /// How long it took, compiling the schema included if this was the tool's first call in lazy mode.
     pub took: Duration,
 }
 
 impl ValidatorUse {
-    pub(super) fn new(validator: &dyn Validator, took: Duration) -> Self {
-        Self { name: validator.name().to_owned(), version: validator.version().to_owned(), took }
+    pub(super) fn new(compiled: &CompiledCatalog, mode: ValidatorMode, took: Duration) -> Self {
+        Self { name: Arc::clone(&compiled.name), version: Arc::clone(&compiled.version), mode, took }
     }
 
     /// Name and version, for records.

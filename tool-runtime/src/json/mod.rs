@@ -18,6 +18,7 @@ pub use error::{ParseError, ParseErrorKind};
 pub use parse::{Limits, MAX_DEPTH, parse, parse_value};
 pub(crate) use quote::quote;
 pub use tree::Tree;
+pub(crate) use tree::is_deeper;
 
 #[cfg(test)]
 mod tests;

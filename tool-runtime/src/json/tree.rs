@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Number, Value};
 
-use crate::json::number;
+use crate::json::{MAX_DEPTH, ParseErrorKind, number};
 use crate::text::pointer;
 
 /// A JSON value. Strings without escapes are borrowed; objects keep the order in which they were written.
@@ -41,9 +41,8 @@ pub enum Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// Borrows a value. Numbers are read by the same rules as text.
-    #[must_use]
-    pub fn from_value(value: &'a Value) -> Self {
+    /// Borrows a value that is known not to be nested deeply: a schema, or what was read from text.
+    pub(crate) fn from_value(value: &'a Value) -> Self {
         match value {
             Value::Null => Self::Null,
             Value::Bool(flag) => Self::Bool(*flag),
@@ -90,7 +89,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The member of this name, when this is an object that has one.
+    /// Returns the member of this name; `None` if there is none or this is not an object.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Self> {
         self.as_object()?.iter().find(|(key, _)| key == name).map(|(_, value)| value)
@@ -145,6 +144,28 @@ impl<'a> Tree<'a> {
     #[must_use]
     pub const fn is_null(&self) -> bool {
         matches!(self, Self::Null)
+    }
+}
+
+/// Borrows a value. Numbers are read by the same rules as text.
+impl<'a> TryFrom<&'a Value> for Tree<'a> {
+    /// The value is nested deeper than [`MAX_DEPTH`] levels.
+    type Error = ParseErrorKind;
+
+    fn try_from(value: &'a Value) -> Result<Self, ParseErrorKind> {
+        if is_deeper(value, MAX_DEPTH) {
+            return Err(ParseErrorKind::Depth { limit: MAX_DEPTH });
+        }
+        Ok(Self::from_value(value))
+    }
+}
+
+/// Whether arrays and objects are nested deeper than so many levels; looks no further than that.
+pub(crate) fn is_deeper(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(|item| is_deeper(item, levels - 1)),
+        Value::Object(members) => levels == 0 || members.values().any(|member| is_deeper(member, levels - 1)),
+        _ => false,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::argument::{ArgumentView, Scalar};
+use crate::json::Tree;
 use crate::policy::data::RuleVerdict;
 use crate::policy::parse::Table;
 
@@ -15,8 +15,8 @@ use crate::policy::parse::Table;
 /// otherwise = "deny"
 /// ```
 ///
-/// Of an array every item counts. `then` fires when something there meets the condition; `otherwise` fires when
-/// something there does not, and when there is nothing.
+/// Of an array every item counts. `then` fires when a value there meets the condition; `otherwise` fires when one does
+/// not, and when the argument is absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Table<Written>", into = "Written")]
 pub struct ArgumentRule {
@@ -70,43 +70,37 @@ pub enum RuleValue {
 
 impl ArgumentRule {
     /// Whether the rule fires for these arguments.
-    #[must_use]
-    pub fn fires(&self, arguments: &dyn ArgumentView) -> bool {
-        let (mut matched, mut mismatched) = (false, false);
-        let present = arguments.visit(&self.pointer, &mut |scalar| {
-            if self.condition.holds(scalar) {
-                matched = true;
-            } else {
-                mismatched = true;
-            }
-        });
-        match self.when {
-            When::Match => matched,
-            When::Mismatch => mismatched || !present,
-        }
+    pub(super) fn fires(&self, arguments: &Tree<'_>) -> bool {
+        let values = match arguments.pointer(&self.pointer) {
+            None => return self.when == When::Mismatch,
+            Some(Tree::Array(items)) => items.as_slice(),
+            Some(value) => std::slice::from_ref(value),
+        };
+        let wanted = self.when == When::Match;
+        values.iter().any(|value| self.condition.holds(value) == wanted)
     }
 }
 
 impl Condition {
-    fn holds(&self, scalar: Scalar<'_>) -> bool {
+    fn holds(&self, value: &Tree<'_>) -> bool {
         match self {
-            Self::Equals(value) => value.is(scalar),
-            Self::OneOf(values) => values.iter().any(|value| value.is(scalar)),
-            Self::Prefix(prefix) => matches!(scalar, Scalar::String(text) if text.starts_with(prefix.as_str())),
-            Self::AtMost(limit) => as_f64(scalar).is_some_and(|number| number <= *limit),
+            Self::Equals(wanted) => wanted.is(value),
+            Self::OneOf(wanted) => wanted.iter().any(|wanted| wanted.is(value)),
+            Self::Prefix(prefix) => value.as_str().is_some_and(|text| text.starts_with(prefix.as_str())),
+            Self::AtMost(limit) => as_f64(value).is_some_and(|number| number <= *limit),
         }
     }
 }
 
 impl RuleValue {
-    fn is(&self, scalar: Scalar<'_>) -> bool {
-        match (self, scalar) {
-            (Self::Bool(left), Scalar::Bool(right)) => *left == right,
-            (Self::Text(left), Scalar::String(right)) => left == right,
+    fn is(&self, value: &Tree<'_>) -> bool {
+        match (self, value) {
+            (Self::Bool(left), Tree::Bool(right)) => left == right,
+            (Self::Text(left), Tree::String(right)) => left == right,
             (Self::Float(left), right) => as_f64(right).is_some_and(|right| same(*left, right)),
-            (left, Scalar::Float(right)) => left.as_f64().is_some_and(|left| same(left, right)),
-            (left, Scalar::Int(right)) => left.as_i128() == Some(right.into()),
-            (left, Scalar::UInt(right)) => left.as_i128() == Some(right.into()),
+            (left, Tree::Float(right)) => left.as_f64().is_some_and(|left| same(left, *right)),
+            (left, Tree::Int(right)) => left.as_i128() == Some((*right).into()),
+            (left, Tree::UInt(right)) => left.as_i128() == Some((*right).into()),
             _ => false,
         }
     }
@@ -137,11 +131,11 @@ fn same(left: f64, right: f64) -> bool {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "compared with a limit that is a float")]
-const fn as_f64(scalar: Scalar<'_>) -> Option<f64> {
-    match scalar {
-        Scalar::Int(number) => Some(number as f64),
-        Scalar::UInt(number) => Some(number as f64),
-        Scalar::Float(number) => Some(number),
+const fn as_f64(value: &Tree<'_>) -> Option<f64> {
+    match value {
+        Tree::Int(number) => Some(*number as f64),
+        Tree::UInt(number) => Some(*number as f64),
+        Tree::Float(number) => Some(*number),
         _ => None,
     }
 }

@@ -10,8 +10,7 @@ fn check(rule: &str, cases: &[(Value, bool)]) {
     let again: ArgumentRule = serde_json::from_str(&serde_json::to_string(&rule).unwrap()).unwrap();
     assert_eq!(rule, again);
     for (arguments, fires) in cases {
-        assert_eq!(rule.fires(arguments), *fires, "{arguments}");
-        assert_eq!(rule.fires(&crate::json::Tree::from_value(arguments)), *fires, "{arguments}");
+        assert_eq!(rule.fires(&Tree::from_value(arguments)), *fires, "{arguments}");
     }
 }
 

@@ -1,88 +1,134 @@
-//! Holds a policy against a catalog: what it names must exist.
+//! Compares a policy with a catalog: what it names must exist.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::policy::ToolPolicy;
-use crate::policy::label::is_discovered;
+use crate::policy::label::UNTRUSTED;
 use crate::policy::problem::PolicyProblem;
 use crate::text::{nearest, pointer};
-use crate::tool::{Schema, ToolEffect, ToolSpec};
-
-/// A tool of the catalog, as far as a policy may refer to it.
-#[derive(Debug, Clone, Copy)]
-pub struct KnownTool<'a> {
-    /// Its name.
-    pub name: &'a str,
-    /// The effect it declares.
-    pub effect: ToolEffect,
-    /// The schema of its arguments, where paths into them are to be checked.
-    pub input: Option<&'a Schema>,
-}
-
-impl<'a> KnownTool<'a> {
-    /// A tool whose arguments are not known.
-    #[must_use]
-    pub const fn new(name: &'a str, effect: ToolEffect) -> Self {
-        Self { name, effect, input: None }
-    }
-
-    /// What a definition says.
-    #[must_use]
-    pub fn of(spec: &'a ToolSpec) -> Self {
-        Self { name: spec.name.as_str(), effect: spec.effect, input: Some(&spec.input_schema) }
-    }
-}
+use crate::tool::{Schema, ToolSpec, is_discovered};
 
 impl ToolPolicy {
-    /// Everything in the policy that does not fit these tools: unknown names, effects below what a tool declares,
-    /// paths that arguments do not have. Names under `mcp__` may wait for their server. Allowlists (`redact`,
-    /// `model`) are checked where they are compiled.
+    /// Everything in the policy that does not fit an application: names of tools, tags, repairers and callers that
+    /// do not exist, labels that no rule produces, effects below what a tool declares, keys for discovered tools on
+    /// an authored one, paths that arguments do not have. Names under `mcp__` may wait for their server. Roles,
+    /// principals and tenants are declared by the policy itself. Allowlists are checked where they are compiled.
     #[must_use]
-    pub fn check(&self, known: &[KnownTool<'_>]) -> Vec<PolicyProblem> {
-        let index: HashMap<&str, &KnownTool<'_>> = known.iter().map(|tool| (tool.name, tool)).collect();
+    pub fn check<'a>(
+        &self,
+        tools: impl IntoIterator<Item = &'a ToolSpec>,
+        repairers: impl IntoIterator<Item = &'a str>,
+    ) -> Vec<PolicyProblem> {
+        let tools: HashMap<&str, &ToolSpec> = tools.into_iter().map(|spec| (spec.name.as_str(), spec)).collect();
+        let tags: BTreeSet<&str> = tools.values().flat_map(|spec| spec.tags.iter().map(|tag| &**tag)).collect();
+        let repairers: BTreeSet<&str> = repairers.into_iter().collect();
         let mut problems = Vec::new();
-        for (path, name) in self.names() {
-            if !index.contains_key(name) && !is_discovered(name) {
-                let nearest = nearest(name, known.iter().map(|tool| tool.name)).map(str::to_owned);
-                problems.push(PolicyProblem { path, message: format!("there is no tool `{name}`"), nearest });
-            }
+        for (path, name) in self.names().filter(|(_, name)| !is_discovered(name)) {
+            unknown("tool", path, name, tools.contains_key(name), tools.keys().copied(), &mut problems);
         }
-        for (name, rule) in &self.data().tools {
-            let Some(tool) = index.get(name.as_str()) else { continue };
-            let path = format!("tools.{name}");
-            if let Some(effect) = rule.effect.filter(|effect| *effect < tool.effect && !is_discovered(name)) {
-                let message = format!(
-                    "`{effect}` is less than the tool declares; write `{}` or more, or change the tool",
-                    tool.effect
-                );
-                problems.push(PolicyProblem { path: format!("{path}.effect"), message, nearest: None });
-            }
-            if !is_discovered(name) {
-                let given = [("redact", rule.redact.is_some()), ("model", !rule.model.is_empty())];
-                for (key, _) in given.into_iter().filter(|(_, given)| *given) {
-                    let message = "an authored tool brings its own allowlist; change it there".to_owned();
-                    problems.push(PolicyProblem { path: format!("{path}.{key}"), message, nearest: None });
-                }
-            }
-            let Some(input) = tool.input.map(Schema::to_value) else { continue };
-            for (at, rule) in rule.arguments.iter().enumerate() {
-                if let Err((message, nearest)) = resolve(&input, &rule.pointer) {
-                    let path = format!("{path}.arguments[{at}].pointer");
-                    problems.push(PolicyProblem { path, message, nearest });
-                }
+        for (path, tag) in self.tags() {
+            unknown("tag", path, tag, tags.contains(tag), tags.iter().copied(), &mut problems);
+        }
+        for name in &self.data().repair.allowed {
+            let path = "repair.allowed".to_owned();
+            unknown(
+                "repairer",
+                path,
+                name,
+                repairers.contains(name.as_str()),
+                repairers.iter().copied(),
+                &mut problems,
+            );
+        }
+        self.check_labels(&mut problems);
+        self.check_callers(&mut problems);
+        for name in self.data().tools.keys() {
+            if let Some(spec) = tools.get(name.as_str()) {
+                self.check_tool(name, spec, &mut problems);
             }
         }
         problems
     }
 
-    /// Every name in the policy, with the place it stands at.
+    fn check_labels(&self, problems: &mut Vec<PolicyProblem>) {
+        for (label, rule) in &self.data().labels {
+            if rule.from_tools.is_empty() && rule.from_tags.is_empty() && !rule.from_run && label != UNTRUSTED {
+                let message =
+                    "no rule puts this label on a run; write `from_tools`, `from_tags`, or `from_run = true` \
+                               for a label that the application sets"
+                        .to_owned();
+                let meant = nearest(label, [UNTRUSTED]).map(str::to_owned);
+                problems
+                    .push(PolicyProblem { nearest: meant, ..PolicyProblem::new(format!("labels.{label}"), message) });
+            }
+        }
+    }
+
+    fn check_callers(&self, problems: &mut Vec<PolicyProblem>) {
+        for caller in self.data().callers.keys() {
+            let named = caller.strip_prefix("graph:").is_some_and(|name| !name.is_empty());
+            if !named && !matches!(caller.as_str(), "direct" | "graph") {
+                let message = "there is no such caller; write `direct`, `graph` or `graph:NAME`".to_owned();
+                let meant = nearest(caller, ["direct", "graph"]).map(str::to_owned);
+                problems
+                    .push(PolicyProblem { nearest: meant, ..PolicyProblem::new(format!("callers.{caller}"), message) });
+            }
+        }
+    }
+
+    fn check_tool(&self, name: &str, spec: &ToolSpec, problems: &mut Vec<PolicyProblem>) {
+        let Some(rule) = self.tool(name) else { return };
+        let path = |key: &str| format!("tools.{name}.{key}");
+        if !is_discovered(name) {
+            if let Some(effect) = rule.effect.filter(|effect| *effect < spec.effect) {
+                let message = format!(
+                    "`{effect}` is less than the tool declares; write `{}` or more, or change the tool",
+                    spec.effect
+                );
+                problems.push(PolicyProblem::new(path("effect"), message));
+            }
+            let given = [
+                ("pin", rule.pin.is_some(), "an authored tool is part of the program; pin it with `tools.lock`"),
+                ("redact", rule.redact.is_some(), "an authored tool brings its own allowlist; change it there"),
+                ("model", !rule.model.is_empty(), "an authored tool brings its own allowlist; change it there"),
+            ];
+            for (key, _, message) in given.into_iter().filter(|(_, given, _)| *given) {
+                problems.push(PolicyProblem::new(path(key), message.to_owned()));
+            }
+        }
+        if rule.arguments.is_empty() {
+            return;
+        }
+        let input = Schema::to_value(&spec.input_schema);
+        for (at, rule) in rule.arguments.iter().enumerate() {
+            if let Err((message, nearest)) = resolve(&input, &rule.pointer) {
+                let path = path(&format!("arguments[{at}].pointer"));
+                problems.push(PolicyProblem { nearest, ..PolicyProblem::new(path, message) });
+            }
+        }
+    }
+
+    /// Every tag in the policy, with its place there.
+    fn tags(&self) -> impl Iterator<Item = (String, &str)> {
+        let own = self.data().tags.keys().map(|tag| (format!("tags.{tag}"), tag.as_str()));
+        own.chain(self.data().labels.iter().flat_map(|(label, rule)| {
+            rule.from_tags.iter().map(move |tag| (format!("labels.{label}.from_tags"), tag.as_str()))
+        }))
+    }
+
+    /// Every name of a tool in the policy, with its place there.
     fn names(&self) -> impl Iterator<Item = (String, &str)> {
         let data = self.data();
         let lists = [
             ("allowed_tools".to_owned(), &data.allowed_tools),
             ("require_approval_for_tools".to_owned(), &data.require_approval_for_tools),
         ];
-        let grants = [("roles", &data.roles), ("principals", &data.principals), ("tenants", &data.tenants)];
+        let grants = [
+            ("roles", &data.roles),
+            ("principals", &data.principals),
+            ("tenants", &data.tenants),
+            ("callers", &data.callers),
+        ];
         let grants = grants.into_iter().flat_map(|(key, grants)| {
             grants.iter().flat_map(move |(id, grant)| {
                 let path = format!("{key}.{id}");
@@ -97,6 +143,21 @@ impl ToolPolicy {
         let keys = data.budgets.tools.keys().map(|name| (format!("budgets.tools.{name}"), name.as_str()));
         let keys = keys.chain(data.tools.keys().map(|name| (format!("tools.{name}"), name.as_str())));
         lists.flat_map(|(path, names)| names.iter().map(move |name| (path.clone(), name.as_str()))).chain(keys)
+    }
+}
+
+/// Adds a problem for a name that nothing has.
+fn unknown<'a>(
+    of: &str,
+    path: String,
+    name: &str,
+    known: bool,
+    names: impl Iterator<Item = &'a str>,
+    problems: &mut Vec<PolicyProblem>,
+) {
+    if !known {
+        let nearest = nearest(name, names).map(str::to_owned);
+        problems.push(PolicyProblem { nearest, ..PolicyProblem::new(path, format!("there is no {of} `{name}`")) });
     }
 }
 

@@ -4,7 +4,7 @@ use crate::policy::argument_rule::ArgumentRule;
 use crate::policy::budget::ToolLimits;
 use crate::policy::data::PolicyData;
 use crate::policy::names::NameMap;
-use crate::tool::ToolEffect;
+use crate::tool::{Hash, ToolEffect};
 
 pub(super) fn index(data: &PolicyData) -> NameMap<Compiled> {
     let mut index: NameMap<Compiled> = NameMap::default();
@@ -14,9 +14,12 @@ pub(super) fn index(data: &PolicyData) -> NameMap<Compiled> {
     for name in &data.require_approval_for_tools {
         index.entry(name.as_str().into()).or_default().approval = true;
     }
-    for (party, grants) in
-        [(Party::Role, &data.roles), (Party::Principal, &data.principals), (Party::Tenant, &data.tenants)]
-    {
+    for (party, grants) in [
+        (Party::Role, &data.roles),
+        (Party::Principal, &data.principals),
+        (Party::Tenant, &data.tenants),
+        (Party::Caller, &data.callers),
+    ] {
         for (id, grant) in grants {
             for (names, allow) in [(&grant.allowed_tools, true), (&grant.denied_tools, false)] {
                 for name in names {
@@ -29,6 +32,7 @@ pub(super) fn index(data: &PolicyData) -> NameMap<Compiled> {
     for (name, rule) in &data.tools {
         let compiled = index.entry(name.as_str().into()).or_default();
         compiled.effect = rule.effect;
+        compiled.pin = rule.pin;
         compiled.arguments.clone_from(&rule.arguments);
     }
     for name in data.budgets.tools.keys() {
@@ -43,6 +47,7 @@ pub(super) struct Compiled {
     pub(super) allowed: bool,
     pub(super) approval: bool,
     pub(super) effect: Option<ToolEffect>,
+    pub(super) pin: Option<Hash>,
     pub(super) grants: Vec<Granted>,
     pub(super) arguments: Vec<ArgumentRule>,
     pub(super) limits: Option<ToolLimits>,
@@ -60,6 +65,7 @@ pub(super) enum Party {
     Role,
     Principal,
     Tenant,
+    Caller,
 }
 
 impl Party {
@@ -68,6 +74,7 @@ impl Party {
             Self::Role => "roles",
             Self::Principal => "principals",
             Self::Tenant => "tenants",
+            Self::Caller => "callers",
         }
     }
 }

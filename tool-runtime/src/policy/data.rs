@@ -16,7 +16,7 @@ use crate::tool::{Hash, ToolEffect};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PolicyData {
-    /// Tools that every run may call, by exact name. What is not named is denied.
+    /// Tools that every run may call, by exact name. A tool that is not named is denied.
     #[serde(deserialize_with = "parse::names")]
     pub allowed_tools: BTreeSet<String>,
     /// Effects whose calls wait for a person.
@@ -36,6 +36,10 @@ pub struct PolicyData {
     /// What is added and taken away for one tenant.
     #[serde(deserialize_with = "parse::table_map")]
     pub tenants: BTreeMap<String, Grant>,
+    /// What is added and taken away for calls by where they come from: `direct` (the agent loop or the application),
+    /// `graph` (any graph that runs as a tool), `graph:NAME` (that graph).
+    #[serde(deserialize_with = "parse::table_map")]
+    pub callers: BTreeMap<String, Grant>,
     /// What a tag of a tool means.
     #[serde(deserialize_with = "parse::unique_map")]
     pub tags: BTreeMap<String, RuleVerdict>,
@@ -54,7 +58,7 @@ pub struct PolicyData {
     /// Size limits where no budget of a tool says otherwise.
     #[serde(deserialize_with = "parse::table")]
     pub limits: PolicyLimits,
-    /// The most `read_only` calls of one turn that run at the same time; 1 is one after the other.
+    /// The most `read_only` calls of one turn that run at the same time; 1, the default, runs one after the other.
     #[serde(deserialize_with = "parse::at_least_one")]
     pub parallel: usize,
 }
@@ -69,6 +73,7 @@ impl Default for PolicyData {
             roles: BTreeMap::new(),
             principals: BTreeMap::new(),
             tenants: BTreeMap::new(),
+            callers: BTreeMap::new(),
             tags: BTreeMap::new(),
             labels: BTreeMap::new(),
             tools: BTreeMap::new(),
@@ -80,11 +85,11 @@ impl Default for PolicyData {
     }
 }
 
-/// What a role, a principal or a tenant adds to the allowed tools, and what it takes away. Taking away wins.
+/// What a role, a principal, a tenant or a caller adds to the allowed tools, and what it takes away. Taking away wins.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Grant {
-    /// Tools allowed besides.
+    /// Additional allowed tools.
     #[serde(deserialize_with = "parse::names")]
     pub allowed_tools: BTreeSet<String>,
     /// Tools denied in any case.
@@ -108,11 +113,13 @@ pub enum RuleVerdict {
 pub struct ToolRule {
     /// How far the tool reaches. Any value for a discovered tool (`mcp__`); an authored one can only be raised.
     pub effect: Option<ToolEffect>,
-    /// The hash that a discovered definition must have.
+    /// The `definition_hash` that a discovered tool must have. Without it, or with another definition, the tool is
+    /// denied. Refused for an authored tool: `tools.lock` pins those.
     pub pin: Option<Hash>,
-    /// The allowlist for a discovered tool, which brings none of its own.
+    /// The allowlist of a discovered tool. It narrows the one that the application gave to the tool, if there is one.
+    /// Refused for an authored tool.
     pub redact: Option<Vec<String>>,
-    /// Leaves that only the model sees besides.
+    /// Additional leaves of a discovered tool that only the model sees. Refused for an authored tool.
     pub model: Vec<String>,
     /// What the arguments mean, in order.
     pub arguments: Vec<ArgumentRule>,

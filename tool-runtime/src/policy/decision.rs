@@ -1,76 +1,19 @@
 //! [`ToolPolicy::decide`]: allow, deny or require approval, with the rule that said so. Pure.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
-use crate::call::{Decision, Verdict};
-use crate::policy::argument::ArgumentView;
+use crate::call::{Caller, Decision, Verdict};
+use crate::json::{self, Limits};
+use crate::policy::ToolPolicy;
 use crate::policy::compile::{Compiled, Party};
 use crate::policy::data::RuleVerdict;
-use crate::policy::names::RunTools;
-use crate::policy::{ToolPolicy, label};
-use crate::tool::{NoSchemaMode, ToolEffect, ToolSpec};
-
-/// When the policy is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Stage {
-    /// May the model see the tool?
-    Visibility,
-    /// May the call go on, before its arguments are read?
-    Admission,
-    /// May the call run, with the arguments it will run with?
-    Frozen,
-}
-
-/// Who asks, and in which run. Borrowed: a decision allocates nothing on the usual way.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct PolicyContext<'a> {
-    /// The id of the run.
-    pub run: &'a str,
-    /// Who the run acts for.
-    pub principal: Option<&'a str>,
-    /// The organisation the run acts in.
-    pub tenant: Option<&'a str>,
-    /// The principal's roles.
-    pub roles: &'a [Arc<str>],
-    /// The trust labels the run has so far.
-    pub labels: &'a [Arc<str>],
-    /// The tools of the run; `None` when the run does not narrow them.
-    pub tools: Option<&'a RunTools>,
-}
-
-/// What the policy needs to know of the tool and the call.
-#[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
-    /// The tool's name.
-    pub name: &'a str,
-    /// The effect the tool declares.
-    pub effect: ToolEffect,
-    /// The tool's tags.
-    pub tags: &'a [Arc<str>],
-    /// The tool has no schema, and this is what its author set for that.
-    pub no_schema: Option<NoSchemaMode>,
-    /// The arguments had to be repaired.
-    pub repaired: bool,
-}
-
-impl<'a> Subject<'a> {
-    /// A tool without tags whose arguments were not repaired.
-    #[must_use]
-    pub const fn new(name: &'a str, effect: ToolEffect) -> Self {
-        Self { name, effect, tags: &[], no_schema: None, repaired: false }
-    }
-
-    /// What a definition says.
-    #[must_use]
-    pub fn of(spec: &'a ToolSpec) -> Self {
-        Self { tags: &spec.tags, ..Self::new(spec.name.as_str(), spec.effect) }
-    }
-}
+use crate::policy::label::UNTRUSTED;
+use crate::policy::subject::{PolicyContext, Stage, Subject};
+use crate::tool::{NoSchemaMode, ToolEffect, is_discovered};
 
 impl ToolPolicy {
-    /// Decides. At [`Stage::Frozen`] the arguments are needed; without them a tool with argument rules is denied,
-    /// as is whatever else the policy cannot make sense of.
+    /// Decides. At [`Stage::Frozen`] the arguments are needed, as JSON text; without them a tool with argument rules
+    /// is denied, as is everything else that the policy cannot make sense of.
     ///
     /// ```
     /// use tool_runtime::policy::{PolicyContext, Stage, Subject, ToolPolicy, Verdict};
@@ -91,7 +34,7 @@ impl ToolPolicy {
         context: &PolicyContext<'_>,
         stage: Stage,
         tool: &Subject<'_>,
-        arguments: Option<&dyn ArgumentView>,
+        arguments: Option<&str>,
     ) -> Decision {
         if context.tools.is_some_and(|tools| !tools.contains(tool.name)) {
             return deny("run.tools");
@@ -103,6 +46,10 @@ impl ToolPolicy {
             Ok(rule) => rule,
             Err(decision) => return decision,
         };
+        // What a server says of its tool may change at any time; only the definition that somebody looked at runs.
+        if is_discovered(tool.name) && (compiled.pin.is_none() || compiled.pin != tool.definition_hash) {
+            return deny(format!("tools.{}.pin", tool.name));
+        }
         let effect = compiled.effect_of(tool.name, tool.effect);
         let mut verdict = Strictest(None);
         if tool.no_schema == Some(NoSchemaMode::RejectEffects) && effect != ToolEffect::ReadOnly {
@@ -115,16 +62,16 @@ impl ToolPolicy {
             self.tags_say(tool, &mut verdict);
         }
         if stage == Stage::Frozen && !compiled.arguments.is_empty() {
-            let Some(arguments) = arguments else {
+            let Some(Ok(arguments)) = arguments.map(|text| json::parse(text, &Limits::UNBOUNDED)) else {
                 return deny("internal_error.arguments_missing");
             };
             for (at, rule) in compiled.arguments.iter().enumerate() {
-                if rule.fires(arguments) {
+                if rule.fires(&arguments) {
                     verdict.add(rule.verdict, || format!("tools.{}.arguments[{at}]", tool.name).into());
                 }
             }
         }
-        // Standing rules come last: of several reasons to ask a person, the particular one is more use to them.
+        // General rules come last: of several reasons to ask a person, the particular one is more use to them.
         if compiled.approval {
             verdict.add(RuleVerdict::RequireApproval, || "require_approval_for_tools".into());
         }
@@ -160,6 +107,17 @@ impl ToolPolicy {
         }
     }
 
+    /// The labels that a result of this tool puts on its run, each once.
+    pub fn labels_of<'a>(&'a self, tool: &Subject<'a>) -> impl Iterator<Item = &'a str> + 'a {
+        let (name, tags) = (tool.name, tool.tags);
+        let discovered = is_discovered(name).then_some(UNTRUSTED);
+        let ruled = self.data().labels.iter().filter(move |(label, rule)| {
+            let named = rule.from_tools.contains(name) || tags.iter().any(|tag| rule.from_tags.contains(&**tag));
+            named && !(discovered.is_some() && label.as_str() == UNTRUSTED)
+        });
+        discovered.into_iter().chain(ruled.map(|(label, _)| label.as_str()))
+    }
+
     /// How far the policy takes a tool to reach: what the policy says of a discovered tool, and never less than
     /// an authored tool declares.
     #[must_use]
@@ -171,7 +129,7 @@ impl ToolPolicy {
 impl Compiled {
     fn effect_of(&self, name: &str, declared: ToolEffect) -> ToolEffect {
         match self.effect {
-            Some(effect) if label::is_discovered(name) => effect,
+            Some(effect) if is_discovered(name) => effect,
             Some(effect) => effect.max(declared),
             None => declared,
         }
@@ -184,6 +142,10 @@ fn admitted_by(compiled: &Compiled, context: &PolicyContext<'_>) -> Result<Cow<'
         Party::Role => context.roles.iter().any(|role| **role == *id),
         Party::Principal => context.principal == Some(id),
         Party::Tenant => context.tenant == Some(id),
+        Party::Caller => match context.caller {
+            Caller::Direct => id == "direct",
+            Caller::Graph { name, .. } => id == "graph" || id.strip_prefix("graph:") == Some(name),
+        },
     };
     let mut granted = None;
     for grant in &compiled.grants {

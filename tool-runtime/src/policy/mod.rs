@@ -3,7 +3,6 @@
 //! What a policy does not name is denied. No rule about a tool lives in code, and nothing here does IO but
 //! [`ToolPolicy::from_path`].
 
-mod argument;
 mod argument_rule;
 mod budget;
 mod check;
@@ -18,20 +17,19 @@ mod parse;
 #[allow(clippy::module_inception, reason = "the file holds the one type that the module is named after")]
 mod policy;
 mod problem;
+mod subject;
 
 pub use crate::call::{Decision, Verdict};
-pub use argument::{ArgumentView, Scalar};
 pub use argument_rule::{ArgumentRule, Condition, RuleValue, When};
 pub use budget::{Budgets, RunBudget, ToolBudget, ToolLimits};
-pub use check::KnownTool;
 pub use data::{Grant, PolicyData, PolicyLimits, RepairRule, RuleVerdict, ToolRule};
-pub use decision::{PolicyContext, Stage, Subject};
 pub use label::{LabelRule, UNTRUSTED};
 pub use ledger::{BudgetExceeded, BudgetKind, Ledger, Reservation, Spend};
 pub use loop_guard::{LoopGuard, LoopThresholds, LoopVerdict};
 pub use names::RunTools;
 pub use policy::ToolPolicy;
 pub use problem::{PolicyError, PolicyErrorKind, PolicyProblem};
+pub use subject::{PolicyContext, Stage, Subject};
 
 #[cfg(test)]
 mod tests;

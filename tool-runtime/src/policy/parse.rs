@@ -24,7 +24,7 @@ pub(super) fn toml(text: &str) -> Result<PolicyData, PolicyError> {
 pub(super) fn json(text: &str) -> Result<PolicyData, PolicyError> {
     serde_json::from_str(text).map(|Table(data)| data).map_err(|error| {
         let kind = if error.is_data() { PolicyErrorKind::Value } else { PolicyErrorKind::Syntax };
-        // serde_json appends the place to its message; here it stands in front.
+        // serde_json appends the place to its message; here it comes first.
         let message = error.to_string();
         let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
         PolicyError::parsed(kind, Some((error.line(), error.column().max(1))), message)
@@ -107,7 +107,7 @@ where
     deserializer.deserialize_map(Unique(PhantomData))
 }
 
-/// A size or a count that cannot be nothing.
+/// A non-zero size or count.
 pub(super) fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     match usize::deserialize(deserializer)? {
         0 => Err(D::Error::custom("0 would refuse everything; write 1 or more, or leave the key out")),
@@ -115,7 +115,7 @@ pub(super) fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result
     }
 }
 
-/// A limit that cannot be nothing; left out, there is none.
+/// An optional non-zero limit.
 pub(super) fn limit<'de, D: Deserializer<'de>, N>(deserializer: D) -> Result<Option<N>, D::Error>
 where
     N: Deserialize<'de> + Default + PartialEq,

@@ -6,12 +6,11 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 
 use crate::json;
-use crate::policy::budget::{Budgets, ToolBudget, ToolLimits};
+use crate::policy::budget::{Budgets, ToolLimits};
 use crate::policy::compile::{Compiled, index};
-use crate::policy::data::{Grant, PolicyData, PolicyLimits, RepairRule, RuleVerdict, ToolRule};
-use crate::policy::label::LabelRule;
+use crate::policy::data::{PolicyData, ToolRule};
 use crate::policy::ledger::Ledger;
-use crate::policy::loop_guard::{LoopGuard, LoopThresholds};
+use crate::policy::loop_guard::LoopGuard;
 use crate::policy::names::NameMap;
 use crate::policy::parse;
 use crate::policy::problem::{PolicyError, PolicyErrorKind};
@@ -59,7 +58,7 @@ impl ToolPolicy {
         Self(Arc::new(Ready { data, index, limits, approved_effects, revision: OnceLock::new() }))
     }
 
-    /// The policy of somebody who wrote none.
+    /// The policy of an application that has none: everything is denied.
     #[must_use]
     pub fn deny_all() -> Self {
         Self::new(PolicyData::default())
@@ -72,16 +71,25 @@ impl ToolPolicy {
     }
 
     /// Reads a policy from TOML.
+    ///
+    /// # Errors
+    /// The text is not TOML, or holds a key or a value that policies do not have.
     pub fn from_toml(text: &str) -> Result<Self, PolicyError> {
         parse::toml(text).map(Self::new)
     }
 
     /// Reads a policy from JSON.
+    ///
+    /// # Errors
+    /// The text is not JSON, or holds a key or a value that policies do not have.
     pub fn from_json(text: &str) -> Result<Self, PolicyError> {
         parse::json(text).map(Self::new)
     }
 
     /// Reads a policy from a file named `*.toml` or `*.json`.
+    ///
+    /// # Errors
+    /// The file cannot be read, is named otherwise, or does not hold a policy.
     pub fn from_path(path: impl AsRef<Path>) -> Result<Self, PolicyError> {
         let path = path.as_ref();
         read(path).map_err(|error| error.in_file(path))
@@ -110,7 +118,15 @@ impl ToolPolicy {
         self.compiled(name).and_then(|compiled| compiled.limits).unwrap_or(self.0.limits)
     }
 
-    /// Some principal may be allowed this tool: it is in `allowed_tools`, or a role, principal or tenant has it.
+    /// The most `read_only` calls of one turn that may run at the same time, at least 1. The agent loop runs no more
+    /// than this and no more than the agent's own number.
+    #[must_use]
+    pub fn parallel(&self) -> usize {
+        self.0.data.parallel.max(1)
+    }
+
+    /// Whether somebody may be allowed this tool: it is in `allowed_tools`, or a role, principal, tenant or caller has
+    /// it.
     #[must_use]
     pub fn mentions(&self, name: &str) -> bool {
         let allows = |compiled: &Compiled| compiled.allowed || compiled.grants.iter().any(|grant| grant.allow);
@@ -141,80 +157,10 @@ impl ToolPolicy {
         self.edit(|data| data.require_approval_for_effects.extend(effects))
     }
 
-    /// Adds tools whose calls wait for a person.
-    #[must_use]
-    pub fn with_approval_for_tools<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> Self {
-        self.edit(|data| data.require_approval_for_tools.extend(names.into_iter().map(Into::into)))
-    }
-
     /// Sets what one call and one run may spend.
     #[must_use]
     pub fn with_budgets(self, budgets: Budgets) -> Self {
         self.edit(|data| data.budgets = budgets)
-    }
-
-    /// Sets what one call of this tool may use.
-    #[must_use]
-    pub fn with_tool_budget(self, name: impl Into<String>, budget: ToolBudget) -> Self {
-        self.edit(|data| {
-            data.budgets.tools.insert(name.into(), budget);
-        })
-    }
-
-    /// Sets what a role adds and takes away.
-    #[must_use]
-    pub fn with_role(self, role: impl Into<String>, grant: Grant) -> Self {
-        self.edit(|data| {
-            data.roles.insert(role.into(), grant);
-        })
-    }
-
-    /// Sets where a label comes from and what it means.
-    #[must_use]
-    pub fn with_label(self, label: impl Into<String>, rule: LabelRule) -> Self {
-        self.edit(|data| {
-            data.labels.insert(label.into(), rule);
-        })
-    }
-
-    /// Sets what a tag means.
-    #[must_use]
-    pub fn with_tag(self, tag: impl Into<String>, verdict: RuleVerdict) -> Self {
-        self.edit(|data| {
-            data.tags.insert(tag.into(), verdict);
-        })
-    }
-
-    /// Sets the rules for this tool alone.
-    #[must_use]
-    pub fn with_tool(self, name: impl Into<String>, rule: ToolRule) -> Self {
-        self.edit(|data| {
-            data.tools.insert(name.into(), rule);
-        })
-    }
-
-    /// Sets whether malformed arguments may be repaired.
-    #[must_use]
-    pub fn with_repair(self, repair: RepairRule) -> Self {
-        self.edit(|data| data.repair = repair)
-    }
-
-    /// Sets when repeated calls are stopped.
-    #[must_use]
-    pub fn with_loop_guard(self, thresholds: LoopThresholds) -> Self {
-        self.edit(|data| data.loop_guard = thresholds)
-    }
-
-    /// Sets the size limits.
-    #[must_use]
-    pub fn with_limits(self, limits: PolicyLimits) -> Self {
-        self.edit(|data| data.limits = limits)
-    }
-
-    /// Sets how many `read_only` calls of one turn run at the same time; 0 counts as 1.
-    #[must_use]
-    pub fn with_parallel(self, calls: usize) -> Self {
-        self.edit(|data| data.parallel = calls.max(1))
     }
 
     pub(super) fn compiled(&self, name: &str) -> Option<&Compiled> {

@@ -18,7 +18,7 @@ pub struct PolicyError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PolicyErrorKind {
-    /// There is no such file.
+    /// The file does not exist.
     Missing,
     /// The file cannot be read.
     Unreadable,
@@ -103,15 +103,21 @@ impl fmt::Display for PolicyError {
 
 impl std::error::Error for PolicyError {}
 
+impl PolicyProblem {
+    pub(crate) fn new(path: String, message: String) -> Self {
+        Self { path, message, nearest: None }
+    }
+}
+
 /// A place where a policy and a catalog do not fit together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PolicyProblem {
-    /// Where it stands in the policy, for example `budgets.tools.core__add`.
+    /// Its place in the policy, for example `budgets.tools.core__add`.
     pub path: String,
     /// What is wrong.
     pub message: String,
-    /// The nearest name that there is.
+    /// The nearest name that exists.
     pub nearest: Option<String>,
 }
 

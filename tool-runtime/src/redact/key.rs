@@ -1,33 +1,11 @@
 //! Member names: strings, and the scalars that `serde_json` takes as map keys.
 
-use std::fmt;
-
 use serde::ser::{self, Impossible, Serialize};
 
-use crate::redact::writer::Fault;
+use crate::redact::fault::Fault;
 
 /// Reads the text of a map key.
 pub(super) struct Key;
-
-impl ser::Error for Fault {
-    fn custom<T: fmt::Display>(_: T) -> Self {
-        // The text may hold values, so it goes nowhere.
-        Self::Author
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotJson => "not a JSON value",
-            Self::NotSchema => "not what the schema says",
-            Self::TooDeep => "nested too deep",
-            Self::Author => "the type refused to be serialised",
-        })
-    }
-}
-
-impl std::error::Error for Fault {}
 
 macro_rules! display {
     ($($method:ident: $ty:ty),*) => {

@@ -50,10 +50,10 @@ pub(super) enum Scalar {
 }
 
 impl Leaf {
-    /// Nothing is known.
+    /// Any scalar, or an array of them.
     pub(super) const ANY: Self = Self { scalar: Some(Kinds::ANY), items: Some(Kinds::ANY) };
 
-    /// What the schema says; nothing when it says it in another way than by a type and two bounds.
+    /// Reads a schema; `None` if it uses more than `type`, `minimum` and `maximum`.
     pub(super) fn of(schema: &Value) -> Option<Self> {
         let names = match schema.get("type")? {
             Value::String(name) => vec![name.as_str()],

@@ -3,6 +3,7 @@
 //! The unredacted form of an output never exists as data: [`Projector`] drives a `serde::Serializer` of our own that
 //! leaves out what is not named while it writes JSON.
 
+mod fault;
 mod key;
 mod leaf;
 mod mask;

@@ -5,6 +5,8 @@ use std::fmt;
 use serde_json::{Map, Value};
 use strsim::osa_distance;
 
+use crate::schema::SchemaProblem;
+
 /// A path of an allowlist that cannot stand, with what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -15,6 +17,14 @@ pub struct PathProblem {
     pub message: String,
     /// The real path that it was probably meant to be.
     pub nearest: Option<String>,
+}
+
+impl PathProblem {
+    /// The constraints on what is shown do not compile.
+    pub(super) fn unchecked(problem: &SchemaProblem) -> Self {
+        let message = format!("names leaves whose constraints cannot be checked: {problem}");
+        Self { path: "$".to_owned(), message, nearest: None }
+    }
 }
 
 impl fmt::Display for PathProblem {

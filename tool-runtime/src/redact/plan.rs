@@ -15,9 +15,9 @@ pub(super) enum Plan {
         members: Vec<(Box<str>, Plan)>,
         /// The plan for the values of a map.
         any: Option<Box<Plan>>,
-        /// The schema says that nothing but an object stands here, or an array of them.
-        typed: bool,
-        /// By place in `members`: which the schema requires. Only the first 64 are looked after.
+        /// The schema allows only an object here, inside as many arrays; `None` if it allows more, or is unknown.
+        arrays: Option<u8>,
+        /// Bit set of required members, by index; members past the 64th are not checked.
         required: u64,
     },
 }
@@ -36,7 +36,7 @@ impl Plan {
     }
 
     fn empty() -> Self {
-        Self::Object { members: Vec::new(), any: None, typed: false, required: 0 }
+        Self::Object { members: Vec::new(), any: None, arrays: None, required: 0 }
     }
 
     fn insert<'a>(&mut self, mut segments: impl Iterator<Item = &'a str>) {
@@ -60,7 +60,7 @@ impl Plan {
         child.insert(segments);
     }
 
-    /// Takes over what the schema says of the leaves, as far as it says it plainly.
+    /// Attaches the schema's simple type and bound checks to the leaves.
     pub(super) fn bind(&mut self, schema: &Value) {
         match self {
             Self::Leaf(leaf) => *leaf = Leaf::of(schema).unwrap_or(Leaf::ANY),
@@ -68,11 +68,14 @@ impl Plan {
             Self::Object { .. } if schema.get("items").is_some() => {
                 if schema["type"] == "array" {
                     self.bind(&schema["items"]);
+                    if let Self::Object { arrays: Some(arrays), .. } = self {
+                        *arrays = arrays.saturating_add(1);
+                    }
                 }
             }
-            Self::Object { members, any, typed, required } => {
-                *typed = schema["type"] == "object";
-                if let Some(names) = schema.get("required").and_then(Value::as_array).filter(|_| *typed) {
+            Self::Object { members, any, arrays, required } => {
+                *arrays = (schema["type"] == "object").then_some(0);
+                if let Some(names) = schema.get("required").and_then(Value::as_array).filter(|_| arrays.is_some()) {
                     let is_required = |name: &str| names.iter().any(|one| one == name);
                     let places = members.iter().take(64).enumerate().filter(|(_, (name, _))| is_required(name));
                     *required = places.fold(0, |mask, (at, _)| mask | 1 << at);
@@ -89,7 +92,7 @@ impl Plan {
         }
     }
 
-    /// The plan for a member, and its place among the named ones; nothing when it may not be written.
+    /// The plan for a member, and its place among the named ones; `None` if it may not be written.
     pub(super) fn member(&self, name: &str) -> Option<(&Self, Option<usize>)> {
         match self {
             Self::Leaf(_) => None,

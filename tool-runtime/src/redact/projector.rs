@@ -9,10 +9,11 @@ use serde_json::value::RawValue;
 
 use crate::call::Violation;
 use crate::json::{self, Limits};
+use crate::redact::fault::Fault;
 use crate::redact::leaf::Leaf;
 use crate::redact::path::{self, PathProblem};
 use crate::redact::plan::Plan;
-use crate::redact::writer::{self, Fault};
+use crate::redact::writer;
 use crate::schema::validator::{Compiled, JsonSchemaValidator};
 
 /// A compiled allowlist over one output schema.
@@ -64,7 +65,7 @@ impl Projector {
     /// Compiles allowlists against the output schema, references inlined.
     ///
     /// # Errors
-    /// Every path that cannot stand.
+    /// Every path that does not fit the schema, and a schema whose constraints cannot be checked.
     pub fn compile(allow: &[String], model: &[String], output_schema: &Value) -> Result<Self, Vec<PathProblem>> {
         let problems: Vec<_> =
             allow.iter().chain(model).filter_map(|path| path::check(path, output_schema).err()).collect();
@@ -77,7 +78,9 @@ impl Projector {
             model.bind(output_schema);
         }
         if let Some(schema) = constraints(output_schema, &projector.widest()) {
-            projector.check = JsonSchemaValidator.compile_value(&schema).ok();
+            // Left unchecked, an output that breaks its schema would be shown.
+            let compiled = JsonSchemaValidator.compile_value(&schema);
+            projector.check = Some(compiled.map_err(|problem| vec![PathProblem::unchecked(&problem)])?);
         }
         Ok(projector)
     }
@@ -147,7 +150,7 @@ impl fmt::Debug for Projector {
     }
 }
 
-/// What the schema says of the shown leaves beyond their types; nothing when that is nothing.
+/// Constraints on the visible leaves beyond their types; `None` if there are none.
 ///
 /// `required` is left out: what is missing was left out by a type that has it optional, or by redaction.
 fn constraints(schema: &Value, plan: &Plan) -> Option<Value> {

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use serde::ser::{self, Serialize};
 
 use crate::json::{self, quote};
+use crate::redact::fault::Fault;
 use crate::redact::leaf::Scalar;
 use crate::redact::plan::Plan;
 use crate::text::cut;
@@ -15,19 +16,6 @@ use compound::{Compound, Members};
 /// The names under which `serde_json` hands over text and numbers of its own.
 const RAW: &str = "$serde_json::private::RawValue";
 const NUMBER: &str = "$serde_json::private::Number";
-
-/// Why a value could not be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// It has no JSON form: NaN, an infinity, a key that is no scalar.
-    NotJson,
-    /// It is not what its schema says.
-    NotSchema,
-    /// It is nested without end.
-    TooDeep,
-    /// The type's own `Serialize` failed.
-    Author,
-}
 
 /// What was written.
 pub(super) struct Written {
@@ -38,7 +26,7 @@ pub(super) struct Written {
 /// Writes a value under a plan. Past the budget arrays end and strings are cut, each with a marker.
 pub(super) fn write<T: Serialize + ?Sized>(value: &T, plan: &Plan, budget: usize) -> Result<Written, Fault> {
     let mut out = Out { text: String::new(), budget, cut: false };
-    match value.serialize(Place { out: &mut out, plan, in_array: false, depth: 0 })? {
+    match value.serialize(Place { out: &mut out, plan, arrays: 0, depth: 0 })? {
         Kept::Yes => {}
         Kept::No(shape) => {
             out.text.clear();
@@ -84,27 +72,27 @@ impl Out {
     }
 }
 
-/// Values that a type nests deeper than this are no output: it would go on until the stack is used up.
+/// Nesting limit: deeper values could overflow the stack.
 const MAX_DEPTH: u8 = 128;
 
 /// One place of the value, and what may be written there.
 pub(super) struct Place<'o, 'p> {
     pub(super) out: &'o mut Out,
     pub(super) plan: &'p Plan,
-    /// An element of an array.
-    pub(super) in_array: bool,
+    /// How many arrays are open around the value at this place of the plan.
+    pub(super) arrays: u8,
     pub(super) depth: u8,
 }
 
 impl<'o, 'p> Place<'o, 'p> {
-    /// A scalar stands on a leaf only: where an object is expected it says nothing that was allowed.
+    /// Writes a scalar. Only a leaf plan accepts one; in place of an object it is dropped or refused.
     fn scalar(self, scalar: Scalar, write: impl FnOnce(&mut Out)) -> Result<Kept, Fault> {
         match self.plan {
-            Plan::Leaf(leaf) if leaf.allows(scalar, self.in_array) => {
+            Plan::Leaf(leaf) if leaf.allows(scalar, self.arrays > 0) => {
                 write(self.out);
                 Ok(Kept::Yes)
             }
-            Plan::Object { typed: true, .. } if !matches!(scalar, Scalar::Null) => Err(Fault::NotSchema),
+            Plan::Object { arrays: Some(_), .. } if !matches!(scalar, Scalar::Null) => Err(Fault::NotSchema),
             Plan::Leaf(_) => Err(Fault::NotSchema),
             Plan::Object { .. } => Ok(Kept::No("null")),
         }
@@ -133,6 +121,7 @@ impl<'o, 'p> Place<'o, 'p> {
     fn array(self) -> Result<Compound<'o, 'p>, Fault> {
         match self.plan {
             Plan::Leaf(leaf) if !leaf.allows_array() => Err(Fault::NotSchema),
+            Plan::Object { arrays: Some(arrays), .. } if self.arrays >= *arrays => Err(Fault::NotSchema),
             _ => Ok(Compound::array(self.deeper()?)),
         }
     }
@@ -140,6 +129,7 @@ impl<'o, 'p> Place<'o, 'p> {
     fn object(self) -> Result<Members<'o, 'p>, Fault> {
         match self.plan {
             Plan::Leaf(leaf) if !leaf.is_any() => Err(Fault::NotSchema),
+            Plan::Object { arrays: Some(arrays), .. } if self.arrays < *arrays => Err(Fault::NotSchema),
             _ => Ok(Members::new(self.deeper()?)),
         }
     }
@@ -269,7 +259,7 @@ impl<'o, 'p> ser::Serializer for Place<'o, 'p> {
     }
 
     fn serialize_struct(self, name: &'static str, _: usize) -> Result<Members<'o, 'p>, Fault> {
-        if name == RAW || name == NUMBER { Ok(Members::private(self)) } else { self.object() }
+        if name == RAW || name == NUMBER { Ok(Members::text(self)) } else { self.object() }
     }
 
     fn serialize_struct_variant(

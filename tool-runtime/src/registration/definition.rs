@@ -1,26 +1,53 @@
-//! From a description to the authoritative [`ToolSpec`], with or without a catalog.
+//! [`Described`]: what a tool says of itself, authored or dynamic, and the one place that makes a [`ToolSpec`] of it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::capability::Requirement;
 use crate::component::Tool;
 use crate::component::declaration::Declaration;
 use crate::registration::{Behaviour, Registration};
 use crate::schema::{self, SchemaProblem};
-use crate::tool::{Execution, Hash, NameError, Redaction, Schema, ToolEffect, ToolName, ToolSpec};
+use crate::tool::{
+    Execution, Hash, Location, NameError, NoSchemaMode, Redaction, Schema, ToolEffect, ToolName, ToolSpec,
+};
 
-/// What the shim knows of a tool: constants, compiled schemas, behaviour.
+/// A schema, or everything that is wrong with it.
+pub(crate) type Checked = Result<Schema, Vec<SchemaProblem>>;
+
+/// What a tool says of itself, before it is checked as a whole.
 pub(crate) struct Described {
-    pub(crate) meta: &'static Declaration,
+    /// The name as written.
+    pub(crate) written: String,
+    pub(crate) name: Result<ToolName, NameError>,
+    pub(crate) title: Option<Arc<str>>,
+    pub(crate) description: Arc<str>,
+    pub(crate) input: Checked,
+    /// Of the value, or of the payload of a client tool; `None` for a dynamic tool that says nothing of it.
+    pub(crate) output: Option<Checked>,
+    /// Of what a client sends back; `None` for server tools.
+    pub(crate) answer: Option<Checked>,
     pub(crate) effect: ToolEffect,
-    /// Nothing under `allow_no_schema`.
-    pub(crate) input: Option<Result<Schema, Vec<SchemaProblem>>>,
-    pub(crate) output: Result<Schema, Vec<SchemaProblem>>,
-    pub(crate) answer: Result<Schema, Vec<SchemaProblem>>,
+    /// `None` when no allowlist was given.
+    pub(crate) allow: Option<Vec<String>>,
+    pub(crate) model: Vec<String>,
+    pub(crate) prepare: Vec<String>,
+    pub(crate) tags: Vec<Arc<str>>,
+    pub(crate) sensitive: Vec<String>,
+    pub(crate) evidence: BTreeMap<String, String>,
+    pub(crate) require_any: Vec<String>,
+    pub(crate) idempotent: bool,
+    pub(crate) no_schema: Option<NoSchemaMode>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) max_result_bytes: Option<usize>,
+    pub(crate) location: Option<Location>,
+    pub(crate) requirements: Vec<Requirement>,
     pub(crate) behaviour: Arc<dyn Behaviour>,
 }
 
-/// Why a tool has no definition: everything at once.
+/// Why a tool has no definition: everything that is wrong, together.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DefinitionError {
@@ -41,48 +68,114 @@ impl fmt::Display for DefinitionError {
     }
 }
 
-impl std::error::Error for DefinitionError {}
+impl std::error::Error for DefinitionError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        let schemas = self.input.iter().chain(&self.output).map(|problem| problem as _);
+        self.name.as_ref().map(|name| name as _).into_iter().chain(schemas).next()
+    }
+}
 
 /// The definition of a tool, read without a catalog.
 ///
 /// # Errors
 /// Name or schemas are not what a definition may hold.
 pub fn definition<T: Tool>() -> Result<ToolSpec, DefinitionError> {
-    authored_spec(&(Registration::of::<T>().describe)())
+    (Registration::of::<T>().describe)().spec()
 }
 
-/// Builds the definition of an authored tool.
-pub(crate) fn authored_spec(described: &Described) -> Result<ToolSpec, DefinitionError> {
-    let meta = described.meta;
-    let mut error = DefinitionError { name: None, input: Vec::new(), output: Vec::new() };
-    let name = ToolName::parse(meta.name).map_err(|problem| error.name = Some(problem)).ok();
-    let input = match &described.input {
-        None => Some(Schema::from_text(r#"{"type":"object"}"#)),
-        Some(compiled) => compiled.as_ref().map_err(|problems| error.input.clone_from(problems)).ok().cloned(),
-    };
-    let output = match meta.execution {
-        Execution::Server => &described.output,
-        Execution::Client => &described.answer,
-    };
-    let output = output.as_ref().map_err(|problems| error.output.clone_from(problems)).ok();
-    let (Some(name), Some(input), Some(output)) = (name, input, output) else {
-        return Err(error);
-    };
-    let mut spec = ToolSpec {
-        name,
-        title: meta.title.map(Into::into),
-        description: meta.description.into(),
-        input_schema: schema::publish_require_any(&input, meta.require_any),
-        output_schema: output.clone(),
-        effect: described.effect,
-        redaction: Redaction { allow: owned(meta.redact), model: owned(meta.model), prepare: owned(meta.prepare) },
-        execution: meta.execution,
-        tags: meta.tags.iter().map(|tag| (*tag).into()).collect(),
-        definition_hash: Hash([0; 32]),
-    };
-    spec.definition_hash = schema::definition_hash(&spec);
-    Ok(spec)
+impl Described {
+    /// What an attribute says, together with what the compiler found out about the types.
+    pub(crate) fn authored(
+        declared: &Declaration,
+        effect: ToolEffect,
+        schemas: Schemas,
+        behaviour: Arc<dyn Behaviour>,
+    ) -> Self {
+        let is_client = declared.execution == Execution::Client;
+        Self {
+            written: declared.name.to_owned(),
+            name: ToolName::parse(declared.name),
+            title: declared.title.map(Into::into),
+            description: declared.description.into(),
+            input: match schemas.input {
+                Some(input) => input.map(|input| schema::publish_require_any(&input, declared.require_any)),
+                None => Ok(Schema::from_text(ANY_OBJECT)),
+            },
+            output: Some(schemas.output),
+            answer: is_client.then_some(schemas.answer),
+            effect,
+            allow: Some(owned(declared.redact)),
+            model: owned(declared.model),
+            prepare: owned(declared.prepare),
+            tags: declared.tags.iter().map(|tag| (*tag).into()).collect(),
+            sensitive: owned(declared.sensitive),
+            evidence: declared.evidence.iter().map(|(argument, tool)| ((*argument).into(), (*tool).into())).collect(),
+            require_any: owned(declared.require_any),
+            idempotent: declared.idempotent,
+            no_schema: declared.no_schema,
+            timeout: declared.timeout,
+            max_result_bytes: declared.max_result_bytes,
+            location: Some(declared.location),
+            requirements: behaviour.requirements(),
+            behaviour,
+        }
+    }
+
+    /// Makes the definition.
+    ///
+    /// # Errors
+    /// Name or schemas are not what a definition may hold.
+    pub(crate) fn spec(&self) -> Result<ToolSpec, DefinitionError> {
+        let mut error = DefinitionError { name: None, input: Vec::new(), output: Vec::new() };
+        let name = self.name.clone().map_err(|problem| error.name = Some(problem)).ok();
+        let input = self.input.clone().map_err(|problems| error.input = problems).ok();
+        let mut output = Schema::from_text("{}");
+        for found in [&self.output, &self.answer].into_iter().flatten() {
+            match found {
+                // What a client sends back is what the tool answers with.
+                Ok(schema) => output = schema.clone(),
+                Err(problems) => error.output.extend(problems.iter().cloned()),
+            }
+        }
+        let (Some(name), Some(input_schema), true) = (name, input, error.output.is_empty()) else {
+            return Err(error);
+        };
+        let mut spec = ToolSpec {
+            name,
+            title: self.title.clone(),
+            description: Arc::clone(&self.description),
+            input_schema,
+            output_schema: output,
+            effect: self.effect,
+            redaction: Redaction {
+                allow: self.allow.clone().unwrap_or_default(),
+                model: self.model.clone(),
+                prepare: self.prepare.clone(),
+            },
+            execution: if self.answer.is_some() { Execution::Client } else { Execution::Server },
+            tags: self.tags.clone(),
+            sensitive: self.sensitive.clone(),
+            evidence: self.evidence.clone(),
+            require_any: self.require_any.clone(),
+            idempotent: self.idempotent,
+            no_schema: self.no_schema,
+            definition_hash: Hash([0; 32]),
+        };
+        spec.definition_hash = schema::definition_hash(&spec, &self.requirements);
+        Ok(spec)
+    }
 }
+
+/// The compiled schemas of an authored tool.
+pub(crate) struct Schemas {
+    /// `None` under `allow_no_schema`.
+    pub(crate) input: Option<Checked>,
+    pub(crate) output: Checked,
+    pub(crate) answer: Checked,
+}
+
+/// The schema that is published for a tool without one.
+pub(crate) const ANY_OBJECT: &str = r#"{"type":"object"}"#;
 
 fn owned(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()

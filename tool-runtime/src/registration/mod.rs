@@ -4,15 +4,15 @@
 
 mod definition;
 mod dynamic;
+mod handled;
 mod shim;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+pub(crate) use definition::{Checked, Described, Schemas};
 pub use definition::{DefinitionError, definition};
-pub(crate) use definition::{Described, authored_spec};
-pub(crate) use dynamic::Handled;
 pub use dynamic::{DynamicHandler, DynamicTool};
 
 use crate::call::Violation;
@@ -59,7 +59,7 @@ pub(crate) trait Behaviour: Send + Sync {
     fn instantiate(&self, arguments: &Tree<'_>) -> Result<Box<dyn Instance>, DeError>;
 }
 
-/// What a run answers with.
+/// A tool that runs, up to its projected output.
 pub(crate) type Running = Pin<Box<dyn Future<Output = Result<Projected, RunFailure>> + Send>>;
 
 /// A tool with its arguments, ready to run once.
@@ -67,7 +67,7 @@ pub(crate) trait Instance: Send {
     /// The author's own rule.
     fn validate(&self) -> Result<(), Violation>;
 
-    /// Starts the tool; nothing when one of its capabilities is unbound. Its output is projected inside the future,
+    /// Starts the tool; `None` if one of its capabilities is unbound. Its output is projected inside the future,
     /// so that the unredacted form never leaves it.
     fn run(self: Box<Self>, bindings: &Bindings<'_>, projector: Arc<Projector>, max_bytes: usize) -> Option<Running>;
 }

@@ -10,23 +10,21 @@ use crate::capability::Requirement;
 use crate::component::{Bindings, Call, CapabilityList, Tool, ToolComponent};
 use crate::json::{self, DeError, Tree};
 use crate::redact::Projector;
-use crate::registration::{Behaviour, Described, Instance, RunFailure, Running};
+use crate::registration::{Behaviour, Described, Instance, RunFailure, Running, Schemas};
 use crate::schema;
 use crate::tool::level::EffectLevel;
 
 /// Schemas and behaviour of a tool.
 pub(super) fn describe<T: Tool>() -> Described {
-    Described {
-        meta: &T::DECLARATION,
-        effect: T::Effect::EFFECT,
+    let schemas = Schemas {
         input: T::DECLARATION.no_schema.is_none().then(|| {
             // The macro gives no schema only together with `allow_no_schema`.
             schema::compile_input(|generator| T::input_schema(generator).unwrap_or_default())
         }),
         output: schema::compile_output(<T as ToolComponent>::Output::json_schema),
         answer: schema::compile_output(T::Answer::json_schema),
-        behaviour: Arc::new(Shim::<T>(PhantomData)),
-    }
+    };
+    Described::authored(&T::DECLARATION, T::Effect::EFFECT, schemas, Arc::new(Shim::<T>(PhantomData)))
 }
 
 struct Shim<T>(PhantomData<fn() -> T>);

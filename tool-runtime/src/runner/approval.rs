@@ -161,7 +161,7 @@ fn respond(open: &mut OpenCall, pending: &PendingCall, value: &str) -> Result<En
     let entry = shared.catalog.entry(pending.tool.as_str()).ok_or_else(|| Stop::new(Outcome::ApprovalMismatch))?;
     let projector = match &entry.answer {
         Some(answer) => Some(&answer.projector),
-        None => entry.projector.as_ref(),
+        None => shared.compiled.projector(entry),
     };
     let projector = projector.ok_or_else(|| Stop::new(Outcome::RedactionFailed))?;
     let invalid = |_| Stop::new(Outcome::OutputInvalid).message("The answer given in the tool's place is not valid.");

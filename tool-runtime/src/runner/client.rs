@@ -31,7 +31,8 @@ fn answered(open: &mut OpenCall, pending: &PendingCall, value: &str) -> Result<E
     let shared = std::sync::Arc::clone(&open.run.0.shared);
     let entry = shared.catalog.entry(pending.tool.as_str());
     let entry = entry.filter(|entry| entry.spec.definition_hash == pending.definition_hash);
-    let answer = entry.and_then(|entry| entry.answer.as_ref()).ok_or_else(|| Stop::new(Outcome::ApprovalMismatch))?;
+    let both = entry.and_then(|entry| Some((entry, entry.answer.as_ref()?)));
+    let (entry, answer) = both.ok_or_else(|| Stop::new(Outcome::ApprovalMismatch))?;
     if pending.is_expired(shared.clock.now()) {
         return Err(Stop::new(Outcome::ApprovalExpired));
     }
@@ -41,8 +42,10 @@ fn answered(open: &mut OpenCall, pending: &PendingCall, value: &str) -> Result<E
         Stop::new(if error.kind.is_limit() { Outcome::ResultTooLarge } else { Outcome::OutputInvalid })
     })?;
     let invalid = || Stop::new(Outcome::OutputInvalid);
-    let compiled = answer.validator(shared.validator.as_ref()).map_err(|_| invalid())?;
-    compiled.check(&tree).map_err(|violations| invalid().errors(violations))?;
+    let violations = shared.compiled.check_answer(entry, &tree).ok_or_else(invalid)?;
+    if !violations.is_empty() {
+        return Err(invalid().errors(violations));
+    }
     let projected = answer.projector.project(&tree, limit).map_err(|error| stages::unprojected(&error))?;
     stages::remember(&open.run, projected.model.as_ref().unwrap_or(&projected.shown).get());
     Ok(Ended { shown: projected.shown, model: projected.model, warning: None })

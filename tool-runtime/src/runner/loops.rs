@@ -16,7 +16,7 @@ impl Run {
 
     /// How many `read_only` calls of one turn the policy lets run at the same time; at least one.
     pub(crate) fn parallel(&self) -> usize {
-        self.0.shared.policy.data().parallel.max(1)
+        self.0.shared.policy.parallel()
     }
 
     /// The stored document of a call of this run that waits.

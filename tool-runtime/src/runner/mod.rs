@@ -24,9 +24,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::capability::{Capabilities, ConnectionBroker, Source};
-use crate::catalog::{Entry, ToolCatalog};
+use crate::catalog::{CatalogError, CompiledCatalog, Entry, ToolCatalog};
+use crate::contain::caught;
 use crate::hydrate::Repairer;
-use crate::policy::{KnownTool, PolicyContext, PolicyProblem, Stage, Subject, ToolPolicy, Verdict};
+use crate::hydrate::repair::BUILT_IN;
+use crate::policy::{PolicyContext, PolicyProblem, Stage, ToolPolicy, Verdict};
 use crate::schema::validator::{JsonSchemaValidator, Validator};
 use crate::store::{Clock, MemoryStore, Store, SystemClock};
 use crate::tool::ToolSpec;
@@ -49,7 +51,7 @@ struct Shared {
     approval_ttl: Duration,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    validator: Arc<dyn Validator>,
+    compiled: CompiledCatalog,
     repairers: Vec<Arc<dyn Repairer>>,
 }
 
@@ -72,7 +74,7 @@ impl ToolRunner {
                 approval_ttl: Duration::from_secs(24 * 60 * 60),
                 store: Arc::new(MemoryStore::new()),
                 clock: Arc::new(SystemClock),
-                validator: Arc::new(JsonSchemaValidator),
+                compiled: CompiledCatalog::unprepared(Arc::new(JsonSchemaValidator)),
                 repairers: Vec::new(),
             },
         }
@@ -82,6 +84,14 @@ impl ToolRunner {
     #[must_use]
     pub fn run(&self, options: RunOptions) -> Run {
         Run::start(Arc::clone(&self.shared), options)
+    }
+
+    /// Compiles every validator now, for applications that want to pay before the first call.
+    ///
+    /// # Errors
+    /// The schemas that do not compile.
+    pub fn warm(&self) -> Result<(), CatalogError> {
+        self.shared.compiled.warm(&self.shared.catalog)
     }
 
     /// The catalog.
@@ -150,7 +160,7 @@ impl RunnerBuilder {
     /// Checks arguments; the `jsonschema` crate by default.
     #[must_use]
     pub fn validator(mut self, validator: impl Validator + 'static) -> Self {
-        self.shared.validator = Arc::new(validator);
+        self.shared.compiled = CompiledCatalog::unprepared(Arc::new(validator));
         self
     }
 
@@ -166,9 +176,11 @@ impl RunnerBuilder {
     /// # Errors
     /// All problems together.
     pub fn build(self) -> Result<ToolRunner, RunnerError> {
-        let shared = &self.shared;
-        let known: Vec<_> = shared.catalog.specs().map(KnownTool::of).collect();
-        let policy = shared.policy.check(&known);
+        let mut shared = self.shared;
+        let repairers: Vec<_> = shared.repairers.iter().filter_map(|one| caught(|| one.name().to_owned())).collect();
+        let repairers = repairers.iter().map(String::as_str).chain(BUILT_IN.iter().map(|one| one.name()));
+        let mut policy = shared.policy.check(shared.catalog.specs(), repairers);
+        shared.compiled = shared.compiled.prepared(&shared.catalog, &shared.policy, &mut policy);
         let mut unbound: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
         for entry in shared.catalog.entries().filter(|entry| shared.could_run(&entry.spec)) {
             for requirement in &entry.requirements {
@@ -183,7 +195,7 @@ impl RunnerBuilder {
             }
         }
         if policy.is_empty() && unbound.is_empty() {
-            Ok(ToolRunner { shared: Arc::new(self.shared) })
+            Ok(ToolRunner { shared: Arc::new(shared) })
         } else {
             Err(RunnerError { policy, unbound })
         }
@@ -198,8 +210,7 @@ impl Shared {
 
     /// The model of a run with this context may see the tool.
     fn visible(&self, context: &PolicyContext<'_>, entry: &Entry) -> bool {
-        let subject = Subject { no_schema: entry.no_schema, ..Subject::of(&entry.spec) };
-        match self.policy.decide(context, Stage::Visibility, &subject, None).verdict {
+        match self.policy.decide(context, Stage::Visibility, &entry.subject(), None).verdict {
             Verdict::Allow => true,
             Verdict::RequireApproval => self.approvals,
             Verdict::Deny => false,

@@ -268,6 +268,7 @@ impl Run {
 fn context<'a>(id: &'a str, options: &'a RunOptions, labels: &'a [Arc<str>]) -> PolicyContext<'a> {
     PolicyContext {
         run: id,
+        caller: &options.caller,
         principal: options.principal.as_deref(),
         tenant: options.tenant.as_deref(),
         roles: &options.roles,

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::json::{self, Limits};
 use crate::schema::graph::{Document, Expansion};
+use crate::schema::problem::SchemaProblemKind;
 use crate::schema::{SchemaProblem, engine, texts, visits};
 use crate::text::lex::outside_strings;
 use crate::tool::Schema;
@@ -28,7 +29,7 @@ const DIALECTS: [&str; 3] = [
 /// The document is no valid schema of its dialect, is over a cap on size, depth or expansion, or refers outside.
 pub fn check_foreign(schema: &Value) -> Result<Schema, Vec<SchemaProblem>> {
     let one = |problem| vec![problem];
-    if deeper_than(schema, MAX_JSON_DEPTH) {
+    if json::is_deeper(schema, MAX_JSON_DEPTH) {
         return Err(one(too_deep()));
     }
     let text = texts::schema_text(schema).map_err(one)?;
@@ -39,7 +40,7 @@ pub fn check_foreign(schema: &Value) -> Result<Schema, Vec<SchemaProblem>> {
         && !dialect.as_str().is_some_and(|dialect| DIALECTS.contains(&dialect.trim_end_matches('#')))
     {
         let remedy = "write it in 2020-12, the default, or in draft-07";
-        return Err(one(SchemaProblem::new("/$schema", "the dialect of the schema is not spoken here", remedy)));
+        return Err(one(SchemaProblem::new("/$schema", "unsupported JSON Schema dialect", remedy)));
     }
     let document = Document::read(schema)?;
     Expansion::check(&document, schema).map_err(one)?;
@@ -72,18 +73,10 @@ pub fn parse_foreign(text: &str) -> Result<Value, SchemaProblem> {
 /// The problem of a document that nests too deeply.
 fn too_deep() -> SchemaProblem {
     let message = format!("the document nests over {MAX_JSON_DEPTH} levels deep");
-    SchemaProblem::new("", message, "nest less, or name the inner schemas in `$defs`")
+    SchemaProblem::new("", message, "nest less, or name the inner schemas in `$defs`").of_kind(SchemaProblemKind::Depth)
 }
 
-fn deeper_than(value: &Value, levels: usize) -> bool {
-    match value {
-        Value::Array(items) => levels == 0 || items.iter().any(|item| deeper_than(item, levels - 1)),
-        Value::Object(members) => levels == 0 || members.values().any(|member| deeper_than(member, levels - 1)),
-        _ => false,
-    }
-}
-
-/// The same on text, by brackets outside of strings.
+/// Whether brackets outside of strings are nested deeper than so many levels.
 fn deeper_text(text: &str, levels: usize) -> bool {
     let mut depth = 0_usize;
     outside_strings(text).any(|(_, byte)| {

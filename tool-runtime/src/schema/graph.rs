@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use crate::schema::positions::{Position, subschemas};
-use crate::schema::problem::Pointer;
+use crate::schema::problem::{Pointer, SchemaProblemKind};
 use crate::schema::{SchemaProblem, generate::MAX_DEPTH};
 use crate::text::pointer;
 
@@ -51,11 +51,14 @@ impl<'a> Document<'a> {
         document.index(root, 0, 0, &mut Pointer::default(), &mut references);
         for (pointer, schema) in references {
             if document.targets(schema).is_none() {
-                document.problems.push(SchemaProblem::new(
-                    pointer,
-                    "the reference leads out of the schema or nowhere",
-                    "refer to `#/$defs/NAME`; nothing is ever fetched",
-                ));
+                document.problems.push(
+                    SchemaProblem::new(
+                        pointer,
+                        "the reference leads out of the schema or nowhere",
+                        "refer to `#/$defs/NAME`; nothing is ever fetched",
+                    )
+                    .of_kind(SchemaProblemKind::Reference),
+                );
             }
         }
         let problems = std::mem::take(&mut document.problems);
@@ -73,7 +76,8 @@ impl<'a> Document<'a> {
         let Value::Object(members) = schema else { return };
         if depth > MAX_DEPTH {
             let message = format!("schemas nest over {MAX_DEPTH} deep");
-            return self.problems.push(pointer.problem(message, "nest less, or name the inner schemas in `$defs`"));
+            let problem = pointer.problem(message, "nest less, or name the inner schemas in `$defs`");
+            return self.problems.push(problem.of_kind(SchemaProblemKind::Depth));
         }
         let mut owner = owner;
         if let Some(Value::String(id)) = members.get("$id") {
@@ -166,11 +170,12 @@ impl<'a, 'd> Expansion<'a, 'd> {
         let schemas = expansion.count(root, 0);
         if expansion.too_deep {
             let message = format!("references chain over {MAX_CHAIN} deep");
-            return Err(SchemaProblem::new("", message, "refer to schemas directly"));
+            return Err(SchemaProblem::new("", message, "refer to schemas directly").of_kind(SchemaProblemKind::Depth));
         }
         if schemas > MAX_EXPANDED {
             let message = format!("references expand to {schemas} schemas, over the limit of {MAX_EXPANDED}");
-            return Err(SchemaProblem::new("", message, "refer to shared schemas less often"));
+            let problem = SchemaProblem::new("", message, "refer to shared schemas less often");
+            return Err(problem.of_kind(SchemaProblemKind::Depth));
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
+use crate::capability::{Requirement, Source};
 use crate::json::{canonical, digest};
 use crate::text::lex::outside_strings;
 use crate::tool::{Hash, ToolSpec};
@@ -11,30 +12,52 @@ use crate::tool::{Hash, ToolSpec};
 /// The longest run of digits that every integer of this length survives as a double.
 const EXACT_DIGITS: usize = 15;
 
-/// SHA-256 over the canonical JSON (RFC 8785) of a definition without its title and the hash itself. Limits are no
-/// part of a definition.
-pub(crate) fn definition_hash(spec: &ToolSpec) -> Hash {
+/// SHA-256 over the canonical JSON (RFC 8785) of a definition without its title and the hash itself, and of what the
+/// tool borrows. Whatever protects is part of it; limits are not.
+pub(crate) fn definition_hash(spec: &ToolSpec, borrowed: &[Requirement]) -> Hash {
     let text = |value: &Value| canonical::rfc8785(value);
     // Schemas are canonical texts already, but for numbers: to parse them again would be most of the work. The
-    // members stand in the order that RFC 8785 asks for.
+    // members are in the order that RFC 8785 asks for.
     digest(format!(
         concat!(
-            r#"{{"description":{},"effect":{},"execution":{},"input_schema":{},"name":{},"output_schema":{},"#,
-            r#""redaction":{},"tags":{}}}"#
+            r#"{{"borrows":{},"description":{},"effect":{},"evidence":{},"execution":{},"idempotent":{},"#,
+            r#""input_schema":{},"name":{},"no_schema":{},"output_schema":{},"redaction":{},"require_any":{},"#,
+            r#""sensitive":{},"tags":{}}}"#
         ),
+        text(&borrows(borrowed)),
         text(&Value::from(&*spec.description)),
         text(&Value::from(spec.effect.as_str())),
+        text(&json!(spec.evidence)),
         text(&Value::from(spec.execution.as_str())),
+        spec.idempotent,
         doubles(spec.input_schema.as_str()),
         text(&Value::from(spec.name.as_str())),
+        text(&spec.no_schema.map_or(Value::Null, |mode| mode.as_str().into())),
         doubles(spec.output_schema.as_str()),
         text(&json!({
             "allow": spec.redaction.allow,
             "model": spec.redaction.model,
             "prepare": spec.redaction.prepare,
         })),
+        text(&json!(spec.require_any)),
+        text(&json!(spec.sensitive)),
         text(&spec.tags.iter().map(|tag| Value::from(&**tag)).collect()),
     ))
+}
+
+/// The capabilities with their effects, in whatever order the parameters are written.
+fn borrows(requirements: &[Requirement]) -> Value {
+    let mut found: Vec<_> = requirements
+        .iter()
+        .filter_map(|one| match one.source {
+            // Every tool may look at its own call.
+            Source::Context => None,
+            Source::Capability => Some((one.name, one.effect.as_str(), None)),
+            Source::Connection(kind) => Some((one.name, one.effect.as_str(), Some(kind))),
+        })
+        .collect();
+    found.sort_unstable();
+    found.into_iter().map(|(name, effect, kind)| json!({"effect": effect, "kind": kind, "name": name})).collect()
 }
 
 /// Turns canonical text with exact integers into that of RFC 8785, which rounds the long ones.

@@ -1,65 +1,161 @@
-//! Required ids: white space around them is cut off, and what only looks like one is refused.
+//! Ids in arguments: white space around them is cut off, and text that only looks like one is refused.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use crate::call::Violation;
 use crate::json::Tree;
-use crate::text::pointer::segment;
-use crate::tool::Schema;
+use crate::text::pointer;
+use crate::tool::{Schema, ToolSpec};
 
-/// The required string arguments of a tool that are ids by their name: `id`, `*_id`, `*Id`.
+/// The string arguments of a tool that are ids by their name, at any depth, alone or in an array: `id`, `*_id`,
+/// `*_ids`, `*Id`, `*Ids`. Arguments that need evidence are ids whatever they are called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct IdArguments(Box<[Box<str>]>);
+pub struct IdArguments {
+    /// Properties of the schema. Only where a schema says nothing at all does the name alone decide.
+    names: Option<BTreeSet<Box<str>>>,
+    evidence: Box<[Box<str>]>,
+}
 
 impl IdArguments {
-    /// Reads them off an input schema, once.
-    #[must_use]
-    pub fn of(schema: &Schema) -> Self {
-        Self::of_value(&schema.to_value())
+    /// Reads them off a definition, once.
+    pub(crate) fn of(spec: &ToolSpec) -> Self {
+        let names = spec.no_schema.is_none().then(|| Self::of_schema(&spec.input_schema));
+        Self { names, evidence: spec.evidence.keys().map(|name| name.as_str().into()).collect() }
     }
 
     /// The same of a schema as a value.
     #[must_use]
     pub fn of_value(schema: &Value) -> Self {
-        let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-        let is_string = |name: &str| {
-            let property =
-                schema.get("properties").and_then(|all| all.get(name)).map(|property| inlined(schema, property));
-            match property.and_then(|property| property.get("type")) {
-                Some(Value::String(ty)) => ty == "string",
-                Some(Value::Array(types)) => types.iter().any(|ty| ty == "string"),
-                _ => false,
-            }
-        };
-        Self(required.filter(|name| is_id_name(name) && is_string(name)).map(Into::into).collect())
+        let mut names = BTreeSet::new();
+        properties(schema, &mut names);
+        Self { names: Some(names), evidence: Box::default() }
     }
 
-    /// Their names.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|name| &**name)
+    fn of_schema(schema: &Schema) -> BTreeSet<Box<str>> {
+        let mut names = BTreeSet::new();
+        // Most schemas have none, and reading one is most of the work of building a catalog.
+        if ["id\"", "ids\"", "Id\"", "Ids\""].iter().any(|end| schema.as_str().contains(end)) {
+            properties(&schema.to_value(), &mut names);
+        }
+        names
     }
 
     /// Cuts white space off both ends of each, before the schema sees them.
     pub fn trim(&self, arguments: &mut Tree<'_>) {
-        for name in self.names() {
-            if let Some(Tree::String(id)) = arguments.get_mut(name) {
-                trim(id);
-            }
+        if self.looks() {
+            self.each_mut(arguments, true);
         }
     }
 
-    /// Refuses those that are blank or stand for nothing.
+    /// Refuses those that are blank or stand for no value.
     #[must_use]
     pub fn check(&self, arguments: &Tree<'_>) -> Vec<Violation> {
-        self.names()
-            .filter(|name| arguments.get(name).and_then(Tree::as_str).is_some_and(is_placeholder))
-            .map(|name| {
-                Violation::new(segment(name), "semantic", "a real id, not a blank or a placeholder")
-                    .with_hint("take the id from a tool's result or ask the user; never make one up")
-            })
-            .collect()
+        let mut violations = Vec::new();
+        if self.looks() {
+            self.each(arguments, true, &mut String::new(), &mut |pointer| {
+                violations.push(
+                    Violation::new(pointer, "semantic", "a real id, not a blank or a placeholder")
+                        .with_hint("take the id from a tool's result or ask the user; never make one up"),
+                );
+            });
+        }
+        violations
+    }
+
+    fn looks(&self) -> bool {
+        !self.evidence.is_empty() || self.names.as_ref().is_none_or(|names| !names.is_empty())
+    }
+
+    fn has(&self, name: &str, at_root: bool) -> bool {
+        (is_id_name(name) && self.names.as_ref().is_none_or(|names| names.contains(name)))
+            || (at_root && self.evidence.iter().any(|one| **one == *name))
+    }
+
+    fn each_mut(&self, tree: &mut Tree<'_>, at_root: bool) {
+        match tree {
+            Tree::Array(items) => items.iter_mut().for_each(|item| self.each_mut(item, false)),
+            Tree::Object(members) => {
+                for (name, value) in members {
+                    match value {
+                        Tree::String(id) if self.has(name, at_root) => trim(id),
+                        Tree::Array(items) if self.has(name, at_root) => {
+                            for item in items {
+                                match item {
+                                    Tree::String(id) => trim(id),
+                                    other => self.each_mut(other, false),
+                                }
+                            }
+                        }
+                        other => self.each_mut(other, false),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Calls `found` with the pointer of each id that is a placeholder.
+    fn each(&self, tree: &Tree<'_>, at_root: bool, pointer: &mut String, found: &mut dyn FnMut(&str)) {
+        let mut inside = |segment: &str, value: &Tree<'_>, is_id: bool, pointer: &mut String| {
+            let mark = pointer.len();
+            pointer::push(pointer, segment);
+            match value {
+                Tree::String(id) if is_id && is_placeholder(id) => found(pointer),
+                Tree::Array(items) if is_id => {
+                    for (at, item) in items.iter().enumerate() {
+                        if item.as_str().is_some_and(is_placeholder) {
+                            let mark = pointer.len();
+                            pointer::push(pointer, &at.to_string());
+                            found(pointer);
+                            pointer.truncate(mark);
+                        }
+                    }
+                    self.each(value, false, pointer, found);
+                }
+                other => self.each(other, false, pointer, found),
+            }
+            pointer.truncate(mark);
+        };
+        match tree {
+            Tree::Array(items) => {
+                for (at, item) in items.iter().enumerate().filter(|(_, item)| !is_scalar(item)) {
+                    inside(&at.to_string(), item, false, pointer);
+                }
+            }
+            Tree::Object(members) => {
+                for (name, value) in members {
+                    let is_id = self.has(name, at_root);
+                    if is_id || !is_scalar(value) {
+                        inside(name, value, is_id, pointer);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+const fn is_scalar(tree: &Tree<'_>) -> bool {
+    !matches!(tree, Tree::Array(_) | Tree::Object(_))
+}
+
+/// Collects the properties that are ids by their name, wherever in the document they are. One whose values are listed
+/// is a choice, not an id.
+fn properties(schema: &Value, names: &mut BTreeSet<Box<str>>) {
+    match schema {
+        Value::Array(items) => items.iter().for_each(|item| properties(item, names)),
+        Value::Object(members) => {
+            for (name, member) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
+                if is_id_name(name) && member.get("enum").is_none() && member.get("const").is_none() {
+                    names.insert(name.as_str().into());
+                }
+            }
+            members.values().for_each(|member| properties(member, names));
+        }
+        _ => {}
     }
 }
 
@@ -76,16 +172,32 @@ fn trim(id: &mut Cow<'_, str>) {
 }
 
 fn is_id_name(name: &str) -> bool {
-    name == "id" || name.ends_with("_id") || (name.len() > 2 && name.ends_with("Id"))
+    let camel = |end: &str| name.len() > end.len() && name.ends_with(end);
+    matches!(name, "id" | "ids") || name.ends_with("_id") || name.ends_with("_ids") || camel("Id") || camel("Ids")
 }
 
-/// One level of reference inside the document.
-fn inlined<'s>(schema: &'s Value, property: &'s Value) -> &'s Value {
-    let target = property.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
-    target.and_then(|pointer| schema.pointer(pointer)).unwrap_or(property)
+/// The arguments that an input schema names.
+pub(crate) fn argument_names(schema: &Schema) -> BTreeSet<String> {
+    fn collect(root: &Value, schema: &Value, depth: usize, names: &mut BTreeSet<String>) {
+        // Deeper than this an author who names an argument does not look either.
+        if depth > 8 {
+            return;
+        }
+        names.extend(
+            schema.get("properties").and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.clone()),
+        );
+        let target = schema.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
+        let branches = ["allOf", "anyOf", "oneOf"].iter().filter_map(|key| schema.get(key)?.as_array()).flatten();
+        for inner in target.and_then(|pointer| root.pointer(pointer)).into_iter().chain(branches) {
+            collect(root, inner, depth + 1, names);
+        }
+    }
+    let (root, mut names) = (schema.to_value(), BTreeSet::new());
+    collect(&root, &root, 0, &mut names);
+    names
 }
 
-/// A text that stands where an id should: blank, invisible, punctuation only, `null`, `<id>` and the like.
+/// Whether a text only takes the place of an id: blank, invisible, punctuation only, `null`, `<id>` and the like.
 #[must_use]
 pub fn is_placeholder(text: &str) -> bool {
     let text = text.trim_matches(|character: char| character.is_whitespace() || is_invisible(character));

@@ -5,6 +5,7 @@
 
 mod defaults;
 mod edit;
+mod effective;
 mod engine;
 mod expected;
 mod foreign;
@@ -27,13 +28,15 @@ pub mod validator;
 mod visits;
 
 pub use edit::{add_min_properties, publish_require_any, set_property_default};
+pub(crate) use effective::Effective;
 pub use foreign::{check_foreign, parse_foreign};
 pub use generate::compile_input;
 pub(crate) use hash::definition_hash;
+pub(crate) use ids::argument_names;
 pub use ids::{IdArguments, is_placeholder};
 pub use output::compile_output;
 pub use problem::SchemaProblem;
-pub use review::{Decision, Finding, Reason, Verdict, review, review_text};
+pub use review::{Advice, Finding, Reason, Review, review, review_text};
 pub use subset::is_subset;
 
 #[cfg(test)]

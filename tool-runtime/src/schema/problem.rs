@@ -14,12 +14,38 @@ pub struct SchemaProblem {
     pub message: String,
     /// What to write instead.
     pub remedy: String,
+    /// What a review of an untrusted definition goes by.
+    pub(crate) kind: SchemaProblemKind,
+}
+
+/// What is wrong with a whole document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum SchemaProblemKind {
+    /// Something in it.
+    #[default]
+    Content,
+    /// It is too large.
+    Size,
+    /// It nests too deeply, or expands too far.
+    Depth,
+    /// A reference leads outside or in a circle.
+    Reference,
 }
 
 impl SchemaProblem {
     /// A problem at `pointer`.
     pub(crate) fn new(pointer: impl Into<String>, message: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { pointer: pointer.into(), message: message.into(), remedy: remedy.into() }
+        Self {
+            pointer: pointer.into(),
+            message: message.into(),
+            remedy: remedy.into(),
+            kind: SchemaProblemKind::Content,
+        }
+    }
+
+    pub(crate) fn of_kind(mut self, kind: SchemaProblemKind) -> Self {
+        self.kind = kind;
+        self
     }
 }
 

@@ -5,14 +5,14 @@ use serde_json::{Map, Value};
 use crate::schema::foreign::{check_foreign, parse_foreign};
 use crate::schema::lower::has_type;
 use crate::schema::positions::subschemas;
-use crate::schema::problem::Pointer;
+use crate::schema::problem::{Pointer, SchemaProblemKind};
 use crate::schema::subset::{Outside, outside};
 use crate::schema::{SchemaProblem, formats, suspicion};
 use crate::tool::ToolName;
 
-/// What to do with a definition. The order is that of gravity.
+/// What to do with a definition, from the mildest to the gravest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Decision {
+pub enum Advice {
     /// Nothing was found.
     Accept,
     /// Load it disabled and flagged; a person decides.
@@ -21,7 +21,7 @@ pub enum Decision {
     Reject,
 }
 
-impl Decision {
+impl Advice {
     /// The name used in reports.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -53,7 +53,7 @@ pub enum Reason {
     Reference,
     /// The schema is not valid, or makes little sense.
     Schema,
-    /// A pattern is dear to match, or means different things to different engines.
+    /// The pattern is expensive to match, or means different things to different engines.
     Regex,
 }
 
@@ -80,7 +80,7 @@ impl Reason {
 #[non_exhaustive]
 pub struct Finding {
     /// What it leads to by itself.
-    pub decision: Decision,
+    pub advice: Advice,
     /// What it is about.
     pub reason: Reason,
     /// Where it is and what would be right.
@@ -90,89 +90,89 @@ pub struct Finding {
 /// The outcome of a review: everything that was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Verdict {
+pub struct Review {
     /// The findings, in the order of the checks.
     pub findings: Vec<Finding>,
 }
 
-impl Verdict {
-    /// The gravest decision of all findings.
+impl Review {
+    /// The gravest advice of all findings.
     #[must_use]
-    pub fn decision(&self) -> Decision {
-        self.findings.iter().map(|finding| finding.decision).max().unwrap_or(Decision::Accept)
+    pub fn advice(&self) -> Advice {
+        self.findings.iter().map(|finding| finding.advice).max().unwrap_or(Advice::Accept)
     }
 
     /// What the first of the gravest findings is about.
     #[must_use]
     pub fn reason(&self) -> Option<Reason> {
-        let gravest = self.decision();
-        self.findings.iter().find(|finding| finding.decision == gravest).map(|finding| finding.reason)
+        let gravest = self.advice();
+        self.findings.iter().find(|finding| finding.advice == gravest).map(|finding| finding.reason)
     }
 
-    fn add(&mut self, decision: Decision, reason: Reason, problem: SchemaProblem) {
-        self.findings.push(Finding { decision, reason, problem });
+    fn add(&mut self, advice: Advice, reason: Reason, problem: SchemaProblem) {
+        self.findings.push(Finding { advice, reason, problem });
     }
 }
 
 /// Reviews the definition of a tool as an untrusted source publishes it. Nothing is fetched.
 #[must_use]
-pub fn review(name: &str, description: &str, schema: &Value) -> Verdict {
-    let mut verdict = Verdict::default();
+pub fn review(name: &str, description: &str, schema: &Value) -> Review {
+    let mut verdict = Review::default();
     review_name(name, &mut verdict);
     review_schema(schema, &mut verdict);
     suspicion::texts(description, schema, &mut |problem| {
-        verdict.add(Decision::Review, Reason::Description, problem);
+        verdict.add(Advice::Review, Reason::Description, problem);
     });
     verdict
 }
 
 /// The same for a schema that is still text: size and depth are looked at before anything is built from it.
 #[must_use]
-pub fn review_text(name: &str, description: &str, schema: &str) -> Verdict {
+pub fn review_text(name: &str, description: &str, schema: &str) -> Review {
     match parse_foreign(schema) {
         Ok(schema) => review(name, description, &schema),
         Err(problem) => {
-            let mut verdict = Verdict::default();
+            let mut verdict = Review::default();
             review_name(name, &mut verdict);
-            verdict.add(Decision::Reject, of_document(&problem), problem);
+            verdict.add(Advice::Reject, of_document(&problem), problem);
             verdict
         }
     }
 }
 
-fn review_name(name: &str, verdict: &mut Verdict) {
+fn review_name(name: &str, verdict: &mut Review) {
     if let Err(error) = ToolName::foreign(name) {
         let problem = SchemaProblem::new("/name", error.to_string(), "publish the tool under a legal name");
-        return verdict.add(Decision::Reject, Reason::Name, problem);
+        return verdict.add(Advice::Reject, Reason::Name, problem);
     }
     let remedy = "publish the tool under a name without `__`; the catalog adds the namespace";
     match name.split_once("__") {
         Some(("", _)) => {
             let problem = SchemaProblem::new("/name", "the name begins like a language's internals", remedy);
-            verdict.add(Decision::Review, Reason::Name, problem);
+            verdict.add(Advice::Review, Reason::Name, problem);
         }
         Some(_) => {
             let problem = SchemaProblem::new("/name", "the name claims a namespace", remedy);
-            verdict.add(Decision::Reject, Reason::Namespace, problem);
+            verdict.add(Advice::Reject, Reason::Namespace, problem);
         }
         None => {}
     }
 }
 
-fn review_schema(schema: &Value, verdict: &mut Verdict) {
+fn review_schema(schema: &Value, verdict: &mut Review) {
     let Value::Object(root) = schema else {
         let problem = SchemaProblem::new("", "the schema is no object", "write `{\"type\": \"object\", ..}`");
-        return verdict.add(Decision::Reject, Reason::Schema, problem);
+        return verdict.add(Advice::Reject, Reason::Schema, problem);
     };
     match root.get("type") {
         Some(ty) if ty == "object" => {}
         None => {
             let problem = SchemaProblem::new("", "the schema has no type", "write `\"type\": \"object\"`");
-            verdict.add(Decision::Review, Reason::Schema, problem);
+            verdict.add(Advice::Review, Reason::Schema, problem);
         }
         Some(_) => {
             let problem = SchemaProblem::new("/type", "arguments are no object", "write `\"type\": \"object\"`");
-            verdict.add(Decision::Reject, Reason::Schema, problem);
+            verdict.add(Advice::Reject, Reason::Schema, problem);
         }
     }
     for (kind, problem) in outside(schema) {
@@ -180,11 +180,11 @@ fn review_schema(schema: &Value, verdict: &mut Verdict) {
             Outside::Keyword => Reason::Subset,
             Outside::Reference => Reason::Reference,
         };
-        verdict.add(Decision::Reject, reason, problem);
+        verdict.add(Advice::Reject, reason, problem);
     }
     if let Err(problems) = check_foreign(schema) {
         for problem in problems {
-            verdict.add(Decision::Reject, of_document(&problem), problem);
+            verdict.add(Advice::Reject, of_document(&problem), problem);
         }
         return;
     }
@@ -192,23 +192,19 @@ fn review_schema(schema: &Value, verdict: &mut Verdict) {
 }
 
 /// What a problem of a whole document is about.
-fn of_document(problem: &SchemaProblem) -> Reason {
-    let says = |word: &str| problem.message.contains(word);
-    if says("bytes") {
-        Reason::Size
-    } else if says("reference leads") || says("references lead") {
-        Reason::Reference
-    } else if says("deep") || says("expand") || says("too long") {
-        Reason::Depth
-    } else {
-        Reason::Schema
+const fn of_document(problem: &SchemaProblem) -> Reason {
+    match problem.kind {
+        SchemaProblemKind::Size => Reason::Size,
+        SchemaProblemKind::Depth => Reason::Depth,
+        SchemaProblemKind::Reference => Reason::Reference,
+        SchemaProblemKind::Content => Reason::Schema,
     }
 }
 
 /// Rules that are valid and still odd.
-fn review_rules(schema: &Map<String, Value>, pointer: &mut Pointer, verdict: &mut Verdict) {
+fn review_rules(schema: &Map<String, Value>, pointer: &mut Pointer, verdict: &mut Review) {
     let mut odd = |reason, message: String, remedy: &str| {
-        verdict.add(Decision::Review, reason, pointer.problem(message, remedy));
+        verdict.add(Advice::Review, reason, pointer.problem(message, remedy));
     };
     if schema.get("enum").and_then(Value::as_array).is_some_and(Vec::is_empty) {
         odd(Reason::Schema, "`enum` allows nothing".to_owned(), "name the values");

@@ -1,4 +1,4 @@
-//! Signs of a definition that means harm: hidden characters, words to the model about other things, dear patterns.
+//! Heuristics for hostile definitions: hidden characters, prompt injection, expensive patterns.
 //!
 //! These are hints for a person. Their absence proves nothing: what keeps a run safe is the policy.
 

@@ -4,12 +4,13 @@ use serde_json::Value;
 
 use crate::json::canonical;
 use crate::schema::SchemaProblem;
+use crate::schema::problem::SchemaProblemKind;
 use crate::tool::Schema;
 
 /// The largest schema that is accepted, in bytes of its text. The largest real one seen has 13 KiB.
 pub(crate) const MAX_BYTES: usize = 64 * 1024;
 
-/// Writes a schema, whoever made it.
+/// Serialises any schema canonically.
 pub(crate) fn schema_text(value: &Value) -> Result<Schema, SchemaProblem> {
     let text = canonical::to_text(value);
     if text.len() > MAX_BYTES {
@@ -25,4 +26,5 @@ pub(crate) fn too_large() -> SchemaProblem {
         format!("the schema has over {MAX_BYTES} bytes"),
         "split the tool, or shorten the lists and descriptions in its types",
     )
+    .of_kind(SchemaProblemKind::Size)
 }

@@ -21,6 +21,9 @@ const MOST_VIOLATIONS: usize = 100;
 /// How often a pattern with look-around may go back before the text counts as not matching.
 const BACKTRACKS: usize = 10_000;
 
+/// The versions of the `jsonschema` crate that this crate builds with.
+const LIBRARY: &str = "0.60";
+
 /// Compiles schemas. Replace it to validate with another library.
 pub trait Validator: Send + Sync {
     /// The name that records show.
@@ -90,7 +93,7 @@ impl Validator for JsonSchemaValidator {
     }
 
     fn version(&self) -> &'static str {
-        "0.60"
+        LIBRARY
     }
 
     fn compile(&self, schema: &Schema) -> Result<Arc<dyn Compiled>, SchemaProblem> {

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::schema::SchemaProblem;
 use crate::schema::graph::{Document, Target, address};
 use crate::schema::positions::subschemas;
+use crate::schema::problem::SchemaProblemKind;
 
 /// The most looks along one path from the root of a value to a leaf.
 const MAX_VISITS: u64 = 5_000;
@@ -27,13 +28,15 @@ pub(crate) fn check<'a>(document: &Document<'a>, root: &'a Value) -> Result<(), 
     match visits.count(root, LEVELS) {
         Ok(looks) if looks <= MAX_VISITS => Ok(()),
         Err(Stop::Loop) => {
-            Err(SchemaProblem::new("", "references lead back to themselves for the same value", "remove the circle"))
+            let message = "references lead back to themselves for the same value";
+            Err(SchemaProblem::new("", message, "remove the circle").of_kind(SchemaProblemKind::Reference))
         }
         _ => Err(SchemaProblem::new(
             "",
             "alternatives and references meet in the same place so often that checking a value would take too long",
             "let each member of a value be described once, or write recursion as a flat list",
-        )),
+        )
+        .of_kind(SchemaProblemKind::Depth)),
     }
 }
 

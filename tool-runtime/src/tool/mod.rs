@@ -11,6 +11,7 @@ mod spec;
 pub use effect::{ToolEffect, UnknownEffect};
 pub use hash::Hash;
 pub use location::Location;
+pub(crate) use name::is_discovered;
 pub use name::{NameError, ToolName};
 pub use redaction::Redaction;
 pub use spec::{Execution, NoSchemaMode, Schema, ToolSpec};

@@ -55,11 +55,22 @@ impl ToolName {
         &self.0
     }
 
-    /// What stands before the first `__`, if there is one.
+    /// Whether the name lies under `mcp__`, which is reserved for discovered tools.
+    #[must_use]
+    pub fn is_discovered(&self) -> bool {
+        is_discovered(&self.0)
+    }
+
+    /// What is before the first `__`, if there is one.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         self.0.split_once("__").map(|(namespace, _)| namespace)
     }
+}
+
+/// Whether a name lies under `mcp__`, which is reserved for discovered tools.
+pub(crate) fn is_discovered(name: &str) -> bool {
+    name.starts_with("mcp__")
 }
 
 fn check_alphabet(name: &str) -> Result<(), NameError> {

@@ -1,5 +1,6 @@
 //! [`ToolSpec`]: the authoritative definition of a tool.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -32,7 +33,23 @@ pub struct ToolSpec {
     /// Words that policies and views may match.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<Arc<str>>,
-    /// SHA-256 over the canonical JSON of everything but title and limits.
+    /// Arguments that are masked in events, records, approvals and logs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sensitive: Vec<String>,
+    /// Arguments that must have been seen in the run, each with the tool that lists such values.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub evidence: BTreeMap<String, String>,
+    /// Arguments of which at least one has to be given; empty for no such rule.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub require_any: Vec<String>,
+    /// A second run with the same arguments changes nothing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub idempotent: bool,
+    /// When calls run although the arguments have no schema; `None` for a tool that has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_schema: Option<NoSchemaMode>,
+    /// SHA-256 over the canonical JSON (RFC 8785) of everything above but the title, and of what the tool borrows:
+    /// each capability with its effect. Limits are not part of it.
     pub definition_hash: Hash,
 }
 
@@ -100,4 +117,15 @@ pub enum NoSchemaMode {
     RejectEffects,
     /// Each call needs an approval.
     ApproveEach,
+}
+
+impl NoSchemaMode {
+    /// The word in definitions and policies.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::RejectEffects => "reject_effects",
+            Self::ApproveEach => "approve_each",
+        }
+    }
 }

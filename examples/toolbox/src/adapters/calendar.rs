@@ -11,7 +11,7 @@ use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHand
 
 use crate::adapters::database::Database;
 
-/// Knows one account of one organisation.
+/// Resolves the one account of one tenant.
 pub(crate) struct CalendarBroker {
     database: Arc<Database>,
     tenant: &'static str,
@@ -19,7 +19,7 @@ pub(crate) struct CalendarBroker {
 }
 
 impl CalendarBroker {
-    /// A broker over the database.
+    /// Creates a broker over the database.
     pub(crate) fn new(database: Arc<Database>, tenant: &'static str, account: &'static str) -> Self {
         Self { database, tenant, account }
     }

@@ -1,4 +1,4 @@
-//! A small climate table: monthly means, which is what it says it is, and no forecast.
+//! A small climate table. Its figures are monthly means rather than a forecast, and its results say so.
 
 use async_trait::async_trait;
 use jiff::ToSpan;
@@ -8,8 +8,8 @@ use office_tools::weather::{Climate, Day, Forecast};
 
 use crate::adapters::unavailable;
 
-/// City, mean of January and of July in degrees Celsius, days with rain in a year. Between the two months the
-/// table follows a cosine.
+/// City, mean temperature of January and July in degrees Celsius, rainy days per year. Between the two months the
+/// temperature follows a cosine.
 const TABLE: &str = include_str!("climate.csv");
 
 /// How far a day's extremes are from its mean, in degrees.
@@ -34,7 +34,7 @@ impl Climate for ClimateTable {
         let mut list = Vec::new();
         for ahead in 0..days {
             let date = first.checked_add(i64::from(ahead).days()).map_err(unavailable)?;
-            // The coldest or warmest day is taken to be the fifteenth of January.
+            // The curve has its extreme on the fifteenth of January.
             let turn = f64::from(date.day_of_year() - 15) / 365.0 * std::f64::consts::TAU;
             let mean = f64::midpoint(january, july) + (january - july) / 2.0 * turn.cos();
             list.push(Day { date, high: round(mean + SPREAD), low: round(mean - SPREAD), rain: round(rain / 365.0) });

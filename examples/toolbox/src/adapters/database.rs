@@ -13,16 +13,16 @@ use crate::adapters::{blocking, seed, unavailable};
 /// How long to wait for another process that writes.
 const BUSY: Duration = Duration::from_secs(3);
 
-/// Each entry brings the file from one version to the next.
+/// Migrations; each takes the file to the next version.
 const MIGRATIONS: [&str; 1] = [include_str!("schema.sql")];
 
 /// One connection to the file, shared by all adapters.
 pub(crate) struct Database(Arc<Mutex<Connection>>);
 
-/// Why the file cannot be used, and what to do.
+/// Why the file cannot be used. The message says what to do.
 #[derive(Debug)]
 pub(crate) enum DatabaseError {
-    /// SQLite says no.
+    /// An error of SQLite.
     Sqlite(rusqlite::Error),
     /// A newer program has changed the tables.
     Newer,
@@ -40,7 +40,7 @@ impl fmt::Display for DatabaseError {
             Some(ErrorCode::ReadOnly) => "toolbox.db is read-only; make it writable or choose another --data folder",
             Some(ErrorCode::CannotOpen) => "toolbox.db cannot be opened; check the permissions of the folder",
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-                "toolbox.db is no SQLite database or is damaged; restore it or move it away"
+                "toolbox.db is not an SQLite database, or it is damaged; restore it or move it away"
             }
             Some(ErrorCode::DiskFull) => "the disk is full",
             _ => return write!(f, "toolbox.db: {error}"),
@@ -58,7 +58,7 @@ impl From<rusqlite::Error> for DatabaseError {
 }
 
 impl Database {
-    /// Opens the file; a new one gets its tables and its first contents.
+    /// Opens the file. A new file gets its tables and seed data.
     pub(crate) fn open(path: &Path) -> Result<Self, DatabaseError> {
         let mut connection = Connection::open(path)?;
         connection.busy_timeout(BUSY)?;
@@ -73,7 +73,7 @@ impl Database {
         Ok(Self(Arc::new(Mutex::new(connection))))
     }
 
-    /// Runs a query off the async threads.
+    /// Runs a query on a blocking thread.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T, rusqlite::Error> + Send + 'static,
@@ -124,7 +124,7 @@ impl Database {
     }
 }
 
-/// Brings the file to the newest version, all or nothing. Of several processes one does it.
+/// Migrates the file to the newest version in one transaction, which only one of several processes wins.
 fn migrate(connection: &mut Connection) -> Result<(), rusqlite::Error> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let version: usize = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -196,7 +196,7 @@ mod tests {
         let path = folder.path().join("toolbox.db");
         std::fs::write(&path, "this is a text file, and a long enough one to be read as a header").unwrap();
         let error = Database::open(&path).err().unwrap();
-        assert!(error.to_string().contains("no SQLite database"), "{error}");
+        assert!(error.to_string().contains("not an SQLite database"), "{error}");
     }
 
     #[test]

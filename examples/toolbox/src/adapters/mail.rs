@@ -1,4 +1,4 @@
-//! E-mail: into the outbox folder, or through SMTP when `smtp.toml` stands in the data folder.
+//! E-mail: into the outbox folder, or through SMTP if the data folder has a `smtp.toml`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 #[serde(deny_unknown_fields)]
 struct Smtp {
     host: String,
-    /// 465 when left out; on 587 the connection is upgraded with STARTTLS. It is never in the clear.
+    /// 465 by default; port 587 uses STARTTLS. The connection is always encrypted.
     port: Option<u16>,
     user: String,
     password: String,
     from: String,
 }
 
-/// The mailer that the data folder asks for.
+/// Opens the mailer that the data folder configures.
 pub(crate) fn open(data: &Path) -> Result<Arc<dyn Mailer>, Error> {
     let path = data.join("smtp.toml");
     if !path.exists() {
@@ -49,29 +49,29 @@ pub(crate) fn open(data: &Path) -> Result<Arc<dyn Mailer>, Error> {
         .credentials(Credentials::new(smtp.user, password.expose().clone()))
         .timeout(Some(std::time::Duration::from_secs(20)))
         .build();
-    Ok(Arc::new(Relay { transport, from: smtp.from.parse().map_err(|_| "smtp.toml: from is no e-mail address")? }))
+    Ok(Arc::new(Relay { transport, from: smtp.from.parse().map_err(|_| "smtp.toml: from is not an e-mail address")? }))
 }
 
 fn settings(text: &str) -> Result<Smtp, String> {
     toml::from_str(text).map_err(|error| {
-        // Neither the text of a TOML error nor its message is shown: they quote values, and one is the password.
+        // A TOML error quotes values, and one of them is the password, so only its line is shown.
         let start = error.span().map_or(0, |span| span.start);
         let line = text.bytes().take(start).filter(|byte| *byte == b'\n').count() + 1;
         format!("smtp.toml: line {line} is wrong; it needs host, user, password and from, all text, and may have port")
     })
 }
 
-/// A name for what a call sends: the same for the same call, and fit for a header and a file name.
+/// Returns a name for what a call sends: equal for equal keys, and valid in a header and as a file name.
 pub(crate) fn name(key: &str) -> String {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, key.as_bytes()).to_string()
 }
 
-/// Builds the message; headers are encoded by the library, so no text can add one.
+/// Builds the message. The library encodes headers, so that no text can add one.
 pub(crate) fn message(from: &Mailbox, mail: &Mail, key: &str) -> Result<Message, Failure> {
     let mut message = Message::builder()
         .from(from.clone())
         .subject(mail.subject.clone())
-        // The same call has the same id, so that a repeated one can be told from a second mail.
+        // A repeated call keeps the id, so that mail systems recognise the duplicate.
         .message_id(Some(format!("<{}@toolbox.invalid>", name(key))));
     for address in &mail.to {
         message = message.to(address.parse().map_err(|_| Failure::Forbidden)?);

@@ -1,4 +1,4 @@
-//! Adapters: what stands behind the capabilities of the office tools in this application.
+//! Adapters: the implementations of the capabilities of the office tools.
 
 pub(crate) mod calendar;
 pub(crate) mod climate;
@@ -13,14 +13,14 @@ pub(crate) mod workspace;
 
 use office_tools::Failure;
 
-/// Work that blocks, on a thread that may.
+/// Runs blocking work on a blocking thread.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     tokio::task::spawn_blocking(work).await.map_err(|error| Failure::Unavailable(error.into()))?
 }
 
-/// Anything that went wrong underneath, for operators.
+/// Wraps an error of the system behind an adapter; operators read it.
 pub(crate) fn unavailable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Failure {
     Failure::Unavailable(error.into())
 }

@@ -1,4 +1,4 @@
-//! The outbox folder, in the manner of a maildir: a mail is written under `tmp` and then moved to `new`.
+//! The outbox, a maildir: a mail is written to `tmp` and then moved to `new`.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Opens the folder, or makes it.
+    /// Opens the folder and creates it if necessary.
     pub(crate) fn open(path: &Path) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
         for part in ["tmp", "new", "cur"] {
             std::fs::create_dir_all(path.join(part))?;
@@ -24,7 +24,7 @@ impl Outbox {
         Ok(Self { path: path.to_owned(), from: "toolbox@example.com".parse()? })
     }
 
-    /// The mails that wait, a line each.
+    /// Lists the queued mails, one line each.
     pub(crate) fn describe(path: &Path) -> Result<Vec<String>, std::io::Error> {
         let folder = path.join("new");
         if !folder.exists() {
@@ -42,7 +42,7 @@ impl Outbox {
 impl Mailer for Outbox {
     async fn send(&self, outgoing: &Mail, key: &str) -> Result<(), Failure> {
         let message = mail::message(&self.from, outgoing, key)?;
-        // The name comes from the call: made again, the call writes the same mail, not a second one.
+        // The name comes from the call, so that a repeated call replaces its mail and adds no second one.
         let name = mail::name(key);
         let (written, sent) = (self.path.join("tmp").join(&name), self.path.join("new").join(&name));
         blocking(move || {

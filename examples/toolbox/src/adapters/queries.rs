@@ -24,7 +24,7 @@ fn state_name(state: TaskState) -> &'static str {
     }
 }
 
-/// A column that does not hold what its type says.
+/// An error for a column whose value does not fit its type.
 fn wrong(column: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
 }
@@ -146,7 +146,7 @@ impl DocumentIndex for Database {
     }
 }
 
-/// Plain words as an FTS5 expression: each quoted, so that nothing in them is syntax.
+/// Returns the words as an FTS5 expression. Each is quoted, so that no word is read as syntax.
 fn match_expression(query: &str) -> String {
     let words = query.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" OR ")

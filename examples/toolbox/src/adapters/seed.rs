@@ -1,4 +1,4 @@
-//! What a new database holds.
+//! The contents of a new database.
 
 use rusqlite::{Transaction, params};
 
@@ -64,7 +64,7 @@ pub(crate) fn fill(transaction: &Transaction<'_>) -> Result<(), rusqlite::Error>
         let event = "INSERT INTO events VALUES ('calendar-of-ada', ?1, ?2, ?3)";
         transaction.execute(event, params![date, title, attendees])?;
     }
-    // Twenty thousand entries: more than any model can read.
+    // More entries than fit into any result, so that it has to be cut.
     transaction.execute(
         "WITH RECURSIVE entry(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM entry WHERE n < 19999)
          INSERT INTO door_log SELECT strftime('%Y-%m-%dT%H:%M:%SZ', 1790000000 + n * 97, 'unixepoch'),

@@ -1,4 +1,4 @@
-//! Pages of the public web: http and https, no redirects, no addresses of this machine or its network.
+//! Pages of the public web, over http and https. Redirects and addresses of this machine or its network are refused.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
 use crate::adapters::{blocking, unavailable};
 
-/// The most that is read of a page, in bytes.
+/// The most bytes that are read of a page.
 const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Fetches pages.
 pub(crate) struct Web(ureq::Agent);
 
 impl Web {
-    /// An agent of its own.
+    /// Creates a client.
     pub(crate) fn new() -> Self {
         let config = ureq::Agent::config_builder()
             .max_redirects(0)
@@ -51,8 +51,8 @@ impl PageFetcher for Web {
     }
 }
 
-/// Resolves names, and leaves out every address that is not public: checked after resolving, so that no name can
-/// stand for an address inside.
+/// Resolves names to public addresses only. The check comes after resolving, so that no name leads to an internal
+/// address.
 #[derive(Debug, Default)]
 struct PublicOnly(DefaultResolver);
 
@@ -72,7 +72,7 @@ impl Resolver for PublicOnly {
     }
 }
 
-/// Neither this machine nor a network that only it can see.
+/// Whether an address is reachable on the public internet.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
@@ -86,13 +86,13 @@ fn is_public(address: IpAddr) -> bool {
                 || first == 0
                 || first >= 240
                 || v4.octets().starts_with(&[192, 0, 0])
-                // Shared address space of carriers, and benchmarks.
+                // Carrier-grade NAT (RFC 6598) and benchmarking (RFC 2544).
                 || (first == 100 && (64..128).contains(&second))
                 || (first == 198 && (18..20).contains(&second)))
         }
         IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
             Some(v4) => is_public(v4.into()),
-            // Global unicast only, without the ranges that stand for others.
+            // Global unicast, without 6to4, Teredo and documentation.
             None => {
                 let [first, second, ..] = v6.segments();
                 first & 0xe000 == 0x2000 && first != 0x2002 && !(first == 0x2001 && (second == 0 || second == 0xdb8))

@@ -1,4 +1,4 @@
-//! The workspace folder, opened once: nothing outside it can be reached through it.
+//! The workspace folder. It is opened once as a capability, through which nothing outside it can be reached.
 
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -12,7 +12,7 @@ use office_tools::files::{FileReader, FileText, FileWriter};
 
 use crate::adapters::{blocking, unavailable};
 
-/// The most that is ever read of a file, in bytes.
+/// The most bytes that are read of a file.
 const MAX_BYTES: u64 = 1024 * 1024;
 
 const PLAN: &str = "# Plan\n\n1. Finish the onboarding.\n2. Renew the lease.\n3. Order paper.\n";
@@ -21,7 +21,7 @@ const PLAN: &str = "# Plan\n\n1. Finish the onboarding.\n2. Renew the lease.\n3.
 pub(crate) struct Workspace(Arc<Dir>);
 
 impl Workspace {
-    /// Opens the folder; a new one gets a plan.
+    /// Opens the folder. A new one gets example files.
     pub(crate) fn open(path: &Path) -> Result<Self, std::io::Error> {
         let is_new = !path.exists();
         std::fs::create_dir_all(path)?;
@@ -34,7 +34,7 @@ impl Workspace {
         Ok(Self(Arc::new(folder)))
     }
 
-    /// The files, a line each. Nothing is made or changed.
+    /// Lists the files, one line each, without changing anything.
     pub(crate) fn describe(path: &Path) -> Result<Vec<String>, std::io::Error> {
         let mut lines = Vec::new();
         if !path.exists() {
@@ -52,16 +52,16 @@ impl Workspace {
 fn failure(error: std::io::Error) -> Failure {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => Failure::NotFound,
-        // This is also what leaving the folder looks like.
+        // A path that leads out of the folder ends here too.
         ErrorKind::PermissionDenied | ErrorKind::InvalidInput => Failure::Forbidden,
         ErrorKind::InvalidData | ErrorKind::IsADirectory => Failure::Unreadable,
         _ => unavailable(error),
     }
 }
 
-/// The first bytes of a file as text, cut at a character boundary.
+/// Reads the first bytes of a file as text, cut at a character boundary.
 fn read(folder: &Dir, path: &str, max_bytes: u64) -> Result<FileText, std::io::Error> {
-    // Asked before opening: to open a pipe is to wait for somebody who writes.
+    // Checked before opening, because opening a pipe waits for a writer.
     if !folder.metadata(path)?.is_file() {
         return Err(ErrorKind::IsADirectory.into());
     }
@@ -89,11 +89,11 @@ fn read(folder: &Dir, path: &str, max_bytes: u64) -> Result<FileText, std::io::E
 
 type Each<'e> = dyn FnMut(&str, &DirEntry) -> Result<bool, std::io::Error> + 'e;
 
-/// Every file below a folder, in no promised order, until `each` answers `false`.
+/// Visits every file below a folder, in no particular order, until `each` returns `false`.
 fn walk(folder: &Dir, prefix: &str, each: &mut Each<'_>) -> Result<bool, std::io::Error> {
     for entry in folder.entries()? {
         let entry = entry?;
-        // A name that is no text cannot be asked for either.
+        // A name that is not UTF-8 cannot be passed as an argument.
         let Ok(name) = entry.file_name().into_string() else { continue };
         let path = if prefix.is_empty() { name } else { format!("{prefix}/{name}") };
         let kind = entry.file_type()?;
@@ -121,7 +121,7 @@ impl FileReader for Workspace {
     fn visit(&self, each: &mut dyn FnMut(&str, &str) -> bool) -> Result<(), Failure> {
         let visited = walk(&self.0, "", &mut |path, _| match read(&self.0, path, MAX_BYTES) {
             Ok(file) => Ok(each(path, &file.text)),
-            // What is no text has no words, and what went away or may not be read has none for us.
+            // Files that are not text, that vanished or that may not be read are left out.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -144,12 +144,11 @@ impl FileWriter for Workspace {
             if let Some(parent) = Path::new(&path).parent().filter(|parent| !parent.as_os_str().is_empty()) {
                 folder.create_dir_all(parent).map_err(failure)?;
             }
-            // Written beside and renamed, so that a reader never sees half of it.
-            // The name is new, so that no file of the user's is lost.
+            // Written under a fresh name and renamed, so that a reader never sees half of it and no other file is lost.
             let beside = Path::new(&path).with_file_name(format!(".{}.part", uuid::Uuid::new_v4()));
             let written = folder.write(&beside, &text).and_then(|()| folder.rename(&beside, &folder, &path));
             written.map_err(|error| {
-                // Nothing more can be done when this fails too.
+                // The first error is the one to report.
                 let _ = folder.remove_file(&beside);
                 failure(error)
             })

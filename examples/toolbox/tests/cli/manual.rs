@@ -21,6 +21,14 @@ fn every_command_has_examples_and_exit_codes() {
 }
 
 #[test]
+fn the_version_says_what_a_report_needs() {
+    let rig = Rig::new();
+    assert_eq!(rig.run(&["-V"]).code(0).stdout, concat!("toolbox ", env!("CARGO_PKG_VERSION"), "\n"));
+    let long = rig.run(&["--version"]).code(0).stdout;
+    assert!(long.starts_with("toolbox ") && long.contains("tool-runtime ") && long.contains("build"), "{long}");
+}
+
+#[test]
 fn completions_and_manual_pages() {
     let rig = Rig::new();
     for (shell, expected) in [("bash", "_toolbox()"), ("zsh", "#compdef toolbox"), ("fish", "complete -c toolbox")] {

@@ -41,7 +41,6 @@ use retry::Retries;
 /// A model behind an HTTP endpoint. Cheap to clone; clones share connections.
 ///
 /// ```
-/// use std::sync::Arc;
 /// use tool_runtime::agent::Agent;
 /// use tool_runtime::agent::http::{HttpModel, OutputLimitField};
 /// use tool_runtime::wire::Format;
@@ -51,7 +50,7 @@ use retry::Retries;
 ///     .output_limit_field(OutputLimitField::MaxTokens)
 ///     .body_field("temperature", 0.2)
 ///     .build()?;
-/// let agent = Agent::new(Arc::new(model));
+/// let agent = Agent::new(model);
 /// # let _ = agent;
 /// # Ok::<(), tool_runtime::agent::ModelError>(())
 /// ```

@@ -1,5 +1,7 @@
 //! The parts of the help that name the application: examples, exit codes, environment and files.
 
+use std::fmt::Write as _;
+
 use clap::Command;
 
 use crate::cli::app::App;
@@ -64,14 +66,14 @@ fn places(app: &str) -> String {
     let mut text = String::from("Environment:\n");
     for (variable, meaning) in config::VARIABLES {
         let name = format!("{prefix}_{variable}");
-        text += &format!("  {name:24}  {meaning}\n");
+        let _ = writeln!(text, "  {name:24}  {meaning}");
     }
     text += "  NO_COLOR, CLICOLOR, TERM  whether colours are used\n  COLUMNS                   the width of tables and help\n";
-    text += &format!(
-        "\nConfiguration:\n  {}, or the file that --config or {prefix}_CONFIG names: TOML with the keys\n  {}.\n  \
-         An option on the command line wins over the environment, the environment over the file.",
-        config::usual_place(app),
-        config::KEYS
+    let (place, keys) = (config::usual_place(app), config::KEYS);
+    let _ = write!(
+        text,
+        "\nConfiguration:\n  {place}, or the file that --config or {prefix}_CONFIG names: TOML with the keys\n  {keys}.\n  \
+         An option on the command line wins over the environment, the environment over the file."
     );
     text
 }

@@ -31,9 +31,16 @@ pub(super) fn command(app: &App) -> clap::Command {
         .name(app.name)
         .bin_name(app.name)
         .version(app.version)
-        .about(app.about)
-        .disable_help_flag(false);
+        .long_version(long_version(app))
+        .about(app.about);
     help::write(command, app)
+}
+
+/// The version with what a report of a fault needs: the library, the system, how it was built.
+fn long_version(app: &App) -> String {
+    let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+    let (system, machine) = (std::env::consts::OS, std::env::consts::ARCH);
+    format!("{}\ntool-runtime {}\n{system} {machine}, {build} build", app.version, env!("CARGO_PKG_VERSION"))
 }
 
 #[derive(Debug, Args)]

@@ -75,15 +75,16 @@ pub(super) fn events(cli: &Cli<'_>) -> Arc<dyn EventSink> {
 
 /// Settles what waited, then takes the prompts, then those from the keyboard.
 async fn converse(talk: &mut Talk<'_>, prompts: &[String], answers: Vec<ClientAnswer>) -> Result<(), Failure> {
-    let unfinished = !matches!(talk.conversation.history().last(), None | Some(Message::Assistant { .. }));
-    if !answers.is_empty() || talk.conversation.waiting().next().is_some() || (unfinished && prompts.is_empty()) {
-        if !talk.settle(answers).await? {
-            return talk.unsent(prompts);
-        }
+    let unanswered = !matches!(talk.conversation.history().last(), None | Some(Message::Assistant { .. }));
+    let unsettled = !answers.is_empty() || talk.is_waiting() || (unanswered && prompts.is_empty());
+    if unsettled && !talk.settle(answers).await? {
+        talk.unsent(prompts);
+        return Ok(());
     }
     for (at, prompt) in prompts.iter().enumerate() {
         if !talk.say(prompt).await? {
-            return talk.unsent(&prompts[at + 1..]);
+            talk.unsent(&prompts[at + 1..]);
+            return Ok(());
         }
     }
     while talk.interactive {

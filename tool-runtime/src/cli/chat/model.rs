@@ -1,7 +1,5 @@
 //! The agent of a conversation: the model behind an endpoint, or none.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 
 use crate::agent::http::{HttpModel, OutputLimitField};
@@ -51,7 +49,7 @@ pub(in crate::cli) fn agent(endpoint: &Endpoint) -> Result<Option<Agent>, Failur
         builder = builder.key(key);
     }
     let model = builder.build().map_err(|error| Failure::usage(error.detail()).code(error.code()))?;
-    let agent = Agent::new(Arc::new(model)).parallel(endpoint.parallel);
+    let agent = Agent::new(model).parallel(endpoint.parallel);
     Ok(Some(match &endpoint.instructions {
         Some(text) => agent.instructions(text.as_str()),
         None => agent,
@@ -60,7 +58,7 @@ pub(in crate::cli) fn agent(endpoint: &Endpoint) -> Result<Option<Agent>, Failur
 
 /// An agent that settles waiting calls and asks no model.
 pub(in crate::cli) fn offline() -> Agent {
-    Agent::new(Arc::new(Offline))
+    Agent::new(Offline)
 }
 
 struct Offline;

@@ -178,7 +178,7 @@ impl<'c> Talk<'c> {
     }
 
     /// Prompts that were not sent are named, never dropped silently.
-    pub(super) fn unsent(&self, prompts: &[String]) -> Result<(), Failure> {
+    pub(super) fn unsent(&self, prompts: &[String]) {
         if !prompts.is_empty() {
             let why = if self.is_waiting() { "a call waits" } else { "the turn before did not end well" };
             let shown: Vec<_> = prompts
@@ -187,7 +187,6 @@ impl<'c> Talk<'c> {
                 .collect();
             terminal::message(&format!("not sent, because {why}: {}", shown.join(", ")));
         }
-        Ok(())
     }
 
     /// The gravest end of a turn or a call of this process. A call that waited and was decided has ended.

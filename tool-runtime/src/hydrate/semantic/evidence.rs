@@ -1,18 +1,18 @@
 //! [`EvidenceSet`]: what a run has seen, so that an id which nobody showed it can be refused.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::call::Violation;
 use crate::json::Tree;
-use crate::text::pointer::segment;
+use crate::text::pointer;
 
 /// Longer strings are texts that may mention ids, not ids.
 const LONGEST_ID: usize = 256;
 
-/// What one run keeps at most: so many ids, and so many bytes of text. What comes later is not evidence.
+/// What one run keeps at most, in ids and in bytes of text. What comes later is not evidence.
 const MOST_IDS: usize = 100_000;
 const MOST_TEXT: usize = 4 << 20;
 
@@ -21,17 +21,21 @@ const MOST_TEXT: usize = 4 << 20;
 #[serde(deny_unknown_fields)]
 pub struct EvidenceSet {
     ids: HashSet<Box<str>>,
-    text: String,
+    /// One by one: an id is never made of the end of one text and the beginning of the next.
+    texts: Vec<Box<str>>,
+    /// The length of all texts.
+    bytes: usize,
 }
 
 impl EvidenceSet {
-    /// Nothing seen yet.
+    /// A run that has seen no id.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds the strings and integers of a result, at any depth, member names included: maps are keyed by ids.
+    /// Adds the strings and integers of a result, at any depth. Member names are not among them: they are the
+    /// author's words, and a field called `note` shows no id `note`.
     pub fn insert_result(&mut self, result: &Tree<'_>) {
         match result {
             Tree::Null | Tree::Bool(_) | Tree::Float(_) => {}
@@ -39,27 +43,22 @@ impl EvidenceSet {
             Tree::UInt(number) => self.insert_id(&number.to_string()),
             Tree::String(text) => self.insert_id(text),
             Tree::Array(items) => items.iter().for_each(|item| self.insert_result(item)),
-            Tree::Object(members) => {
-                for (name, value) in members {
-                    self.insert_id(name);
-                    self.insert_result(value);
-                }
-            }
+            Tree::Object(members) => members.iter().for_each(|(_, value)| self.insert_result(value)),
         }
     }
 
-    /// Adds a text that the user wrote, or a result that is prose: an id counts where it stands as a word.
+    /// Adds a text that the user wrote, or a result that is prose: an id counts where it is a word of its own.
     pub fn insert_text(&mut self, text: &str) {
-        if self.text.len() + text.len() < MOST_TEXT {
-            // A boundary between two texts.
-            self.text.push('\n');
-            self.text.push_str(text);
+        let bytes = self.bytes.saturating_add(text.len());
+        if !text.trim().is_empty() && bytes < MOST_TEXT {
+            self.bytes = bytes;
+            self.texts.push(text.into());
         }
     }
 
     /// Adds everything that another set has seen.
     pub(crate) fn merge(&mut self, other: &Self) {
-        self.insert_text(&other.text);
+        other.texts.iter().for_each(|text| self.insert_text(text));
         other.ids.iter().for_each(|id| self.insert_id(id));
     }
 
@@ -74,11 +73,11 @@ impl EvidenceSet {
         }
     }
 
-    /// Whether a text was seen as a whole.
+    /// Whether exactly this text was seen: white space around it makes another one.
     #[must_use]
     pub fn contains_id(&self, id: &str) -> bool {
-        let id = id.trim();
-        !id.is_empty() && (self.ids.contains(id) || mentions(&self.text, id))
+        let is_id = !id.is_empty() && id.trim() == id;
+        is_id && (self.ids.contains(id) || self.texts.iter().any(|text| mentions(text, id)))
     }
 
     fn insert_id(&mut self, text: &str) {
@@ -93,44 +92,62 @@ impl EvidenceSet {
 
 impl fmt::Debug for EvidenceSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EvidenceSet").field("ids", &self.ids.len()).field("text", &self.text.len()).finish()
+        f.debug_struct("EvidenceSet").field("ids", &self.ids.len()).field("texts", &self.texts.len()).finish()
     }
 }
 
-/// The id stands in the text and is not a part of a longer word: `task-1` is not seen in `task-12`.
+/// Whether the id is a word of the text and not a part of a longer one: `task-1` is not seen in `task-12`, nor
+/// `ada@example.org` in `ada@example.org.attacker.net`, nor `a/b` in `/a/b`.
 fn mentions(text: &str, id: &str) -> bool {
     let joins = |character: char| character.is_alphanumeric() || matches!(character, '_' | '-');
+    let links =
+        |character: char| matches!(character, '.' | '@' | '/' | '\\' | '%' | '+' | '~' | '&' | '?' | '=' | ':' | '#');
     text.match_indices(id).any(|(at, _)| {
-        let before = text.get(..at).and_then(|before| before.chars().next_back());
-        let after = text.get(at + id.len()..).and_then(|after| after.chars().next());
-        !before.is_some_and(joins) && !after.is_some_and(joins)
+        let (before, after) = (text.get(..at).unwrap_or_default(), text.get(at + id.len()..).unwrap_or_default());
+        let before = before.chars().next_back();
+        let mut after = after.chars();
+        // `id:T-1` and `#T-1` name the id; a path or an address goes on.
+        let longer_before = before.is_some_and(|one| joins(one) || (links(one) && !matches!(one, ':' | '=' | '#')));
+        let longer_after = match after.next() {
+            Some(one) if joins(one) => true,
+            // A full stop ends a sentence unless something follows it directly.
+            Some(one) if links(one) => after.next().is_some_and(|next| joins(next) || links(next)),
+            _ => false,
+        };
+        !longer_before && !longer_after
     })
 }
 
-/// Refuses arguments that have to have been seen and were not. Each pair names an argument and the tool that lists
-/// such ids; an argument may be an array of them.
+/// Refuses arguments that must have been seen and were not. Each rule names an argument, or an array of them, and the
+/// tool that lists such ids; the hint names that tool if `lists` says that the model can call it.
 #[must_use]
-pub fn check_evidence<A: AsRef<str>, B: AsRef<str>>(
+pub fn check_evidence(
     arguments: &Tree<'_>,
-    rules: &[(A, B)],
+    rules: &BTreeMap<String, String>,
     seen: &EvidenceSet,
+    lists: &dyn Fn(&str) -> bool,
 ) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (name, lister) in rules {
-        let Some(argument) = arguments.get(name.as_ref()) else { continue };
+        let Some(argument) = arguments.get(name) else { continue };
+        let hint = if lists(lister) {
+            format!("call `{lister}` to see the ids there are")
+        } else {
+            "ask the user for it".to_owned()
+        };
         let mut refuse = |pointer: String, value: &Tree<'_>| {
             if !value.is_null() && !seen.contains(value) {
                 let violation = Violation::new(pointer, "evidence", "an id that a tool returned or the user wrote");
-                violations.push(violation.with_hint(format!("call `{}` to see the ids there are", lister.as_ref())));
+                violations.push(violation.with_hint(hint.clone()));
             }
         };
         match argument {
             Tree::Array(items) => {
                 for (at, item) in items.iter().enumerate() {
-                    refuse(format!("{}/{at}", segment(name.as_ref())), item);
+                    refuse(format!("{}/{at}", pointer::segment(name)), item);
                 }
             }
-            value => refuse(segment(name.as_ref()), value),
+            value => refuse(pointer::segment(name), value),
         }
     }
     violations

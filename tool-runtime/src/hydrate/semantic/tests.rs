@@ -68,19 +68,34 @@ fn placeholders_are_told_from_ids() {
 }
 
 #[test]
-fn only_required_string_arguments_named_id_are_ids() {
+fn ids_are_found_by_name_wherever_they_are() {
     let schema = json!({
-        "required": ["id", "task_id", "userId", "Id", "paid", "identity", "count_id", "maybe_id", "ref_id", "any_id"],
         "properties": {
-            "id": {"type": "string"}, "task_id": {"type": "string"}, "userId": {"type": "string", "minLength": 1},
-            "Id": {"type": "string"}, "paid": {"type": "string"}, "identity": {"type": "string"},
-            "count_id": {"type": "integer"}, "maybe_id": {"type": ["string", "null"]}, "other_id": {"type": "string"},
-            "ref_id": {"$ref": "#/$defs/Id"}, "any_id": {},
+            "id": {"type": "string"}, "parent_id": {"type": ["string", "null"]}, "userId": {}, "label_ids": {},
+            "linkIds": {}, "kind_id": {"enum": ["none", "one"]}, "paid": {}, "Identity": {}, "text": {},
+            "target": {"$ref": "#/$defs/Target"}, "rows": {"items": {"properties": {"row_id": {}}}},
         },
-        "$defs": {"Id": {"type": "string"}},
+        "$defs": {"Target": {"properties": {"project_id": {"type": "string"}}}},
     });
     let ids = IdArguments::of_value(&schema);
-    assert_eq!(ids.names().collect::<Vec<_>>(), ["id", "task_id", "userId", "maybe_id", "ref_id"]);
+    let refused = |text: &str| {
+        let mut tree = read(text);
+        ids.trim(&mut tree);
+        ids.check(&tree).into_iter().map(|one| one.pointer).collect::<Vec<_>>()
+    };
+    for (text, places) in [
+        (r#"{"id": " x ", "parent_id": ": ", "userId": "-"}"#, &["/parent_id", "/userId"][..]),
+        (r#"{"parent_id": null, "text": "", "paid": "", "Identity": "", "kind_id": "none"}"#, &[]),
+        (r#"{"label_ids": ["a", " ", "<id>"], "linkIds": ["null"]}"#, &["/label_ids/1", "/label_ids/2", "/linkIds/0"]),
+        (r#"{"target": {"project_id": ": "}}"#, &["/target/project_id"]),
+        (r#"{"rows": [{"row_id": "7"}, {"row_id": "\t"}]}"#, &["/rows/1/row_id"]),
+        (r#"{"headers": {"x_id": ""}}"#, &[]),
+    ] {
+        assert_eq!(refused(text), places, "{text}");
+    }
+    let mut tree = read(r#"{"label_ids": [" a "], "rows": [{"row_id": " 7 "}], "text": " t "}"#);
+    ids.trim(&mut tree);
+    assert_eq!(tree, read(r#"{"label_ids": ["a"], "rows": [{"row_id": "7"}], "text": " t "}"#));
 }
 
 #[test]
@@ -120,18 +135,31 @@ fn ids_that_were_seen_are_evidence() {
     let mut seen = EvidenceSet::new();
     let long = format!("{} mention task-77 here", "words ".repeat(100));
     seen.insert_result(&read(
-        r#"{"tasks": [{"id": "task-1", "number": 42, "big": 18446744073709551615}], "by_id": {"k9": null}}"#,
+        r#"{"tasks": [{"id": "task-1", "number": 42, "big": 18446744073709551615}], "note": {"k9": null}}"#,
     ));
     seen.insert_result(&Tree::String(long.into()));
     seen.insert_text("please close task-12, and (INV-2024/7)");
     seen.insert_text("é-3");
+    seen.insert_text("write to ada@example.org.attacker.net about /a/b/c, done with T-9.");
+    seen.insert_text("one");
+    seen.insert_text("two");
     for (id, expected) in [
         ("task-1", true),
-        (" task-1 ", true),
+        (" task-1 ", false),
+        ("task-1\t", false),
         ("task-12", true),
         ("INV-2024/7", true),
         ("task-77", true),
-        ("k9", true),
+        ("k9", false),
+        ("note", false),
+        ("ada@example.org", false),
+        ("example.org.attacker.net", false),
+        ("a/b", false),
+        ("/a/b", false),
+        ("/a/b/c", true),
+        ("T-9", true),
+        ("one\ntwo", false),
+        ("two", true),
         ("42", true),
         ("é-3", true),
         ("task-2", false),
@@ -151,12 +179,15 @@ fn ids_that_were_seen_are_evidence() {
     assert!(seen.contains(&Tree::Int(42)) && !seen.contains(&Tree::Int(43)) && !seen.contains(&Tree::Null));
     assert!(!format!("{seen:?}").contains("task"));
 
-    let rules = [("task", "tasks__list"), ("many", "tasks__list")];
-    let violations = check_evidence(&read(r#"{"task": "task-9", "many": ["task-1", "secret", null]}"#), &rules, &seen);
+    let rules = ["task", "many"].map(|name| (name.to_owned(), "tasks__list".to_owned())).into();
+    let asked = r#"{"task": "task-9", "many": ["task-1", "secret", null]}"#;
+    let violations = check_evidence(&read(asked), &rules, &seen, &|_| true);
     let places: Vec<_> = violations.iter().map(|one| one.pointer.as_str()).collect();
-    assert_eq!(places, ["/task", "/many/1"]);
+    assert_eq!(places, ["/many/1", "/task"]);
     assert!(violations.iter().all(|one| one.keyword == "evidence" && !format!("{one:?}").contains("secret")));
     assert_eq!(violations[0].hint.as_deref(), Some("call `tasks__list` to see the ids there are"));
-    assert!(check_evidence(&read(r#"{"task": "task-1", "many": [42]}"#), &rules, &seen).is_empty());
-    assert!(check_evidence(&read("{}"), &rules, &seen).is_empty());
+    let violations = check_evidence(&read(asked), &rules, &seen, &|_| false);
+    assert_eq!(violations[0].hint.as_deref(), Some("ask the user for it"));
+    assert!(check_evidence(&read(r#"{"task": "task-1", "many": [42]}"#), &rules, &seen, &|_| true).is_empty());
+    assert!(check_evidence(&read("{}"), &rules, &seen, &|_| true).is_empty());
 }

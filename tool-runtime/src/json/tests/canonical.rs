@@ -59,6 +59,21 @@ fn integers_are_exact_in_what_is_sent_and_doubles_in_what_is_hashed() {
 }
 
 #[test]
+fn other_software_writes_the_same_text() {
+    for value in [
+        json!({"b": [1, -1, 0.5, 1e21, 1e-7, 123_456_789], "a": {"z": null, "\u{e9}": true, "\u{1f600}": "\u{1}\n\"\\/"}}),
+        json!({"\u{fb33}": 1, "\u{1f600}": 2, "\u{20ac}": 3, "\r": 4, "1": 5, "\u{80}": 6, "\u{f6}": 7}),
+        json!([f64::MAX, f64::MIN_POSITIVE, 9_007_199_254_740_991_i64, 333_333_333.333_333_3, -0.0]),
+        json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": -5, "maximum": 1.5e300}}}),
+        json!(""),
+        json!({}),
+        json!([[], {}, "\u{7f}\u{2028}"]),
+    ] {
+        assert_eq!(canonical::rfc8785(&value), serde_jcs::to_string(&value).unwrap());
+    }
+}
+
+#[test]
 fn digests_are_sha_256() {
     let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
     assert_eq!(digest("").to_string(), empty);

@@ -1,7 +1,8 @@
 //! Policies held against a catalog.
 
+use crate::policy::tests::spec;
 use crate::policy::*;
-use crate::tool::{Schema, ToolEffect};
+use crate::tool::{Schema, ToolEffect, ToolSpec};
 
 #[track_caller]
 fn check(policy: &str, expected: &[&str]) {
@@ -9,12 +10,12 @@ fn check(policy: &str, expected: &[&str]) {
         r#"{"type":"object","properties":{"to":{"type":"array","items":{"type":"object","properties":{"mail":{}},"additionalProperties":false}},"a/b":{}},"additionalProperties":false}"#,
     );
     let known = [
-        KnownTool { input: Some(&schema), ..KnownTool::new("mail__send", ToolEffect::StateChange) },
-        KnownTool::new("core__add", ToolEffect::ReadOnly),
-        KnownTool::new("mcp__x__get", ToolEffect::ExternalSideEffect),
+        ToolSpec { input_schema: schema, ..spec("mail__send", ToolEffect::StateChange) },
+        ToolSpec { tags: vec!["money".into(), "web".into()], ..spec("core__add", ToolEffect::ReadOnly) },
+        spec("mcp__x__get", ToolEffect::ExternalSideEffect),
     ];
     let policy = ToolPolicy::from_toml(policy).unwrap();
-    let problems: Vec<String> = policy.check(&known).iter().map(ToString::to_string).collect();
+    let problems: Vec<String> = policy.check(&known, ["fenced_json"]).iter().map(ToString::to_string).collect();
     assert_eq!(problems, expected);
 }
 
@@ -49,6 +50,35 @@ fn an_authored_tool_is_not_talked_down() {
             "policy, `tools.mail__send.effect`: `read_only` is less than the tool declares; write `state_change` or more, or change the tool",
             "policy, `tools.mail__send.redact`: an authored tool brings its own allowlist; change it there",
         ],
+    );
+    let pin = "0".repeat(64);
+    check(&format!("tools.mcp__x__get.pin = '{pin}'"), &[]);
+    check(
+        &format!("tools.mail__send.pin = '{pin}'"),
+        &["policy, `tools.mail__send.pin`: an authored tool is part of the program; pin it with `tools.lock`"],
+    );
+}
+
+#[test]
+fn a_name_that_nothing_has_decides_nothing() {
+    check(
+        "tags.moeny = 'deny'\nlabels.untrusted.from_tags = ['web', 'wbe']\nrepair.allowed = ['fenced_jsn', 'fenced_json']",
+        &[
+            "policy, `tags.moeny`: there is no tag `moeny`; did you mean `money`?",
+            "policy, `labels.untrusted.from_tags`: there is no tag `wbe`; did you mean `web`?",
+            "policy, `repair.allowed`: there is no repairer `fenced_jsn`; did you mean `fenced_json`?",
+        ],
+    );
+    check(
+        "labels.untrustd.deny_effects = ['state_change']\ncallers.grahp.denied_tools = ['core__add']",
+        &[
+            "policy, `labels.untrustd`: no rule puts this label on a run; write `from_tools`, `from_tags`, or `from_run = true` for a label that the application sets; did you mean `untrusted`?",
+            "policy, `callers.grahp`: there is no such caller; write `direct`, `graph` or `graph:NAME`; did you mean `graph`?",
+        ],
+    );
+    check(
+        "labels.vip.from_run = true\nlabels.untrusted.deny_effects = []\ncallers.'graph:report'.denied_tools = []",
+        &[],
     );
 }
 

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use crate::call::Caller;
 use crate::policy::*;
-use crate::tool::NoSchemaMode;
 use crate::tool::ToolEffect::{self, ExternalSideEffect, ReadOnly, StateChange};
+use crate::tool::{Hash, NoSchemaMode};
 
 const POLICY: &str = r#"
-allowed_tools = ["t__read", "t__write", "t__send", "t__gated", "t__raised", "mcp__x__get", "t__wipe"]
+allowed_tools = ["t__read", "t__write", "t__send", "t__gated", "t__raised", "mcp__x__get", "mcp__x__put", "t__wipe"]
 require_approval_for_effects = ["external_side_effect"]
 require_approval_for_tools = ["t__gated"]
 
@@ -21,6 +22,11 @@ denied_tools = ["t__write"]
 allowed_tools = ["t__ada"]
 [tenants.acme]
 denied_tools = ["t__ada"]
+
+[callers.graph]
+denied_tools = ["t__write"]
+[callers."graph:report"]
+allowed_tools = ["t__admin"]
 
 [tags]
 destructive = "deny"
@@ -35,6 +41,7 @@ deny_effects = ["external_side_effect"]
 effect = "external_side_effect"
 [tools.mcp__x__get]
 effect = "read_only"
+pin = "0101010101010101010101010101010101010101010101010101010101010101"
 [tools.t__send]
 arguments = [
   { pointer = "/to", one_of = ["a", "b"], otherwise = "deny" },
@@ -63,8 +70,8 @@ fn call(name: &str, effect: ToolEffect) -> Case<'_> {
 #[allow(clippy::needless_pass_by_value, reason = "cases are written in place")]
 fn check(case: Case<'_>, expected: &str) {
     let policy = ToolPolicy::from_toml(POLICY).unwrap();
-    let arguments = case.arguments.as_ref().map(|arguments| arguments as &dyn ArgumentView);
-    let decision = policy.decide(&case.context, case.stage, &case.tool, arguments);
+    let arguments = case.arguments.as_ref().map(ToString::to_string);
+    let decision = policy.decide(&case.context, case.stage, &case.tool, arguments.as_deref());
     assert_eq!(format!("{} {}", decision.verdict, decision.rule), expected);
 }
 
@@ -106,7 +113,15 @@ fn effects_and_tools_wait_for_a_person() {
     check(call("t__write", ExternalSideEffect), "require_approval require_approval_for_effects");
     check(call("t__gated", ReadOnly), "require_approval require_approval_for_tools");
     check(call("t__raised", ReadOnly), "require_approval require_approval_for_effects");
-    check(call("mcp__x__get", ExternalSideEffect), "allow allowed_tools");
+    let got = |hash: u8| {
+        let mut case = call("mcp__x__get", ExternalSideEffect);
+        case.tool.definition_hash = Some(Hash([hash; 32]));
+        case
+    };
+    check(got(1), "allow allowed_tools");
+    check(got(2), "deny tools.mcp__x__get.pin");
+    check(call("mcp__x__get", ExternalSideEffect), "deny tools.mcp__x__get.pin");
+    check(call("mcp__x__put", ExternalSideEffect), "deny tools.mcp__x__put.pin");
 }
 
 #[test]
@@ -125,7 +140,21 @@ fn parties_add_and_take_away() {
 }
 
 #[test]
-fn tags_and_labels_have_a_say() {
+fn a_graph_is_a_caller_of_its_own() {
+    let graph = |name: &str| Caller::Graph { run: "r".into(), name: name.into(), version: "1".into() };
+    let (report, other) = (graph("report"), graph("other"));
+    let by = |name, caller| {
+        let context = PolicyContext { caller, ..PolicyContext::default() };
+        Case { context, ..call(name, ReadOnly) }
+    };
+    check(by("t__write", &Caller::Direct), "allow allowed_tools");
+    check(by("t__write", &other), "deny callers.graph.denied_tools");
+    check(by("t__admin", &report), "allow callers.graph:report.allowed_tools");
+    check(by("t__admin", &other), "deny allowed_tools");
+}
+
+#[test]
+fn tags_and_labels_count() {
     let (slow, both, labels) = (words(&["slow"]), words(&["slow", "destructive"]), words(&["untrusted"]));
     let tagged = |tags| Case { tool: Subject { tags, ..Subject::new("t__wipe", ReadOnly) }, ..call("", ReadOnly) };
     check(tagged(&slow), "require_approval tags.slow");

@@ -3,3 +3,26 @@
 mod check;
 mod decide;
 mod read;
+
+use crate::tool::{Execution, Hash, Redaction, Schema, ToolEffect, ToolName, ToolSpec};
+
+/// A definition of which only name and effect matter.
+fn spec(name: &str, effect: ToolEffect) -> ToolSpec {
+    ToolSpec {
+        name: ToolName::foreign(name).unwrap(),
+        title: None,
+        description: "A tool.".into(),
+        input_schema: Schema::from_text("{}"),
+        output_schema: Schema::from_text("{}"),
+        effect,
+        redaction: Redaction::default(),
+        execution: Execution::Server,
+        tags: Vec::new(),
+        sensitive: Vec::new(),
+        evidence: std::collections::BTreeMap::new(),
+        require_any: Vec::new(),
+        idempotent: false,
+        no_schema: None,
+        definition_hash: Hash([0; 32]),
+    }
+}

@@ -20,7 +20,7 @@ fn errors_say_where_and_what_to_do() {
         "policy_unknown_key",
         "policy, line 2, column 1: unknown field `allowed_tool`, expected one of `allowed_tools`, \
          `require_approval_for_effects`, `require_approval_for_tools`, `budgets`, `roles`, `principals`, `tenants`, \
-         `tags`, `labels`, `tools`, `repair`, `loop_guard`, `limits`, `parallel`; did you mean `allowed_tools`?",
+         `callers`, `tags`, `labels`, `tools`, `repair`, `loop_guard`, `limits`, `parallel`; did you mean `allowed_tools`?",
     );
     check(
         "allowed_tools = 'core__add'",
@@ -144,32 +144,21 @@ fn budgets_fall_back() {
 }
 
 #[test]
-fn builders_write_the_same_data() {
+fn a_policy_in_code_is_the_one_in_a_file() {
+    let run = RunBudget { calls: Some(5), ..RunBudget::default() };
     let built = ToolPolicy::allow(["a"])
         .with_approval_for_effects([ToolEffect::StateChange])
-        .with_approval_for_tools(["a"])
-        .with_tool_budget("a", ToolBudget { max_runtime_ms: Some(5), ..ToolBudget::default() })
-        .with_role("admin", Grant { allowed_tools: ["b".to_owned()].into(), ..Grant::default() })
-        .with_label("dirty", LabelRule { deny_effects: [ToolEffect::StateChange].into(), ..LabelRule::default() })
-        .with_tag("slow", RuleVerdict::RequireApproval)
-        .with_tool("a", ToolRule { effect: Some(ToolEffect::StateChange), ..ToolRule::default() })
-        .with_repair(RepairRule { allowed: ["fenced_json".to_owned()].into(), require_approval: false })
-        .with_loop_guard(LoopThresholds { warn_at: 0, stop_at: 5 })
-        .with_limits(PolicyLimits { argument_depth: 9, ..PolicyLimits::default() })
-        .with_parallel(4);
+        .with_budgets(Budgets { run, ..Budgets::default() });
     let written = r#"
         allowed_tools = ["a"]
         require_approval_for_effects = ["state_change"]
-        require_approval_for_tools = ["a"]
-        parallel = 4
-        roles.admin.allowed_tools = ["b"]
-        labels.dirty.deny_effects = ["state_change"]
-        tags.slow = "require_approval"
-        tools.a.effect = "state_change"
-        repair = { allowed = ["fenced_json"], require_approval = false }
-        loop_guard = { warn_at = 0, stop_at = 5 }
-        limits.argument_depth = 9
-        budgets.tools.a.max_runtime_ms = 5
+        budgets.run.calls = 5
     "#;
     assert_eq!(built, ToolPolicy::from_toml(written).unwrap());
+}
+
+#[test]
+fn calls_run_one_after_the_other_unless_the_policy_says_so() {
+    assert_eq!(ToolPolicy::from_toml("parallel = 2").unwrap().parallel(), 2);
+    assert_eq!(ToolPolicy::deny_all().parallel(), 1);
 }

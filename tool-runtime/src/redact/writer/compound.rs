@@ -3,30 +3,33 @@
 use serde::ser::{self, Serialize};
 
 use crate::json::quote;
+use crate::redact::fault::Fault;
 use crate::redact::key::Key;
 use crate::redact::plan::Plan;
-use crate::redact::writer::{Fault, Kept, Out, Place};
+use crate::redact::writer::{Kept, Out, Place};
 
 /// An array. Its elements have the plan of the array itself.
 pub(in crate::redact) struct Compound<'o, 'p> {
     out: &'o mut Out,
-    /// Nothing: the array stands where nothing may be written.
+    /// `None` if nothing may be written here.
     plan: Option<&'p Plan>,
+    arrays: u8,
     depth: u8,
     start: usize,
     seen: usize,
     written: usize,
     missing: usize,
-    /// The array stands inside `{"variant": ..}`.
+    /// The array is the value of `{"variant": ..}`.
     wrapped: bool,
 }
 
 impl<'o, 'p> Compound<'o, 'p> {
     pub(super) fn array(place: Place<'o, 'p>) -> Self {
+        let start = place.out.text.len();
+        place.out.text.push('[');
+        let arrays = place.arrays.saturating_add(1);
         let Place { out, plan, depth, .. } = place;
-        let start = out.text.len();
-        out.text.push('[');
-        Self { out, plan: Some(plan), depth, start, seen: 0, written: 0, missing: 0, wrapped: false }
+        Self { out, plan: Some(plan), arrays, depth, start, seen: 0, written: 0, missing: 0, wrapped: false }
     }
 
     pub(super) fn variant(place: Place<'o, 'p>, variant: &str) -> Self {
@@ -36,7 +39,7 @@ impl<'o, 'p> Compound<'o, 'p> {
         quote(&mut out.text, variant);
         out.text.push_str(":[");
         let plan = plan.member(variant).map(|(plan, _)| plan);
-        Self { out, plan, depth, start, seen: 0, written: 0, missing: 0, wrapped: true }
+        Self { out, plan, arrays: 1, depth, start, seen: 0, written: 0, missing: 0, wrapped: true }
     }
 
     fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Fault> {
@@ -50,7 +53,7 @@ impl<'o, 'p> Compound<'o, 'p> {
         if self.written > 0 {
             self.out.text.push(',');
         }
-        match value.serialize(Place { out: &mut *self.out, plan, in_array: true, depth: self.depth })? {
+        match value.serialize(Place { out: &mut *self.out, plan, arrays: self.arrays, depth: self.depth })? {
             Kept::Yes => self.written += 1,
             Kept::No(_) => self.out.text.truncate(before),
         }
@@ -74,30 +77,36 @@ impl<'o, 'p> Compound<'o, 'p> {
     }
 }
 
-/// An object.
-pub(in crate::redact) struct Members<'o, 'p> {
+/// An object, or what `serde_json` disguises as one.
+pub(in crate::redact) enum Members<'o, 'p> {
+    Object(Object<'o, 'p>),
+    /// A struct of `serde_json`'s own: its one member holds JSON text.
+    Text(Place<'o, 'p>, Kept),
+}
+
+/// An object on its way out, or the one inside `{"variant": {..}}`.
+pub(in crate::redact) struct Object<'o, 'p> {
     out: &'o mut Out,
+    /// `None` if nothing may be written here.
     plan: Option<&'p Plan>,
     depth: u8,
+    /// Where its text begins.
     start: usize,
-    seen: usize,
+    /// What ends it.
+    closing: &'static str,
+    seen: bool,
     written: usize,
     /// Which of the plan's first 64 members came, by place.
     came: u64,
+    /// The key of the entry whose value comes next.
     key: Option<String>,
-    wrapped: bool,
-    /// `serde_json`'s own: the one member holds JSON text.
-    private: Option<Kept>,
-    is_private: bool,
 }
 
 impl<'o, 'p> Members<'o, 'p> {
     pub(super) fn new(place: Place<'o, 'p>) -> Self {
+        let start = place.out.text.len();
         place.out.text.push('{');
-        let mut members = Self::private(place);
-        members.start -= 1;
-        members.is_private = false;
-        members
+        Self::Object(Object::opened(place.out, Some(place.plan), place.depth, start, "}"))
     }
 
     pub(super) fn variant(place: Place<'o, 'p>, variant: &str) -> Self {
@@ -106,40 +115,45 @@ impl<'o, 'p> Members<'o, 'p> {
         quote(&mut place.out.text, variant);
         place.out.text.push_str(":{");
         let plan = place.plan.member(variant).map(|(plan, _)| plan);
-        Self { plan, start, wrapped: true, is_private: false, ..Self::private(place) }
+        // An object of which no member is written is not shown at all, and a variant has at least its own name.
+        Self::Object(Object { seen: true, ..Object::opened(place.out, plan, place.depth, start, "}}") })
     }
 
-    pub(super) fn private(place: Place<'o, 'p>) -> Self {
-        let Place { out, plan, depth, .. } = place;
-        let start = out.text.len();
-        Self {
-            out,
-            plan: Some(plan),
-            depth,
-            start,
-            seen: 0,
-            written: 0,
-            came: 0,
-            key: None,
-            wrapped: false,
-            private: None,
-            is_private: true,
-        }
+    pub(super) fn text(place: Place<'o, 'p>) -> Self {
+        Self::Text(place, Kept::No("null"))
     }
 
     pub(super) fn member<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Fault> {
-        self.seen += 1;
-        if self.is_private {
-            // The text goes through a string first: whatever it is, it is filtered as data.
-            let text = value.serialize(Key)?;
-            let Some(plan) = self.plan else { return Ok(()) };
-            let place = Place { out: &mut *self.out, plan, in_array: false, depth: self.depth };
-            self.private = Some(place.raw(&text)?);
-            return Ok(());
+        match self {
+            Self::Object(object) => object.member(name, value),
+            Self::Text(place, kept) => {
+                // Whatever the text is, it is filtered as data.
+                let text = value.serialize(Key)?;
+                let Place { plan, arrays, depth, .. } = *place;
+                *kept = Place { out: &mut *place.out, plan, arrays, depth }.raw(&text)?;
+                Ok(())
+            }
         }
+    }
+
+    pub(super) fn close(self) -> Result<Kept, Fault> {
+        match self {
+            Self::Object(object) => object.close(),
+            Self::Text(_, kept) => Ok(kept),
+        }
+    }
+}
+
+impl<'o, 'p> Object<'o, 'p> {
+    fn opened(out: &'o mut Out, plan: Option<&'p Plan>, depth: u8, start: usize, closing: &'static str) -> Self {
+        Self { out, plan, depth, start, closing, seen: false, written: 0, came: 0, key: None }
+    }
+
+    fn member<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Fault> {
+        self.seen = true;
         let Some((plan, at)) = self.plan.and_then(|plan| plan.member(name)) else { return Ok(()) };
         if let Some(bit) = at.and_then(|at| 1_u64.checked_shl(u32::try_from(at).ok()?)) {
-            // A second member of one name could stand for the first.
+            // A reader might take a second member of one name for the first.
             if self.came & bit != 0 {
                 return Err(Fault::NotSchema);
             }
@@ -151,28 +165,25 @@ impl<'o, 'p> Members<'o, 'p> {
         }
         quote(&mut self.out.text, name);
         self.out.text.push(':');
-        match value.serialize(Place { out: &mut *self.out, plan, in_array: false, depth: self.depth })? {
+        match value.serialize(Place { out: &mut *self.out, plan, arrays: 0, depth: self.depth })? {
             Kept::Yes => self.written += 1,
             Kept::No(_) => self.out.text.truncate(before),
         }
         Ok(())
     }
 
-    pub(super) fn close(self) -> Result<Kept, Fault> {
-        if self.is_private {
-            return Ok(self.private.unwrap_or(Kept::No("null")));
-        }
+    fn close(self) -> Result<Kept, Fault> {
         if let Some(Plan::Object { required, .. }) = self.plan
             && required & !self.came != 0
         {
             return Err(Fault::NotSchema);
         }
-        let emptied = self.written == 0 && (self.seen > 0 || self.wrapped);
+        let emptied = self.written == 0 && self.seen;
         if self.plan.is_none() || emptied {
             self.out.text.truncate(self.start);
             return Ok(Kept::No("{}"));
         }
-        self.out.text.push_str(if self.wrapped { "}}" } else { "}" });
+        self.out.text.push_str(self.closing);
         Ok(Kept::Yes)
     }
 }
@@ -248,13 +259,16 @@ impl ser::SerializeMap for Members<'_, '_> {
     type Error = Fault;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Fault> {
-        self.key = Some(key.serialize(Key)?);
+        // A map is never disguised.
+        let Self::Object(object) = self else { return Err(Fault::Author) };
+        object.key = Some(key.serialize(Key)?);
         Ok(())
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Fault> {
-        let key = self.key.take().ok_or(Fault::Author)?;
-        self.member(&key, value)
+        let Self::Object(object) = self else { return Err(Fault::Author) };
+        let key = object.key.take().ok_or(Fault::Author)?;
+        object.member(&key, value)
     }
 
     fn end(self) -> Result<Kept, Fault> {

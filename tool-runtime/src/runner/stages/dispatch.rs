@@ -13,7 +13,7 @@ use crate::component::Bindings;
 use crate::contain::{caught, discard};
 use crate::hydrate::Hydrated;
 use crate::json::{self, Limits};
-use crate::policy::{LoopVerdict, Reservation, Spend, Subject};
+use crate::policy::{LoopVerdict, Reservation, Spend};
 use crate::redact::{ProjectError, Projected};
 use crate::registration::RunFailure;
 use crate::runner::Run;
@@ -55,7 +55,7 @@ pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Rese
     let run = &open.run.0;
     let hydrated = permit.hydrated;
     let name = hydrated.entry.spec.name.as_str();
-    let repeated = run.loop_guard.observe(name, hydrated.digest);
+    let repeated = run.loop_guard.observe(name, hydrated.effective);
     let warning = match repeated {
         LoopVerdict::Go => None,
         LoopVerdict::Warn(_) => Some(REPEATED),
@@ -132,7 +132,7 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: Bound) -> Result<
         };
         hydrated
             .take_instance()
-            .zip(entry.projector.clone())
+            .zip(open.run.0.shared.compiled.projector(&entry).cloned())
             .and_then(|(instance, projector)| instance.run(&bindings, projector, max_bytes))
     };
     // Building a runner checks every binding, so only a second run of one hydrated call could come here empty.
@@ -204,7 +204,7 @@ pub(in crate::runner) async fn conclude(open: &mut OpenCall, ran: Ran) -> Result
     let policy = &open.run.0.shared.policy;
     remember(&open.run, seen.get());
     let mut state = open.run.state();
-    policy.labels_of(&Subject::of(&hydrated.entry.spec)).for_each(|label| state.label(label));
+    policy.labels_of(&hydrated.entry.subject()).for_each(|label| state.label(label));
     Ok(Ended { shown: projected.shown, model: projected.model, warning })
 }
 

@@ -6,7 +6,7 @@ use crate::call::{Decision, NO_SUCH_TOOL, Outcome, ToolCall};
 use crate::catalog::Entry;
 use crate::hydrate::{self, FailedStage, Hydrated, HydrationError, HydrationResult};
 use crate::json::Limits;
-use crate::policy::{Stage, Subject, Verdict};
+use crate::policy::{Stage, Verdict};
 use crate::runner::Run;
 use crate::runner::open::OpenCall;
 use crate::runner::stop::Stop;
@@ -43,7 +43,7 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
     })?;
     open.effect = open.run.effect_of(entry.spec.name.as_str());
     open.definition_hash = Some(entry.spec.definition_hash);
-    if entry.projector.is_none() {
+    if open.run.0.shared.compiled.projector(&entry).is_none() {
         let message = "The tool has no redaction allowlist, so its answer could not be shown. It did not run.";
         return Err(Stop::new(Outcome::RedactionFailed).message(message));
     }
@@ -73,7 +73,7 @@ fn resolve(run: &Run, name: &str) -> Result<Arc<Entry>, Box<Refusal>> {
     let Some(entry) = shared.catalog.entry(name) else {
         return Err(Box::new(Refusal { decision: None, stop: Stop::new(Outcome::Unavailable) }));
     };
-    let denied = |rule: std::borrow::Cow<'static, str>| {
+    let denied = |rule| {
         let mut stop = Stop::new(Outcome::PolicyDenied);
         if run.catalog().get(name).is_none() {
             stop = stop.message(NO_SUCH_TOOL);
@@ -82,8 +82,7 @@ fn resolve(run: &Run, name: &str) -> Result<Arc<Entry>, Box<Refusal>> {
         Box::new(Refusal { decision: Some(Decision { verdict: Verdict::Deny, rule }), stop })
     };
     let labels = run.state().labels();
-    let subject = Subject { no_schema: entry.no_schema, ..Subject::of(&entry.spec) };
-    let decision = shared.policy.decide(&run.context(&labels), Stage::Admission, &subject, None);
+    let decision = shared.policy.decide(&run.context(&labels), Stage::Admission, &entry.subject(), None);
     match decision.verdict {
         Verdict::Deny => Err(denied(decision.rule)),
         Verdict::RequireApproval if !shared.approvals => Err(denied(decision.rule)),
@@ -112,11 +111,14 @@ pub(in crate::runner) fn hydrate(open: &mut OpenCall, admitted: &Admitted, call:
 /// Hydrates one call for a caller that wants to look at it first.
 pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationResult {
     if !call.is_complete() {
-        return HydrationResult::refused(&call, FailedStage::Resolve, Outcome::IncompleteCall);
+        return HydrationResult::refused(&call, FailedStage::Resolve, Outcome::IncompleteCall, None);
     }
     match resolve(run, &call.name) {
         Ok(entry) => hydrate_entry(run, &entry, call),
-        Err(refusal) => HydrationResult::refused(&call, FailedStage::Resolve, refusal.stop.outcome),
+        Err(refusal) => {
+            let concealed = refusal.stop.concealed.then(|| refusal.stop.message.to_string());
+            HydrationResult::refused(&call, FailedStage::Resolve, refusal.stop.outcome, concealed)
+        }
     }
 }
 
@@ -130,7 +132,8 @@ fn hydrate_entry(run: &Run, entry: &Arc<Entry>, call: ToolCall) -> HydrationResu
     let settings = hydrate::Settings {
         limits: &limits,
         call_id_bytes: policy.limits.call_id_bytes,
-        validator: shared.validator.as_ref(),
+        compiled: &shared.compiled,
+        lists: &|tool| run.catalog().get(tool).is_some(),
         repairers: &shared.repairers,
         allowed_repairers: &policy.repair.allowed,
         evidence: &run.0.evidence,
@@ -169,10 +172,9 @@ pub(in crate::runner) fn freeze(open: &mut OpenCall, hydrated: &Hydrated) {
 /// Asks the policy again, now with the arguments.
 pub(in crate::runner) fn decide(open: &mut OpenCall, hydrated: Hydrated) -> Result<Judged, Stop> {
     let shared = &open.run.0.shared;
-    let spec = &hydrated.entry.spec;
-    let subject = Subject { no_schema: hydrated.entry.no_schema, repaired: hydrated.repaired, ..Subject::of(spec) };
+    let subject = hydrated.entry.subject().repaired(hydrated.repaired);
     let labels = open.run.state().labels();
-    let decision = shared.policy.decide(&open.run.context(&labels), Stage::Frozen, &subject, Some(&hydrated));
+    let decision = shared.policy.decide(&open.run.context(&labels), Stage::Frozen, &subject, Some(&hydrated.frozen));
     let verdict = match decision.verdict {
         Verdict::RequireApproval if !shared.approvals => Verdict::Deny,
         verdict => verdict,

@@ -1,11 +1,15 @@
 //! Edits of compiled schemas, and the hash of a definition.
 
+use std::any::TypeId;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::capability::{Requirement, Source};
+use crate::json::digest;
 use crate::schema::{add_min_properties, check_foreign, definition_hash, publish_require_any, set_property_default};
-use crate::tool::{Execution, Hash, Redaction, Schema, ToolEffect, ToolName, ToolSpec};
+use crate::tool::{Execution, Hash, NoSchemaMode, Redaction, Schema, ToolEffect, ToolName, ToolSpec};
 
 fn schema(value: &Value) -> Schema {
     check_foreign(value).unwrap()
@@ -47,17 +51,22 @@ fn spec() -> ToolSpec {
         redaction: Redaction { allow: vec!["$".to_owned()], ..Redaction::default() },
         execution: Execution::Server,
         tags: Vec::new(),
+        sensitive: Vec::new(),
+        evidence: BTreeMap::new(),
+        require_any: Vec::new(),
+        idempotent: false,
+        no_schema: None,
         definition_hash: Hash([0; 32]),
     }
 }
 
 #[test]
 fn the_hash_covers_all_but_title_and_itself() {
-    let hash = definition_hash(&spec());
+    let hash = definition_hash(&spec(), &[]);
     let changed = |change: fn(&mut ToolSpec)| {
         let mut spec = spec();
         change(&mut spec);
-        definition_hash(&spec) != hash
+        definition_hash(&spec, &[]) != hash
     };
     assert!(!changed(|spec| spec.title = Some(Arc::from("Time"))));
     assert!(!changed(|spec| spec.definition_hash = Hash([1; 32])));
@@ -70,6 +79,53 @@ fn the_hash_covers_all_but_title_and_itself() {
     assert!(changed(|spec| spec.redaction.model.push("a".to_owned())));
     assert!(changed(|spec| spec.execution = Execution::Client));
     assert!(changed(|spec| spec.tags.push("a".into())));
-    // Computed by other software over the text that RFC 8785 gives.
-    assert_eq!(hash.to_string(), "795eca63855b9b75a0a6d5ab882eb57459f91e2313f5450f7fa904b5b8375d44");
+    assert!(changed(|spec| spec.sensitive.push("a".to_owned())));
+    assert!(changed(|spec| spec.evidence = [("a".to_owned(), "core__list".to_owned())].into()));
+    assert!(changed(|spec| spec.require_any.push("a".to_owned())));
+    assert!(changed(|spec| spec.idempotent = true));
+    assert!(changed(|spec| spec.no_schema = Some(NoSchemaMode::ApproveEach)));
+    assert!(
+        definition_hash(&ToolSpec { no_schema: Some(NoSchemaMode::ApproveEach), ..spec() }, &[])
+            != definition_hash(&ToolSpec { no_schema: Some(NoSchemaMode::RejectEffects), ..spec() }, &[])
+    );
+}
+
+#[test]
+fn the_hash_covers_what_the_tool_borrows() {
+    let borrowed = |name, effect, source| Requirement { type_id: TypeId::of::<()>(), name, effect, source };
+    let clock = borrowed("Clock", ToolEffect::ReadOnly, Source::Capability);
+    let mail = borrowed("Mail", ToolEffect::StateChange, Source::Connection("mail"));
+    let hash = definition_hash(&spec(), &[clock, mail]);
+    assert_eq!(definition_hash(&spec(), &[mail, clock]), hash);
+    let context = borrowed("ToolContext", ToolEffect::ReadOnly, Source::Context);
+    assert_eq!(definition_hash(&spec(), &[mail, clock, context]), hash);
+    for other in [
+        vec![clock],
+        vec![clock, Requirement { effect: ToolEffect::ExternalSideEffect, ..mail }],
+        vec![clock, Requirement { source: Source::Connection("post"), ..mail }],
+        vec![clock, Requirement { source: Source::Capability, ..mail }],
+    ] {
+        assert_ne!(definition_hash(&spec(), &other), hash);
+    }
+}
+
+#[test]
+fn the_hash_is_that_of_canonical_json_as_others_write_it() {
+    let spec = ToolSpec {
+        sensitive: vec!["\u{20ac}".to_owned(), "a\n".to_owned()],
+        evidence: [("n".to_owned(), "core__list".to_owned())].into(),
+        require_any: vec!["n".to_owned()],
+        tags: vec!["money".into()],
+        no_schema: Some(NoSchemaMode::ApproveEach),
+        idempotent: true,
+        redaction: Redaction { model: vec!["b".to_owned()], prepare: vec!["c".to_owned()], ..spec().redaction },
+        ..spec()
+    };
+    let mut definition = serde_json::to_value(&spec).unwrap();
+    let members = definition.as_object_mut().unwrap();
+    members.remove("definition_hash");
+    members.insert("borrows".to_owned(), json!([]));
+    // RFC 8785 knows doubles only; the library leaves it to its caller to make them.
+    definition["input_schema"]["properties"]["n"]["maximum"] = json!(18_446_744_073_709_551_615.0_f64);
+    assert_eq!(digest(serde_jcs::to_string(&definition).unwrap()), definition_hash(&spec, &[]));
 }

@@ -2,24 +2,24 @@
 
 use serde_json::{Value, json};
 
-use crate::schema::{Decision, Reason, review, review_text};
+use crate::schema::{Advice, Reason, review, review_text};
 
 #[track_caller]
-fn check(name: &str, description: &str, schema: &Value, expected: (Decision, Option<Reason>)) {
+fn check(name: &str, description: &str, schema: &Value, expected: (Advice, Option<Reason>)) {
     let verdict = review(name, description, schema);
-    assert_eq!((verdict.decision(), verdict.reason()), expected, "{verdict:#?}");
+    assert_eq!((verdict.advice(), verdict.reason()), expected, "{verdict:#?}");
     let of_text = review_text(name, description, &schema.to_string());
-    assert_eq!(of_text.decision(), verdict.decision());
+    assert_eq!(of_text.advice(), verdict.advice());
 }
 
-const ACCEPT: (Decision, Option<Reason>) = (Decision::Accept, None);
+const ACCEPT: (Advice, Option<Reason>) = (Advice::Accept, None);
 
-fn flag(reason: Reason) -> (Decision, Option<Reason>) {
-    (Decision::Review, Some(reason))
+fn flag(reason: Reason) -> (Advice, Option<Reason>) {
+    (Advice::Review, Some(reason))
 }
 
-fn reject(reason: Reason) -> (Decision, Option<Reason>) {
-    (Decision::Reject, Some(reason))
+fn reject(reason: Reason) -> (Advice, Option<Reason>) {
+    (Advice::Reject, Some(reason))
 }
 
 #[test]

@@ -6,7 +6,23 @@ use std::fmt;
 use crate::call::CallId;
 use crate::wire::history::{CallMessage, Message, ResultMessage};
 
-/// A call that this side issued, as it is known here.
+/// How large a history that a client sends may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HistoryLimits {
+    /// The most messages: 2,048.
+    pub messages: usize,
+    /// The most bytes of one text or of one result: 32 KiB.
+    pub content_bytes: usize,
+}
+
+impl Default for HistoryLimits {
+    fn default() -> Self {
+        Self { messages: 2048, content_bytes: 32 << 10 }
+    }
+}
+
+/// A call that this side issued.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Issued {
@@ -30,8 +46,10 @@ impl Issued {
 pub enum Answer {
     /// The client, once.
     Client,
-    /// This side, and it has not yet.
+    /// This side, later.
     Pending,
+    /// This side, some time ago. What a client says of its result is not compared.
+    Ended,
     /// This side, with this result.
     Given(ResultMessage),
 }
@@ -42,8 +60,8 @@ pub enum Answer {
 pub struct HistoryError {
     /// What is wrong.
     pub kind: HistoryErrorKind,
-    /// The call id it concerns.
-    pub id: CallId,
+    /// The call it concerns; `None` for a message that is too large.
+    pub id: Option<CallId>,
 }
 
 /// The kinds of [`HistoryError`].
@@ -56,6 +74,8 @@ pub enum HistoryErrorKind {
     Duplicate,
     /// A call or a result that this side did not issue, or issued differently.
     Forged,
+    /// More messages or longer content than [`HistoryLimits`] allows.
+    TooLarge,
 }
 
 impl HistoryErrorKind {
@@ -66,6 +86,7 @@ impl HistoryErrorKind {
             Self::Orphan => "history_orphan",
             Self::Duplicate => "history_duplicate",
             Self::Forged => "history_forged",
+            Self::TooLarge => "history_too_large",
         }
     }
 }
@@ -76,6 +97,7 @@ impl fmt::Display for HistoryError {
             HistoryErrorKind::Orphan => "the history holds a result that does not follow its call",
             HistoryErrorKind::Duplicate => "the history holds two calls or two results of one id",
             HistoryErrorKind::Forged => "the history holds a call or a result that was not issued here",
+            HistoryErrorKind::TooLarge => "the history is larger than allowed",
         })
     }
 }
@@ -83,13 +105,27 @@ impl fmt::Display for HistoryError {
 impl std::error::Error for HistoryError {}
 
 /// Checks a history that a client sent against the calls that this side issued. A missing result is not an
-/// error; [`repair`](crate::wire::history::repair) answers it.
-pub fn check(history: &[Message], issued: &BTreeMap<CallId, Issued>) -> Result<(), HistoryError> {
-    let error = |kind, id: &CallId| Err(HistoryError { kind, id: id.clone() });
+/// error; [`repair`](crate::wire::history::repair) fills it in.
+///
+/// # Errors
+/// The history is too large, holds a result without its call, a call or a result twice, or one that was not issued or
+/// given here.
+pub fn check(
+    history: &[Message],
+    issued: &BTreeMap<CallId, Issued>,
+    limits: &HistoryLimits,
+) -> Result<(), HistoryError> {
+    let error = |kind, id: &CallId| Err(HistoryError { kind, id: Some(id.clone()) });
+    if history.len() > limits.messages {
+        return Err(HistoryError { kind: HistoryErrorKind::TooLarge, id: None });
+    }
     let mut called = BTreeSet::new();
     let mut answered = BTreeSet::new();
     let mut open = BTreeSet::new();
     for message in history {
+        if content(message).len() > limits.content_bytes {
+            return Err(HistoryError { kind: HistoryErrorKind::TooLarge, id: None });
+        }
         match message {
             Message::System(_) | Message::User(_) => open.clear(),
             Message::Assistant { calls, .. } => {
@@ -112,7 +148,7 @@ pub fn check(history: &[Message], issued: &BTreeMap<CallId, Issued>) -> Result<(
                     return error(HistoryErrorKind::Orphan, &result.id);
                 }
                 match issued.get(&result.id).map(|issued| &issued.answer) {
-                    Some(Answer::Client) => {}
+                    Some(Answer::Client | Answer::Ended) => {}
                     Some(Answer::Given(given)) if given.content == result.content => {}
                     _ => return error(HistoryErrorKind::Forged, &result.id),
                 }
@@ -120,4 +156,11 @@ pub fn check(history: &[Message], issued: &BTreeMap<CallId, Issued>) -> Result<(
         }
     }
     Ok(())
+}
+
+fn content(message: &Message) -> &str {
+    match message {
+        Message::System(text) | Message::User(text) | Message::Assistant { text, .. } => text,
+        Message::Result(result) => &result.content,
+    }
 }

@@ -13,7 +13,7 @@ use crate::wire::{CallStatus, DecodedCall};
 mod check;
 mod repair;
 
-pub use check::{Answer, HistoryError, HistoryErrorKind, Issued, check};
+pub use check::{Answer, HistoryError, HistoryErrorKind, HistoryLimits, Issued, check};
 pub use repair::{Missing, repair};
 pub(crate) use repair::{Piece, pieces};
 

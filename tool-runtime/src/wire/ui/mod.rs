@@ -31,10 +31,12 @@ mod keys;
 mod message_stream;
 mod order;
 mod protocol;
+mod read;
 mod steps;
 
 pub use event::UiEvent;
 pub use protocol::{Protocol, UnknownProtocol};
+pub use read::{Asked, ChatAnswer, ChatError, ChatErrorKind, ChatReader, ChatRequest};
 
 use crate::call::{CallId, Event};
 use order::Order;

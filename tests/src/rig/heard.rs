@@ -1,0 +1,40 @@
+//! [`Heard`]: an event sink that remembers.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tool_runtime::Event;
+use tool_runtime::call::EventSink;
+
+/// Remembers the events of a run. Clones share one memory.
+#[derive(Debug, Clone, Default)]
+pub struct Heard(Arc<Mutex<Vec<Event>>>);
+
+impl EventSink for Heard {
+    fn emit(&self, event: Event) {
+        self.events().push(event);
+    }
+}
+
+impl Heard {
+    /// The events since the last [`Self::take`].
+    #[must_use]
+    pub fn events(&self) -> MutexGuard<'_, Vec<Event>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the events since the last time.
+    #[must_use]
+    pub fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut *self.events())
+    }
+
+    /// Takes the events since the last time, and returns the reasons of their `done` events.
+    #[must_use]
+    pub fn done(&self) -> Vec<String> {
+        let done = |event: Event| match event {
+            Event::Done { reason, .. } => Some(reason),
+            _ => None,
+        };
+        self.take().into_iter().filter_map(done).collect()
+    }
+}

@@ -1,0 +1,115 @@
+//! The bytes of a turn for a chat UI: readers that keep up, that are slow, and that hang up.
+
+use tool_runtime::agent::{Incoming, UiStream};
+use tool_runtime::call::EventSink;
+use tool_runtime::wire::ui::Protocol;
+
+use super::*;
+
+async fn read(mut stream: UiStream) -> String {
+    let mut all = Vec::new();
+    while let Some(bytes) = stream.chunk().await {
+        assert!(!bytes.is_empty());
+        all.extend(bytes);
+    }
+    String::from_utf8(all).expect("UTF-8")
+}
+
+/// The kinds of the frames, in order.
+fn kinds(text: &str) -> Vec<String> {
+    let frames = text.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| *data != "[DONE]");
+    let kind = |data: &str| {
+        let frame: serde_json::Value = serde_json::from_str(data).expect("JSON");
+        frame["type"].as_str().expect("a type").to_owned()
+    };
+    frames.map(kind).collect()
+}
+
+fn waits() -> ScriptedTurn {
+    ScriptedTurn::call("s", "agent__send", r#"{"to":"bob","code":"1234"}"#)
+}
+
+#[tokio::test]
+async fn each_response_of_a_paused_turn_is_a_stream() {
+    let bench = bench([waits(), ScriptedTurn::text("Sent.")]);
+    let mut conversation = bench.converse();
+    let first = conversation.ui_stream(Protocol::UiMessageStream, "msg_1");
+    // A reader beside the turn is woken by it.
+    let reader = tokio::spawn(read(first));
+    conversation.send("Go.").await;
+    let first = reader.await.expect("read");
+    assert!(first.contains(r#""messageId":"msg_1""#) && first.trim_end().ends_with("[DONE]"), "{first}");
+    assert!(kinds(&first).contains(&"tool-approval-request".to_owned()), "{first}");
+    assert!(!first.contains("1234"));
+
+    let second = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
+    let incoming = Incoming::new().decide("s", ApprovalDecision::Approve);
+    assert!(matches!(conversation.receive(incoming).await, Ok(Ended::Answered { .. })));
+    let second = read(second).await;
+    let kinds = kinds(&second);
+    assert_eq!(kinds[..2], ["start", "tool-output-available"], "the call is updated in place: {second}");
+    assert!(!kinds.contains(&"tool-input-start".to_owned()), "{second}");
+    assert!(second.contains("Sent.") && second.trim_end().ends_with("[DONE]"), "{second}");
+
+    let refused = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
+    assert!(conversation.receive(Incoming::new().decide("s", ApprovalDecision::Approve)).await.is_err());
+    let refused = read(refused).await;
+    assert!(refused.contains("\"type\":\"error\"") && refused.trim_end().ends_with("[DONE]"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_reader_that_hangs_up_changes_nothing() {
+    let turns = || [ScriptedTurn::call("a", "agent__double", r#"{"n":1}"#), ScriptedTurn::text("2")];
+    let (heard, alone) = (bench(turns()), bench(turns()));
+    let (mut one, mut two) = (heard.converse(), alone.converse());
+    drop(one.ui_stream(Protocol::DataStream, "msg_1"));
+    one.send("Go.").await;
+    two.send("Go.").await;
+    assert_eq!(one.history(), two.history());
+    assert_eq!(heard.heard.done(), ["answered"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_is_dropped_ends_its_stream() {
+    let bench = bench([ScriptedTurn::call("b", "agent__change", r#"{"ms":1000}"#)]);
+    let mut conversation = bench.converse();
+    let stream = conversation.ui_stream(Protocol::UiMessageStream, "msg_1");
+    assert!(tokio::time::timeout(Duration::from_millis(10), conversation.send("Go.")).await.is_err());
+    let text = read(stream).await;
+    assert!(text.trim_end().ends_with("[DONE]"), "{text}");
+    assert!(kinds(&text).contains(&"tool-output-error".to_owned()), "{text}");
+
+    let stream = conversation.ui_stream(Protocol::UiMessageStream, "msg_2");
+    drop(conversation);
+    assert!(read(stream).await.trim_end().ends_with("[DONE]"), "no turn came");
+}
+
+#[tokio::test]
+async fn a_reader_that_is_slow_gets_every_ending_within_bounds() {
+    for protocol in [Protocol::UiMessageStream, Protocol::DataStream, Protocol::AssistantTransport] {
+        let bench = bench([ScriptedTurn::call("a", "agent__double", r#"{"n":21}"#), ScriptedTurn::text("42")]);
+        let events = {
+            bench.converse().send("Go.").await;
+            bench.heard.take()
+        };
+        let (sink, stream) = UiStream::new(protocol, "msg_1");
+        let text = |event: &&Event| matches!(event, Event::TextDelta { .. });
+        let delta = events.iter().find(text).expect("text").clone();
+        let result = events.iter().find(|event| matches!(event, Event::ToolCallResult { .. })).expect("a result");
+        // Nobody reads while far more comes in than is kept.
+        for _ in 0..400_000 {
+            sink.emit(delta.clone());
+        }
+        events.iter().for_each(|event| sink.emit(event.clone()));
+        let unread = format!("{stream:?}");
+        let bytes: usize = unread.chars().filter(char::is_ascii_digit).collect::<String>().parse().expect("a count");
+        assert!(((1 << 20)..(2 << 20)).contains(&bytes), "{unread}");
+        // After `done` nothing more is taken.
+        sink.emit(result.clone());
+        let text = read(stream).await;
+        let end = &text[text.len() - 4096..];
+        assert!(end.contains("\"a\"") && end.contains("42"), "the result of the call came through: {end}");
+        assert!(end.contains("too slow for a part"), "{end}");
+        assert_eq!(text.matches("too slow for a part").count(), 1);
+    }
+}

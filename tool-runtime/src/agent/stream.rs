@@ -1,0 +1,224 @@
+//! [`UiStream`]: the events of a run as the bytes of a chat UI's stream.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use futures_core::Stream;
+
+use crate::agent::Conversation;
+use crate::call::{CallId, Event, EventSink};
+use crate::wire::ui::{Protocol, UiEncoder, UiEvent};
+
+/// The backlog from which on deltas are left out.
+const BACKLOG: usize = 1 << 20;
+
+/// The backlog from which on values are left out, too.
+const FULL: usize = 4 * BACKLOG;
+
+/// The bytes of one response, for a body such as axum's `Body::from_stream`. Made by [`Conversation::ui_stream`], or
+/// with its sink by [`UiStream::new`].
+///
+/// A reader decides nothing about the run: one that is slow does not hold it up, and one that is dropped leaves it as
+/// it is. What was not read yet is kept up to a limit. Past 1 MiB the deltas of the response are left out from there
+/// on, past 4 MiB the values of results too; that calls ended, how the turn ended, and a last `error` saying that
+/// something was left out are always written.
+pub struct UiStream(Arc<Mutex<Shared>>);
+
+/// Where the events for a [`UiStream`] go. The stream ends with the `done` event, or when the sink is dropped.
+pub struct UiSink(Arc<Mutex<Shared>>);
+
+struct Shared {
+    encoder: UiEncoder,
+    bytes: Vec<u8>,
+    /// Deltas were left out.
+    lagged: bool,
+    ended: bool,
+    /// Nobody reads any more.
+    abandoned: bool,
+    waker: Option<Waker>,
+}
+
+impl UiStream {
+    /// Creates a stream and its sink, for a message that begins with this response.
+    #[must_use]
+    pub fn new(protocol: Protocol, message_id: &str) -> (UiSink, Self) {
+        let mut encoder = UiEncoder::new(protocol);
+        let bytes = encoder.push(&UiEvent::MessageStart { id: message_id.to_owned() });
+        Self::with(encoder, bytes)
+    }
+
+    /// Creates a stream and its sink, for a response that continues a message: after an approval, or after an answer of
+    /// the client. `calls` are the message's calls that waited, see [`UiEncoder::resuming`].
+    #[must_use]
+    pub fn resuming<I>(protocol: Protocol, message_id: &str, calls: I) -> (UiSink, Self)
+    where
+        I: IntoIterator<Item: Into<CallId>>,
+    {
+        Self::with(UiEncoder::resuming(protocol, message_id, calls), Vec::new())
+    }
+
+    /// Waits for the next bytes. `None` at the end. The same as the stream's own items, for readers without an adapter
+    /// for [`Stream`].
+    pub async fn chunk(&mut self) -> Option<Bytes> {
+        let next = poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await?;
+        let Ok(bytes) = next;
+        Some(bytes)
+    }
+
+    fn with(encoder: UiEncoder, bytes: Vec<u8>) -> (UiSink, Self) {
+        let shared = Shared { encoder, bytes, lagged: false, ended: false, abandoned: false, waker: None };
+        let shared = Arc::new(Mutex::new(shared));
+        (UiSink(Arc::clone(&shared)), Self(shared))
+    }
+}
+
+impl Conversation {
+    /// Streams the next turn to a chat UI, as a message that begins with this response. Replaces the sink that
+    /// [`events`](Self::events) set.
+    ///
+    /// ```
+    /// use tool_runtime::agent::{Conversation, Incoming, UiStream};
+    /// use tool_runtime::wire::ui::Protocol;
+    ///
+    /// /// The body of a response. The turn runs on, also when the client hangs up.
+    /// fn respond(mut conversation: Conversation, incoming: Incoming) -> UiStream {
+    ///     let stream = conversation.ui_stream(Protocol::UiMessageStream, "msg_1");
+    ///     tokio::spawn(async move {
+    ///         let _ended = conversation.receive(incoming).await;
+    ///         let _saved = conversation.save().await;
+    ///     });
+    ///     stream
+    /// }
+    /// ```
+    pub fn ui_stream(&mut self, protocol: Protocol, message_id: &str) -> UiStream {
+        let (sink, stream) = UiStream::new(protocol, message_id);
+        self.events(sink);
+        stream
+    }
+
+    /// Streams the next turn to a chat UI, as a response that continues the message whose calls wait: after decisions
+    /// and answers. The calls are updated in place where the protocol can.
+    pub fn ui_stream_resuming(&mut self, protocol: Protocol, message_id: &str) -> UiStream {
+        let calls = self.waiting().map(|call| call.id.clone());
+        let (sink, stream) = UiStream::resuming(protocol, message_id, calls);
+        self.events(sink);
+        stream
+    }
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    fn push(&mut self, event: Event) {
+        if self.ended || self.abandoned {
+            return;
+        }
+        match event {
+            Event::TextDelta { .. } | Event::ToolCallDelta { .. } | Event::Status { .. } | Event::Usage { .. } => {
+                self.lagged |= self.bytes.len() > BACKLOG;
+                if !self.lagged {
+                    self.encode(&event);
+                }
+            }
+            Event::ToolCallResult { id, name, outcome, error, executed, .. } if self.bytes.len() > FULL => {
+                self.lagged = true;
+                self.encode(&Event::ToolCallResult {
+                    id,
+                    name,
+                    arguments: None,
+                    outcome,
+                    value: None,
+                    error,
+                    executed,
+                });
+            }
+            Event::Done { .. } => {
+                if self.lagged {
+                    let message =
+                        "The connection was too slow for a part of the response. Load the conversation again.";
+                    self.encode(&Event::Error { code: "stream_lagged".to_owned(), message: message.to_owned() });
+                }
+                self.encode(&event);
+                self.end();
+            }
+            _ => self.encode(&event),
+        }
+    }
+
+    fn encode(&mut self, event: &Event) {
+        let bytes = self.encoder.push_event(event);
+        self.bytes.extend(bytes);
+    }
+
+    fn end(&mut self) {
+        if !self.ended && !self.abandoned {
+            let bytes = self.encoder.finish();
+            self.bytes.extend(bytes);
+        }
+        self.ended = true;
+    }
+}
+
+impl EventSink for UiSink {
+    fn emit(&self, event: Event) {
+        let mut shared = lock(&self.0);
+        shared.push(event);
+        let waker = shared.waker.take();
+        // Woken without the lock: a waker is the executor's code.
+        drop(shared);
+        waker.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Drop for UiSink {
+    fn drop(&mut self) {
+        let mut shared = lock(&self.0);
+        shared.end();
+        let waker = shared.waker.take();
+        drop(shared);
+        waker.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Stream for UiStream {
+    type Item = Result<Bytes, Infallible>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let mut shared = lock(&self.0);
+        if !shared.bytes.is_empty() {
+            return Poll::Ready(Some(Ok(std::mem::take(&mut shared.bytes).into())));
+        }
+        if shared.ended {
+            return Poll::Ready(None);
+        }
+        shared.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for UiStream {
+    fn drop(&mut self) {
+        let mut shared = lock(&self.0);
+        shared.abandoned = true;
+        shared.bytes = Vec::new();
+    }
+}
+
+impl fmt::Debug for UiStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UiStream").field("unread", &lock(&self.0).bytes.len()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for UiSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UiSink").finish_non_exhaustive()
+    }
+}

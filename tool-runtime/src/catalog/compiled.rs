@@ -1,0 +1,159 @@
+//! [`CompiledCatalog`]: what one runner compiles of a catalog. Several runners share a catalog, each with a validator
+//! and a policy of its own, so none of this belongs to the catalog.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use crate::call::Violation;
+use crate::catalog::{CatalogError, CatalogProblem, CatalogProblemKind, Entry, ToolCatalog};
+use crate::contain::caught;
+use crate::json::Tree;
+use crate::policy::{PolicyProblem, ToolPolicy};
+use crate::redact::Projector;
+use crate::schema::SchemaProblem;
+use crate::schema::validator::{Compiled, Validator};
+use crate::tool::Schema;
+
+/// When a schema was compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ValidatorMode {
+    /// Ahead of any call, by [`ToolRunner::warm`](crate::ToolRunner::warm).
+    Eager,
+    /// By the first call that needed it.
+    Lazy,
+}
+
+/// Compiled by whoever asks first.
+type Slot = OnceLock<(ValidatorMode, Result<Arc<dyn Compiled>, SchemaProblem>)>;
+
+/// The validators of one runner by the place of their tools in the catalog, and the allowlists that its policy narrows.
+pub(crate) struct CompiledCatalog {
+    validator: Arc<dyn Validator>,
+    pub(crate) name: Arc<str>,
+    pub(crate) version: Arc<str>,
+    inputs: Vec<Slot>,
+    answers: Vec<Slot>,
+    narrowed: HashMap<usize, Arc<Projector>>,
+}
+
+impl CompiledCatalog {
+    /// Without a catalog: nothing can be checked yet.
+    pub(crate) fn unprepared(validator: Arc<dyn Validator>) -> Self {
+        let (name, version) = ("".into(), "".into());
+        Self { validator, name, version, inputs: Vec::new(), answers: Vec::new(), narrowed: HashMap::new() }
+    }
+
+    /// Makes room for the catalog's validators and compiles the allowlists of the policy.
+    pub(crate) fn prepared(
+        self,
+        catalog: &ToolCatalog,
+        policy: &ToolPolicy,
+        problems: &mut Vec<PolicyProblem>,
+    ) -> Self {
+        let validator = self.validator;
+        let word = |word: fn(&dyn Validator) -> &str| caught(|| word(&*validator).into()).unwrap_or_else(|| "".into());
+        let slots = || catalog.entries().map(|_| Slot::new()).collect();
+        let narrowed = catalog.entries().filter_map(|entry| Some((entry.index, narrowed(entry, policy, problems)?)));
+        Self {
+            name: word(|validator| validator.name()),
+            version: word(|validator| validator.version()),
+            inputs: slots(),
+            answers: slots(),
+            narrowed: narrowed.collect(),
+            validator,
+        }
+    }
+
+    /// Checks arguments. `None` if the schema cannot be checked, which is logged when it is found out.
+    pub(crate) fn check(&self, entry: &Entry, arguments: &Tree<'_>) -> Option<(ValidatorMode, Vec<Violation>)> {
+        let slot = self.slot(self.inputs.get(entry.index)?, entry, &entry.spec.input_schema, ValidatorMode::Lazy);
+        let (mode, compiled) = slot;
+        // The validator may be the application's.
+        let checked = caught(|| compiled.as_ref().ok().map(|compiled| compiled.check(arguments)))??;
+        Some((*mode, checked.err().unwrap_or_default()))
+    }
+
+    /// Checks what a client sent back. `None` if the schema cannot be checked.
+    pub(crate) fn check_answer(&self, entry: &Entry, answer: &Tree<'_>) -> Option<Vec<Violation>> {
+        let schema = &entry.answer.as_ref()?.schema;
+        let (_, compiled) = self.slot(self.answers.get(entry.index)?, entry, schema, ValidatorMode::Lazy);
+        let checked = caught(|| compiled.as_ref().ok().map(|compiled| compiled.check(answer)))??;
+        Some(checked.err().unwrap_or_default())
+    }
+
+    /// What of a value may be shown. `None` without any allowlist: then the tool does not run.
+    pub(crate) fn projector<'c>(&'c self, entry: &'c Entry) -> Option<&'c Arc<Projector>> {
+        self.narrowed.get(&entry.index).or(entry.projector.as_ref())
+    }
+
+    /// Compiles every validator.
+    pub(crate) fn warm(&self, catalog: &ToolCatalog) -> Result<(), CatalogError> {
+        let mut problems = Vec::new();
+        for (entry, (input, answer)) in catalog.entries().zip(self.inputs.iter().zip(&self.answers)) {
+            let answered = entry.answer.as_ref().map(|one| ("answer", answer, &one.schema));
+            for (of, slot, schema) in [("arguments", input, &entry.spec.input_schema)].into_iter().chain(answered) {
+                if let (_, Err(problem)) = self.slot(slot, entry, schema, ValidatorMode::Eager) {
+                    let message = format!("`{}`: schema of the {of}: {problem}", entry.spec.name);
+                    problems.push(CatalogProblem::new(CatalogProblemKind::Schema, message, entry.location));
+                }
+            }
+        }
+        if problems.is_empty() { Ok(()) } else { Err(CatalogError::new(problems)) }
+    }
+
+    fn slot<'s>(
+        &self,
+        slot: &'s Slot,
+        entry: &Entry,
+        schema: &Schema,
+        mode: ValidatorMode,
+    ) -> &'s (ValidatorMode, Result<Arc<dyn Compiled>, SchemaProblem>) {
+        slot.get_or_init(|| {
+            let compiled = caught(|| self.validator.compile(schema)).unwrap_or_else(|| {
+                Err(SchemaProblem::new("", "the validator panicked", "correct the validator or use the default"))
+            });
+            if let Err(problem) = &compiled {
+                tracing::error!(tool = %entry.spec.name, pointer = %problem.pointer, "a schema does not compile");
+            }
+            (mode, compiled)
+        })
+    }
+}
+
+/// The allowlist that the policy gives to a discovered tool, or what it leaves of the tool's own.
+fn narrowed(entry: &Entry, policy: &ToolPolicy, problems: &mut Vec<PolicyProblem>) -> Option<Arc<Projector>> {
+    let spec = &entry.spec;
+    let rule = policy.tool(spec.name.as_str()).filter(|_| spec.name.is_discovered())?;
+    let path = |key: &str| format!("tools.{}.{key}", spec.name);
+    let own = &spec.redaction;
+    let Some(allow) = &rule.redact else {
+        if !rule.model.is_empty() {
+            problems.push(PolicyProblem::new(path("model"), "`model` adds to `redact`; write `redact` too".to_owned()));
+        }
+        return None;
+    };
+    let before = problems.len();
+    if entry.projector.is_some() {
+        let beyond = |key: &'static str, paths: &[String], known: &dyn Fn(&String) -> bool| {
+            paths.iter().filter(|one| !known(one)).map(|one| (key, one.clone())).collect::<Vec<_>>()
+        };
+        let beyond_allow = beyond("redact", allow, &|one| own.allow.contains(one));
+        let beyond_model = beyond("model", &rule.model, &|one| own.allow.contains(one) || own.model.contains(one));
+        for (key, one) in beyond_allow.into_iter().chain(beyond_model) {
+            let message = format!("`{one}` is not on the tool's own allowlist, which a policy only narrows; remove it");
+            problems.push(PolicyProblem::new(path(key), message));
+        }
+    }
+    let projector = match &entry.payload {
+        None => Projector::without_schema(allow, &rule.model),
+        Some(schema) => match Projector::compile(allow, &rule.model, &schema.to_value()) {
+            Ok(projector) => projector,
+            Err(paths) => {
+                problems.extend(paths.iter().map(|one| PolicyProblem::new(path("redact"), one.to_string())));
+                return None;
+            }
+        },
+    };
+    (problems.len() == before).then(|| Arc::new(projector))
+}

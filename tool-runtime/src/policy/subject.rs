@@ -1,0 +1,91 @@
+//! What the policy looks at: the run that asks ([`PolicyContext`]) and the tool that is asked for ([`Subject`]).
+
+use std::sync::Arc;
+
+use crate::call::Caller;
+use crate::policy::names::RunTools;
+use crate::tool::{Hash, NoSchemaMode, ToolEffect, ToolSpec};
+
+/// When the policy is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Stage {
+    /// May the model see the tool?
+    Visibility,
+    /// May the call proceed, before its arguments are read?
+    Admission,
+    /// May the call run, with the arguments it will run with?
+    Frozen,
+}
+
+/// Who asks, and in which run. Borrowed: a decision usually allocates nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct PolicyContext<'a> {
+    /// The id of the run.
+    pub run: &'a str,
+    /// Who makes the run's calls.
+    pub caller: &'a Caller,
+    /// Who the run acts for.
+    pub principal: Option<&'a str>,
+    /// The organisation that the run belongs to.
+    pub tenant: Option<&'a str>,
+    /// The principal's roles.
+    pub roles: &'a [Arc<str>],
+    /// The trust labels the run has so far.
+    pub labels: &'a [Arc<str>],
+    /// The tools of the run; `None` when the run does not narrow them.
+    pub tools: Option<&'a RunTools>,
+}
+
+impl Default for PolicyContext<'_> {
+    /// A direct call of a run without principal, tenant, roles and labels, which does not narrow its tools.
+    fn default() -> Self {
+        Self { run: "", caller: &Caller::Direct, principal: None, tenant: None, roles: &[], labels: &[], tools: None }
+    }
+}
+
+/// What the policy needs to know of the tool and the call.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Subject<'a> {
+    /// The tool's name.
+    pub name: &'a str,
+    /// The effect the tool declares.
+    pub effect: ToolEffect,
+    /// The tool's tags.
+    pub tags: &'a [Arc<str>],
+    /// When the tool's calls run although its arguments have no schema; `None` if they have one.
+    pub no_schema: Option<NoSchemaMode>,
+    /// The tool's definition, which a pin is compared with.
+    pub definition_hash: Option<Hash>,
+    /// Whether the arguments had to be repaired.
+    pub repaired: bool,
+}
+
+impl<'a> Subject<'a> {
+    /// A tool of which only name and effect are known.
+    #[must_use]
+    pub const fn new(name: &'a str, effect: ToolEffect) -> Self {
+        Self { name, effect, tags: &[], no_schema: None, definition_hash: None, repaired: false }
+    }
+
+    /// A tool as its definition describes it.
+    #[must_use]
+    pub fn of(spec: &'a ToolSpec) -> Self {
+        Self {
+            name: spec.name.as_str(),
+            effect: spec.effect,
+            tags: &spec.tags,
+            no_schema: spec.no_schema,
+            definition_hash: Some(spec.definition_hash),
+            repaired: false,
+        }
+    }
+
+    /// The same tool, for a call whose arguments were repaired or not.
+    #[must_use]
+    pub const fn repaired(mut self, repaired: bool) -> Self {
+        self.repaired = repaired;
+        self
+    }
+}

@@ -1,0 +1,38 @@
+//! [`Fault`]: why a value could not be written, without the value.
+
+use std::fmt;
+
+use serde::ser;
+
+/// Why a value could not be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// It has no JSON form: NaN, an infinity, a key that is no scalar.
+    NotJson,
+    /// It is not what its schema says.
+    NotSchema,
+    /// It is nested too deeply.
+    TooDeep,
+    /// The type's own `Serialize` failed.
+    Author,
+}
+
+impl ser::Error for Fault {
+    fn custom<T: fmt::Display>(_: T) -> Self {
+        // The text may hold values, so it goes nowhere.
+        Self::Author
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotJson => "not a JSON value",
+            Self::NotSchema => "not what the schema says",
+            Self::TooDeep => "nested too deep",
+            Self::Author => "the type refused to be serialised",
+        })
+    }
+}
+
+impl std::error::Error for Fault {}

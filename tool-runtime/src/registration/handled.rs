@@ -1,0 +1,74 @@
+//! The behaviour of a dynamic tool: the handler is called, and its value checked whole before any of it is shown.
+
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+
+use crate::call::Violation;
+use crate::capability::Requirement;
+use crate::component::Bindings;
+use crate::json::{DeError, Tree};
+use crate::redact::{ProjectError, Projector};
+use crate::registration::{Behaviour, DynamicHandler, Instance, RunFailure, Running};
+use crate::schema::validator::{Compiled, JsonSchemaValidator, Validator};
+use crate::tool::Schema;
+
+/// The behaviour of a dynamic tool: handler and output schema.
+pub(super) struct Handled {
+    pub(super) handler: Arc<dyn DynamicHandler>,
+    /// The schema of what the handler returns; `None` if there is none.
+    pub(super) output: Option<Schema>,
+    /// Compiled by the first call; `None` if it does not compile, and then no value passes.
+    pub(super) compiled: Arc<OnceLock<Option<Arc<dyn Compiled>>>>,
+}
+
+impl Behaviour for Handled {
+    fn requirements(&self) -> Vec<Requirement> {
+        Vec::new()
+    }
+
+    fn instantiate(&self, arguments: &Tree<'_>) -> Result<Box<dyn Instance>, DeError> {
+        Ok(Box::new(HandledCall {
+            handler: Arc::clone(&self.handler),
+            arguments: arguments.to_value(),
+            output: self.output.clone(),
+            compiled: Arc::clone(&self.compiled),
+        }))
+    }
+}
+
+struct HandledCall {
+    handler: Arc<dyn DynamicHandler>,
+    arguments: Value,
+    output: Option<Schema>,
+    compiled: Arc<OnceLock<Option<Arc<dyn Compiled>>>>,
+}
+
+impl HandledCall {
+    /// Checks the whole value, what redaction would drop included: a violation says that the handler is not what
+    /// its definition says.
+    fn check(&self, value: &Value) -> Result<(), ProjectError> {
+        let Some(schema) = &self.output else { return Ok(()) };
+        let compiled = self.compiled.get_or_init(|| JsonSchemaValidator.compile(schema).ok());
+        // A value that is nested too deeply to be read is not what any schema says.
+        match (compiled, Tree::try_from(value)) {
+            (Some(compiled), Ok(tree)) => compiled.check(&tree).map_err(ProjectError::OutputInvalid),
+            _ => Err(ProjectError::OutputInvalid(Vec::new())),
+        }
+    }
+}
+
+impl Instance for HandledCall {
+    fn validate(&self) -> Result<(), Violation> {
+        Ok(())
+    }
+
+    fn run(self: Box<Self>, bindings: &Bindings<'_>, projector: Arc<Projector>, max_bytes: usize) -> Option<Running> {
+        let context = Arc::clone(bindings.context);
+        Some(Box::pin(async move {
+            let value = self.handler.call(&self.arguments, &context).await.map_err(RunFailure::Tool)?;
+            self.check(&value).map_err(RunFailure::Output)?;
+            projector.project(&value, max_bytes).map_err(RunFailure::Output)
+        }))
+    }
+}

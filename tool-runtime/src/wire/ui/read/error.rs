@@ -1,0 +1,70 @@
+//! [`ChatError`]: why a posted body is refused.
+
+use std::fmt;
+
+use crate::wire::history::HistoryErrorKind;
+
+/// Why a body that a chat UI posted is refused. Holds no values of the body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChatError {
+    /// What is wrong.
+    pub kind: ChatErrorKind,
+    /// A JSON pointer to the place; empty for the whole body.
+    pub path: String,
+}
+
+/// The kinds of [`ChatError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChatErrorKind {
+    /// More bytes, messages or parts than allowed.
+    TooLarge,
+    /// Not JSON, or not the shape that `useChat` posts.
+    Malformed,
+    /// A role other than `user` and `assistant`.
+    Role,
+    /// A part of the user's message that is not text.
+    Part,
+    /// A trigger other than `submit-message`. An answer cannot be generated again, because its tools may have run.
+    Trigger,
+    /// The messages claim calls or results that were not issued here.
+    History(HistoryErrorKind),
+    /// The body brings neither a text nor an answer to a call that waits.
+    Empty,
+}
+
+impl ChatErrorKind {
+    /// A stable word for each case.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::TooLarge => "chat_too_large",
+            Self::Malformed => "chat_malformed",
+            Self::Role => "chat_role",
+            Self::Part => "chat_part",
+            Self::Trigger => "chat_trigger",
+            Self::History(kind) => kind.code(),
+            Self::Empty => "chat_empty",
+        }
+    }
+}
+
+impl fmt::Display for ChatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            ChatErrorKind::TooLarge => "the body is larger than allowed",
+            ChatErrorKind::Malformed => "the body is not what `useChat` posts",
+            ChatErrorKind::Role => "a message has a role other than `user` and `assistant`",
+            ChatErrorKind::Part => "a part of the message is not text; send text only",
+            ChatErrorKind::Trigger => "the trigger is not `submit-message`; send another message instead",
+            ChatErrorKind::History(HistoryErrorKind::Duplicate) => "a call occurs twice",
+            ChatErrorKind::History(HistoryErrorKind::TooLarge) => "the messages are larger than allowed",
+            ChatErrorKind::History(_) => "the messages claim a call or a result that was not issued here",
+            ChatErrorKind::Empty => "the body brings neither a text nor an answer to a call that waits",
+        })?;
+        if self.path.is_empty() { Ok(()) } else { write!(f, " at {}", self.path) }
+    }
+}
+
+impl std::error::Error for ChatError {}

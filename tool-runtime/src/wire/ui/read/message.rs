@@ -1,0 +1,138 @@
+//! The messages of a posted body, as far as they are looked at.
+
+use crate::json::Tree;
+use crate::wire::ui::read::{ChatError, ChatErrorKind, id};
+
+/// The most parts of one message.
+const MAX_PARTS: usize = 1024;
+
+/// The most bytes of the reason of a decision.
+const REASON_BYTES: usize = 4 << 10;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    User,
+    Assistant,
+}
+
+/// One message.
+pub(super) struct Posted<'a> {
+    pub(super) id: String,
+    pub(super) role: Role,
+    /// The text of a user's message.
+    pub(super) text: String,
+    /// The calls of an assistant's message.
+    pub(super) calls: Vec<Call<'a>>,
+    /// The first part of a user's message that is not text.
+    pub(super) unsupported: Option<usize>,
+}
+
+/// One call, as the client shows it.
+pub(super) struct Call<'a> {
+    pub(super) part: usize,
+    pub(super) id: &'a str,
+    pub(super) name: &'a str,
+    pub(super) claim: Claim<'a>,
+}
+
+/// What the client says about a call.
+pub(super) enum Claim<'a> {
+    /// It was shown, and nobody answered it.
+    Shown,
+    Decided {
+        question: &'a str,
+        approved: bool,
+        reason: Option<&'a str>,
+    },
+    /// The output as JSON text.
+    Output(String),
+    Failed,
+}
+
+impl Claim<'_> {
+    pub(super) const fn is_result(&self) -> bool {
+        matches!(self, Self::Output(_) | Self::Failed)
+    }
+}
+
+pub(super) fn read<'a>(messages: &'a Tree<'_>) -> Result<Vec<Posted<'a>>, ChatError> {
+    let messages = messages.as_array().filter(|messages| !messages.is_empty());
+    let messages = messages.ok_or_else(|| malformed("/messages".to_owned()))?;
+    messages.iter().enumerate().map(|(at, message)| one(message, &format!("/messages/{at}"))).collect()
+}
+
+fn malformed(path: String) -> ChatError {
+    ChatError { kind: ChatErrorKind::Malformed, path }
+}
+
+fn one<'a>(message: &'a Tree<'_>, path: &str) -> Result<Posted<'a>, ChatError> {
+    let role = match message.get("role").and_then(Tree::as_str) {
+        Some("user") => Role::User,
+        Some("assistant") => Role::Assistant,
+        _ => return Err(ChatError { kind: ChatErrorKind::Role, path: format!("{path}/role") }),
+    };
+    let id = id(message, "id").ok_or_else(|| malformed(format!("{path}/id")))?;
+    let parts = message.get("parts").and_then(Tree::as_array).ok_or_else(|| malformed(format!("{path}/parts")))?;
+    if parts.len() > MAX_PARTS {
+        return Err(ChatError { kind: ChatErrorKind::TooLarge, path: format!("{path}/parts") });
+    }
+    let mut posted = Posted { id, role, text: String::new(), calls: Vec::new(), unsupported: None };
+    for (at, part) in parts.iter().enumerate() {
+        let path = format!("{path}/parts/{at}");
+        let kind = part.get("type").and_then(Tree::as_str).ok_or_else(|| malformed(path.clone()))?;
+        match (role, kind) {
+            (Role::User, "text") => {
+                let text = part.get("text").and_then(Tree::as_str).ok_or_else(|| malformed(path))?;
+                if !posted.text.is_empty() {
+                    posted.text.push('\n');
+                }
+                posted.text.push_str(text);
+            }
+            (Role::User, _) => {
+                posted.unsupported.get_or_insert(at);
+            }
+            (Role::Assistant, kind) => {
+                let name = match kind {
+                    "dynamic-tool" => part.get("toolName").and_then(Tree::as_str),
+                    kind => kind.strip_prefix("tool-"),
+                };
+                if kind == "dynamic-tool" || name.is_some() {
+                    posted.calls.push(call(part, at, name, &path)?);
+                }
+            }
+        }
+    }
+    Ok(posted)
+}
+
+fn call<'a>(part: &'a Tree<'_>, at: usize, name: Option<&'a str>, path: &str) -> Result<Call<'a>, ChatError> {
+    let text = |key: &str| part.get(key).and_then(Tree::as_str).filter(|text| !text.is_empty());
+    let missing = |key: &str| malformed(format!("{path}/{key}"));
+    let id = text("toolCallId").ok_or_else(|| missing("toolCallId"))?;
+    let name = name.ok_or_else(|| missing("toolName"))?;
+    let claim = match text("state").ok_or_else(|| missing("state"))? {
+        "input-streaming" | "input-available" | "approval-requested" | "output-denied" => Claim::Shown,
+        "approval-responded" => decided(part.get("approval").ok_or_else(|| missing("approval"))?, path)?,
+        "output-available" => {
+            let output = part.get("output").unwrap_or(&Tree::Null);
+            Claim::Output(serde_json::to_string(output).map_err(|_| missing("output"))?)
+        }
+        "output-error" => Claim::Failed,
+        _ => return Err(missing("state")),
+    };
+    Ok(Call { part: at, id, name, claim })
+}
+
+fn decided<'a>(approval: &'a Tree<'_>, path: &str) -> Result<Claim<'a>, ChatError> {
+    let missing = |key: &str| malformed(format!("{path}/approval/{key}"));
+    let question = approval.get("id").and_then(Tree::as_str).ok_or_else(|| missing("id"))?;
+    let Some(Tree::Bool(approved)) = approval.get("approved") else { return Err(missing("approved")) };
+    let reason = match approval.get("reason") {
+        None | Some(Tree::Null) => None,
+        Some(reason) => Some(reason.as_str().ok_or_else(|| missing("reason"))?),
+    };
+    if reason.is_some_and(|reason| reason.len() > REASON_BYTES) {
+        return Err(ChatError { kind: ChatErrorKind::TooLarge, path: format!("{path}/approval/reason") });
+    }
+    Ok(Claim::Decided { question, approved: *approved, reason })
+}
