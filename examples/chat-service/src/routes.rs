@@ -1,30 +1,31 @@
 //! The routes, and the way of one request.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, State};
-use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderName};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use tool_runtime::agent::{Conversation, Incoming};
-use tool_runtime::wire::ui::{Protocol, UiEncoder};
-use tool_runtime::{CallId, RunOptions};
+use tool_runtime::RunOptions;
+use tool_runtime::agent::{Conversation, Incoming, UiStream};
+use tool_runtime::call::{Event, EventSink};
+use tool_runtime::wire::ui::Protocol;
 
 use crate::Service;
 use crate::chats::Taken;
 use crate::refusal::Refusal;
 use crate::request;
-use crate::stream;
+use crate::stream::TurnBody;
 
 /// The largest body, in bytes: `useChat` posts the whole chat each time.
 const BODY: usize = 1024 * 1024;
 
 /// What `useChat` reads.
 const PROTOCOL: Protocol = Protocol::UiMessageStream;
-const NONE: [CallId; 0] = [];
 
 /// The routes of a service.
 pub fn router(service: Arc<Service>) -> Router {
@@ -38,38 +39,45 @@ pub fn router(service: Arc<Service>) -> Router {
 /// One turn of a chat. Whatever is wrong with the request is said before the stream begins.
 async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
     let principal = service.principal(&headers)?;
-    let posted = request::read(&body)?;
-    let mut taken = service.chats.take(principal, &posted.chat)?;
-    let conversation = service.conversation(principal, &mut taken).await?;
-    let waiting: Vec<_> = conversation.waiting().map(|call| call.id.clone()).collect();
-    let (writer, reader) = if posted.is_from_user() {
-        // Calls that still wait are given up now. The client shows them in an earlier message, so not in this one.
-        stream::open(UiEncoder::resuming(PROTOCOL, &taken.next_message(), NONE), waiting)
-    } else {
-        // The same message goes on: its id, and the calls in it that are to be updated in place.
-        stream::open(UiEncoder::resuming(PROTOCOL, &taken.message(), waiting), NONE)
-    };
-    let incoming = posted.incoming(&conversation)?;
-    conversation.check(&incoming).map_err(|_| Refusal::NotWaiting)?;
+    let mut taken = service.chats.take(principal, &request::chat(&body)?)?;
+    let mut conversation = service.conversation(principal, &mut taken).await?;
+    let request = request::read(&body, &conversation)?;
 
+    let stream = if request.text.is_some() {
+        begin(&mut conversation, &taken.next_message())
+    } else {
+        // The message goes on that the client shows, and the calls in it that waited are updated in place.
+        conversation.ui_stream_resuming(PROTOCOL, &taken.message())
+    };
     // A task of its own: a client that goes away in the middle leaves a whole conversation behind.
-    tokio::spawn(turn(conversation, incoming, taken, writer));
+    let turn = tokio::spawn(turn(conversation, request::incoming(request), taken));
     let headers = [
         (CONTENT_TYPE, "text/event-stream"),
         (CACHE_CONTROL, "no-store"),
-        ("x-vercel-ai-ui-message-stream".parse().map_err(|_| Refusal::Damaged)?, "v1"),
+        (HeaderName::from_static("x-vercel-ai-ui-message-stream"), "v1"),
     ];
-    Ok((headers, Body::from_stream(reader)).into_response())
+    Ok((headers, Body::from_stream(TurnBody { stream, turn })).into_response())
 }
 
-async fn turn(mut conversation: Conversation, incoming: Incoming, taken: Taken, writer: Arc<stream::Writer>) {
-    conversation.events(Arc::clone(&writer) as _);
-    // It was checked before the stream began, and nobody else has this chat.
-    let _ = conversation.receive(incoming).await;
+async fn turn(mut conversation: Conversation, incoming: Incoming, taken: Taken) {
+    // How the turn ended is in the stream, and it cannot be refused: its answers were read for this conversation.
+    let _ended = conversation.receive(incoming).await;
     if let Ok(saved) = conversation.save().await {
         taken.keep(&saved);
     }
-    writer.finish();
+}
+
+/// A stream for a message of its own. Calls that still wait are given up when the user writes something else; the
+/// client shows them in an earlier message, so how they end is not part of this one.
+fn begin(conversation: &mut Conversation, message: &str) -> UiStream {
+    let earlier: HashSet<_> = conversation.waiting().map(|call| call.id.clone()).collect();
+    let (sink, stream) = UiStream::new(PROTOCOL, message);
+    conversation.events(move |event: Event| {
+        if !matches!(&event, Event::ToolCallResult { id, .. } if earlier.contains(id)) {
+            sink.emit(event);
+        }
+    });
+    stream
 }
 
 impl Service {

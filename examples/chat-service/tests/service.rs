@@ -38,7 +38,7 @@ impl Rig {
 }
 
 fn says(text: &str) -> Value {
-    json!({ "id": "c", "messages": [{ "role": "user", "parts": [{ "type": "text", "text": text }] }] })
+    json!({ "id": "c", "messages": [{ "id": "m1", "role": "user", "parts": [{ "type": "text", "text": text }] }] })
 }
 
 fn decides(call: &str, approved: bool) -> Value {
@@ -46,7 +46,7 @@ fn decides(call: &str, approved: bool) -> Value {
         "type": "tool-stock__order", "toolCallId": call, "state": "approval-responded",
         "approval": { "id": call, "approved": approved },
     });
-    json!({ "id": "c", "messages": [{ "role": "assistant", "parts": [part] }] })
+    json!({ "id": "c", "messages": [{ "id": "m2", "role": "assistant", "parts": [part] }] })
 }
 
 /// The frames of a stream, the closing mark aside.
@@ -121,8 +121,9 @@ async fn no_price_leaves_the_warehouse() {
 #[tokio::test]
 async fn bodies_that_are_none_get_no_stream() {
     let rig = Rig::new();
-    for body in [json!(7), json!({}), json!({ "id": "c", "messages": [] }), says(" ")] {
+    for body in [json!(7), json!({}), json!({ "id": "c", "messages": [] })] {
         let (status, text) = rig.post("a", &body).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{body}: {text}");
     }
+    assert_eq!(rig.post("a", &says(" ")).await.0, StatusCode::CONFLICT);
 }
