@@ -57,6 +57,13 @@ impl Reply {
         Self::recorded(Vec::new()).and_hang()
     }
 
+    /// The same reply with another status.
+    pub fn with_status(mut self, status: &str) -> Self {
+        let text = String::from_utf8_lossy(&self.bytes).replacen("200 OK", status, 1);
+        (self.cut, self.bytes) = (text.len(), text.into_bytes().into());
+        self
+    }
+
     /// Keeps the connection open after the bytes, until the server stops.
     pub fn and_hang(mut self) -> Self {
         self.hangs = true;

@@ -41,7 +41,7 @@ async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
     let principal = service.principal(&headers)?;
     let mut taken = service.chats.take(principal, &request::chat(&body)?)?;
     let mut conversation = service.conversation(principal, &mut taken).await?;
-    let request = request::read(&body, &conversation)?;
+    let request = conversation.chat_reader().read(&body)?;
 
     let stream = if request.text.is_some() {
         begin(&mut conversation, &taken.next_message())
@@ -50,7 +50,7 @@ async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
         conversation.ui_stream_resuming(PROTOCOL, &taken.message())
     };
     // A task of its own: a client that goes away in the middle leaves a whole conversation behind.
-    let turn = tokio::spawn(turn(conversation, request::incoming(request), taken));
+    let turn = tokio::spawn(turn(conversation, request.into(), taken));
     let headers = [
         (CONTENT_TYPE, "text/event-stream"),
         (CACHE_CONTROL, "no-store"),

@@ -29,7 +29,8 @@ pub struct Agent {
     prices: Prices,
 }
 
-/// What a million tokens cost, in the unit of the policy's cost budget.
+/// What a million tokens cost, in the unit of the policy's cost budget. Tokens that the provider reads from or writes to a
+/// cache count as tokens read.
 ///
 /// ```
 /// # use tool_runtime::agent::Prices;

@@ -5,6 +5,13 @@ use std::fmt;
 use crate::call::CallId;
 
 /// A client's answer to a call that it executes.
+///
+/// ```
+/// use tool_runtime::agent::ClientAnswer;
+///
+/// let answers = [ClientAnswer::value("call_1", r#"{"line":7}"#), ClientAnswer::failed("call_2")];
+/// # let _ = answers;
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum ClientAnswer {
@@ -23,10 +30,16 @@ pub enum ClientAnswer {
 }
 
 impl ClientAnswer {
-    /// The result of a call, as JSON text.
+    /// Gives the result of a call, as JSON text.
     #[must_use]
     pub fn value(id: impl Into<CallId>, json: impl Into<String>) -> Self {
         Self::Value { id: id.into(), json: json.into() }
+    }
+
+    /// Says that the client could not execute the call.
+    #[must_use]
+    pub fn failed(id: impl Into<CallId>) -> Self {
+        Self::Failed { id: id.into() }
     }
 
     pub(super) fn id(&self) -> &CallId {

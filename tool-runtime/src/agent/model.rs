@@ -12,7 +12,7 @@ use crate::json;
 use crate::tool::Hash;
 use crate::wire::{Decoded, DisplayEvent, Finish, Message, ToolChoice, Usage};
 
-/// Takes what arrives while it arrives, for display.
+/// Takes the events of an answer while they arrive, for display only.
 pub type Show<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
 
 /// Asks a model for its next turn. Implement it with [`macro@async_trait`]. Dropping the future cancels the request.
@@ -44,10 +44,10 @@ pub trait ModelClient: Send + Sync {
     /// Returns the model's name, for accounts, spans and hashes.
     fn name(&self) -> &str;
 
-    /// One turn. `show` gets what arrives while it arrives; what counts is the returned value.
+    /// Asks for one turn. `show` takes what arrives while it arrives; what counts is the returned value.
     ///
     /// # Errors
-    /// There was no answer. One that began and broke off is an answer whose [`Decoded::error`] says so.
+    /// No answer began. An answer that began and broke off is returned with [`Decoded::error`] set.
     async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError>;
 }
 
@@ -62,11 +62,11 @@ impl<M: ModelClient + ?Sized> ModelClient for Arc<M> {
     }
 }
 
-/// What a model is asked.
+/// A request for one turn of a model.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ModelRequest<'a> {
-    /// The history: whole, each call followed by its result.
+    /// The whole history, each call followed by its result.
     pub messages: &'a [Message],
     /// The tools that the model may see.
     pub tools: &'a CatalogView,
@@ -77,13 +77,13 @@ pub struct ModelRequest<'a> {
 }
 
 impl<'a> ModelRequest<'a> {
-    /// A request that leaves the rest to the provider.
+    /// Creates a request that leaves the rest to the provider.
     #[must_use]
     pub const fn new(messages: &'a [Message], tools: &'a CatalogView) -> Self {
         Self { messages, tools, parallel: None, choice: None }
     }
 
-    /// SHA-256 over model, messages and the hash of the visible catalog.
+    /// Returns the SHA-256 of model, messages and the hash of the visible catalog.
     #[must_use]
     pub fn prompt_hash(&self, model: &str) -> Hash {
         let prompt = serde_json::to_vec(&(model, self.messages, self.tools.hash()));
@@ -97,13 +97,13 @@ impl<'a> ModelRequest<'a> {
 pub struct ModelTurn {
     /// The model.
     pub model: String,
-    /// What it was asked, as a hash.
+    /// The hash of model, messages and visible catalog, see [`ModelRequest::prompt_hash`].
     pub prompt_hash: Hash,
-    /// The provider's id of the response.
+    /// The provider's id of the response. `None` if it sent none.
     pub response_id: Option<String>,
     /// How the turn ended.
     pub finish: Finish,
-    /// Tokens, when the provider counted them.
+    /// The tokens. `None` if the provider did not count them.
     pub usage: Option<Usage>,
     /// How long it took, in milliseconds.
     pub latency_ms: u64,
@@ -132,7 +132,15 @@ impl TurnCall {
     }
 }
 
-/// Why a model gave no answer. `Display` is safe to show; the provider's own words are in [`ModelError::detail`].
+/// A model gave no answer. `Display` is safe to show; the provider's own words are in [`ModelError::detail`].
+///
+/// ```
+/// use tool_runtime::agent::{ModelError, ModelErrorKind};
+///
+/// let error = ModelError::new(ModelErrorKind::Status(429), "quota of project 7 exceeded");
+/// assert_eq!(error.code(), "model_overloaded");
+/// assert!(!error.to_string().contains("project 7"));
+/// ```
 pub struct ModelError {
     kind: ModelErrorKind,
     detail: String,
@@ -151,18 +159,18 @@ pub enum ModelErrorKind {
     Timeout,
     /// The provider answered with this status.
     Status(u16),
-    /// The provider sent the request elsewhere, which is never followed.
+    /// The provider redirected the request; redirects are never followed.
     Redirect,
     /// The answer is larger than allowed.
     TooLarge,
-    /// The answer is not what the format says: HTML, an empty body, another content.
+    /// The answer is not of the format: HTML, an empty body, another content.
     Protocol,
     /// A script has no turn for this request.
     Script,
 }
 
 impl ModelError {
-    /// An error; `detail` is for operators.
+    /// Creates an error. `detail` is for operators and may hold anything.
     #[must_use]
     pub fn new(kind: ModelErrorKind, detail: impl Into<String>) -> Self {
         Self { kind, detail: detail.into(), source: None }
@@ -175,13 +183,13 @@ impl ModelError {
         self
     }
 
-    /// What happened.
+    /// Returns what happened.
     #[must_use]
     pub const fn kind(&self) -> ModelErrorKind {
         self.kind
     }
 
-    /// A stable word.
+    /// Returns the stable code.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self.kind {
@@ -198,7 +206,7 @@ impl ModelError {
         }
     }
 
-    /// What operators may read: the provider's own words. They can hold anything.
+    /// Returns the provider's own words, for operators. They can hold anything, quotes of the prompt included.
     #[must_use]
     pub fn detail(&self) -> &str {
         &self.detail
@@ -214,19 +222,23 @@ impl fmt::Display for ModelError {
             ModelErrorKind::Status(status @ (401 | 403)) => {
                 write!(f, "the provider does not accept the key (status {status})")
             }
-            ModelErrorKind::Status(429) => f.write_str("the provider has no room for the request now (status 429)"),
+            ModelErrorKind::Status(429) => {
+                f.write_str("the provider is overloaded or the quota is used up (status 429)")
+            }
             ModelErrorKind::Status(status) => write!(f, "the provider refused the request (status {status})"),
-            ModelErrorKind::Redirect => f.write_str("the provider redirects, which is not followed: correct the URL"),
+            ModelErrorKind::Redirect => {
+                f.write_str("the provider redirects, and redirects are not followed: correct the URL")
+            }
             ModelErrorKind::TooLarge => f.write_str("the model's answer is larger than allowed"),
             ModelErrorKind::Protocol => {
-                f.write_str("the answer is not what the format says: is this the right URL and format?")
+                f.write_str("the answer does not follow the format: is this the right URL and format?")
             }
             ModelErrorKind::Script => f.write_str("the script has no turn for this request"),
         }
     }
 }
 
-// The provider's words stay out of logs: they can quote the prompt.
+// The provider's words stay out of logs, because they can quote the prompt.
 impl fmt::Debug for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ModelError").field("kind", &self.kind).finish_non_exhaustive()

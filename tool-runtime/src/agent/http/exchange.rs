@@ -92,7 +92,7 @@ async fn answer(
     };
     if !response.status().is_success() {
         let again = retry::asked(response.status().as_u16(), response.headers(), Timestamp::now());
-        return Err(Failed { error: refused(response).await, again });
+        return Err(Failed { error: refused(response, deadline).await, again });
     }
     let protocol = |detail: &str| Failed::for_good(ModelErrorKind::Protocol, detail);
     let content = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -163,12 +163,12 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-async fn refused(response: Response) -> ModelError {
+async fn refused(response: Response, deadline: Instant) -> ModelError {
     let status = response.status();
     if status.is_redirection() {
         return ModelError::new(ModelErrorKind::Redirect, format!("status {}", status.as_u16()));
     }
-    let deadline = Instant::now() + ERROR_TIMEOUT;
+    let deadline = deadline.min(Instant::now() + ERROR_TIMEOUT);
     let mut text = Vec::new();
     if let Ok(mut body) = Body::new(response, ERROR_BYTES) {
         while let Ok(Ok(Some(chunk))) = timeout_at(deadline, body.chunk()).await {

@@ -1,0 +1,227 @@
+//! How requests are made: what they hold, how long they may take, when they are repeated, what is trusted.
+
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::json;
+use tool_runtime::agent::http::OutputLimitField;
+
+use super::*;
+
+/// A server with a certificate of a private authority: it answers every connection with the same bytes.
+fn tls_server(reply: &'static str) -> String {
+    let pem = |name: &str| fixtures("tls").join(name);
+    let certificates = CertificateDer::pem_file_iter(pem("server.pem")).unwrap().map(Result::unwrap).collect();
+    let key = PrivateKeyDer::from_pem_file(pem("server.key.pem")).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = Arc::new(config.with_no_client_auth().with_single_cert(certificates, key).unwrap());
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let connection = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+            let mut stream = rustls::StreamOwned::new(connection, stream.unwrap());
+            // A client that does not trust the certificate hangs up.
+            if std::io::Read::read(&mut stream, &mut [0; 1 << 16]).is_ok() {
+                stream.write_all(reply.as_bytes()).unwrap();
+                stream.conn.send_close_notify();
+                stream.flush().unwrap();
+            }
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn what_another_attempt_may_change_is_tried_again() {
+    let reply = Reply::stream(&good().stream(Format::OpenAiChat));
+    let busy = || Reply::body("429 Too Many Requests", "retry-after: 0\r\n", b"");
+    let broken = || Reply::body("503 Service Unavailable", "retry-after: 0\r\n", b"");
+    let server = Server::start([busy(), broken(), reply.clone()]).unwrap();
+    let model = client(Format::OpenAiChat, &server).retries(2).build().unwrap();
+    assert_eq!(ask(&model).await.unwrap().calls.len(), 2);
+    assert_eq!(server.asked().len(), 3);
+
+    let server = Server::start([busy(), busy(), reply.clone()]).unwrap();
+    let model = client(Format::OpenAiChat, &server).retries(1).build().unwrap();
+    assert_eq!(kind(ask(&model).await), ModelErrorKind::Status(429), "repetitions are bounded");
+
+    let patient = Reply::body("429 Too Many Requests", "retry-after: 86400\r\n", b"");
+    let server = Server::start([patient, reply.clone()]).unwrap();
+    let model = client(Format::OpenAiChat, &server).retries(5).build().unwrap();
+    assert_eq!(kind(ask(&model).await), ModelErrorKind::Status(429), "a day is too long to wait");
+
+    let server = Server::start([Reply::body("400 Bad Request", "", b""), reply.clone()]).unwrap();
+    let model = client(Format::OpenAiChat, &server).retries(5).build().unwrap();
+    assert_eq!(kind(ask(&model).await), ModelErrorKind::Status(400));
+    assert_eq!(server.asked().len(), 1, "what the client got wrong stays wrong");
+
+    // An answer that began is not asked for again: its first half was shown.
+    let server = Server::start([reply.clone().cut_at(reply.len() / 2), reply]).unwrap();
+    let model = client(Format::OpenAiChat, &server).retries(5).build().unwrap();
+    assert_eq!(ask(&model).await.unwrap().finish, Finish::Truncated);
+    assert_eq!(server.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn the_endpoint_says_whether_and_when_to_ask_again() {
+    let reply = Reply::stream(&good().stream(Format::OpenAiChat));
+    for (status, headers, attempts) in [
+        ("408 Request Timeout", "retry-after-ms: 1\r\n", 2),
+        ("409 Conflict", "retry-after: 0.001\r\n", 2),
+        ("400 Bad Request", "x-should-retry: true\r\nretry-after-ms: 1\r\n", 2),
+        ("503 Service Unavailable", "x-should-retry: false\r\n", 1),
+        ("429 Too Many Requests", "retry-after-ms: 86400000\r\n", 1),
+    ] {
+        let server = Server::start([Reply::body(status, headers, b""), reply.clone()]).unwrap();
+        let model = client(Format::OpenAiChat, &server).retries(5).build().unwrap();
+        assert_eq!(ask(&model).await.is_ok(), attempts == 2, "{status}");
+        assert_eq!(server.asked().len(), attempts, "{status}");
+    }
+    let server = Server::start([Reply::body("429 Too Many Requests", "retry-after-ms: 300\r\n", b""), reply]).unwrap();
+    let started = std::time::Instant::now();
+    assert!(ask(&client(Format::OpenAiChat, &server).retries(1).build().unwrap()).await.is_ok());
+    assert!(started.elapsed() >= Duration::from_millis(300));
+}
+
+#[tokio::test]
+async fn silence_before_an_answer_is_tried_once_more() {
+    let good = Reply::stream(&good().stream(Format::Anthropic));
+    let head = || Reply::stream("").and_hang();
+    for (replies, calls, asked) in [
+        (vec![Reply::silence(), good.clone()], Some(2), 2),
+        // A head without a body is silence too.
+        (vec![head(), good.clone()], Some(2), 2),
+        (vec![Reply::silence(), head(), good.clone()], None, 2),
+    ] {
+        let server = Server::start(replies).unwrap();
+        let model = client(Format::Anthropic, &server).retries(5).first_byte_timeout(Duration::from_millis(150));
+        match (ask(&model.build().unwrap()).await, calls) {
+            (Ok(decoded), Some(calls)) => assert_eq!(decoded.calls.len(), calls),
+            (answer, _) => assert_eq!(kind(answer), ModelErrorKind::Timeout),
+        }
+        assert_eq!(server.asked().len(), asked);
+    }
+}
+
+#[tokio::test]
+async fn what_arrived_before_a_timeout_is_kept() {
+    for format in READABLE {
+        let body = Turn::text("All that was said before.").stream(format);
+        let reply = Reply::stream(&body);
+        // Up to the end of the first frame that holds the text.
+        let text = body.find("before.").expect("the text");
+        let frame = text + body[text..].find("\n").expect("an end") + usize::from(format != Format::Ollama) + 1;
+        let half = reply.len() - body.len() + frame;
+        let limits: [(&str, fn(HttpModelBuilder) -> HttpModelBuilder); 2] = [
+            ("silent", |model| model.idle_timeout(Duration::from_millis(150))),
+            ("longer", |model| model.timeout(Duration::from_millis(300))),
+        ];
+        for (word, limit) in limits {
+            let server = Server::start([reply.clone().cut_at(half).and_hang()]).unwrap();
+            let decoded = ask(&limit(client(format, &server)).build().unwrap()).await.unwrap();
+            let error = decoded.error.clone().expect("it broke off");
+            assert_eq!((decoded.finish, error.kind), (Finish::Truncated, WireErrorKind::TruncatedStream), "{format}");
+            assert!(error.message.is_some_and(|message| message.contains(word)), "{format} {word}");
+            assert_eq!(decoded.text, "All that was said before.", "{format} {word}");
+            assert_eq!(server.asked().len(), 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_that_never_ends_is_given_up() {
+    for reply in [
+        Reply::recorded(&b"HTTP/1.1 400 Bad Request\r\ncontent-length: 100\r\n\r\nsorry"[..]).and_hang(),
+        Reply::recorded(&b"HTTP/1.1 400 Bad Request\r\n\r\nsorry"[..])
+            .in_pieces(4, Duration::from_millis(5))
+            .and_hang(),
+        Reply::forever("sorry").with_status("400 Bad Request"),
+    ] {
+        let server = Server::start([reply]).unwrap();
+        let model = client(Format::OpenAiChat, &server).timeout(Duration::from_millis(400)).build().unwrap();
+        let error = ask(&model).await.expect_err("refused");
+        assert_eq!(error.kind(), ModelErrorKind::Status(400));
+        assert!(error.detail().starts_with("sor") && error.detail().len() <= 16 << 10, "{}", error.detail().len());
+    }
+}
+
+#[tokio::test]
+async fn requests_hold_what_the_application_sets() {
+    let tool_less = |format: Format, configure: fn(HttpModelBuilder) -> HttpModelBuilder| async move {
+        let server = Server::start([Reply::stream(&Turn::text("Hi.").stream(format))]).unwrap();
+        ask(&configure(client(format, &server)).build().unwrap()).await.unwrap();
+        let asked = server.asked().remove(0);
+        let body: Value = serde_json::from_str(&asked.body).unwrap();
+        (asked.head.to_ascii_lowercase(), body)
+    };
+    let (head, body) = tool_less(Format::OpenAiChat, |model| model.body_field("temperature", 0.5)).await;
+    assert!(head.contains("user-agent: tool-runtime/"), "{head}");
+    assert_eq!((&body["temperature"], &body["max_completion_tokens"]), (&json!(0.5), &json!(4096)));
+    let (head, body) = tool_less(Format::OpenAiChat, |model| {
+        model.output_limit_field(OutputLimitField::MaxTokens).max_output_tokens(9).header("user-agent", "mine")
+    })
+    .await;
+    assert!(head.contains("user-agent: mine") && !head.contains("tool-runtime"), "{head}");
+    assert_eq!((&body["max_tokens"], body.get("max_completion_tokens")), (&json!(9), None));
+    let (_, body) = tool_less(Format::Ollama, |model| model.body_field("options", json!({"seed": 7}))).await;
+    assert_eq!(body["options"], json!({"num_predict": 4096, "seed": 7}));
+    let (_, body) = tool_less(Format::OpenAiResponses, |model| model.body_field("store", true)).await;
+    assert_eq!(body["store"], json!(true));
+}
+
+#[tokio::test]
+async fn a_private_authority_is_trusted_when_it_is_named() {
+    let body = Turn::text("Trusted.").stream(Format::OpenAiChat);
+    let reply = format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{body}");
+    let url = tls_server(reply.leak());
+    let model = || HttpModel::builder(Format::OpenAiChat, url.clone(), "m").retries(0);
+    assert_eq!(kind(ask(&model().build().unwrap()).await), ModelErrorKind::Connect);
+    let authority = std::fs::read(fixtures("tls").join("authority.pem")).unwrap();
+    let model = model().root_certificates(authority).build().unwrap();
+    assert_eq!(ask(&model).await.unwrap().text, "Trusted.");
+}
+
+#[tokio::test]
+async fn a_proxy_gets_the_whole_address() {
+    let proxy = Server::start([Reply::stream(&Turn::text("Through.").stream(Format::OpenAiChat))]).unwrap();
+    let model = HttpModel::builder(Format::OpenAiChat, "http://model.invalid", "m").proxy(proxy.url()).build().unwrap();
+    assert_eq!(ask(&model).await.unwrap().text, "Through.");
+    assert!(proxy.asked()[0].head.starts_with("POST http://model.invalid/v1/chat/completions"), "{:?}", proxy.asked());
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused() {
+    for (format, url) in [
+        (Format::OpenAiChat, "no url"),
+        (Format::OpenAiChat, "ftp://example.org"),
+        (Format::Gemini, "https://example.org"),
+    ] {
+        let error = HttpModel::builder(format, url, "m").build().expect_err("it cannot work");
+        assert_eq!(error.kind(), ModelErrorKind::Encode, "{url}");
+    }
+    let refused: [(Format, fn(HttpModelBuilder) -> HttpModelBuilder, &str); 13] = [
+        (Format::Ollama, |model| model.header("x y", "1"), "`x y`"),
+        (Format::Ollama, |model| model.header("x-y", "a\nb"), "`x-y`"),
+        (Format::Ollama, |model| model.header("Content-Length", "1"), "leave it out"),
+        (Format::OpenAiChat, |model| model.body_field("messages", json!([])), "`messages`"),
+        (Format::OpenAiChat, |model| model.body_field("max_tokens", 1), "`max_tokens`"),
+        (Format::Anthropic, |model| model.body_field("tools", json!([])), "`tools`"),
+        (Format::OpenAiResponses, |model| model.body_field("stream", false), "`stream`"),
+        (Format::OpenAiChat, |model| model.body_field("metadata", "x".repeat(65 << 10)), "at most"),
+        (Format::Ollama, |model| model.body_field("options", 1), "object"),
+        (Format::Ollama, |model| model.body_field("options", json!({"num_predict": 1})), "max_output_tokens"),
+        (Format::Anthropic, |model| model.output_limit_field(OutputLimitField::MaxTokens), "Chat Completions"),
+        (Format::Ollama, |model| model.root_certificates("no certificate"), "PEM"),
+        (Format::Ollama, |model| model.proxy("socks5://user:CANARY@127.0.0.1"), "http://"),
+    ];
+    for (format, configure, word) in refused {
+        let error = configure(HttpModel::builder(format, "http://127.0.0.1:1", "m")).build().expect_err(word);
+        assert!(error.detail().contains(word) && !error.detail().contains("CANARY"), "{}", error.detail());
+    }
+    let shown =
+        format!("{:?}", HttpModel::builder(Format::Ollama, "http://127.0.0.1:1", "m").key("CANARY").build().unwrap());
+    assert!(!shown.contains("CANARY"), "{shown}");
+}
