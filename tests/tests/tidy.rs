@@ -19,6 +19,7 @@ const LAYERS: &[&[&str]] = &[
     &["schema"],
     &["redact", "policy"],
     &["registration"],
+    &["private"],
     &["catalog"],
     &["hydrate"],
     &["store"],
@@ -77,14 +78,13 @@ fn layer(module: &str) -> Option<usize> {
     LAYERS.iter().position(|modules| modules.contains(&module))
 }
 
-/// The imports that point upwards in the layers. The root and `__private` serve users and the macros: they name every
-/// layer, and no layer names them.
+/// The imports that point upwards in the layers. The root names every layer, and no layer names the root.
 fn upwards(library: &Library) -> Vec<String> {
     let mut wrong = Vec::new();
     for Named { place, path } in library.named() {
         let Some(imported) = path.strip_prefix("crate::").and_then(|path| path.split("::").next()) else { continue };
         let module = place.module.as_str();
-        if module.is_empty() || module.starts_with("__private") {
+        if module.is_empty() {
             continue;
         }
         let allowed = match (layer(module), layer(imported)) {

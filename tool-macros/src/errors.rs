@@ -1,4 +1,4 @@
-//! The one collector of everything that is wrong with an item, so that an author reads all of it at once.
+//! The one collector of everything that is wrong with an item, so that an author reads all of it together.
 
 use std::fmt::Display;
 use std::thread;
@@ -6,15 +6,18 @@ use std::thread;
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 
-/// Collects mistakes. It has to be asked for its tokens: dropping it unread is a bug of the macro.
+/// Collects mistakes. Dropping it before they were read is a bug of the macro, and panics.
 pub(crate) struct Errors {
     collected: Option<syn::Error>,
-    read: bool,
 }
 
 impl Errors {
     pub(crate) fn new() -> Self {
-        Self { collected: None, read: false }
+        Self { collected: None }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.collected.is_none()
     }
 
     /// Reports at tokens: from the first to the last of them.
@@ -27,7 +30,7 @@ impl Errors {
         self.push(syn::Error::new(span, message));
     }
 
-    /// Reports that something is missing from an attribute: at all that it says, or at all of it.
+    /// Reports that something is missing from an attribute: at its contents, or at the attribute if it has none.
     pub(crate) fn missing(&mut self, attribute: &TokenStream, message: impl Display) {
         if attribute.is_empty() {
             self.span(Span::call_site(), message);
@@ -43,15 +46,15 @@ impl Errors {
         }
     }
 
-    /// The mistakes as `compile_error!`s, or nothing.
-    pub(crate) fn into_tokens(mut self) -> Option<TokenStream> {
-        self.read = true;
-        self.collected.take().map(|errors| errors.to_compile_error())
+    /// Returns the mistakes as `compile_error!`s; no tokens if there are none.
+    pub(crate) fn into_tokens(mut self) -> TokenStream {
+        self.collected.take().map(|errors| errors.to_compile_error()).unwrap_or_default()
     }
 }
 
 impl Drop for Errors {
     fn drop(&mut self) {
-        debug_assert!(self.read || thread::panicking(), "the errors of an item were not read");
+        // A mistake that nobody reads would let a wrong item compile.
+        assert!(self.collected.is_none() || thread::panicking(), "the mistakes of an item were not reported");
     }
 }

@@ -1,7 +1,7 @@
 //! The item below `#[tool]`: its attributes, visibility and signature. A function's body stays tokens, so that
 //! someone who is still typing it reads the compiler's errors and none of ours.
 
-use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::{Attribute, Fields, ItemStruct, Signature, Token, Visibility};
@@ -9,12 +9,14 @@ use syn::{Attribute, Fields, ItemStruct, Signature, Token, Visibility};
 /// What `#[tool]` can stand on, and what it cannot.
 pub(crate) enum Item {
     Function(Function),
-    Structure(ItemStruct),
+    Struct(ItemStruct),
     /// Kept as it is; the text says what to write instead, at the tokens.
     Other {
         blame: TokenStream,
         message: &'static str,
     },
+    /// Kept as it is; the syntax error was reported.
+    Unreadable,
 }
 
 /// A function with an unread body.
@@ -32,7 +34,7 @@ impl Parse for Item {
         let vis: Visibility = ahead.parse()?;
         if ahead.peek(Token![struct]) {
             let item: ItemStruct = input.parse()?;
-            return Ok(structure(item));
+            return Ok(with_named_fields(item));
         }
         let all: TokenStream = input.parse()?;
         let Ok(sig) = ahead.parse::<Signature>() else {
@@ -41,7 +43,7 @@ impl Parse for Item {
             let message = if is_function {
                 "this signature cannot be read"
             } else {
-                "`#[tool]` stands on a function or on a struct with named fields"
+                "`#[tool]` is for a function or a struct with named fields"
             };
             return Ok(Self::Other { blame: keyword(&all).unwrap_or(all), message });
         };
@@ -50,9 +52,9 @@ impl Parse for Item {
     }
 }
 
-fn structure(item: ItemStruct) -> Item {
+fn with_named_fields(item: ItemStruct) -> Item {
     let message = match &item.fields {
-        Fields::Named(_) => return Item::Structure(item),
+        Fields::Named(_) => return Item::Struct(item),
         Fields::Unnamed(_) => "the arguments of a tool have names; write a struct with named fields",
         Fields::Unit => "the arguments of a tool are named fields; write `{}` for a tool without arguments",
     };
@@ -105,9 +107,4 @@ pub(crate) fn keyword(item: &TokenStream) -> Option<TokenStream> {
         Ok(keyword)
     }
     behind.parse2(item.clone()).ok().map(|keyword| keyword.to_token_stream())
-}
-
-/// Names in order, for lists in messages.
-pub(crate) fn names<'a>(idents: impl Iterator<Item = &'a Ident>) -> Vec<String> {
-    idents.map(crate::names::plain).collect()
 }

@@ -1,7 +1,7 @@
 //! The attribute macros of `tool-runtime`: `#[tool]` and `#[capability]`. Their documentation is on the re-exports.
 //!
-//! Tokens become data (`attr`, `item`, `model`), rules look at the data (`check`), and only then is
-//! anything written (`expand`). The author's item is never lost, whatever is wrong with it.
+//! Tokens become data (`attr`, `item`, `model`), rules turn the data into a tool without mistakes (`check`, `checked`),
+//! and expansion writes that (`expand`). The author's item is never lost, whatever is wrong with it.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::indexing_slicing)]
 #![allow(clippy::large_enum_variant, reason = "one value of each lives for one expansion")]
@@ -11,6 +11,7 @@ use proc_macro::TokenStream;
 
 mod attr;
 mod check;
+mod checked;
 mod docs;
 mod errors;
 mod expand;
@@ -22,6 +23,20 @@ mod names;
 #[proc_macro_attribute]
 pub fn tool(attr: TokenStream, item: TokenStream) -> TokenStream {
     expand::tool(attr.into(), item.into()).into()
+}
+
+/// Makes the attributes of a struct tool known to the compiler, and writes nothing. Not public API.
+#[doc(hidden)]
+#[proc_macro_derive(Attributes, attributes(arg, serde, schemars, validate, garde))]
+pub fn attributes(_: TokenStream) -> TokenStream {
+    TokenStream::new()
+}
+
+/// Declares the module of `tool-runtime` that expansions name. Not public API.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __private_module(_: TokenStream) -> TokenStream {
+    expand::module().into()
 }
 
 /// See the re-export in `tool-runtime`.

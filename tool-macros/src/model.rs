@@ -7,7 +7,7 @@ use syn::{
     TypeReference, Visibility,
 };
 
-use crate::attr::{self, ArgumentAttr, Container, Default, ToolAttr};
+use crate::attr::{self, ArgumentAttr, Container, ToolAttr};
 use crate::docs::Docs;
 use crate::errors::Errors;
 use crate::item::Function;
@@ -27,7 +27,7 @@ pub(crate) struct Tool {
 
 pub(crate) enum Form {
     Function(Box<Callable>),
-    Structure(Box<ItemStruct>),
+    Struct(Box<ItemStruct>),
 }
 
 /// A function, its parameters sorted out.
@@ -45,13 +45,13 @@ pub(crate) enum Parameter {
     Owned(usize),
     /// From the runtime.
     Borrowed(Box<Borrowed>),
-    /// `self`, or a pattern that is no name.
+    /// `self`, or a pattern instead of a name.
     Unusable(FnArg),
 }
 
 pub(crate) struct Borrowed {
     pub(crate) reference: TypeReference,
-    /// What stands behind the `&`, without parentheses.
+    /// The type behind the `&`, without parentheses.
     pub(crate) target: Type,
     pub(crate) attr: ArgumentAttr,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Argument {
 }
 
 impl Tool {
-    pub(crate) fn function(attr: ToolAttr, item: Function, errors: &mut Errors) -> Self {
+    pub(crate) fn of_function(attr: ToolAttr, item: Function, errors: &mut Errors) -> Self {
         let Function { attrs, vis, mut sig, body } = item;
         let container = attr::container(&attrs, errors);
         let mut arguments = Vec::new();
@@ -89,7 +89,7 @@ impl Tool {
         }
     }
 
-    pub(crate) fn structure(attr: ToolAttr, item: ItemStruct, errors: &mut Errors) -> Self {
+    pub(crate) fn of_struct(attr: ToolAttr, item: ItemStruct, errors: &mut Errors) -> Self {
         let container = attr::container(&item.attrs, errors);
         let mut arguments = Vec::new();
         for field in &item.fields {
@@ -105,18 +105,18 @@ impl Tool {
             generics: item.generics.clone(),
             container,
             arguments,
-            form: Form::Structure(Box::new(item)),
+            form: Form::Struct(Box::new(item)),
         }
     }
 
     pub(crate) fn argument(&self, name: &Ident) -> Option<&Argument> {
-        self.arguments.iter().find(|argument| plain(&argument.ident) == plain(name))
+        self.arguments.iter().find(|argument| argument.is_called(name))
     }
 
     pub(crate) fn borrowed(&self) -> impl Iterator<Item = &Borrowed> {
         let parameters = match &self.form {
             Form::Function(function) => function.parameters.as_slice(),
-            Form::Structure(_) => &[],
+            Form::Struct(_) => &[],
         };
         parameters.iter().filter_map(|parameter| match parameter {
             Parameter::Borrowed(borrowed) => Some(&**borrowed),
@@ -151,7 +151,7 @@ fn parameter(
 impl Argument {
     fn new(ident: Ident, ty: Type, attr: ArgumentAttr, container: &Container) -> Self {
         let name = plain(&ident);
-        let wire = match (&attr.rename, container.rename_all) {
+        let wire = match (attr.rename.value(), container.rename_all) {
             (Some(renamed), _) => renamed.value(),
             (None, Some(rule)) => rule.apply(&name),
             (None, None) => name,
@@ -159,17 +159,13 @@ impl Argument {
         Self { ident, ty, wire, attr }
     }
 
-    /// `#[arg(default = EXPR)]`
-    pub(crate) fn default_expr(&self) -> Option<&syn::Expr> {
-        match &self.attr.default {
-            Some((_, Default::Expr(expr))) => Some(expr),
-            _ => None,
-        }
+    pub(crate) fn is_called(&self, name: &Ident) -> bool {
+        plain(&self.ident) == plain(name)
     }
 
-    /// The tool that lists values of this argument.
+    /// Returns the name of the tool that lists values of this argument.
     pub(crate) fn evidence(&self) -> Option<&LitStr> {
-        self.attr.evidence.as_ref().map(|(_, tool)| tool)
+        self.attr.evidence.value()
     }
 }
 
@@ -184,16 +180,17 @@ pub(crate) fn peel(mut ty: &Type) -> &Type {
     }
 }
 
-/// Where to point when an output is wrong: at the first type argument if one is shown, or at the whole.
+/// Returns where to point when an output is wrong: the first type argument if there is one, or the whole type.
 pub(crate) fn output_span(output: &Type) -> Span {
     let shown = last_segment(output).and_then(|(_, mut types)| types.next());
     shown.unwrap_or(output).span()
 }
 
-/// Whether a type is spelled `Option<Option<..>>`: a field that reads `null` and absence apart.
+/// Returns whether a type is spelled `Option<Option<..>>`: a field that tells `null` from absence.
 ///
-/// The spelling only asks for the function that can; its signature is what says whether the type is one. Behind an
-/// alias both read as `None`, as they do everywhere else.
+/// serde decides by an attribute of the field whether it may be absent, and attributes are written before types are
+/// known, so only the spelling can be asked. It selects `nullable`, whose signature checks the type. Behind an alias,
+/// `null` and absence both read as `None`, as they do everywhere else.
 pub(crate) fn is_nested_option(ty: &Type) -> bool {
     let inner = |ty| match last_segment(ty)? {
         (name, mut types) if name == "Option" => types.next(),

@@ -1,4 +1,4 @@
-//! Names as text: what serde makes of a field's name, what a tool could be called, and what a typo meant.
+//! Names as text: serde's names for fields, suggestions for tools, and the intended word behind a typo.
 
 use proc_macro2::Ident;
 use syn::ext::IdentExt;

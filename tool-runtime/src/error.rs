@@ -110,17 +110,28 @@ impl fmt::Debug for ToolError {
 }
 
 // `ToolError` itself does not implement `Error`: that is what lets every `Error` convert into it with `?`.
-impl<E: Error + Send + Sync + 'static> From<E> for ToolError {
+impl<E: ErrorSource> From<E> for ToolError {
     fn from(source: E) -> Self {
         Self { code: None, safe: None, source: Some(Box::new(source)) }
     }
 }
 
-/// What a tool may return as its error: [`ToolError`] or any [`std::error::Error`].
+/// What `?` converts into a [`ToolError`]: every [`std::error::Error`] that is `Send + Sync + 'static`.
+#[diagnostic::on_unimplemented(
+    message = "`?` cannot convert `{Self}` into a `ToolError`",
+    label = "not a `std::error::Error`: write `.map_err(ToolError::internal)?`",
+    note = "`ToolError::internal` takes `anyhow::Error`, `Box<dyn Error + Send + Sync>`, text and every `std::error::Error` that is `Send + Sync + 'static`"
+)]
+pub trait ErrorSource: Error + Send + Sync + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<E: Error + Send + Sync + 'static> ErrorSource for E {}
+
+/// The error of a tool: [`ToolError`], or any [`std::error::Error`] that is `Send + Sync + 'static`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the error of a tool",
-    label = "not an error that operators can read",
-    note = "return `ToolError`, or implement `std::error::Error` (`Send + Sync + 'static`) for `{Self}`"
+    label = "neither `ToolError` nor a `std::error::Error`",
+    note = "return `Result<_, ToolError>`: `?` converts every `std::error::Error`, and `.map_err(ToolError::internal)?` converts `anyhow::Error`, `Box<dyn Error + Send + Sync>` and text"
 )]
 pub trait IntoToolError {
     /// Converts; the text of a foreign error stays with the operators.
@@ -133,6 +144,7 @@ impl IntoToolError for ToolError {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: Error + Send + Sync + 'static> IntoToolError for E {
     fn into_tool_error(self) -> ToolError {
         self.into()

@@ -57,9 +57,6 @@
 // `::tool_runtime` also resolves inside this crate, so its own doctests and tests can use the macros.
 extern crate self as tool_runtime;
 
-#[path = "private/mod.rs"]
-#[doc(hidden)]
-pub mod __private1;
 pub mod agent;
 pub mod call;
 pub mod capability;
@@ -72,6 +69,7 @@ pub mod error;
 pub mod hydrate;
 pub mod json;
 pub mod policy;
+mod private;
 pub mod redact;
 pub mod registration;
 pub mod runner;
@@ -81,6 +79,11 @@ pub mod testing;
 mod text;
 pub mod tool;
 pub mod wire;
+
+// The module that expansions name; its own name carries the version of both packages.
+tool_runtime_macros::__private_module!();
+#[doc(hidden)]
+pub use private::definition_of as __definition_of;
 
 pub use call::{CallId, Event, EventSink, Outcome, ToolCall, ToolContext, ToolExecResult, ToolInvocationRecord};
 pub use capability::{Cap, Capabilities, Connection, Secret};
@@ -239,6 +242,6 @@ pub use tool_runtime_macros::tool;
 #[macro_export]
 macro_rules! definition {
     ($tool:ty) => {
-        $crate::__private1::definition_of::<$tool>()
+        $crate::__definition_of::<$tool>()
     };
 }

@@ -44,7 +44,7 @@ impl Reader {
             elsewhere &= start.starts_with(|first: char| first.is_ascii_digit() || first == '|' || first == '.');
             let line = if elsewhere { without_number(line) } else { line.to_owned() };
             if let Some(line) = shortened(line, &mut listed) {
-                lines.push(line.replace(&self.package, "$DIR/").replace(&self.workspace, "$WORKSPACE/"));
+                lines.push(unversioned(&line).replace(&self.package, "$DIR/").replace(&self.workspace, "$WORKSPACE/"));
             }
         }
         let text = unindented(&lines);
@@ -69,6 +69,12 @@ impl Reader {
         let name = krate.split_once('.').and_then(|(name, _)| name.rsplit_once('-')).map_or(krate, |(name, _)| name);
         format!("$CARGO/{name}-$VERSION/{file}")
     }
+}
+
+/// The name of the module that expansions name changes with every release.
+fn unversioned(line: &str) -> String {
+    let name = format!("__private{}", env!("CARGO_PKG_VERSION").replace(|c: char| !c.is_ascii_alphanumeric(), "_"));
+    line.replace(&name, "__private$VERSION")
 }
 
 fn is_boilerplate(line: &str) -> bool {

@@ -1,9 +1,9 @@
-//! Bindings are the runner's to make.
+//! Bindings are made by the runner, and have no public name.
 
-use tool_runtime::{Capabilities, ToolContext, capability::Bindings};
+use tool_runtime::capability::Bindings;
 
-fn forge<'a>(capabilities: &'a Capabilities, context: &'a std::sync::Arc<ToolContext>) -> Bindings<'a> {
-    Bindings { capabilities, connections: &[], context }
+fn forge<'a>() -> Bindings<'a> {
+    Bindings {}
 }
 
 fn main() {}

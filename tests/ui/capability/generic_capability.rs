@@ -1,11 +1,19 @@
-//! A family of capabilities.
+use tool_runtime::{ToolError, capability, tool};
 
-use tool_runtime::capability;
-
-/// Reads the time.
+/// Finds parts.
 #[capability(effect = read_only)]
-trait Clock<Zone> {
-    fn now(&self) -> i64;
+trait Lookup<T> {
+    fn find(&self, id: u64) -> Option<T>;
+}
+
+/// Finds a part. The capability is the only mistake.
+#[tool(name = "parts__find", effect = read_only, redact = ["$"])]
+fn find(
+    parts: &dyn Lookup<String>,
+    /// Id of the part.
+    id: u64,
+) -> Result<Option<String>, ToolError> {
+    Ok(parts.find(id))
 }
 
 fn main() {}

@@ -9,7 +9,7 @@ mod facade {
 // Shadows the default path: whatever names it does not compile.
 mod tool_runtime {}
 
-use facade::inner::rt::{Call, Cap, ToolComponent, ToolError, capability, tool};
+use facade::inner::rt::{Call, Cap, Connection, ToolComponent, ToolError, capability, tool};
 
 /// Reads the time.
 #[capability(effect = read_only, kind = "clock", crate = crate::facade::inner::rt)]
@@ -20,7 +20,7 @@ trait Clock {
 /// Adds.
 #[tool(name = "core__add", effect = read_only, redact = ["$"], crate = crate::facade::inner::rt)]
 fn add(
-    clock: &dyn Clock,
+    clock: &Connection<dyn Clock>,
     /// Left.
     #[arg(default = 1)]
     left: i64,
@@ -37,7 +37,7 @@ struct Subtract {
 }
 
 impl ToolComponent for Subtract {
-    type Capabilities = (Cap<dyn Clock>,);
+    type Capabilities = (Cap<Connection<dyn Clock>>,);
     type Output = i64;
 
     async fn run(self, (clock,): Self::Capabilities, _: &Call<Self>) -> Result<i64, ToolError> {

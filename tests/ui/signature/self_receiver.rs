@@ -14,6 +14,12 @@ impl Calculator {
     ) -> Result<i64, ToolError> {
         Ok(left)
     }
+
+    /// Makes one.
+    #[tool(name = "core__make", effect = read_only, redact = [])]
+    fn make() -> Result<Self, ToolError> {
+        Ok(Self)
+    }
 }
 
 fn main() {}

@@ -6,7 +6,7 @@ use quote::ToTokens;
 use syn::{Attribute, Expr, LitStr, Meta};
 
 use crate::attr::pieces::{Piece, Value, pieces};
-use crate::attr::{duplicate_key, unknown_key};
+use crate::attr::{Key, unknown_key};
 use crate::docs::Docs;
 use crate::errors::Errors;
 use crate::names::nearest;
@@ -14,13 +14,13 @@ use crate::names::nearest;
 /// What the attributes of one argument say.
 pub(crate) struct ArgumentAttr {
     pub(crate) docs: Docs,
-    pub(crate) default: Option<(Ident, Default)>,
-    pub(crate) sensitive: Option<Ident>,
-    pub(crate) evidence: Option<(Ident, LitStr)>,
-    pub(crate) rename: Option<LitStr>,
+    pub(crate) default: Key<DefaultValue>,
+    pub(crate) sensitive: Key<()>,
+    pub(crate) evidence: Key<LitStr>,
+    pub(crate) rename: Key<LitStr>,
     /// What goes to the derives: doc comments, `#[serde(..)]`, `#[schemars(..)]`.
     pub(crate) derived: Vec<Attribute>,
-    /// What stays where the author wrote it.
+    /// What stays on a parameter.
     pub(crate) kept: Vec<Attribute>,
     /// `#[cfg(..)]` and `#[cfg_attr(..)]`, for a rule to refuse.
     pub(crate) conditional: Vec<Attribute>,
@@ -29,7 +29,7 @@ pub(crate) struct ArgumentAttr {
 }
 
 /// Where a default comes from.
-pub(crate) enum Default {
+pub(crate) enum DefaultValue {
     /// `#[arg(default = EXPR)]`
     Expr(Box<Expr>),
     /// `#[serde(default)]` or `#[serde(default = "path")]`, which the derives read themselves.
@@ -46,10 +46,10 @@ const SCHEMARS_KEYS: [&str; 11] =
 pub(crate) fn argument(attrs: &[Attribute], is_parameter: bool, errors: &mut Errors) -> ArgumentAttr {
     let mut out = ArgumentAttr {
         docs: Docs::of(attrs),
-        default: None,
-        sensitive: None,
-        evidence: None,
-        rename: None,
+        default: Key::Absent,
+        sensitive: Key::Absent,
+        evidence: Key::Absent,
+        rename: Key::Absent,
         derived: Vec::new(),
         kept: Vec::new(),
         conditional: Vec::new(),
@@ -87,47 +87,37 @@ pub(crate) fn argument(attrs: &[Attribute], is_parameter: bool, errors: &mut Err
 }
 
 fn arg(attr: &Attribute, out: &mut ArgumentAttr, errors: &mut Errors) {
-    for piece in list(attr, "#[arg(..)]", errors) {
+    for piece in &list(attr, "#[arg(..)]", &ARG_KEYS, errors) {
         match piece.key_text().as_str() {
-            "default" => {
-                if let Some(expr) = piece.value("an expression, for example `#[arg(default = 10)]`", errors) {
-                    set(&mut out.default, (piece.key.clone(), Default::Expr(Box::new(expr))), &piece, errors);
-                }
-            }
-            "sensitive" => {
-                if piece.flag(errors) {
-                    set(&mut out.sensitive, piece.key.clone(), &piece, errors);
-                }
-            }
-            "evidence" => {
-                let wanted = "the name of the tool that lists such values, for example `\"tasks__list_tasks\"`";
-                if let Some(tool) = piece.value(wanted, errors) {
-                    set(&mut out.evidence, (piece.key.clone(), tool), &piece, errors);
-                }
-            }
-            _ => unknown_key(&piece, "`#[arg]`", &ARG_KEYS, errors),
+            "default" => out.default.read(piece, errors, |piece, errors| {
+                let expr = piece.value("an expression, for example `#[arg(default = 10)]`", errors)?;
+                Some(DefaultValue::Expr(Box::new(expr)))
+            }),
+            "sensitive" => out.sensitive.flag(piece, errors),
+            "evidence" => out.evidence.read(piece, errors, |piece, errors| {
+                piece.value("the name of the tool that lists such values, for example `\"tasks__list_tasks\"`", errors)
+            }),
+            _ => unknown_key(piece, "`#[arg]`", &ARG_KEYS, errors),
         }
     }
 }
 
 fn serde(attr: &Attribute, out: &mut ArgumentAttr, errors: &mut Errors) {
-    for piece in list(attr, "#[serde(..)]", errors) {
+    for piece in &list(attr, "#[serde(..)]", &SERDE_KEYS, errors) {
         match piece.key_text().as_str() {
-            "rename" => {
-                if let Some(name) = piece.value("one name, for example `#[serde(rename = \"type\")]`", errors) {
-                    set(&mut out.rename, name, &piece, errors);
-                }
-            }
-            "default" => set(&mut out.default, (piece.key.clone(), Default::Serde), &piece, errors),
+            "rename" => out.rename.read(piece, errors, |piece, errors| {
+                piece.value("one name, for example `#[serde(rename = \"type\")]`", errors)
+            }),
+            "default" => out.default.read(piece, errors, |_, _| Some(DefaultValue::Serde)),
             key if nearest(key, &SERDE_KEYS).is_some() => {
-                unknown_key(&piece, "`#[serde]` on an argument", &SERDE_KEYS, errors);
+                unknown_key(piece, "`#[serde]` on an argument", &SERDE_KEYS, errors);
             }
             key => refuse_serde(&piece.key, key, errors),
         }
     }
 }
 
-/// Why a serde key cannot stand on an argument, and what to write.
+/// Says why a serde key cannot be used on an argument, and what to write.
 fn refuse_serde(place: &Ident, key: &str, errors: &mut Errors) {
     let instead = match key {
         "flatten" => "write the fields as arguments, or nest them in an object of their own",
@@ -139,12 +129,15 @@ fn refuse_serde(place: &Ident, key: &str, errors: &mut Errors) {
         "deny_unknown_fields" | "rename_all" => "it belongs on the item",
         _ => "an argument takes `rename` and `default`",
     };
-    errors.at(place, format_args!("`#[serde({key})]` on an argument would let schema and parser part; {instead}"));
+    errors.at(
+        place,
+        format_args!("`#[serde({key})]` on an argument would let the schema and the parser disagree; {instead}"),
+    );
 }
 
 fn schemars(attr: &Attribute, errors: &mut Errors) {
-    for piece in list(attr, "#[schemars(..)]", errors) {
-        schemars_key(&piece, errors);
+    for piece in &list(attr, "#[schemars(..)]", &SCHEMARS_KEYS, errors) {
+        schemars_key(piece, errors);
     }
 }
 
@@ -153,7 +146,7 @@ fn schemars_key(piece: &Piece, errors: &mut Errors) {
     match key.as_str() {
         "inner" => {
             if let Value::List(tokens) = &piece.value {
-                for inner in pieces(tokens.clone(), errors) {
+                for inner in pieces(tokens.clone(), &SCHEMARS_KEYS, errors) {
                     schemars_key(&inner, errors);
                 }
             }
@@ -162,40 +155,32 @@ fn schemars_key(piece: &Piece, errors: &mut Errors) {
         "rename" | "default" => errors.at(
             &piece.key,
             format_args!(
-                "`#[schemars({key})]` would let schema and parser part; write `#[serde({key} = ..)]`, which both read"
+                "`#[schemars({key})]` would let the schema and the parser disagree; write `#[serde({key} = ..)]`, which both read"
             ),
         ),
         "description" => errors.at(&piece.key, "write the description as a doc comment on the argument"),
         "required" | "with" | "schema_with" | "extend" | "transform" | "skip" | "flatten" => errors
-            .at(&piece.key, format_args!("`#[schemars({key})]` would let schema and parser part; let the type say it")),
+            .at(&piece.key, format_args!("`#[schemars({key})]` would let the schema and the parser disagree; let the type say it")),
         _ => unknown_key(piece, "`#[schemars]` on an argument", &SCHEMARS_KEYS, errors),
     }
 }
 
 /// The pieces of `#[name(..)]`.
-pub(super) fn list(attr: &Attribute, shape: &str, errors: &mut Errors) -> Vec<Piece> {
+pub(super) fn list(attr: &Attribute, shape: &str, known: &[&str], errors: &mut Errors) -> Vec<Piece> {
     if let Meta::List(list) = &attr.meta {
-        return pieces(list.tokens.clone(), errors);
+        return pieces(list.tokens.clone(), known, errors);
     }
     errors.at(attr, format_args!("write `{shape}`"));
     Vec::new()
 }
 
-fn set<T>(slot: &mut Option<T>, value: T, piece: &Piece, errors: &mut Errors) {
-    if slot.is_some() {
-        duplicate_key(piece, errors);
-    } else {
-        *slot = Some(value);
-    }
-}
-
 impl ArgumentAttr {
-    /// The first thing that only an argument from the model can have.
+    /// Returns the first thing that only an argument from the model can have.
     pub(crate) fn of_arguments_only(&self) -> Option<TokenStream> {
         let key = |ident: &Ident| ident.to_token_stream();
-        None.or_else(|| self.default.as_ref().map(|(ident, _)| key(ident)))
-            .or_else(|| self.sensitive.as_ref().map(key))
-            .or_else(|| self.evidence.as_ref().map(|(ident, _)| key(ident)))
+        None.or_else(|| self.default.key().map(key))
+            .or_else(|| self.sensitive.key().map(key))
+            .or_else(|| self.evidence.key().map(key))
             .or_else(|| self.described.as_ref().map(ToTokens::to_token_stream))
     }
 }

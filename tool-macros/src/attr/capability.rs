@@ -1,11 +1,9 @@
 //! The keys of `#[capability(..)]`.
 
-use std::collections::HashSet;
-
 use proc_macro2::TokenStream;
 use syn::{LitStr, Path};
 
-use crate::attr::{Effect, duplicate_key, effect, krate, pieces, unknown_key};
+use crate::attr::{Key, Reach, effect, krate, pieces, unknown_key};
 use crate::errors::Errors;
 
 /// What `#[capability(..)]` says.
@@ -13,31 +11,25 @@ use crate::errors::Errors;
 pub(crate) struct CapabilityAttr {
     /// All of it: the place of what is missing.
     pub(crate) tokens: TokenStream,
-    pub(crate) effect: Option<Effect>,
-    pub(crate) kind: Option<LitStr>,
-    pub(crate) krate: Option<Path>,
-    /// Every known key that was written, even when its value could not be read.
-    pub(crate) written: HashSet<String>,
+    pub(crate) effect: Key<Reach>,
+    pub(crate) kind: Key<LitStr>,
+    pub(crate) krate: Key<Path>,
 }
 
 const KEYS: [&str; 3] = ["effect", "kind", "crate"];
 
 /// Reads `#[capability(..)]`.
 pub(crate) fn capability(tokens: TokenStream, errors: &mut Errors) -> CapabilityAttr {
-    let mut out = CapabilityAttr { tokens: tokens.clone(), ..CapabilityAttr::default() };
-    for piece in pieces(tokens, errors) {
-        let key = piece.key_text();
-        if !KEYS.contains(&key.as_str()) {
-            unknown_key(&piece, "`#[capability]`", &KEYS, errors);
-        } else if !out.written.insert(key.clone()) {
-            duplicate_key(&piece, errors);
-        } else if key == "effect" {
-            out.effect = effect(&piece, errors);
-        } else if key == "kind" {
-            out.kind = piece.value("a word for the kind of account, for example `\"calendar\"`", errors);
-        } else {
-            out.krate = krate(&piece, errors);
+    let mut attr = CapabilityAttr { tokens: tokens.clone(), ..CapabilityAttr::default() };
+    for piece in &pieces(tokens, &KEYS, errors) {
+        match piece.key_text().as_str() {
+            "effect" => attr.effect.read(piece, errors, effect),
+            "kind" => attr.kind.read(piece, errors, |piece, errors| {
+                piece.value("a word for the kind of account, for example `\"calendar\"`", errors)
+            }),
+            "crate" => attr.krate.read(piece, errors, krate),
+            _ => unknown_key(piece, "`#[capability]`", &KEYS, errors),
         }
     }
-    out
+    attr
 }

@@ -25,8 +25,8 @@ pub(crate) fn container(attrs: &[Attribute], errors: &mut Errors) -> Container {
             serde(attr, &mut out, errors);
             out.derived.push(attr.clone());
         } else if attr.path().is_ident("schemars") {
-            for piece in list(attr, "#[schemars(..)]", errors) {
-                errors.at(&piece.key, "`#[schemars(..)]` stands on arguments only; the macro describes the item");
+            for piece in list(attr, "#[schemars(..)]", &[], errors) {
+                errors.at(&piece.key, "`#[schemars(..)]` is for arguments; the macro describes the item");
             }
             out.derived.push(attr.clone());
         } else {
@@ -37,7 +37,7 @@ pub(crate) fn container(attrs: &[Attribute], errors: &mut Errors) -> Container {
 }
 
 fn serde(attr: &Attribute, out: &mut Container, errors: &mut Errors) {
-    for piece in list(attr, "#[serde(..)]", errors) {
+    for piece in list(attr, "#[serde(..)]", &["rename_all"], errors) {
         match piece.key_text().as_str() {
             "rename_all" if out.rename_all.is_some() => duplicate_key(&piece, errors),
             "rename_all" => {
@@ -58,7 +58,7 @@ fn serde(attr: &Attribute, out: &mut Container, errors: &mut Errors) {
             key => errors.at(
                 &piece.key,
                 format_args!(
-                    "`#[serde({key})]` on a tool would let schema and parser part; only `rename_all` stands here"
+                    "`#[serde({key})]` on a tool would let the schema and the parser disagree; a tool takes `rename_all`"
                 ),
             ),
         }

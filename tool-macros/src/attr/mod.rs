@@ -5,20 +5,23 @@
 mod argument;
 mod capability;
 mod container;
+mod key;
 mod pieces;
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use proc_macro2::{Ident, TokenStream};
-use syn::{Lit, LitInt, LitStr, Path, Type};
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{Lit, LitInt, LitStr, Path, Token, Type};
 
 use crate::errors::Errors;
 use crate::names::{nearest, one_of};
 
-pub(crate) use argument::{ArgumentAttr, Default, argument};
+pub(crate) use argument::{ArgumentAttr, DefaultValue, argument};
 pub(crate) use capability::{CapabilityAttr, capability};
 pub(crate) use container::{Container, container};
+pub(crate) use key::Key;
 pub(crate) use pieces::{Piece, pieces};
 
 /// What `#[tool(..)]` says.
@@ -26,39 +29,77 @@ pub(crate) use pieces::{Piece, pieces};
 pub(crate) struct ToolAttr {
     /// All of it: the place of what is missing.
     pub(crate) tokens: TokenStream,
-    pub(crate) name: Option<LitStr>,
-    pub(crate) title: Option<LitStr>,
-    pub(crate) effect: Option<Effect>,
-    pub(crate) redact: Option<Vec<LitStr>>,
-    pub(crate) model: Vec<LitStr>,
-    pub(crate) prepare: Option<(Ident, Vec<LitStr>)>,
-    pub(crate) tags: Vec<LitStr>,
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) max_result_bytes: Option<LitInt>,
-    pub(crate) client: Option<Ident>,
-    pub(crate) client_result: Option<(Ident, Type)>,
-    pub(crate) idempotent: bool,
-    pub(crate) blocking: Option<Ident>,
-    pub(crate) require_any: Option<(Ident, Vec<Ident>)>,
-    pub(crate) validate: Option<Path>,
-    pub(crate) allow_no_schema: Option<Ident>,
-    pub(crate) no_schema_mode: Option<(Ident, NoSchemaMode)>,
-    pub(crate) krate: Option<Path>,
-    /// Every known key that was written, even when its value could not be read.
-    pub(crate) written: HashSet<String>,
+    pub(crate) name: Key<LitStr>,
+    pub(crate) title: Key<LitStr>,
+    pub(crate) effect: Key<Reach>,
+    pub(crate) redact: Key<Vec<LitStr>>,
+    pub(crate) model: Key<Vec<LitStr>>,
+    pub(crate) prepare: Key<Vec<LitStr>>,
+    pub(crate) tags: Key<Vec<LitStr>>,
+    pub(crate) timeout: Key<Duration>,
+    pub(crate) max_result_bytes: Key<LitInt>,
+    pub(crate) execution: Key<Place>,
+    pub(crate) client_result: Key<Type>,
+    pub(crate) idempotent: Key<()>,
+    pub(crate) blocking: Key<()>,
+    pub(crate) require_any: Key<Vec<Ident>>,
+    pub(crate) validate: Key<Hook>,
+    pub(crate) allow_no_schema: Key<()>,
+    pub(crate) no_schema_mode: Key<NoSchemaMode>,
+    pub(crate) krate: Key<Path>,
 }
 
+/// The word behind `effect`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub(crate) enum Reach {
     ReadOnly,
     StateChange,
     External,
 }
 
+/// The word behind `execution`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Server,
+    Client,
+}
+
+/// The word behind `no_schema_mode`.
 #[derive(Clone, Copy)]
 pub(crate) enum NoSchemaMode {
     RejectEffects,
     ApproveEach,
+}
+
+/// `path`, or `path(first, *second)` for a hook that takes some of the arguments.
+pub(crate) struct Hook {
+    pub(crate) path: Path,
+    pub(crate) arguments: Option<Vec<HookArgument>>,
+}
+
+/// An argument of a hook: a reference, or with `*` the value behind it.
+pub(crate) struct HookArgument {
+    pub(crate) star: Option<Token![*]>,
+    pub(crate) name: Ident,
+}
+
+impl Parse for Hook {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let path = Path::parse_mod_style(input)?;
+        if !input.peek(syn::token::Paren) {
+            return Ok(Self { path, arguments: None });
+        }
+        let content;
+        syn::parenthesized!(content in input);
+        let arguments = Punctuated::<HookArgument, Token![,]>::parse_terminated(&content)?;
+        Ok(Self { path, arguments: Some(arguments.into_iter().collect()) })
+    }
+}
+
+impl Parse for HookArgument {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        Ok(Self { star: input.parse()?, name: input.parse()? })
+    }
 }
 
 const KEYS: [&str; 18] = [
@@ -85,65 +126,65 @@ const KEYS: [&str; 18] = [
 /// Reads `#[tool(..)]`.
 pub(crate) fn tool(tokens: TokenStream, errors: &mut Errors) -> ToolAttr {
     let mut attr = ToolAttr { tokens: tokens.clone(), ..ToolAttr::default() };
-    for piece in pieces(tokens, errors) {
-        let key = piece.key_text();
-        if !KEYS.contains(&key.as_str()) {
-            unknown_key(&piece, "`#[tool]`", &KEYS, errors);
-        } else if attr.written.insert(key.clone()) {
-            read(&mut attr, &key, piece, errors);
-        } else {
-            duplicate_key(&piece, errors);
+    for piece in &pieces(tokens, &KEYS, errors) {
+        match piece.key_text().as_str() {
+            "name" => attr.name.read(piece, errors, |piece, errors| {
+                piece.value("a string literal, for example `\"core__add\"`", errors)
+            }),
+            "title" => attr.title.read(piece, errors, |piece, errors| piece.value("a string literal", errors)),
+            "effect" => attr.effect.read(piece, errors, effect),
+            "redact" => attr.redact.read(piece, errors, paths),
+            "model" => attr.model.read(piece, errors, paths),
+            "prepare" => attr.prepare.read(piece, errors, paths),
+            "tags" => attr.tags.read(piece, errors, |piece, errors| {
+                piece.list("a list of strings, for example `[\"calendar\"]`", errors)
+            }),
+            "timeout" => attr.timeout.read(piece, errors, timeout),
+            "max_result_bytes" => attr.max_result_bytes.read(piece, errors, bytes),
+            "execution" => attr.execution.read(piece, errors, |piece, errors| {
+                piece.choice("execution", &[("server", Place::Server), ("client", Place::Client)], errors)
+            }),
+            "client_result" => attr
+                .client_result
+                .read(piece, errors, |piece, errors| piece.value("the type that the client sends back", errors)),
+            "idempotent" => attr.idempotent.flag(piece, errors),
+            "blocking" => attr.blocking.flag(piece, errors),
+            "require_any" => attr.require_any.read(piece, errors, |piece, errors| {
+                piece.list("a list of arguments, for example `[title, due_date]`", errors)
+            }),
+            "validate" => attr.validate.read(piece, errors, |piece, errors| {
+                piece.value(
+                    "the path of a function, with or without arguments: `check` or `check(first, *second)`",
+                    errors,
+                )
+            }),
+            "allow_no_schema" => attr.allow_no_schema.flag(piece, errors),
+            "no_schema_mode" => attr.no_schema_mode.read(piece, errors, |piece, errors| {
+                let modes =
+                    [("reject_effects", NoSchemaMode::RejectEffects), ("approve_each", NoSchemaMode::ApproveEach)];
+                piece.choice("mode", &modes, errors)
+            }),
+            "crate" => attr.krate.read(piece, errors, krate),
+            _ => unknown_key(piece, "`#[tool]`", &KEYS, errors),
         }
     }
     attr
 }
 
-fn read(attr: &mut ToolAttr, key: &str, piece: Piece, errors: &mut Errors) {
-    match key {
-        "name" => attr.name = piece.value("a string, for example `\"core__add\"`", errors),
-        "title" => attr.title = piece.value("a string", errors),
-        "effect" => attr.effect = effect(&piece, errors),
-        "redact" => attr.redact = piece.list(PATHS, errors),
-        "model" => attr.model = piece.list(PATHS, errors).unwrap_or_default(),
-        "prepare" => attr.prepare = piece.list(PATHS, errors).map(|paths| (piece.key, paths)),
-        "tags" => attr.tags = piece.list("a list of strings, for example `[\"calendar\"]`", errors).unwrap_or_default(),
-        "timeout" => attr.timeout = timeout(&piece, errors),
-        "max_result_bytes" => attr.max_result_bytes = bytes(&piece, errors),
-        "execution" => {
-            if piece.choice("execution", &[("server", false), ("client", true)], errors) == Some(true) {
-                attr.client = Some(piece.key);
-            }
-        }
-        "client_result" => {
-            attr.client_result = piece.value("the type that the client sends back", errors).map(|ty| (piece.key, ty));
-        }
-        "idempotent" => attr.idempotent = piece.flag(errors),
-        "blocking" => attr.blocking = piece.flag(errors).then_some(piece.key),
-        "require_any" => {
-            attr.require_any = piece
-                .list("a list of arguments, for example `[title, due_date]`", errors)
-                .map(|names| (piece.key, names));
-        }
-        "validate" => attr.validate = piece.value("the path of a function", errors),
-        "allow_no_schema" => attr.allow_no_schema = piece.flag(errors).then_some(piece.key),
-        "no_schema_mode" => {
-            let modes = [("reject_effects", NoSchemaMode::RejectEffects), ("approve_each", NoSchemaMode::ApproveEach)];
-            attr.no_schema_mode = piece.choice("mode", &modes, errors).map(|mode| (piece.key, mode));
-        }
-        _ => attr.krate = krate(&piece, errors),
-    }
+fn paths(piece: &Piece, errors: &mut Errors) -> Option<Vec<LitStr>> {
+    piece.list(PATHS, errors)
 }
 
 const PATHS: &str = "a list of paths into the output, for example `[\"id\", \"owner.name\"]`, or `[]` to show nothing";
 
 /// `effect = read_only`
-pub(crate) fn effect(piece: &Piece, errors: &mut Errors) -> Option<Effect> {
+pub(crate) fn effect(piece: &Piece, errors: &mut Errors) -> Option<Reach> {
     piece.choice(
         "effect",
         &[
-            ("read_only", Effect::ReadOnly),
-            ("state_change", Effect::StateChange),
-            ("external_side_effect", Effect::External),
+            ("read_only", Reach::ReadOnly),
+            ("state_change", Reach::StateChange),
+            ("external_side_effect", Reach::External),
         ],
         errors,
     )
@@ -168,7 +209,7 @@ fn timeout(piece: &Piece, errors: &mut Errors) -> Option<Duration> {
     };
     let millis = digits.parse::<u64>().ok().zip(scale).and_then(|(number, scale)| number.checked_mul(scale));
     match millis {
-        Some(0) => errors.at(&text, "a timeout of nothing stops every call; leave the key out for no timeout"),
+        Some(0) => errors.at(&text, "a timeout of zero stops every call; leave the key out for no timeout"),
         Some(millis) => return Some(Duration::from_millis(millis)),
         None => errors.at(
             &text,
@@ -202,7 +243,7 @@ pub(crate) fn unknown_key(piece: &Piece, owner: &str, known: &[&str], errors: &m
     }
 }
 
-/// Reports a key that stands there for the second time.
+/// Reports a key that is written for the second time.
 pub(crate) fn duplicate_key(piece: &Piece, errors: &mut Errors) {
     errors.at(&piece.key, format_args!("`{}` is given twice; keep one", piece.key_text()));
 }

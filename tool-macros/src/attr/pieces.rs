@@ -25,13 +25,15 @@ pub(crate) enum Value {
     Broken,
 }
 
-/// Splits at the commas that are not inside `<..>`, which a type may hold.
-pub(crate) fn pieces(tokens: TokenStream, errors: &mut Errors) -> Vec<Piece> {
+/// Splits at the commas that are not inside `<..>`, which a type may hold, and before one of the `known` keys that
+/// follows a value without a comma.
+pub(crate) fn pieces(tokens: TokenStream, known: &[&str], errors: &mut Errors) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut current: Vec<TokenTree> = Vec::new();
     let mut depth = 0_u32;
     let mut before = ' ';
-    for token in tokens {
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
         let mut now = ' ';
         if let TokenTree::Punct(punct) = &token {
             now = punct.as_char();
@@ -47,12 +49,31 @@ pub(crate) fn pieces(tokens: TokenStream, errors: &mut Errors) -> Vec<Piece> {
             }
         }
         before = now;
+        if depth == 0 && is_next_key(&current, &token, tokens.peek(), known) {
+            errors.at(&token, format_args!("a comma is missing before `{token}`"));
+            pieces.extend(piece(&mut current, &token, errors));
+        }
         current.push(token);
     }
     if let Some(last) = current.last().cloned() {
         pieces.extend(piece(&mut current, &last, errors));
     }
     pieces
+}
+
+/// Whether a token begins the next piece although no comma is before it: in `name = "a__b" effect = read_only`, the
+/// word `effect`.
+fn is_next_key(current: &[TokenTree], token: &TokenTree, next: Option<&TokenTree>, known: &[&str]) -> bool {
+    let TokenTree::Ident(word) = token else { return false };
+    let behind_value =
+        matches!(current.last(), Some(TokenTree::Ident(_) | TokenTree::Literal(_) | TokenTree::Group(_)));
+    let before_value = match next {
+        None => true,
+        Some(TokenTree::Punct(punct)) => matches!(punct.as_char(), '=' | ','),
+        Some(TokenTree::Group(group)) => group.delimiter() == Delimiter::Parenthesis,
+        Some(_) => false,
+    };
+    behind_value && before_value && known.contains(&plain(word).as_str())
 }
 
 fn piece(current: &mut Vec<TokenTree>, end: &TokenTree, errors: &mut Errors) -> Option<Piece> {

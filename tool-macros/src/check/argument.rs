@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::{FnArg, Type};
+use syn::{FnArg, Signature, Type};
 
 use crate::check::attribute::is_name_character;
 use crate::errors::Errors;
@@ -16,7 +16,7 @@ pub(super) fn missing_argument_docs(tool: &Tool, errors: &mut Errors) {
         errors.at(
             &argument.ident,
             format_args!(
-                "missing doc comment on the argument `{}`, which the model fills in; what the runtime lends is borrowed: `&dyn Trait`",
+                "missing doc comment on the argument `{}`, which the model fills in; what the runtime injects is borrowed: `&dyn Trait`",
                 plain(&argument.ident)
             ),
         );
@@ -27,7 +27,7 @@ pub(super) fn pattern_argument(tool: &Tool, errors: &mut Errors) {
     let Form::Function(function) = &tool.form else { return };
     for parameter in &function.parameters {
         if let Parameter::Unusable(FnArg::Typed(typed)) = parameter {
-            errors.at(&typed.pat, "an argument has a name; write one, and take it apart in the body");
+            errors.at(&typed.pat, "an argument needs a name; write one, and destructure it in the body");
         }
     }
 }
@@ -40,7 +40,7 @@ pub(super) fn impl_trait_argument(tool: &Tool, errors: &mut Errors) {
     }
     for borrowed in tool.borrowed() {
         if let Some(tokens) = find_impl(&borrowed.target) {
-            errors.at(tokens, "what the runtime lends is a trait object; write `&dyn` for `&impl`");
+            errors.at(tokens, "what the runtime injects is a trait object; write `&dyn` for `&impl`");
         }
     }
 }
@@ -56,7 +56,7 @@ pub(super) fn borrowed_inside(tool: &Tool, errors: &mut Errors) {
 pub(super) fn mutable_borrow(tool: &Tool, errors: &mut Errors) {
     for borrowed in tool.borrowed() {
         if let Some(mutability) = &borrowed.reference.mutability {
-            errors.at(mutability, "the runtime lends for reading, several calls at once; write `&` for `&mut`");
+            errors.at(mutability, "several calls share what the runtime injects; write `&` for `&mut`");
         }
     }
 }
@@ -97,7 +97,7 @@ pub(super) fn same_wire_name(tool: &Tool, errors: &mut Errors) {
             let blame = argument
                 .attr
                 .rename
-                .as_ref()
+                .value()
                 .map_or_else(|| argument.ident.to_token_stream(), ToTokens::to_token_stream);
             errors.at(
                 blame,
@@ -112,12 +112,19 @@ pub(super) fn same_wire_name(tool: &Tool, errors: &mut Errors) {
     }
 }
 
-/// The first `impl` inside a type.
+/// Returns the first `impl` inside a type.
 pub(super) fn find_impl(ty: &Type) -> Option<TokenStream> {
     find(ty.to_token_stream(), &mut |token, _| matches!(token, TokenTree::Ident(word) if word == "impl"))
 }
 
-/// The first reference or lifetime inside a type that is not `'static`.
+/// Returns the first `Self` inside a signature.
+pub(crate) fn find_self(sig: &Signature) -> Option<TokenStream> {
+    let is_self = |token: &TokenTree| matches!(token, TokenTree::Ident(word) if word == "Self");
+    let word = find(sig.to_token_stream(), &mut |token, _| is_self(token))?;
+    Some(word.into_iter().take(1).collect())
+}
+
+/// Returns the first reference or lifetime inside a type that is not `'static`.
 pub(super) fn find_borrow(ty: &Type) -> Option<TokenStream> {
     let is_static = |next: Option<&TokenTree>| matches!(next, Some(TokenTree::Ident(name)) if name == "static");
     let is_quote = |next: Option<&TokenTree>| matches!(next, Some(TokenTree::Punct(quote)) if quote.as_char() == '\'');
@@ -128,7 +135,7 @@ pub(super) fn find_borrow(ty: &Type) -> Option<TokenStream> {
     })
 }
 
-/// The first token, at any depth, that a rule is about, with the one behind it.
+/// Returns the first token, at any depth, that a rule is about, with the one behind it.
 fn find(tokens: TokenStream, is_it: &mut impl FnMut(&TokenTree, Option<&TokenTree>) -> bool) -> Option<TokenStream> {
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {

@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::fmt::Display;
 
+use proc_macro2::Ident;
 use syn::LitStr;
 
+use crate::attr::{Key, Place};
 use crate::errors::Errors;
-use crate::item::names;
 use crate::model::{Form, Tool};
 use crate::names::{nearest, one_of, plain, snake};
 
@@ -14,21 +15,26 @@ use crate::names::{nearest, one_of, plain, snake};
 const MAX_NAME: usize = 64;
 
 pub(super) fn missing_name(tool: &Tool, errors: &mut Errors) {
-    missing(tool, "name", format_args!("missing `name`; write `name = \"core__{}\"`", snake(&tool.ident)), errors);
+    missing(
+        tool,
+        tool.attr.name.is_absent(),
+        format_args!("missing `name`; write `name = \"core__{}\"`", snake(&tool.ident)),
+        errors,
+    );
 }
 
 pub(super) fn missing_effect(tool: &Tool, errors: &mut Errors) {
     let effects = "`effect = read_only`, `state_change` or `external_side_effect`";
-    missing(tool, "effect", format_args!("missing `effect`; write {effects}"), errors);
+    missing(tool, tool.attr.effect.is_absent(), format_args!("missing `effect`; write {effects}"), errors);
 }
 
 pub(super) fn missing_redact(tool: &Tool, errors: &mut Errors) {
-    let message = "missing `redact`; list what of the output may be shown, for example `redact = [\"id\"]`, or `redact = []` for nothing";
-    missing(tool, "redact", message, errors);
+    let message = "missing `redact`; list the paths of the output that may be shown, for example `redact = [\"id\"]`, or `redact = []` to show nothing";
+    missing(tool, tool.attr.redact.is_absent(), message, errors);
 }
 
-fn missing(tool: &Tool, key: &str, message: impl Display, errors: &mut Errors) {
-    if !tool.attr.written.contains(key) {
+fn missing(tool: &Tool, is_absent: bool, message: impl Display, errors: &mut Errors) {
+    if is_absent {
         errors.missing(&tool.attr.tokens, message);
     }
 }
@@ -90,7 +96,10 @@ pub(super) fn name_tool_part(tool: &Tool, errors: &mut Errors) {
         Some((namespace, "")) => {
             errors.at(
                 name,
-                format_args!("nothing stands behind `{namespace}__`; write `{namespace}__{}`", snake(&tool.ident)),
+                format_args!(
+                    "the tool part behind `{namespace}__` is empty; write `{namespace}__{}`",
+                    snake(&tool.ident)
+                ),
             );
         }
         Some((namespace, part)) if part.contains("__") => {
@@ -102,7 +111,7 @@ pub(super) fn name_tool_part(tool: &Tool, errors: &mut Errors) {
 }
 
 fn with_name(tool: &Tool, rule: impl FnOnce(&LitStr, &str)) {
-    if let Some(name) = &tool.attr.name {
+    if let Some(name) = tool.attr.name.value() {
         rule(name, &name.value());
     }
 }
@@ -112,7 +121,7 @@ pub(super) fn is_name_character(letter: char) -> bool {
 }
 
 pub(super) fn empty_title(tool: &Tool, errors: &mut Errors) {
-    if let Some(title) = tool.attr.title.as_ref().filter(|title| title.value().trim().is_empty()) {
+    if let Some(title) = tool.attr.title.value().filter(|title| title.value().trim().is_empty()) {
         errors.at(title, "the title is empty; write one, or leave the key out");
     }
 }
@@ -130,8 +139,7 @@ pub(super) fn redact_empty_segment(tool: &Tool, errors: &mut Errors) {
 }
 
 pub(super) fn redact_duplicate_path(tool: &Tool, errors: &mut Errors) {
-    let shown = tool.attr.redact.iter().flatten().chain(&tool.attr.model);
-    let prepared = tool.attr.prepare.iter().flat_map(|(_, paths)| paths);
+    let shown = listed(&tool.attr.redact).chain(listed(&tool.attr.model));
     let mut seen = HashSet::new();
     for path in shown {
         if !seen.insert(path.value()) {
@@ -142,7 +150,7 @@ pub(super) fn redact_duplicate_path(tool: &Tool, errors: &mut Errors) {
         }
     }
     seen.clear();
-    for path in prepared {
+    for path in listed(&tool.attr.prepare) {
         if !seen.insert(path.value()) {
             errors.at(path, format_args!("the path `{}` is listed twice; keep one", path.value()));
         }
@@ -150,13 +158,16 @@ pub(super) fn redact_duplicate_path(tool: &Tool, errors: &mut Errors) {
 }
 
 fn paths(tool: &Tool) -> impl Iterator<Item = &LitStr> {
-    let prepared = tool.attr.prepare.iter().flat_map(|(_, paths)| paths);
-    tool.attr.redact.iter().flatten().chain(&tool.attr.model).chain(prepared)
+    listed(&tool.attr.redact).chain(listed(&tool.attr.model)).chain(listed(&tool.attr.prepare))
+}
+
+fn listed<T>(key: &Key<Vec<T>>) -> impl Iterator<Item = &T> {
+    key.value().into_iter().flatten()
 }
 
 pub(super) fn tag_text(tool: &Tool, errors: &mut Errors) {
     let mut seen = HashSet::new();
-    for tag in &tool.attr.tags {
+    for tag in listed(&tool.attr.tags) {
         let text = tag.value();
         if text.trim().is_empty() || text.trim() != text {
             errors.at(tag, format_args!("the tag {text:?} is empty or has white space around it; write a word"));
@@ -166,17 +177,22 @@ pub(super) fn tag_text(tool: &Tool, errors: &mut Errors) {
     }
 }
 
+/// Returns the key `execution` of a tool that a client executes.
+fn client(tool: &Tool) -> Option<&Ident> {
+    tool.attr.execution.given().filter(|(_, place)| **place == Place::Client).map(|(key, _)| key)
+}
+
 pub(super) fn client_without_result(tool: &Tool, errors: &mut Errors) {
-    if let Some(client) = &tool.attr.client
-        && !tool.attr.written.contains("client_result")
+    if let Some(client) = client(tool)
+        && tool.attr.client_result.is_absent()
     {
         errors.at(client, "a client tool needs the type that the client sends back; write `client_result = TYPE`");
     }
 }
 
 pub(super) fn client_without_prepare(tool: &Tool, errors: &mut Errors) {
-    if let Some(client) = &tool.attr.client
-        && !tool.attr.written.contains("prepare")
+    if let Some(client) = client(tool)
+        && tool.attr.prepare.is_absent()
     {
         errors.at(client, "a client tool needs the paths that go to the client; write `prepare = [..]`");
     }
@@ -184,12 +200,10 @@ pub(super) fn client_without_prepare(tool: &Tool, errors: &mut Errors) {
 
 pub(super) fn client_keys_on_server(tool: &Tool, errors: &mut Errors) {
     // An `execution` that could not be read may well have meant the client.
-    if tool.attr.written.contains("execution") && tool.attr.client.is_some() {
+    if !matches!(tool.attr.execution, Key::Absent | Key::Given(_, Place::Server)) {
         return;
     }
-    let result = tool.attr.client_result.as_ref().map(|(key, _)| key);
-    let prepare = tool.attr.prepare.as_ref().map(|(key, _)| key);
-    for key in result.into_iter().chain(prepare) {
+    for key in tool.attr.client_result.key().into_iter().chain(tool.attr.prepare.key()) {
         errors.at(
             key,
             format_args!("`{key}` is for tools that a client executes; write `execution = client`, or remove it"),
@@ -198,48 +212,58 @@ pub(super) fn client_keys_on_server(tool: &Tool, errors: &mut Errors) {
 }
 
 pub(super) fn no_schema_without_mode(tool: &Tool, errors: &mut Errors) {
-    if let Some(key) = &tool.attr.allow_no_schema
-        && !tool.attr.written.contains("no_schema_mode")
+    if let Some(key) = tool.attr.allow_no_schema.key()
+        && tool.attr.no_schema_mode.is_absent()
     {
         errors.at(key, "`allow_no_schema` runs unvalidated calls; say under which condition: `no_schema_mode = reject_effects` or `approve_each`");
     }
 }
 
 pub(super) fn no_schema_mode_alone(tool: &Tool, errors: &mut Errors) {
-    if let Some((key, _)) = &tool.attr.no_schema_mode
-        && !tool.attr.written.contains("allow_no_schema")
+    if let Some(key) = tool.attr.no_schema_mode.key()
+        && tool.attr.allow_no_schema.is_absent()
     {
         errors.at(key, "this tool has a schema; write `allow_no_schema` too, or remove `no_schema_mode`");
     }
 }
 
 pub(super) fn require_any_empty(tool: &Tool, errors: &mut Errors) {
-    if let Some((key, listed)) = &tool.attr.require_any
+    if let Some((key, listed)) = tool.attr.require_any.given()
         && listed.is_empty()
     {
-        errors.at(key, "`require_any` lists nothing; name the optional arguments of which one must be given");
+        errors.at(key, "`require_any` is empty; name the optional arguments of which one must be given");
     }
 }
 
 pub(super) fn require_any_unknown(tool: &Tool, errors: &mut Errors) {
-    for name in tool.attr.require_any.iter().flat_map(|(_, listed)| listed) {
-        if tool.argument(name).is_some() {
-            continue;
-        }
-        let known = names(tool.arguments.iter().map(|argument| &argument.ident));
-        let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        let text = plain(name);
-        match nearest(&text, &known) {
-            Some(meant) => errors.at(name, format_args!("there is no argument `{text}`; did you mean `{meant}`?")),
-            None if known.is_empty() => errors.at(name, "this tool has no arguments"),
-            None => errors.at(name, format_args!("there is no argument `{text}`; write {}", one_of(&known))),
-        }
+    for name in listed(&tool.attr.require_any) {
+        known_argument(tool, name, errors);
+    }
+}
+
+pub(super) fn validate_unknown(tool: &Tool, errors: &mut Errors) {
+    for argument in tool.attr.validate.value().into_iter().flat_map(|hook| hook.arguments.iter().flatten()) {
+        known_argument(tool, &argument.name, errors);
+    }
+}
+
+fn known_argument(tool: &Tool, name: &Ident, errors: &mut Errors) {
+    if tool.argument(name).is_some() {
+        return;
+    }
+    let known: Vec<String> = tool.arguments.iter().map(|argument| plain(&argument.ident)).collect();
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let text = plain(name);
+    match nearest(&text, &known) {
+        Some(meant) => errors.at(name, format_args!("there is no argument `{text}`; did you mean `{meant}`?")),
+        None if known.is_empty() => errors.at(name, "this tool has no arguments"),
+        None => errors.at(name, format_args!("there is no argument `{text}`; write {}", one_of(&known))),
     }
 }
 
 pub(super) fn require_any_twice(tool: &Tool, errors: &mut Errors) {
     let mut seen = HashSet::new();
-    for name in tool.attr.require_any.iter().flat_map(|(_, listed)| listed) {
+    for name in listed(&tool.attr.require_any) {
         if !seen.insert(plain(name)) {
             errors.at(name, format_args!("`{}` is listed twice; keep one", plain(name)));
         }
@@ -247,7 +271,7 @@ pub(super) fn require_any_twice(tool: &Tool, errors: &mut Errors) {
 }
 
 pub(super) fn blocking_async(tool: &Tool, errors: &mut Errors) {
-    if let (Some(key), Form::Function(function)) = (&tool.attr.blocking, &tool.form)
+    if let (Some(key), Form::Function(function)) = (tool.attr.blocking.key(), &tool.form)
         && function.sig.asyncness.is_some()
     {
         errors.at(key, "`blocking` moves a plain function to a thread of its own; remove it, or remove `async`");
@@ -255,7 +279,7 @@ pub(super) fn blocking_async(tool: &Tool, errors: &mut Errors) {
 }
 
 pub(super) fn blocking_struct(tool: &Tool, errors: &mut Errors) {
-    if let (Some(key), Form::Structure(_)) = (&tool.attr.blocking, &tool.form) {
+    if let (Some(key), Form::Struct(_)) = (tool.attr.blocking.key(), &tool.form) {
         errors.at(key, "`blocking` is for functions; in `ToolComponent::run`, await `tokio::task::spawn_blocking`");
     }
 }

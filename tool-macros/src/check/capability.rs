@@ -6,7 +6,7 @@ use crate::attr::CapabilityAttr;
 use crate::errors::Errors;
 
 pub(super) fn capability_without_effect(attr: &CapabilityAttr, errors: &mut Errors) {
-    if !attr.written.contains("effect") {
+    if attr.effect.is_absent() {
         errors.missing(
             &attr.tokens,
             "missing `effect`: how far the capability reaches; write `effect = read_only`, `state_change` or `external_side_effect`",
@@ -15,14 +15,14 @@ pub(super) fn capability_without_effect(attr: &CapabilityAttr, errors: &mut Erro
 }
 
 pub(super) fn empty_kind(attr: &CapabilityAttr, errors: &mut Errors) {
-    if let Some(kind) = attr.kind.as_ref().filter(|kind| kind.value().trim().is_empty()) {
+    if let Some(kind) = attr.kind.value().filter(|kind| kind.value().trim().is_empty()) {
         errors.at(kind, "the kind is empty; write a word, for example `\"calendar\"`");
     }
 }
 
 pub(super) fn generic_capability(item: &ItemTrait, errors: &mut Errors) {
     if !item.generics.params.is_empty() {
-        errors.at(&item.generics, "a capability is bound as one `dyn` trait; remove the generic parameters");
+        errors.at(&item.generics, "a capability is bound as one `dyn` trait; remove the generic parameters, and write one capability for each type that it is used with");
     }
 }
 
@@ -38,9 +38,9 @@ pub(super) fn async_without_async_trait(item: &ItemTrait, errors: &mut Errors) {
     }
 }
 
-/// Whether a trait object of this trait could exist at all, as far as its tokens tell.
+/// Returns whether a trait object of this trait could exist, as far as its tokens show.
 pub(super) fn can_be_borrowed(item: &ItemTrait) -> bool {
-    item.generics.params.is_empty() && (is_async_trait(item) || async_methods(item).next().is_none())
+    is_async_trait(item) || async_methods(item).next().is_none()
 }
 
 fn is_async_trait(item: &ItemTrait) -> bool {

@@ -1,18 +1,29 @@
-//! What an item may not say: one function per rule, each with a case of its name under `tests/ui`.
+//! The rules of an item: one function per rule, each with a case of its name under `tests/ui`.
 
 mod argument;
 mod attribute;
 mod capability;
 mod signature;
 
+pub(crate) use argument::find_self;
+
 use syn::ItemTrait;
 
 use crate::attr::CapabilityAttr;
+use crate::checked::Checked;
 use crate::errors::Errors;
 use crate::model::Tool;
 
-/// Reports everything that is wrong with a tool and can be seen in its tokens. Types are asked by the expansion.
-pub(crate) fn check(tool: &Tool, errors: &mut Errors) {
+/// Reports everything that is wrong with a tool and can be seen in its tokens. Types are checked by the expansion.
+///
+/// # Errors
+/// Returns the tool as it is if there was any mistake, now or while its tokens were read.
+pub(crate) fn check(tool: Tool, errors: &mut Errors) -> Result<Checked, Box<Tool>> {
+    rules(&tool, errors);
+    if errors.is_empty() { Checked::new(tool) } else { Err(Box::new(tool)) }
+}
+
+fn rules(tool: &Tool, errors: &mut Errors) {
     attribute::missing_name(tool, errors);
     attribute::missing_effect(tool, errors);
     attribute::missing_redact(tool, errors);
@@ -34,6 +45,7 @@ pub(crate) fn check(tool: &Tool, errors: &mut Errors) {
     attribute::require_any_empty(tool, errors);
     attribute::require_any_unknown(tool, errors);
     attribute::require_any_twice(tool, errors);
+    attribute::validate_unknown(tool, errors);
     attribute::blocking_async(tool, errors);
     attribute::blocking_struct(tool, errors);
 
@@ -57,7 +69,7 @@ pub(crate) fn check(tool: &Tool, errors: &mut Errors) {
     argument::same_wire_name(tool, errors);
 }
 
-/// Reports everything that is wrong with a capability trait, and answers whether it can be borrowed all the same.
+/// Reports everything that is wrong with a capability trait, and returns whether tools can borrow it all the same.
 pub(crate) fn check_capability(attr: &CapabilityAttr, item: &ItemTrait, errors: &mut Errors) -> bool {
     capability::capability_without_effect(attr, errors);
     capability::empty_kind(attr, errors);

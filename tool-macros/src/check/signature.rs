@@ -5,7 +5,7 @@ use quote::ToTokens;
 use syn::punctuated::Punctuated;
 use syn::{FnArg, Path, Safety, Token};
 
-use crate::check::argument::{find_borrow, find_impl};
+use crate::check::argument::{find_borrow, find_impl, find_self};
 use crate::errors::Errors;
 use crate::model::{Form, Parameter, Tool};
 
@@ -20,7 +20,10 @@ pub(super) fn missing_docs(tool: &Tool, errors: &mut Errors) {
 
 pub(super) fn generic_item(tool: &Tool, errors: &mut Errors) {
     if !tool.generics.params.is_empty() {
-        errors.at(&tool.generics, "a tool is one thing, not a family; remove the generic parameters");
+        errors.at(
+            &tool.generics,
+            "a tool cannot be generic: it needs one concrete schema; remove the generic parameters",
+        );
     } else if let Some(clause) = &tool.generics.where_clause {
         errors.at(clause, "a tool has no generic parameters; remove the `where` clause");
     }
@@ -32,6 +35,11 @@ pub(super) fn self_receiver(tool: &Tool, errors: &mut Errors) {
         if let Parameter::Unusable(FnArg::Receiver(receiver)) = parameter {
             errors.at(receiver, "a tool has no `self`; move the function out of the `impl`, or write a struct tool");
         }
+    }
+    if function.sig.receiver().is_none()
+        && let Some(word) = find_self(&function.sig)
+    {
+        errors.at(word, "a tool has no `Self`; move the function out of the `impl`, and write the type");
     }
 }
 
@@ -61,7 +69,7 @@ pub(super) fn missing_return(tool: &Tool, errors: &mut Errors) {
     {
         errors.at(
             &tool.ident,
-            "a tool returns `Result<T, E>`; write `-> Result<(), ToolError>` for one that answers nothing",
+            "a tool returns `Result<T, E>`; write `-> Result<(), ToolError>` for one without an output",
         );
     }
 }
@@ -77,12 +85,12 @@ pub(super) fn borrowed_output(tool: &Tool, errors: &mut Errors) {
 }
 
 pub(super) fn derive_repeated(tool: &Tool, errors: &mut Errors) {
-    let Form::Structure(_) = &tool.form else { return };
+    let Form::Struct(_) = &tool.form else { return };
     for attr in tool.container.kept.iter().filter(|attr| attr.path().is_ident("derive")) {
         let Ok(paths) = attr.parse_args_with(Punctuated::<Path, Token![,]>::parse_terminated) else { continue };
         for path in paths {
             let Some(last) = path.segments.last() else { continue };
-            let schema_is_ours = tool.attr.allow_no_schema.is_none();
+            let schema_is_ours = tool.attr.allow_no_schema.is_absent();
             if last.ident == "Deserialize" || (last.ident == "JsonSchema" && schema_is_ours) {
                 errors.at(&path, format_args!("`#[tool]` already derives `{}`; remove it", last.ident));
             }

@@ -4,10 +4,11 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{ItemTrait, TraitBound, Type, TypeParamBound, WherePredicate, parse_quote_spanned};
 
-use crate::attr::{self, CapabilityAttr};
+use crate::attr::{self, CapabilityAttr, Reach};
 use crate::check::check_capability;
 use crate::errors::Errors;
-use crate::expand::common::{self, private};
+use crate::expand::declaration;
+use crate::expand::runtime::private;
 use crate::expand::spans::{at, generated};
 use crate::names::plain;
 
@@ -16,22 +17,19 @@ pub(crate) fn capability(tokens: TokenStream, item: TokenStream) -> TokenStream 
     let mut errors = Errors::new();
     let attr = attr::capability(tokens, &mut errors);
     let Ok(parsed) = syn::parse2::<ItemTrait>(item.clone()) else {
-        let message = "`#[capability]` stands on a trait";
+        let message = "`#[capability]` is for traits";
         match crate::item::keyword(&item) {
             Some(keyword) => errors.at(keyword, message),
             None => errors.span(Span::call_site(), message),
         }
-        return [Some(item), errors.into_tokens()].into_iter().flatten().collect();
+        let mistakes = errors.into_tokens();
+        return quote!(#item #mistakes);
     };
-    let can_be_borrowed = check_capability(&attr, &parsed, &mut errors);
-    let hidden = implementation(&attr, &parsed);
+    // With a mistake in the attribute the trait can still be borrowed, or every tool would be an error too.
+    let hidden = check_capability(&attr, &parsed, &mut errors).then(|| implementation(&attr, &parsed));
     let item = with_bounds(parsed);
-    match errors.into_tokens() {
-        // With a mistake in the attribute the trait still can be borrowed, or every tool would complain too.
-        Some(mistakes) if can_be_borrowed => quote!(#item #hidden #mistakes),
-        Some(mistakes) => quote!(#item #mistakes),
-        None => quote!(#item #hidden),
-    }
+    let mistakes = errors.into_tokens();
+    quote!(#item #hidden #mistakes)
 }
 
 /// A capability is shared between calls on all threads.
@@ -49,31 +47,36 @@ fn with_bounds(mut item: ItemTrait) -> ItemTrait {
 }
 
 fn implementation(attr: &CapabilityAttr, item: &ItemTrait) -> TokenStream {
-    let private = private(attr.krate.as_ref());
-    let effect = common::effect(attr.effect);
+    let private = private(attr.krate.value());
+    // A capability whose effect is missing or unreadable does not compile, whatever is written for it here.
+    let effect = declaration::effect(attr.effect.value().copied().unwrap_or(Reach::ReadOnly));
     let (name, text) = (generated(&item.ident), plain(&item.ident));
     let place = at(&item.ident);
-    let kind = attr.kind.as_ref().map(|kind| {
-        let kind = kind.to_token_stream();
+    let (generics, parameters, clause) =
+        (static_parameters(item), item.generics.split_for_impl().1, &item.generics.where_clause);
+    let kind = attr.kind.value().map(|kind| {
         quote_spanned! {place=>
             #[automatically_derived]
-            impl __rt::ConnectionKind for dyn #name {
+            impl #generics __rt::ConnectionKind for dyn #name #parameters #clause {
                 const KIND: &'static str = #kind;
             }
         }
     });
+    let borrowing = if kind.is_some() { quote!(__rt::ThroughConnection) } else { quote!(__rt::Directly) };
     let builds_on = supertraits(item).map(|bound| {
         quote_spanned! {at(bound)=>
+            __rt::assert_known::<dyn #bound + 'static, { __rt::ReachProbe::<dyn #bound + 'static>::KNOWN }>();
             __rt::assert_reach::<dyn #bound + 'static, { __rt::ReachProbe::<dyn #bound + 'static>::REACH.is_within(
                 <#effect as __rt::EffectLevel>::EFFECT
             ) }>();
         }
     });
     let builds_on: TokenStream = builds_on.collect();
-    let asks = (!builds_on.is_empty()).then(|| {
+    // The supertraits of a generic trait may name its parameters; the trait is refused anyway.
+    let assertions = (!builds_on.is_empty() && item.generics.params.is_empty()).then(|| {
         quote_spanned! {place=>
-            fn __ask_the_compiler() {
-                use __rt::ReachesNowhere as _;
+            fn __assertions() {
+                use __rt::Otherwise as _;
                 #builds_on
             }
         }
@@ -83,17 +86,27 @@ fn implementation(attr: &CapabilityAttr, item: &ItemTrait) -> TokenStream {
         const _: () = {
             use #private as __rt;
             #[automatically_derived]
-            impl __rt::Injected for dyn #name {
+            impl #generics __rt::Injected for dyn #name #parameters #clause {
                 type Effect = #effect;
+                type Borrowing = #borrowing;
                 const NAME: &'static str = #text;
             }
             #kind
-            #asks
+            #assertions
         };
     }
 }
 
-/// The traits that this one builds on. What they can do, whoever borrows this one can do too.
+/// The parameters of a generic trait, with the bounds that a trait object of it needs.
+fn static_parameters(item: &ItemTrait) -> TokenStream {
+    let mut generics = item.generics.clone();
+    for parameter in generics.type_params_mut() {
+        parameter.bounds.push(parse_quote_spanned!(at(&item.ident)=> 'static));
+    }
+    generics.split_for_impl().0.to_token_stream()
+}
+
+/// Returns the supertraits. A tool that borrows this trait can call everything that they offer.
 fn supertraits(item: &ItemTrait) -> impl Iterator<Item = &TraitBound> {
     let predicates = item.generics.where_clause.iter().flat_map(|clause| &clause.predicates);
     let of_self = predicates.filter_map(|predicate| match predicate {

@@ -1,171 +1,102 @@
-//! A function tool: the function as written, a marker of its name, and a hidden struct of its arguments.
+//! A function tool: the function as written, a marker of its name, and how it is called.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::Index;
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{Attribute, Signature, Type, Visibility};
 
-use crate::expand::common::{
-    derives, described, effect, field_attributes, private, questions, register, tool_impl, validate,
-};
+use crate::checked::{Checked, Function, Passed};
+use crate::expand::declaration::{effect, named, tool_impl};
 use crate::expand::spans::{at, generated};
-use crate::model::{Callable, Form, Parameter, Tool, output_span};
+use crate::model::{output_span, peel};
 
-/// Everything, for a function without mistakes.
-pub(super) fn whole(tool: &Tool) -> TokenStream {
-    let Form::Function(function) = &tool.form else { return TokenStream::new() };
-    let item = as_written(tool, function);
-    let marker = marker(tool);
-    let private = private(tool.attr.krate.as_ref());
-    let name = generated(&tool.ident);
-    let arguments = arguments(tool);
-    let component = component(tool, function);
-    let output = function.output.to_token_stream();
-    let blame = function.output.as_ref().map_or_else(|| tool.ident.span(), output_span);
-    let tool_impl = tool_impl(tool, &quote_spanned!(blame=> __Arguments), validate(tool));
-    let questions = questions(tool);
-    let described = described(&quote!(__Arguments), &output);
-    let register = register(&quote!(__Arguments));
-    quote! {
-        #item
-        #marker
-        #[doc(hidden)]
-        const _: () = {
-            use #private as __rt;
-            fn __ask_the_compiler() {
-                use __rt::Otherwise as _;
-                #questions
-                #described
-            }
-            #arguments
-            #component
-            #tool_impl
-            #[automatically_derived]
-            impl __rt::Named for #name {
-                fn visit<V: __rt::Visitor>(visitor: V) -> V::Answer {
-                    visitor.visit::<__Arguments>()
-                }
-            }
-            #register
-        };
-    }
+/// The function and its marker.
+pub(super) fn item(tool: &Checked, function: &Function) -> TokenStream {
+    let item = as_written(&function.attrs, &tool.vis, &function.sig, &function.body);
+    let marker = marker(&tool.vis, &function.sig);
+    quote!(#item #marker)
 }
 
-/// The function and a marker that can be named, so that a mistake in the attribute stays the only one.
-pub(super) fn unfinished(tool: &Tool) -> TokenStream {
-    let Form::Function(function) = &tool.form else { return TokenStream::new() };
-    let item = as_written(tool, function);
-    if function.sig.receiver().is_some() {
-        // It stands in an `impl`, where nothing else may.
-        return item;
-    }
-    let marker = marker(tool);
-    let private = private(tool.attr.krate.as_ref());
-    let name = generated(&tool.ident);
+/// The function with the lints off that the attribute's own rules break: the arguments of a tool are owned, it has as
+/// many as its schema, it returns a `Result`, and its doc comment is written for a model.
+pub(super) fn as_written(attrs: &[Attribute], vis: &Visibility, sig: &Signature, body: &TokenStream) -> TokenStream {
     quote! {
-        #item
-        #marker
-        #[automatically_derived]
-        impl #private::Named for #name {
-            fn visit<V: #private::Visitor>(_: V) -> V::Answer {
-                ::core::unreachable!()
-            }
-        }
-    }
-}
-
-/// The function as it stands. What this attribute itself asks for, owned arguments and a `Result`, is no fault of it.
-fn as_written(tool: &Tool, function: &Callable) -> TokenStream {
-    let (attrs, vis, sig, body) = (&tool.container.kept, &tool.vis, &function.sig, &function.body);
-    quote! {
+        #(#attrs)*
         #[allow(
+            clippy::missing_errors_doc,
             clippy::needless_pass_by_value,
             clippy::too_many_arguments,
-            clippy::unnecessary_wraps,
-            reason = "a tool owns its arguments, has as many as its schema, and returns a `Result`"
+            clippy::unnecessary_wraps
         )]
-        #(#attrs)* #vis #sig #body
+        #vis #sig #body
     }
 }
 
-/// A type of the function's name: what `definition!` resolves.
-fn marker(tool: &Tool) -> TokenStream {
-    let (vis, name) = (&tool.vis, generated(&tool.ident));
-    quote! {
+/// A type of the function's name, which `definition!` resolves. Its errors are read under the name.
+pub(super) fn marker(vis: &Visibility, sig: &Signature) -> TokenStream {
+    let name = generated(&sig.ident);
+    quote_spanned! {at(&sig.ident)=>
         #[doc(hidden)]
         #vis enum #name {}
     }
 }
 
-fn arguments(tool: &Tool) -> TokenStream {
-    let derives = derives(tool);
-    let container = &tool.container.derived;
-    let mut functions = TokenStream::new();
-    let mut fields = TokenStream::new();
-    for argument in &tool.arguments {
-        let (name, ty) = (&argument.ident, &argument.ty);
-        let mut default = None;
-        if let Some(expr) = argument.default_expr() {
-            let function = default_name(name);
-            functions.extend(quote_spanned!(at(ty)=> fn #function() -> #ty { #expr }));
-            default = Some(function.to_string());
-        }
-        let attributes = field_attributes(tool, argument, default.as_deref());
-        fields.extend(quote!(#attributes #name: #ty,));
-    }
-    quote! {
-        #functions
-        #derives
-        #(#container)*
-        struct __Arguments { #fields }
-    }
+/// Everything that makes the hidden arguments a tool.
+pub(super) fn impls(tool: &Checked, function: &Function) -> TokenStream {
+    let component = component(tool, function);
+    let tool_impl = tool_impl(tool, &quote_spanned!(output_span(&function.output)=> __Arguments));
+    let named = named(&generated(&tool.ident), &quote!(__Arguments));
+    quote!(#component #tool_impl #named)
 }
 
-fn default_name(argument: &Ident) -> Ident {
-    format_ident!("__default_{}", argument, span = at(argument))
-}
-
-fn component(tool: &Tool, function: &Callable) -> TokenStream {
-    let Some(output) = &function.output else { return TokenStream::new() };
-    let effect = effect(tool.attr.effect);
-    let targets = tool.borrowed().map(|one| &one.target);
-    let requirements = tool.borrowed().map(|one| {
-        let target = &one.target;
-        quote_spanned!(at(target)=> __rt::requirement::<#target, #effect>)
+fn component(tool: &Checked, function: &Function) -> TokenStream {
+    let effect = effect(tool.effect);
+    let requirements = function.injected().map(|target| {
+        // The syntax selects the wording of the error; traits decide.
+        let probe = if matches!(target, Type::TraitObject(_)) { "of_trait" } else { "of_type" };
+        let probe = Ident::new(probe, at(target));
+        quote_spanned!(at(target)=> __rt::BorrowProbe::<#target>::#probe::<#target, #effect>)
     });
+    let requirements = quote! {
+        const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = {
+            use __rt::NotInjected as _;
+            &[#(#requirements),*]
+        };
+    };
+    let borrows = function.injected().rev().fold(quote!(()), |rest, target| quote!(__rt::Borrows<#target, #rest>));
+    let output = &function.output;
     let call = call(tool, function);
-    let place = at(&tool.ident);
-    quote_spanned! {place=>
+    quote_spanned! {at(&tool.ident)=>
         #[automatically_derived]
         impl __rt::FnTool for __Arguments {
-            type Lent = (#(__rt::Cap<#targets>,)*);
             type Return = #output;
-            const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = &[#(#requirements),*];
-            async fn call(self, __lent: Self::Lent) -> Self::Return {
-                #call
+            #requirements
+            fn call(
+                self,
+                __borrowed: __rt::Borrowed<Self>,
+            ) -> impl ::core::future::Future<Output = ::core::option::Option<Self::Return>> + ::core::marker::Send {
+                use __rt::Otherwise as _;
+                __rt::FutureProbe::<#borrows>::send(async move { ::core::option::Option::Some(#call) })
             }
         }
     }
 }
 
 /// The author's function, called with its parameters in its order.
-fn call(tool: &Tool, function: &Callable) -> TokenStream {
-    let mut next = 0_usize;
-    let passed = function.parameters.iter().filter_map(|parameter| match parameter {
-        Parameter::Owned(index) => {
-            let name = &tool.arguments.get(*index)?.ident;
-            Some(quote!(self.#name))
+fn call(tool: &Checked, function: &Function) -> TokenStream {
+    let mut position = 0_usize;
+    let passed = function.parameters.iter().map(|parameter| match parameter {
+        Passed::Argument(name) => quote!(self.#name),
+        Passed::Injected(target) => {
+            let target = peel(target);
+            let borrowed = quote_spanned!(at(target)=> __borrowed.get::<#target>(#position)?);
+            position += 1;
+            borrowed
         }
-        Parameter::Borrowed(_) => {
-            let index = Index::from(next);
-            next += 1;
-            Some(quote!(&*__lent.#index))
-        }
-        Parameter::Unusable(_) => None,
     });
-    let name = generated(&tool.ident);
+    let name = generated(&tool.ident).to_token_stream();
     let call = quote!(#name(#(#passed),*));
-    if tool.attr.blocking.is_some() {
-        quote!(__rt::blocking(move || #call).await)
+    if function.is_blocking {
+        quote!(__rt::blocking(move || ::core::option::Option::Some(#call)).await?)
     } else if function.sig.asyncness.is_some() {
         quote!(#call.await)
     } else {

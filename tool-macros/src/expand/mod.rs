@@ -1,56 +1,76 @@
-//! From the model to tokens: the item as written, then one hidden block, then what was wrong.
+//! From the checked tool to tokens: the item as written, one hidden block, then the mistakes.
 
+mod arguments;
+mod assertions;
 mod capability;
-mod common;
+mod declaration;
 mod function;
+mod runtime;
 mod spans;
-mod structure;
+mod struct_form;
 #[cfg(test)]
 mod tests;
+mod unfinished;
 
 use proc_macro2::TokenStream;
+use quote::quote;
 
 use crate::attr;
 use crate::check::check;
+use crate::checked::{Checked, Form};
 use crate::errors::Errors;
+use crate::expand::runtime::private;
 use crate::item::{Item, without_helpers};
-use crate::model::{Form, Tool};
+use crate::model::Tool;
 
 pub(crate) use capability::capability;
+pub(crate) use runtime::module;
 
 /// `#[tool]`
 pub(crate) fn tool(attr: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
     let attr = attr::tool(attr, &mut errors);
-    let parsed = match syn::parse2::<Item>(item.clone()) {
-        Ok(parsed) => parsed,
-        Err(error) => {
-            errors.push(error);
-            return with_errors(without_helpers(item), errors);
-        }
-    };
-    let tool = match parsed {
-        Item::Function(function) => Tool::function(attr, function, &mut errors),
-        Item::Structure(structure) => Tool::structure(attr, structure, &mut errors),
+    let parsed = syn::parse2::<Item>(item.clone()).unwrap_or_else(|error| {
+        errors.push(error);
+        Item::Unreadable
+    });
+    let tokens = match parsed {
+        Item::Function(function) => checked(Tool::of_function(attr, function, &mut errors), &mut errors),
+        Item::Struct(item) => checked(Tool::of_struct(attr, item, &mut errors), &mut errors),
         Item::Other { blame, message } => {
             errors.at(blame, message);
-            return with_errors(without_helpers(item), errors);
+            without_helpers(item)
         }
+        Item::Unreadable => without_helpers(item),
     };
-    check(&tool, &mut errors);
-    let is_function = matches!(tool.form, Form::Function(_));
-    match errors.into_tokens() {
-        None if is_function => function::whole(&tool),
-        None => structure::whole(&tool),
-        Some(mistakes) => {
-            let mut tokens = if is_function { function::unfinished(&tool) } else { structure::unfinished(&tool) };
-            tokens.extend(mistakes);
-            tokens
-        }
+    let mistakes = errors.into_tokens();
+    quote!(#tokens #mistakes)
+}
+
+fn checked(tool: Tool, errors: &mut Errors) -> TokenStream {
+    match check(tool, errors) {
+        Ok(tool) => whole(&tool),
+        Err(tool) => unfinished::item(&tool),
     }
 }
 
-fn with_errors(mut item: TokenStream, errors: Errors) -> TokenStream {
-    item.extend(errors.into_tokens());
-    item
+/// Everything, for a tool without mistakes.
+fn whole(tool: &Checked) -> TokenStream {
+    let private = private(tool.krate.as_ref());
+    let (item, form) = match &tool.form {
+        Form::Function(function) => (function::item(tool, function), function::impls(tool, function)),
+        Form::Struct(item) => (struct_form::item(&private, item), struct_form::impls(tool)),
+    };
+    let assertions = assertions::assertions(tool);
+    let arguments = arguments::arguments(tool);
+    quote! {
+        #item
+        #[doc(hidden)]
+        const _: () = {
+            use #private as __rt;
+            #assertions
+            #arguments
+            #form
+        };
+    }
 }

@@ -5,14 +5,19 @@ pub trait Clock: Debug + ::core::marker::Send + ::core::marker::Sync + 'static {
 }
 #[doc(hidden)]
 const _: () = {
-    use ::tool_runtime::__private1 as __rt;
+    use ::tool_runtime::__private as __rt;
     #[automatically_derived]
     impl __rt::Injected for dyn Clock {
         type Effect = __rt::ReadOnly;
+        type Borrowing = __rt::Directly;
         const NAME: &'static str = "Clock";
     }
-    fn __ask_the_compiler() {
-        use __rt::ReachesNowhere as _;
+    fn __assertions() {
+        use __rt::Otherwise as _;
+        __rt::assert_known::<
+            dyn Debug + 'static,
+            { __rt::ReachProbe::<dyn Debug + 'static>::KNOWN },
+        >();
         __rt::assert_reach::<
             dyn Debug + 'static,
             {

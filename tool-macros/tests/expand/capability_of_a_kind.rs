@@ -4,10 +4,11 @@ trait Calendar: ::core::marker::Send + ::core::marker::Sync + 'static {
 }
 #[doc(hidden)]
 const _: () = {
-    use facade::rt::__private1 as __rt;
+    use facade::rt::__private as __rt;
     #[automatically_derived]
     impl __rt::Injected for dyn Calendar {
         type Effect = __rt::ExternalSideEffect;
+        type Borrowing = __rt::ThroughConnection;
         const NAME: &'static str = "Calendar";
     }
     #[automatically_derived]

@@ -1,10 +1,10 @@
+/// Adds.
 #[allow(
+    clippy::missing_errors_doc,
     clippy::needless_pass_by_value,
     clippy::too_many_arguments,
-    clippy::unnecessary_wraps,
-    reason = "a tool owns its arguments, has as many as its schema, and returns a `Result`"
+    clippy::unnecessary_wraps
 )]
-/// Adds.
 pub fn add(clock: &dyn Clock, left: i64) -> Result<i64, Error> {
     Ok(left)
 }
@@ -12,8 +12,8 @@ pub fn add(clock: &dyn Clock, left: i64) -> Result<i64, Error> {
 pub enum add {}
 #[doc(hidden)]
 const _: () = {
-    use crate::facade::rt::__private1 as __rt;
-    fn __ask_the_compiler() {
+    use crate::facade::rt::__private as __rt;
+    fn __assertions() {
         use __rt::Otherwise as _;
         __rt::assert_argument::<i64>();
         __rt::assert_described::<
@@ -21,25 +21,34 @@ const _: () = {
             { __rt::ComponentProbe::<__Arguments>::SAYS_SOMETHING },
         >();
     }
-    #[derive(
-        crate::facade::rt::__private1::serde::Deserialize,
-        crate::facade::rt::__private1::schemars::JsonSchema
-    )]
-    #[serde(crate = "crate::facade::rt::__private1::serde", deny_unknown_fields)]
-    #[schemars(crate = "crate::facade::rt::__private1::schemars")]
+    #[derive(__rt::serde::Deserialize, __rt::schemars::JsonSchema)]
+    #[serde(crate = "__rt::serde", deny_unknown_fields)]
+    #[schemars(crate = "__rt::schemars")]
     struct __Arguments {
         /// Left.
         left: i64,
     }
     #[automatically_derived]
     impl __rt::FnTool for __Arguments {
-        type Lent = (__rt::Cap<dyn Clock>,);
         type Return = Result<i64, Error>;
-        const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = &[
-            __rt::requirement::<dyn Clock, __rt::ReadOnly>,
-        ];
-        async fn call(self, __lent: Self::Lent) -> Self::Return {
-            add(&*__lent.0, self.left)
+        const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = {
+            use __rt::NotInjected as _;
+            &[__rt::BorrowProbe::<dyn Clock>::of_trait::<dyn Clock, __rt::ReadOnly>]
+        };
+        fn call(
+            self,
+            __borrowed: __rt::Borrowed<Self>,
+        ) -> impl ::core::future::Future<
+            Output = ::core::option::Option<Self::Return>,
+        > + ::core::marker::Send {
+            use __rt::Otherwise as _;
+            __rt::FutureProbe::<
+                __rt::Borrows<dyn Clock, ()>,
+            >::send(async move {
+                ::core::option::Option::Some(
+                    add(__borrowed.get::<dyn Clock>(0usize)?, self.left),
+                )
+            })
         }
     }
     #[automatically_derived]
@@ -73,7 +82,7 @@ const _: () = {
             generator: &mut __rt::schemars::SchemaGenerator,
         ) -> ::core::option::Option<__rt::schemars::Schema> {
             ::core::option::Option::Some(
-                <Self as __rt::schemars::JsonSchema>::json_schema(generator),
+                <__Arguments as __rt::schemars::JsonSchema>::json_schema(generator),
             )
         }
     }

@@ -1,10 +1,10 @@
+/// Current date and time.
 #[allow(
+    clippy::missing_errors_doc,
     clippy::needless_pass_by_value,
     clippy::too_many_arguments,
-    clippy::unnecessary_wraps,
-    reason = "a tool owns its arguments, has as many as its schema, and returns a `Result`"
+    clippy::unnecessary_wraps
 )]
-/// Current date and time.
 pub async fn get_current_time(
     clock: &dyn Clock,
     timezone: String,
@@ -15,8 +15,8 @@ pub async fn get_current_time(
 pub enum get_current_time {}
 #[doc(hidden)]
 const _: () = {
-    use ::tool_runtime::__private1 as __rt;
-    fn __ask_the_compiler() {
+    use ::tool_runtime::__private as __rt;
+    fn __assertions() {
         use __rt::Otherwise as _;
         __rt::assert_argument::<String>();
         __rt::assert_default::<String>();
@@ -28,12 +28,9 @@ const _: () = {
     fn __default_timezone() -> String {
         "UTC".to_string()
     }
-    #[derive(
-        ::tool_runtime::__private1::serde::Deserialize,
-        ::tool_runtime::__private1::schemars::JsonSchema
-    )]
-    #[serde(crate = "::tool_runtime::__private1::serde", deny_unknown_fields)]
-    #[schemars(crate = "::tool_runtime::__private1::schemars")]
+    #[derive(__rt::serde::Deserialize, __rt::schemars::JsonSchema)]
+    #[serde(crate = "__rt::serde", deny_unknown_fields)]
+    #[schemars(crate = "__rt::schemars")]
     struct __Arguments {
         /// IANA time zone, for example `Europe/Oslo`.
         #[serde(default = "__default_timezone")]
@@ -41,13 +38,26 @@ const _: () = {
     }
     #[automatically_derived]
     impl __rt::FnTool for __Arguments {
-        type Lent = (__rt::Cap<dyn Clock>,);
         type Return = Result<CurrentTime, TimeError>;
-        const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = &[
-            __rt::requirement::<dyn Clock, __rt::ReadOnly>,
-        ];
-        async fn call(self, __lent: Self::Lent) -> Self::Return {
-            get_current_time(&*__lent.0, self.timezone).await
+        const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = {
+            use __rt::NotInjected as _;
+            &[__rt::BorrowProbe::<dyn Clock>::of_trait::<dyn Clock, __rt::ReadOnly>]
+        };
+        fn call(
+            self,
+            __borrowed: __rt::Borrowed<Self>,
+        ) -> impl ::core::future::Future<
+            Output = ::core::option::Option<Self::Return>,
+        > + ::core::marker::Send {
+            use __rt::Otherwise as _;
+            __rt::FutureProbe::<
+                __rt::Borrows<dyn Clock, ()>,
+            >::send(async move {
+                ::core::option::Option::Some(
+                    get_current_time(__borrowed.get::<dyn Clock>(0usize)?, self.timezone)
+                        .await,
+                )
+            })
         }
     }
     #[automatically_derived]
@@ -81,7 +91,7 @@ const _: () = {
             generator: &mut __rt::schemars::SchemaGenerator,
         ) -> ::core::option::Option<__rt::schemars::Schema> {
             ::core::option::Option::Some(
-                <Self as __rt::schemars::JsonSchema>::json_schema(generator),
+                <__Arguments as __rt::schemars::JsonSchema>::json_schema(generator),
             )
         }
     }

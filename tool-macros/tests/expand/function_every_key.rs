@@ -1,13 +1,13 @@
-#[allow(
-    clippy::needless_pass_by_value,
-    clippy::too_many_arguments,
-    clippy::unnecessary_wraps,
-    reason = "a tool owns its arguments, has as many as its schema, and returns a `Result`"
-)]
 /// Sends a message.
 ///
 /// Ask before you send.
 #[must_use]
+#[allow(
+    clippy::missing_errors_doc,
+    clippy::needless_pass_by_value,
+    clippy::too_many_arguments,
+    clippy::unnecessary_wraps
+)]
 pub(crate) fn send(
     to_address: String,
     ctx: &ToolContext,
@@ -24,8 +24,8 @@ pub(crate) fn send(
 pub(crate) enum send {}
 #[doc(hidden)]
 const _: () = {
-    use ::tool_runtime::__private1 as __rt;
-    fn __ask_the_compiler() {
+    use ::tool_runtime::__private as __rt;
+    fn __assertions() {
         use __rt::Otherwise as _;
         __rt::assert_argument::<String>();
         __rt::assert_argument::<Option<String>>();
@@ -47,12 +47,9 @@ const _: () = {
     fn __default_password() -> String {
         String::new()
     }
-    #[derive(
-        ::tool_runtime::__private1::serde::Deserialize,
-        ::tool_runtime::__private1::schemars::JsonSchema
-    )]
-    #[serde(crate = "::tool_runtime::__private1::serde", deny_unknown_fields)]
-    #[schemars(crate = "::tool_runtime::__private1::schemars")]
+    #[derive(__rt::serde::Deserialize, __rt::schemars::JsonSchema)]
+    #[serde(crate = "__rt::serde", deny_unknown_fields)]
+    #[schemars(crate = "__rt::schemars")]
     #[serde(rename_all = "camelCase")]
     struct __Arguments {
         /// Who gets it.
@@ -62,7 +59,7 @@ const _: () = {
         subject: Option<String>,
         /// Kind.
         #[serde(rename = "kind")]
-        #[serde(deserialize_with = "::tool_runtime::__private1::nullable")]
+        #[serde(deserialize_with = "__rt::nullable")]
         #[serde(default, skip_serializing_if = "::core::option::Option::is_none")]
         r#type: Option<Option<Kind>>,
         /// Password of the account.
@@ -74,23 +71,43 @@ const _: () = {
     }
     #[automatically_derived]
     impl __rt::FnTool for __Arguments {
-        type Lent = (__rt::Cap<ToolContext>, __rt::Cap<Connection<dyn Mail>>);
         type Return = Answer;
-        const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = &[
-            __rt::requirement::<ToolContext, __rt::ExternalSideEffect>,
-            __rt::requirement::<Connection<dyn Mail>, __rt::ExternalSideEffect>,
-        ];
-        async fn call(self, __lent: Self::Lent) -> Self::Return {
-            __rt::blocking(move || send(
-                    self.to_address,
-                    &*__lent.0,
-                    self.subject,
-                    &*__lent.1,
-                    self.r#type,
-                    self.password,
-                    self.copies,
-                ))
-                .await
+        const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = {
+            use __rt::NotInjected as _;
+            &[
+                __rt::BorrowProbe::<
+                    ToolContext,
+                >::of_type::<ToolContext, __rt::ExternalSideEffect>,
+                __rt::BorrowProbe::<
+                    Connection<dyn Mail>,
+                >::of_type::<Connection<dyn Mail>, __rt::ExternalSideEffect>,
+            ]
+        };
+        fn call(
+            self,
+            __borrowed: __rt::Borrowed<Self>,
+        ) -> impl ::core::future::Future<
+            Output = ::core::option::Option<Self::Return>,
+        > + ::core::marker::Send {
+            use __rt::Otherwise as _;
+            __rt::FutureProbe::<
+                __rt::Borrows<ToolContext, __rt::Borrows<Connection<dyn Mail>, ()>>,
+            >::send(async move {
+                ::core::option::Option::Some(
+                    __rt::blocking(move || ::core::option::Option::Some(
+                            send(
+                                self.to_address,
+                                __borrowed.get::<ToolContext>(0usize)?,
+                                self.subject,
+                                __borrowed.get::<Connection<dyn Mail>>(1usize)?,
+                                self.r#type,
+                                self.password,
+                                self.copies,
+                            ),
+                        ))
+                        .await?,
+                )
+            })
         }
     }
     #[automatically_derived]
@@ -126,7 +143,7 @@ const _: () = {
             generator: &mut __rt::schemars::SchemaGenerator,
         ) -> ::core::option::Option<__rt::schemars::Schema> {
             ::core::option::Option::Some(
-                <Self as __rt::schemars::JsonSchema>::json_schema(generator),
+                <__Arguments as __rt::schemars::JsonSchema>::json_schema(generator),
             )
         }
         fn validate(&self) -> ::core::result::Result<(), __rt::Violation> {

@@ -1,10 +1,10 @@
+/// Passes on what it is given.
 #[allow(
+    clippy::missing_errors_doc,
     clippy::needless_pass_by_value,
     clippy::too_many_arguments,
-    clippy::unnecessary_wraps,
-    reason = "a tool owns its arguments, has as many as its schema, and returns a `Result`"
+    clippy::unnecessary_wraps
 )]
-/// Passes on what it is given.
 fn raw(anything: Raw) -> Result<String, ToolError> {
     Ok(anything.0)
 }
@@ -12,8 +12,8 @@ fn raw(anything: Raw) -> Result<String, ToolError> {
 enum raw {}
 #[doc(hidden)]
 const _: () = {
-    use ::tool_runtime::__private1 as __rt;
-    fn __ask_the_compiler() {
+    use ::tool_runtime::__private as __rt;
+    fn __assertions() {
         use __rt::Otherwise as _;
         __rt::assert_parsed_argument::<Raw>();
         __rt::assert_described::<
@@ -21,19 +21,29 @@ const _: () = {
             { __rt::ComponentProbe::<__Arguments>::SAYS_SOMETHING },
         >();
     }
-    #[derive(::tool_runtime::__private1::serde::Deserialize)]
-    #[serde(crate = "::tool_runtime::__private1::serde", deny_unknown_fields)]
+    #[derive(__rt::serde::Deserialize)]
+    #[serde(crate = "__rt::serde", deny_unknown_fields)]
     struct __Arguments {
         /// Whatever there is.
         anything: Raw,
     }
     #[automatically_derived]
     impl __rt::FnTool for __Arguments {
-        type Lent = ();
         type Return = Result<String, ToolError>;
-        const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = &[];
-        async fn call(self, __lent: Self::Lent) -> Self::Return {
-            raw(self.anything)
+        const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = {
+            use __rt::NotInjected as _;
+            &[]
+        };
+        fn call(
+            self,
+            __borrowed: __rt::Borrowed<Self>,
+        ) -> impl ::core::future::Future<
+            Output = ::core::option::Option<Self::Return>,
+        > + ::core::marker::Send {
+            use __rt::Otherwise as _;
+            __rt::FutureProbe::<
+                (),
+            >::send(async move { ::core::option::Option::Some(raw(self.anything)) })
         }
     }
     #[automatically_derived]

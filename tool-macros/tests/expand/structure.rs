@@ -1,7 +1,22 @@
+#[derive(::tool_runtime::__private::Attributes)]
+/// Change fields of a task.
+#[derive(Debug)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateTask {
+    /// Id of the task, as `tasks__list_tasks` returns it.
+    #[arg(evidence = "tasks__list_tasks")]
+    task_id: Uuid,
+    /// New title; `null` removes it.
+    #[schemars(length(min = 1, max = 120))]
+    title: Option<Option<String>>,
+    /// New state.
+    #[arg(default = State::Open)]
+    pub(crate) state: State,
+}
 #[doc(hidden)]
 const _: () = {
-    use ::tool_runtime::__private1 as __rt;
-    fn __ask_the_compiler() {
+    use ::tool_runtime::__private as __rt;
+    fn __assertions() {
         use __rt::Otherwise as _;
         __rt::assert_argument::<Uuid>();
         __rt::assert_argument::<Option<Option<String>>>();
@@ -17,31 +32,52 @@ const _: () = {
             { __rt::ComponentProbe::<UpdateTask>::SAYS_SOMETHING },
         >();
     }
-};
-#[derive(
-    ::tool_runtime::__private1::serde::Deserialize,
-    ::tool_runtime::__private1::schemars::JsonSchema
-)]
-#[serde(crate = "::tool_runtime::__private1::serde", deny_unknown_fields)]
-#[schemars(crate = "::tool_runtime::__private1::schemars")]
-#[serde(rename_all = "camelCase")]
-/// Change fields of a task.
-#[derive(Debug)]
-pub struct UpdateTask {
-    /// Id of the task, as `tasks__list_tasks` returns it.
-    task_id: Uuid,
-    /// New title; `null` removes it.
-    #[schemars(length(min = 1, max = 120))]
-    #[serde(deserialize_with = "::tool_runtime::__private1::nullable")]
-    #[serde(default, skip_serializing_if = "::core::option::Option::is_none")]
-    title: Option<Option<String>>,
-    /// New state.
-    #[serde(default = "UpdateTask::__default_state")]
-    pub(crate) state: State,
-}
-#[doc(hidden)]
-const _: () = {
-    use ::tool_runtime::__private1 as __rt;
+    fn __default_state() -> State {
+        State::Open
+    }
+    #[derive(__rt::serde::Deserialize, __rt::schemars::JsonSchema)]
+    #[serde(crate = "__rt::serde", deny_unknown_fields)]
+    #[schemars(crate = "__rt::schemars")]
+    #[serde(rename_all = "camelCase")]
+    struct __Arguments {
+        /// Id of the task, as `tasks__list_tasks` returns it.
+        task_id: Uuid,
+        /// New title; `null` removes it.
+        #[schemars(length(min = 1, max = 120))]
+        #[serde(deserialize_with = "__rt::nullable")]
+        #[serde(default, skip_serializing_if = "::core::option::Option::is_none")]
+        title: Option<Option<String>>,
+        /// New state.
+        #[serde(default = "__default_state")]
+        state: State,
+    }
+    #[automatically_derived]
+    impl<'de> __rt::serde::Deserialize<'de> for UpdateTask {
+        fn deserialize<D: __rt::serde::Deserializer<'de>>(
+            deserializer: D,
+        ) -> ::core::result::Result<Self, D::Error> {
+            let __Arguments { task_id, title, state } = __rt::serde::Deserialize::deserialize(
+                deserializer,
+            )?;
+            ::core::result::Result::Ok(Self { task_id, title, state })
+        }
+    }
+    #[automatically_derived]
+    impl __rt::schemars::JsonSchema for UpdateTask {
+        fn schema_name() -> ::std::borrow::Cow<'static, str> {
+            ::std::borrow::Cow::Borrowed("UpdateTask")
+        }
+        fn schema_id() -> ::std::borrow::Cow<'static, str> {
+            ::std::borrow::Cow::Borrowed(
+                ::core::concat!(::core::module_path!(), "::", "UpdateTask"),
+            )
+        }
+        fn json_schema(
+            generator: &mut __rt::schemars::SchemaGenerator,
+        ) -> __rt::schemars::Schema {
+            <__Arguments as __rt::schemars::JsonSchema>::json_schema(generator)
+        }
+    }
     #[automatically_derived]
     impl __rt::Tool for UpdateTask {
         type Effect = __rt::StateChange;
@@ -73,7 +109,7 @@ const _: () = {
             generator: &mut __rt::schemars::SchemaGenerator,
         ) -> ::core::option::Option<__rt::schemars::Schema> {
             ::core::option::Option::Some(
-                <Self as __rt::schemars::JsonSchema>::json_schema(generator),
+                <__Arguments as __rt::schemars::JsonSchema>::json_schema(generator),
             )
         }
         fn validate(&self) -> ::core::result::Result<(), __rt::Violation> {
@@ -81,19 +117,18 @@ const _: () = {
         }
     }
     impl UpdateTask {
-        /// The authoritative definition of this tool, made without a registry.
+        /// Returns the definition of this tool, made without a registry.
+        ///
+        /// # Errors
+        /// The name or a schema of the tool is not allowed.
         pub fn definition() -> __rt::Definition {
             __rt::definition::<Self>()
-        }
-        #[doc(hidden)]
-        fn __default_state() -> State {
-            State::Open
         }
     }
     #[automatically_derived]
     impl __rt::Named for UpdateTask {
         fn visit<V: __rt::Visitor>(visitor: V) -> V::Answer {
-            visitor.visit::<Self>()
+            visitor.visit::<UpdateTask>()
         }
     }
     __rt::inventory::submit! {

@@ -3,5 +3,5 @@ pub enum Add {
     Left,
 }
 ::core::compile_error! {
-    "`#[tool]` stands on a function or on a struct with named fields"
+    "`#[tool]` is for a function or a struct with named fields"
 }

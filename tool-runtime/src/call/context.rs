@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::CallId;
 use crate::capability::Source;
-use crate::capability::injected::Injected;
+use crate::capability::injected::{Directly, Injected};
 use crate::tool::level::ReadOnly;
 use crate::tool::{Hash, ToolName};
 
@@ -155,6 +155,7 @@ impl fmt::Debug for ToolContext {
 
 impl Injected for ToolContext {
     type Effect = ReadOnly;
+    type Borrowing = Directly;
     const NAME: &'static str = "ToolContext";
 
     fn source() -> Source {

@@ -4,11 +4,32 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A capability as a tool holds it. Only the runner makes one.
+/// A capability as a struct tool holds it. It dereferences to `T`; only the runner makes one.
+///
+/// ```
+/// use tool_runtime::{Call, Cap, ToolComponent, ToolError, capability, tool};
+///
+/// /// Reads the time.
+/// #[capability(effect = read_only)]
+/// trait Clock { fn now(&self) -> i64; }
+///
+/// /// Seconds since 1970.
+/// #[tool(name = "core__now", effect = read_only, redact = ["$"])]
+/// struct Now {}
+///
+/// impl ToolComponent for Now {
+///     type Capabilities = (Cap<dyn Clock>,);
+///     type Output = i64;
+///
+///     async fn run(self, (clock,): Self::Capabilities, _: &Call<Self>) -> Result<i64, ToolError> {
+///         Ok(clock.now())
+///     }
+/// }
+/// ```
 pub struct Cap<T: ?Sized>(Arc<T>);
 
 impl<T: ?Sized> Cap<T> {
-    pub(crate) fn new(value: Arc<T>) -> Self {
+    pub(crate) fn bound(value: Arc<T>) -> Self {
         Self(value)
     }
 }

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::capability::injected::Injected;
+use crate::capability::injected::{Bind, Injected};
 
-/// The adapters behind the capability traits. The last binding of a trait wins.
+/// The adapters behind the capability traits. If a trait is bound more than once, the last binding wins.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -20,34 +20,66 @@ use crate::capability::injected::Injected;
 /// struct Loaded;
 /// impl Dice for Loaded { fn roll(&self) -> u8 { 6 } }
 ///
-/// let capabilities = Capabilities::new().with::<dyn Dice>(Arc::new(Loaded));
+/// let dice = Capabilities::new().with::<dyn Dice>(Arc::new(Loaded));
+/// // Each crate of adapters may bring its own.
+/// let capabilities = Capabilities::new().merge(dice);
+/// assert_eq!(format!("{capabilities:?}"), r#"Capabilities(["Dice"])"#);
 /// ```
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct Capabilities {
     bound: HashMap<TypeId, Binding>,
 }
 
+#[derive(Clone)]
 struct Binding {
     name: &'static str,
-    value: Box<dyn Any + Send + Sync>,
+    /// An `Arc<T>`, found by the type id of `T`.
+    value: Arc<dyn Any + Send + Sync>,
+}
+
+/// The bound of [`Capabilities::with`], which has an answer of its own to a forgotten turbofish.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is an adapter, not a capability",
+    label = "adapters are bound to a `#[capability]` trait",
+    note = "name the trait: `.with::<dyn Trait>(Arc::new(adapter))`"
+)]
+pub trait Bindable: Injected {
+    /// [`Injected::Borrowing`], without an error of its own.
+    type Borrowing;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Injected + ?Sized> Bindable for T {
+    type Borrowing = <T as Injected>::Borrowing;
 }
 
 impl Capabilities {
-    /// Nothing bound yet.
+    /// Returns an empty set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Binds an adapter to a capability trait.
+    /// Binds an adapter to a capability trait: `.with::<dyn Clock>(Arc::new(SystemClock))`.
     #[must_use]
-    pub fn with<T: Injected + ?Sized>(mut self, adapter: Arc<T>) -> Self {
-        self.bound.insert(TypeId::of::<T>(), Binding { name: T::NAME, value: Box::new(adapter) });
+    pub fn with<T>(mut self, adapter: Arc<T>) -> Self
+    where
+        T: Bindable + ?Sized,
+        <T as Bindable>::Borrowing: Bind<T>,
+    {
+        self.bound.insert(TypeId::of::<T>(), Binding { name: T::NAME, value: Arc::new(adapter) });
         self
     }
 
-    pub(crate) fn get(&self, wanted: TypeId) -> Option<&(dyn Any + Send + Sync)> {
-        self.bound.get(&wanted).map(|binding| binding.value.as_ref())
+    /// Adds the bindings of `other`, which win over those of `self`.
+    #[must_use]
+    pub fn merge(mut self, other: Self) -> Self {
+        self.bound.extend(other.bound);
+        self
+    }
+
+    pub(crate) fn get(&self, wanted: TypeId) -> Option<&Arc<dyn Any + Send + Sync>> {
+        self.bound.get(&wanted).map(|binding| &binding.value)
     }
 }
 

@@ -5,25 +5,54 @@ use crate::capability::requirement::Source;
 use crate::tool::level::{EffectLevel, ExternalSideEffect, ReadOnly, StateChange};
 
 /// What a tool may borrow: a `#[capability]` trait object, a [`Connection`](crate::Connection) or the
-/// [`ToolContext`](crate::ToolContext).
+/// [`ToolContext`](crate::ToolContext). Written by the macro only.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a capability",
-    label = "arguments are owned: write `String` for `&str`, `T` for `&T`",
-    note = "the runtime lends `&dyn Trait`, `&Connection<dyn Trait>` and `&ToolContext`; to lend a trait of your own, write `#[capability(effect = ..)]` on it"
+    label = "a tool cannot borrow this",
+    note = "arguments from the model are owned: write `String` for `&str`, `T` for `&T`; the runtime injects `&dyn Trait` of a trait with `#[capability(effect = ..)]`, `&Connection<dyn Trait>` and `&ToolContext`"
 )]
 pub trait Injected: Send + Sync + 'static {
     /// How far it reaches.
     type Effect: EffectLevel;
+    /// How it is borrowed: [`Directly`], or [`ThroughConnection`] for a trait with a kind.
+    type Borrowing;
     /// The name in messages.
     const NAME: &'static str;
 
     /// Where the runner takes it from.
-    #[doc(hidden)]
     #[must_use]
     fn source() -> Source {
         Source::Capability
     }
 }
+
+/// Borrowed as `&T`, held as `Cap<T>`.
+#[derive(Debug)]
+pub enum Directly {}
+
+/// Borrowed as `&Connection<T>`, because it belongs to an account.
+#[derive(Debug)]
+pub enum ThroughConnection {}
+
+/// A type whose [`Injected::Borrowing`] (`Self`) lets a tool borrow `C` itself.
+#[diagnostic::on_unimplemented(
+    message = "`{C}` has a kind: borrow `&Connection<{C}>`",
+    label = "needs an account, which a connection stands for",
+    note = "a function tool takes `&Connection<{C}>`, a struct tool lists `Cap<Connection<{C}>>`; a `ConnectionBroker` opens it for each call"
+)]
+pub trait Borrow<C: ?Sized>: sealed::Borrow {}
+
+impl<C: ?Sized> Borrow<C> for Directly {}
+
+/// A type whose [`Injected::Borrowing`] (`Self`) lets an application bind an adapter to `C`.
+#[diagnostic::on_unimplemented(
+    message = "`{C}` has a kind: its adapters are opened for each call",
+    label = "cannot be bound once for everybody",
+    note = "return `ConnectionHandle::new::<{C}>(adapter)` from a `ConnectionBroker`, and name the account with `RunOptions::connection`"
+)]
+pub trait Bind<C: ?Sized>: sealed::Borrow {}
+
+impl<C: ?Sized> Bind<C> for Directly {}
 
 /// A capability's effect (`Self`) is no stronger than the tool's effect `E`.
 #[diagnostic::on_unimplemented(
@@ -40,24 +69,15 @@ impl<C: ?Sized> Within<ExternalSideEffect, C> for ReadOnly {}
 impl<C: ?Sized> Within<ExternalSideEffect, C> for StateChange {}
 impl<C: ?Sized> Within<ExternalSideEffect, C> for ExternalSideEffect {}
 
-/// The order of effects. Nobody else can name this trait, so nobody else can add to it.
-mod sealed {
-    use super::{ExternalSideEffect, ReadOnly, StateChange};
-
-    pub trait Order<E, C: ?Sized> {}
-
-    impl<C: ?Sized> Order<ReadOnly, C> for ReadOnly {}
-    impl<C: ?Sized> Order<StateChange, C> for ReadOnly {}
-    impl<C: ?Sized> Order<StateChange, C> for StateChange {}
-    impl<C: ?Sized> Order<ExternalSideEffect, C> for ReadOnly {}
-    impl<C: ?Sized> Order<ExternalSideEffect, C> for StateChange {}
-    impl<C: ?Sized> Order<ExternalSideEffect, C> for ExternalSideEffect {}
-}
-
 /// Every capability in `Self` (a [`Cap`] or a tuple of them) may be held by a tool of effect `E`.
 pub trait AllowedIn<E> {}
 
-impl<C: ?Sized + Injected, E> AllowedIn<E> for Cap<C> where C::Effect: Within<E, C> {}
+impl<C: ?Sized + Injected, E> AllowedIn<E> for Cap<C>
+where
+    C::Effect: Within<E, C>,
+    C::Borrowing: Borrow<C>,
+{
+}
 
 macro_rules! allowed_in {
     ($($name:ident)*) => {
@@ -74,3 +94,21 @@ allowed_in!(A B C D E);
 allowed_in!(A B C D E F);
 allowed_in!(A B C D E F G);
 allowed_in!(A B C D E F G H);
+
+/// What decides. No other crate can name these traits, so none can add to them.
+mod sealed {
+    use super::{Directly, ExternalSideEffect, ReadOnly, StateChange};
+
+    pub trait Borrow {}
+
+    impl Borrow for Directly {}
+
+    pub trait Order<E, C: ?Sized> {}
+
+    impl<C: ?Sized> Order<ReadOnly, C> for ReadOnly {}
+    impl<C: ?Sized> Order<StateChange, C> for ReadOnly {}
+    impl<C: ?Sized> Order<StateChange, C> for StateChange {}
+    impl<C: ?Sized> Order<ExternalSideEffect, C> for ReadOnly {}
+    impl<C: ?Sized> Order<ExternalSideEffect, C> for StateChange {}
+    impl<C: ?Sized> Order<ExternalSideEffect, C> for ExternalSideEffect {}
+}

@@ -1,5 +1,6 @@
 //! What tools may reach: capabilities, connections and secrets. Tools borrow them; only the runner hands them out.
 
+mod broker;
 mod cap;
 mod capabilities;
 mod connection;
@@ -7,10 +8,9 @@ pub(crate) mod injected;
 pub(crate) mod requirement;
 mod secret;
 
+pub use broker::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
 pub use cap::Cap;
 pub use capabilities::Capabilities;
-pub use connection::{
-    Connection, ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionKind, ConnectionRequest,
-};
+pub use connection::{Connection, ConnectionId, ConnectionKind};
 pub(crate) use requirement::{Requirement, Source};
 pub use secret::Secret;

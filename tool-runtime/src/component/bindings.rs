@@ -1,41 +1,59 @@
 //! [`Bindings`]: what the runner bound for one call.
 
 use std::any::{Any, TypeId};
+use std::fmt;
 use std::sync::Arc;
 
 use crate::call::ToolContext;
 use crate::capability::{Cap, Capabilities, Requirement};
 
-/// Everything that one call may be lent. Made by the runner only.
+/// Everything that one call may borrow. Made by the runner only.
 pub struct Bindings<'a> {
-    /// What the tool listed when its catalog was built: nothing else is lent.
+    /// What the tool listed when its catalog was built: nothing else is injected.
     pub(crate) granted: &'a [Requirement],
     pub(crate) capabilities: &'a Capabilities,
     /// Each holds an `Arc<Connection<C>>`, found by the type id of `Connection<C>`.
-    pub(crate) connections: &'a [(TypeId, Box<dyn Any + Send + Sync>)],
+    pub(crate) connections: &'a [(TypeId, Arc<dyn Any + Send + Sync>)],
     pub(crate) context: &'a Arc<ToolContext>,
 }
 
 impl Bindings<'_> {
-    /// What is borrowed as `&T`, if it was bound. Whether `T` may be borrowed at all is the compiler's question.
+    /// Returns `&T` as a capability, if it was bound. The compiler checks that `T` may be injected.
     pub(crate) fn get<T: ?Sized + 'static>(&self) -> Option<Cap<T>> {
-        let wanted = TypeId::of::<T>();
+        self.find(TypeId::of::<T>())?.get::<Arc<T>>().cloned().map(Cap::bound)
+    }
+
+    /// Returns the bound value for the type that a tool borrows, if it was bound.
+    pub(crate) fn find(&self, wanted: TypeId) -> Option<Bound> {
         if !self.granted.iter().any(|requirement| requirement.type_id == wanted) {
             return None;
         }
-        let found: &dyn Any = if wanted == TypeId::of::<ToolContext>() {
-            self.context
-        } else if let Some((_, connection)) = self.connections.iter().find(|(id, _)| *id == wanted) {
-            connection.as_ref()
-        } else {
-            self.capabilities.get(wanted)?
-        };
-        found.downcast_ref::<Arc<T>>().cloned().map(Cap::new)
+        if wanted == TypeId::of::<ToolContext>() {
+            return Some(Bound::Context(Arc::clone(self.context)));
+        }
+        let connection = self.connections.iter().find(|(id, _)| *id == wanted).map(|(_, connection)| connection);
+        connection.or_else(|| self.capabilities.get(wanted)).cloned().map(Bound::Shared)
     }
 }
 
-impl std::fmt::Debug for Bindings<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+/// A bound value without its type: an `Arc<T>` of the `T` that the tool borrows.
+pub(crate) enum Bound {
+    Shared(Arc<dyn Any + Send + Sync>),
+    /// Kept apart, so that a context does not have to be wrapped for each call.
+    Context(Arc<ToolContext>),
+}
+
+impl Bound {
+    pub(crate) fn get<A: 'static>(&self) -> Option<&A> {
+        match self {
+            Self::Shared(value) => value.downcast_ref(),
+            Self::Context(context) => (context as &dyn Any).downcast_ref(),
+        }
+    }
+}
+
+impl fmt::Debug for Bindings<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Bindings(..)")
     }
 }

@@ -7,24 +7,19 @@ use crate::component::bindings::Bindings;
 /// A tuple of `Cap<..>`, or `()`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a list of capabilities",
-    note = "write a tuple of `Cap<dyn Capability>`, for example `(Cap<dyn Clock>,)`, or `()`"
+    label = "not a tuple of `Cap<..>`",
+    note = "write a tuple of `Cap<dyn Capability>`, for example `(Cap<dyn Clock>,)`, or `()`; a trait with a kind is `Cap<Connection<dyn Calendar>>`"
 )]
 pub trait CapabilityList: sealed::List + Sized + Send + 'static {
-    /// What has to be bound before the tool can run.
+    /// Returns what has to be bound before the tool can run.
     fn requirements() -> Vec<Requirement>;
-    /// Takes the capabilities out of what the runner bound for one call.
+    /// Takes the capabilities out of what the runner bound for one call; `None` if one of them is not bound.
     fn bind(bindings: &Bindings<'_>) -> Option<Self>;
 }
 
-/// Nobody else can name this trait, so only tuples, and what a function tool is lent, are lists.
+/// No other crate can name this trait, so only tuples, and what a function tool borrows, are lists.
 pub(crate) mod sealed {
     pub trait List {}
-}
-
-/// A tuple of `Cap<..>`, taken out of the bindings whatever it holds: the bounds are asked elsewhere, once.
-pub trait Lend: Sized + Send + 'static {
-    /// The tuple, if all of it was bound.
-    fn lend(bindings: &Bindings<'_>) -> Option<Self>;
 }
 
 macro_rules! capability_list {
@@ -36,14 +31,8 @@ macro_rules! capability_list {
                 vec![$(Requirement::of::<$name>()),*]
             }
 
-            fn bind(bindings: &Bindings<'_>) -> Option<Self> {
-                Lend::lend(bindings)
-            }
-        }
-
-        impl<$($name: ?Sized + Send + Sync + 'static),*> Lend for ($(Cap<$name>,)*) {
             #[allow(unused_variables, reason = "the empty tuple binds nothing")]
-            fn lend(bindings: &Bindings<'_>) -> Option<Self> {
+            fn bind(bindings: &Bindings<'_>) -> Option<Self> {
                 Some(($(bindings.get::<$name>()?,)*))
             }
         }

@@ -29,7 +29,7 @@ pub trait Tool: ToolComponent + DeserializeOwned {
 /// A path that `definition!` resolves: a struct tool, or the marker of a function tool.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
-    label = "no `#[tool]` stands on it",
+    label = "has no `#[tool]`",
     note = "name a struct or a function that has `#[tool(..)]`"
 )]
 pub trait Named {

@@ -1,31 +1,35 @@
 //! A function tool: what it borrows, and how it becomes a component.
 //!
-//! The bounds on what a function borrows and returns are asked in one place each, so that a mistake is one error.
+//! Each bound on what a function borrows and returns is asserted in one place, so that a mistake is one error.
 
+use std::array;
+use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
-use crate::__private1::output::ToolReturn;
 use crate::capability::Requirement;
-use crate::capability::injected::{Injected, Within};
-use crate::component::list::{self, Lend};
+use crate::component::bindings::Bound;
+use crate::component::list::sealed;
 use crate::component::{Bindings, Call, CapabilityList, ToolComponent, ToolOutput};
 use crate::error::{IntoToolError, ToolError};
+use crate::private::output::ToolReturn;
+
+/// The most that one function borrows; the macro refuses more.
+const MAX_BORROWED: usize = 8;
 
 /// The hidden arguments of a function tool. Written by the macro only.
 pub trait FnTool: Sized + Send + 'static {
-    /// A tuple of `Cap<..>`, in the order of the borrowed parameters.
-    type Lent: Lend;
     /// The return type as written.
     type Return: ToolReturn<Error: IntoToolError>;
     /// One for each borrowed parameter, in order.
     const REQUIREMENTS: &'static [fn() -> Requirement];
 
-    /// Calls the author's function.
-    fn call(self, lent: Self::Lent) -> impl Future<Output = Self::Return> + Send;
+    /// Calls the author's function; `None` if something that it borrows is not bound.
+    fn call(self, borrowed: Borrowed<Self>) -> impl Future<Output = Option<Self::Return>> + Send;
 }
 
-// The bound on the output stands here and not in the trait, where its supertraits would be reported one by one.
+// The bound on the output is here and not in the trait, where its supertraits would be reported one by one.
 impl<T: FnTool> ToolComponent for T
 where
     <T::Return as ToolReturn>::Output: ToolOutput,
@@ -34,17 +38,29 @@ where
     type Output = <T::Return as ToolReturn>::Output;
 
     async fn run(self, borrowed: Borrowed<T>, _: &Call<Self>) -> Result<Self::Output, ToolError> {
-        self.call(borrowed.lent).await.into_result().map_err(IntoToolError::into_tool_error)
+        match self.call(borrowed).await {
+            Some(returned) => returned.into_result().map_err(IntoToolError::into_tool_error),
+            None => Err(ToolError::internal("a capability that the tool borrows is bound to another type")),
+        }
     }
 }
 
-/// What the runtime lends to the function tool `T`.
-pub struct Borrowed<T: FnTool> {
-    lent: T::Lent,
+/// What the function tool `T` borrows, without types: a type that cannot be injected is reported by
+/// [`BorrowProbe`](super::BorrowProbe) alone.
+pub struct Borrowed<T> {
+    values: [Option<Bound>; MAX_BORROWED],
     tool: PhantomData<fn() -> T>,
 }
 
-impl<T: FnTool> list::sealed::List for Borrowed<T> {}
+impl<T> Borrowed<T> {
+    /// Returns the borrowed parameter at a position.
+    #[must_use]
+    pub fn get<C: ?Sized + 'static>(&self, position: usize) -> Option<&C> {
+        self.values.get(position)?.as_ref()?.get::<Arc<C>>().map(|value| &**value)
+    }
+}
+
+impl<T: FnTool> sealed::List for Borrowed<T> {}
 
 impl<T: FnTool> CapabilityList for Borrowed<T> {
     fn requirements() -> Vec<Requirement> {
@@ -52,22 +68,16 @@ impl<T: FnTool> CapabilityList for Borrowed<T> {
     }
 
     fn bind(bindings: &Bindings<'_>) -> Option<Self> {
-        Some(Self { lent: T::Lent::lend(bindings)?, tool: PhantomData })
+        let mut values = array::from_fn(|_| None);
+        for (value, requirement) in values.iter_mut().zip(T::REQUIREMENTS) {
+            *value = Some(bindings.find(requirement().type_id)?);
+        }
+        Some(Self { values, tool: PhantomData })
     }
 }
 
-impl<T: FnTool> std::fmt::Debug for Borrowed<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<T> fmt::Debug for Borrowed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Borrowed(..)")
     }
-}
-
-/// The requirement of a parameter `&C` in a tool of the effect `E`.
-#[must_use]
-pub fn requirement<C, E>() -> Requirement
-where
-    C: Injected + ?Sized,
-    C::Effect: Within<E, C>,
-{
-    Requirement::of::<C>()
 }

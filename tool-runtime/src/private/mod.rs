@@ -1,10 +1,11 @@
-//! What expansions of `#[tool]` and `#[capability]` name, and nothing that a person should.
+//! What expansions of `#[tool]` and `#[capability]` name. None of it is public API.
 //!
-//! The module's name carries a number, so that macros and runtime of different releases fail to compile at once.
-//! Nothing here hands out a [`Cap`], a context or a permit without a `Bindings`,
+//! Other crates see the module under a name that carries the version of the package, so that macros and runtime of
+//! different releases fail to compile together. Nothing here hands out a [`Cap`], a context or a permit without a `Bindings`,
 //! which the runner alone makes.
 
-mod ask;
+mod assert;
+mod borrow;
 mod function;
 mod nullable;
 mod output;
@@ -20,31 +21,33 @@ use std::panic::resume_unwind;
 pub use ::{inventory, schemars, serde};
 
 pub use crate::call::Violation;
-pub use crate::capability::injected::{AllowedIn, Injected, Within};
+pub use crate::capability::injected::{AllowedIn, Directly, Injected, ThroughConnection, Within};
 pub use crate::capability::requirement::{Requirement, Source};
 pub use crate::capability::{Cap, ConnectionKind};
 pub use crate::component::bindings::Bindings;
 pub use crate::component::declaration::Declaration;
-pub use crate::component::list::{CapabilityList, Lend};
+pub use crate::component::list::CapabilityList;
 pub use crate::component::tool::{Named, Tool, Visitor};
 pub use crate::component::{Call, ToolComponent};
 pub use crate::error::{IntoToolError, ToolError};
 pub use crate::registration::{Registration, definition};
 pub use crate::tool::level::{EffectLevel, ExternalSideEffect, ReadOnly, StateChange};
 pub use crate::tool::{Execution, Location, NoSchemaMode};
-pub use ask::{
-    assert_allowed, assert_argument, assert_default, assert_described, assert_optional, assert_parsed_argument,
-    assert_reach,
+pub use assert::{
+    assert_allowed, assert_argument, assert_default, assert_described, assert_known, assert_optional,
+    assert_parsed_argument, assert_reach,
 };
-pub use function::{Borrowed, FnTool, requirement};
+pub use borrow::{BorrowProbe, NotInjected};
+pub use function::{Borrowed, FnTool};
 pub use nullable::nullable;
 pub use output::ToolReturn;
-pub use probe::{AnswerProbe, ComponentProbe, Otherwise, ReachProbe, ReachesNowhere};
+pub use probe::{AnswerProbe, Borrows, ComponentProbe, FutureProbe, Otherwise, ReachProbe};
+pub use tool_runtime_macros::Attributes;
 
-/// What a definition read without a registry is.
+/// A definition that was read without a registry.
 pub type Definition = Result<crate::tool::ToolSpec, crate::registration::DefinitionError>;
 
-/// The definition of whatever a path names.
+/// Returns the definition of the tool that a path names.
 pub fn definition_of<N: Named>() -> Definition {
     struct Define;
 
@@ -59,7 +62,7 @@ pub fn definition_of<N: Named>() -> Definition {
     N::visit(Define)
 }
 
-/// Where an attribute stands, from what the compiler's own macros say there.
+/// Returns the location of an attribute, from what the compiler's own macros say there.
 #[must_use]
 pub const fn location(module: &'static str, file: &'static str, line: u32, column: u32) -> Location {
     Location { krate: first_segment(module), module, file, line, column }
@@ -77,7 +80,7 @@ const fn first_segment(module: &'static str) -> &'static str {
     module
 }
 
-/// Runs a body that blocks on a thread of its own. Its panic is the caller's panic.
+/// Runs a blocking body on a thread of its own. Its panic becomes the caller's panic.
 pub async fn blocking<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
     let error = match tokio::task::spawn_blocking(body).await {
         Ok(value) => return value,

@@ -1,4 +1,4 @@
-//! What a function tool returns.
+//! The return type of a function tool.
 
 /// A `Result`, by whatever name.
 #[diagnostic::on_unimplemented(
@@ -7,12 +7,12 @@
     note = "write `Result<{Self}, ToolError>`"
 )]
 pub trait ToolReturn {
-    /// What the tool answers with.
+    /// The output.
     type Output;
-    /// What it fails with.
+    /// The error.
     type Error;
 
-    /// The same, as a `Result`.
+    /// Converts into a `Result`.
     fn into_result(self) -> Result<Self::Output, Self::Error>;
 }
 

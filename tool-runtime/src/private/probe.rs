@@ -1,6 +1,11 @@
-//! Questions that have two good answers: an inherent constant wins over a trait's, if its bounds hold.
+//! Compile-time probes: an inherent constant or function shadows the trait's when its bounds hold.
 
+use std::any::Any;
+use std::error::Error;
+use std::fmt::{Debug, Display};
+use std::future::{Future, pending};
 use std::marker::PhantomData;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use serde_json::Value;
 
@@ -9,7 +14,7 @@ use crate::component::ToolComponent;
 use crate::tool::ToolEffect;
 use crate::tool::level::EffectLevel;
 
-/// Asks about a component.
+/// Probes a component.
 #[derive(Debug)]
 pub struct ComponentProbe<T>(PhantomData<fn() -> T>);
 
@@ -19,11 +24,11 @@ impl<T: ToolComponent<Output = Value>> ComponentProbe<T> {
 }
 
 impl<T: ToolComponent> ComponentProbe<T> {
-    /// What the component asks for.
+    /// Its capabilities.
     pub const HOLDS: Holds<T::Capabilities> = Holds(PhantomData);
 }
 
-/// Asks about what a client sends back.
+/// Probes the type that a client sends back.
 #[derive(Debug)]
 pub struct AnswerProbe<T>(PhantomData<fn() -> T>);
 
@@ -32,41 +37,81 @@ impl AnswerProbe<Value> {
     pub const SAYS_SOMETHING: bool = false;
 }
 
-/// The answers for everything else. What is no component at all is told so once, elsewhere.
+/// Probes the supertrait of a capability.
+#[derive(Debug)]
+pub struct ReachProbe<T: ?Sized>(PhantomData<T>);
+
+impl<T: Injected + ?Sized> ReachProbe<T> {
+    /// A capability declares its reach.
+    pub const KNOWN: bool = true;
+    /// Its declared reach.
+    pub const REACH: Reach = Reach(<T::Effect as EffectLevel>::EFFECT);
+}
+
+macro_rules! harmless {
+    ($($supertrait:ty),* $(,)?) => {
+        $(impl ReachProbe<$supertrait> {
+            /// Nothing can be reached through it.
+            pub const KNOWN: bool = true;
+        })*
+    };
+}
+
+harmless!(dyn Debug, dyn Display, dyn Error, dyn Any, dyn Send, dyn Sync, dyn Unpin, dyn UnwindSafe, dyn RefUnwindSafe);
+
+/// Probes whether a function can be called with what it borrows; `L` is a list of [`Borrow`]s.
+#[derive(Debug)]
+pub struct FutureProbe<L>(PhantomData<fn() -> L>);
+
+/// A list of borrowed types: the first, and the rest or `()`.
+#[derive(Debug)]
+pub struct Borrows<C: ?Sized, L>(PhantomData<fn() -> L>, PhantomData<fn(&C)>);
+
+/// A list in which every type can be injected.
+pub trait AllInjected {}
+
+impl AllInjected for () {}
+
+impl<C: Injected + ?Sized, L: AllInjected> AllInjected for Borrows<C, L> {}
+
+impl<L: AllInjected> FutureProbe<L> {
+    /// The future of a function has to be `Send`.
+    pub fn send<F: Future + Send>(future: F) -> impl Future<Output = F::Output> + Send {
+        future
+    }
+}
+
+/// The answers for everything else. What is wrong with such a type is reported elsewhere, once.
 pub trait Otherwise {
     /// The schema says something.
     const SAYS_SOMETHING: bool = true;
-    /// Nothing.
+    /// No capabilities.
     const HOLDS: Holds<()> = Holds(PhantomData);
+    /// The supertrait may reach anything.
+    const KNOWN: bool = false;
+    /// Unknown, so that only `KNOWN` is reported.
+    const REACH: Reach = Reach(ToolEffect::ReadOnly);
+
+    /// Takes a future that cannot be `Send`, because what it borrows is not.
+    fn send<F: Future>(_: F) -> impl Future<Output = F::Output> + Send {
+        pending()
+    }
 }
 
 impl<T> Otherwise for ComponentProbe<T> {}
 
 impl<T> Otherwise for AnswerProbe<T> {}
 
-/// Asks how far a trait reaches that a capability builds on.
-#[derive(Debug)]
-pub struct ReachProbe<T: ?Sized>(PhantomData<T>);
+impl<T: ?Sized> Otherwise for ReachProbe<T> {}
 
-impl<T: Injected + ?Sized> ReachProbe<T> {
-    /// As far as it declares.
-    pub const REACH: Reach = Reach(<T::Effect as EffectLevel>::EFFECT);
-}
-
-/// The answer for traits that are no capabilities.
-pub trait ReachesNowhere {
-    /// Nowhere.
-    const REACH: Reach = Reach(ToolEffect::ReadOnly);
-}
-
-impl<T: ?Sized> ReachesNowhere for ReachProbe<T> {}
+impl<L> Otherwise for FutureProbe<L> {}
 
 /// How far a trait reaches.
 #[derive(Debug, Clone, Copy)]
 pub struct Reach(ToolEffect);
 
 impl Reach {
-    /// No further than `effect`.
+    /// Returns whether it is no further than `effect`.
     #[must_use]
     pub const fn is_within(self, effect: ToolEffect) -> bool {
         self.0 as u8 <= effect as u8

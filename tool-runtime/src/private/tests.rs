@@ -198,10 +198,7 @@ fn the_attribute_is_in_the_constants() {
     assert_eq!(meta.evidence, [("taskId", "test__list")]);
     assert_eq!(meta.sensitive, ["me"]);
     assert_eq!(meta.execution, Execution::Server);
-    assert_eq!(
-        (meta.location.krate, meta.location.module),
-        ("tool_runtime", "tool_runtime::__private1::tests::authored")
-    );
+    assert_eq!((meta.location.krate, meta.location.module), ("tool_runtime", "tool_runtime::private::tests::authored"));
     assert!(meta.location.file.ends_with("authored.rs") && meta.location.line > 1);
     assert_eq!(
         requirements,

@@ -44,25 +44,26 @@ impl fmt::Display for ToolEffect {
 
 /// The text is not the name of an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnknownEffect;
+#[non_exhaustive]
+pub struct EffectError;
 
-impl fmt::Display for UnknownEffect {
+impl fmt::Display for EffectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("unknown effect; write `read_only`, `state_change` or `external_side_effect`")
     }
 }
 
-impl std::error::Error for UnknownEffect {}
+impl std::error::Error for EffectError {}
 
 impl FromStr for ToolEffect {
-    type Err = UnknownEffect;
+    type Err = EffectError;
 
-    fn from_str(text: &str) -> Result<Self, UnknownEffect> {
+    fn from_str(text: &str) -> Result<Self, EffectError> {
         match text {
             "read_only" => Ok(Self::ReadOnly),
             "state_change" => Ok(Self::StateChange),
             "external_side_effect" => Ok(Self::ExternalSideEffect),
-            _ => Err(UnknownEffect),
+            _ => Err(EffectError),
         }
     }
 }

@@ -1,30 +1,71 @@
 //! [`Hash`]: SHA-256 of definitions, catalogs, records and arguments.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// A SHA-256 digest, shown as lower-case hexadecimal.
+/// A SHA-256 hash, written as 64 lower-case hexadecimal digits.
+///
+/// ```
+/// use tool_runtime::tool::Hash;
+///
+/// let text = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+/// let hash: Hash = text.parse()?;
+/// assert_eq!(hash.to_string(), text);
+/// assert_eq!(hash.as_ref().len(), 32);
+/// assert!("9f86".parse::<Hash>().is_err());
+/// # Ok::<(), tool_runtime::tool::HashError>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Hash(pub [u8; 32]);
+pub struct Hash(pub(crate) [u8; 32]);
 
 impl Hash {
-    /// SHA-256 of these bytes.
+    /// Returns the hash of these bytes.
     pub(crate) fn sha256(bytes: impl AsRef<[u8]>) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 }
 
-impl fmt::Display for Hash {
+impl AsRef<[u8]> for Hash {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::LowerHex for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::LowerHex::fmt(self, f)
+    }
+}
+
 impl fmt::Debug for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
+        fmt::LowerHex::fmt(self, f)
+    }
+}
+
+impl FromStr for Hash {
+    type Err = HashError;
+
+    fn from_str(text: &str) -> Result<Self, HashError> {
+        // `from_str_radix` takes a sign, which is no digit.
+        if text.len() != 64 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(HashError);
+        }
+        let mut bytes = [0; 32];
+        for (byte, at) in bytes.iter_mut().zip((0..64).step_by(2)) {
+            *byte = text.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or(HashError)?;
+        }
+        Ok(Self(bytes))
     }
 }
 
@@ -36,15 +77,34 @@ impl Serialize for Hash {
 
 impl<'de> Deserialize<'de> for Hash {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        let error = || serde::de::Error::custom("expected 64 hexadecimal digits");
-        if text.len() != 64 || !text.is_ascii() {
-            return Err(error());
+        Cow::<'de, str>::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The text is not 64 hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HashError;
+
+impl fmt::Display for HashError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected 64 hexadecimal digits")
+    }
+}
+
+impl std::error::Error for HashError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_read_as_it_is_written() {
+        let hash = Hash([0xab; 32]);
+        assert_eq!(hash.to_string().parse(), Ok(hash));
+        assert_eq!(format!("{hash:x}"), hash.to_string());
+        for text in ["", "ab", &"+1".repeat(32), &"zz".repeat(32), &"é".repeat(32), &"ab".repeat(33)] {
+            assert_eq!(text.parse::<Hash>(), Err(HashError), "{text}");
         }
-        let mut bytes = [0; 32];
-        for (byte, at) in bytes.iter_mut().zip((0..64).step_by(2)) {
-            *byte = text.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or_else(error)?;
-        }
-        Ok(Self(bytes))
     }
 }

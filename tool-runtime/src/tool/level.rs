@@ -19,12 +19,15 @@ pub type StateChange = state_change;
 /// [`ToolEffect::ExternalSideEffect`] as a type.
 pub type ExternalSideEffect = external_side_effect;
 
+/// [`ReadOnly`].
 #[derive(Debug)]
 pub enum read_only {}
 
+/// [`StateChange`].
 #[derive(Debug)]
 pub enum state_change {}
 
+/// [`ExternalSideEffect`].
 #[derive(Debug)]
 pub enum external_side_effect {}
 

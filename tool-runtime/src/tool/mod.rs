@@ -8,8 +8,11 @@ mod name;
 mod redaction;
 mod spec;
 
-pub use effect::{ToolEffect, UnknownEffect};
-pub use hash::Hash;
+pub use effect::{EffectError, ToolEffect};
+pub use hash::{Hash, HashError};
+// Compiler messages print a type by its name alone only if it can be named outside of hidden modules.
+#[doc(hidden)]
+pub use level::{external_side_effect, read_only, state_change};
 pub use location::Location;
 pub(crate) use name::is_discovered;
 pub use name::{NameError, ToolName};

@@ -24,8 +24,11 @@ const MAX_BYTES: usize = 64;
 pub struct ToolName(Arc<str>);
 
 impl ToolName {
-    /// The name of an authored tool: a namespace that starts with a letter, `__`, and a tool part without a
+    /// Parses the name of an authored tool: a namespace that starts with a letter, `__`, and a tool part without a
     /// second `__`, in ASCII letters, digits, `_` and `-`. `mcp__` is reserved for discovered tools.
+    ///
+    /// # Errors
+    /// The text is no such name; the error says which part is wrong.
     pub fn parse(name: &str) -> Result<Self, NameError> {
         check_alphabet(name)?;
         let Some((namespace, tool)) = name.split_once("__") else {
@@ -43,25 +46,28 @@ impl ToolName {
         Ok(Self(name.into()))
     }
 
-    /// The name of a dynamic or discovered tool, which keeps whatever legal name it was published under.
+    /// Takes the name of a dynamic or discovered tool, which keeps the legal name it was published under.
+    ///
+    /// # Errors
+    /// The text is empty, longer than 64 bytes, or holds another character.
     pub fn foreign(name: &str) -> Result<Self, NameError> {
         check_alphabet(name)?;
         Ok(Self(name.into()))
     }
 
-    /// The whole name.
+    /// Returns the whole name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether the name lies under `mcp__`, which is reserved for discovered tools.
+    /// Returns whether the name is under `mcp__`, which is reserved for discovered tools.
     #[must_use]
     pub fn is_discovered(&self) -> bool {
         is_discovered(&self.0)
     }
 
-    /// What is before the first `__`, if there is one.
+    /// Returns the part before the first `__`, if there is one.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         self.0.split_once("__").map(|(namespace, _)| namespace)
@@ -98,6 +104,30 @@ impl fmt::Debug for ToolName {
     }
 }
 
+impl AsRef<str> for ToolName {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Takes any legal name, as [`ToolName::foreign`] does.
+impl std::str::FromStr for ToolName {
+    type Err = NameError;
+
+    fn from_str(name: &str) -> Result<Self, NameError> {
+        Self::foreign(name)
+    }
+}
+
+/// Takes any legal name, as [`ToolName::foreign`] does.
+impl TryFrom<String> for ToolName {
+    type Error = NameError;
+
+    fn try_from(name: String) -> Result<Self, NameError> {
+        Self::foreign(&name)
+    }
+}
+
 impl std::borrow::Borrow<str> for ToolName {
     fn borrow(&self) -> &str {
         &self.0
@@ -115,13 +145,13 @@ impl<'de> Deserialize<'de> for ToolName {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NameError {
-    /// Nothing was written.
+    /// The text is empty.
     Empty,
     /// Over 64 bytes.
     TooLong,
     /// A character outside `a-z A-Z 0-9 _ -`.
     Character,
-    /// No `__`.
+    /// There is no `__`.
     NoNamespace,
     /// The namespace does not start with a letter.
     Namespace,

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::tool::{Hash, Redaction, ToolEffect, ToolName};
 
 /// The authoritative definition of a tool. Immutable once it is in a catalog; encoders work on copies.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ToolSpec {
     /// The stable name, the same towards every provider.

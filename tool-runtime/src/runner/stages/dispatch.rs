@@ -39,7 +39,7 @@ pub(in crate::runner) struct Reserved {
 /// A call with everything its tool borrows.
 pub(in crate::runner) struct Bound {
     reserved: Reserved,
-    connections: Vec<(TypeId, Box<dyn Any + Send + Sync>)>,
+    connections: Vec<(TypeId, Arc<dyn Any + Send + Sync>)>,
     context: Arc<ToolContext>,
 }
 
@@ -85,13 +85,14 @@ pub(in crate::runner) async fn bind(open: &OpenCall, reserved: Reserved) -> Resu
         let unavailable = || Stop::new(Outcome::ConnectionUnavailable);
         let id = options.connections.get(kind).ok_or_else(unavailable)?;
         let broker = shared.broker.as_ref().ok_or_else(unavailable)?;
-        let request = ConnectionRequest::new(
+        let request = ConnectionRequest {
             kind,
             id,
-            options.principal.as_deref(),
-            options.tenant.as_deref(),
-            spec.name.as_str(),
-        );
+            principal: options.principal.as_deref(),
+            tenant: options.tenant.as_deref(),
+            tool: spec.name.as_str(),
+            wanted: requirement,
+        };
         let resolved =
             invoke::contained(broker.resolve(request), reserved.timeout, &options.cancellation.child_token()).await;
         let handle = resolved.map_err(|_| unavailable())?.map_err(|_| unavailable())?;

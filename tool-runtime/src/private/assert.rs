@@ -1,5 +1,5 @@
-//! Questions to the compiler, each asked at the author's type. A question is a function, so that the type stands
-//! in a turbofish and the message under it.
+//! Compile-time assertions, spanned at the author's types. Each is a function, so that the type is written in a
+//! turbofish and the message is printed under it.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use crate::capability::injected::AllowedIn;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a tool",
     label = "not built from JSON with a schema",
-    note = "derive `serde::Deserialize` and `schemars::JsonSchema` for `{Self}`, or borrow it if the runtime is to lend it"
+    note = "derive `serde::Deserialize` and `schemars::JsonSchema` for `{Self}`, or take it by reference if the runtime should inject it; a type of another crate may need a feature of `schemars` (`chrono04`, `uuid1`, `url2`, `jiff02` ..)"
 )]
 pub trait ToolArgument {}
 
@@ -22,7 +22,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> ToolArgument for T {}
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a tool",
     label = "not built from JSON",
-    note = "derive `serde::Deserialize` for `{Self}`, or borrow it if the runtime is to lend it"
+    note = "derive `serde::Deserialize` for `{Self}`, or take it by reference if the runtime should inject it"
 )]
 pub trait ParsedArgument {}
 
@@ -50,44 +50,57 @@ pub trait OptionalArgument {}
 
 impl<T> OptionalArgument for Option<T> {}
 
-/// An output whose schema says something; `SAYS` is what a probe found.
+/// An output with a schema of its own; `SAYS` is the answer of a probe.
 #[diagnostic::on_unimplemented(
     message = "the output of a tool is not a bare `serde_json::Value`",
-    label = "its schema says nothing, so nothing of it could be shown",
-    note = "answer with a type that derives `serde::Serialize` and `schemars::JsonSchema`, or make the tool a dynamic one with a JSON Schema"
+    label = "has no schema, so no part of it could be shown",
+    note = "return a type that derives `serde::Serialize` and `schemars::JsonSchema`, or make the tool a dynamic one with a JSON Schema"
 )]
 pub trait Described<const SAYS: bool> {}
 
 impl<T> Described<true> for T {}
 
-/// A trait that a capability builds on; `WITHIN` is what a probe found.
+/// A supertrait of a capability that is within its effect; `WITHIN` is the answer of a probe.
 #[diagnostic::on_unimplemented(
     message = "the capability builds on `{Self}`, which reaches further than it declares",
     label = "reaches further than the declared effect",
-    note = "declare the stronger effect on this trait too, or let tools borrow the two separately"
+    note = "declare the stronger effect on this trait too, or let tools borrow the two capabilities separately"
 )]
 pub trait BuiltOn<const WITHIN: bool> {}
 
 impl<T: ?Sized> BuiltOn<true> for T {}
 
-/// Asks for `BuiltOn`.
+/// A supertrait of a capability whose reach is known; `KNOWN` is the answer of a probe.
+#[diagnostic::on_unimplemented(
+    message = "the capability builds on `{Self}`, which is not a capability",
+    label = "may reach further than the declared effect",
+    note = "a tool can call everything that a supertrait offers: write `#[capability(effect = ..)]` on it, or let tools borrow it separately; `Debug`, `Display`, `Error`, `Any` and the auto traits need no attribute"
+)]
+pub trait KnownSupertrait<const KNOWN: bool> {}
+
+impl<T: ?Sized> KnownSupertrait<true> for T {}
+
+/// Asserts `KnownSupertrait`.
+pub const fn assert_known<T: KnownSupertrait<KNOWN> + ?Sized, const KNOWN: bool>() {}
+
+/// Asserts `BuiltOn`.
 pub const fn assert_reach<T: BuiltOn<WITHIN> + ?Sized, const WITHIN: bool>() {}
 
-/// Asks for `ToolArgument`.
+/// Asserts `ToolArgument`.
 pub const fn assert_argument<T: ToolArgument>() {}
 
-/// Asks for `ParsedArgument`.
+/// Asserts `ParsedArgument`.
 pub const fn assert_parsed_argument<T: ParsedArgument>() {}
 
-/// Asks for `PublishedDefault`.
+/// Asserts `PublishedDefault`.
 pub const fn assert_default<T: PublishedDefault>() {}
 
-/// Asks for `OptionalArgument`.
+/// Asserts `OptionalArgument`.
 pub const fn assert_optional<T: OptionalArgument>() {}
 
-/// Asks for `Described`.
+/// Asserts `Described`.
 pub const fn assert_described<T: Described<SAYS>, const SAYS: bool>() {}
 
-/// Asks whether a struct tool of the effect `E` may hold what it holds. A function tool asks this by its
-/// [`requirement`](super::requirement)s.
+/// Asserts that a struct tool of the effect `E` may hold its capabilities. A function tool asserts this by
+/// [`BorrowProbe`](super::BorrowProbe).
 pub fn assert_allowed<E, L: AllowedIn<E>>(_: &L) {}

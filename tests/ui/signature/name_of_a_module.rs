@@ -1,0 +1,11 @@
+use tool_runtime::{ToolError, tool};
+
+mod count {}
+
+/// Counts.
+#[tool(name = "parts__count", effect = read_only, redact = ["$"])]
+fn count() -> Result<u32, ToolError> {
+    Ok(3)
+}
+
+fn main() {}

@@ -1,0 +1,70 @@
+//! [`Key`]: one key of an attribute, which may be absent, unreadable or given.
+
+use proc_macro2::Ident;
+
+use crate::attr::{Piece, duplicate_key};
+use crate::errors::Errors;
+
+/// One key. A key that was written with an unreadable value is not missing: only its value is reported.
+pub(crate) enum Key<T> {
+    Absent,
+    Unreadable,
+    Given(Ident, T),
+}
+
+impl<T> Default for Key<T> {
+    fn default() -> Self {
+        Self::Absent
+    }
+}
+
+impl<T> Key<T> {
+    /// Fills the key from a piece of the attribute; a second piece of the same key is reported.
+    pub(crate) fn read(
+        &mut self,
+        piece: &Piece,
+        errors: &mut Errors,
+        value: impl FnOnce(&Piece, &mut Errors) -> Option<T>,
+    ) {
+        if !self.is_absent() {
+            return duplicate_key(piece, errors);
+        }
+        *self = match value(piece, errors) {
+            Some(value) => Self::Given(piece.key.clone(), value),
+            None => Self::Unreadable,
+        };
+    }
+
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+
+    pub(crate) fn value(&self) -> Option<&T> {
+        self.given().map(|(_, value)| value)
+    }
+
+    pub(crate) fn key(&self) -> Option<&Ident> {
+        self.given().map(|(key, _)| key)
+    }
+
+    pub(crate) fn given(&self) -> Option<(&Ident, &T)> {
+        match self {
+            Self::Given(key, value) => Some((key, value)),
+            Self::Absent | Self::Unreadable => None,
+        }
+    }
+
+    pub(crate) fn into_value(self) -> Option<T> {
+        match self {
+            Self::Given(_, value) => Some(value),
+            Self::Absent | Self::Unreadable => None,
+        }
+    }
+}
+
+impl Key<()> {
+    /// A key without a value.
+    pub(crate) fn flag(&mut self, piece: &Piece, errors: &mut Errors) {
+        self.read(piece, errors, |piece, errors| piece.flag(errors).then_some(()));
+    }
+}

@@ -1,0 +1,197 @@
+//! [`Checked`]: a tool without mistakes. Expansion reads it and has nothing left to refuse.
+
+use std::time::Duration;
+
+use proc_macro2::{Ident, TokenStream};
+use syn::{Attribute, Expr, ItemStruct, LitInt, LitStr, Path, Signature, Type, Visibility};
+
+use crate::attr::{DefaultValue, Hook, NoSchemaMode, Place, Reach};
+use crate::docs::Docs;
+use crate::model::{self, Callable, Parameter, Tool};
+
+/// One tool, as expansion writes it.
+pub(crate) struct Checked {
+    pub(crate) krate: Option<Path>,
+    pub(crate) ident: Ident,
+    pub(crate) vis: Visibility,
+    pub(crate) name: LitStr,
+    pub(crate) title: Option<LitStr>,
+    pub(crate) docs: Docs,
+    pub(crate) effect: Reach,
+    pub(crate) redact: Vec<LitStr>,
+    pub(crate) model: Vec<LitStr>,
+    pub(crate) tags: Vec<LitStr>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) max_result_bytes: Option<LitInt>,
+    pub(crate) execution: Execution,
+    pub(crate) idempotent: bool,
+    /// The optional arguments of which one must be given, in the order of the attribute.
+    pub(crate) require_any: Vec<usize>,
+    pub(crate) schema: Schema,
+    pub(crate) validate: Option<Hook>,
+    pub(crate) arguments: Vec<Argument>,
+    /// `#[serde(..)]` of the item, for the derives.
+    pub(crate) derived: Vec<Attribute>,
+    pub(crate) form: Form,
+}
+
+/// Where the tool finishes.
+pub(crate) enum Execution {
+    Server,
+    Client {
+        /// The type that the client sends back.
+        answer: Box<Type>,
+        /// The paths of the output that go to the client.
+        prepare: Vec<LitStr>,
+    },
+}
+
+/// Whether the arguments have a schema.
+#[derive(Clone, Copy)]
+pub(crate) enum Schema {
+    Derived,
+    None(NoSchemaMode),
+}
+
+/// One argument from the model.
+pub(crate) struct Argument {
+    pub(crate) ident: Ident,
+    pub(crate) ty: Type,
+    /// The name on the wire.
+    pub(crate) wire: String,
+    pub(crate) default: Option<ArgumentDefault>,
+    pub(crate) evidence: Option<LitStr>,
+    pub(crate) is_sensitive: bool,
+    pub(crate) is_nested_option: bool,
+    /// Doc comments, `#[serde(..)]` and `#[schemars(..)]`, for the derives.
+    pub(crate) derived: Vec<Attribute>,
+}
+
+/// What an argument is that was left out.
+pub(crate) enum ArgumentDefault {
+    /// `#[arg(default = EXPR)]`
+    Expr(Box<Expr>),
+    /// Written in `#[serde(..)]`, which the derives read.
+    Serde,
+}
+
+/// The two forms of a tool.
+pub(crate) enum Form {
+    Function(Box<Function>),
+    Struct(Box<ItemStruct>),
+}
+
+/// A function tool.
+pub(crate) struct Function {
+    pub(crate) attrs: Vec<Attribute>,
+    /// The signature without what only the macro reads.
+    pub(crate) sig: Signature,
+    pub(crate) body: TokenStream,
+    /// In the author's order.
+    pub(crate) parameters: Vec<Passed>,
+    pub(crate) output: Type,
+    pub(crate) is_blocking: bool,
+}
+
+/// What the function is called with.
+pub(crate) enum Passed {
+    /// An argument of this name.
+    Argument(Ident),
+    /// What the runtime injects: the type behind the `&`.
+    Injected(Box<Type>),
+}
+
+impl Checked {
+    /// Lowers a tool that broke no rule.
+    ///
+    /// # Errors
+    /// Returns the tool if something is missing, which its rules have reported.
+    pub(crate) fn new(mut tool: Tool) -> Result<Self, Box<Tool>> {
+        let required = (tool.attr.name.value(), tool.attr.effect.value(), tool.attr.redact.value());
+        let (Some(name), Some(effect), Some(redact)) = required else { return Err(Box::new(tool)) };
+        let (name, effect, redact) = (name.clone(), *effect, redact.clone());
+        let form = match &tool.form {
+            model::Form::Struct(item) => Form::Struct(item.clone()),
+            model::Form::Function(callable) => match function(&tool, callable) {
+                Some(function) => Form::Function(Box::new(function)),
+                None => return Err(Box::new(tool)),
+            },
+        };
+        let attr = std::mem::take(&mut tool.attr);
+        let listed = attr.require_any.into_value().unwrap_or_default();
+        let at = |name: &Ident| tool.arguments.iter().position(|argument| argument.is_called(name));
+        Ok(Self {
+            krate: attr.krate.into_value(),
+            ident: tool.ident,
+            vis: tool.vis,
+            name,
+            title: attr.title.into_value(),
+            docs: tool.docs,
+            effect,
+            redact,
+            model: attr.model.into_value().unwrap_or_default(),
+            tags: attr.tags.into_value().unwrap_or_default(),
+            timeout: attr.timeout.into_value(),
+            max_result_bytes: attr.max_result_bytes.into_value(),
+            execution: match (attr.execution.into_value(), attr.client_result.into_value()) {
+                (Some(Place::Client), Some(answer)) => Execution::Client {
+                    answer: Box::new(answer),
+                    prepare: attr.prepare.into_value().unwrap_or_default(),
+                },
+                _ => Execution::Server,
+            },
+            idempotent: attr.idempotent.value().is_some(),
+            require_any: listed.iter().filter_map(at).collect(),
+            schema: attr.no_schema_mode.into_value().map_or(Schema::Derived, Schema::None),
+            validate: attr.validate.into_value(),
+            arguments: tool.arguments.into_iter().map(Argument::new).collect(),
+            derived: tool.container.derived,
+            form,
+        })
+    }
+}
+
+fn function(tool: &Tool, callable: &Callable) -> Option<Function> {
+    let parameters = callable.parameters.iter().map(|parameter| match parameter {
+        Parameter::Owned(index) => Some(Passed::Argument(tool.arguments.get(*index)?.ident.clone())),
+        Parameter::Borrowed(borrowed) => Some(Passed::Injected(Box::new(borrowed.target.clone()))),
+        Parameter::Unusable(_) => None,
+    });
+    Some(Function {
+        attrs: tool.container.kept.clone(),
+        sig: callable.sig.clone(),
+        body: callable.body.clone(),
+        parameters: parameters.collect::<Option<_>>()?,
+        output: callable.output.clone()?,
+        is_blocking: tool.attr.blocking.value().is_some(),
+    })
+}
+
+impl Function {
+    /// The types behind the `&` of what is injected, in order.
+    pub(crate) fn injected(&self) -> impl DoubleEndedIterator<Item = &Type> {
+        self.parameters.iter().filter_map(|parameter| match parameter {
+            Passed::Injected(target) => Some(&**target),
+            Passed::Argument(_) => None,
+        })
+    }
+}
+
+impl Argument {
+    fn new(argument: model::Argument) -> Self {
+        let model::Argument { ident, ty, wire, attr } = argument;
+        Self {
+            is_nested_option: model::is_nested_option(&ty),
+            ident,
+            ty,
+            wire,
+            default: attr.default.into_value().map(|default| match default {
+                DefaultValue::Expr(expr) => ArgumentDefault::Expr(expr),
+                DefaultValue::Serde => ArgumentDefault::Serde,
+            }),
+            evidence: attr.evidence.into_value(),
+            is_sensitive: attr.sensitive.value().is_some(),
+            derived: attr.derived,
+        }
+    }
+}
