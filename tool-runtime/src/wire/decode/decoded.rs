@@ -75,10 +75,16 @@ pub struct DecodedCall {
     pub call: ToolCall,
     /// Whether its name and arguments can be read.
     pub status: CallStatus,
-    /// It may run: `status` is `ok` and the turn ended well.
-    pub executable: bool,
     /// The request offered a tool of this name; true when the request's names were not given.
     pub offered: bool,
+}
+
+impl DecodedCall {
+    /// Whether the call may run: its name and arguments can be read, and its turn ended well.
+    #[must_use]
+    pub fn is_executable(&self) -> bool {
+        self.status == CallStatus::Ok && self.call.is_complete()
+    }
 }
 
 impl Serialize for DecodedCall {
@@ -98,7 +104,7 @@ impl Serialize for DecodedCall {
             out.serialize_field("arguments", value)?;
         }
         out.serialize_field("status", &self.status)?;
-        out.serialize_field("executable", &self.executable)?;
+        out.serialize_field("executable", &self.is_executable())?;
         out.end()
     }
 }

@@ -125,7 +125,7 @@ impl Call {
         call.outside_choice = !options.choice.allows(&call.name);
         call.origin = origin;
         let offered = options.offered.as_ref().is_none_or(|offered| offered.contains(&call.name));
-        DecodedCall { executable: clean && status == CallStatus::Ok, call, status, offered }
+        DecodedCall { call, status, offered }
     }
 
     fn wire_id_is_used(&self, origin: &Origin) -> bool {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::fields::{Integer, List, Object, Raw, Text, read, shape};
-use crate::wire::decode::provider_error::event_error;
+use crate::wire::decode::provider_error::{CodeIn, event_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, unreadable};
 use crate::wire::{Finish, Usage, WireErrorKind};
@@ -109,7 +109,7 @@ impl Dialect for Messages {
             return turn.close();
         }
         if event == b"error" {
-            return turn.fail(event_error(data, true));
+            return turn.fail(event_error(data, CodeIn::CodeOrType));
         }
         match read::<Event<'_>>(data) {
             Ok(event) => self.event(&event, data, turn),
@@ -120,7 +120,7 @@ impl Dialect for Messages {
     fn body(&mut self, body: &str, turn: &mut Writer<'_>) {
         let Ok(message) = read::<Message<'_>>(body) else { return turn.fail_with(unreadable(body)) };
         if message.error.0.is_some() || message.kind.get() == "error" {
-            return turn.fail(event_error(body, true));
+            return turn.fail(event_error(body, CodeIn::CodeOrType));
         }
         if message.kind.get() != "message" {
             return turn.fail_with(WireErrorKind::ProtocolViolation);
@@ -152,8 +152,8 @@ impl Messages {
     fn event(&mut self, event: &Event<'_>, data: &str, turn: &mut Writer<'_>) {
         let index = event.index.0.unwrap_or(-1);
         match event.kind.get() {
-            "error" => turn.fail(event_error(data, true)),
-            _ if event.error.0.is_some() => turn.fail(event_error(data, true)),
+            "error" => turn.fail(event_error(data, CodeIn::CodeOrType)),
+            _ if event.error.0.is_some() => turn.fail(event_error(data, CodeIn::CodeOrType)),
             "message_start" => {
                 let message = event.message.0.as_ref();
                 let id = message.map_or("", |message| message.id.get());

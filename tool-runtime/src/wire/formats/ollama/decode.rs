@@ -2,7 +2,7 @@
 
 use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::fields::{Integer, List, Object, Raw, Text, read, shape};
-use crate::wire::decode::provider_error::provider_error;
+use crate::wire::decode::provider_error::{CodeIn, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, Framing};
 use crate::wire::{Finish, Usage, WireErrorKind};
@@ -56,7 +56,7 @@ impl Dialect for Ollama {
         let Ok(line) = read::<Line<'_>>(data) else {
             return turn.fail_with(WireErrorKind::MalformedFrame);
         };
-        if let Some(error) = line.error.0.and_then(|raw| provider_error(raw, false)) {
+        if let Some(error) = line.error.0.and_then(|raw| provider_error(raw, CodeIn::Code)) {
             return turn.fail(error);
         }
         turn.response("", line.model.get());

@@ -2,7 +2,7 @@
 
 use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::fields::{Content, Integer, List, Object, Raw, Text, read, shape};
-use crate::wire::decode::provider_error::{event_error, provider_error};
+use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, unreadable};
 use crate::wire::formats::openai_chat::select::Selector;
@@ -82,7 +82,7 @@ impl Dialect for Chat {
             return;
         }
         if event == b"error" {
-            turn.fail(event_error(data, false));
+            turn.fail(event_error(data, CodeIn::Code));
             return;
         }
         let Ok(chunk) = read::<Chunk<'_>>(data) else {
@@ -100,7 +100,7 @@ impl Dialect for Chat {
     fn body(&mut self, body: &str, turn: &mut Writer<'_>) {
         let Ok(chunk) = read::<Chunk<'_>>(body) else { return turn.fail_with(unreadable(body)) };
         if chunk.object.get() == "error" {
-            return turn.fail(event_error(body, false));
+            return turn.fail(event_error(body, CodeIn::Code));
         }
         let Some(choice) = Self::head(&chunk, turn) else {
             return turn.fail_with(WireErrorKind::ProtocolViolation);
@@ -129,7 +129,7 @@ impl Chat {
         let choice = chunk.choices.iter().find(|choice| choice.index.0.is_none_or(|index| index == 0));
         // R10: an error object beside or inside a choice counts like one that stands alone.
         let error = [chunk.error.0, choice.and_then(|choice| choice.error.0)];
-        if let Some(error) = error.into_iter().flatten().find_map(|raw| provider_error(raw, false)) {
+        if let Some(error) = error.into_iter().flatten().find_map(|raw| provider_error(raw, CodeIn::Code)) {
             if let Some(word) = choice.map(|choice| choice.finish_reason.get()).filter(|word| !word.is_empty()) {
                 turn.provider_finish(word);
             }

@@ -28,6 +28,15 @@ shape! {
     }
 }
 
+/// How a text comes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Piece by piece.
+    Delta,
+    /// As a whole, which repeats its deltas if there were any.
+    Whole,
+}
+
 fn is_call(item: &Item<'_>) -> bool {
     matches!(item.kind.get(), "function_call" | "custom_tool_call")
 }
@@ -163,29 +172,29 @@ impl Items {
         for (at, part) in item.content.iter().enumerate() {
             let at = i64::try_from(at).unwrap_or(i64::MAX);
             match part.kind.get() {
-                "output_text" => self.text(key, at, part.text.get(), true, turn),
-                "refusal" => self.refusal(key, at, part.refusal.get(), true, turn),
+                "output_text" => self.text(key, at, part.text.get(), Form::Whole, turn),
+                "refusal" => self.refusal(key, at, part.refusal.get(), Form::Whole, turn),
                 _ => {}
             }
         }
     }
 
-    pub(super) fn text(&mut self, key: &Key, part: i64, text: &str, whole: bool, turn: &mut Writer<'_>) {
-        if self.is_news(key, part, whole) {
+    pub(super) fn text(&mut self, key: &Key, part: i64, text: &str, form: Form, turn: &mut Writer<'_>) {
+        if self.is_news(key, part, form) {
             turn.text(text);
         }
     }
 
-    pub(super) fn refusal(&mut self, key: &Key, part: i64, text: &str, whole: bool, turn: &mut Writer<'_>) {
-        if self.is_news(key, part, whole) {
+    pub(super) fn refusal(&mut self, key: &Key, part: i64, text: &str, form: Form, turn: &mut Writer<'_>) {
+        if self.is_news(key, part, form) {
             turn.refusal(text);
         }
     }
 
-    /// A whole text says again what its deltas said; it counts when none came.
-    fn is_news(&mut self, key: &Key, part: i64, whole: bool) -> bool {
+    /// Whether a text is new: a whole text is, unless its deltas came.
+    fn is_news(&mut self, key: &Key, part: i64, form: Form) -> bool {
         self.any_text = true;
         let first = self.parts.insert((key.clone(), part));
-        first || !whole
+        first || form == Form::Delta
     }
 }
