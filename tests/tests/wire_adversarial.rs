@@ -92,7 +92,7 @@ fn deltas_are_told_apart() {
         &["x|a|{}|ok|true"],
         "tool_calls",
     );
-    // R1e: an unknown index without id and name goes on with the call touched last.
+    // R1e: an unknown index without id and name continues the call touched last.
     check_chat(
         &[tool(zero, Some("x"), Some("a"), &json!("{")), tool(Some(9), None, None, &json!("}")), end("stop")],
         "",
@@ -195,7 +195,7 @@ fn only_a_clean_end_lets_calls_run() {
     check_chat(&[call.clone(), end("stop")], "event: error\ndata: overloaded\n\n", held, "error");
     check_chat(&[call.clone(), end("stop")], "data: {]\n\n", held, "error");
     check_chat(std::slice::from_ref(&call), "data: [DONE]", held, "truncated");
-    // A call that goes on after the end needs another end.
+    // A call that continues after the end needs another end.
     check_chat(&[end("stop"), call.clone()], "", held, "truncated");
     // R6: what is odd is skipped.
     check_chat(

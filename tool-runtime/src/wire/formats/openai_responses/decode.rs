@@ -138,7 +138,7 @@ impl Responses {
         }
     }
 
-    /// S3: the response as a whole; only a completed one ends well.
+    /// Reads the whole response; only a completed one ends well (S3).
     fn last(&mut self, response: &Response<'_>, status: &str, turn: &mut Writer<'_>) {
         turn.response(response.id.get(), response.model.get());
         if let Some(Tokens { input_tokens, output_tokens }) = &response.usage.0
