@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { decoders } from "./decode.mjs";
+import { decoders, resumers } from "./decode.mjs";
 
 const fixtures = new URL("../../fixtures/wire/", import.meta.url);
 const read = (path) => readFileSync(new URL(path, fixtures));
@@ -14,8 +14,7 @@ const toolbox = process.env.TOOLBOX;
 let wrong = 0;
 function report(what, got, expected) {
   wrong += 1;
-XX
-console.log(`FAILED ${what}\n  got      ${JSON.stringify(got)}\n  expected ${JSON.stringify(expected)}`);
+  console.log(`FAILED ${what}\n  got      ${JSON.stringify(got)}\n  expected ${JSON.stringify(expected)}`);
 }
 
 function encode(protocol, input) {
@@ -85,6 +84,25 @@ async function runs(folder) {
   return files.length;
 }
 
+// A response that continues a message: each call is one part, in its final state, whichever release reads it.
+async function resumes(folder) {
+  const finals = { approved: "output-available", denied: "output-denied", client: "output-available" };
+  let seen = 0;
+  for (const [name, state] of Object.entries(finals)) {
+    const [first, second] = ["first", "second"].map((part) => readFileSync(join(folder, `${name}-${part}.sse`)));
+    for (const [release, resume] of Object.entries(resumers)) {
+      seen += 1;
+      const { message, warnings } = await resume(first, second, name);
+      const tools = message.parts.filter((part) => part.toolCallId !== undefined).map((part) => part.state);
+      const text = message.parts.filter((part) => part.type === "text").map((part) => part.text).join("");
+      const got = { tools, text, id: message.id, warnings };
+      const expected = { tools: [state], text: "That is all.", id: "msg_1", warnings: [] };
+      if (!isDeepStrictEqual(got, expected)) report(`${name} resumed, ${release}`, got, expected);
+    }
+  }
+  return seen;
+}
+
 const { cases } = json("index.json");
 const of = (kind) => cases.filter((one) => one.kind === kind);
 let lists = 0;
@@ -99,5 +117,6 @@ for (const one of of("ui_encode")) {
 for (const one of of("ui_reject")) await rejects(one);
 for (const format of Object.keys(decoders)) await poisons(format);
 const recorded = await runs(process.env.RUNS);
-console.log(`${of("ui_encode").length} cases written, ${lists} broken orders, ${of("ui_reject").length} cases refused, ${recorded} streams of runs: ${wrong} wrong`);
+const resumed = await resumes(process.env.RUNS);
+console.log(`${of("ui_encode").length} cases written, ${lists} broken orders, ${of("ui_reject").length} cases refused, ${recorded} streams of runs, ${resumed} resumed messages: ${wrong} wrong`);
 process.exit(wrong === 0 ? 0 : 1);

@@ -1,6 +1,8 @@
 // Decodes a UI stream with the package that chat UIs read it with, into the shape of the fixtures.
 
+import * as ai from "ai";
 import { parseJsonEventStream, readUIMessageStream, uiMessageChunkSchema } from "ai";
+import * as ai6 from "ai6";
 import {
   AssistantMessageAccumulator,
   AssistantTransportDecoder,
@@ -83,3 +85,31 @@ export const decoders = {
   "assistant-transport": [assistant("assistant-transport", AssistantTransportDecoder)],
   "ui-message-stream": [messageStream, assistant("ui-message-stream", UIMessageStreamDecoder)],
 };
+
+// The message that a client has after two responses. Between them a person decides, as the chat does it.
+function resumer(release) {
+  const read = async (bytes, message) => {
+    const chunks = release.parseJsonEventStream({ stream: stream(bytes), schema: release.uiMessageChunkSchema });
+    const values = chunks.pipeThrough(
+      new TransformStream({
+        transform(chunk, controller) {
+          if (!chunk.success) throw chunk.error;
+          controller.enqueue(chunk.value);
+        },
+      }),
+    );
+    let last = message;
+    for await (const next of release.readUIMessageStream({ message, stream: values, terminateOnError: true })) last = next;
+    return plain(last);
+  };
+  return (first, second, name) =>
+    listening(async (warnings) => {
+      const message = await read(first);
+      const [call] = message.parts.filter((part) => part.toolCallId !== undefined);
+      if (name === "client") Object.assign(call, { state: "output-available", output: 7 });
+      else Object.assign(call, { state: "approval-responded", approval: { ...call.approval, approved: name === "approved" } });
+      return { message: await read(second, message), warnings };
+    });
+}
+
+export const resumers = { ai: resumer(ai), ai6: resumer(ai6) };

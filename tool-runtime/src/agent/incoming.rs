@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-use crate::agent::ClientAnswer;
+use crate::agent::{ClientAnswer, Conversation, WaitingCall};
 use crate::call::CallId;
 use crate::runner::ApprovalDecision;
+use crate::store::Suspension;
+use crate::wire::ui::{Asked, ChatAnswer, ChatReader, ChatRequest};
 
 /// What one request brings to a conversation: decisions, answers of the client and a message of the user, in any
 /// combination. [`Conversation::receive`](crate::agent::Conversation::receive) applies all of it or none.
@@ -48,6 +50,32 @@ impl Incoming {
     pub fn answer(mut self, answer: ClientAnswer) -> Self {
         self.answers.push(answer);
         self
+    }
+}
+
+/// What a chat UI posted. A refusal carries the person's reason as the message that the model reads.
+impl From<ChatRequest> for Incoming {
+    fn from(request: ChatRequest) -> Self {
+        let incoming = Self { text: request.text, ..Self::new() };
+        request.answers.into_iter().fold(incoming, |incoming, answer| match answer {
+            ChatAnswer::Decision { id, approved: true, .. } => incoming.decide(id, ApprovalDecision::Approve),
+            ChatAnswer::Decision { id, approved: false, reason } => incoming.decide(id, ApprovalDecision::Deny(reason)),
+            ChatAnswer::Output { id, json } => incoming.answer(ClientAnswer::value(id, json)),
+            ChatAnswer::Failed { id } => incoming.answer(ClientAnswer::Failed { id }),
+        })
+    }
+}
+
+impl Conversation {
+    /// Returns the reader of what a chat UI posts to this conversation as it is now: it accepts answers to the calls
+    /// that wait, and refuses calls that are not part of the history.
+    #[must_use]
+    pub fn chat_reader(&self) -> ChatReader {
+        let asked = |call: &WaitingCall| match call.suspension {
+            Suspension::Approval => Asked::Approval,
+            Suspension::Client => Asked::Client,
+        };
+        ChatReader::new(&self.history(), self.waiting().map(|call| (call.id.clone(), asked(call))))
     }
 }
 

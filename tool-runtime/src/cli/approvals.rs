@@ -4,8 +4,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::agent::ClientAnswer;
-use crate::call::{CallId, Outcome, ToolExecResult};
+use crate::call::{CallId, Outcome};
 use crate::cli::args::{Approvals, Endpoint};
+use crate::cli::attend::cancellable;
 use crate::cli::call::json;
 use crate::cli::chat::{self, Talk};
 use crate::cli::describe::describe;
@@ -42,6 +43,7 @@ pub(super) async fn approvals(cli: &Cli<'_>, action: Approvals) -> Result<Exit, 
 struct Row<'a> {
     id: &'a str,
     conversation: &'a str,
+    title: &'a str,
     tool: &'a str,
     waits_for: Suspension,
     rule: Option<&'a str>,
@@ -53,10 +55,11 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn of(conversation: &'a str, call: &'a PendingCall) -> Self {
+    fn of((conversation, title): (&'a str, &'a str), call: &'a PendingCall) -> Self {
         Self {
             id: call.call_id.as_str(),
             conversation,
+            title,
             tool: call.tool.as_str(),
             waits_for: call.suspension,
             rule: call.rule.as_deref(),
@@ -71,8 +74,10 @@ impl<'a> Row<'a> {
 
 fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
     let saved = Desk::of(cli).all()?;
-    let mut rows: Vec<_> =
-        saved.iter().flat_map(|saved| saved.document.waiting().map(|call| Row::of(&saved.id, call))).collect();
+    let mut rows: Vec<_> = saved
+        .iter()
+        .flat_map(|saved| saved.document.waiting().map(|call| Row::of((&saved.id, &saved.title), call)))
+        .collect();
     rows.sort_by(|one, other| one.created_at.cmp(&other.created_at));
     if cli.settings.json {
         terminal::line(&json(&rows)?);
@@ -98,11 +103,12 @@ fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, Failure> {
     let (kept, document, call) = find(cli, id)?;
     let Some(call) = document.waiting().find(|waiting| waiting.call_id == call) else { return Err(unknown(id)) };
     if cli.settings.json {
-        terminal::line(&json(&Row::of(&kept.id, call))?);
+        terminal::line(&json(&Row::of((&kept.id, &kept.title), call))?);
         return Ok(Exit::Done);
     }
     terminal::line(&terminal::bold(&format!("{} {}", terminal::safe(call.tool.as_str()), call.call_id)));
     describe(cli, &cli.catalog()?, call, unmask).iter().for_each(|line| terminal::line(line));
+    terminal::line(&format!("   (in {}: {})", kept.id, terminal::safe(&kept.title)));
     Ok(Exit::Done)
 }
 
@@ -164,7 +170,7 @@ async fn decide(cli: &Cli<'_>, id: &str, decision: Decision, endpoint: &Endpoint
             let agent = agent.unwrap_or_else(chat::offline);
             let conversation =
                 agent.restore(&gate.runner, options, *saved).await.map_err(|error| Failure::from(&error))?;
-            let mut talk = Talk::new(cli, gate, conversation, kept, false);
+            let mut talk = Talk::new(cli, gate, conversation, kept);
             match decision {
                 Decision::Approval(decision) => talk.resolve(&call, decision, offline).await?,
                 Decision::Answer(output) => {
@@ -188,10 +194,10 @@ async fn finish_call(
     let run = gate.runner.restore(snapshot, gate.options(None)).await.map_err(|error| Failure::from(&error))?;
     kept.claim()?;
     let result = match decision {
-        Decision::Approval(decision) => run.resume(call.as_str(), decision).await,
-        Decision::Answer(output) => run.client_result(call.as_str(), &output).await,
+        Decision::Approval(decision) => cancellable(&run, run.resume(call.as_str(), decision)).await,
+        Decision::Answer(output) => cancellable(&run, run.client_result(call.as_str(), &output)).await,
     };
-    let result: ToolExecResult = match result {
+    let result = match result {
         Ok(result) => result,
         Err(error) => {
             kept.release();

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::call::{Event, EventSink, Outcome, ToolCall, ToolExecResult};
 use crate::cli::args::{Call, View};
+use crate::cli::attend::cancellable;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::saved::{Desk, Document};
 use crate::cli::session::{Cli, Session};
@@ -29,7 +30,8 @@ pub(super) async fn call(cli: &Cli<'_>, call: Call) -> Result<Exit, Failure> {
     let answer = call.answer.as_deref().map(input::json_text).transpose()?;
     let sink = call.events.then(|| Arc::new(EventsToStderr) as Arc<dyn EventSink>);
     let session = cli.start(call.user_text.as_deref(), sink)?;
-    let mut result = session.run.exec(ToolCall::text("", call.name.as_str(), arguments)).await;
+    let exec = session.run.exec(ToolCall::text("", call.name.as_str(), arguments));
+    let mut result = cancellable(&session.run, exec).await;
     if let (Outcome::ClientRequired, Some(answer)) = (result.outcome(), &answer) {
         let answered = session.run.client_result(result.call_id().as_str(), answer).await;
         result = answered.map_err(|error| Failure::failed(error.to_string()).code(error.code()))?;

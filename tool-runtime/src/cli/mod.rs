@@ -7,6 +7,7 @@
 mod app;
 mod approvals;
 mod args;
+mod attend;
 mod call;
 mod catalog;
 mod chat;

@@ -15,6 +15,7 @@ use crate::agent::SavedConversation;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::input;
 use crate::cli::session::Cli;
+use crate::cli::terminal;
 use crate::runner::RunSnapshot;
 use crate::store::{Clock as _, PendingCall, SystemClock};
 
@@ -74,7 +75,7 @@ impl Desk {
         if !is_name || !path.is_file() {
             return Err(Failure::usage(format!(
                 "there is no conversation `{}` in {}",
-                crate::cli::terminal::safe(id),
+                terminal::safe(id),
                 self.0.display()
             ))
             .code("not_found"));
@@ -84,7 +85,7 @@ impl Desk {
         Ok((Kept { path, id, title, seen: Some(changed), claimed: false }, document))
     }
 
-    /// All documents, the ones that changed last at the end.
+    /// All documents that can be read, the ones that changed last at the end.
     pub(super) fn all(&self) -> Result<Vec<Saved>, Failure> {
         let entries = match fs::read_dir(&self.0) {
             Ok(entries) => entries,
@@ -95,7 +96,11 @@ impl Desk {
         for entry in entries {
             let path = entry.map_err(|error| cannot("read", &self.0, &error))?.path();
             if path.extension().is_some_and(|extension| extension == "json") {
-                all.push(read(&path)?);
+                match read(&path) {
+                    Ok(saved) => all.push(saved),
+                    // One document that cannot be read does not hide the others.
+                    Err(failure) => terminal::note(&failure.message),
+                }
             }
         }
         all.sort_by(|one, other| (one.changed, &one.id).cmp(&(other.changed, &other.id)));
@@ -111,7 +116,7 @@ impl Desk {
 pub(super) struct Kept {
     path: PathBuf,
     pub(super) id: String,
-    title: String,
+    pub(super) title: String,
     /// When the document that this process read or wrote last was written.
     seen: Option<Timestamp>,
     claimed: bool,

@@ -122,7 +122,7 @@ pub(super) fn note(text: &str) {
     }
 }
 
-/// How long nothing was written.
+/// How long ago something was written, or work began.
 pub(super) fn silence() -> Duration {
     LAST.lock().unwrap_or_else(PoisonError::into_inner).map_or(Duration::ZERO, |last| last.elapsed())
 }
@@ -141,7 +141,7 @@ pub(super) fn progress(text: &str) {
     PROGRESS.store(true, Ordering::Relaxed);
 }
 
-/// Removes the progress line.
+/// Removes the progress line. The silence begins anew.
 pub(super) fn clear_progress() {
     touch();
     if PROGRESS.swap(false, Ordering::Relaxed) {

@@ -145,3 +145,26 @@ fn a_client_call_is_answered_now_or_later() {
     rig.run(&["approvals", "answer", &id, "{\"opened\":true}"]).code(0);
     assert!(rig.waiting().is_empty());
 }
+
+#[test]
+fn a_decision_that_a_dead_process_began_is_not_repeated() {
+    let rig = Rig::new();
+    let id = delete(&rig);
+    let conversation = rig.waiting()[0]["conversation"].as_str().unwrap().to_owned();
+    let lock = rig.write(&format!("data/conversations/{conversation}.lock"), "");
+    let refused = rig.run(&["--json", "approvals", "approve", &id]).code(1);
+    assert_eq!(refused.error(), "claimed");
+    assert!(refused.stderr.contains("the call may have run") && refused.stderr.contains(".lock"), "{refused:?}");
+    std::fs::remove_file(lock).unwrap();
+    rig.run(&["approvals", "approve", &id]).code(0);
+}
+
+#[test]
+fn a_document_that_cannot_be_read_hides_no_other() {
+    let rig = Rig::new();
+    let id = delete(&rig);
+    rig.write("data/conversations/broken.json", "{\"version\":1,\"secret\":\"TOP-SECRET\"}");
+    let listed = rig.run(&["approvals", "list"]).code(0);
+    assert!(listed.stdout.contains(&id) && listed.stderr.contains("broken.json"), "{listed:?}");
+    assert!(!listed.stderr.contains("TOP-SECRET"), "{listed:?}");
+}

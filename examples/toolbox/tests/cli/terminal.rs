@@ -197,3 +197,15 @@ fn a_terminal_gets_colours_and_columns() {
         rig.set(name, if name == "TERM" { "xterm" } else { "" });
     }
 }
+
+#[test]
+fn a_silent_endpoint_is_waited_for_visibly_and_given_up() {
+    let endpoint = Endpoint::new(vec![Value::Null]);
+    let rig = rig(&endpoint);
+    let mut session = Session::start(&rig, &SEND);
+    session.expect("waiting, 3 s");
+    session.type_in(CTRL_C);
+    let (code, shown) = session.end();
+    assert_eq!(code, 1, "{shown}");
+    assert!(shown.contains("the run is cancelled"), "{shown}");
+}

@@ -41,10 +41,10 @@ pub(in crate::cli) struct Endpoint {
     /// The provider's format; openai-chat by default
     #[arg(long, value_parser = values::formats())]
     pub(in crate::cli) format: Option<Format>,
-    /// The environment variable that holds the endpoint's key
+    /// The environment variable that holds the endpoint's key; a configured one goes to the configured URL only
     #[arg(long, value_name = "VARIABLE")]
     pub(in crate::cli) key_env: Option<String>,
-    /// One more header of each request
+    /// One more header of each request; a key belongs into `--key-env`, because others can see the command line
     #[arg(long, value_name = "NAME: VALUE", value_parser = values::header)]
     pub(in crate::cli) header: Vec<(String, String)>,
     /// One more field of each request's body, for example `temperature=0.2`

@@ -50,7 +50,8 @@ pub(super) async fn chat(cli: &Cli<'_>, chat: Chat) -> Result<Exit, Failure> {
         None => (Desk::of(cli).create(title(&prompts)), agent.converse(gate.runner.run(options))),
     };
     let interactive = prompts.is_empty() && std::io::stdin().is_terminal();
-    let mut talk = Talk::new(cli, gate, conversation, kept, interactive);
+    let mut talk = Talk::new(cli, gate, conversation, kept);
+    talk.interactive = interactive;
     converse(&mut talk, &prompts, answers).await?;
     if cli.settings.json {
         let document = Account { summary: talk.conversation.run().summary(), turns: talk.conversation.turns() };

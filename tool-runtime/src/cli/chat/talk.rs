@@ -1,14 +1,12 @@
 //! [`Talk`]: one conversation at a keyboard or in a pipe, saved after each turn.
 
 use std::collections::BTreeMap;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::io::IsTerminal as _;
-use std::pin::pin;
-use std::task::Poll;
-use std::time::Duration;
 
 use crate::agent::{ClientAnswer, Conversation, Ended, NotWaiting, StopReason};
 use crate::call::{CallId, Outcome};
+use crate::cli::attend::{cancellable, interruptible};
 use crate::cli::chat::line::Keyboard;
 use crate::cli::chat::question;
 use crate::cli::exit::{Exit, Failure};
@@ -17,9 +15,6 @@ use crate::cli::session::{Cli, Gate};
 use crate::cli::terminal;
 use crate::runner::{ApprovalDecision, RestoreError, Run};
 use crate::store::{Store as _, Suspension};
-
-/// The exit code of a process that an interrupt ended.
-const INTERRUPTED: i32 = 130;
 
 /// A conversation with what it needs to be shown, decided and saved.
 pub(in crate::cli) struct Talk<'c> {
@@ -35,16 +30,11 @@ pub(in crate::cli) struct Talk<'c> {
 }
 
 impl<'c> Talk<'c> {
-    pub(in crate::cli) fn new(
-        cli: &'c Cli<'c>,
-        gate: Gate,
-        conversation: Conversation,
-        kept: Kept,
-        interactive: bool,
-    ) -> Self {
+    /// A conversation whose prompts do not come from a keyboard.
+    pub(in crate::cli) fn new(cli: &'c Cli<'c>, gate: Gate, conversation: Conversation, kept: Kept) -> Self {
         let before = counts(conversation.run());
         let keyboard = Keyboard::default();
-        Self { cli, gate, conversation, kept, keyboard, interactive, gravest: Exit::Done, before }
+        Self { cli, gate, conversation, kept, keyboard, interactive: false, gravest: Exit::Done, before }
     }
 
     /// The user says something. `false` if the next prompt has to wait.
@@ -205,53 +195,10 @@ fn counts(run: &Run) -> BTreeMap<Outcome, u64> {
     run.summary().calls.iter().map(|(outcome, times)| (*outcome, *times)).collect()
 }
 
-/// Waits for a turn. Shows that it does, and lets Ctrl-C end the turn: a conversation with a prompt can continue
-/// (`None`), another one is cancelled, so that everything that began is recorded; a second Ctrl-C ends the process.
+/// Waits for a turn. An interrupted turn is dropped at a prompt (`None`), where the conversation continues, and
+/// cancelled elsewhere.
 async fn attend<T>(run: &Run, interactive: bool, turn: impl Future<Output = T>) -> Option<T> {
-    let mut turn = pin!(turn);
-    let mut ticks = tokio::time::interval(Duration::from_secs(1));
-    let watched = terminal::is_watched();
-    let mut interrupt = Box::pin(tokio::signal::ctrl_c());
-    loop {
-        let next = poll_fn(|cx| {
-            if let Poll::Ready(ended) = turn.as_mut().poll(cx) {
-                return Poll::Ready(Next::Ended(ended));
-            }
-            if interrupt.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Next::Interrupt);
-            }
-            if watched { ticks.poll_tick(cx).map(|_| Next::Tick) } else { Poll::Pending }
-        });
-        match next.await {
-            Next::Ended(ended) => {
-                terminal::clear_progress();
-                return Some(ended);
-            }
-            Next::Interrupt if interactive => return None,
-            Next::Interrupt if run.cancellation().is_cancelled() => {
-                terminal::clear_progress();
-                std::process::exit(INTERRUPTED);
-            }
-            Next::Interrupt => {
-                terminal::message("interrupted: the run is cancelled (once more ends the program)");
-                run.cancel();
-                interrupt = Box::pin(tokio::signal::ctrl_c());
-            }
-            Next::Tick => {
-                let silent = terminal::silence();
-                if silent >= Duration::from_secs(2) {
-                    terminal::progress(&format!("waiting, {} s", silent.as_secs()));
-                }
-            }
-        }
-    }
-}
-
-/// What [`attend`] waits for.
-enum Next<T> {
-    Ended(T),
-    Interrupt,
-    Tick,
+    if interactive { interruptible(turn).await } else { Some(cancellable(run, turn).await) }
 }
 
 /// The exit for the end of a turn.

@@ -1,0 +1,117 @@
+//! `resumed FOLDER`: conversations that pause and continue in a second response: an approval, a refusal, a client's
+//! result. Writes for each what the first and the second response stream to the AI SDK (`NAME-first.sse` and
+//! `NAME-second.sse`) after reading the body that its client would post.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tests::rig::Heard;
+use tool_runtime::agent::{Agent, Conversation, Ended, Incoming, ScriptedModel, ScriptedTurn};
+use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
+use tool_runtime::{Call, Event, RunOptions, ToolCatalog, ToolComponent, ToolError, ToolPolicy, ToolRunner, tool};
+
+type Failed = Box<dyn std::error::Error>;
+
+/// Sends a message.
+#[tool(name = "resumed__send", effect = external_side_effect, redact = ["$"])]
+fn send(
+    /// To whom.
+    to: String,
+) -> Result<String, ToolError> {
+    Ok(format!("sent to {to}"))
+}
+
+/// Where the user's cursor is.
+#[tool(name = "resumed__cursor", effect = read_only, execution = client, client_result = u32, prepare = ["$"],
+    redact = ["$"])]
+struct Cursor {
+    /// The file.
+    file: String,
+}
+
+impl ToolComponent for Cursor {
+    type Capabilities = ();
+    type Output = String;
+
+    async fn run(self, (): (), _: &Call<Self>) -> Result<String, ToolError> {
+        Ok(self.file)
+    }
+}
+
+const POLICY: &str = r#"
+allowed_tools = ["resumed__send", "resumed__cursor"]
+require_approval_for_effects = ["external_side_effect"]
+"#;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Failed> {
+    let folder = PathBuf::from(std::env::args().nth(1).ok_or("usage: resumed FOLDER")?);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let decided = |approved: bool| {
+        let approval = json!({ "id": "a", "approved": approved, "reason": "Because." });
+        part("a", "resumed__send", "approval-responded", "approval", &approval)
+    };
+    for (name, posted) in [
+        ("approved", vec![decided(true)]),
+        ("denied", vec![decided(false)]),
+        ("client", vec![part("b", "resumed__cursor", "output-available", "output", &json!(7))]),
+    ] {
+        runtime.block_on(pair(&folder, name, &posted))?;
+    }
+    Ok(())
+}
+
+fn part(id: &str, tool: &str, state: &str, key: &str, value: &Value) -> Value {
+    json!({ "type": format!("tool-{tool}"), "toolCallId": id, "state": state, "input": {}, key: value })
+}
+
+async fn pair(folder: &Path, name: &str, posted: &[Value]) -> Result<(), Failed> {
+    let catalog = ToolCatalog::builder().tool::<send>().tool::<Cursor>().build()?;
+    let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(POLICY)?).approvals(true).build()?;
+    let first = match name {
+        "client" => ScriptedTurn::call("b", "resumed__cursor", r#"{"file":"a.rs"}"#),
+        _ => ScriptedTurn::call("a", "resumed__send", r#"{"to":"ada"}"#),
+    };
+    let agent = Agent::new(Arc::new(ScriptedModel::new([first, ScriptedTurn::text("That is all.")])));
+    let heard = Heard::default();
+    let mut conversation = agent.converse(runner.run(RunOptions::new().events(Arc::new(heard.clone()))));
+    if !matches!(conversation.send("Go.").await, Ended::Waiting { .. }) {
+        return Err(format!("{name}: nothing waits").into());
+    }
+    let mut encoder = UiEncoder::new(Protocol::UiMessageStream);
+    let start = encoder.push(&UiEvent::MessageStart { id: "msg_1".to_owned() });
+    write(&folder.join(format!("{name}-first.sse")), start, encoder, &heard.take())?;
+
+    let body = json!({ "id": "chat_1", "trigger": "submit-message", "messages": [
+        { "id": "u1", "role": "user", "parts": [{ "type": "text", "text": "Go." }] },
+        { "id": "msg_1", "role": "assistant", "parts": posted },
+    ] });
+    let encoder = UiEncoder::resuming(Protocol::UiMessageStream, "msg_1", waiting(&conversation));
+    let request = conversation.chat_reader().read(body.to_string().as_bytes())?;
+    let ended = conversation.receive(Incoming::from(request)).await?;
+    if !matches!(ended, Ended::Answered { .. }) {
+        return Err(format!("{name}: {ended:?}").into());
+    }
+    write(&folder.join(format!("{name}-second.sse")), Vec::new(), encoder, &heard.take())
+}
+
+fn waiting(conversation: &Conversation) -> Vec<String> {
+    conversation.waiting().map(|call| call.id.to_string()).collect()
+}
+
+fn write(path: &Path, mut bytes: Vec<u8>, mut encoder: UiEncoder, events: &[Event]) -> Result<(), Failed> {
+    events.iter().for_each(|event| bytes.extend(encoder.push_event(event)));
+    bytes.extend(encoder.finish());
+    Ok(std::fs::write(path, bytes)?)
+}
