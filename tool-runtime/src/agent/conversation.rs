@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::agent::display::Done;
 use crate::agent::settle::Action;
-use crate::agent::state::{Progress, State};
+use crate::agent::state::{Progress, Slot, State};
 use crate::agent::{Agent, ClientAnswer, Ended, Incoming, ModelTurn, NotWaiting, StopReason, WaitingCall};
 use crate::call::{CallId, Event, EventSink};
 use crate::runner::{ApprovalDecision, NotPending, Run};
@@ -21,8 +21,8 @@ use crate::wire::history::{Missing, repair};
 /// of its record, and is told as `outcome_unknown` where its effect may have begun.
 ///
 /// A service that holds no conversation between two requests saves it after each ([`save`](Self::save), which also
-/// works when a turn was dropped) and restores it for the next ([`Agent::restore`]); one that does gives each request a
-/// stream of its own with [`ui_stream`](Self::ui_stream) or [`events`](Self::events).
+/// works when a turn was dropped) and restores it for the next ([`Agent::restore`]). What a chat UI posts is read by the
+/// [`chat_reader`](Self::chat_reader) and taken by [`receive`](Self::receive). Each request gets a stream of its own with [`ui_stream`](Self::ui_stream) or [`events`](Self::events).
 ///
 /// ```
 /// use tool_runtime::agent::{Agent, Ended, Incoming, ScriptedModel, ScriptedTurn};
@@ -160,7 +160,7 @@ impl Conversation {
         let all: Vec<_> = self.state.history.iter().cloned().chain(settled).collect();
         repair(&all, |id| {
             let open = self.state.open.iter().find(|slot| slot.id == *id);
-            open.map_or(Missing::OutcomeUnknown, |slot| slot.missing())
+            open.map_or(Missing::OutcomeUnknown, Slot::missing)
         })
     }
 
