@@ -10,11 +10,11 @@ mod library {
         ($function:ident, $structure:ident, $name:literal, $other:literal) => {
             /// Counts.
             #[$crate::library::rt::tool_runtime::tool(
-                                                    name = $name,
-                                                    effect = read_only,
-                                                    redact = ["$"],
-                                                    crate = $crate::library::rt::tool_runtime
-                                                )]
+                                                                name = $name,
+                                                                effect = read_only,
+                                                                redact = ["$"],
+                                                                crate = $crate::library::rt::tool_runtime
+                                                            )]
             fn $function(
                 /// From where.
                 #[arg(default = 1)]
@@ -27,11 +27,11 @@ mod library {
 
             /// Counts further.
             #[$crate::library::rt::tool_runtime::tool(
-                                                    name = $other,
-                                                    effect = read_only,
-                                                    redact = ["$"],
-                                                    crate = $crate::library::rt::tool_runtime
-                                                )]
+                                                                name = $other,
+                                                                effect = read_only,
+                                                                redact = ["$"],
+                                                                crate = $crate::library::rt::tool_runtime
+                                                            )]
             struct $structure {
                 /// From where.
                 #[arg(default = 1)]
