@@ -15,6 +15,9 @@ for kind in schema-suite redaction policy; do
     echo "== $kind"
     "$bin/corpus" "$kind" < "$corpora/$kind.jsonl" > "$out/$kind.jsonl"
 done
+echo "== definitions"
+"$bin/corpus" definitions < "$corpora/hostile-definitions.jsonl" > "$out/definitions.jsonl"
+"$bin/score" definitions "$corpora/hostile-definitions.jsonl" "$out/definitions.jsonl" definitions=100
 # Six rows of 2020-12 take formats for annotations; here they are asserted.
 score schema-suite draft7=100 draft2020-12=95
 score redaction redaction=100

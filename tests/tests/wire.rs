@@ -22,7 +22,7 @@ fn no_prefix_of_a_stream_panics_or_runs_a_call_it_did_not_finish() {
         // Every seventh byte, from another one in each case, reaches all kinds of places.
         for end in (bytes.len() % 7..bytes.len()).step_by(7) {
             let part = decode(format, &bytes[..end], usize::MAX);
-            for call in part.calls.iter().filter(|call| call.executable) {
+            for call in part.calls.iter().filter(|call| call.is_executable()) {
                 let known = whole.calls.iter().any(|other| {
                     other.call.name == call.call.name && other.call.arguments.as_str() == call.call.arguments.as_str()
                 });
@@ -155,7 +155,7 @@ fn transcripts_decode_to_their_index() {
         let clean = matches!(finish, Some("tool_calls" | "stop" | "tool_use" | "end_turn" | "completed"));
         assert_eq!(decoded.ended_well(), clean && case["error"].is_null(), "{id}");
         for call in &decoded.calls {
-            assert!(decoded.ended_well() || !(call.executable || call.call.is_complete()), "{id}");
+            assert!(decoded.ended_well() || !(call.is_executable() || call.call.is_complete()), "{id}");
         }
     }
     assert_eq!(seen, 197);

@@ -92,7 +92,7 @@ fn deltas_are_told_apart() {
         &["x|a|{}|ok|true"],
         "tool_calls",
     );
-    // R1e: an unknown index without id and name goes on with the call touched last.
+    // R1e: an unknown index without id and name continues the call touched last.
     check_chat(
         &[tool(zero, Some("x"), Some("a"), &json!("{")), tool(Some(9), None, None, &json!("}")), end("stop")],
         "",
@@ -195,7 +195,7 @@ fn only_a_clean_end_lets_calls_run() {
     check_chat(&[call.clone(), end("stop")], "event: error\ndata: overloaded\n\n", held, "error");
     check_chat(&[call.clone(), end("stop")], "data: {]\n\n", held, "error");
     check_chat(std::slice::from_ref(&call), "data: [DONE]", held, "truncated");
-    // A call that goes on after the end needs another end.
+    // A call that continues after the end needs another end.
     check_chat(&[end("stop"), call.clone()], "", held, "truncated");
     // R6: what is odd is skipped.
     check_chat(
@@ -251,7 +251,7 @@ fn whole_bodies() {
         assert_eq!(decoded.calls[0].call.arguments.as_str(), "{\"big\":123456789012345678901234567890, \"d\":0.10}");
         assert_eq!(decoded.calls.len(), 2);
         assert_ne!(decoded.calls[0].call.id, decoded.calls[1].call.id);
-        assert!(decoded.calls.iter().all(|call| call.executable));
+        assert!(decoded.calls.iter().all(|call| call.is_executable()));
     }
     let cut = decode(Format::OpenAiChat, &body.as_bytes()[..body.len() - 3], usize::MAX);
     assert_eq!(result(&cut)["finish"], "truncated");
@@ -290,7 +290,7 @@ fn limits_and_bytes_that_are_no_text() {
         many.push(format!("data: {frame}\n\n").as_bytes());
     }
     let many = many.finish();
-    assert_eq!((many.calls.len(), many.calls.iter().any(|call| call.executable)), (3, false));
+    assert_eq!((many.calls.len(), many.calls.iter().any(|call| call.is_executable())), (3, false));
     // No bytes make it panic.
     let mut state = 0x2545_F491_4F6C_DD1D_u64;
     let alphabet = b"data: {}[]\"\\ud8:,0\n\r\xEF\xBB\xBFevnt\xFFchoices";

@@ -66,7 +66,7 @@ fn adversarial_anthropic_streams() {
     check(&[start.clone(), block(json!({})), stop("later_word")], &["t|a||false"], "error");
     // A4: a block before the start.
     check(&[block(json!({})), stop("tool_use")], &[], "error");
-    // Another message in the same stream: nothing of either runs. The same one announced again is harmless, unless
+    // Another message in the same stream: no call of either runs. The same message announced again is harmless, unless
     // its blocks come again.
     let other = json!({ "type": "message_start", "message": { "id": "n" } });
     let used = |id: &str| json!({ "type": "content_block_start", "index": 1, "content_block": { "type": "tool_use", "id": id, "name": "a", "input": {} } });
@@ -87,7 +87,7 @@ fn adversarial_anthropic_streams() {
         &["t|a||false"],
         "error",
     );
-    // After the closing event nothing counts; an error before it does.
+    // Events after the closing one are ignored; an error before it counts.
     check(
         &[start.clone(), block(json!({})), stop("tool_use"), message_stop, json!({ "type": "error" })],
         &["t|a||true"],
@@ -128,7 +128,7 @@ fn adversarial_responses_streams() {
         &["c|a|{\"n\":4}|true"],
         "tool_calls",
     );
-    // Items of other kinds are no calls.
+    // Items of other kinds are not calls.
     check(
         &[event("added", json!({ "type": "mcp_call", "id": "fc", "name": "x" })), last("completed", json!([]))],
         &[],
@@ -228,7 +228,7 @@ fn a_legacy_call_without_anything_is_no_call() {
     let decoded = decode(Format::OpenAiChat, body(json!("")).as_bytes(), 7);
     assert!(decoded.ended_well() && decoded.calls.is_empty());
     assert!(!decode(Format::OpenAiChat, body(json!(null)).as_bytes(), 7).ended_well());
-    // In a stream an empty word says nothing.
+    // In a stream an empty word does not end the turn.
     check_format(Format::OpenAiChat, &[chunk(json!({ "content": "Hi" }), json!(""))], &[], "truncated");
 }
 

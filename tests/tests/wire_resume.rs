@@ -68,7 +68,7 @@ fn results_come_before_the_step_and_nothing_starts_again() {
 fn what_still_waits_stays_open_and_is_not_asked_again() {
     let waiting = json!({ "type": "done", "reason": "approval_required" });
     check(&[result("a", "ok"), waiting], &["tool-output-available a", "finish tool-calls"]);
-    // The connection ended before anything was told.
+    // The run emitted no events.
     check(&[], &["finish tool-calls"]);
 }
 

@@ -37,7 +37,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`tool`](mod@tool), [`registration`] | definitions, and how tools come to be: from the macro, or at run time |
-//! | [`schema`], [`json`] | the schema compiler; the one strict parse that validator and typed value share |
+//! | [`schema`] | the schema compiler, validators, reviews of definitions from elsewhere |
 //! | [`catalog`] | collecting, checking, views by policy, guidance for the system prompt |
 //! | [`wire`] | providers' requests and responses, histories, UI streams; knows nothing of running |
 //! | [`agent`] | the loop: a model and the gate take turns; hand-over to clients; HTTP clients (feature `http`) |
@@ -45,7 +45,6 @@
 //! | [`hydrate`] | parse, validate, instantiate |
 //! | [`policy`], [`capability`](mod@capability) | what is allowed, and what tools may borrow |
 //! | [`runner`] | the gate: `runner/exec.rs` is the list of its stages |
-//! | [`redact`] | the writer that leaves out what an allowlist does not name |
 //! | [`store`] | records in a hash chain, and calls that wait |
 //! | [`testing`] | a preset runner for tests of tools |
 //! | `cli` | the command line that an application embeds (feature `cli`) |
@@ -67,9 +66,11 @@ pub mod component;
 mod contain;
 pub mod error;
 pub mod hydrate;
+#[doc(hidden)]
 pub mod json;
 pub mod policy;
 mod private;
+#[doc(hidden)]
 pub mod redact;
 pub mod registration;
 pub mod runner;

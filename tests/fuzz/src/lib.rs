@@ -19,7 +19,7 @@ fn options() -> DecodeOptions {
     DecodeOptions::default().with_max_bytes(16 << 10).with_max_frame_bytes(4 << 10).with_max_calls(8)
 }
 
-/// The first byte of an input says how the others are cut.
+/// The first byte of an input decides how the others are cut.
 pub fn every_cut_is_the_same(format: Format, input: &[u8]) {
     let Some((&seed, bytes)) = input.split_first() else { return };
     let whole = decode(format, bytes, |rest| rest);
@@ -32,7 +32,7 @@ pub fn every_cut_is_the_same(format: Format, input: &[u8]) {
     assert_eq!(whole, decode(format, bytes, cuts), "in pieces");
 }
 
-/// Everything that a decoder tells, with generated ids left out.
+/// Everything that a decoder returns, without generated ids.
 fn decode(format: Format, bytes: &[u8], mut cut: impl FnMut(usize) -> usize) -> Value {
     let mut decoder = format.decoder(options()).expect("a format that is read");
     let (mut rest, mut shown, mut started) = (bytes, String::new(), Vec::new());
@@ -57,7 +57,8 @@ fn decode(format: Format, bytes: &[u8], mut cut: impl FnMut(usize) -> usize) -> 
     let mut ids = BTreeSet::new();
     let mut kept = decoded.text.len();
     let mut calls = Vec::new();
-    for DecodedCall { call, status, executable, .. } in &decoded.calls {
+    for decoded_call @ DecodedCall { call, status, .. } in &decoded.calls {
+        let executable = decoded_call.is_executable();
         assert!(ids.insert(call.id.as_str()), "ids are unique");
         assert!(!executable || decoded.error.is_none(), "nothing runs after an error");
         kept += call.name.len() + call.arguments.as_str().len();
@@ -70,7 +71,7 @@ fn decode(format: Format, bytes: &[u8], mut cut: impl FnMut(usize) -> usize) -> 
     json!([calls, decoded.text, end, shown, started.len(), decoded.response_id, decoded.model])
 }
 
-/// One line of Ollama and one event of Chat Completions, told apart from what is no JSON.
+/// One line of Ollama and one event of Chat Completions, distinguished from text that is not JSON.
 pub fn a_frame_is_json_or_malformed(text: &str) {
     if text.contains(['\n', '\r']) || text.trim().is_empty() || text.trim() == "[DONE]" {
         return;

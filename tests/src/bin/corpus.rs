@@ -1,9 +1,9 @@
-//! `corpus KIND [--tools FILE] < ROWS`: runs the corpora through the public API, one result a line.
+//! `corpus KIND < ROWS`: runs the corpora through the public API, one result a line.
 
 use std::io::{BufRead as _, Write as _};
 use std::process::ExitCode;
 
-use tests::corpus::{self, Tools};
+use tests::corpus;
 
 fn main() -> ExitCode {
     match run() {
@@ -19,26 +19,17 @@ type Failure = Box<dyn std::error::Error>;
 
 fn run() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
-    let kind = arguments.next().ok_or("usage: corpus KIND [--tools FILE] < ROWS")?;
-    let mut tools = String::new();
-    while let Some(option) = arguments.next() {
-        let file = arguments.next().ok_or_else(|| format!("{option} needs a file"))?;
-        match option.as_str() {
-            "--tools" => tools = std::fs::read_to_string(file)?,
-            _ => return Err(format!("unknown option {option}").into()),
-        }
-    }
+    let (Some(kind), None) = (arguments.next(), arguments.next()) else {
+        return Err("usage: corpus KIND < ROWS".into());
+    };
     match kind.as_str() {
-        "calls" => {
-            let tools = Tools::read(&tools)?;
-            each(|row| corpus::calls(row, &tools))
-        }
         "schema-suite" => each(corpus::schema_suite),
-        "definitions" => each(corpus::definitions),
+        "definitions" => each(|row| Ok(corpus::definitions(row))),
         "policy" => each(|row| Ok(corpus::policy(row))),
         "redaction" => each(corpus::redaction),
+        "calls" => Err("calls are hydrated by the command line: toolbox hydrate --tools FILE --calls FILE".into()),
         other => {
-            let kinds = "calls, definitions, policy, redaction, schema-suite";
+            let kinds = "definitions, policy, redaction, schema-suite";
             Err(format!("unknown kind {other}; there are {kinds}").into())
         }
     }

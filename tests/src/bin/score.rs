@@ -25,6 +25,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     let profiles = match kind.as_str() {
         "calls" => score::calls(&rows, &results)?,
         "schema-suite" => score::schema_suite(&rows, &results)?,
+        "definitions" => score::definitions(&rows, &results)?,
         "redaction" | "policy" => score::plain(kind, &rows, &results)?,
         other => return Err(format!("unknown kind {other}").into()),
     };

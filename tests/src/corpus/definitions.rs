@@ -11,8 +11,10 @@ use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError};
 
 #[derive(Deserialize)]
 struct Row {
-    id: String,
-    tool: Option<Definition>,
+    #[serde(default)]
+    id: Value,
+    /// Kept as it came: a definition that cannot be read is one that is refused.
+    tool: Option<Value>,
     names: Option<Vec<String>>,
 }
 
@@ -20,35 +22,35 @@ struct Row {
 #[serde(rename_all = "camelCase")]
 struct Definition {
     name: String,
-    #[serde(default)]
-    description: String,
+    description: Option<String>,
     input_schema: Option<Value>,
     #[serde(rename = "input_schema_pieces")]
     pieces: Option<Vec<(String, usize)>>,
 }
 
-/// Decides a row: `{"id","decision","reason"}`.
-///
-/// # Errors
-///
-/// The row cannot be read.
-pub fn definitions(row: &str) -> serde_json::Result<String> {
-    let row: Row = serde_json::from_str(row)?;
-    let (decision, reason) = match (&row.tool, &row.names) {
-        (Some(tool), _) => reviewed(tool),
-        (None, Some(names)) => joined(names),
-        (None, None) => ("reject", Some("schema")),
+/// Decides a row: `{"id","decision","reason"}`. Every row has its answer; what cannot be read is refused.
+#[must_use]
+pub fn definitions(row: &str) -> String {
+    const UNREADABLE: (&str, Option<&str>) = ("reject", Some("schema"));
+    let (id, (decision, reason)) = match serde_json::from_str(row) {
+        Ok(Row { id, tool: Some(tool), .. }) => {
+            (id, serde_json::from_value(tool).map_or(UNREADABLE, |tool| reviewed(&tool)))
+        }
+        Ok(Row { id, names: Some(names), .. }) => (id, joined(&names)),
+        Ok(Row { id, .. }) => (id, UNREADABLE),
+        Err(_) => (Value::Null, UNREADABLE),
     };
-    Ok(json!({"id": row.id, "decision": decision, "reason": reason}).to_string())
+    json!({"id": id, "decision": decision, "reason": reason}).to_string()
 }
 
 fn reviewed(tool: &Definition) -> (&'static str, Option<&'static str>) {
+    let description = tool.description.as_deref().unwrap_or_default();
     let verdict = match (&tool.pieces, &tool.input_schema) {
         (Some(pieces), _) => {
             let text: String = pieces.iter().map(|(text, times)| text.repeat(*times)).collect();
-            schema::review_text(&tool.name, &tool.description, &text)
+            schema::review_text(&tool.name, description, &text)
         }
-        (None, schema) => schema::review(&tool.name, &tool.description, schema.as_ref().unwrap_or(&Value::Null)),
+        (None, schema) => schema::review(&tool.name, description, schema.as_ref().unwrap_or(&Value::Null)),
     };
     (verdict.advice().as_str(), verdict.reason().map(schema::Reason::as_str))
 }
@@ -70,5 +72,32 @@ fn joined(names: &[String]) -> (&'static str, Option<&'static str>) {
     match names.iter().map(tool).fold(ToolCatalog::builder(), CatalogBuilder::dynamic).build() {
         Ok(_) => ("accept", None),
         Err(error) => ("reject", Some(error.code())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One line of rows after the other, as the program reads them: a hostile one costs no other its answer.
+    #[test]
+    fn every_row_is_answered() {
+        let schema = json!({"type": "object", "properties": {}});
+        let rows = [
+            (json!({"id": "null", "tool": {"name": "t", "description": null, "inputSchema": schema}}), "accept"),
+            (json!({"id": "none", "tool": {"name": "t", "inputSchema": schema}}), "accept"),
+            (json!({"id": "number", "tool": {"name": "t", "description": 5, "inputSchema": schema}}), "reject"),
+            (json!({"id": "nameless", "tool": {"name": null, "inputSchema": schema}}), "reject"),
+            (json!({"id": "text", "tool": "t"}), "reject"),
+            (json!({"id": "empty"}), "reject"),
+            (json!({"id": "good", "tool": {"name": "t", "description": "Fine.", "inputSchema": schema}}), "accept"),
+        ];
+        for (row, expected) in rows {
+            let answer: Value = serde_json::from_str(&definitions(&row.to_string())).unwrap_or_default();
+            assert_eq!((&answer["id"], &answer["decision"]), (&row["id"], &json!(expected)), "{row}");
+        }
+        for row in ["", "{", "[]", "{\"id\": 7, \"tool\": 1, \"names\": 2}"] {
+            assert!(definitions(row).contains("\"reject\""), "{row}");
+        }
     }
 }

@@ -1,14 +1,11 @@
 //! The corpora: one function per kind, a row of JSON in, its result as a line of JSON out. Public API only.
 
-mod base64;
-pub mod calls;
 pub mod definitions;
 pub mod policy;
 pub mod redaction;
 pub mod schema_suite;
 pub mod score;
 
-pub use calls::{Tools, calls};
 pub use definitions::definitions;
 pub use policy::policy;
 pub use redaction::redaction;

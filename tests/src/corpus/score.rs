@@ -6,8 +6,6 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::corpus::calls::Row;
-
 /// Counts for one profile.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Rates {
@@ -91,18 +89,19 @@ pub fn calls(rows: &str, results: &str) -> Result<BTreeMap<String, Rates>, Box<d
     let mut profiles = BTreeMap::<String, Rates>::new();
     let mut results = results.lines();
     for line in rows.lines() {
-        let (row, expected): (Row, Expected) = (serde_json::from_str(line)?, serde_json::from_str(line)?);
+        let (row, expected): (Value, Expected) = (serde_json::from_str(line)?, serde_json::from_str(line)?);
+        let (id, call_id) = (text(&row["id"]), text(&row["payload"]["id"]));
         let got: Got = serde_json::from_str(results.next().ok_or("results are missing")?)?;
-        if got.id != row.id {
-            return Err(format!("{} where {} was expected", got.id, row.id).into());
+        if got.id != id {
+            return Err(format!("{} where {id} was expected", got.id).into());
         }
         let rates = profiles.entry(expected.profile.clone()).or_default();
         let candidates = || std::iter::once(&expected.expect).chain(&expected.accept);
         rates.rows += 1;
         rates.outcome += usize::from(candidates().any(|one| one.outcome == got.outcome));
         let id_is_right = match expected.expect.call_id.as_deref() {
-            Some("kept") => got.call_id == row.call_id(),
-            Some(_) => !got.call_id.is_empty() && got.call_id != row.call_id(),
+            Some("kept") => got.call_id == call_id,
+            Some(_) => !got.call_id.is_empty() && got.call_id != call_id,
             None => true,
         };
         if id_is_right && candidates().any(|one| is_located(one, &got, &row)) {
@@ -110,19 +109,32 @@ pub fn calls(rows: &str, results: &str) -> Result<BTreeMap<String, Rates>, Box<d
             let complete = |one: &Expectation| one.errors.len() == got.errors.len() && holds_all(&got, &one.errors);
             rates.complete += usize::from(candidates().any(|one| one.outcome == got.outcome && complete(one)));
         } else if rates.misses.len() < 20 {
-            rates.misses.push(format!("{} {}: {}", row.id, expected.mutation, got.outcome));
+            rates.misses.push(format!("{id} {}: {}", expected.mutation, got.outcome));
         }
     }
     Ok(profiles)
 }
 
-fn is_located(expected: &Expectation, got: &Got, row: &Row) -> bool {
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// The arguments as the provider sent them, for rows that expect them unchanged.
+fn sent(row: &Value) -> Option<Value> {
+    let payload = &row["payload"];
+    let arguments = payload.get("input").or_else(|| payload["function"].get("arguments"))?;
+    match arguments {
+        Value::String(text) => serde_json::from_str(text).ok(),
+        object => Some(object.clone()),
+    }
+}
+
+fn is_located(expected: &Expectation, got: &Got, row: &Value) -> bool {
     if expected.outcome != got.outcome || (expected.repaired && !got.repaired) {
         return false;
     }
     if got.outcome == "ok" {
-        let sent = || row.arguments().and_then(|text| serde_json::from_str(&text).ok());
-        let arguments = expected.args.clone().or_else(sent);
+        let arguments = expected.args.clone().or_else(|| sent(row));
         return got.args.as_ref().zip(arguments.as_ref()).is_some_and(|(got, expected)| is_same(got, expected));
     }
     match &expected.focus {
@@ -201,6 +213,33 @@ pub fn schema_suite(rows: &str, results: &str) -> Result<BTreeMap<String, Rates>
         }
     }
     Ok(drafts)
+}
+
+/// Scores `definitions`: what may be reviewed may be rejected too.
+///
+/// # Errors
+///
+/// As [`calls`].
+pub fn definitions(rows: &str, results: &str) -> Result<BTreeMap<String, Rates>, Box<dyn std::error::Error>> {
+    let mut rates = Rates::default();
+    let mut results = results.lines();
+    for line in rows.lines() {
+        let row: Value = serde_json::from_str(line)?;
+        let got: Value = serde_json::from_str(results.next().ok_or("results are missing")?)?;
+        if got["id"] != row["id"] {
+            return Err(format!("{} where {} was expected", got["id"], row["id"]).into());
+        }
+        let (expected, decision) = (text(&row["expect"]), text(&got["decision"]));
+        let right = decision == expected || (expected == "review" && decision == "reject");
+        rates.rows += 1;
+        rates.outcome += usize::from(right);
+        rates.located += usize::from(right);
+        rates.complete += usize::from(right && (expected == "accept" || got["reason"] == row["reason"]));
+        if !right {
+            rates.misses.push(row["id"].to_string());
+        }
+    }
+    Ok(BTreeMap::from([("definitions".to_owned(), rates)]))
 }
 
 /// Scores `redaction` and `policy`: the value that a row expects is the value that came, and nothing forbidden is in

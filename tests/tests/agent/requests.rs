@@ -18,6 +18,8 @@ async fn one_request_decides_answers_and_says() {
     let bench = bench([two_that_wait(), ScriptedTurn::text("Done."), ScriptedTurn::text("Bye.")]);
     let mut conversation = bench.converse();
     conversation.send("Go.").await;
+    let account: Vec<_> = conversation.turns()[0].calls.iter().map(|call| call.outcome).collect();
+    assert_eq!(account, [Some(Outcome::ClientRequired), Some(Outcome::ApprovalRequired)]);
     let whole =
         || Incoming::new().decide("s", ApprovalDecision::Approve).answer(ClientAnswer::value("g", "7")).text("Thanks.");
     for wrong in [
@@ -37,6 +39,8 @@ async fn one_request_decides_answers_and_says() {
     assert!(conversation.check(&whole()).is_ok());
     let ended = conversation.receive(whole()).await.expect("they wait");
     assert!(matches!(ended, Ended::Answered { ref text } if text == "Done."), "{ended:?}");
+    let account: Vec<_> = conversation.turns()[0].calls.iter().map(|call| call.outcome).collect();
+    assert_eq!(account, [Some(Outcome::Ok); 2]);
     let history = conversation.history();
     let contents: Vec<_> = results(&history).into_iter().map(|(_, content, _)| content).collect();
     assert_eq!(contents, ["7", "sent to bob, 4 digits"]);

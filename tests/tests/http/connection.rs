@@ -168,6 +168,9 @@ async fn requests_hold_what_the_application_sets() {
     assert_eq!((&body["max_tokens"], body.get("max_completion_tokens")), (&json!(9), None));
     let (_, body) = tool_less(Format::Ollama, |model| model.body_field("options", json!({"seed": 7}))).await;
     assert_eq!(body["options"], json!({"num_predict": 4096, "seed": 7}));
+    let endless = |model: HttpModelBuilder| model.timeout(Duration::MAX).idle_timeout(Duration::MAX);
+    let (_, body) = tool_less(Format::Anthropic, endless).await;
+    assert_eq!(body["max_tokens"], json!(4096));
     let (_, body) = tool_less(Format::OpenAiResponses, |model| model.body_field("store", true)).await;
     assert_eq!(body["store"], json!(true));
 }

@@ -5,16 +5,18 @@ mod library {
         pub use tool_runtime;
     }
 
+    // rustfmt indents the attribute further each time.
+    #[rustfmt::skip]
     #[macro_export]
     macro_rules! counters {
         ($function:ident, $structure:ident, $name:literal, $other:literal) => {
             /// Counts.
             #[$crate::library::rt::tool_runtime::tool(
-                                                                name = $name,
-                                                                effect = read_only,
-                                                                redact = ["$"],
-                                                                crate = $crate::library::rt::tool_runtime
-                                                            )]
+                name = $name,
+                effect = read_only,
+                redact = ["$"],
+                crate = $crate::library::rt::tool_runtime
+            )]
             fn $function(
                 /// From where.
                 #[arg(default = 1)]
@@ -27,11 +29,11 @@ mod library {
 
             /// Counts further.
             #[$crate::library::rt::tool_runtime::tool(
-                                                                name = $other,
-                                                                effect = read_only,
-                                                                redact = ["$"],
-                                                                crate = $crate::library::rt::tool_runtime
-                                                            )]
+                name = $other,
+                effect = read_only,
+                redact = ["$"],
+                crate = $crate::library::rt::tool_runtime
+            )]
             struct $structure {
                 /// From where.
                 #[arg(default = 1)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::agent::display::Done;
 use crate::agent::settle::Action;
-use crate::agent::state::{Progress, State};
+use crate::agent::state::{Progress, Slot, State};
 use crate::agent::{Agent, ClientAnswer, Ended, Incoming, ModelTurn, NotWaiting, StopReason, WaitingCall};
 use crate::call::{CallId, Event, EventSink};
 use crate::runner::{ApprovalDecision, NotPending, Run};
@@ -160,7 +160,7 @@ impl Conversation {
         let all: Vec<_> = self.state.history.iter().cloned().chain(settled).collect();
         repair(&all, |id| {
             let open = self.state.open.iter().find(|slot| slot.id == *id);
-            open.map_or(Missing::OutcomeUnknown, |slot| slot.missing())
+            open.map_or(Missing::OutcomeUnknown, Slot::missing)
         })
     }
 

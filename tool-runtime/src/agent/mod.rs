@@ -58,4 +58,4 @@ pub use incoming::Incoming;
 pub use model::{ModelClient, ModelError, ModelErrorKind, ModelRequest, ModelTurn, Show, TurnCall};
 pub use saved::SavedConversation;
 pub use scripted::{ScriptedModel, ScriptedTurn};
-pub use stream::{UiSink, UiStream};
+pub use stream::UiStream;

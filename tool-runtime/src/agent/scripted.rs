@@ -85,7 +85,7 @@ impl ScriptedTurn {
                 call = call.incomplete();
             }
             call.outside_choice = choice.is_some_and(|choice| !choice.allows(&call.name));
-            DecodedCall { call, status, executable: ended_well && status == CallStatus::Ok, offered: true }
+            DecodedCall { call, status, offered: true }
         };
         Decoded {
             calls: self.calls.into_iter().map(call).collect(),

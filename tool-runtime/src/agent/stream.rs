@@ -29,8 +29,8 @@ const FULL: usize = 4 * BACKLOG;
 /// something was left out are always written.
 pub struct UiStream(Arc<Mutex<Shared>>);
 
-/// Where the events for a [`UiStream`] go. The stream ends with the `done` event, or when the sink is dropped.
-pub struct UiSink(Arc<Mutex<Shared>>);
+/// Where the events for a [`UiStream`] go.
+struct UiSink(Arc<Mutex<Shared>>);
 
 struct Shared {
     encoder: UiEncoder,
@@ -44,9 +44,20 @@ struct Shared {
 }
 
 impl UiStream {
-    /// Creates a stream and its sink, for a message that begins with this response.
+    /// Creates a stream and its sink, for a message that begins with this response. The stream ends with the `done`
+    /// event, or when the sink is dropped.
+    ///
+    /// ```
+    /// use tool_runtime::RunOptions;
+    /// use tool_runtime::agent::UiStream;
+    /// use tool_runtime::wire::ui::Protocol;
+    ///
+    /// let (sink, stream) = UiStream::new(Protocol::DataStream, "msg_1");
+    /// let options = RunOptions::new().events(sink);
+    /// # let _ = (options, stream);
+    /// ```
     #[must_use]
-    pub fn new(protocol: Protocol, message_id: &str) -> (UiSink, Self) {
+    pub fn new(protocol: Protocol, message_id: &str) -> (impl EventSink + use<>, Self) {
         let mut encoder = UiEncoder::new(protocol);
         let bytes = encoder.push(&UiEvent::MessageStart { id: message_id.to_owned() });
         Self::with(encoder, bytes)
@@ -55,10 +66,7 @@ impl UiStream {
     /// Creates a stream and its sink, for a response that continues a message: after an approval, or after an answer of
     /// the client. `calls` are the message's calls that waited, see [`UiEncoder::resuming`].
     #[must_use]
-    pub fn resuming<I>(protocol: Protocol, message_id: &str, calls: I) -> (UiSink, Self)
-    where
-        I: IntoIterator<Item: Into<CallId>>,
-    {
+    pub fn resuming(protocol: Protocol, message_id: &str, calls: Vec<CallId>) -> (impl EventSink + use<>, Self) {
         Self::with(UiEncoder::resuming(protocol, message_id, calls), Vec::new())
     }
 
@@ -104,7 +112,7 @@ impl Conversation {
     /// Streams the next turn to a chat UI, as a response that continues the message whose calls wait: after decisions
     /// and answers. The calls are updated in place where the protocol can.
     pub fn ui_stream_resuming(&mut self, protocol: Protocol, message_id: &str) -> UiStream {
-        let calls = self.waiting().map(|call| call.id.clone());
+        let calls = self.waiting().map(|call| call.id.clone()).collect();
         let (sink, stream) = UiStream::resuming(protocol, message_id, calls);
         self.events(sink);
         stream
@@ -214,11 +222,5 @@ impl Drop for UiStream {
 impl fmt::Debug for UiStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UiStream").field("unread", &lock(&self.0).bytes.len()).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for UiSink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UiSink").finish_non_exhaustive()
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct ContextFields {
     pub(crate) principal: Option<Arc<str>>,
     pub(crate) deadline: Option<Instant>,
     pub(crate) cancellation: CancellationToken,
-    /// Digest of the frozen arguments; the idempotency key is made from it on demand.
+    /// Digest of the effective arguments; the idempotency key is made from it on demand.
     pub(crate) arguments_digest: Hash,
 }
 

@@ -5,8 +5,8 @@
 
 mod freeze;
 mod provenance;
-pub mod repair;
-pub mod semantic;
+pub(crate) mod repair;
+mod semantic;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use std::time::Instant;
 
 pub use provenance::{FailedStage, HydrationError, HydrationResult, Provenance, RepairUse, ValidatorUse};
 pub use repair::Repairer;
-pub use semantic::EvidenceSet;
+pub(crate) use semantic::EvidenceSet;
 
 use crate::call::{Outcome, ToolCall};
 use crate::catalog::{CompiledCatalog, Entry};

@@ -31,18 +31,12 @@ impl<R: Repairer + ?Sized> Repairer for Arc<R> {
 }
 
 /// The repairers that are built in: `fenced_json`, `double_encoded`, `trailing_junk`, `single_quotes`.
-pub const BUILT_IN: [&dyn Repairer; 4] = [&FencedJson, &DoubleEncoded, &TrailingJunk, &SingleQuotes];
-
-/// The built-in repairer of this name.
-#[must_use]
-pub fn built_in(name: &str) -> Option<&'static dyn Repairer> {
-    BUILT_IN.into_iter().find(|repairer| repairer.name() == name)
-}
+pub(crate) const BUILT_IN: [&dyn Repairer; 4] = [&FencedJson, &DoubleEncoded, &TrailingJunk, &SingleQuotes];
 
 /// A text that a repairer rewrote. `Debug` shows only the digests.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Repaired {
+pub(crate) struct Repaired {
     /// Who rewrote it.
     pub repairer: String,
     /// What is to be parsed now.
@@ -65,7 +59,7 @@ impl fmt::Debug for Repaired {
 
 /// Makes the one attempt: the first repairer that knows what to do gives the text.
 #[must_use]
-pub fn attempt<'r>(repairers: impl IntoIterator<Item = &'r dyn Repairer>, text: &str) -> Option<Repaired> {
+pub(crate) fn attempt<'r>(repairers: impl IntoIterator<Item = &'r dyn Repairer>, text: &str) -> Option<Repaired> {
     let (name, after) = repairers.into_iter().find_map(|repairer| {
         let after = repairer.repair(text).filter(|after| after != text)?;
         Some((repairer.name().to_owned(), after))
@@ -75,7 +69,7 @@ pub fn attempt<'r>(repairers: impl IntoIterator<Item = &'r dyn Repairer>, text: 
 
 /// A Markdown fence around the object, with or without a language: ```` ```json ````.
 #[derive(Debug, Clone, Copy)]
-pub struct FencedJson;
+pub(crate) struct FencedJson;
 
 impl Repairer for FencedJson {
     fn name(&self) -> &'static str {
@@ -91,7 +85,7 @@ impl Repairer for FencedJson {
 
 /// The object as a JSON string: one level of quoting too much.
 #[derive(Debug, Clone, Copy)]
-pub struct DoubleEncoded;
+pub(crate) struct DoubleEncoded;
 
 impl Repairer for DoubleEncoded {
     fn name(&self) -> &'static str {
@@ -106,7 +100,7 @@ impl Repairer for DoubleEncoded {
 
 /// A comma before a closing bracket, or something after a complete object.
 #[derive(Debug, Clone, Copy)]
-pub struct TrailingJunk;
+pub(crate) struct TrailingJunk;
 
 impl Repairer for TrailingJunk {
     fn name(&self) -> &'static str {
@@ -122,7 +116,7 @@ impl Repairer for TrailingJunk {
 
 /// Strings in single quotes, where no quote of either kind stands inside one.
 #[derive(Debug, Clone, Copy)]
-pub struct SingleQuotes;
+pub(crate) struct SingleQuotes;
 
 impl Repairer for SingleQuotes {
     fn name(&self) -> &'static str {

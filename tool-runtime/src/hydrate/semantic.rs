@@ -2,14 +2,14 @@
 
 mod evidence;
 
-pub use evidence::{EvidenceSet, check_evidence};
+pub(crate) use evidence::{EvidenceSet, check_evidence};
 
 use crate::call::Violation;
 use crate::json::Tree;
 
 /// Refuses arguments that hold none of the named ones. An argument that is `null` counts as absent.
 #[must_use]
-pub fn check_require_any<S: AsRef<str>>(arguments: &Tree<'_>, names: &[S]) -> Option<Violation> {
+pub(crate) fn check_require_any<S: AsRef<str>>(arguments: &Tree<'_>, names: &[S]) -> Option<Violation> {
     let given = |name: &S| arguments.get(name.as_ref()).is_some_and(|value| !value.is_null());
     if names.is_empty() || names.iter().any(given) {
         return None;

@@ -13,7 +13,7 @@ use crate::policy::budget::RunBudget;
 
 /// An amount of everything that a run has a budget of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Spend {
+pub(crate) struct Spend {
     /// Calls.
     pub calls: u64,
     /// Time of calls; kept only when the run has a budget of it.
@@ -27,7 +27,7 @@ pub struct Spend {
 impl Spend {
     /// One call that may take up to `time`, or as long as the budget lasts.
     #[must_use]
-    pub fn call(time: Option<Duration>) -> Self {
+    pub(crate) fn call(time: Option<Duration>) -> Self {
         Self { calls: 1, time: time.unwrap_or(Duration::MAX), ..Self::default() }
     }
 
@@ -106,7 +106,7 @@ impl std::error::Error for BudgetExceeded {}
 
 /// What a run has spent and holds. Clones share it; it never waits.
 #[derive(Debug, Clone)]
-pub struct Ledger(Arc<Shared>);
+pub(crate) struct Ledger(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -123,13 +123,13 @@ struct Books {
 impl Ledger {
     /// Nothing spent, nothing held.
     #[must_use]
-    pub fn new(budget: RunBudget) -> Self {
+    pub(crate) fn new(budget: RunBudget) -> Self {
         Self(Arc::new(Shared { budget, books: Mutex::default() }))
     }
 
     /// Holds what a call may use, before it is dispatched. Of the time it gets what is left of the run's, see
     /// [`Reservation::time`]; of all else what it asks for, or nothing at all.
-    pub fn reserve(&self, wanted: Spend) -> Result<Reservation, BudgetExceeded> {
+    pub(crate) fn reserve(&self, wanted: Spend) -> Result<Reservation, BudgetExceeded> {
         let mut books = self.0.books();
         let held = self.0.budget.grant(books.spent.plus(books.held), wanted)?;
         books.held = books.held.plus(held);
@@ -140,7 +140,7 @@ impl Ledger {
     }
 
     /// Books what was used without a reservation, as a model's turn.
-    pub fn charge(&self, tokens: u64, cost: f64) {
+    pub(crate) fn charge(&self, tokens: u64, cost: f64) {
         let mut books = self.0.books();
         books.spent = books.spent.plus(Spend { tokens, cost, ..Spend::default() });
     }
@@ -153,21 +153,14 @@ impl Ledger {
 
     /// The budget that a model's turn would overdraw: tokens or cost. A run without calls left may still answer.
     #[must_use]
-    pub fn exhausted_for_model(&self) -> Option<BudgetExceeded> {
+    pub(crate) fn exhausted_for_model(&self) -> Option<BudgetExceeded> {
         let budget = RunBudget { calls: None, time_ms: None, ..self.0.budget };
         budget.grant(self.0.books().spent, Spend::default()).err()
     }
 
-    /// The budget that is used up by what was spent, if one is.
-    #[must_use]
-    pub fn exhausted(&self) -> Option<BudgetExceeded> {
-        let spent = self.0.books().spent;
-        self.0.budget.grant(spent, Spend::call(None)).err()
-    }
-
     /// What was spent so far.
     #[must_use]
-    pub fn spent(&self) -> Spend {
+    pub(crate) fn spent(&self) -> Spend {
         self.0.books().spent
     }
 }
@@ -209,7 +202,7 @@ impl Shared {
 /// What one call holds. Dropping it books what it holds, with the time that has passed; so does a dropped future.
 #[derive(Debug)]
 #[must_use = "dropped at once, it is booked as used"]
-pub struct Reservation {
+pub(crate) struct Reservation {
     shared: Arc<Shared>,
     held: Spend,
     used: Option<Spend>,
@@ -219,19 +212,13 @@ pub struct Reservation {
 impl Reservation {
     /// How long the call may take; `None` when the run has no budget of time.
     #[must_use]
-    pub fn time(&self) -> Option<Duration> {
+    pub(crate) fn time(&self) -> Option<Duration> {
         self.started.map(|_| self.held.time)
     }
 
     /// Books what the call used in place of what it held: its calls, the time that has passed, and these.
-    pub fn settle(mut self, tokens: u64, cost: f64) {
+    pub(crate) fn settle(mut self, tokens: u64, cost: f64) {
         self.used = Some(Spend { tokens, cost, ..self.held });
-    }
-
-    /// Gives everything back: the call was never dispatched.
-    pub fn release(mut self) {
-        self.used = Some(Spend::default());
-        self.started = None;
     }
 }
 

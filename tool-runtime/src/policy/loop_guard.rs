@@ -24,7 +24,7 @@ impl Default for LoopThresholds {
 
 /// What the guard says of a call. The number counts this call: 2 is the first repetition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LoopVerdict {
+pub(crate) enum LoopVerdict {
     /// Not a repetition, or not yet too many.
     Go,
     /// Run it, and tell the model that it repeats itself.
@@ -35,7 +35,7 @@ pub enum LoopVerdict {
 
 /// Counts calls of the same tool with the same canonical arguments, one after the other, in one run.
 #[derive(Debug, Default)]
-pub struct LoopGuard {
+pub(crate) struct LoopGuard {
     thresholds: LoopThresholds,
     last: Mutex<Option<Last>>,
 }
@@ -50,12 +50,12 @@ struct Last {
 impl LoopGuard {
     /// A guard for one run.
     #[must_use]
-    pub const fn new(thresholds: LoopThresholds) -> Self {
+    pub(crate) const fn new(thresholds: LoopThresholds) -> Self {
         Self { thresholds, last: Mutex::new(None) }
     }
 
     /// Counts a call; `digest` is that of its frozen arguments.
-    pub fn observe(&self, tool: &str, digest: Hash) -> LoopVerdict {
+    pub(crate) fn observe(&self, tool: &str, digest: Hash) -> LoopVerdict {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let times = match &mut *last {
             Some(last) if last.digest == digest && *last.tool == *tool => {

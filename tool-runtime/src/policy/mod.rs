@@ -1,7 +1,11 @@
 //! The policy: data that decides which calls run, which wait for a person and what a run may spend.
 //!
-//! What a policy does not name is denied. No rule about a tool lives in code, and nothing here does IO but
-//! [`ToolPolicy::from_path`].
+//! A tool that the policy does not name is denied. No rule about a tool lives in code, and only
+//! [`ToolPolicy::from_path`] does any IO. A whole policy; every key may be left out:
+//!
+//! ```toml
+#![doc = include_str!("example.toml")]
+//! ```
 
 mod argument_rule;
 mod budget;
@@ -24,8 +28,10 @@ pub use argument_rule::{ArgumentRule, Condition, RuleValue, When};
 pub use budget::{Budgets, RunBudget, ToolBudget, ToolLimits};
 pub use data::{Grant, PolicyData, PolicyLimits, RepairRule, RuleVerdict, ToolRule};
 pub use label::{LabelRule, UNTRUSTED};
-pub use ledger::{BudgetExceeded, BudgetKind, Ledger, Reservation, Spend};
-pub use loop_guard::{LoopGuard, LoopThresholds, LoopVerdict};
+pub use ledger::{BudgetExceeded, BudgetKind};
+pub(crate) use ledger::{Ledger, Reservation, Spend};
+pub use loop_guard::LoopThresholds;
+pub(crate) use loop_guard::{LoopGuard, LoopVerdict};
 pub use names::RunTools;
 pub use policy::ToolPolicy;
 pub use problem::{PolicyError, PolicyErrorKind, PolicyProblem};

@@ -141,13 +141,13 @@ impl ToolPolicy {
 
     /// An empty ledger for a new run.
     #[must_use]
-    pub fn ledger(&self) -> Ledger {
+    pub(crate) fn ledger(&self) -> Ledger {
         Ledger::new(self.0.data.budgets.run)
     }
 
     /// A guard for a new run.
     #[must_use]
-    pub fn loop_guard(&self) -> LoopGuard {
+    pub(crate) fn loop_guard(&self) -> LoopGuard {
         LoopGuard::new(self.0.data.loop_guard)
     }
 

@@ -7,12 +7,13 @@ mod fault;
 mod key;
 mod leaf;
 mod mask;
+mod meant;
 mod path;
 mod plan;
 mod projector;
 mod writer;
 
-pub use mask::mask_arguments;
+pub(crate) use mask::mask_arguments;
 pub use path::PathProblem;
 pub use projector::{ProjectError, Projected, Projector};
 

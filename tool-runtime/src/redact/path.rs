@@ -3,11 +3,11 @@
 use std::fmt;
 
 use serde_json::{Map, Value};
-use strsim::osa_distance;
 
+use crate::redact::meant::{nearest, through_arrays};
 use crate::schema::SchemaProblem;
 
-/// A path of an allowlist that cannot stand, with what to write instead.
+/// A path of an allowlist that does not fit the schema, with what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathProblem {
@@ -49,9 +49,18 @@ pub(super) fn check(path: &str, schema: &Value) -> Result<(), PathProblem> {
             match step(&places, segment) {
                 Ok(next) => places = next,
                 Err(Some(message)) => return problem(message, None),
-                Err(None) => {
-                    return problem("names nothing in the output".into(), nearest(path, schema));
+                Err(None) if alternatives(schema).iter().all(|one| is_scalar(one)) => {
+                    return problem("names a member, but the output is a scalar; write `$`".into(), None);
                 }
+                Err(None) => match through_arrays(path, schema) {
+                    Some(plain) => {
+                        return problem(
+                            format!("steps into an array; arrays are passed through: write `{plain}`"),
+                            None,
+                        );
+                    }
+                    None => return problem("names nothing in the output".into(), nearest(path, schema)),
+                },
             }
         }
     }
@@ -63,7 +72,7 @@ pub(super) fn check(path: &str, schema: &Value) -> Result<(), PathProblem> {
 }
 
 /// The schemas that a value at one place may have, arrays passed through, `null` left aside.
-fn alternatives(schema: &Value) -> Vec<&Value> {
+pub(super) fn alternatives(schema: &Value) -> Vec<&Value> {
     let mut found = Vec::new();
     let mut waiting = vec![schema];
     while let Some(schema) = waiting.pop() {
@@ -83,12 +92,12 @@ fn alternatives(schema: &Value) -> Vec<&Value> {
     found
 }
 
-fn members(schema: &Value) -> Option<&Map<String, Value>> {
+pub(super) fn members(schema: &Value) -> Option<&Map<String, Value>> {
     schema.get("properties")?.as_object().filter(|members| !members.is_empty())
 }
 
 /// The schema of a map's values. A map with integer keys says it by a pattern.
-fn values(schema: &Value) -> Option<&Value> {
+pub(super) fn values(schema: &Value) -> Option<&Value> {
     let patterns = || schema.get("patternProperties")?.as_object().filter(|patterns| patterns.len() == 1);
     let more = schema.get("additionalProperties").filter(|values| values.is_object() || **values == Value::Bool(true));
     more.or_else(|| patterns()?.values().next())
@@ -103,7 +112,7 @@ fn is_scalar(schema: &Value) -> bool {
     }
 }
 
-fn is_object(schema: &Value) -> bool {
+pub(super) fn is_object(schema: &Value) -> bool {
     let ty = schema.get("type");
     let named = match ty {
         Some(Value::String(ty)) => ty == "object",
@@ -179,40 +188,6 @@ fn leaf(places: &[&Value], prefix: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The real leaf that is most like a path.
-fn nearest(path: &str, schema: &Value) -> Option<String> {
-    let mut leaves = Vec::new();
-    collect(schema, "", 0, &mut leaves);
-    let last = path.rsplit('.').next().unwrap_or(path);
-    let alike = |leaf: &String| {
-        let end = leaf.rsplit('.').next().unwrap_or(leaf);
-        osa_distance(path, leaf).min(if end == last { 1 } else { osa_distance(last, end) + 1 })
-    };
-    leaves.into_iter().min_by_key(alike).filter(|leaf| alike(leaf) <= path.len().max(6) / 2)
-}
-
-fn collect(schema: &Value, prefix: &str, depth: usize, leaves: &mut Vec<String>) {
-    if depth > 8 || leaves.len() > 500 {
-        return;
-    }
-    for place in alternatives(schema) {
-        let join = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
-        match members(place) {
-            Some(members) => {
-                for (name, member) in members {
-                    collect(member, &join(name), depth + 1, leaves);
-                }
-            }
-            None if is_object(place) => {
-                if let Some(values) = values(place) {
-                    collect(values, &join("*"), depth + 1, leaves);
-                }
-            }
-            None => leaves.push(if prefix.is_empty() { "$".to_owned() } else { prefix.to_owned() }),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -242,6 +217,19 @@ mod tests {
     }
 
     #[test]
+    fn of_leaves_with_one_name_the_nearest_path_is_meant() {
+        let leaf = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
+        let schema = json!({"type": "object", "properties": {
+            "by": {"type": "object", "additionalProperties": leaf}, "items": {"type": "array", "items": leaf},
+            "total": {"type": "integer"},
+        }});
+        let problem = check("itmes.a", &schema).unwrap_err();
+        assert_eq!(problem.nearest.as_deref(), Some("items.a"));
+        let problem = check("total", &json!({"type": "integer"})).unwrap_err();
+        assert!(problem.message.ends_with("write `$`"), "{problem}");
+    }
+
+    #[test]
     fn a_path_names_a_leaf() {
         for good in ["name", "inner.x", "inner.deep.y", "by_name.*", "by_number.*"] {
             check_path(good, Ok(()));
@@ -257,6 +245,9 @@ mod tests {
             ("any", "says nothing"),
             ("pair", "names a tuple"),
             ("$", "names an object"),
+            ("inner.deep[].y", "arrays are passed through: write `inner.deep.y`"),
+            ("inner.deep.0.y", "write `inner.deep.y`"),
+            ("inner.deep.*.y", "write `inner.deep.y`"),
         ];
         for (path, part) in bad {
             check_path(path, Err(part));

@@ -11,8 +11,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+pub use definition::DefinitionError;
+#[doc(hidden)]
+pub use definition::definition;
 pub(crate) use definition::{Checked, Described, Schemas};
-pub use definition::{DefinitionError, definition};
 pub use dynamic::{DynamicHandler, DynamicTool};
 
 use crate::call::Violation;
@@ -25,6 +27,7 @@ use crate::redact::{ProjectError, Projected, Projector};
 use crate::tool::Location;
 
 /// What `#[tool]` hands to `inventory`: the constants and one function pointer.
+#[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct Registration {
     pub(crate) meta: &'static Declaration,

@@ -27,7 +27,7 @@ const DIALECTS: [&str; 3] = [
 /// # Errors
 ///
 /// The document is no valid schema of its dialect, is over a cap on size, depth or expansion, or refers outside.
-pub fn check_foreign(schema: &Value) -> Result<Schema, Vec<SchemaProblem>> {
+pub(crate) fn check_foreign(schema: &Value) -> Result<Schema, Vec<SchemaProblem>> {
     let one = |problem| vec![problem];
     if json::is_deeper(schema, MAX_JSON_DEPTH) {
         return Err(one(too_deep()));
@@ -54,7 +54,7 @@ pub fn check_foreign(schema: &Value) -> Result<Schema, Vec<SchemaProblem>> {
 /// # Errors
 ///
 /// The text is over a cap, or no JSON.
-pub fn parse_foreign(text: &str) -> Result<Value, SchemaProblem> {
+pub(crate) fn parse_foreign(text: &str) -> Result<Value, SchemaProblem> {
     if deeper_text(text, MAX_JSON_DEPTH) {
         return Err(too_deep());
     }

@@ -28,7 +28,9 @@ const DEFINITIONS: &str = "#/$defs/";
 ///
 /// All places that cannot be written in the subset: recursion, enums with data, tuples, maps with keys that are no
 /// text, values that can be anything, expansion past the caps, defaults that break their own schema.
-pub fn compile_input(schema: impl Fn(&mut SchemaGenerator) -> schemars::Schema) -> Result<Schema, Vec<SchemaProblem>> {
+pub(crate) fn compile_input(
+    schema: impl Fn(&mut SchemaGenerator) -> schemars::Schema,
+) -> Result<Schema, Vec<SchemaProblem>> {
     let mut generated = generate(&schema, &Contract::Deserialize)?;
     // The tool's own definition says these about the whole; a second, other answer would only confuse.
     for key in ["title", "description", "default", "examples"] {

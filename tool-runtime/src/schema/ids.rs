@@ -199,7 +199,7 @@ pub(crate) fn argument_names(schema: &Schema) -> BTreeSet<String> {
 
 /// Whether a text only takes the place of an id: blank, invisible, punctuation only, `null`, `<id>` and the like.
 #[must_use]
-pub fn is_placeholder(text: &str) -> bool {
+pub(crate) fn is_placeholder(text: &str) -> bool {
     let text = text.trim_matches(|character: char| character.is_whitespace() || is_invisible(character));
     let blank = text.chars().all(|character| {
         character.is_whitespace()

@@ -27,16 +27,21 @@ mod texts;
 pub mod validator;
 mod visits;
 
-pub use edit::{add_min_properties, publish_require_any, set_property_default};
+pub(crate) use edit::publish_require_any;
 pub(crate) use effective::Effective;
-pub use foreign::{check_foreign, parse_foreign};
-pub use generate::compile_input;
+pub(crate) use foreign::check_foreign;
+pub(crate) use generate::compile_input;
 pub(crate) use hash::definition_hash;
+// The corpora of this workspace score these directly.
+#[doc(hidden)]
+pub use ids::IdArguments;
 pub(crate) use ids::argument_names;
-pub use ids::{IdArguments, is_placeholder};
-pub use output::compile_output;
+#[cfg(test)]
+pub(crate) use ids::is_placeholder;
+pub(crate) use output::compile_output;
 pub use problem::SchemaProblem;
 pub use review::{Advice, Finding, Reason, Review, review, review_text};
+#[doc(hidden)]
 pub use subset::is_subset;
 
 #[cfg(test)]

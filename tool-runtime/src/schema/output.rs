@@ -14,7 +14,9 @@ use crate::tool::Schema;
 /// # Errors
 ///
 /// Recursion, and expansion past the caps.
-pub fn compile_output(schema: impl Fn(&mut SchemaGenerator) -> schemars::Schema) -> Result<Schema, Vec<SchemaProblem>> {
+pub(crate) fn compile_output(
+    schema: impl Fn(&mut SchemaGenerator) -> schemars::Schema,
+) -> Result<Schema, Vec<SchemaProblem>> {
     let mut generated = generate(&schema, &Contract::Serialize)?;
     if let Some(root) = generated.as_object_mut() {
         root.remove("title");

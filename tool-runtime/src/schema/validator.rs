@@ -8,7 +8,7 @@ use jsonschema::{PatternOptions, ValidationError, ValidationOptions};
 use serde_json::{Map, Value};
 
 use crate::call::Violation;
-use crate::json::Tree;
+pub use crate::json::Tree;
 use crate::schema::SchemaProblem;
 use crate::schema::expected::expected;
 use crate::schema::instance::TreeJson;
@@ -25,6 +25,46 @@ const BACKTRACKS: usize = 10_000;
 const LIBRARY: &str = "0.60";
 
 /// Compiles schemas. Replace it to validate with another library.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tool_runtime::call::Violation;
+/// use tool_runtime::schema::SchemaProblem;
+/// use tool_runtime::schema::validator::{Compiled, JsonSchemaValidator, Tree, Validator};
+/// use tool_runtime::tool::Schema;
+///
+/// /// The default rules, and no text that is longer than a line.
+/// struct OneLine;
+///
+/// struct Line(Arc<dyn Compiled>);
+///
+/// impl Validator for OneLine {
+///     fn name(&self) -> &str {
+///         "one line"
+///     }
+///
+///     fn version(&self) -> &str {
+///         "1"
+///     }
+///
+///     fn compile(&self, schema: &Schema) -> Result<Arc<dyn Compiled>, SchemaProblem> {
+///         Ok(Arc::new(Line(JsonSchemaValidator.compile(schema)?)))
+///     }
+/// }
+///
+/// impl Compiled for Line {
+///     fn check(&self, value: &Tree<'_>) -> Result<(), Vec<Violation>> {
+///         self.0.check(value)?;
+///         for (name, member) in value.as_object().unwrap_or_default() {
+///             if member.as_str().is_some_and(|text| text.contains('\n')) {
+///                 return Err(vec![Violation::new(format!("/{name}"), "line", "a single line")]);
+///             }
+///         }
+///         Ok(())
+///     }
+/// }
+/// # let _ = OneLine;
+/// ```
 pub trait Validator: Send + Sync {
     /// The name that records show.
     fn name(&self) -> &str;

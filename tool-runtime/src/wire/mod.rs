@@ -1,33 +1,33 @@
 //! Wire formats: definitions into provider requests, provider bytes into calls, results into messages.
 //!
-//! Sans-IO: decoders take bytes and give [`Decoded`]; nothing here calls a tool, reads a catalog or opens a
-//! connection, and nothing runs from a delta. Each format is a folder of its own beside the shared rules; what a UI
-//! is sent is in [`ui`].
+//! Sans-IO: decoders take bytes and return [`Decoded`]. This module calls no tool, reads no catalog, opens no
+//! connection, and runs no call from a delta. [`Format`] is the way to every encoder and decoder; [`history`] holds
+//! conversations independent of a provider, [`ui`] the streams of chat UIs.
 //!
-//! The rules that the code names:
+//! Comments refer to these rules by their letters:
 //!
-//! | rule | what it says |
+//! | rule | meaning |
 //! | --- | --- |
-//! | R1 | Which call a delta belongs to: a seen id (unless the name differs); a new id with a name starts one; a known index; an unknown index with id or name starts one; without both it is the call touched last; without an index a name starts one |
+//! | R1 | The call of a delta, first match wins: a known id (unless the name differs); a new id with a name starts a call; a known index; an unknown index with an id or a name starts a call; an unknown index alone is the call touched last; without an index a name starts a call |
 //! | R2 | An empty or null id or name is absent; the first id of a call stays |
 //! | R3 | A repeated name is a repeat, before argument text another one is appended, after argument text it starts a new call |
-//! | R4 | No usable id: one is made and kept; two calls never share an id |
+//! | R4 | Without a usable id one is generated and kept; two calls never share an id |
 //! | R5 | Calls decide how a turn ended, not the word; after the end mark bytes are ignored |
-//! | R6 | What is unknown, empty or meant for others is skipped without error |
-//! | R7 | Arguments as an object are taken as they are; null adds nothing; a string is JSON text |
-//! | R8 | Arguments are one JSON object after trimming white space; nothing at all means `{}`; nothing is repaired |
-//! | R9 | The old `function_call` is one call without id |
+//! | R6 | What is unknown, empty or meant for other readers is skipped without error |
+//! | R7 | Arguments as an object are taken as they are; null is absent; a string is JSON text |
+//! | R8 | Arguments are one JSON object after trimming white space; empty text means `{}`; arguments are not repaired |
+//! | R9 | The legacy `function_call` is one call without an id |
 //! | R10 | Fail closed: after an unclean end no call of the turn may run |
 //! | S1 | In item streams the output index identifies an item; the call's own id is the id |
 //! | S2 | Done events are authoritative over deltas; either alone is enough |
 //! | S3 | Only the completed event ends well |
-//! | A1 | The type inside the data decides; unknown events, blocks and deltas are skipped; the server's own tools are no calls |
+//! | A1 | The type inside the data decides; unknown events, blocks and deltas are skipped; the server's own tools are not calls |
 //! | A2 | The joined partial JSON is the input; without any the start block's input is |
 //! | A3 | A stop reason ends the turn; the closing event may be missing |
 //! | A4 | A block before the start, or a delta for a block that never started, breaks the protocol |
-//! | O1 | A server's id is used, else one is made; each listed call is complete; lists add up |
+//! | O1 | A server's id is used, otherwise one is generated; each listed call is complete; lists add up |
 //! | O2 | Lines end in LF or CRLF, empty ones are skipped, the last needs no end |
-//! | E1 | Exact key sets; an empty description is left out; nothing of our own reaches the wire |
+//! | E1 | Exact key sets; an empty description is left out; fields of this crate never reach the wire |
 //! | E2 | No tools: no tools key, no choice |
 //! | E3 | A choice that the format cannot express is refused |
 //! | E4 | Names match `[a-zA-Z0-9_-]{1,64}` to the last byte and are unique |

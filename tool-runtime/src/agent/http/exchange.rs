@@ -8,7 +8,8 @@ use reqwest::{Response, StatusCode};
 use tokio::time::{Instant, timeout_at};
 
 use crate::agent::http::body::Body;
-use crate::agent::http::{Inner, endpoint, retry};
+use crate::agent::http::retry::{self, Again};
+use crate::agent::http::{Inner, endpoint};
 use crate::agent::{ModelError, ModelErrorKind, Show};
 use crate::wire::{DecodeOptions, Decoded, Decoder, WireErrorKind};
 
@@ -19,17 +20,16 @@ const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
 /// An attempt that brought no answer.
 struct Failed {
     error: ModelError,
-    /// Another attempt may help; with the wait that the endpoint asks for.
-    again: Option<Option<Duration>>,
+    again: Again,
 }
 
 impl Failed {
     fn for_good(kind: ModelErrorKind, detail: impl Into<String>) -> Self {
-        Self { error: ModelError::new(kind, detail), again: None }
+        Self { error: ModelError::new(kind, detail), again: Again::Never }
     }
 
     fn for_now(kind: ModelErrorKind, detail: impl Into<String>) -> Self {
-        Self { error: ModelError::new(kind, detail), again: Some(None) }
+        Self { error: ModelError::new(kind, detail), again: Again::Later }
     }
 }
 
@@ -42,7 +42,7 @@ pub(super) async fn exchange(
     show: &mut Show<'_>,
 ) -> Result<Decoded, ModelError> {
     let headers = headers(inner)?;
-    let deadline = Instant::now() + inner.settings.timeout;
+    let deadline = after(inner.settings.timeout);
     let (mut attempt, mut silences) = (0, 0);
     loop {
         let request = inner.client.post(inner.url.clone()).headers(headers.clone()).body(body.clone());
@@ -51,15 +51,20 @@ pub(super) async fn exchange(
             Err(failed) => failed,
         };
         silences += u32::from(error.kind() == ModelErrorKind::Timeout);
-        let Some(asked) = again.filter(|_| silences < 2) else { return Err(error) };
-        let Some(wait) = inner.settings.retries.wait(attempt, asked) else { return Err(error) };
-        if Instant::now() + wait >= deadline {
+        let wait = inner.settings.retries.wait(attempt, again);
+        let Some(wait) = wait.filter(|wait| silences < 2 && after(*wait) < deadline) else {
             return Err(error);
-        }
+        };
         tracing::debug!(code = error.code(), attempt, "a request to the model is repeated");
         tokio::time::sleep(wait).await;
         attempt += 1;
     }
+}
+
+/// The moment after this time; in a year if there is no such moment.
+fn after(wait: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(wait).unwrap_or_else(|| now + Duration::from_secs(365 * 24 * 60 * 60))
 }
 
 fn headers(inner: &Inner) -> Result<HeaderMap, ModelError> {
@@ -81,7 +86,7 @@ async fn answer(
     deadline: Instant,
     show: &mut Show<'_>,
 ) -> Result<Decoded, Failed> {
-    let first_by = deadline.min(Instant::now() + inner.settings.first_byte());
+    let first_by = deadline.min(after(inner.settings.first_byte()));
     let response = match timeout_at(first_by, request.send()).await {
         Err(_) => return Err(silent()),
         Ok(Err(error)) => {
@@ -131,7 +136,7 @@ async fn read(
         if body.is_too_long() || decoder.is_closed() {
             break None;
         }
-        let idle = Instant::now() + inner.settings.idle_timeout;
+        let idle = after(inner.settings.idle_timeout);
         chunk = match timeout_at(idle.min(deadline), body.chunk()).await {
             Ok(Ok(Some(chunk))) => chunk,
             Ok(Ok(None)) => break None,
@@ -168,7 +173,7 @@ async fn refused(response: Response, deadline: Instant) -> ModelError {
     if status.is_redirection() {
         return ModelError::new(ModelErrorKind::Redirect, format!("status {}", status.as_u16()));
     }
-    let deadline = deadline.min(Instant::now() + ERROR_TIMEOUT);
+    let deadline = deadline.min(after(ERROR_TIMEOUT));
     let mut text = Vec::new();
     if let Ok(mut body) = Body::new(response, ERROR_BYTES) {
         while let Ok(Ok(Some(chunk))) = timeout_at(deadline, body.chunk()).await {

@@ -6,6 +6,16 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
+/// Whether a request is worth another attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Again {
+    Never,
+    /// After a wait of this side's choice.
+    Later,
+    /// After the wait that the endpoint asks for.
+    After(Duration),
+}
+
 /// Bounded repetitions with growing waits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Retries {
@@ -23,13 +33,14 @@ impl Default for Retries {
 impl Retries {
     /// Returns the wait before repetition `at` (from 0), or `None` if there is none: all are used up, or the endpoint
     /// asks for a longer wait than allowed.
-    pub(super) fn wait(&self, at: u32, asked: Option<Duration>) -> Option<Duration> {
+    pub(super) fn wait(&self, at: u32, again: Again) -> Option<Duration> {
         if at >= self.times {
             return None;
         }
-        match asked {
-            Some(asked) => (asked <= self.longest).then_some(asked),
-            None => {
+        match again {
+            Again::Never => None,
+            Again::After(wait) => (wait <= self.longest).then_some(wait),
+            Again::Later => {
                 let full = self.first.saturating_mul(1 << at.min(16)).min(self.longest);
                 // Between half and all of it, so that clients which failed together do not return together.
                 Some(full.mul_f64(0.5 + jitter() / 2.0))
@@ -47,15 +58,16 @@ fn jitter() -> f64 {
 ///
 /// Its own word (`x-should-retry`, which OpenAI and Anthropic send) comes before what the status means in general
 /// (RFC 9110, 15.5 and 15.6).
-pub(super) fn asked(status: u16, headers: &HeaderMap, now: Timestamp) -> Option<Option<Duration>> {
+pub(super) fn asked(status: u16, headers: &HeaderMap, now: Timestamp) -> Again {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let again = match text("x-should-retry") {
         Some("true") => true,
         Some("false") => false,
         _ => matches!(status, 408 | 409 | 429 | 500..=599),
     };
-    let millis = text("retry-after-ms").and_then(|value| seconds(value)).map(|wait| wait / 1000);
-    again.then(|| millis.or_else(|| text(RETRY_AFTER.as_str()).and_then(|value| after(value, now))))
+    let millis = text("retry-after-ms").and_then(seconds).map(|wait| wait / 1000);
+    let wait = || millis.or_else(|| text(RETRY_AFTER.as_str()).and_then(|value| after(value, now)));
+    if again { wait().map_or(Again::Later, Again::After) } else { Again::Never }
 }
 
 /// The value of a `retry-after` header: seconds, which some endpoints write with a fraction, or a date (RFC 9110,
@@ -80,42 +92,43 @@ mod tests {
         let retries = Retries { times: 8, ..Retries::default() };
         for at in 0..8 {
             let full = Duration::from_millis(500 * (1 << at)).min(retries.longest);
-            let wait = retries.wait(at, None).unwrap();
+            let wait = retries.wait(at, Again::Later).unwrap();
             assert!(wait >= full / 2 && wait <= full, "{at}: {wait:?}");
         }
-        assert_eq!(retries.wait(8, None), None);
+        assert_eq!(retries.wait(8, Again::Later), None);
     }
 
     #[test]
     fn the_endpoint_says_when_to_come_back() {
         let now = "2026-01-01T00:00:00Z".parse().unwrap();
         let ms = Duration::from_millis;
-        let cases: [(u16, &[(&'static str, &'static str)], Option<Option<Duration>>); 18] = [
-            (429, &[("retry-after", "3")], Some(Some(ms(3000)))),
-            (429, &[("retry-after", " 0 ")], Some(Some(ms(0)))),
-            (429, &[("retry-after", "1.5")], Some(Some(ms(1500)))),
-            (503, &[("retry-after", "Thu, 01 Jan 2026 00:00:20 GMT")], Some(Some(ms(20_000)))),
-            (503, &[("retry-after", "Wed, 31 Dec 2025 23:00:00 GMT")], Some(Some(ms(0)))),
-            (429, &[("retry-after", "soon")], Some(None)),
-            (429, &[("retry-after", "-1")], Some(None)),
-            (429, &[("retry-after", "NaN")], Some(None)),
-            (429, &[("retry-after", "1e300")], Some(None)),
-            (429, &[("retry-after-ms", "250"), ("retry-after", "9")], Some(Some(ms(250)))),
-            (429, &[("retry-after-ms", "?"), ("retry-after", "9")], Some(Some(ms(9000)))),
-            (408, &[], Some(None)),
-            (409, &[], Some(None)),
-            (500, &[], Some(None)),
-            (400, &[], None),
-            (404, &[("retry-after", "1")], None),
-            (400, &[("x-should-retry", "true")], Some(None)),
-            (503, &[("x-should-retry", "false"), ("retry-after", "1")], None),
+        type Headers = &'static [(&'static str, &'static str)];
+        let cases: [(u16, Headers, Again); 18] = [
+            (429, &[("retry-after", "3")], Again::After(ms(3000))),
+            (429, &[("retry-after", " 0 ")], Again::After(ms(0))),
+            (429, &[("retry-after", "1.5")], Again::After(ms(1500))),
+            (503, &[("retry-after", "Thu, 01 Jan 2026 00:00:20 GMT")], Again::After(ms(20_000))),
+            (503, &[("retry-after", "Wed, 31 Dec 2025 23:00:00 GMT")], Again::After(ms(0))),
+            (429, &[("retry-after", "soon")], Again::Later),
+            (429, &[("retry-after", "-1")], Again::Later),
+            (429, &[("retry-after", "NaN")], Again::Later),
+            (429, &[("retry-after", "1e300")], Again::Later),
+            (429, &[("retry-after-ms", "250"), ("retry-after", "9")], Again::After(ms(250))),
+            (429, &[("retry-after-ms", "?"), ("retry-after", "9")], Again::After(ms(9000))),
+            (408, &[], Again::Later),
+            (409, &[], Again::Later),
+            (500, &[], Again::Later),
+            (400, &[], Again::Never),
+            (404, &[("retry-after", "1")], Again::Never),
+            (400, &[("x-should-retry", "true")], Again::Later),
+            (503, &[("x-should-retry", "false"), ("retry-after", "1")], Again::Never),
         ];
         for (status, pairs, expected) in cases {
             let headers = pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
             assert_eq!(asked(status, &headers.collect(), now), expected, "{status} {pairs:?}");
         }
         let retries = Retries::default();
-        assert_eq!(retries.wait(0, Some(ms(3000))), Some(ms(3000)));
-        assert_eq!(retries.wait(0, Some(ms(3_600_000))), None, "an hour is longer than allowed");
+        assert_eq!(retries.wait(0, Again::After(ms(3000))), Some(ms(3000)));
+        assert_eq!(retries.wait(0, Again::After(ms(3_600_000))), None, "an hour is longer than allowed");
     }
 }

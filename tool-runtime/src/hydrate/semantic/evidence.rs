@@ -19,7 +19,7 @@ const MOST_TEXT: usize = 4 << 20;
 /// Ids that a run has seen in results of tools and in what the user wrote. `Debug` shows only counts.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct EvidenceSet {
+pub(crate) struct EvidenceSet {
     ids: HashSet<Box<str>>,
     /// One by one: an id is never made of the end of one text and the beginning of the next.
     texts: Vec<Box<str>>,
@@ -30,13 +30,13 @@ pub struct EvidenceSet {
 impl EvidenceSet {
     /// A run that has seen no id.
     #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// Adds the strings and integers of a result, at any depth. Member names are not among them: they are the
     /// author's words, and a field called `note` shows no id `note`.
-    pub fn insert_result(&mut self, result: &Tree<'_>) {
+    pub(crate) fn insert_result(&mut self, result: &Tree<'_>) {
         match result {
             Tree::Null | Tree::Bool(_) | Tree::Float(_) => {}
             Tree::Int(number) => self.insert_id(&number.to_string()),
@@ -48,7 +48,7 @@ impl EvidenceSet {
     }
 
     /// Adds a text that the user wrote, or a result that is prose: an id counts where it is a word of its own.
-    pub fn insert_text(&mut self, text: &str) {
+    pub(crate) fn insert_text(&mut self, text: &str) {
         let bytes = self.bytes.saturating_add(text.len());
         if !text.trim().is_empty() && bytes < MOST_TEXT {
             self.bytes = bytes;
@@ -64,7 +64,7 @@ impl EvidenceSet {
 
     /// Whether an argument was seen: a string or an integer. Other values are never evidence.
     #[must_use]
-    pub fn contains(&self, argument: &Tree<'_>) -> bool {
+    pub(crate) fn contains(&self, argument: &Tree<'_>) -> bool {
         match argument {
             Tree::String(id) => self.contains_id(id),
             Tree::Int(number) => self.contains_id(&number.to_string()),
@@ -75,7 +75,7 @@ impl EvidenceSet {
 
     /// Whether exactly this text was seen: white space around it makes another one.
     #[must_use]
-    pub fn contains_id(&self, id: &str) -> bool {
+    pub(crate) fn contains_id(&self, id: &str) -> bool {
         let is_id = !id.is_empty() && id.trim() == id;
         is_id && (self.ids.contains(id) || self.texts.iter().any(|text| mentions(text, id)))
     }
@@ -121,7 +121,7 @@ fn mentions(text: &str, id: &str) -> bool {
 /// Refuses arguments that must have been seen and were not. Each rule names an argument, or an array of them, and the
 /// tool that lists such ids; the hint names that tool if `lists` says that the model can call it.
 #[must_use]
-pub fn check_evidence(
+pub(crate) fn check_evidence(
     arguments: &Tree<'_>,
     rules: &BTreeMap<String, String>,
     seen: &EvidenceSet,

@@ -162,3 +162,15 @@ fn calls_run_one_after_the_other_unless_the_policy_says_so() {
     assert_eq!(ToolPolicy::from_toml("parallel = 2").unwrap().parallel(), 2);
     assert_eq!(ToolPolicy::deny_all().parallel(), 1);
 }
+
+#[test]
+fn the_documented_policy_is_one_and_names_every_key() {
+    let example = include_str!("../example.toml");
+    let policy = ToolPolicy::from_toml(example).unwrap();
+    let serde_json::Value::Object(keys) = serde_json::to_value(&policy).unwrap() else { panic!("a policy is a table") };
+    let written: toml::Table = example.parse().unwrap();
+    for key in keys.keys() {
+        assert!(written.contains_key(key), "`{key}` is not in the example");
+    }
+    assert_eq!(policy, ToolPolicy::from_json(&serde_json::to_string(&policy).unwrap()).unwrap());
+}

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::capability::{Requirement, Source};
 use crate::json::digest;
-use crate::schema::{add_min_properties, check_foreign, definition_hash, publish_require_any, set_property_default};
+use crate::schema::edit::add_min_properties;
+use crate::schema::{check_foreign, definition_hash, publish_require_any};
 use crate::tool::{Execution, Hash, NoSchemaMode, Redaction, Schema, ToolEffect, ToolName, ToolSpec};
 
 fn schema(value: &Value) -> Schema {
@@ -26,18 +27,6 @@ fn require_any_is_published_when_it_names_every_optional_argument() {
         assert_eq!(publish_require_any(&tool, names).to_value()["minProperties"], least, "{names:?}");
     }
     assert_eq!(add_min_properties(&tool, 3).to_value()["minProperties"], json!(3));
-}
-
-#[test]
-fn defaults_are_checked_and_make_a_property_optional() {
-    let tool = schema(&json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}));
-    let with = set_property_default(&tool, "a", &json!("UTC")).unwrap();
-    assert_eq!(
-        with.as_str(),
-        r#"{"properties":{"a":{"default":"UTC","type":"string"}},"required":[],"type":"object"}"#
-    );
-    assert_eq!(set_property_default(&tool, "a", &json!(1)).unwrap_err().pointer, "/properties/a/default");
-    assert_eq!(set_property_default(&tool, "b", &json!(1)).unwrap_err().pointer, "/properties");
 }
 
 fn spec() -> ToolSpec {

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::schema::{check_foreign, parse_foreign};
+use crate::schema::check_foreign;
+use crate::schema::foreign::parse_foreign;
 
 #[track_caller]
 fn accept(schema: &Value) {

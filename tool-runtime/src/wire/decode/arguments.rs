@@ -1,4 +1,4 @@
-//! [`Piece`]: arguments, or a part of them, as a frame carries them (R7).
+//! [`Piece`]: arguments, or a piece of them, as a frame carries them (R7).
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use crate::wire::decode::cursor::{Invalid, Json};
 use crate::wire::decode::fields::Field;
 use crate::wire::decode::turn::Writer;
 
-/// R7: one piece of arguments.
+/// One piece of arguments (R7).
 #[derive(Default)]
 pub(crate) enum Piece<'a> {
     #[default]
@@ -21,7 +21,7 @@ impl<'a> Field<'a> for Piece<'a> {
             b'"' => {
                 let start = json.clone();
                 json.string().map(Self::Text).or_else(|_| {
-                    // Half a character: no string can hold it, and as it was written it does not parse either.
+                    // Half a surrogate pair: no string can hold it, so the text is kept as written and does not parse.
                     *json = start;
                     json.raw().map(|raw| Self::Text(Cow::Borrowed(raw)))
                 })?
@@ -47,7 +47,7 @@ impl Piece<'_> {
         }
     }
 
-    /// S2: like [`Piece::add`], but in place of what came before.
+    /// Like [`Piece::add`], but replaces what came before (S2).
     pub(crate) fn replace(&self, call: usize, turn: &mut Writer<'_>) {
         match self {
             Self::Text(text) => turn.replace_text(call, text),

@@ -1,6 +1,6 @@
 //! [`Json`]: a cursor over one JSON document, for frames whose shape is known and whose sender is not trusted.
 //!
-//! Frames are small and come by the hundred thousand, so what stands in nearly all of them is read here: short
+//! Frames are small and come by the hundred thousand, so what nearly all of them hold is read here: short
 //! strings, small numbers, words. What is rare goes to `serde_json`: nested values that nobody asked for, and
 //! escapes of characters by number.
 
@@ -15,7 +15,7 @@ use crate::text::lex::plain_until;
 #[derive(Debug)]
 pub(crate) struct Invalid;
 
-/// Where the reading of a document stands.
+/// A position in a document.
 #[derive(Clone)]
 pub(crate) struct Json<'a> {
     text: &'a str,
@@ -45,7 +45,7 @@ impl<'a> Json<'a> {
         bytes.get(self.at).copied().unwrap_or(0)
     }
 
-    /// Nothing but white space is left.
+    /// Checks that only white space is left.
     pub(crate) fn end(&mut self) -> Result<(), Invalid> {
         self.peek();
         if self.at == self.text.len() { Ok(()) } else { Err(Invalid) }
@@ -100,7 +100,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The rest of a string after its first quote; nothing when it holds an escape or a fault.
+    /// The rest of a string after its first quote; `None` if it holds an escape or a fault.
     #[inline]
     fn plain(&mut self) -> Option<&'a str> {
         let end = plain_until(self.text.as_bytes(), self.at);
@@ -137,7 +137,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// An integer; nothing for another number.
+    /// An integer; `None` for another number.
     pub(crate) fn integer(&mut self) -> Result<Option<i64>, Invalid> {
         let start = self.at;
         self.number()?;

@@ -1,4 +1,4 @@
-//! [`Decoded`]: what one response came to.
+//! [`Decoded`]: the decoded response.
 
 use std::fmt;
 
@@ -9,27 +9,27 @@ use serde_json::value::RawValue;
 use crate::call::{Arguments, ToolCall};
 use crate::wire::Usage;
 
-/// One response, whole. Serialises to `{calls, text, finish, provider_finish, error, refusal?, usage?}`.
+/// A decoded response. Serialises to `{calls, text, finish, provider_finish, error, refusal?, usage?}`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Decoded {
-    /// The calls, by first appearance.
+    /// The calls, in the order in which they began.
     pub calls: Vec<DecodedCall>,
     /// The text of the model.
     pub text: String,
     /// How the turn ended.
     pub finish: Finish,
-    /// The provider's own word for it.
+    /// The provider's own word for it; `None` if it sent none.
     pub provider_finish: Option<String>,
-    /// What broke the response off.
+    /// Why the response failed; `None` if it did not.
     pub error: Option<WireError>,
-    /// The text with which the model refused.
+    /// The text with which the model refused; `None` if it did not refuse.
     pub refusal: Option<String>,
-    /// Tokens, when the provider counted them.
+    /// The tokens; `None` if the provider did not count them.
     pub usage: Option<Usage>,
-    /// The provider's id of the response.
+    /// The provider's id of the response; `None` if it sent none.
     pub response_id: Option<String>,
-    /// The model that the provider names.
+    /// The model that the provider names; `None` if it names none.
     pub model: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl Decoded {
         self.error.is_none() && matches!(self.finish, Finish::ToolCalls | Finish::Stop)
     }
 
-    /// Whether the turn ended well without text, calls or a refusal: there is nothing to show.
+    /// Whether the turn ended well without text, calls or a refusal: such an answer shows nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ended_well() && self.calls.is_empty() && self.text.trim().is_empty() && self.refusal.is_none()
@@ -75,10 +75,16 @@ pub struct DecodedCall {
     pub call: ToolCall,
     /// Whether its name and arguments can be read.
     pub status: CallStatus,
-    /// It may run: `status` is `ok` and the turn ended well.
-    pub executable: bool,
-    /// The request offered a tool of this name; true when the request's names were not given.
+    /// Whether the request offered a tool of this name; `true` if the decoder was not given the names.
     pub offered: bool,
+}
+
+impl DecodedCall {
+    /// Whether the call may run: its name and arguments can be read, and its turn ended well.
+    #[must_use]
+    pub fn is_executable(&self) -> bool {
+        self.status == CallStatus::Ok && self.call.is_complete()
+    }
 }
 
 impl Serialize for DecodedCall {
@@ -98,12 +104,12 @@ impl Serialize for DecodedCall {
             out.serialize_field("arguments", value)?;
         }
         out.serialize_field("status", &self.status)?;
-        out.serialize_field("executable", &self.executable)?;
+        out.serialize_field("executable", &self.is_executable())?;
         out.end()
     }
 }
 
-/// R8: the text without white space around it; nothing at all means `{}`.
+/// The text without white space around it; empty text means `{}` (R8).
 pub(crate) fn object_text(text: &str) -> &str {
     match text.trim_matches([' ', '\t', '\n', '\r']) {
         "" => "{}",
@@ -143,19 +149,19 @@ pub enum Finish {
     ContentFilter,
     /// The model refused.
     Refusal,
-    /// The provider paused the turn and wants it sent back.
+    /// The provider paused the turn and expects it back in the next request.
     Pause,
-    /// Something failed; the error says what.
+    /// The response failed; [`Decoded::error`] says why.
     Error,
     /// The bytes ended before the turn did.
     Truncated,
 }
 
-/// What broke a response off.
+/// Why a response failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct WireError {
-    /// What kind of failure.
+    /// The kind of failure.
     pub kind: WireErrorKind,
     /// The provider's text, for operators.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -204,13 +210,13 @@ impl std::error::Error for WireError {}
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum WireErrorKind {
-    /// The provider said so.
+    /// The provider reported an error.
     ProviderError,
     /// The bytes ended early.
     TruncatedStream,
     /// A frame is not JSON, or not UTF-8.
     MalformedFrame,
-    /// Frames came in an order or with a meaning that the format does not have.
+    /// Frames came in an order or with a meaning that the format does not define.
     ProtocolViolation,
     /// More bytes, a longer frame or more calls than [`DecodeOptions`](crate::wire::DecodeOptions) allows.
     LimitExceeded,

@@ -1,4 +1,4 @@
-//! [`DisplayEvent`]: what a decoder shows while a response arrives. For display only; nothing runs from it.
+//! [`DisplayEvent`]: what a decoder shows while a response arrives. For display only; no call runs from it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::call::CallId;
 pub enum DisplayEvent<'a> {
     /// Text of the model.
     Text(Cow<'a, str>),
-    /// A call began: its id and name are final. Comes once a call, before its argument text.
+    /// A call began: its id and name are final. Comes once for each call, before its argument text.
     CallStarted {
         /// The id that the call keeps to its result.
         id: CallId,

@@ -4,16 +4,16 @@ use std::borrow::Cow;
 
 use crate::wire::decode::cursor::{Invalid, Json};
 
-/// The most entries of one list of a frame; more is no response that a model makes.
+/// The most entries of one list of a frame; no model writes more.
 const MAX_LIST: usize = 1 << 16;
 
-/// A value that is read where it stays, because frames are many and moving their parts costs more than reading them.
+/// A value that is read in place: moving the fields of many small frames would cost more than reading them.
 pub(crate) trait Field<'a>: Default {
     fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid>;
 }
 
-/// Defines a shape of a provider's object: for each key the field and its type. Other keys are skipped (R6); one of
-/// these that occurs twice says two things, and the frame cannot be believed.
+/// Defines a shape of a provider's object: for each key the field and its type. Other keys are skipped (R6). A frame
+/// in which one of these keys occurs twice is ambiguous and refused.
 macro_rules! shape {
     ($(#[$about:meta])* $sight:vis struct $name:ident<$life:lifetime> { $($fields:tt)* }) => {
         shape!(@ [$(#[$about])* $sight struct $name<$life>] [impl<$life> $crate::wire::decode::fields::Field<$life> for $name<$life>] $life $($fields)*);
@@ -68,7 +68,7 @@ impl Text<'_> {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// A string came, be it empty.
+    /// Whether a string came, even an empty one.
     pub(crate) const fn came(&self) -> bool {
         self.0.is_some()
     }
@@ -89,7 +89,7 @@ impl<'a> Field<'a> for Text<'a> {
 pub(crate) struct Integer(pub(crate) Option<i64>);
 
 impl Integer {
-    /// The integer as a count; nothing below zero.
+    /// The integer as a count; `None` below zero.
     pub(crate) fn count(self) -> Option<u64> {
         self.0.and_then(|number| u64::try_from(number).ok())
     }
@@ -110,7 +110,7 @@ impl<'a> Field<'a> for Integer {
 pub(crate) struct Raw<'a>(pub(crate) Option<&'a str>);
 
 impl<'a> Raw<'a> {
-    /// The object that this is; nothing for other JSON.
+    /// The value as an object; `None` for other JSON.
     pub(crate) fn object<T: Field<'a>>(self) -> Option<T> {
         self.0.and_then(|text| read(text).ok())
     }
@@ -186,7 +186,7 @@ impl<'a, T: Field<'a>> Field<'a> for List<T> {
     }
 }
 
-/// Text that comes as a string or as a list of parts; parts of other types than text are left out.
+/// Text that comes as a string or as a list of parts. Parts that are not text are left out.
 #[derive(Default)]
 pub(crate) struct Content<'a>(Text<'a>);
 

@@ -12,10 +12,10 @@ pub(crate) struct Frame<'a> {
     pub(crate) data: &'a [u8],
 }
 
-/// Takes a frame; false ends the reading.
+/// Takes a frame; `false` ends the reading.
 type Each<'e> = &'e mut dyn FnMut(&Frame<'_>) -> bool;
 
-/// Event names longer than this are no names that a format knows.
+/// No format has longer event names; the rest of a name is dropped.
 const MAX_EVENT_NAME: usize = 64;
 
 /// Server-sent events. Lines end in LF, CR or CRLF; comments and unknown fields are skipped.

@@ -1,4 +1,4 @@
-//! [`Decoder`]: bytes of one response into [`Decoded`], in any cut; memory stays within [`DecodeOptions`].
+//! [`Decoder`]: turns the bytes of one response, cut anywhere, into [`Decoded`], within the limits of [`DecodeOptions`].
 
 pub(crate) mod arguments;
 pub(crate) mod cursor;
@@ -23,7 +23,7 @@ pub use decoded::{CallStatus, Decoded, DecodedCall, ErrorCode, Finish, WireError
 pub use display::DisplayEvent;
 pub use usage::Usage;
 
-/// Limits, and what the request asked for.
+/// The limits of a decoder, and what the request asked for.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DecodeOptions {
@@ -46,21 +46,21 @@ impl Default for DecodeOptions {
 }
 
 impl DecodeOptions {
-    /// Sets the most bytes of one response.
+    /// Sets the most bytes of one response: 32 MiB.
     #[must_use]
     pub const fn with_max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Sets the most bytes of one frame.
+    /// Sets the most bytes of one frame: 8 MiB.
     #[must_use]
     pub const fn with_max_frame_bytes(mut self, bytes: usize) -> Self {
         self.max_frame_bytes = bytes;
         self
     }
 
-    /// Sets the most calls of one response.
+    /// Sets the most calls of one response: 1,024.
     #[must_use]
     pub const fn with_max_calls(mut self, calls: usize) -> Self {
         self.max_calls = calls;
@@ -82,7 +82,7 @@ impl DecodeOptions {
     }
 }
 
-/// What a format knows: its frames. Everything else is shared.
+/// What differs between the formats when a response is read: its frames.
 pub(crate) trait Dialect: Send {
     /// The name that records use.
     fn name(&self) -> &'static str;
@@ -98,7 +98,7 @@ pub(crate) trait Dialect: Send {
     /// A response that is one JSON document.
     fn body(&mut self, body: &str, turn: &mut Writer<'_>);
 
-    /// The end of the input, however it came: what was held back is written.
+    /// The end of the input: writes what was held back.
     fn end(&mut self, _turn: &mut Writer<'_>) {}
 }
 
@@ -121,7 +121,7 @@ pub struct Decoder {
 }
 
 enum Reader {
-    /// Nothing but white space and a part of the byte order mark was seen.
+    /// Only white space and a prefix of the byte order mark came so far.
     Start {
         mark: usize,
     },
@@ -138,25 +138,25 @@ impl Decoder {
         Self { dialect: Box::new(dialect), options, turn, reader: Reader::Start { mark: 0 }, taken: 0 }
     }
 
-    /// Takes the next bytes and returns what can be shown. Failures show in [`Decoder::finish`].
+    /// Takes the next bytes and returns what can be shown. Failures are reported by [`Decoder::finish`].
     pub fn push(&mut self, bytes: &[u8]) -> Vec<DisplayEvent<'static>> {
         let mut events = Vec::new();
         self.push_with(bytes, |event| events.push(event.into_owned()));
         events
     }
 
-    /// Like [`Decoder::push`], without a copy of what is shown.
+    /// Like [`Decoder::push`], without copying what is shown.
     pub fn push_with(&mut self, bytes: &[u8], mut show: impl FnMut(DisplayEvent<'_>)) {
         self.take(bytes, &mut show);
     }
 
-    /// Nothing that comes can change the result any more: the turn ended, or failed.
+    /// Whether the result is final: the turn ended or failed, and further bytes are ignored.
     #[must_use]
     pub const fn is_closed(&self) -> bool {
         self.turn.is_closed()
     }
 
-    /// The end of the bytes: the calls, and how the turn ended.
+    /// Ends the response and returns its calls and how the turn ended.
     #[must_use]
     pub fn finish(mut self) -> Decoded {
         let mut ignore = |_: DisplayEvent<'_>| {};
@@ -167,13 +167,13 @@ impl Decoder {
                     Ok(body) => dialect.body(body, &mut Writer { turn, show: &mut ignore }),
                     Err(_) => turn.fail(WireError::new(WireErrorKind::MalformedFrame)),
                 },
-                // O2: the last line needs no line end.
+                // The last line needs no line end (O2).
                 Reader::Lines(lines) => {
                     if let Some(line) = lines.rest().filter(|line| !is_cut(line)) {
                         read_frame(dialect, turn, &mut ignore, &Frame { event: b"", data: line });
                     }
                 }
-                // An event that no empty line closed was never sent, as everywhere where event streams are read.
+                // As the SSE specification says, an event without its closing blank line is discarded.
                 Reader::Start { .. } | Reader::Events(_) => {}
             }
         }
@@ -185,7 +185,7 @@ impl Decoder {
         if self.turn.is_closed() {
             return;
         }
-        // What fits is read before the limit is reported, so that the result does not depend on the cut.
+        // Bytes within the limit are read before the limit is reported, so that the result does not depend on the cut.
         let room = self.options.max_bytes.saturating_sub(self.taken);
         let fits = bytes.get(..room).unwrap_or(bytes);
         self.taken += fits.len();
@@ -234,18 +234,18 @@ impl Decoder {
     }
 }
 
-/// Text that breaks off in the middle is an early end rather than a bad document.
+/// Whether JSON text breaks off: that is an early end rather than a malformed document.
 fn is_cut(json: &[u8]) -> bool {
     serde_json::from_slice::<IgnoredAny>(json).is_err_and(|error| error.is_eof())
 }
 
-/// Why a whole response could not be read.
+/// The kind of failure for a whole response that cannot be read.
 pub(crate) fn unreadable(body: &str) -> WireErrorKind {
     if is_cut(body.as_bytes()) { WireErrorKind::TruncatedStream } else { WireErrorKind::MalformedFrame }
 }
 
 fn read_frame(dialect: &mut dyn Dialect, turn: &mut Turn, show: &mut dyn FnMut(DisplayEvent<'_>), frame: &Frame<'_>) {
-    // R6: a frame without data says nothing. R10: one that is not UTF-8 ends everything.
+    // A frame without data is skipped (R6); one that is not UTF-8 fails the turn (R10).
     match std::str::from_utf8(frame.data) {
         Ok(data) if data.trim().is_empty() => {}
         Ok(data) => {

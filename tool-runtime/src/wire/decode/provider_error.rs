@@ -4,9 +4,17 @@ use serde_json::Value;
 
 use crate::wire::{ErrorCode, WireError};
 
-/// A provider's error, written as an object with `message` and `code` or as text; null and empty text are none.
-/// `type_is_code`: without a `code`, the error's `type` is one.
-pub(crate) fn provider_error(raw: &str, type_is_code: bool) -> Option<WireError> {
+/// The member of an error object that holds the code.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CodeIn {
+    /// `code`.
+    Code,
+    /// `code`, or `type` without one.
+    CodeOrType,
+}
+
+/// Reads a provider's error: an object with `message` and `code`, or text. Null and empty text are not errors.
+pub(crate) fn provider_error(raw: &str, code_in: CodeIn) -> Option<WireError> {
     match serde_json::from_str(raw).unwrap_or(Value::Bool(true)) {
         Value::Null | Value::Bool(false) => None,
         Value::String(text) if text.is_empty() => None,
@@ -21,7 +29,7 @@ pub(crate) fn provider_error(raw: &str, type_is_code: bool) -> Option<WireError>
                 Some(Value::String(code)) => Some(ErrorCode::Text(code.clone())),
                 Some(Value::Number(code)) => code.as_i64().map(ErrorCode::Number),
                 _ => match error.get("type") {
-                    Some(Value::String(kind)) if type_is_code => Some(ErrorCode::Text(kind.clone())),
+                    Some(Value::String(kind)) if code_in == CodeIn::CodeOrType => Some(ErrorCode::Text(kind.clone())),
                     _ => None,
                 },
             };
@@ -31,9 +39,9 @@ pub(crate) fn provider_error(raw: &str, type_is_code: bool) -> Option<WireError>
     }
 }
 
-/// R10: an error event, whatever its data looks like: `{"error": ..}`, the error itself, or text.
-pub(crate) fn event_error(data: &str, type_is_code: bool) -> WireError {
+/// Reads an error event (R10) in any shape: `{"error": ..}`, the error itself, or text.
+pub(crate) fn event_error(data: &str, code_in: CodeIn) -> WireError {
     let Ok(value) = serde_json::from_str::<Value>(data) else { return WireError::provider(data.trim(), None) };
     let nested = value.get("error").filter(|error| !error.is_null()).unwrap_or(&value);
-    provider_error(&nested.to_string(), type_is_code).unwrap_or_else(|| WireError::provider("", None))
+    provider_error(&nested.to_string(), code_in).unwrap_or_else(|| WireError::provider("", None))
 }

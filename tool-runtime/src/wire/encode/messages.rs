@@ -24,7 +24,7 @@ impl<'a> Messages<'a> {
         self.list.extend(messages);
     }
 
-    /// Adds instructions that stand outside the list.
+    /// Adds instructions that are not part of the list.
     pub(crate) fn system(&mut self, text: &'a str) {
         self.system.push(text);
     }

@@ -1,4 +1,4 @@
-//! [`Format`]: the list of wire formats, the one place that maps a name to its module.
+//! [`Format`]: the wire formats, and the one place that maps each to its encoder and decoder.
 
 mod anthropic;
 mod gemini;

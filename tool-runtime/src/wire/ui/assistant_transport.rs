@@ -42,7 +42,7 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
         }
         Frame::Error { message } => sse(out, &[kind("error"), ("error", Json::Text(message)), MESSAGE]),
         Frame::End => out.extend_from_slice(DONE),
-        // It has no frames for the message's start and for approvals.
+        // The protocol has no frames for the start of a message and for approvals.
         Frame::MessageStart { .. } | Frame::ApprovalRequest { .. } | Frame::ApprovalResponse { .. } => {}
     }
 }

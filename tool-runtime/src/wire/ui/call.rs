@@ -1,4 +1,4 @@
-//! [`Call`]: one open call and what of it was written.
+//! [`Call`]: one open call and what was written of it.
 
 use crate::call::Outcome;
 use crate::wire::ui::frame::{Frame, Part};
@@ -21,7 +21,7 @@ pub(super) struct Call {
 /// Who has to continue a call.
 #[derive(Debug)]
 pub(super) enum Wait {
-    /// The tool itself, or nobody any more.
+    /// The tool itself, or nobody.
     Nobody,
     /// A person or a client was asked in an earlier response.
     Earlier,
@@ -51,7 +51,7 @@ impl Call {
         self.earlier
     }
 
-    /// A call of an earlier response is suspended again. `in_place`: its arguments may be written again.
+    /// A call of an earlier response is suspended again. `in_place` allows its arguments to be written again.
     pub(super) fn reopen(&mut self, name: &str, in_place: bool) {
         if matches!(self.wait, Wait::Earlier) {
             name.clone_into(&mut self.part.name);
@@ -61,17 +61,17 @@ impl Call {
         }
     }
 
-    /// The argument text is over.
+    /// Whether the argument text has ended.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// The argument text so far is a whole value.
+    /// Whether the argument text so far is a whole value.
     pub(super) fn is_complete(&self) -> bool {
         self.keys.is_complete()
     }
 
-    /// A person or a client has to continue.
+    /// Whether a person or a client has to continue.
     pub(super) fn waits(&self) -> bool {
         matches!(self.wait, Wait::Earlier | Wait::Asked(_) | Wait::Client)
     }
@@ -103,7 +103,7 @@ impl Call {
         }
     }
 
-    /// Ends the arguments with what came: nothing at all means `{}`.
+    /// Ends the arguments with the text that came; no text means `{}`.
     pub(super) fn close(&mut self, write: Write<'_>) {
         if self.closed {
             return;

@@ -52,7 +52,7 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
             line(out, b'd', &[("finishReason", Json::Text(reason)), ("usage", Json::Usage(usage))]);
         }
         Frame::Error { message } => value(out, b'3', message),
-        // It has no frames for the message's start, for parts and for approvals; the end of a line ends the stream.
+        // There are no frames for the start of a message, for parts and for approvals.
         Frame::MessageStart { .. }
         | Frame::TextStart(_)
         | Frame::TextEnd(_)

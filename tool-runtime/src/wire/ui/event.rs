@@ -35,7 +35,7 @@ pub enum UiEvent {
         id: String,
         /// The name of the tool.
         name: String,
-        /// The call of the subagent that makes this one; shown where the protocol has a place for it.
+        /// The call of the sub-agent that makes this one, where the protocol has a place for it.
         parent_id: Option<String>,
         /// The tool was discovered at run time, so that the UI has no type of its own for it.
         dynamic: bool,
@@ -88,11 +88,11 @@ pub enum UiEvent {
     ToolResult {
         /// The id of the call.
         id: String,
-        /// What came out; of a failure an object with `message`, or a text.
+        /// The output; for a failure an object with `message`, or a text.
         result: Arc<RawValue>,
-        /// It is a failure.
+        /// Whether the call failed.
         is_error: bool,
-        /// More for the UI; shown where the protocol has a place for it.
+        /// Additional data for the UI, where the protocol has a place for it.
         artifact: Option<Arc<RawValue>>,
     },
     /// The call ended because a person said no.
@@ -118,7 +118,7 @@ pub enum UiEvent {
         /// The tokens of the turn.
         usage: Usage,
     },
-    /// The turn failed. Nothing follows.
+    /// The turn failed. No event follows.
     Error {
         /// A safe sentence.
         message: String,
@@ -142,7 +142,7 @@ impl UiEvent {
     }
 }
 
-/// The members of all events. A derived tagged enum would read JSON through a buffer that loses its exact text.
+/// The members of all events. A derived tagged enum would buffer the JSON and lose its exact text.
 #[derive(Deserialize)]
 struct Flat {
     r#type: String,

@@ -5,7 +5,7 @@ use crate::wire::Usage;
 /// The place of a call or a text in the message.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
-    /// Its place among the parts.
+    /// Its index among the parts of the message.
     pub(super) index: usize,
     /// The id of the call or of the text.
     pub(super) id: String,
@@ -38,7 +38,7 @@ pub(super) enum Frame<'a> {
         call: &'a Part,
         text: &'a str,
     },
-    /// `streamed`: their text was written before, so it is not written again.
+    /// With `streamed` their text was written before and is not written again.
     ArgumentsEnd {
         call: &'a Part,
         input: &'a str,
@@ -76,7 +76,7 @@ pub(super) enum Frame<'a> {
     Status {
         text: &'a str,
     },
-    /// The call stays open beyond the message.
+    /// The call stays open after the message.
     Left(&'a Part),
     StepFinish {
         reason: &'a str,

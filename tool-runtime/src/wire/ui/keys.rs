@@ -32,7 +32,7 @@ enum Place {
     BeforeKey,
     Key,
     Text,
-    /// After the value: what follows is no JSON any more.
+    /// After the value, where no JSON follows.
     Over,
 }
 
@@ -110,7 +110,7 @@ impl Keys {
         out.push(next);
     }
 
-    /// Whether this character ends the string that it stands in.
+    /// Whether this character ends its string.
     fn closes(&mut self, next: char) -> bool {
         let escaped = std::mem::take(&mut self.escape);
         self.escape = next == '\\' && !escaped;

@@ -65,7 +65,7 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
         Frame::Finish { reason, .. } => event("finish", &[("finishReason", Json::Text(reason))]),
         Frame::Error { message } => event("error", &[("errorText", Json::Text(message))]),
         Frame::End => out.extend_from_slice(DONE),
-        // It does not end the part of a call that stays open.
+        // The protocol does not end the part of a call that stays open.
         Frame::Left(_) => {}
     }
 }

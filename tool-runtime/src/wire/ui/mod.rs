@@ -1,11 +1,11 @@
-//! UI streams: what a run does, as bytes for the chat UIs of three protocols.
+//! UI streams: the events of a run as bytes for chat UIs, in three protocols, and [`ChatReader`] for what they post.
 //!
 //! The rules that the code names:
 //!
-//! | rule | what it says |
+//! | rule | meaning |
 //! | --- | --- |
 //! | U1 | Start, arguments, end of arguments, result: each once and in this order per call; every stream ends with its end frame |
-//! | U2 | Nothing that the packages refuse is ever written |
+//! | U2 | What the packages refuse is never written |
 //! | U3 | Approvals have frames in `ui-message-stream` only; elsewhere the call stays open and the turn ends with `tool-calls` |
 //! | U4 | Arguments that did not parse are shown as `{}` and an error |
 //! | U5 | Parents and artifacts exist in the first two protocols only |

@@ -41,7 +41,8 @@ impl Protocol {
         }
     }
 
-    /// What the response needs beside the content type, so that clients know it and nothing on the way buffers it.
+    /// The headers of the response in addition to the content type: clients recognise the protocol by them, and proxies
+    /// do not buffer it.
     #[must_use]
     pub const fn headers(self) -> &'static [(&'static str, &'static str)] {
         match self {
@@ -68,7 +69,7 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// A text that names no protocol.
+/// The error of parsing a name that is not a [`Protocol`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnknownProtocol;
 

@@ -1,4 +1,4 @@
-//! [`Turn`]: one response while it is being read, and what it came to.
+//! [`Turn`]: the decoding state of one response, and [`Writer`], which changes it by the rules of all formats.
 
 mod writer;
 
@@ -12,7 +12,7 @@ use crate::wire::{CallStatus, DecodeOptions, Decoded, DecodedCall, Finish, Usage
 
 pub(crate) use writer::Writer;
 
-/// One response while it is being read. Append only; each byte of a delta is copied once.
+/// The state of one response. Append only; each byte of a delta is copied once.
 #[derive(Default)]
 pub(crate) struct Turn {
     calls: Vec<Call>,
@@ -27,7 +27,7 @@ pub(crate) struct Turn {
     model: Option<String>,
     closed: bool,
     max_calls: usize,
-    /// The frame being read, from 0.
+    /// The index of the current frame, from 0.
     pub(crate) frame: usize,
 }
 
@@ -43,7 +43,7 @@ struct Call {
     shown: usize,
 }
 
-/// What is known about the end of the turn.
+/// How the turn has ended so far.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum Ending {
     #[default]
@@ -57,7 +57,7 @@ impl Turn {
         Self { max_calls, ..Self::default() }
     }
 
-    /// Nothing that comes now is read: the end mark was seen, or the turn failed.
+    /// Whether the rest is ignored: the end mark was seen, or the turn failed.
     pub(crate) const fn is_closed(&self) -> bool {
         self.closed
     }
@@ -68,7 +68,7 @@ impl Turn {
         self.closed = true;
     }
 
-    /// The result. R10: nothing is executable unless the turn ended well.
+    /// The result. Calls are complete only if the turn ended well (R10).
     pub(crate) fn finish(mut self, provider: &'static str, options: &DecodeOptions) -> Decoded {
         if self.error.is_none() && self.ending == Ending::Open {
             self.error = Some(WireError::new(WireErrorKind::TruncatedStream));
@@ -78,7 +78,7 @@ impl Turn {
             (Some(error), _) if error.kind == WireErrorKind::TruncatedStream => Finish::Truncated,
             (Some(_), _) | (None, Ending::Open) => Finish::Error,
             (None, Ending::Cut(finish)) => finish,
-            // R5: calls decide, not the word.
+            // Calls decide, not the word (R5).
             (None, Ending::Well) if !self.calls.is_empty() => Finish::ToolCalls,
             (None, Ending::Well) if !self.refusal.is_empty() => Finish::Refusal,
             (None, Ending::Well) => Finish::Stop,
@@ -125,7 +125,7 @@ impl Call {
         call.outside_choice = !options.choice.allows(&call.name);
         call.origin = origin;
         let offered = options.offered.as_ref().is_none_or(|offered| offered.contains(&call.name));
-        DecodedCall { executable: clean && status == CallStatus::Ok, call, status, offered }
+        DecodedCall { call, status, offered }
     }
 
     fn wire_id_is_used(&self, origin: &Origin) -> bool {
@@ -135,7 +135,7 @@ impl Call {
         }
     }
 
-    /// R8: one JSON object or nothing; no repair.
+    /// One JSON object, or no text at all; no repair (R8).
     fn status(&self, clean: bool) -> CallStatus {
         if self.name.is_empty() {
             return CallStatus::MissingName;
@@ -144,7 +144,7 @@ impl Call {
             return CallStatus::Ok;
         }
         let text = object_text(&self.text);
-        // Only the syntax is looked at, without recursion; values are read once, when the call is hydrated.
+        // Checks the syntax only, without recursion; values are read once, when the call is hydrated.
         match serde_json::from_str::<IgnoredAny>(text) {
             Ok(_) if text.starts_with('{') => CallStatus::Ok,
             Ok(_) => CallStatus::ArgumentsNotObject,

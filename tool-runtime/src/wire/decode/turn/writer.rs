@@ -1,4 +1,4 @@
-//! [`Writer`]: the rules that all decoders share, for putting calls, text, ids and the end of a turn together.
+//! [`Writer`]: the rules that all decoders share for calls, text, ids and the end of a turn.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use crate::call::CallId;
 use crate::wire::decode::turn::{Call, Ending, Turn};
 use crate::wire::{DisplayEvent, Finish, Usage, WireError, WireErrorKind};
 
-/// A turn together with who watches it.
+/// A turn and the observer of its display events.
 pub(crate) struct Writer<'a> {
     pub(crate) turn: &'a mut Turn,
     pub(crate) show: &'a mut dyn FnMut(DisplayEvent<'_>),
@@ -37,7 +37,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A new call; nothing when there are too many.
+    /// Starts a call; `None` if there are too many.
     pub(crate) fn start(&mut self, id: &str, name: &str) -> Option<usize> {
         let call = self.turn.calls.len();
         if call >= self.turn.max_calls {
@@ -62,7 +62,7 @@ impl Writer<'_> {
         self.turn.calls.get(call).is_some_and(|call| !call.text.is_empty() || call.object.is_some())
     }
 
-    /// R2, R4: the first id of a call stays, and an id that another call has is none.
+    /// Takes the first id of a call (R2); an id that another call has is ignored (R4).
     pub(crate) fn offer_id(&mut self, at: usize, id: &str) {
         let Some(call) = self.turn.calls.get_mut(at) else { return };
         if id.is_empty() || call.wire_id.is_some() {
@@ -77,7 +77,7 @@ impl Writer<'_> {
         self.announce(at);
     }
 
-    /// Gives the call an id of our own if it has none; for formats that never send one.
+    /// Generates an id for a call without one, for formats that never send ids.
     pub(crate) fn settle_id(&mut self, at: usize) {
         let Some(call) = self.turn.calls.get_mut(at) else { return };
         if call.id.is_none() {
@@ -98,7 +98,7 @@ impl Writer<'_> {
         if text.is_empty() {
             return;
         }
-        // Text after an object is neither; joined it does not parse, so the call does not run.
+        // Text after an object: joined they do not parse, so the call does not run.
         if let Some(object) = call.object.take() {
             call.text = object;
         }
@@ -106,7 +106,7 @@ impl Writer<'_> {
         self.announce(at);
     }
 
-    /// R7: an object as it came. The same one again is a repeat; another one makes both unreadable.
+    /// Takes an object as it came (R7). The same object again is a repeat; another one makes both unreadable.
     pub(crate) fn object(&mut self, at: usize, object: &str) {
         let Some(call) = self.turn.calls.get_mut(at) else { return };
         if call.text.is_empty() && call.object.as_deref().is_none_or(|seen| seen == object) {
@@ -117,7 +117,7 @@ impl Writer<'_> {
         }
     }
 
-    /// S2: the whole argument text, from an event that is authoritative over the deltas; an empty one adds nothing.
+    /// Replaces the deltas by the whole argument text of an authoritative event (S2); an empty one changes nothing.
     pub(crate) fn replace_text(&mut self, at: usize, text: &str) {
         let Some(call) = self.turn.calls.get_mut(at) else { return };
         if text.is_empty() || call.text == text {
@@ -157,7 +157,7 @@ impl Writer<'_> {
         self.turn.provider_finish = Some(word.to_owned());
     }
 
-    /// R5: the turn ended well, unless something cut it before.
+    /// The turn ended well, unless it was cut before (R5).
     pub(crate) fn end_well(&mut self) {
         if self.turn.ending == Ending::Open {
             self.turn.ending = Ending::Well;
@@ -165,7 +165,7 @@ impl Writer<'_> {
         self.announce_all();
     }
 
-    /// R10: the turn was cut; no later word makes it good again.
+    /// The turn was cut; no later word changes that (R10).
     pub(crate) fn end_cut(&mut self, finish: Finish) {
         if !matches!(self.turn.ending, Ending::Cut(_)) {
             self.turn.ending = Ending::Cut(finish);
@@ -173,14 +173,14 @@ impl Writer<'_> {
         self.announce_all();
     }
 
-    /// A call goes on after the end: the turn needs another end.
+    /// A call continues after the end, so the turn needs another end.
     pub(crate) fn reopen(&mut self) {
         if self.turn.ending == Ending::Well {
             self.turn.ending = Ending::Open;
         }
     }
 
-    /// Whatever follows is ignored.
+    /// Ignores what follows.
     pub(crate) fn close(&mut self) {
         self.turn.closed = true;
     }

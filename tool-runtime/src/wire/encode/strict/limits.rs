@@ -53,7 +53,7 @@ fn find_property(node: &Node, path: &str) -> Option<String> {
                     }
                 }
             }
-            // Values are no schemas.
+            // Values are not schemas.
             "default" | "enum" | "const" | "examples" => {}
             _ => {
                 let items = value.items().iter().enumerate();

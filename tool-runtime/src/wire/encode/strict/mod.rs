@@ -92,7 +92,7 @@ pub(crate) fn close(schema: &str, closing: Closing) -> Result<Closed, String> {
         return Err("/anyOf".to_owned());
     }
     if copy.get("properties").is_none() {
-        // A tool without arguments: the root of nothing is an empty object, not a free map.
+        // A tool without arguments takes an empty object, not a free map.
         copy.set("properties", Node::Object(Vec::new()));
     }
     closer.schema(&mut copy, "")?;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::fields::{Integer, List, Object, Raw, Text, read, shape};
-use crate::wire::decode::provider_error::event_error;
+use crate::wire::decode::provider_error::{CodeIn, event_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, unreadable};
 use crate::wire::{Finish, Usage, WireErrorKind};
@@ -21,10 +21,10 @@ pub(crate) struct Messages {
 }
 
 enum Block {
-    /// A call, and the input of its start block until something else or the end shows which one counts.
+    /// A call, and the input of its start block until the deltas or the end decide which one counts.
     Call(usize, Option<String>),
     Text,
-    /// A1: skipped.
+    /// Skipped (A1).
     Other,
 }
 
@@ -109,7 +109,7 @@ impl Dialect for Messages {
             return turn.close();
         }
         if event == b"error" {
-            return turn.fail(event_error(data, true));
+            return turn.fail(event_error(data, CodeIn::CodeOrType));
         }
         match read::<Event<'_>>(data) {
             Ok(event) => self.event(&event, data, turn),
@@ -120,7 +120,7 @@ impl Dialect for Messages {
     fn body(&mut self, body: &str, turn: &mut Writer<'_>) {
         let Ok(message) = read::<Message<'_>>(body) else { return turn.fail_with(unreadable(body)) };
         if message.error.0.is_some() || message.kind.get() == "error" {
-            return turn.fail(event_error(body, true));
+            return turn.fail(event_error(body, CodeIn::CodeOrType));
         }
         if message.kind.get() != "message" {
             return turn.fail_with(WireErrorKind::ProtocolViolation);
@@ -133,7 +133,7 @@ impl Dialect for Messages {
                     let Some(call) = turn.start(block.id.get(), block.name.get()) else { return };
                     add_input(block.input.0.unwrap_or_default(), call, turn);
                 }
-                // A1: what the server did itself, and what is unknown, is skipped.
+                // The server's own calls and unknown blocks are skipped (A1).
                 _ => {}
             }
         }
@@ -152,8 +152,8 @@ impl Messages {
     fn event(&mut self, event: &Event<'_>, data: &str, turn: &mut Writer<'_>) {
         let index = event.index.0.unwrap_or(-1);
         match event.kind.get() {
-            "error" => turn.fail(event_error(data, true)),
-            _ if event.error.0.is_some() => turn.fail(event_error(data, true)),
+            "error" => turn.fail(event_error(data, CodeIn::CodeOrType)),
+            _ if event.error.0.is_some() => turn.fail(event_error(data, CodeIn::CodeOrType)),
             "message_start" => {
                 let message = event.message.0.as_ref();
                 let id = message.map_or("", |message| message.id.get());
@@ -176,7 +176,7 @@ impl Messages {
                 }
             }
             "content_block_delta" => match self.blocks.get_mut(&index) {
-                // A4: a delta for a block that never started.
+                // A delta for a block that never started (A4).
                 None => turn.fail_with(WireErrorKind::ProtocolViolation),
                 Some(block) => {
                     if let Some(delta) = &event.delta.0 {
@@ -198,7 +198,7 @@ impl Messages {
                 }
             }
             "message_stop" => turn.close(),
-            // A1: unknown events are skipped.
+            // Unknown events are skipped (A1).
             _ => {}
         }
     }
@@ -222,7 +222,7 @@ impl Messages {
             }
             _ => Block::Other,
         };
-        // An index that is used again is another block; the one before it is over.
+        // An index that is used again begins another block and ends the one before.
         if let Some(mut before) = self.blocks.insert(index, started) {
             before.settle(turn);
         }
@@ -261,7 +261,7 @@ impl Block {
         }
     }
 
-    /// A2: the start block's input counts when no partial JSON came.
+    /// Takes the start block's input if no partial JSON came (A2).
     fn settle(&mut self, turn: &mut Writer<'_>) {
         if let Self::Call(call, input) = self
             && let Some(input) = input.take()
@@ -272,7 +272,7 @@ impl Block {
     }
 }
 
-/// The input as it came whole; nothing when none came.
+/// Adds an input that came whole, if one came.
 fn add_input(input: &str, call: usize, turn: &mut Writer<'_>) {
     if let Ok(piece) = read::<Piece<'_>>(input) {
         piece.add(call, turn);
@@ -283,7 +283,7 @@ fn is_empty_object(raw: &str) -> bool {
     raw.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).is_some_and(|inner| inner.trim().is_empty())
 }
 
-/// A3: what a stop reason means. An unknown one is not believed.
+/// The meaning of a stop reason (A3). An unknown one fails the turn.
 fn stop(reason: &str, turn: &mut Writer<'_>) {
     if reason.is_empty() {
         return;

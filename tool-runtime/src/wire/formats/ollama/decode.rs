@@ -2,12 +2,12 @@
 
 use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::fields::{Integer, List, Object, Raw, Text, read, shape};
-use crate::wire::decode::provider_error::provider_error;
+use crate::wire::decode::provider_error::{CodeIn, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, Framing};
 use crate::wire::{Finish, Usage, WireErrorKind};
 
-/// Nothing has to be remembered from line to line.
+/// Lines are independent of each other, so there is no state.
 pub(crate) struct Ollama;
 
 shape! {
@@ -56,13 +56,13 @@ impl Dialect for Ollama {
         let Ok(line) = read::<Line<'_>>(data) else {
             return turn.fail_with(WireErrorKind::MalformedFrame);
         };
-        if let Some(error) = line.error.0.and_then(|raw| provider_error(raw, false)) {
+        if let Some(error) = line.error.0.and_then(|raw| provider_error(raw, CodeIn::Code)) {
             return turn.fail(error);
         }
         turn.response("", line.model.get());
         if let Some(message) = &line.message.0 {
             turn.text(message.content.get());
-            // O1: each listed call is complete, and lists add up.
+            // Each listed call is complete, and lists add up (O1).
             for call in message.tool_calls.iter() {
                 let name = call.function.0.as_ref().map_or("", |function| function.name.get());
                 let Some(at) = turn.start(call.id.get(), name) else { return };
@@ -87,7 +87,7 @@ impl Dialect for Ollama {
     }
 }
 
-/// R5, R10: what the reason means; older servers give none. An unknown one is not believed.
+/// The meaning of the reason; older servers send none. An unknown one fails the turn (R5, R10).
 fn done(reason: &str, turn: &mut Writer<'_>) {
     if !reason.is_empty() {
         turn.provider_finish(reason);

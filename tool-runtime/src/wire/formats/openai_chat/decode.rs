@@ -2,17 +2,17 @@
 
 use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::fields::{Content, Integer, List, Object, Raw, Text, read, shape};
-use crate::wire::decode::provider_error::{event_error, provider_error};
+use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, unreadable};
 use crate::wire::formats::openai_chat::select::Selector;
 use crate::wire::{Finish, Usage, WireError, WireErrorKind};
 
-/// What one response has told so far about which call is which.
+/// The state for attributing deltas to calls.
 #[derive(Default)]
 pub(crate) struct Chat {
     selector: Selector,
-    /// R9: the one call of the old `function_call` deltas.
+    /// The one call of the legacy `function_call` deltas (R9).
     legacy: Option<usize>,
 }
 
@@ -31,7 +31,7 @@ shape! {
     struct Choice<'a> {
         "index" => index: Integer,
         "delta" => delta: Object<Delta<'a>>,
-        /// Read further in whole bodies only: small structs make small frames cheap.
+        /// Read in whole bodies only: small structs make small frames cheap.
         "message" => message: Raw<'a>,
         "finish_reason" => finish_reason: Text<'a>,
         "error" => error: Raw<'a>,
@@ -75,14 +75,14 @@ impl Dialect for Chat {
     }
 
     fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>) {
-        // R5: the mark alone ends a turn well; after it nothing is read.
+        // The mark alone ends a turn well; bytes after it are ignored (R5).
         if data.trim() == "[DONE]" {
             turn.end_well();
             turn.close();
             return;
         }
         if event == b"error" {
-            turn.fail(event_error(data, false));
+            turn.fail(event_error(data, CodeIn::Code));
             return;
         }
         let Ok(chunk) = read::<Chunk<'_>>(data) else {
@@ -100,7 +100,7 @@ impl Dialect for Chat {
     fn body(&mut self, body: &str, turn: &mut Writer<'_>) {
         let Ok(chunk) = read::<Chunk<'_>>(body) else { return turn.fail_with(unreadable(body)) };
         if chunk.object.get() == "error" {
-            return turn.fail(event_error(body, false));
+            return turn.fail(event_error(body, CodeIn::Code));
         }
         let Some(choice) = Self::head(&chunk, turn) else {
             return turn.fail_with(WireErrorKind::ProtocolViolation);
@@ -118,7 +118,7 @@ impl Dialect for Chat {
 }
 
 impl Chat {
-    /// Everything of a chunk but its choice, which is returned; R6: choices other than index 0 are skipped.
+    /// Reads a chunk except its choice, which is returned. Choices other than index 0 are skipped (R6).
     fn head<'c, 'a>(chunk: &'c Chunk<'a>, turn: &mut Writer<'_>) -> Option<&'c Choice<'a>> {
         turn.response(chunk.id.get(), chunk.model.get());
         if let Some(Tokens { prompt_tokens, completion_tokens }) = chunk.usage.object()
@@ -127,9 +127,9 @@ impl Chat {
             turn.usage(Usage::new(prompt_tokens.count().unwrap_or(0), completion_tokens.count().unwrap_or(0)));
         }
         let choice = chunk.choices.iter().find(|choice| choice.index.0.is_none_or(|index| index == 0));
-        // R10: an error object beside or inside a choice counts like one that stands alone.
+        // An error object next to or inside a choice counts like one of its own (R10).
         let error = [chunk.error.0, choice.and_then(|choice| choice.error.0)];
-        if let Some(error) = error.into_iter().flatten().find_map(|raw| provider_error(raw, false)) {
+        if let Some(error) = error.into_iter().flatten().find_map(|raw| provider_error(raw, CodeIn::Code)) {
             if let Some(word) = choice.map(|choice| choice.finish_reason.get()).filter(|word| !word.is_empty()) {
                 turn.provider_finish(word);
             }
@@ -178,7 +178,7 @@ impl Chat {
         function.arguments.add(call, turn);
     }
 
-    /// A message that came whole: each entry is one call.
+    /// Reads a message that came whole: each entry is one call.
     fn message(message: &Delta<'_>, turn: &mut Writer<'_>) {
         turn.text(message.content.get());
         turn.refusal(message.refusal.get());
@@ -204,7 +204,7 @@ impl<'a> Function<'a> {
     }
 }
 
-/// R5, R10: what the provider's word means. An unknown one is not believed.
+/// The meaning of the provider's word (R5, R10). An unknown one fails the turn.
 fn finish(word: &str, turn: &mut Writer<'_>) {
     if word.is_empty() {
         return;

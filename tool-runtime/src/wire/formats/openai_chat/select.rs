@@ -1,10 +1,10 @@
-//! R1 to R3: which call a delta of Chat Completions belongs to.
+//! Which call a delta of Chat Completions belongs to (R1 to R3).
 
 use std::collections::HashMap;
 
 use crate::wire::decode::turn::Writer;
 
-/// What the deltas of one response have told so far.
+/// The state for attributing deltas to calls.
 #[derive(Default)]
 pub(super) struct Selector {
     by_index: HashMap<i64, usize>,
@@ -12,8 +12,8 @@ pub(super) struct Selector {
 }
 
 impl Selector {
-    /// The call for a delta, begun when it is a new one, with its id and name taken over. Nothing for a delta
-    /// that says nothing before any call began.
+    /// Returns the call of a delta, starts it if it is new, and takes over its id and name. `None` for a delta
+    /// without content before any call began.
     pub(super) fn select(
         &mut self,
         index: Option<i64>,
@@ -35,7 +35,7 @@ impl Selector {
             None if id.is_empty() && name.is_empty() && no_arguments => return None,
             None => turn.start(id, name)?,
         };
-        // A delta that only went on (e) does not make its index known.
+        // A delta that only continues a call (e) does not make its index known.
         if let Some(index) = index
             && !(id.is_empty() && name.is_empty())
         {
@@ -45,7 +45,7 @@ impl Selector {
         Some(call)
     }
 
-    /// R1, first match wins; nothing means a new call.
+    /// The first match wins (R1); `None` means a new call.
     fn find(&self, index: Option<i64>, id: &str, name: &str, turn: &Writer<'_>) -> Option<usize> {
         let seen = if id.is_empty() { None } else { turn.call_by_id(id) };
         // (a) a seen id, unless the name differs.
@@ -74,7 +74,7 @@ impl Selector {
     }
 }
 
-/// R3: another name after argument text is another call.
+/// Whether a name begins another call: it differs, and argument text came (R3).
 fn renames(call: usize, name: &str, turn: &Writer<'_>) -> bool {
     let known = turn.name(call);
     !name.is_empty() && !known.is_empty() && known != name && turn.has_arguments(call)

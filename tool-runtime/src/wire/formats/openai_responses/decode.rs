@@ -2,10 +2,10 @@
 
 use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::fields::{Integer, List, Object, Raw, Text, read, shape};
-use crate::wire::decode::provider_error::{event_error, provider_error};
+use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, unreadable};
-use crate::wire::formats::openai_responses::items::{Item, Items, Key};
+use crate::wire::formats::openai_responses::items::{Form, Item, Items, Key};
 use crate::wire::{Finish, Usage, WireError, WireErrorKind};
 
 /// The items of one response.
@@ -67,7 +67,7 @@ impl Dialect for Responses {
             return turn.close();
         }
         if event == b"error" {
-            return turn.fail(event_error(data, false));
+            return turn.fail(event_error(data, CodeIn::Code));
         }
         match read::<Event<'_>>(data) {
             Ok(event) => self.event(&event, data, turn),
@@ -90,7 +90,7 @@ impl Responses {
         let key = Key::new(event.output_index.0, id);
         let part = event.content_index.0.unwrap_or(0);
         match event.kind.get() {
-            "error" => turn.fail(event_error(data, false)),
+            "error" => turn.fail(event_error(data, CodeIn::Code)),
             "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
                 let status = event.kind.get().trim_start_matches("response.");
                 self.last(event.response.0.as_ref().unwrap_or(&Response::default()), status, turn);
@@ -123,12 +123,12 @@ impl Responses {
                 let Some(call) = self.items.call(&key, turn) else { return };
                 turn.replace_text(call, event.input.get());
             }
-            "response.output_text.delta" => self.items.text(&key, part, event.delta.get(), false, turn),
-            "response.output_text.done" => self.items.text(&key, part, event.text.get(), true, turn),
-            "response.refusal.delta" => self.items.refusal(&key, part, event.delta.get(), false, turn),
-            "response.refusal.done" => self.items.refusal(&key, part, event.refusal.get(), true, turn),
-            _ if event.error.0.is_some_and(|raw| provider_error(raw, false).is_some()) => {
-                turn.fail(event_error(data, false));
+            "response.output_text.delta" => self.items.text(&key, part, event.delta.get(), Form::Delta, turn),
+            "response.output_text.done" => self.items.text(&key, part, event.text.get(), Form::Whole, turn),
+            "response.refusal.delta" => self.items.refusal(&key, part, event.delta.get(), Form::Delta, turn),
+            "response.refusal.done" => self.items.refusal(&key, part, event.refusal.get(), Form::Whole, turn),
+            _ if event.error.0.is_some_and(|raw| provider_error(raw, CodeIn::Code).is_some()) => {
+                turn.fail(event_error(data, CodeIn::Code));
             }
             _ => {
                 if let Some(response) = &event.response.0 {
@@ -138,7 +138,7 @@ impl Responses {
         }
     }
 
-    /// S3: the response as a whole; only a completed one ends well.
+    /// Reads the whole response; only a completed one ends well (S3).
     fn last(&mut self, response: &Response<'_>, status: &str, turn: &mut Writer<'_>) {
         turn.response(response.id.get(), response.model.get());
         if let Some(Tokens { input_tokens, output_tokens }) = &response.usage.0
@@ -152,7 +152,7 @@ impl Responses {
         if !status.is_empty() {
             turn.provider_finish(status);
         }
-        if let Some(error) = response.error.0.and_then(|raw| provider_error(raw, false)) {
+        if let Some(error) = response.error.0.and_then(|raw| provider_error(raw, CodeIn::Code)) {
             return turn.fail(error);
         }
         match status {

@@ -1,4 +1,4 @@
-//! S1, S2: the items of a response, whichever of their events come.
+//! The items of a response, whichever of their events come (S1, S2).
 
 use std::collections::{HashMap, HashSet};
 
@@ -28,11 +28,20 @@ shape! {
     }
 }
 
+/// How a text comes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Piece by piece.
+    Delta,
+    /// As a whole, which repeats its deltas if there were any.
+    Whole,
+}
+
 fn is_call(item: &Item<'_>) -> bool {
     matches!(item.kind.get(), "function_call" | "custom_tool_call")
 }
 
-/// What identifies an item: its place in the output, or its own id where a server sends no place.
+/// The identity of an item: its index in the output, or its own id if a server sends no index.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     Index(i64),
@@ -57,7 +66,7 @@ pub(super) struct Items {
     answered: HashSet<Box<str>>,
 }
 
-/// Items that the client has to act on. All but these and the calls are the provider's own affair.
+/// Kinds of items that the client has to act on. The provider handles all others, except calls.
 const WAITING: &[&str] = &[
     "apply_patch_call",
     "computer_call",
@@ -68,7 +77,7 @@ const WAITING: &[&str] = &[
 ];
 
 impl Items {
-    /// The call of an item; one whose start was never sent begins without a name.
+    /// The call of an item; without its start event the call begins without a name.
     pub(super) fn call(&mut self, key: &Key, turn: &mut Writer<'_>) -> Option<usize> {
         if let Some(call) = self.calls.get(key) {
             return Some(*call);
@@ -84,7 +93,7 @@ impl Items {
         }
     }
 
-    /// S2: what is done is authoritative.
+    /// Takes a completed item, which is authoritative (S2).
     pub(super) fn done(&mut self, key: &Key, item: &Item<'_>, turn: &mut Writer<'_>) {
         match item.kind.get() {
             _ if is_call(item) => self.take(key, item, turn),
@@ -93,7 +102,7 @@ impl Items {
         }
     }
 
-    /// An item in the list of a whole response: news only when none of its events came.
+    /// An item in the list of a whole response: it counts only if none of its events came.
     pub(super) fn listed(&mut self, at: Option<i64>, item: &Item<'_>, turn: &mut Writer<'_>) {
         let key = Key::new(at, item.id.get());
         let by_id = Key::Id(item.id.get().into());
@@ -121,7 +130,7 @@ impl Items {
     fn other(&mut self, item: &Item<'_>) {
         let kind = item.kind.get();
         if let Some(known) = WAITING.iter().find(|known| **known == kind) {
-            // The provider searches by itself unless it says that the client does.
+            // The provider executes the search unless `execution` names the client.
             if kind != "tool_search_call" || item.execution.get() == "client" {
                 self.waiting.push((item.call_id.get().into(), known));
             }
@@ -163,29 +172,29 @@ impl Items {
         for (at, part) in item.content.iter().enumerate() {
             let at = i64::try_from(at).unwrap_or(i64::MAX);
             match part.kind.get() {
-                "output_text" => self.text(key, at, part.text.get(), true, turn),
-                "refusal" => self.refusal(key, at, part.refusal.get(), true, turn),
+                "output_text" => self.text(key, at, part.text.get(), Form::Whole, turn),
+                "refusal" => self.refusal(key, at, part.refusal.get(), Form::Whole, turn),
                 _ => {}
             }
         }
     }
 
-    pub(super) fn text(&mut self, key: &Key, part: i64, text: &str, whole: bool, turn: &mut Writer<'_>) {
-        if self.is_news(key, part, whole) {
+    pub(super) fn text(&mut self, key: &Key, part: i64, text: &str, form: Form, turn: &mut Writer<'_>) {
+        if self.is_news(key, part, form) {
             turn.text(text);
         }
     }
 
-    pub(super) fn refusal(&mut self, key: &Key, part: i64, text: &str, whole: bool, turn: &mut Writer<'_>) {
-        if self.is_news(key, part, whole) {
+    pub(super) fn refusal(&mut self, key: &Key, part: i64, text: &str, form: Form, turn: &mut Writer<'_>) {
+        if self.is_news(key, part, form) {
             turn.refusal(text);
         }
     }
 
-    /// A whole text says again what its deltas said; it counts when none came.
-    fn is_news(&mut self, key: &Key, part: i64, whole: bool) -> bool {
+    /// Whether a text is new: a whole text is, unless its deltas came.
+    fn is_news(&mut self, key: &Key, part: i64, form: Form) -> bool {
         self.any_text = true;
         let first = self.parts.insert((key.clone(), part));
-        first || !whole
+        first || form == Form::Delta
     }
 }

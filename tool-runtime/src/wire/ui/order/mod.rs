@@ -28,7 +28,7 @@ pub(super) struct Order {
     calls: Vec<Call>,
     used: HashSet<u64>,
     hasher: RandomState,
-    /// Events of calls that wait until the argument text of another one is complete.
+    /// Events of calls, held back until the argument text of another call is complete.
     held: Vec<UiEvent>,
     in_step: bool,
     over: bool,
@@ -107,7 +107,7 @@ impl Order {
         }
     }
 
-    /// Shows a person something that is no part of the message.
+    /// Shows a person a status, which is not part of the message.
     pub(super) fn status(&mut self, text: &str) {
         if !self.over {
             self.begin(None);

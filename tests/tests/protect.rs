@@ -1,0 +1,296 @@
+//! What protects holds: pins and allowlists of discovered tools, rules about arguments, validators of one runner,
+//! evidence and hints, values that lie about their schema.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says what it expects")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tool_runtime::call::Violation;
+use tool_runtime::catalog::{CatalogError, ValidatorMode};
+use tool_runtime::registration::{DynamicHandler, DynamicTool};
+use tool_runtime::schema::SchemaProblem;
+use tool_runtime::schema::validator::{Compiled, JsonSchemaValidator, Tree, Validator};
+use tool_runtime::tool::Schema;
+use tool_runtime::{
+    Outcome, Run, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner,
+};
+
+/// Answers with what it got and a secret.
+struct Echo;
+
+#[async_trait]
+impl DynamicHandler for Echo {
+    async fn call(&self, arguments: &Value, _: &ToolContext) -> Result<Value, ToolError> {
+        Ok(json!({"who": arguments["who"], "secret": "SECRET-77"}))
+    }
+}
+
+/// Answers with arrays in arrays.
+struct Deep(usize);
+
+#[async_trait]
+impl DynamicHandler for Deep {
+    async fn call(&self, _: &Value, _: &ToolContext) -> Result<Value, ToolError> {
+        Ok((0..self.0).fold(Value::Null, |inner, _| Value::Array(vec![inner])))
+    }
+}
+
+fn schema(properties: &Value) -> Value {
+    json!({"type": "object", "properties": properties, "additionalProperties": false})
+}
+
+fn who() -> Value {
+    schema(&json!({"who": {"type": "string"}}))
+}
+
+fn tool(name: &str, input: Value) -> DynamicTool {
+    DynamicTool::new(name, "Says it again.", input, ToolEffect::ReadOnly, Arc::new(Echo)).redact(["who"])
+}
+
+fn catalog(tool: DynamicTool) -> Result<ToolCatalog, CatalogError> {
+    ToolCatalog::builder().dynamic(tool).build()
+}
+
+fn run_of(tool: DynamicTool, policy: &str) -> Run {
+    let policy = ToolPolicy::from_toml(policy).expect("a policy");
+    let runner = ToolRunner::builder(catalog(tool).expect("a catalog"), policy).build().expect("a runner");
+    runner.run(RunOptions::new())
+}
+
+#[tokio::test]
+async fn a_discovered_tool_runs_when_its_definition_is_pinned() {
+    let discovered = || DynamicTool::discovered("srv", "echo", "Says it again.", who(), Arc::new(Echo));
+    let hash = catalog(discovered()).unwrap().get("mcp__srv__echo").unwrap().definition_hash.to_string();
+    let other = catalog(discovered().title("Echo").tags(["x"])).unwrap().get("mcp__srv__echo").unwrap().definition_hash;
+    assert_ne!(hash, other.to_string(), "a tag changes the definition");
+    let rule = |rest: &str| format!("allowed_tools = ['mcp__srv__echo']\n[tools.mcp__srv__echo]\n{rest}");
+    let call = || ToolCall::text("c", "mcp__srv__echo", r#"{"who":"ada"}"#);
+    let zeros = "0".repeat(64);
+    for (policy, outcome) in [
+        (rule("redact = ['who']"), Outcome::PolicyDenied),
+        (rule(&format!("redact = ['who']\npin = '{zeros}'")), Outcome::PolicyDenied),
+        (rule(&format!("redact = ['who']\npin = '{other}'")), Outcome::PolicyDenied),
+        (rule(&format!("pin = '{hash}'")), Outcome::RedactionFailed),
+        (rule(&format!("redact = ['who']\npin = '{hash}'")), Outcome::Ok),
+    ] {
+        let result = run_of(discovered(), &policy).exec(call()).await;
+        assert_eq!(result.outcome(), outcome, "{policy}");
+        assert!(!result.to_model().contains("SECRET"), "{policy}");
+    }
+    let pinned = |rest: &str| rule(&format!("pin = '{hash}'\n{rest}"));
+    let shown = run_of(discovered(), &pinned("redact = ['who']\nmodel = ['secret']")).exec(call()).await;
+    assert!(shown.to_model().contains("SECRET-77") && !shown.value().unwrap().get().contains("SECRET-77"));
+}
+
+#[tokio::test]
+async fn a_policy_narrows_the_allowlist_of_a_discovered_tool() {
+    let discovered =
+        || DynamicTool::discovered("srv", "echo", "Says it.", who(), Arc::new(Echo)).redact(["who", "secret"]);
+    let hash = catalog(discovered()).unwrap().get("mcp__srv__echo").unwrap().definition_hash;
+    let policy = |rest: &str| {
+        format!(
+            "allowed_tools = ['mcp__srv__echo']\n[tools.mcp__srv__echo]\npin = '{hash}'\neffect = 'read_only'\n{rest}"
+        )
+    };
+    let call = || ToolCall::text("c", "mcp__srv__echo", r#"{"who":"ada"}"#);
+    let result = run_of(discovered(), &policy("")).exec(call()).await;
+    assert_eq!(result.to_model(), r#"{"secret":"SECRET-77","who":"ada"}"#);
+    let result = run_of(discovered(), &policy("redact = ['who']")).exec(call()).await;
+    assert_eq!(result.to_model(), r#"{"who":"ada"}"#);
+    let policy = ToolPolicy::from_toml(&policy("redact = ['who', 'more']")).unwrap();
+    let error = ToolRunner::builder(catalog(discovered()).unwrap(), policy).build().unwrap_err();
+    assert!(error.to_string().contains("`more` is not on the tool's own allowlist"), "{error}");
+}
+
+#[test]
+fn the_namespace_of_discovered_tools_is_reserved() {
+    for tool in [tool("mcp__srv__echo", who()), tool("srv__echo", who()).namespace("mcp")] {
+        let error = catalog(tool).unwrap_err();
+        assert_eq!(error.code(), "name");
+        assert!(error.to_string().contains("reserved"), "{error}");
+    }
+}
+
+#[test]
+fn rules_about_arguments_that_do_not_exist_are_problems() {
+    for (tool, says) in [
+        (
+            tool("t__a", who()).sensitive("woh"),
+            "`sensitive` names the argument `woh`, which does not exist; did you mean `who`?",
+        ),
+        (tool("t__a", who()).evidence("whom", "t__a"), "`evidence` names the argument `whom`"),
+        (tool("t__a", who()).require_any(["x"]), "`require_any` names the argument `x`"),
+        (
+            tool("t__a", who()).evidence("who", "t__b"),
+            "the evidence of `who` comes from the tool `t__b`, which does not exist; did you mean `t__a`?",
+        ),
+    ] {
+        let error = catalog(tool).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+    catalog(tool("t__a", who()).evidence("who", "mcp__later__list")).expect("a server may come later");
+}
+
+/// Refuses everything, and counts what it compiled.
+#[derive(Clone, Default)]
+struct Refuses(Arc<AtomicUsize>);
+
+impl Validator for Refuses {
+    fn name(&self) -> &'static str {
+        "refuses"
+    }
+
+    fn version(&self) -> &'static str {
+        "9"
+    }
+
+    fn compile(&self, _: &Schema) -> Result<Arc<dyn Compiled>, SchemaProblem> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+impl Compiled for Refuses {
+    fn check(&self, _: &Tree<'_>) -> Result<(), Vec<Violation>> {
+        Err(vec![Violation::new("", "refuses", "another validator")])
+    }
+}
+
+/// Panics wherever it is asked.
+struct Panics;
+
+impl Validator for Panics {
+    fn name(&self) -> &str {
+        panic!("no name")
+    }
+
+    fn version(&self) -> &'static str {
+        "1"
+    }
+
+    fn compile(&self, _: &Schema) -> Result<Arc<dyn Compiled>, SchemaProblem> {
+        panic!("no schema")
+    }
+}
+
+#[tokio::test]
+async fn each_runner_has_its_own_validator() {
+    let catalog = Arc::new(catalog(tool("t__a", who())).unwrap());
+    let policy = ToolPolicy::allow(["t__a"]);
+    let plain = ToolRunner::builder(Arc::clone(&catalog), policy.clone()).build().unwrap();
+    plain.warm().unwrap();
+    let own = Refuses::default();
+    let strict = ToolRunner::builder(Arc::clone(&catalog), policy.clone()).validator(own.clone()).build().unwrap();
+    let call = || ToolCall::text("c", "t__a", r#"{"who":"ada"}"#);
+    assert_eq!(plain.run(RunOptions::new()).exec(call()).await.outcome(), Outcome::Ok);
+    for _ in 0..2 {
+        let result = strict.run(RunOptions::new()).exec(call()).await;
+        assert_eq!(result.outcome(), Outcome::ValidationError);
+    }
+    assert_eq!(own.0.load(Ordering::Relaxed), 1, "compiled once");
+    let used = |runner: &ToolRunner| {
+        let hydrated = runner.run(RunOptions::new()).hydrate([call()]).remove(0);
+        let provenance = hydrated.provenance;
+        assert_eq!(provenance.tool.as_ref().unwrap().as_str(), "t__a");
+        assert_eq!(provenance.definition_hash, catalog.get("t__a").map(|spec| spec.definition_hash));
+        let used = provenance.validator.unwrap();
+        (used.label(), used.mode)
+    };
+    assert_eq!(used(&strict), ("refuses 9".to_owned(), ValidatorMode::Lazy));
+    assert_eq!(used(&plain), (format!("jsonschema {}", JsonSchemaValidator.version()), ValidatorMode::Eager));
+    let panics = ToolRunner::builder(catalog, policy).validator(Panics).build().unwrap();
+    assert_eq!(panics.run(RunOptions::new()).exec(call()).await.outcome(), Outcome::InstantiateFailed);
+}
+
+#[tokio::test]
+async fn a_repaired_call_shows_what_was_parsed() {
+    let policy = "allowed_tools = ['t__a']\nrepair = { allowed = ['fenced_json'], require_approval = false }";
+    let run = run_of(tool("t__a", who()), policy);
+    let broken = "```json\n{\"who\": \"ada\"}\n```";
+    let hydrated = run.hydrate([ToolCall::text("c", "t__a", broken)]).remove(0);
+    assert_eq!(hydrated.provenance.parsed(), Some(json!({"who": "ada"})));
+    assert_eq!(hydrated.provenance.raw_arguments, broken);
+}
+
+#[tokio::test]
+async fn a_pointer_ends_at_a_sensitive_argument() {
+    let input = schema(&json!({"headers": {"type": "object", "additionalProperties": {"type": "integer"}}}));
+    let run = run_of(tool("t__a", input).sensitive("headers"), "allowed_tools = ['t__a']");
+    let result = run.exec(ToolCall::text("c", "t__a", r#"{"headers":{"SECRET-KEY":"x"}}"#)).await;
+    assert_eq!(result.outcome(), Outcome::ValidationError);
+    assert!(
+        !result.to_model().contains("SECRET-KEY") && result.to_model().contains("/headers"),
+        "{}",
+        result.to_model()
+    );
+}
+
+#[tokio::test]
+async fn a_deep_value_is_invalid_and_ends_no_process() {
+    for levels in [100, 200, 1_500] {
+        let deep = DynamicTool::new("t__a", "Deep.", who(), ToolEffect::ReadOnly, Arc::new(Deep(levels)))
+            .output_schema(json!({"type": "array", "items": {"type": "array"}}))
+            .redact(Vec::<String>::new());
+        let result = run_of(deep, "allowed_tools = ['t__a']").exec(ToolCall::text("c", "t__a", "{}")).await;
+        let expected = if levels == 100 { Outcome::Ok } else { Outcome::OutputInvalid };
+        assert_eq!(result.outcome(), expected, "{levels}");
+    }
+}
+
+#[tokio::test]
+async fn one_call_however_it_is_written_is_stopped() {
+    let input = schema(&json!({
+        "who": {"type": ["string", "null"]}, "zone": {"type": "string", "default": "UTC"},
+    }));
+    let run = run_of(tool("t__a", input), "allowed_tools = ['t__a']");
+    let mut outcomes = Vec::new();
+    for (at, text) in ["{}", r#"{"who":null}"#, r#"{"zone":"UTC"}"#, r#"{"zone":"CET"}"#].iter().enumerate() {
+        outcomes.push(run.exec(ToolCall::text(&*format!("c{at}"), "t__a", *text)).await.outcome());
+    }
+    assert_eq!(outcomes, [Outcome::Ok, Outcome::Ok, Outcome::BudgetExceeded, Outcome::Ok]);
+}
+
+#[tokio::test]
+async fn ids_are_checked_in_dynamic_tools_too() {
+    let input = schema(&json!({
+        "parent_id": {"type": "string"}, "label_ids": {"type": "array", "items": {"type": "string"}},
+        "target": {"type": "object", "properties": {"projectId": {"type": "string"}}},
+    }));
+    let run = run_of(tool("t__a", input), "allowed_tools = ['t__a']");
+    for (at, (text, pointer)) in [
+        (r#"{"parent_id":": "}"#, "/parent_id"),
+        (r#"{"label_ids":["x",": "]}"#, "/label_ids/1"),
+        (r#"{"target":{"projectId":"null"}}"#, "/target/projectId"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let result = run.exec(ToolCall::text(&*format!("c{at}"), "t__a", *text)).await;
+        assert_eq!(result.outcome(), Outcome::ValidationError, "{text}");
+        assert!(result.to_model().contains(pointer), "{}", result.to_model());
+    }
+}
+
+#[test]
+fn hydrating_conceals_which_tools_are_denied() {
+    let run = run_of(tool("t__a", who()), "");
+    let said = |name: &str| run.hydrate([ToolCall::text("c", name, "{}")]).remove(0).hydrated.unwrap_err().to_string();
+    assert_eq!(said("t__a"), said("t__unknown"));
+}
+
+#[test]
+fn guidance_names_only_tools_that_the_model_can_call() {
+    let builder = || {
+        let list = tool("t__list", schema(&json!({})));
+        ToolCatalog::builder().dynamic(list).dynamic(tool("t__a", who()).evidence("who", "t__list")).build().unwrap()
+    };
+    let guidance = |tools: &[&str]| {
+        let runner = ToolRunner::builder(builder(), ToolPolicy::allow(tools.iter().copied())).build().unwrap();
+        runner.run(RunOptions::new()).catalog().guidance()
+    };
+    assert!(guidance(&["t__a", "t__list"]).contains("call `t__list` first"));
+    assert!(!guidance(&["t__a"]).contains("t__list"));
+}
