@@ -1,39 +1,26 @@
 //! A library that exports a macro which makes tools, for authors who do not name the runtime themselves.
 
 mod library {
-    pub mod rt {
-        pub use tool_runtime;
-    }
+    pub use tool_runtime as rt;
 
-    // rustfmt indents the attribute further each time.
-    #[rustfmt::skip]
+    // The attributes fit on one line each: rustfmt indents longer ones further each time.
     #[macro_export]
     macro_rules! counters {
         ($function:ident, $structure:ident, $name:literal, $other:literal) => {
             /// Counts.
-            #[$crate::library::rt::tool_runtime::tool(
-                name = $name,
-                effect = read_only,
-                redact = ["$"],
-                crate = $crate::library::rt::tool_runtime
-            )]
+            #[$crate::library::rt::tool(name = $name, effect = read_only, redact = ["$"], crate = $crate::library::rt)]
             fn $function(
                 /// From where.
                 #[arg(default = 1)]
                 from: i64,
                 /// A note; `null` removes it.
                 note: Option<Option<String>>,
-            ) -> Result<i64, $crate::library::rt::tool_runtime::ToolError> {
+            ) -> Result<i64, $crate::library::rt::ToolError> {
                 Ok(from + note.map_or(0, |_| 1))
             }
 
             /// Counts further.
-            #[$crate::library::rt::tool_runtime::tool(
-                name = $other,
-                effect = read_only,
-                redact = ["$"],
-                crate = $crate::library::rt::tool_runtime
-            )]
+            #[$crate::library::rt::tool(name = $other, effect = read_only, redact = ["$"], crate = $crate::library::rt)]
             struct $structure {
                 /// From where.
                 #[arg(default = 1)]
@@ -42,15 +29,15 @@ mod library {
                 note: Option<Option<String>>,
             }
 
-            impl $crate::library::rt::tool_runtime::ToolComponent for $structure {
+            impl $crate::library::rt::ToolComponent for $structure {
                 type Capabilities = ();
                 type Output = i64;
 
                 async fn run(
                     self,
                     (): (),
-                    _: &$crate::library::rt::tool_runtime::Call<Self>,
-                ) -> Result<i64, $crate::library::rt::tool_runtime::ToolError> {
+                    _: &$crate::library::rt::Call<Self>,
+                ) -> Result<i64, $crate::library::rt::ToolError> {
                     Ok(self.from + self.note.map_or(0, |_| 1))
                 }
             }
@@ -66,7 +53,7 @@ mod author {
     crate::counters!(count, CountOn, "core__count", "core__count_on");
 
     pub fn names() -> [String; 2] {
-        [crate::library::rt::tool_runtime::definition!(count), CountOn::definition()]
+        [crate::library::rt::definition!(count), CountOn::definition()]
             .map(|spec| spec.unwrap().name.to_string())
     }
 }
