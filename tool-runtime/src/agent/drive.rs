@@ -93,7 +93,7 @@ impl Conversation {
 
     /// The model's answer goes into the history, and its calls through the gate. `None` if the model is next.
     async fn take(&mut self, decoded: Decoded) -> Option<Ended> {
-        let ended_well = decoded.ended_well();
+        let (ended_well, is_empty) = (decoded.ended_well(), decoded.is_empty());
         let Decoded { calls, text, finish, error, .. } = decoded;
         if !text.is_empty() || !calls.is_empty() {
             let calls = calls.iter().map(CallMessage::from).collect();
@@ -109,8 +109,7 @@ impl Conversation {
             return Some(self.stopped(StopReason::Incomplete { finish, error }, text));
         }
         if ended_well && none {
-            let empty = text.trim().is_empty();
-            return Some(if empty { self.stopped(StopReason::EmptyAnswer, text) } else { Ended::Answered { text } });
+            return Some(if is_empty { self.stopped(StopReason::EmptyAnswer, text) } else { Ended::Answered { text } });
         }
         self.after_calls(text).await
     }
