@@ -58,7 +58,7 @@ async fn a_book_needs_a_title() {
     let refused = run
         .exec(ToolCall::text("call_1", "shelf__add", r#"{"title":""}"#))
         .await;
-    assert_eq!(refused.outcome.code(), "validation_error");
+    assert_eq!(refused.outcome().code(), "validation_error");
 }
 
 #[test]

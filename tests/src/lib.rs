@@ -14,3 +14,24 @@ pub mod wire;
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 pub struct Readme;
+
+/// The guide's programs compile and run.
+#[cfg(doctest)]
+mod guide {
+    macro_rules! chapters {
+        ($($name:ident: $file:literal),* $(,)?) => {
+            $(#[doc = include_str!(concat!("../../docs/src/", $file))] pub struct $name;)*
+        };
+    }
+
+    chapters! {
+        Introduction: "introduction.md",
+        FirstTool: "first-tool.md",
+        Policy: "policy.md",
+        Service: "service.md",
+        Connections: "connections.md",
+        ForeignTypes: "foreign-types.md",
+        Testing: "testing.md",
+        Operating: "operating.md",
+    }
+}

@@ -1,5 +1,7 @@
 //! What the registry and the forge need: metadata, package contents, licences, oldest compiler, repository files.
 
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,93 @@
+//! [`DemoModel`]: answers by rule, so that the service runs without a model and its tests without a network.
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tool_runtime::agent::{ModelClient, ModelError, ModelErrorKind, ModelRequest, Show};
+use tool_runtime::wire::{DecodeOptions, Decoded, Format, Message};
+
+/// Knows three sentences: "find TEXT", "order COUNT TEXT" (of each part whose name
+/// contains it) and "where am I". Writes the bytes that an OpenAI-compatible
+/// server would stream, so that everything after the socket is as with a real one.
+#[derive(Debug, Default)]
+pub struct DemoModel;
+
+#[async_trait]
+impl ModelClient for DemoModel {
+    fn name(&self) -> &'static str {
+        "demo"
+    }
+
+    async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+        let decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
+        let mut decoder = decoder.ok_or_else(|| ModelError::new(ModelErrorKind::Protocol, "no decoder"))?;
+        for frame in answer(request.messages) {
+            decoder.push_with(format!("data: {frame}\n\n").as_bytes(), &mut *show);
+            // A real stream arrives in pieces; let the response leave in pieces too.
+            tokio::task::yield_now().await;
+        }
+        Ok(decoder.finish())
+    }
+}
+
+/// What the model says next, by what the user asked last and what came of it since.
+fn answer(messages: &[Message]) -> Vec<Value> {
+    let asked = messages.iter().rposition(|message| matches!(message, Message::User(_)));
+    let (text, since) = match asked.map(|at| (&messages[at], &messages[at + 1..])) {
+        Some((Message::User(text), since)) => (text.trim(), since),
+        _ => ("", &[][..]),
+    };
+    let results: Vec<_> = since.iter().filter_map(result).collect();
+    let words: Vec<_> = text.split_whitespace().collect();
+    match (words.as_slice(), results.as_slice()) {
+        (["find", name @ ..] | ["order", _, name @ ..], []) => {
+            calls("stock__find", &[json!({ "text": name.join(" ") })])
+        }
+        (["find", ..], [found, ..]) => say(&format!("I found {found}.")),
+        (["order", count, ..], [found]) => {
+            let count = count.parse().unwrap_or(1);
+            let orders: Vec<_> = ids(found).map(|id| json!({ "part_id": id, "count": count })).collect();
+            if orders.is_empty() { say("There is no such part.") } else { calls("stock__order", &orders) }
+        }
+        (["order", ..], [_, ordered @ ..]) => say(&format!("About the order: {}", ordered.join(" "))),
+        (["where", ..], []) => calls("browser__locate", &[json!({ "reason": "To find the nearest store." })]),
+        (["where", ..], [place, ..]) => say(&format!("You are here: {place}")),
+        _ => say(&format!("You said: {text}")),
+    }
+}
+
+fn result(message: &Message) -> Option<&str> {
+    match message {
+        Message::Result(result) => Some(&result.content),
+        _ => None,
+    }
+}
+
+/// The ids of the parts that were found.
+fn ids(found: &str) -> impl Iterator<Item = String> {
+    #[derive(Deserialize)]
+    struct Part {
+        id: String,
+    }
+    let parts: Vec<Part> = serde_json::from_str(found).unwrap_or_default();
+    parts.into_iter().map(|part| part.id)
+}
+
+/// Text in a few deltas.
+fn say(text: &str) -> Vec<Value> {
+    let delta = |text: &str| json!({ "choices": [{ "delta": { "content": text } }] });
+    let mut frames: Vec<_> = text.split_inclusive(' ').map(delta).collect();
+    frames.push(json!({ "choices": [{ "delta": {}, "finish_reason": "stop" }] }));
+    frames
+}
+
+/// Calls of one tool. The server gives no ids, so each call gets a fresh one.
+fn calls(name: &str, arguments: &[Value]) -> Vec<Value> {
+    let function = |arguments: &Value| json!({ "name": name, "arguments": arguments.to_string() });
+    let call = |(index, arguments)| json!({ "index": index, "function": function(arguments) });
+    let calls: Vec<_> = arguments.iter().enumerate().map(call).collect();
+    vec![
+        json!({ "choices": [{ "delta": { "tool_calls": calls } }] }),
+        json!({ "choices": [{ "delta": {}, "finish_reason": "tool_calls" }] }),
+    ]
+}

@@ -1,0 +1,59 @@
+//! A chat over HTTP: the AI SDK's `useChat` posts, and a conversation answers with a UI message stream.
+//!
+//! Everything that a client says is checked before the stream begins: who it is, whose chat it is, whether the calls
+//! that it answers wait. What the client says of earlier messages is not read at all: the history is the server's.
+
+mod chats;
+pub mod demo;
+mod refusal;
+mod request;
+mod routes;
+mod stream;
+pub mod tools;
+pub mod warehouse;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tool_runtime::agent::{Agent, ModelClient};
+use tool_runtime::runner::ToolRunner;
+use tool_runtime::{Capabilities, ToolCatalog, ToolPolicy};
+
+pub use routes::router;
+
+use crate::chats::Chats;
+use crate::tools::{Orders, Stock};
+use crate::warehouse::Warehouse;
+
+/// The application: one runner, one agent, the chats, and who may come in.
+#[derive(Debug)]
+pub struct Service {
+    runner: ToolRunner,
+    agent: Agent,
+    chats: Arc<Chats>,
+    /// Bearer tokens, each with the principal that it stands for.
+    tokens: HashMap<String, String>,
+}
+
+impl Service {
+    /// A service that asks this model.
+    ///
+    /// # Errors
+    /// The policy does not fit the tools.
+    pub fn new(
+        model: Arc<dyn ModelClient>,
+        warehouse: Arc<Warehouse>,
+        tokens: HashMap<String, String>,
+    ) -> Result<Self, Box<dyn std::error::Error>> {
+        let capabilities =
+            Capabilities::new().with::<dyn Stock>(Arc::clone(&warehouse) as _).with::<dyn Orders>(warehouse);
+        let policy = ToolPolicy::from_toml(include_str!("../policy.toml"))?;
+        let runner = ToolRunner::builder(ToolCatalog::collect()?, policy)
+            .capabilities(capabilities)
+            // Somebody can answer: without this line `stock__order` would not be offered.
+            .approvals(true)
+            .build()?;
+        let agent = Agent::new(model).instructions("You help with a warehouse. Answer in one short sentence.");
+        Ok(Self { runner, agent, chats: Arc::default(), tokens })
+    }
+}

@@ -1,0 +1,54 @@
+//! [`Refusal`]: why a request gets no stream.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use tool_runtime::wire::history::HistoryErrorKind;
+use tool_runtime::wire::ui::{ChatError, ChatErrorKind};
+
+/// Why a request gets no stream.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// No token, or one that is not known.
+    Unauthorised,
+    /// The body names no chat.
+    NoChat,
+    /// The body is not what `useChat` posts, or it claims what cannot be.
+    Chat(ChatError),
+    /// A request for this chat is being answered.
+    Busy,
+    /// There are too many chats.
+    Full,
+    /// The saved conversation cannot be restored.
+    Damaged,
+}
+
+impl From<ChatError> for Refusal {
+    fn from(error: ChatError) -> Self {
+        Self::Chat(error)
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let (status, code, message) = match self {
+            Self::Unauthorised => (StatusCode::UNAUTHORIZED, "unauthorised", "send a bearer token".to_owned()),
+            Self::NoChat => (StatusCode::BAD_REQUEST, "no_chat", "the body has no `id` of a chat".to_owned()),
+            Self::Chat(error) => {
+                let status = match error.kind {
+                    ChatErrorKind::TooLarge | ChatErrorKind::History(HistoryErrorKind::TooLarge) => {
+                        StatusCode::PAYLOAD_TOO_LARGE
+                    }
+                    ChatErrorKind::History(_) | ChatErrorKind::Empty => StatusCode::CONFLICT,
+                    _ => StatusCode::BAD_REQUEST,
+                };
+                (status, error.kind.code(), error.to_string())
+            }
+            Self::Busy => (StatusCode::CONFLICT, "busy", "this chat is being answered".to_owned()),
+            Self::Full => (StatusCode::SERVICE_UNAVAILABLE, "full", "there are too many chats".to_owned()),
+            Self::Damaged => (StatusCode::INTERNAL_SERVER_ERROR, "damaged", "the chat cannot be continued".to_owned()),
+        };
+        (status, Json(json!({ "error": { "code": code, "message": message } }))).into_response()
+    }
+}

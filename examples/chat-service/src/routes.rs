@@ -1,0 +1,98 @@
+//! The routes, and the way of one request.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderName};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use tool_runtime::RunOptions;
+use tool_runtime::agent::{Conversation, Incoming, UiStream};
+use tool_runtime::call::{Event, EventSink};
+use tool_runtime::wire::ui::Protocol;
+
+use crate::Service;
+use crate::chats::Taken;
+use crate::refusal::Refusal;
+use crate::request;
+use crate::stream::TurnBody;
+
+/// The largest body, in bytes: `useChat` posts the whole chat each time.
+const BODY: usize = 1024 * 1024;
+
+/// What `useChat` reads.
+const PROTOCOL: Protocol = Protocol::UiMessageStream;
+
+/// The routes of a service.
+pub fn router(service: Arc<Service>) -> Router {
+    Router::new()
+        .route("/health", get(|| async { "ok" }))
+        .route("/api/chat", post(chat))
+        .layer(DefaultBodyLimit::max(BODY))
+        .with_state(service)
+}
+
+/// One turn of a chat. Whatever is wrong with the request is said before the stream begins.
+async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
+    let principal = service.principal(&headers)?;
+    let mut taken = service.chats.take(principal, &request::chat(&body)?)?;
+    let mut conversation = service.conversation(principal, &mut taken).await?;
+    let request = conversation.chat_reader().read(&body)?;
+
+    let stream = if request.text.is_some() {
+        begin(&mut conversation, &taken.next_message())
+    } else {
+        // The message goes on that the client shows, and the calls in it that waited are updated in place.
+        conversation.ui_stream_resuming(PROTOCOL, &taken.message())
+    };
+    // A task of its own: a client that goes away in the middle leaves a whole conversation behind.
+    let turn = tokio::spawn(turn(conversation, request.into(), taken));
+    let headers = [
+        (CONTENT_TYPE, "text/event-stream"),
+        (CACHE_CONTROL, "no-store"),
+        (HeaderName::from_static("x-vercel-ai-ui-message-stream"), "v1"),
+    ];
+    Ok((headers, Body::from_stream(TurnBody { stream, turn })).into_response())
+}
+
+async fn turn(mut conversation: Conversation, incoming: Incoming, taken: Taken) {
+    // How the turn ended is in the stream, and it cannot be refused: its answers were read for this conversation.
+    let _ended = conversation.receive(incoming).await;
+    if let Ok(saved) = conversation.save().await {
+        taken.keep(&saved);
+    }
+}
+
+/// A stream for a message of its own. Calls that still wait are given up when the user writes something else; the
+/// client shows them in an earlier message, so how they end is not part of this one.
+fn begin(conversation: &mut Conversation, message: &str) -> UiStream {
+    let earlier: HashSet<_> = conversation.waiting().map(|call| call.id.clone()).collect();
+    let (sink, stream) = UiStream::new(PROTOCOL, message);
+    conversation.events(move |event: Event| {
+        if !matches!(&event, Event::ToolCallResult { id, .. } if earlier.contains(id)) {
+            sink.emit(event);
+        }
+    });
+    stream
+}
+
+impl Service {
+    /// Who sends the request. A real service asks its session store here.
+    fn principal(&self, headers: &HeaderMap) -> Result<&str, Refusal> {
+        let token = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+        token.and_then(|token| self.tokens.get(token)).map(String::as_str).ok_or(Refusal::Unauthorised)
+    }
+
+    /// The conversation as the request before left it. It belongs to this principal, or is refused.
+    async fn conversation(&self, principal: &str, taken: &mut Taken) -> Result<Conversation, Refusal> {
+        let options = RunOptions::new().principal(principal);
+        match taken.saved.take() {
+            None => Ok(self.agent.converse(self.runner.run(options))),
+            Some(saved) => self.agent.restore(&self.runner, options, saved).await.map_err(|_| Refusal::Damaged),
+        }
+    }
+}

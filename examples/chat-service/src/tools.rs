@@ -1,0 +1,93 @@
+//! The tools, over the traits that they borrow.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tool_runtime::{ToolContext, ToolError, capability, tool};
+
+/// Reads the stock.
+#[capability(effect = read_only)]
+pub trait Stock {
+    /// The parts whose name contains this text.
+    fn find(&self, text: &str) -> Vec<Part>;
+}
+
+/// Orders from suppliers.
+#[capability(effect = external_side_effect)]
+pub trait Orders {
+    /// Orders a part and returns the number of the order, `None` if there is no such part. The same key twice is one
+    /// order.
+    fn place(&self, key: &str, part: &str, count: u32) -> Option<u64>;
+}
+
+/// A part in stock.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Part {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// How many there are.
+    pub in_stock: u32,
+    /// What the supplier asks for one, in cents. No tool shows it.
+    pub purchase_price: u32,
+}
+
+/// Find parts by a piece of their name.
+#[tool(name = "stock__find", effect = read_only, redact = ["id", "name", "in_stock"])]
+pub fn find(
+    stock: &dyn Stock,
+    /// A piece of the name, for example `screw`.
+    #[schemars(length(min = 1, max = 100))]
+    text: String,
+) -> Result<Vec<Part>, ToolError> {
+    Ok(stock.find(&text))
+}
+
+/// Order a part from its supplier. Returns the number of the order.
+#[tool(name = "stock__order", effect = external_side_effect, redact = ["$"])]
+pub fn order(
+    orders: &dyn Orders,
+    call: &ToolContext,
+    /// Id of the part, as `stock__find` returns it.
+    #[arg(evidence = "stock__find")]
+    part_id: String,
+    /// How many.
+    #[schemars(range(min = 1, max = 500))]
+    count: u32,
+) -> Result<u64, ToolError> {
+    orders
+        .place(&call.idempotency_key(), &part_id, count)
+        .ok_or_else(|| ToolError::code("not_found").with_safe("There is no part with this id."))
+}
+
+/// What the browser is asked for.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LocateRequest {
+    /// What the person is shown.
+    pub question: String,
+}
+
+/// What the browser answers.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Place {
+    /// The city.
+    #[schemars(length(min = 1, max = 100))]
+    pub city: String,
+}
+
+/// Ask the person's browser in which city they are.
+#[tool(
+    name = "browser__locate",
+    effect = read_only,
+    execution = client,
+    client_result = Place,
+    prepare = ["question"],
+    redact = ["city"]
+)]
+pub fn locate(
+    /// Why the city is needed, in a sentence that the person reads.
+    #[schemars(length(min = 1, max = 200))]
+    reason: String,
+) -> Result<LocateRequest, ToolError> {
+    Ok(LocateRequest { question: reason })
+}

@@ -1,0 +1,129 @@
+//! The service without a network: requests go to the router.
+
+#![allow(clippy::unwrap_used, reason = "a test says what it expects")]
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, StatusCode};
+use chat_service::demo::DemoModel;
+use chat_service::warehouse::Warehouse;
+use chat_service::{Service, router};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+struct Rig {
+    routes: Router,
+    warehouse: Arc<Warehouse>,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let warehouse = Arc::new(Warehouse::default());
+        let tokens = HashMap::from([("a".to_owned(), "ada".to_owned()), ("b".to_owned(), "bob".to_owned())]);
+        let service = Service::new(Arc::new(DemoModel), Arc::clone(&warehouse), tokens).unwrap();
+        Self { routes: router(Arc::new(service)), warehouse }
+    }
+
+    async fn post(&self, token: &str, body: &Value) -> (StatusCode, String) {
+        let request = Request::post("/api/chat").header("authorization", format!("Bearer {token}"));
+        let request = request.body(Body::from(body.to_string())).unwrap();
+        let response = self.routes.clone().oneshot(request).await.unwrap();
+        let status = response.status();
+        let bytes = to_bytes(response.into_body(), 1 << 20).await.unwrap();
+        (status, String::from_utf8(bytes.to_vec()).unwrap())
+    }
+}
+
+fn says(text: &str) -> Value {
+    json!({ "id": "c", "messages": [{ "id": "m1", "role": "user", "parts": [{ "type": "text", "text": text }] }] })
+}
+
+fn decides(call: &str, approved: bool) -> Value {
+    let part = json!({
+        "type": "tool-stock__order", "toolCallId": call, "state": "approval-responded",
+        "approval": { "id": call, "approved": approved },
+    });
+    json!({ "id": "c", "messages": [{ "id": "m2", "role": "assistant", "parts": [part] }] })
+}
+
+/// The frames of a stream, the closing mark aside.
+fn frames(stream: &str) -> Vec<Value> {
+    let data = stream.lines().filter_map(|line| line.strip_prefix("data: "));
+    data.filter(|data| *data != "[DONE]").map(|data| serde_json::from_str(data).unwrap()).collect()
+}
+
+fn types(stream: &str) -> Vec<String> {
+    frames(stream).iter().map(|frame| frame["type"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The call that the stream asks a person about.
+fn asked(stream: &str) -> String {
+    let frames = frames(stream);
+    let request = frames.iter().find(|frame| frame["type"] == "tool-approval-request").unwrap();
+    request["toolCallId"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn an_order_waits_for_a_later_request() {
+    let rig = Rig::new();
+    let (status, first) = rig.post("a", &says("order 3 hinge")).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(rig.warehouse.placed(), 0);
+    let call = asked(&first);
+
+    let (status, second) = rig.post("a", &decides(&call, true)).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(rig.warehouse.placed(), 1);
+    // The message that the client shows goes on, and the call in it is not begun again.
+    assert_eq!(frames(&second)[0]["messageId"], frames(&first)[0]["messageId"]);
+    assert!(!types(&second).contains(&"tool-input-start".to_owned()), "{second}");
+    assert!(types(&second).contains(&"tool-output-available".to_owned()), "{second}");
+
+    let (status, _) = rig.post("a", &decides(&call, true)).await;
+    assert_eq!(status, StatusCode::CONFLICT);
+    assert_eq!(rig.warehouse.placed(), 1);
+}
+
+#[tokio::test]
+async fn a_refused_order_is_not_placed() {
+    let rig = Rig::new();
+    let (_, first) = rig.post("a", &says("order 3 hinge")).await;
+    let (_, second) = rig.post("a", &decides(&asked(&first), false)).await;
+    assert!(types(&second).contains(&"tool-output-denied".to_owned()), "{second}");
+    assert_eq!(rig.warehouse.placed(), 0);
+}
+
+#[tokio::test]
+async fn a_chat_belongs_to_its_principal() {
+    let rig = Rig::new();
+    let (_, first) = rig.post("a", &says("order 3 hinge")).await;
+    let call = asked(&first);
+    assert_eq!(rig.post("b", &decides(&call, true)).await.0, StatusCode::CONFLICT);
+    assert_eq!(rig.post("nobody", &decides(&call, true)).await.0, StatusCode::UNAUTHORIZED);
+    assert_eq!(rig.warehouse.placed(), 0);
+    // Under the same id bob has a chat of his own.
+    assert_eq!(rig.post("b", &says("hello")).await.0, StatusCode::OK);
+    assert_eq!(rig.post("a", &decides(&call, true)).await.0, StatusCode::OK);
+    assert_eq!(rig.warehouse.placed(), 1);
+}
+
+#[tokio::test]
+async fn no_price_leaves_the_warehouse() {
+    let rig = Rig::new();
+    let (_, stream) = rig.post("a", &says("find hinge")).await;
+    assert!(stream.contains("in_stock"), "{stream}");
+    assert!(!stream.contains("purchase_price") && !stream.contains("250"), "{stream}");
+}
+
+#[tokio::test]
+async fn bodies_that_are_none_get_no_stream() {
+    let rig = Rig::new();
+    for body in [json!(7), json!({}), json!({ "id": "c", "messages": [] })] {
+        let (status, text) = rig.post("a", &body).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{body}: {text}");
+    }
+    assert_eq!(rig.post("a", &says(" ")).await.0, StatusCode::CONFLICT);
+}
