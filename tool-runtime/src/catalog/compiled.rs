@@ -24,7 +24,7 @@ pub enum ValidatorMode {
     Lazy,
 }
 
-/// Compiled by whoever asks first.
+/// Compiled by the first caller that asks.
 type Slot = OnceLock<(ValidatorMode, Result<Arc<dyn Compiled>, SchemaProblem>)>;
 
 /// The validators of one runner by the place of their tools in the catalog, and the allowlists that its policy narrows.
