@@ -53,8 +53,7 @@ mod author {
     crate::counters!(count, CountOn, "core__count", "core__count_on");
 
     pub fn names() -> [String; 2] {
-        [crate::library::rt::definition!(count), CountOn::definition()]
-            .map(|spec| spec.unwrap().name.to_string())
+        [crate::library::rt::definition!(count), CountOn::definition()].map(|spec| spec.unwrap().name.to_string())
     }
 }
 
