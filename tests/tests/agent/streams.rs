@@ -57,6 +57,43 @@ async fn each_response_of_a_paused_turn_is_a_stream() {
     assert!(refused.contains("\"type\":\"error\"") && refused.trim_end().ends_with("[DONE]"), "{refused}");
 }
 
+/// One request of a service: restore, read what the client posted, stream the turn, save.
+#[tokio::test]
+async fn a_chat_client_decides_in_a_later_request() {
+    let bench = bench([waits(), ScriptedTurn::text("Sent.")]);
+    let mut conversation = bench.converse();
+    conversation.send("Go.").await;
+    let saved = serde_json::to_string(&conversation.save().await.expect("saved")).expect("JSON");
+    drop(conversation);
+
+    let body = |id: &str| {
+        let approval = serde_json::json!({"id": id, "approved": true});
+        let part = serde_json::json!({"type": "tool-agent__send", "toolCallId": id, "state": "approval-responded",
+            "input": {"to": "bob", "code": "[sensitive]"}, "approval": approval});
+        let user = serde_json::json!({"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Go."}]});
+        let assistant = serde_json::json!({"id": "msg_1", "role": "assistant", "parts": [part]});
+        let body = serde_json::json!({"id": "chat_1", "trigger": "submit-message", "messages": [user, assistant]});
+        serde_json::to_vec(&body).expect("JSON")
+    };
+    let saved: SavedConversation = serde_json::from_str(&saved).expect("a document");
+    let restored = bench.agent().restore(&bench.runner, bench.options(), &saved).await;
+    let mut conversation = restored.expect("restored");
+    assert!(conversation.chat_reader().read(&body("another")).is_err(), "a client cannot decide what was never asked");
+    let request = conversation.chat_reader().read(&body("s")).expect("a request");
+    let incoming = Incoming::from(request);
+    conversation.check(&incoming).expect("before the response begins");
+    let stream = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
+    let turn = tokio::spawn(async move {
+        let ended = conversation.receive(incoming).await;
+        (ended, conversation)
+    });
+    let text = read(stream).await;
+    let (ended, conversation) = turn.await.expect("a turn");
+    assert!(matches!(ended, Ok(Ended::Answered { .. })), "{ended:?}");
+    assert!(text.contains("sent to bob") && text.contains("Sent.") && !text.contains("1234"), "{text}");
+    is_whole(&conversation);
+}
+
 #[tokio::test]
 async fn a_reader_that_hangs_up_changes_nothing() {
     let turns = || [ScriptedTurn::call("a", "agent__double", r#"{"n":1}"#), ScriptedTurn::text("2")];

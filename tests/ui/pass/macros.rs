@@ -1,37 +1,25 @@
 //! A library that exports a macro which makes tools, for authors who do not name the runtime themselves.
 
 mod library {
-    pub mod rt {
-        pub use tool_runtime;
-    }
+    pub use tool_runtime as rt;
 
     #[macro_export]
     macro_rules! counters {
-        ($function:ident, $structure:ident, $name:literal, $other:literal) => {
+        ($function:ident, $structure:ident) => {
             /// Counts.
-            #[$crate::library::rt::tool_runtime::tool(
-                                                                            name = $name,
-                                                                            effect = read_only,
-                                                                            redact = ["$"],
-                                                                            crate = $crate::library::rt::tool_runtime
-                                                                        )]
+            #[$crate::library::rt::tool(name = "lib__f", effect = read_only, redact = ["$"], crate = $crate::library::rt)]
             fn $function(
                 /// From where.
                 #[arg(default = 1)]
                 from: i64,
                 /// A note; `null` removes it.
                 note: Option<Option<String>>,
-            ) -> Result<i64, $crate::library::rt::tool_runtime::ToolError> {
+            ) -> Result<i64, $crate::library::rt::ToolError> {
                 Ok(from + note.map_or(0, |_| 1))
             }
 
             /// Counts further.
-            #[$crate::library::rt::tool_runtime::tool(
-                                                                            name = $other,
-                                                                            effect = read_only,
-                                                                            redact = ["$"],
-                                                                            crate = $crate::library::rt::tool_runtime
-                                                                        )]
+            #[$crate::library::rt::tool(name = "lib__s", effect = read_only, redact = ["$"], crate = $crate::library::rt)]
             struct $structure {
                 /// From where.
                 #[arg(default = 1)]
@@ -40,15 +28,15 @@ mod library {
                 note: Option<Option<String>>,
             }
 
-            impl $crate::library::rt::tool_runtime::ToolComponent for $structure {
+            impl $crate::library::rt::ToolComponent for $structure {
                 type Capabilities = ();
                 type Output = i64;
 
                 async fn run(
                     self,
                     (): (),
-                    _: &$crate::library::rt::tool_runtime::Call<Self>,
-                ) -> Result<i64, $crate::library::rt::tool_runtime::ToolError> {
+                    _: &$crate::library::rt::Call<Self>,
+                ) -> Result<i64, $crate::library::rt::ToolError> {
                     Ok(self.from + self.note.map_or(0, |_| 1))
                 }
             }
@@ -61,14 +49,13 @@ mod author {
     #[allow(dead_code)]
     mod tool_runtime {}
 
-    crate::counters!(count, CountOn, "core__count", "core__count_on");
+    crate::counters!(count, CountOn);
 
     pub fn names() -> [String; 2] {
-        [crate::library::rt::tool_runtime::definition!(count), CountOn::definition()]
-            .map(|spec| spec.unwrap().name.to_string())
+        [crate::library::rt::definition!(count), CountOn::definition()].map(|spec| spec.unwrap().name.to_string())
     }
 }
 
 fn main() {
-    assert_eq!(author::names(), ["core__count", "core__count_on"]);
+    assert_eq!(author::names(), ["lib__f", "lib__s"]);
 }

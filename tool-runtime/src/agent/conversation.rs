@@ -21,8 +21,8 @@ use crate::wire::history::{Missing, repair};
 /// of its record, and is told as `outcome_unknown` where its effect may have begun.
 ///
 /// A service that holds no conversation between two requests saves it after each ([`save`](Self::save), which also
-/// works when a turn was dropped) and restores it for the next ([`Agent::restore`]); one that does gives each request a
-/// stream of its own with [`ui_stream`](Self::ui_stream) or [`events`](Self::events).
+/// works when a turn was dropped) and restores it for the next ([`Agent::restore`]). What a chat UI posts is read by the
+/// [`chat_reader`](Self::chat_reader) and taken by [`receive`](Self::receive). Each request gets a stream of its own with [`ui_stream`](Self::ui_stream) or [`events`](Self::events).
 ///
 /// ```
 /// use tool_runtime::agent::{Agent, Ended, Incoming, ScriptedModel, ScriptedTurn};

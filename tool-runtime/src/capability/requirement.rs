@@ -21,18 +21,18 @@ pub enum Source {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Requirement {
-    /// The type that is asked for.
+    /// The borrowed type.
     pub type_id: TypeId,
     /// Its name, for messages.
     pub name: &'static str,
     /// How far it reaches.
     pub effect: ToolEffect,
-    /// Who provides it.
+    /// Where it comes from.
     pub source: Source,
 }
 
 impl Requirement {
-    /// The requirement of a borrowed `T`.
+    /// Returns the requirement of a borrowed `T`.
     #[must_use]
     pub fn of<T: Injected + ?Sized>() -> Self {
         Self { type_id: TypeId::of::<T>(), name: T::NAME, effect: T::Effect::EFFECT, source: T::source() }

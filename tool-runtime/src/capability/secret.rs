@@ -23,7 +23,7 @@ impl<T> Secret<T> {
         Self(value)
     }
 
-    /// The value itself, for the adapter that needs it.
+    /// Returns the value, for the adapter that needs it.
     pub const fn expose(&self) -> &T {
         &self.0
     }

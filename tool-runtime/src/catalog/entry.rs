@@ -48,8 +48,11 @@ impl Entry {
     /// Checks what a tool says of itself. Every tool comes into a catalog through here.
     pub(super) fn new(described: Described, problems: &mut Vec<CatalogProblem>) -> Option<Self> {
         let before = problems.len();
-        let mut found =
-            Problems { tool: described.written.escape_debug().to_string(), location: described.location, problems };
+        let mut found = Problems {
+            tool: described.written.escape_debug().to_string(),
+            location: described.location,
+            found: problems,
+        };
         let spec = match described.spec() {
             Ok(spec) => Arc::new(spec),
             Err(error) => {

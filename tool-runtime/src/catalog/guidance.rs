@@ -4,8 +4,9 @@ use crate::tool::ToolSpec;
 
 /// Renders the rules for these tools; empty when there are no tools. Only tools among them are named: a model must
 /// not be sent to one that it cannot call.
-pub(super) fn render<'a>(tools: impl Iterator<Item = &'a ToolSpec> + Clone) -> String {
-    if tools.clone().next().is_none() {
+pub(super) fn render<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> String {
+    let tools: Vec<_> = tools.collect();
+    if tools.is_empty() {
         return String::new();
     }
     let mut text = String::from(
@@ -13,9 +14,9 @@ pub(super) fn render<'a>(tools: impl Iterator<Item = &'a ToolSpec> + Clone) -> S
          - Never invent an id. Use ids only as tools returned them or as the user wrote them.\n\
          - When data that a call needs is missing, list it first or ask the user.\n",
     );
-    for spec in tools.clone() {
+    for spec in &tools {
         for (argument, lister) in &spec.evidence {
-            let rule = if tools.clone().any(|other| other.name.as_str() == lister) {
+            let rule = if tools.iter().any(|other| other.name.as_str() == lister) {
                 format!(
                     "- `{}`: take `{argument}` from a result of `{lister}` or from the user's own words; call `{lister}` first when you have none.\n",
                     spec.name

@@ -62,7 +62,7 @@ impl ToolCatalog {
     }
 
     /// All definitions, by name.
-    pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> + Clone {
+    pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.entries.iter().map(|entry| &*entry.spec)
     }
 

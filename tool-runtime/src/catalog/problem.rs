@@ -76,12 +76,12 @@ impl fmt::Display for CatalogProblem {
 pub(super) struct Problems<'p> {
     pub(super) tool: String,
     pub(super) location: Option<Location>,
-    pub(super) problems: &'p mut Vec<CatalogProblem>,
+    pub(super) found: &'p mut Vec<CatalogProblem>,
 }
 
 impl Problems<'_> {
     pub(super) fn add(&mut self, kind: CatalogProblemKind, message: &str) {
-        self.problems.push(CatalogProblem::new(kind, format!("`{}`: {message}", self.tool), self.location));
+        self.found.push(CatalogProblem::new(kind, format!("`{}`: {message}", self.tool), self.location));
     }
 
     pub(super) fn definition(&mut self, error: DefinitionError) {
@@ -96,7 +96,7 @@ impl Problems<'_> {
     }
 }
 
-/// Why there is no catalog: all problems together.
+/// Why no catalog was built: all problems together.
 #[derive(Debug, Clone)]
 pub struct CatalogError {
     problems: Vec<CatalogProblem>,

@@ -38,7 +38,7 @@ impl CatalogView {
     }
 
     /// The visible definitions, by name.
-    pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> + Clone {
+    pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.entries.iter().map(|entry| &*entry.spec)
     }
 

@@ -7,7 +7,24 @@ use std::sync::Arc;
 
 use crate::call::ToolContext;
 
-/// The context of one call of the tool `T`, which can run that tool and no other. Dereferences to [`ToolContext`].
+/// The context of one call of the tool `T`. It can run that tool and no other, and dereferences to [`ToolContext`].
+///
+/// ```
+/// use tool_runtime::{Call, ToolComponent, ToolError, tool};
+///
+/// /// The run of this call.
+/// #[tool(name = "core__run", effect = read_only, redact = ["$"])]
+/// struct RunId {}
+///
+/// impl ToolComponent for RunId {
+///     type Capabilities = ();
+///     type Output = String;
+///
+///     async fn run(self, (): (), call: &Call<Self>) -> Result<String, ToolError> {
+///         Ok(call.run_id().to_owned())
+///     }
+/// }
+/// ```
 pub struct Call<T> {
     context: Arc<ToolContext>,
     tool: PhantomData<fn() -> T>,

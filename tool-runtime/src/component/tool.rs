@@ -17,10 +17,13 @@ pub trait Tool: ToolComponent + DeserializeOwned {
     /// The constants of the attribute.
     const DECLARATION: Declaration;
 
-    /// The raw schema of the arguments, or nothing under `allow_no_schema`.
+    /// Returns the raw schema of the arguments; `None` under `allow_no_schema`.
     fn input_schema(generator: &mut schemars::SchemaGenerator) -> Option<schemars::Schema>;
 
-    /// The author's `validate` hook; `Err` is the sentence a model reads, with the argument to blame.
+    /// Calls the author's `validate` hook.
+    ///
+    /// # Errors
+    /// The argument to blame, and the sentence that a model reads.
     fn validate(&self) -> Result<(), Violation> {
         Ok(())
     }
@@ -33,15 +36,15 @@ pub trait Tool: ToolComponent + DeserializeOwned {
     note = "name a struct or a function that has `#[tool(..)]`"
 )]
 pub trait Named {
-    /// Shows the tool to a visitor. A function tool is a type that nobody else can name.
+    /// Shows the tool to a visitor. The type of a function tool has no other name.
     fn visit<V: Visitor>(visitor: V) -> V::Answer;
 }
 
-/// Something that is done with a tool's type.
+/// An operation over a tool's concrete type.
 pub trait Visitor {
-    /// What comes of it.
+    /// Its result.
     type Answer;
 
-    /// Does it.
+    /// Performs it.
     fn visit<T: Tool>(self) -> Self::Answer;
 }

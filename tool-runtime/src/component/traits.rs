@@ -11,20 +11,59 @@ use crate::error::ToolError;
 
 /// How a struct tool runs, what it returns and which capabilities it needs.
 ///
-/// Hydration constructs the struct from validated arguments; the runner alone can make the [`Call`] that
-/// [`run`](ToolComponent::run) asks for, so nothing else can run it.
+/// Hydration constructs the struct from validated arguments. Only the runner can make the [`Call`] that
+/// [`run`](ToolComponent::run) takes, so nothing else can run a tool.
+///
+/// ```
+/// use tool_runtime::{Call, Cap, Connection, ToolComponent, ToolError, capability, tool};
+///
+/// /// Reads the time.
+/// #[capability(effect = read_only)]
+/// trait Clock { fn now(&self) -> i64; }
+///
+/// /// Somebody's calendar.
+/// #[capability(effect = read_only, kind = "calendar")]
+/// trait Calendar { fn next(&self, after: i64) -> Option<String>; }
+///
+/// /// The next appointment.
+/// #[tool(name = "calendar__next", effect = read_only, redact = ["$"])]
+/// struct Next {
+///     /// Skip this many seconds from now.
+///     #[arg(default = 0)]
+///     skip: i64,
+/// }
+///
+/// impl ToolComponent for Next {
+///     type Capabilities = (Cap<dyn Clock>, Cap<Connection<dyn Calendar>>);
+///     type Output = Option<String>;
+///
+///     async fn run(
+///         self,
+///         (clock, calendar): Self::Capabilities,
+///         _: &Call<Self>,
+///     ) -> Result<Self::Output, ToolError> {
+///         Ok(calendar.next(clock.now() + self.skip))
+///     }
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "the tool `{Self}` does not say how it runs",
     label = "`ToolComponent` is not implemented",
     note = "write `impl ToolComponent for {Self} {{ type Capabilities = (); type Output = ..; async fn run(self, (): (), call: &Call<Self>) -> Result<Self::Output, ToolError> {{ .. }} }}`"
 )]
 pub trait ToolComponent: Sized + Send + 'static {
-    /// A tuple of `Cap<dyn Capability>`; `()` for none.
+    /// A tuple of at most eight [`Cap<dyn Trait>`](crate::Cap), `Cap<Connection<dyn Trait>>` and `Cap<ToolContext>`; `()`
+    /// for none.
     type Capabilities: CapabilityList;
-    /// What the tool answers with, before redaction.
+    /// The output, before redaction.
     type Output: ToolOutput;
 
     /// Runs the tool on its validated arguments.
+    ///
+    /// The future is dropped when the call times out or is cancelled.
+    ///
+    /// # Errors
+    /// Whatever the tool fails with. A model reads the code and the sentence of the error, operators read its cause.
     fn run(
         self,
         capabilities: Self::Capabilities,
@@ -32,11 +71,23 @@ pub trait ToolComponent: Sized + Send + 'static {
     ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
 }
 
-/// What a tool may return: data that serialises and has a schema.
+/// What a tool may return: owned data that serialises and has a schema. Implemented for every such type.
+///
+/// ```
+/// # use tool_runtime::ToolOutput;
+/// #[derive(serde::Serialize, schemars::JsonSchema)]
+/// struct Task {
+///     id: u64,
+///     title: String,
+/// }
+///
+/// fn is_output<T: ToolOutput>() {}
+/// is_output::<Vec<Task>>();
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the output of a tool",
     label = "not serialisable with a schema",
-    note = "derive `serde::Serialize` and `schemars::JsonSchema` for it and for what it holds; secrets and connections never leave a tool"
+    note = "derive `serde::Serialize` and `schemars::JsonSchema` for it and for what it holds; a type of another crate may need a feature of `schemars`; secrets and connections never leave a tool"
 )]
 pub trait ToolOutput: Serialize + JsonSchema + Send + 'static {}
 

@@ -16,7 +16,7 @@ pub trait Repairer: Send + Sync {
     /// The name by which a policy turns it on and records show it.
     fn name(&self) -> &str;
 
-    /// The text it would read instead; none when the text is not broken in the way it knows.
+    /// Returns the text to read instead; `None` if the text is not broken in the way it knows.
     fn repair(&self, text: &str) -> Option<String>;
 }
 
@@ -114,7 +114,7 @@ impl Repairer for TrailingJunk {
     }
 }
 
-/// Strings in single quotes, where no quote of either kind stands inside one.
+/// Strings in single quotes, that hold no quote of either kind.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SingleQuotes;
 

@@ -108,8 +108,8 @@ fn write_float(number: f64, out: &mut String) {
         return out.push_str("null");
     }
     let text = serde_json::Number::from_f64(number).map(|number| number.to_string()).unwrap_or_default();
-    // Digits without an exponent are laid out alike, but for a fraction of nothing; ECMAScript goes on so up to 10^21
-    // and down to 10^-6.
+    // Digits without an exponent are laid out identically, except for a trailing `.0`; ECMAScript keeps this form up to
+    // 10^21 and down to 10^-6.
     if text.len() <= 20 && !text.contains('e') && !text.trim_start_matches('-').starts_with("0.000000") {
         return out.push_str(text.strip_suffix(".0").unwrap_or(&text));
     }
@@ -142,7 +142,7 @@ fn write_float(number: f64, out: &mut String) {
     }
 }
 
-/// Digits without zeros at either end, and after how many of them the decimal point stands.
+/// Digits without zeros at either end, and the number of them before the decimal point.
 // `serde_json` breaks ties to even as ECMAScript asks for; the standard library's formatting does not.
 fn shortest(number: f64) -> (String, i32) {
     let text = serde_json::Number::from_f64(number).map(|number| number.to_string()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! [`Tree`] to any type. What a schema refuses is refused here too: an array is no struct, a null no unit variant.
+//! [`Tree`] to any type. What a schema refuses is refused here too: an array is not a struct, and `null` is not a unit variant.
 
 mod access;
 mod error;

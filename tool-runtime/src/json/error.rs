@@ -43,7 +43,7 @@ pub enum ParseErrorKind {
     NotAnObject,
     /// A property name occurs twice in one object.
     DuplicateKey,
-    /// An escape that stands for half a character.
+    /// An escape that encodes half a character.
     LoneSurrogate,
     /// An integer below `i64::MIN` or above `u64::MAX`.
     IntegerRange,
@@ -96,7 +96,7 @@ impl fmt::Display for ParseError {
             ParseErrorKind::Incomplete => "the JSON ends too early",
             ParseErrorKind::Trailing => "something follows the JSON object; send exactly one object",
             ParseErrorKind::DuplicateKey => "a property name occurs twice in one object",
-            ParseErrorKind::LoneSurrogate => "a `\\u` escape stands for half of a surrogate pair",
+            ParseErrorKind::LoneSurrogate => "a `\\u` escape encodes half of a surrogate pair",
             ParseErrorKind::IntegerRange => "an integer outside -2^63 to 2^64-1; send it as a string",
             _ => "a number that is too large",
         })

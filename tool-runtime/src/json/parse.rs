@@ -32,9 +32,9 @@ impl Default for Limits {
     }
 }
 
-/// Reads the arguments of a call: one JSON object with white space around it; nothing at all means `{}`.
+/// Reads the arguments of a call: one JSON object with white space around it; empty text means `{}`.
 ///
-/// Refused besides what JSON refuses: a byte-order mark, a property name that occurs twice, half a surrogate pair,
+/// Also refused: a byte-order mark, a property name that occurs twice, half a surrogate pair,
 /// an integer that neither `i64` nor `u64` holds, a number that is not finite.
 pub fn parse<'t>(text: &'t str, limits: &Limits) -> Result<Tree<'t>, ParseError> {
     if text.len() <= limits.bytes && text.bytes().all(is_space) {
@@ -96,7 +96,7 @@ impl<'t> Parser<'t> {
             Some(b'f') => self.word("false", Tree::Bool(false)),
             Some(b'n') => self.word("null", Tree::Null),
             Some(b'N' | b'I') => Err(ParseErrorKind::Syntax("a value; `NaN` and `Infinity` are none in JSON")),
-            Some(b'\'') => Err(ParseErrorKind::Syntax("a value; strings stand in double quotes")),
+            Some(b'\'') => Err(ParseErrorKind::Syntax("a value; strings are written in double quotes")),
             Some(b'/') => Err(ParseErrorKind::Syntax("a value; JSON has no comments")),
             Some(b']' | b'}') => Err(ParseErrorKind::Syntax("a value before the closing bracket")),
             Some(_) => Err(ParseErrorKind::Syntax("a JSON value")),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Which bytes cannot stand in a JSON string as they are.
+/// Which bytes a JSON string cannot hold unescaped.
 const ESCAPED: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;

@@ -1,4 +1,4 @@
-//! JSON strings: borrowed as they stand where there is nothing to unescape.
+//! JSON strings: borrowed from the text unless an escape has to be resolved.
 
 use std::borrow::Cow;
 

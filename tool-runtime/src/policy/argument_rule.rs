@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::json::Tree;
-use crate::policy::data::RuleVerdict;
 use crate::policy::parse::Table;
+use crate::policy::rule_verdict::RuleVerdict;
 
 /// One rule over an argument: when it fires, the call is denied or waits for a person.
 ///

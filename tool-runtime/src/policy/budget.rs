@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::policy::data::PolicyLimits;
-use crate::policy::parse;
 use serde::{Deserialize, Serialize};
+
+use crate::policy::parse;
 
 /// What one call and one run may use. Written as `[budgets.default]`, `[budgets.tools.NAME]`, `[budgets.run]`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -78,5 +78,29 @@ impl Budgets {
                 .or(self.default.max_argument_bytes)
                 .unwrap_or(limits.argument_bytes),
         }
+    }
+}
+
+/// Size limits where no budget of a tool says otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PolicyLimits {
+    /// The longest call id, in bytes.
+    #[serde(deserialize_with = "parse::at_least_one")]
+    pub call_id_bytes: usize,
+    /// The longest arguments, in bytes.
+    #[serde(deserialize_with = "parse::at_least_one")]
+    pub argument_bytes: usize,
+    /// The deepest nesting of arguments.
+    #[serde(deserialize_with = "parse::at_least_one")]
+    pub argument_depth: usize,
+    /// The longest result, in bytes.
+    #[serde(deserialize_with = "parse::at_least_one")]
+    pub result_bytes: usize,
+}
+
+impl Default for PolicyLimits {
+    fn default() -> Self {
+        Self { call_id_bytes: 128, argument_bytes: 8 * 1024, argument_depth: 64, result_bytes: 32 * 1024 }
     }
 }

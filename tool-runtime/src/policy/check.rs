@@ -68,7 +68,7 @@ impl ToolPolicy {
         for caller in self.data().callers.keys() {
             let named = caller.strip_prefix("graph:").is_some_and(|name| !name.is_empty());
             if !named && !matches!(caller.as_str(), "direct" | "graph") {
-                let message = "there is no such caller; write `direct`, `graph` or `graph:NAME`".to_owned();
+                let message = "unknown caller; write `direct`, `graph` or `graph:NAME`".to_owned();
                 let meant = nearest(caller, ["direct", "graph"]).map(str::to_owned);
                 problems
                     .push(PolicyProblem { nearest: meant, ..PolicyProblem::new(format!("callers.{caller}"), message) });

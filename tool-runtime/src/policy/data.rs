@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::policy::argument_rule::ArgumentRule;
-use crate::policy::budget::Budgets;
+use crate::policy::budget::{Budgets, PolicyLimits};
 use crate::policy::label::LabelRule;
 use crate::policy::loop_guard::LoopThresholds;
 use crate::policy::parse;
+use crate::policy::rule_verdict::RuleVerdict;
 use crate::tool::{Hash, ToolEffect};
 
 /// A policy as data. Every key may be left out; a policy without keys denies everything.
@@ -97,16 +98,6 @@ pub struct Grant {
     pub denied_tools: BTreeSet<String>,
 }
 
-/// What a rule may ask for. A rule never allows: only the lists of tools do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RuleVerdict {
-    /// The call does not run.
-    Deny,
-    /// The call waits for a person.
-    RequireApproval,
-}
-
 /// The rules for one tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -138,29 +129,5 @@ pub struct RepairRule {
 impl Default for RepairRule {
     fn default() -> Self {
         Self { allowed: BTreeSet::new(), require_approval: true }
-    }
-}
-
-/// Size limits where no budget of a tool says otherwise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct PolicyLimits {
-    /// The longest call id, in bytes.
-    #[serde(deserialize_with = "parse::at_least_one")]
-    pub call_id_bytes: usize,
-    /// The longest arguments, in bytes.
-    #[serde(deserialize_with = "parse::at_least_one")]
-    pub argument_bytes: usize,
-    /// The deepest nesting of arguments.
-    #[serde(deserialize_with = "parse::at_least_one")]
-    pub argument_depth: usize,
-    /// The longest result, in bytes.
-    #[serde(deserialize_with = "parse::at_least_one")]
-    pub result_bytes: usize,
-}
-
-impl Default for PolicyLimits {
-    fn default() -> Self {
-        Self { call_id_bytes: 128, argument_bytes: 8 * 1024, argument_depth: 64, result_bytes: 32 * 1024 }
     }
 }

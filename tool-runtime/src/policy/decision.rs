@@ -6,8 +6,8 @@ use crate::call::{Caller, Decision, Verdict};
 use crate::json::{self, Limits};
 use crate::policy::ToolPolicy;
 use crate::policy::compile::{Compiled, Party};
-use crate::policy::data::RuleVerdict;
 use crate::policy::label::UNTRUSTED;
+use crate::policy::rule_verdict::RuleVerdict;
 use crate::policy::subject::{PolicyContext, Stage, Subject};
 use crate::tool::{NoSchemaMode, ToolEffect, is_discovered};
 

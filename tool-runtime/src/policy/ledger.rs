@@ -178,7 +178,7 @@ impl RunBudget {
         if !whole(self.tokens, taken.tokens, wanted.tokens) {
             return exceeded(BudgetKind::Tokens);
         }
-        // Written so that what is no number is refused.
+        // Written so that NaN is refused.
         if self.cost.is_some_and(|limit| !(taken.cost < limit && wanted.cost <= limit - taken.cost)) {
             return exceeded(BudgetKind::Cost);
         }
@@ -201,7 +201,7 @@ impl Shared {
 
 /// What one call holds. Dropping it books what it holds, with the time that has passed; so does a dropped future.
 #[derive(Debug)]
-#[must_use = "dropped at once, it is booked as used"]
+#[must_use = "dropped immediately, it is booked as used"]
 pub(crate) struct Reservation {
     shared: Arc<Shared>,
     held: Spend,

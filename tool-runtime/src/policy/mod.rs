@@ -21,20 +21,23 @@ mod parse;
 #[allow(clippy::module_inception, reason = "the file holds the one type that the module is named after")]
 mod policy;
 mod problem;
+mod read;
+mod rule_verdict;
 mod subject;
 
 pub use crate::call::{Decision, Verdict};
 pub use argument_rule::{ArgumentRule, Condition, RuleValue, When};
-pub use budget::{Budgets, RunBudget, ToolBudget, ToolLimits};
-pub use data::{Grant, PolicyData, PolicyLimits, RepairRule, RuleVerdict, ToolRule};
+pub use budget::{Budgets, PolicyLimits, RunBudget, ToolBudget, ToolLimits};
+pub use data::{Grant, PolicyData, RepairRule, ToolRule};
 pub use label::{LabelRule, UNTRUSTED};
 pub use ledger::{BudgetExceeded, BudgetKind};
 pub(crate) use ledger::{Ledger, Reservation, Spend};
 pub use loop_guard::LoopThresholds;
-pub(crate) use loop_guard::{LoopGuard, LoopVerdict};
+pub(crate) use loop_guard::{Last, LoopGuard, LoopVerdict};
 pub use names::RunTools;
 pub use policy::ToolPolicy;
 pub use problem::{PolicyError, PolicyErrorKind, PolicyProblem};
+pub use rule_verdict::RuleVerdict;
 pub use subject::{PolicyContext, Stage, Subject};
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use crate::policy::loop_guard::LoopGuard;
 use crate::policy::names::NameMap;
 use crate::policy::parse;
 use crate::policy::problem::{PolicyError, PolicyErrorKind};
+use crate::policy::read;
 use crate::tool::{Hash, ToolEffect};
 
 /// Data that decides: which tools run, which wait for a person, what a run may spend. Cheap to clone.
@@ -75,7 +76,7 @@ impl ToolPolicy {
     /// # Errors
     /// The text is not TOML, or holds a key or a value that policies do not have.
     pub fn from_toml(text: &str) -> Result<Self, PolicyError> {
-        parse::toml(text).map(Self::new)
+        read::toml(text).map(Self::new)
     }
 
     /// Reads a policy from JSON.
@@ -83,7 +84,7 @@ impl ToolPolicy {
     /// # Errors
     /// The text is not JSON, or holds a key or a value that policies do not have.
     pub fn from_json(text: &str) -> Result<Self, PolicyError> {
-        parse::json(text).map(Self::new)
+        read::json(text).map(Self::new)
     }
 
     /// Reads a policy from a file named `*.toml` or `*.json`.
@@ -92,7 +93,7 @@ impl ToolPolicy {
     /// The file cannot be read, is named otherwise, or does not hold a policy.
     pub fn from_path(path: impl AsRef<Path>) -> Result<Self, PolicyError> {
         let path = path.as_ref();
-        read(path).map_err(|error| error.in_file(path))
+        file(path).map_err(|error| error.in_file(path))
     }
 
     /// The policy as it was written.
@@ -183,7 +184,7 @@ impl ToolPolicy {
     }
 }
 
-fn read(path: &Path) -> Result<ToolPolicy, PolicyError> {
+fn file(path: &Path) -> Result<ToolPolicy, PolicyError> {
     let format = match path.extension().and_then(|extension| extension.to_str()) {
         Some("toml") => ToolPolicy::from_toml,
         Some("json") => ToolPolicy::from_json,
@@ -195,13 +196,13 @@ fn read(path: &Path) -> Result<ToolPolicy, PolicyError> {
     let bytes = std::fs::read(path).map_err(|error| {
         let (kind, message) = match error.kind() {
             std::io::ErrorKind::NotFound => {
-                (PolicyErrorKind::Missing, "there is no such file; write one, or correct the path".to_owned())
+                (PolicyErrorKind::Missing, "the file does not exist; write one, or correct the path".to_owned())
             }
             _ => (PolicyErrorKind::Unreadable, format!("the file cannot be read ({error}); check its permissions")),
         };
         PolicyError::new(kind, None, message)
     })?;
-    format(parse::utf8(&bytes)?)
+    format(read::utf8(&bytes)?)
 }
 
 impl PartialEq for ToolPolicy {

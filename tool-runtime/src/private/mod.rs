@@ -30,7 +30,8 @@ pub use crate::component::list::CapabilityList;
 pub use crate::component::tool::{Named, Tool, Visitor};
 pub use crate::component::{Call, ToolComponent};
 pub use crate::error::{IntoToolError, ToolError};
-pub use crate::registration::{Registration, definition};
+pub use crate::registration::authored::Registration;
+pub use crate::registration::definition::definition;
 pub use crate::tool::level::{EffectLevel, ExternalSideEffect, ReadOnly, StateChange};
 pub use crate::tool::{Execution, Location, NoSchemaMode};
 pub use assert::{
@@ -48,6 +49,9 @@ pub use tool_runtime_macros::Attributes;
 pub type Definition = Result<crate::tool::ToolSpec, crate::registration::DefinitionError>;
 
 /// Returns the definition of the tool that a path names.
+///
+/// # Errors
+/// The name or a schema of the tool is not allowed.
 pub fn definition_of<N: Named>() -> Definition {
     struct Define;
 

@@ -7,7 +7,7 @@ use serde::ser;
 /// Why a value could not be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It has no JSON form: NaN, an infinity, a key that is no scalar.
+    /// It has no JSON form: NaN, an infinity, a key that is not a scalar.
     NotJson,
     /// It is not what its schema says.
     NotSchema,

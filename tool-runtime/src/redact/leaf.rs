@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What may stand at a leaf: a scalar, an array of scalars, or both.
+/// What a leaf may be: a scalar, an array of scalars, or both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Leaf {
     scalar: Option<Kinds>,

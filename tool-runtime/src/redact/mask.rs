@@ -6,12 +6,12 @@ use serde_json::value::RawValue;
 
 use crate::json::Tree;
 
-/// What stands in the place of a sensitive argument.
+/// Replaces a sensitive argument.
 const MASK: &str = "[sensitive]";
 
 /// The arguments as JSON, with each of the named ones replaced by `"[sensitive]"`.
 #[must_use]
-pub fn mask_arguments(arguments: &Tree<'_>, sensitive: &[String]) -> Box<RawValue> {
+pub(crate) fn mask_arguments(arguments: &Tree<'_>, sensitive: &[String]) -> Box<RawValue> {
     let text = serde_json::to_string(&Masked { arguments, sensitive }).unwrap_or_else(|_| "null".to_owned());
     RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }

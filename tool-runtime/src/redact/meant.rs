@@ -10,7 +10,7 @@ pub(super) fn through_arrays(path: &str, schema: &Value) -> Option<String> {
     let plain = |without_star: bool| {
         let index = |segment: &str| segment.is_empty() || segment.bytes().all(|byte| byte.is_ascii_digit());
         let segments = path.split('.').map(|segment| segment.split('[').next().unwrap_or_default());
-        let kept: Vec<_> = segments.filter(|one| !index(one) && !(without_star && *one == "*")).collect();
+        let kept: Vec<_> = segments.filter(|one| !(index(one) || without_star && *one == "*")).collect();
         kept.join(".")
     };
     [plain(false), plain(true)].into_iter().find(|plain| plain != path && check(plain, schema).is_ok())

@@ -13,7 +13,7 @@ use crate::error::ToolError;
 use crate::registration::Described;
 use crate::registration::handled::Handled;
 use crate::schema;
-use crate::tool::{NameError, NoSchemaMode, ToolEffect, ToolName};
+use crate::tool::{NameError, NoSchemaMode, ToolEffect, ToolName, is_discovered};
 
 /// What a dynamic tool does. Its arguments passed the tool's schema; its value is checked against the output schema
 /// before any of it is shown. Implement it with `#[async_trait]`, as the example of [`DynamicTool`] does.
@@ -223,10 +223,9 @@ impl DynamicTool {
             Some(namespace) => format!("{namespace}__{}", self.name),
             None => self.name,
         };
-        let name = ToolName::foreign(&written).and_then(|name| match name.is_discovered() {
-            true if !self.discovered => Err(NameError::Reserved),
-            _ => Ok(name),
-        });
+        let reserved = is_discovered(&written) && !self.discovered;
+        let name =
+            ToolName::foreign(&written).and_then(|name| if reserved { Err(NameError::Reserved) } else { Ok(name) });
         let output = self.output.as_ref().map(schema::check_foreign);
         let behaviour = Handled {
             handler: self.handler,

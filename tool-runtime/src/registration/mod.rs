@@ -1,8 +1,9 @@
-//! How a tool comes into a catalog: [`Registration`] for authored ones, [`DynamicTool`] for those made at run time.
+//! How a tool comes into a catalog: `Registration` for authored ones, [`DynamicTool`] for those made at run time.
 //!
 //! `Behaviour` and `Instance` erase the tool's type; the shim behind them is the only generic code per tool.
 
-mod definition;
+pub(crate) mod authored;
+pub(crate) mod definition;
 mod dynamic;
 mod handled;
 mod shim;
@@ -11,50 +12,17 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+pub(crate) use authored::Registration;
 pub use definition::DefinitionError;
-#[doc(hidden)]
-pub use definition::definition;
 pub(crate) use definition::{Checked, Described, Schemas};
 pub use dynamic::{DynamicHandler, DynamicTool};
 
 use crate::call::Violation;
 use crate::capability::Requirement;
-use crate::component::declaration::Declaration;
-use crate::component::{Bindings, Tool};
+use crate::component::Bindings;
 use crate::error::ToolError;
 use crate::json::{DeError, Tree};
 use crate::redact::{ProjectError, Projected, Projector};
-use crate::tool::Location;
-
-/// What `#[tool]` hands to `inventory`: the constants and one function pointer.
-#[doc(hidden)]
-#[derive(Clone, Copy)]
-pub struct Registration {
-    pub(crate) meta: &'static Declaration,
-    pub(crate) describe: fn() -> Described,
-}
-
-impl Registration {
-    /// The registration of a tool.
-    #[must_use]
-    pub const fn of<T: Tool>() -> Self {
-        Self { meta: &T::DECLARATION, describe: shim::describe::<T> }
-    }
-
-    /// Where the tool is written.
-    #[must_use]
-    pub const fn location(&self) -> Location {
-        self.meta.location
-    }
-}
-
-inventory::collect!(Registration);
-
-impl std::fmt::Debug for Registration {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Registration").field("name", &self.meta.name).finish_non_exhaustive()
-    }
-}
 
 /// A tool without its type: what it borrows, and how its arguments are built.
 pub(crate) trait Behaviour: Send + Sync {

@@ -1,4 +1,4 @@
-//! Checks a `default` against the schema it stands in, by hand where that is easy: compiling a validator for each
+//! Checks a `default` against the schema it belongs to, by hand where that is easy: compiling a validator for each
 //! default would take longer than building the rest of the catalog.
 
 use std::cmp::Ordering;

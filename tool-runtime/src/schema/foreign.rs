@@ -26,7 +26,7 @@ const DIALECTS: [&str; 3] = [
 ///
 /// # Errors
 ///
-/// The document is no valid schema of its dialect, is over a cap on size, depth or expansion, or refers outside.
+/// The document is not a valid schema of its dialect, is over a cap on size, depth or expansion, or refers outside.
 pub(crate) fn check_foreign(schema: &Value) -> Result<Schema, Vec<SchemaProblem>> {
     let one = |problem| vec![problem];
     if json::is_deeper(schema, MAX_JSON_DEPTH) {

@@ -25,7 +25,7 @@ const STANDARD: [&str; 19] = [
     "uuid",
 ];
 
-/// Drops a format that is no standard and returns it.
+/// Drops a format that JSON Schema does not define and returns it.
 pub(crate) fn drop_private(schema: &mut Map<String, Value>) -> Option<String> {
     let format = schema.get("format")?.as_str()?;
     if STANDARD.contains(&format) {

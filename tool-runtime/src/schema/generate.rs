@@ -7,17 +7,15 @@ use schemars::generate::{Contract, SchemaSettings};
 use serde_json::{Map, Value};
 
 use crate::schema::lower::{Lowering, lower};
-use crate::schema::positions::subschemas;
+use crate::schema::positions::{MAX_DEPTH, subschemas};
 use crate::schema::problem::Pointer;
 use crate::schema::{SchemaProblem, texts};
+use crate::text::pointer;
 use crate::tool::Schema;
 
 /// The most schemas that one schema may consist of once its references are inlined. Inlining is exponential in the
 /// nesting of types, so this is counted beforehand.
 const MAX_SCHEMAS: u64 = 2_000;
-
-/// The deepest nesting of schemas.
-pub(crate) const MAX_DEPTH: usize = 32;
 
 /// Where references of generated schemas point.
 const DEFINITIONS: &str = "#/$defs/";
@@ -83,7 +81,7 @@ fn run(
 /// Counts the schemas of an expansion without expanding.
 struct Measure<'a> {
     definitions: &'a Map<String, Value>,
-    /// Schemas and depth of a definition; nothing while it is being counted.
+    /// Schemas and depth of a definition; `None` while it is being counted.
     known: HashMap<&'a str, Option<(u64, usize)>>,
     pointer: Pointer,
     problems: Vec<SchemaProblem>,
@@ -132,7 +130,7 @@ impl<'a> Measure<'a> {
         let definitions = self.definitions;
         let name = reference.strip_prefix(DEFINITIONS).unwrap_or(reference);
         let found = definitions.get_key_value(name).or_else(|| {
-            definitions.iter().find(|(key, _)| crate::schema::graph::unescape(name).is_some_and(|name| name == **key))
+            definitions.iter().find(|(key, _)| pointer::percent_unescape(name).is_some_and(|name| name == **key))
         });
         let Some((key, definition)) = found else {
             // `#` is how schemars writes a type inside itself; any other reference is an author's own.

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use crate::schema::positions::{Position, subschemas};
+use crate::schema::SchemaProblem;
+use crate::schema::positions::{MAX_DEPTH, Position, subschemas};
 use crate::schema::problem::{Pointer, SchemaProblemKind};
-use crate::schema::{SchemaProblem, generate::MAX_DEPTH};
 use crate::text::pointer;
 
 /// The most schemas of an expanded document; a reference back to itself counts once.
@@ -114,7 +114,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Where the references of a schema lead; nothing when one of them does not resolve.
+    /// Where the references of a schema lead; `None` if one of them does not resolve.
     fn targets(&self, schema: &'a Map<String, Value>) -> Option<Vec<Target<'a>>> {
         let owner = self.owners.get(&(std::ptr::from_ref(schema) as usize)).copied().unwrap_or(0);
         let mut targets = Vec::new();
@@ -146,7 +146,7 @@ impl<'a> Document<'a> {
         if !fragment.starts_with('/') {
             return self.anchors.get(&(owner, fragment)).map(|schema| Target::Schema(schema));
         }
-        let found = root.pointer(&percent_decode(fragment)?)?;
+        let found = root.pointer(&pointer::percent_decode(fragment)?)?;
         (found.is_object() || found.is_boolean()).then_some(Target::Schema(found))
     }
 
@@ -234,25 +234,4 @@ fn join(base: &str, reference: &str) -> String {
         Some(at) => format!("{}{reference}", &base[..=at]),
         None => reference.to_owned(),
     }
-}
-
-/// Decodes the percent signs of a fragment and the tildes of a pointer segment.
-pub(crate) fn unescape(segment: &str) -> Option<String> {
-    Some(pointer::unescape(&percent_decode(segment)?).into_owned())
-}
-
-fn percent_decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        rest = after;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let pair = std::str::from_utf8(rest.get(..2)?).ok()?;
-        bytes.push(u8::from_str_radix(pair, 16).ok()?);
-        rest = rest.get(2..)?;
-    }
-    String::from_utf8(bytes).ok()
 }

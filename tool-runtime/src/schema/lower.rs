@@ -49,7 +49,7 @@ pub(crate) fn lower(root: &mut Value, lowering: Lowering) -> Result<(), Vec<Sche
     let mut walk = Walk { lowering, pointer: Pointer::default(), problems: Vec::new() };
     let object = matches!(root.get("type"), Some(ty) if ty == "object");
     if lowering == Lowering::Arguments && !object {
-        walk.refuse("arguments are no object", "write a struct with named fields");
+        walk.refuse("arguments are not an object", "write a struct with named fields");
     } else {
         walk.schema(root);
     }
@@ -169,7 +169,7 @@ impl Walk {
         if let Some(Value::String(pattern)) = schema.get("pattern")
             && !engine::is_pattern(pattern)
         {
-            self.refuse("the pattern is no regular expression", "write one in the syntax of ECMA 262");
+            self.refuse("the pattern is not a regular expression", "write one in the syntax of ECMA 262");
         }
         let reversed = |low: &str, high: &str| {
             let (Some(low), Some(high)) = (schema.get(low), schema.get(high).and_then(Value::as_number)) else {

@@ -1,4 +1,4 @@
-//! The schema of what a tool answers with: looser than that of arguments, because no model has to write it.
+//! The schema of a tool's output: looser than that of arguments, because no model has to write it.
 
 use schemars::SchemaGenerator;
 use schemars::generate::Contract;

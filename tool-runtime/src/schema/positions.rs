@@ -4,6 +4,9 @@ use serde_json::{Map, Value};
 
 use crate::schema::problem::Pointer;
 
+/// The deepest nesting of schemas.
+pub(crate) const MAX_DEPTH: usize = 32;
+
 /// Keywords whose value is one schema.
 const ONE: [&str; 12] = [
     "additionalItems",

@@ -161,7 +161,7 @@ fn review_name(name: &str, verdict: &mut Review) {
 
 fn review_schema(schema: &Value, verdict: &mut Review) {
     let Value::Object(root) = schema else {
-        let problem = SchemaProblem::new("", "the schema is no object", "write `{\"type\": \"object\", ..}`");
+        let problem = SchemaProblem::new("", "the schema is not an object", "write `{\"type\": \"object\", ..}`");
         return verdict.add(Advice::Reject, Reason::Schema, problem);
     };
     match root.get("type") {
@@ -171,7 +171,7 @@ fn review_schema(schema: &Value, verdict: &mut Review) {
             verdict.add(Advice::Review, Reason::Schema, problem);
         }
         Some(_) => {
-            let problem = SchemaProblem::new("/type", "arguments are no object", "write `\"type\": \"object\"`");
+            let problem = SchemaProblem::new("/type", "arguments are not an object", "write `\"type\": \"object\"`");
             verdict.add(Advice::Reject, Reason::Schema, problem);
         }
     }

@@ -3,8 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::schema::SchemaProblem;
-use crate::schema::generate::MAX_DEPTH;
-use crate::schema::positions::subschemas;
+use crate::schema::positions::{MAX_DEPTH, subschemas};
 use crate::schema::problem::Pointer;
 
 /// Keywords that some provider cannot carry.
@@ -35,7 +34,7 @@ pub(crate) fn outside(schema: &Value) -> Vec<(Outside, SchemaProblem)> {
         Gate { root: schema, pointer: Pointer::default(), open: Vec::new(), seen: Vec::new(), problems: Vec::new() };
     match schema {
         Value::Object(_) => gate.visit(schema, 0),
-        _ => gate.refuse(Outside::Keyword, "the schema is no object", "write an object with `type`"),
+        _ => gate.refuse(Outside::Keyword, "the schema is not an object", "write an object with `type`"),
     }
     gate.problems
 }

@@ -154,7 +154,7 @@ pub(crate) fn pattern(pattern: &str) -> Option<&'static str> {
     None
 }
 
-/// Whether what stands here repeats without an end.
+/// Whether the pattern repeats here without an upper bound.
 fn repeats(rest: &[u8]) -> bool {
     match rest.first() {
         Some(b'*' | b'+') => true,

@@ -186,7 +186,7 @@ fn violation(error: &ValidationError<'_>, schema: &Value, value: &Tree<'_>) -> V
     let pointer = error.instance_path().as_str();
     let violation = |expected| Violation::new(pointer, kind.keyword(), expected);
     let object = value.pointer(pointer);
-    // The schema of the object is what the keyword stands in.
+    // The keyword belongs to the schema of the object.
     let holder = error.schema_path().as_str().rsplit_once('/').and_then(|(holder, _)| schema.pointer(holder));
     let properties = holder.and_then(|holder| holder.get("properties")).and_then(Value::as_object);
     match kind {

@@ -27,13 +27,35 @@ pub(crate) fn split(pointer: &str) -> Option<impl Iterator<Item = Cow<'_, str>>>
     Some(rest.into_iter().flat_map(|rest| rest.split('/')).map(unescape))
 }
 
-/// Returns the name that a segment stands for.
+/// Returns the name that a segment encodes.
 pub(crate) fn unescape(segment: &str) -> Cow<'_, str> {
     if segment.contains('~') {
         Cow::Owned(segment.replace("~1", "/").replace("~0", "~"))
     } else {
         Cow::Borrowed(segment)
     }
+}
+
+/// Returns the name that a segment encodes inside the fragment of a URI. `None` if its percent signs are wrong.
+pub(crate) fn percent_unescape(segment: &str) -> Option<String> {
+    Some(unescape(&percent_decode(segment)?).into_owned())
+}
+
+/// Decodes the percent signs of a fragment.
+pub(crate) fn percent_decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        rest = after;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let pair = std::str::from_utf8(rest.get(..2)?).ok()?;
+        bytes.push(u8::from_str_radix(pair, 16).ok()?);
+        rest = rest.get(2..)?;
+    }
+    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub enum ToolEffect {
 }
 
 impl ToolEffect {
-    /// The name used in policies, records and attributes.
+    /// Returns the name used in policies, records and attributes.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

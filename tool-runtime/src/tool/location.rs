@@ -1,15 +1,16 @@
-//! Where in an author's sources a tool is written.
+//! [`Location`]: where a tool is written.
 
 use std::fmt;
 
-/// The source location of a registration, as compiler messages write it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// Where a tool is written in its author's sources. Formats as `file:line:column`, as in messages of the compiler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub struct Location {
     /// The crate, as Rust paths spell it.
     pub krate: &'static str,
-    /// The module path, the crate included.
+    /// The module path, with the crate.
     pub module: &'static str,
-    /// The file, relative as the compiler was given it.
+    /// The file, as its path was given to the compiler.
     pub file: &'static str,
     /// The line, from 1.
     pub line: u32,

@@ -162,7 +162,7 @@ pub enum NameError {
 }
 
 impl NameError {
-    /// A stable word for each case.
+    /// Returns a stable code for each case.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {

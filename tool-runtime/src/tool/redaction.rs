@@ -2,16 +2,42 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The allowlist of a tool: what is not named is stripped from whatever leaves the runner.
+/// The allowlist of a tool: what it does not name is stripped from everything that leaves the runner.
 ///
-/// Paths name leaves (scalars and arrays of scalars) with dots; arrays are passed through, `*` stands for the
-/// values of a map and `$` for the whole output when that is a scalar or an array of scalars.
+/// A path names a leaf, which is a scalar or an array of scalars, by the names on the wire with dots between them:
+///
+/// | path | names |
+/// | --- | --- |
+/// | `id` | the field `id` |
+/// | `owner.name` | the field `name` of the object `owner` |
+/// | `items.title` | the field `title` of each object in the array `items` |
+/// | `stock.*` | each value of the map `stock`, whose keys are shown too |
+/// | `by_day.*.count` | the field `count` of each value of the map `by_day` |
+/// | `$` | the whole output, if it is a scalar or an array of scalars |
+///
+/// ```
+/// use tool_runtime::{ToolError, definition, tool};
+///
+/// /// Adds two numbers.
+/// #[tool(name = "math__add", effect = read_only, redact = ["$"])]
+/// fn add(
+///     /// The first.
+///     a: i64,
+///     /// The second.
+///     b: i64,
+/// ) -> Result<i64, ToolError> {
+///     Ok(a.saturating_add(b))
+/// }
+///
+/// assert_eq!(definition!(add)?.redaction.allow, ["$"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Redaction {
     /// Leaves that everyone may see: the model, the UI, telemetry, records.
     pub allow: Vec<String>,
-    /// Leaves that only the model sees besides.
+    /// Additional leaves that only the model sees.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub model: Vec<String>,
     /// For client tools: leaves of the prepared payload that go to the client.

@@ -10,6 +10,8 @@ use serde_json::value::RawValue;
 use crate::tool::{Hash, Redaction, ToolEffect, ToolName};
 
 /// The authoritative definition of a tool. Immutable once it is in a catalog; encoders work on copies.
+///
+/// [`definition!`](crate::definition) reads one without a catalog.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ToolSpec {
@@ -22,7 +24,7 @@ pub struct ToolSpec {
     pub description: Arc<str>,
     /// JSON Schema of the arguments.
     pub input_schema: Schema,
-    /// JSON Schema of the value the tool answers with, before redaction.
+    /// JSON Schema of the output, before redaction.
     pub output_schema: Schema,
     /// How far the tool reaches.
     pub effect: ToolEffect,
@@ -63,13 +65,13 @@ impl Schema {
         Self(text.into())
     }
 
-    /// The schema as JSON text.
+    /// Returns the schema as JSON text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The schema as a value: a copy to change.
+    /// Returns the schema as a value that can be changed.
     #[must_use]
     pub fn to_value(&self) -> serde_json::Value {
         serde_json::from_str(&self.0).unwrap_or(serde_json::Value::Bool(true))
@@ -89,8 +91,9 @@ impl Serialize for Schema {
 }
 
 /// Where a tool finishes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Execution {
     /// On the server, inside the runner.
     Server,
@@ -99,7 +102,7 @@ pub enum Execution {
 }
 
 impl Execution {
-    /// The name used in listings.
+    /// Returns the name used in listings: `server` or `client`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -109,9 +112,10 @@ impl Execution {
     }
 }
 
-/// What happens to the calls of a tool that has no schema. There is no third way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// When the calls of a tool run whose arguments have no schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum NoSchemaMode {
     /// Calls run only when the tool is `read_only`.
     RejectEffects,
@@ -120,7 +124,7 @@ pub enum NoSchemaMode {
 }
 
 impl NoSchemaMode {
-    /// The word in definitions and policies.
+    /// Returns the word in definitions and policies.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -43,7 +43,7 @@ pub(super) fn without_trailing_commas(text: &str) -> String {
 }
 
 /// The text with its single-quoted strings in double quotes. None when it has none, when a quote of either kind
-/// stands inside one, or when a string ends where none can: then it is not known where it ends.
+/// is inside one, or when a string ends where none can: then it is not known where it ends.
 pub(super) fn double_quoted(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let (mut at, mut found) = (0, false);

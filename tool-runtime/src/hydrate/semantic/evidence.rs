@@ -92,7 +92,10 @@ impl EvidenceSet {
 
 impl fmt::Debug for EvidenceSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EvidenceSet").field("ids", &self.ids.len()).field("texts", &self.texts.len()).finish()
+        f.debug_struct("EvidenceSet")
+            .field("ids", &self.ids.len())
+            .field("texts", &self.texts.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -106,7 +109,7 @@ fn mentions(text: &str, id: &str) -> bool {
         let (before, after) = (text.get(..at).unwrap_or_default(), text.get(at + id.len()..).unwrap_or_default());
         let before = before.chars().next_back();
         let mut after = after.chars();
-        // `id:T-1` and `#T-1` name the id; a path or an address goes on.
+        // `id:T-1` and `#T-1` name the id; a path or an address is longer than the id.
         let longer_before = before.is_some_and(|one| joins(one) || (links(one) && !matches!(one, ':' | '=' | '#')));
         let longer_after = match after.next() {
             Some(one) if joins(one) => true,

@@ -163,7 +163,7 @@ fn errors_say_where_and_never_quote() {
         ("{\"a\": 1} secret", (1, 10), "something follows the JSON object; send exactly one object"),
         ("{\"a\": NaN}", (1, 7), "expected a value; `NaN` and `Infinity` are none in JSON"),
         ("{\"a\": -Infinity}", (1, 8), "expected a number; `Infinity` is none in JSON"),
-        ("{\"a\": 'secret'}", (1, 7), "expected a value; strings stand in double quotes"),
+        ("{\"a\": 'secret'}", (1, 7), "expected a value; strings are written in double quotes"),
         ("{\"secret\": 1, \"secret\": 2}", (1, 15), "a property name occurs twice in one object"),
         ("{\"a\": 99999999999999999999}", (1, 7), "an integer outside -2^63 to 2^64-1; send it as a string"),
         ("{\"a\": 1,}", (1, 9), "expected a property name in double quotes"),

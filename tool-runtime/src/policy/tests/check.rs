@@ -73,7 +73,7 @@ fn a_name_that_nothing_has_decides_nothing() {
         "labels.untrustd.deny_effects = ['state_change']\ncallers.grahp.denied_tools = ['core__add']",
         &[
             "policy, `labels.untrustd`: no rule puts this label on a run; write `from_tools`, `from_tags`, or `from_run = true` for a label that the application sets; did you mean `untrusted`?",
-            "policy, `callers.grahp`: there is no such caller; write `direct`, `graph` or `graph:NAME`; did you mean `graph`?",
+            "policy, `callers.grahp`: unknown caller; write `direct`, `graph` or `graph:NAME`; did you mean `graph`?",
         ],
     );
     check(

@@ -94,7 +94,7 @@ fn files_are_read_by_what_they_are_called() {
     let missing = error("missing.toml", None);
     assert_eq!(
         missing,
-        ("policy_missing", "missing.toml: there is no such file; write one, or correct the path".to_owned())
+        ("policy_missing", "missing.toml: the file does not exist; write one, or correct the path".to_owned())
     );
     let format = error("policy.yaml", None);
     assert_eq!(

@@ -103,20 +103,20 @@ pub(in crate::redact) struct Object<'o, 'p> {
 }
 
 impl<'o, 'p> Members<'o, 'p> {
-    pub(super) fn new(place: Place<'o, 'p>) -> Self {
-        let start = place.out.text.len();
-        place.out.text.push('{');
-        Self::Object(Object::opened(place.out, Some(place.plan), place.depth, start, "}"))
+    pub(super) fn new(Place { out, plan, depth, .. }: Place<'o, 'p>) -> Self {
+        let start = out.text.len();
+        out.text.push('{');
+        Self::Object(Object::opened(out, Some(plan), depth, start, "}"))
     }
 
-    pub(super) fn variant(place: Place<'o, 'p>, variant: &str) -> Self {
-        let start = place.out.text.len();
-        place.out.text.push('{');
-        quote(&mut place.out.text, variant);
-        place.out.text.push_str(":{");
-        let plan = place.plan.member(variant).map(|(plan, _)| plan);
+    pub(super) fn variant(Place { out, plan, depth, .. }: Place<'o, 'p>, variant: &str) -> Self {
+        let start = out.text.len();
+        out.text.push('{');
+        quote(&mut out.text, variant);
+        out.text.push_str(":{");
+        let plan = plan.member(variant).map(|(plan, _)| plan);
         // An object of which no member is written is not shown at all, and a variant has at least its own name.
-        Self::Object(Object { seen: true, ..Object::opened(place.out, plan, place.depth, start, "}}") })
+        Self::Object(Object { seen: true, ..Object::opened(out, plan, depth, start, "}}") })
     }
 
     pub(super) fn text(place: Place<'o, 'p>) -> Self {

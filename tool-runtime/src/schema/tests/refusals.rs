@@ -178,7 +178,7 @@ fn rules_that_contradict_themselves() {
 #[test]
 fn arguments_are_an_object() {
     for problems in [input::<String>(), input::<Option<One<u8>>>(), input::<Vec<u8>>(), input::<Value>()] {
-        assert!(problems.unwrap_err()[0].message.contains("no object"));
+        assert!(problems.unwrap_err()[0].message.contains("not an object"));
     }
     assert!(input::<External>().is_err());
 }

@@ -1,0 +1,246 @@
+//! The attributes, re-exported with the documentation that compiles against this crate.
+
+/// Makes a trait a capability: something that tools may borrow as `&dyn Trait`.
+///
+/// | key | value |
+/// | --- | --- |
+/// | `effect` | required: `read_only`, `state_change` or `external_side_effect` |
+/// | `kind` | a word, for example `"calendar"`: the trait needs an account, and tools borrow `&Connection<dyn Trait>` only |
+/// | `crate` | the path of this crate, if it is not `::tool_runtime` |
+///
+/// The trait becomes `Send + Sync + 'static`. An `async fn` needs `#[async_trait]` of the `async-trait` crate below this
+/// attribute, and on every `impl` of the trait. Write two traits for reading and writing: a `read_only` tool can borrow
+/// `read_only` capabilities only.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use tool_runtime::capability;
+///
+/// /// Reads the time.
+/// #[capability(effect = read_only)]
+/// pub trait Clock {
+///     /// Seconds since 1970.
+///     fn now(&self) -> i64;
+/// }
+///
+/// /// Somebody's calendar, on another service.
+/// #[capability(effect = external_side_effect, kind = "calendar")]
+/// #[async_trait]
+/// pub trait Calendar {
+///     /// Adds an entry.
+///     async fn add(&self, title: &str) -> std::io::Result<()>;
+/// }
+///
+/// struct Remote;
+///
+/// #[async_trait]
+/// impl Calendar for Remote {
+///     async fn add(&self, _title: &str) -> std::io::Result<()> {
+///         Ok(())
+///     }
+/// }
+/// ```
+///
+/// # Supertraits
+///
+/// A tool can call whatever a supertrait offers. So a capability builds on other capabilities, which reach no further
+/// than it declares, and on `Debug`, `Display`, `Error`, `Any` and auto traits; every other supertrait is refused.
+///
+/// # Generic traits
+///
+/// A capability is bound as one `dyn` trait, so it has no parameters. Write one capability for each type, and implement
+/// it for everything that implements the generic trait:
+///
+/// ```
+/// use tool_runtime::capability;
+///
+/// trait Lookup<T> { fn find(&self, id: u64) -> Option<T>; }
+///
+/// /// Finds names of parts.
+/// #[capability(effect = read_only)]
+/// trait PartLookup { fn find_part(&self, id: u64) -> Option<String>; }
+///
+/// impl<L: Lookup<String> + Send + Sync + 'static> PartLookup for L {
+///     fn find_part(&self, id: u64) -> Option<String> { self.find(id) }
+/// }
+/// ```
+pub use tool_runtime_macros::capability;
+/// Makes a function, or a struct of arguments, a tool that a model may call.
+///
+/// The item is the definition: a model reads its doc comment, its arguments become the schema and the parser, and it is
+/// registered for [the catalog](crate) of every program that links it.
+///
+/// # Functions
+///
+/// Owned parameters are arguments from the model, each with a doc comment. Borrowed parameters are injected by the
+/// runtime: `&dyn Trait` of a [`#[capability]`](macro@crate::capability) trait, [`&Connection<dyn Trait>`](crate::Connection) of one
+/// with a kind, and [`&ToolContext`](crate::ToolContext). The function stays as it is written, and tests may call it.
+///
+/// ```
+/// use tool_runtime::{ToolError, capability, definition, tool};
+///
+/// /// Reads the time.
+/// #[capability(effect = read_only)]
+/// trait Clock { fn now(&self) -> i64; }
+///
+/// /// Days from now until a date.
+/// #[tool(name = "core__days_until", effect = read_only, redact = ["$"])]
+/// fn days_until(
+///     clock: &dyn Clock,
+///     /// The date, in seconds since 1970.
+///     date: i64,
+///     /// The length of a day, in seconds.
+///     #[arg(default = 86_400)]
+///     #[schemars(range(min = 1))]
+///     day: i64,
+/// ) -> Result<i64, ToolError> {
+///     date.checked_sub(clock.now()).map(|left| left / day).ok_or(ToolError::safe("That is too far away."))
+/// }
+///
+/// let definition = definition!(days_until)?;
+/// assert_eq!(definition.name.as_str(), "core__days_until");
+/// assert_eq!(&*definition.description, "Days from now until a date.");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A tool is a free function: it cannot be inside an `impl` or a trait. `definition!` finds it through a hidden type of
+/// its name, so no module or type in the same place can have that name.
+///
+/// # Structs
+///
+/// A struct with named fields is the validated arguments, and [`ToolComponent`](crate::ToolComponent) says how it runs and what it borrows:
+/// `Cap<dyn Trait>`, and `Cap<Connection<dyn Trait>>` of a trait with a kind. `#[tool]` implements `Deserialize` and
+/// `JsonSchema` for it; other derives are the author's.
+///
+/// ```
+/// use tool_runtime::{Call, Cap, ToolComponent, ToolError, capability, tool};
+///
+/// /// Changes tasks.
+/// #[capability(effect = state_change)]
+/// trait TaskWriter { fn retitle(&self, id: u64, title: &str); }
+///
+/// /// Change the title of a task.
+/// #[tool(name = "tasks__retitle", effect = state_change, redact = ["$"])]
+/// #[derive(Debug)]
+/// struct Retitle {
+///     /// Id, as `tasks__list` returns it.
+///     #[arg(evidence = "tasks__list")]
+///     id: u64,
+///     /// New title.
+///     #[schemars(length(min = 1, max = 120))]
+///     title: String,
+/// }
+///
+/// impl ToolComponent for Retitle {
+///     type Capabilities = (Cap<dyn TaskWriter>,);
+///     type Output = u64;
+///
+///     async fn run(self, (tasks,): Self::Capabilities, _: &Call<Self>) -> Result<u64, ToolError> {
+///         tasks.retitle(self.id, &self.title);
+///         Ok(self.id)
+///     }
+/// }
+///
+/// assert_eq!(Retitle::definition()?.name.as_str(), "tasks__retitle");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Keys
+///
+/// | key | value |
+/// | --- | --- |
+/// | `name` | required: `"<namespace>__<tool>"`, at most 64 bytes of ASCII letters, digits, `_` and `-` |
+/// | `effect` | required: `read_only`, `state_change` or `external_side_effect`; no capability may reach further |
+/// | `redact` | required: paths of the output that may be shown; `[]` shows nothing |
+/// | `model` | additional paths that only the model sees |
+/// | `title` | a short name for people |
+/// | `tags` | words that policies and views match |
+/// | `timeout` | a whole number and `ms`, `s`, `m` or `h`: `"30s"` |
+/// | `max_result_bytes` | the largest result, in bytes |
+/// | `idempotent` | a second run with the same arguments changes nothing |
+/// | `blocking` | the function blocks, and runs on a thread of its own; not for `async fn` and structs |
+/// | `require_any` | optional arguments of which one must be given: `[title, due_date]` |
+/// | `validate` | a function that checks the typed arguments, see below |
+/// | `execution` | `client`: the tool only prepares, and a client finishes it; `server` otherwise |
+/// | `client_result` | with `execution = client`: the type that the client sends back |
+/// | `prepare` | with `execution = client`: paths of the output that go to the client |
+/// | `allow_no_schema`, `no_schema_mode` | the arguments have no schema; `reject_effects` or `approve_each` says when calls run |
+/// | `crate` | the path of this crate, if it is not `::tool_runtime`; `$crate::..` inside an exported macro |
+///
+/// ## Paths
+///
+/// `redact` is an allowlist: it names what may be shown, and everything else is stripped. A path names a leaf, which is
+/// a scalar or an array of scalars, with dots between the names: `"owner.name"`. Arrays are passed through, so
+/// `"items.title"` names the titles of all items, `*` stands for the values of a map (`"stock.*"`, `"by_day.*.count"`),
+/// and `"$"` is a whole output that is a scalar or an array of scalars. [`Redaction`](crate::tool::Redaction) has a table.
+///
+/// ## Hooks
+///
+/// `validate = check` calls `check(&Struct)`, or for a function `check(&first, &second, ..)` with all arguments in order.
+/// `validate = check(from, *limit)` passes the named arguments, by reference or, with `*`, by value. The hook returns
+/// `Result<(), `[`Violation`](crate::call::Violation)`>`.
+///
+/// ```
+/// use tool_runtime::call::Violation;
+/// use tool_runtime::{ToolError, tool};
+///
+/// /// Moves parts between shelves.
+/// #[tool(name = "parts__move", effect = read_only, redact = ["$"], validate = differ(from, to))]
+/// fn move_parts(
+///     /// Shelf to take from.
+///     from: String,
+///     /// Shelf to put on.
+///     to: String,
+///     /// How many.
+///     count: u32,
+/// ) -> Result<String, ToolError> {
+///     Ok(format!("{count} from {from} to {to}"))
+/// }
+///
+/// fn differ(from: &str, to: &str) -> Result<(), Violation> {
+///     if from == to { Err(Violation::new("/to", "semantic", "another shelf than `from`")) } else { Ok(()) }
+/// }
+/// ```
+///
+/// # Attributes of arguments
+///
+/// | attribute | means |
+/// | --- | --- |
+/// | `#[arg(default = EXPR)]` | may be left out; the schema publishes the default, so its type is `Serialize` |
+/// | `#[arg(sensitive)]` | masked in events, records, approvals and logs |
+/// | `#[arg(evidence = "ns__tool")]` | must have been seen in this run; the named tool lists such values |
+/// | `#[serde(..)]` | `rename`, `default`; on the item `rename_all` |
+/// | `#[schemars(..)]` | `range`, `length`, `regex`, `pattern`, `contains`, `email`, `url`, `ip`, `inner`, `title`, `example` |
+///
+/// Other keys are refused, because each would let the schema and the parser disagree. An `Option<T>` may be absent or
+/// `null`; an `Option<Option<T>>`, spelled so, is `Some(None)` for `null`.
+///
+/// # Types of other crates
+///
+/// An argument is `Deserialize + JsonSchema`, an output `Serialize + JsonSchema`. Other crates' types have a schema
+/// behind a feature of `schemars`, for example `chrono04`, `jiff02`, `uuid1`, `url2`, `rust_decimal1`:
+///
+/// ```toml
+/// schemars = { version = "1", features = ["chrono04", "uuid1"] }
+/// ```
+///
+/// # Errors
+///
+/// A tool returns `Result<T, E>`, where `E` is [`ToolError`](crate::ToolError) or a [`std::error::Error`]. `?` converts every
+/// `std::error::Error` into a `ToolError`; `anyhow::Error` and `Box<dyn Error + Send + Sync>` are none, and are converted
+/// with [`ToolError::internal`](crate::ToolError::internal):
+///
+/// ```
+/// use tool_runtime::{ToolError, tool};
+///
+/// fn load() -> Result<u32, Box<dyn std::error::Error + Send + Sync>> {
+///     Ok("42".parse()?)
+/// }
+///
+/// /// The answer.
+/// #[tool(name = "core__answer", effect = read_only, redact = ["$"])]
+/// fn answer() -> Result<u32, ToolError> {
+///     load().map_err(ToolError::internal)
+/// }
+/// ```
+pub use tool_runtime_macros::tool;
