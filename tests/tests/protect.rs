@@ -3,12 +3,13 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says what it expects")]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tool_runtime::call::Violation;
+use tool_runtime::capability::ConnectionId;
 use tool_runtime::catalog::{CatalogError, ValidatorMode};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::schema::SchemaProblem;
@@ -293,4 +294,61 @@ fn guidance_names_only_tools_that_the_model_can_call() {
     };
     assert!(guidance(&["t__a", "t__list"]).contains("call `t__list` first"));
     assert!(!guidance(&["t__a"]).contains("t__list"));
+}
+
+/// Keeps what is logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<String>>);
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Fields<'l>(&'l mut String);
+
+        impl tracing::field::Visit for Fields<'_> {
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                self.0.push_str(&format!("{field}={value:?} "));
+            }
+        }
+
+        let mut log = self.0.lock().unwrap();
+        event.record(&mut Fields(&mut log));
+        log.push('\n');
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn names_that_decide_nothing_are_logged() {
+    let log = Log::default();
+    tracing::subscriber::with_default(log.clone(), || {
+        let discovered = DynamicTool::discovered("srv", "echo", "Says it again.", who(), Arc::new(Echo));
+        let catalog = ToolCatalog::builder().dynamic(tool("t__search", who())).dynamic(discovered).build().unwrap();
+        let policy = "allowed_tools = ['t__search', 'mcp__srv__echo']\nlabels.vip.from_run = true";
+        let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).unwrap()).build().unwrap();
+        let account = ConnectionId::new("account-1");
+        let _ = runner.run(RunOptions::new().tools(["t__serach"]).label("vpi").connection("mail", account));
+        let _ = runner.run(RunOptions::new().tools(["t__search"]).label("vip"));
+    });
+    let log = log.0.lock().unwrap();
+    let lines: Vec<&str> = log.lines().collect();
+    assert_eq!(lines.len(), 4, "{log}");
+    assert!(lines[0].contains("mcp__srv__echo") && lines[0].contains("denied"), "{log}");
+    assert!(lines[1].contains(r#"name="t__serach" meant="t__search""#), "{log}");
+    assert!(lines[2].contains(r#"name="vpi" meant="vip""#), "{log}");
+    assert!(lines[3].contains(r#"name="mail""#) && !log.contains("account-1"), "{log}");
 }

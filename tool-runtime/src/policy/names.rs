@@ -12,6 +12,11 @@ pub(super) type NameMap<V> = HashMap<Box<str>, V, BuildHasherDefault<NameHasher>
 pub struct RunTools(HashSet<Box<str>, BuildHasherDefault<NameHasher>>);
 
 impl RunTools {
+    /// The names, in no order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(AsRef::as_ref)
+    }
+
     /// Whether the run has this tool.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {

@@ -6,6 +6,7 @@ mod exec;
 mod invoke;
 mod loops;
 mod open;
+mod overlooked;
 mod run;
 mod settle;
 mod snapshot;
@@ -195,6 +196,7 @@ impl RunnerBuilder {
             }
         }
         if policy.is_empty() && unbound.is_empty() {
+            overlooked::in_pins(&shared);
             Ok(ToolRunner { shared: Arc::new(shared) })
         } else {
             Err(RunnerError { policy, unbound })

@@ -11,8 +11,8 @@ use crate::capability::ConnectionId;
 use crate::catalog::CatalogView;
 use crate::hydrate::EvidenceSet;
 use crate::policy::{BudgetExceeded, Ledger, LoopGuard, PolicyContext, RunTools};
-use crate::runner::Shared;
 use crate::runner::state::RunState;
+use crate::runner::{Shared, overlooked};
 
 /// Who a run acts for and what it may use. Everything has a default that allows no more than the policy does.
 #[derive(Default)]
@@ -151,6 +151,7 @@ pub(super) struct RunInner {
 impl Run {
     pub(super) fn start(shared: Arc<Shared>, options: RunOptions) -> Self {
         let id = options.run_id.clone().unwrap_or_else(|| format!("run_{}", uuid::Uuid::new_v4().simple()).into());
+        overlooked::in_options(&shared, &options, &id);
         let context = context(&id, &options, &options.labels);
         let view = shared.catalog.view(|entry| shared.visible(&context, entry));
         let mut evidence = EvidenceSet::new();
