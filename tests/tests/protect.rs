@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tool_runtime::call::Violation;
-use tool_runtime::capability::ConnectionId;
 use tool_runtime::catalog::{CatalogError, ValidatorMode};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::schema::SchemaProblem;
@@ -333,22 +332,21 @@ impl tracing::Subscriber for Log {
 }
 
 #[test]
-fn names_that_decide_nothing_are_logged() {
+fn a_tool_that_is_not_pinned_is_logged_with_its_hash() {
     let log = Log::default();
-    tracing::subscriber::with_default(log.clone(), || {
+    let hash = tracing::subscriber::with_default(log.clone(), || {
         let discovered = DynamicTool::discovered("srv", "echo", "Says it again.", who(), Arc::new(Echo));
-        let catalog = ToolCatalog::builder().dynamic(tool("t__search", who())).dynamic(discovered).build().unwrap();
-        let policy = "allowed_tools = ['t__search', 'mcp__srv__echo']\nlabels.vip.from_run = true";
-        let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).unwrap()).build().unwrap();
-        let account = ConnectionId::new("account-1");
-        let _ = runner.run(RunOptions::new().tools(["t__serach"]).label("vpi").connection("mail", account));
-        let _ = runner.run(RunOptions::new().tools(["t__search"]).label("vip"));
+        let catalog = Arc::new(catalog(discovered).unwrap());
+        let hash = catalog.get("mcp__srv__echo").unwrap().definition_hash.to_string();
+        let pin = format!("[tools.mcp__srv__echo]\nredact = ['who']\npin = '{hash}'");
+        for rule in ["", &pin] {
+            let policy = ToolPolicy::from_toml(&format!("allowed_tools = ['mcp__srv__echo']\n{rule}")).unwrap();
+            ToolRunner::builder(Arc::clone(&catalog), policy).build().unwrap();
+        }
+        hash
     });
     let log = log.0.lock().unwrap();
     let lines: Vec<&str> = log.lines().collect();
-    assert_eq!(lines.len(), 4, "{log}");
-    assert!(lines[0].contains("mcp__srv__echo") && lines[0].contains("denied"), "{log}");
-    assert!(lines[1].contains(r#"name="t__serach" meant="t__search""#), "{log}");
-    assert!(lines[2].contains(r#"name="vpi" meant="vip""#), "{log}");
-    assert!(lines[3].contains(r#"name="mail""#) && !log.contains("account-1"), "{log}");
+    assert_eq!(lines.len(), 1, "{log}");
+    assert!(lines[0].contains("mcp__srv__echo") && lines[0].contains("denied") && lines[0].contains(&hash), "{log}");
 }

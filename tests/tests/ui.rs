@@ -18,7 +18,7 @@ use ui_cases::{answer, cases, compiler, package, passing};
 const PINNED: &str = "1.95.0";
 
 /// The cases that no rule of the macros reports, but a trait bound or the compiler itself.
-const ASKED_OF_THE_COMPILER: [&str; 40] = [
+const ASKED_OF_THE_COMPILER: [&str; 49] = [
     "adapter_not_shared",
     "another_tool",
     "argument_is_a_secret",
@@ -27,7 +27,11 @@ const ASKED_OF_THE_COMPILER: [&str; 40] = [
     "beyond_effect",
     "beyond_effect_struct",
     "borrowed_no_capability",
+    "borrowed_plain_trait",
+    "borrowed_struct",
+    "bound_without_trait",
     "builds_on_further",
+    "builds_on_unknown",
     "borrowed_text",
     "capability_owned",
     "client_result_value",
@@ -37,9 +41,14 @@ const ASKED_OF_THE_COMPILER: [&str; 40] = [
     "default_of_another_type",
     "definition_of_no_tool",
     "derive_above",
+    "error_boxed",
+    "error_report",
     "error_unusable",
     "error_unusable_alias",
     "future_not_send",
+    "kind_borrowed",
+    "kind_bound_once",
+    "kind_listed",
     "log_hydration",
     "make_bindings",
     "make_call",

@@ -1,4 +1,4 @@
-//! [`Checked`]: a tool without mistakes. Expansion reads it and has nothing left to refuse.
+//! [`Checked`]: a tool without mistakes, which expansion reads without refusing anything.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ pub(crate) struct Argument {
     pub(crate) derived: Vec<Attribute>,
 }
 
-/// What an argument is that was left out.
+/// The value of an argument that was left out.
 pub(crate) enum ArgumentDefault {
     /// `#[arg(default = EXPR)]`
     Expr(Box<Expr>),

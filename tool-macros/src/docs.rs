@@ -1,4 +1,4 @@
-//! Doc comments as text: what an author wrote is what a model reads.
+//! Doc comments as text: a model reads what the author wrote.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -31,12 +31,12 @@ impl Docs {
         Self { parts }
     }
 
-    /// Whether nobody could read anything.
+    /// Returns whether there is no text.
     pub(crate) fn is_blank(&self) -> bool {
         self.parts.iter().all(|part| matches!(part, Part::Text(text) if text.trim().is_empty()))
     }
 
-    /// An expression for the text: one leading space a line removed, blank lines at both ends removed.
+    /// Returns an expression for the text: one leading space a line removed, blank lines at both ends removed.
     pub(crate) fn to_expr(&self) -> TokenStream {
         if self.parts.iter().all(|part| matches!(part, Part::Text(_))) {
             let lines: Vec<String> = self.parts.iter().filter_map(Part::text).map(dedent).collect();

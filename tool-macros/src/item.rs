@@ -6,7 +6,7 @@ use quote::ToTokens;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::{Attribute, Fields, ItemStruct, Signature, Token, Visibility};
 
-/// What `#[tool]` can stand on, and what it cannot.
+/// The item below `#[tool]`, which may be of the wrong kind.
 pub(crate) enum Item {
     Function(Function),
     Struct(ItemStruct),
@@ -97,7 +97,7 @@ fn strip(tokens: TokenStream, helpers: &[&str], inside: &dyn Fn(&Group) -> Group
     out
 }
 
-/// The first token behind attributes and visibility: what kind of item it is.
+/// Returns the first token behind attributes and visibility, which shows the kind of the item.
 pub(crate) fn keyword(item: &TokenStream) -> Option<TokenStream> {
     fn behind(input: ParseStream<'_>) -> syn::Result<TokenTree> {
         input.call(Attribute::parse_outer)?;

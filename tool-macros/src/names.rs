@@ -32,7 +32,7 @@ impl RenameRule {
         Self::NAMES.iter().find(|(name, _)| *name == text).map(|(_, rule)| *rule)
     }
 
-    /// The name that serde gives to a field, letter for letter.
+    /// Returns the name that serde gives to a field.
     pub(crate) fn apply(self, field: &str) -> String {
         match self {
             Self::Lower | Self::Snake => field.to_owned(),
@@ -70,7 +70,7 @@ pub(crate) fn plain(ident: &Ident) -> String {
     ident.unraw().to_string()
 }
 
-/// `UpdateTask` as `update_task`: how the tool part of a name is suggested.
+/// Returns `update_task` for `UpdateTask`: the suggested tool part of a name.
 pub(crate) fn snake(ident: &Ident) -> String {
     let mut out = String::new();
     for letter in plain(ident).chars() {
@@ -82,7 +82,7 @@ pub(crate) fn snake(ident: &Ident) -> String {
     out
 }
 
-/// The known word that a typo is closest to, if it is close.
+/// Returns the known word that is closest to a typo, if one is close.
 pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     known
         .iter()

@@ -1,22 +1,37 @@
-//! Containing panics of authors' code: a panic ends where it is caught, its payload and all.
+//! Containing panics of authors' code: a panic ends where it is caught, its payload included.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs code that may panic; nothing when it did.
+use crate::text::cut;
+
+/// The longest message of a panic that is kept, in bytes.
+const MESSAGE_BYTES: usize = 2048;
+
+/// Runs code that may panic; `None` when it did.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
-    match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(value) => Some(value),
-        Err(payload) => {
-            discard(payload);
-            None
-        }
-    }
+    attempted(work).ok()
+}
+
+/// Runs code that may panic; `Err` holds the message of the panic. It can hold values: it is for operators only.
+pub(crate) fn attempted<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(message)
 }
 
 /// Drops a value whose destructor may panic.
 pub(crate) fn discard<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
-        // A payload whose own destructor panics could go on for ever; it is leaked instead.
+        // Dropping a payload whose own destructor panics might never end; it is leaked instead.
         std::mem::forget(payload);
     }
+}
+
+fn message(payload: Box<dyn Any + Send>) -> String {
+    let text = match payload.downcast_ref::<&str>() {
+        Some(text) => text,
+        None => payload.downcast_ref::<String>().map_or("", String::as_str),
+    };
+    let text = cut(text, MESSAGE_BYTES).to_owned();
+    discard(payload);
+    text
 }

@@ -1,13 +1,15 @@
-//! What a tool answers when it fails: [`ToolError`].
+//! What a tool returns when it fails: [`ToolError`].
 //!
 //! An error has two readers. A model and a UI get a stable code and a sentence that its author wrote for them
 //! (a fixed one otherwise); operators get the source's own text through [`ToolError::detail`].
 
 use std::borrow::Cow;
 use std::error::Error;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
-/// The sentence a model reads when the author of an error wrote none.
+use crate::text::cut;
+
+/// The sentence that a model reads when the author of an error wrote none.
 pub(crate) const FIXED_SAFE_MESSAGE: &str = "The tool failed. The reason is kept for its operators.";
 
 /// The failure of a tool, made by its author.
@@ -29,11 +31,28 @@ pub(crate) const FIXED_SAFE_MESSAGE: &str = "The tool failed. The reason is kept
 pub struct ToolError {
     code: Option<Cow<'static, str>>,
     safe: Option<Cow<'static, str>>,
-    source: Option<Box<dyn Error + Send + Sync>>,
+    source: Option<Source>,
 }
 
+struct Source {
+    error: Box<dyn Error + Send + Sync>,
+    type_name: &'static str,
+}
+
+impl Source {
+    fn new<S: Into<Box<dyn Error + Send + Sync>>>(source: S) -> Self {
+        Self { error: source.into(), type_name: std::any::type_name::<S>() }
+    }
+}
+
+/// An error may name itself as its cause, so the chain is followed this far and no further.
+const MAX_CAUSES: usize = 32;
+
+/// The longest text of an error with its causes, in bytes.
+const MAX_DETAIL_BYTES: usize = 16 * 1024;
+
 impl ToolError {
-    /// A failure that a model may read as it stands. Write no argument or output values into it.
+    /// A failure that a model may read as it is. Write no argument or output values into it.
     pub fn safe(message: impl Into<Cow<'static, str>>) -> Self {
         Self { code: None, safe: Some(message.into()), source: None }
     }
@@ -45,7 +64,7 @@ impl ToolError {
 
     /// A failure whose text is for operators only.
     pub fn internal(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { code: None, safe: None, source: Some(source.into()) }
+        Self { code: None, safe: None, source: Some(Source::new(source)) }
     }
 
     /// Sets the sentence that a model may read.
@@ -65,7 +84,7 @@ impl ToolError {
     /// Sets the cause, for operators.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        self.source = Some(source.into());
+        self.source = Some(Source::new(source));
         self
     }
 
@@ -81,19 +100,47 @@ impl ToolError {
         self.safe.as_deref().unwrap_or(FIXED_SAFE_MESSAGE)
     }
 
-    /// What operators may read: the cause and its causes. It can hold values, so it goes to no log by itself.
+    /// What operators may read: the source and its causes, at most 32 of them and 16 KiB together; empty without a
+    /// source. It can hold values, so it goes to no log by itself.
     #[must_use]
     pub fn detail(&self) -> String {
-        let mut text = String::new();
-        let mut next: Option<&(dyn Error + 'static)> = self.source.as_deref().map(|source| source as _);
-        while let Some(error) = next {
-            if !text.is_empty() {
-                text.push_str(": ");
-            }
-            text.push_str(&error.to_string());
-            next = error.source();
+        self.source.as_ref().map(|source| chain(&*source.error)).unwrap_or_default()
+    }
+
+    /// The name of the source's type, for operators. `None` without a source.
+    #[must_use]
+    pub fn source_type(&self) -> Option<&'static str> {
+        self.source.as_ref().map(|source| source.type_name)
+    }
+}
+
+/// An error and its causes as one text, bounded.
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = Bounded(String::new());
+    let mut next = Some(error);
+    for at in 0..MAX_CAUSES {
+        let Some(error) = next else { return text.0 };
+        let separator = if at == 0 { "" } else { ": " };
+        if write!(text, "{separator}{error}").is_err() {
+            break;
         }
-        text
+        next = error.source();
+    }
+    if next.is_some() {
+        text.0.push_str(" ..");
+    }
+    text.0
+}
+
+/// Refuses what is too long, so that an endless text ends.
+struct Bounded(String);
+
+impl fmt::Write for Bounded {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let left = MAX_DETAIL_BYTES.saturating_sub(self.0.len());
+        let kept = cut(text, left);
+        self.0.push_str(kept);
+        if kept.len() < text.len() { Err(fmt::Error) } else { Ok(()) }
     }
 }
 
@@ -112,7 +159,7 @@ impl fmt::Debug for ToolError {
 // `ToolError` itself does not implement `Error`: that is what lets every `Error` convert into it with `?`.
 impl<E: ErrorSource> From<E> for ToolError {
     fn from(source: E) -> Self {
-        Self { code: None, safe: None, source: Some(Box::new(source)) }
+        Self { code: None, safe: None, source: Some(Source::new(source)) }
     }
 }
 

@@ -1,7 +1,10 @@
 //! What one request brings and what it gets: everything together, a sink of its own, and what a person has to know.
 
-use tool_runtime::agent::Incoming;
-use tool_runtime::wire::ToolChoice;
+use std::sync::Mutex;
+
+use tool_runtime::agent::{Incoming, ModelClient, ModelError, ModelRequest, Show};
+use tool_runtime::runner::Failure;
+use tool_runtime::wire::{DecodeOptions, Decoded, ToolChoice};
 
 use super::*;
 
@@ -131,6 +134,56 @@ async fn a_silent_model_is_told_to_the_person() {
     let told: Vec<_> = bench.heard.take().into_iter().filter_map(status).collect();
     let expected = [10, 30, 70].map(|seconds| format!("The model has been silent for {seconds} seconds."));
     assert_eq!(told, expected);
+}
+
+/// A model whose provider fails within its answer.
+struct Broken;
+
+#[async_trait::async_trait]
+impl ModelClient for Broken {
+    fn name(&self) -> &str {
+        "broken"
+    }
+
+    async fn complete(&self, _: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+        let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default()).expect("a decoder");
+        decoder.push_with(b"data: {\"error\":{\"message\":\"quota of project 7\"}}\n\n", show);
+        Ok(decoder.finish())
+    }
+}
+
+#[tokio::test]
+async fn operators_learn_why_models_and_tools_failed() {
+    let script = [
+        ScriptedTurn::call("a", "agent__fail", "{}"),
+        ScriptedTurn::text("It failed."),
+        ScriptedTurn::fails(ModelErrorKind::Status(401)),
+    ];
+    let bench = bench(script);
+    let failures: Arc<Mutex<Vec<String>>> = Arc::default();
+    let seen = Arc::clone(&failures);
+    let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
+    let runner = ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), policy).approvals(true);
+    let runner = runner.failures(move |failure: &Failure<'_>| {
+        assert_eq!(failure.run_id, Some("run-1"));
+        let line = format!("{} {} {}", failure.code, failure.tool.unwrap_or("-"), failure.text);
+        seen.lock().expect("no poison").push(line);
+    });
+    let runner = runner.build().expect("a runner");
+    let mut conversation = bench.agent().converse(runner.run(bench.options().run_id("run-1")));
+    assert!(matches!(conversation.send("Go.").await, Ended::Answered { .. }));
+    assert_eq!(stopped(conversation.send("Again.").await).code(), "model_unauthorised");
+    let mut broken = Agent::new(Broken).converse(runner.run(bench.options().run_id("run-1")));
+    assert_eq!(stopped(broken.send("Go.").await).code(), "model_error");
+    let failures = failures.lock().expect("no poison");
+    let expected =
+        ["execution_error agent__fail", "model_unauthorised - as the script says", "model_error - quota of project 7"];
+    assert_eq!(failures.len(), expected.len(), "{failures:?}");
+    for (failure, expected) in failures.iter().zip(expected) {
+        assert!(failure.starts_with(expected), "{failure}");
+    }
+    let events = serde_json::to_string(&bench.heard.take()).expect("JSON");
+    assert!(!events.contains("project 7") && !events.contains("as the script says"), "{events}");
 }
 
 #[tokio::test]

@@ -42,7 +42,7 @@ const SCHEMARS_KEYS: [&str; 11] =
     ["range", "length", "regex", "pattern", "contains", "email", "url", "ip", "inner", "title", "example"];
 
 /// Reads the attributes of one argument. Attributes of others are kept for fields, whose item may carry other
-/// derives, and reported for parameters, where nothing else can mean anything.
+/// derives, and reported for parameters, where no other attribute has a meaning.
 pub(crate) fn argument(attrs: &[Attribute], is_parameter: bool, errors: &mut Errors) -> ArgumentAttr {
     let mut out = ArgumentAttr {
         docs: Docs::of(attrs),

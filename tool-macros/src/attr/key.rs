@@ -6,16 +6,12 @@ use crate::attr::{Piece, duplicate_key};
 use crate::errors::Errors;
 
 /// One key. A key that was written with an unreadable value is not missing: only its value is reported.
+#[derive(Default)]
 pub(crate) enum Key<T> {
+    #[default]
     Absent,
     Unreadable,
     Given(Ident, T),
-}
-
-impl<T> Default for Key<T> {
-    fn default() -> Self {
-        Self::Absent
-    }
 }
 
 impl<T> Key<T> {

@@ -142,7 +142,7 @@ impl Piece {
         let key = self.key_text();
         match &self.value {
             Value::Equals(value) if !value.is_empty() => {
-                // A string around what is to be written bare is a habit from other attributes.
+                // `effect = "read_only"` is a habit from other attributes.
                 let parsed = parser.parse2(value.clone()).ok();
                 if parsed.is_some() {
                     return parsed;

@@ -23,7 +23,7 @@ pub(crate) fn capability(tokens: TokenStream, item: TokenStream) -> TokenStream 
             None => errors.span(Span::call_site(), message),
         }
         let mistakes = errors.into_tokens();
-        return quote!(#item #mistakes);
+        return item.into_iter().chain(mistakes).collect();
     };
     // With a mistake in the attribute the trait can still be borrowed, or every tool would be an error too.
     let hidden = check_capability(&attr, &parsed, &mut errors).then(|| implementation(&attr, &parsed));
@@ -118,7 +118,7 @@ fn supertraits(item: &ItemTrait) -> impl Iterator<Item = &TraitBound> {
     });
     let bounds = item.supertraits.iter().chain(of_self.flatten());
     bounds.filter_map(|bound| match bound {
-        // `?Sized` asks for nothing.
+        // `?Sized` is not a supertrait.
         TypeParamBound::Trait(bound) if bound.maybe.is_none() => Some(bound),
         _ => None,
     })

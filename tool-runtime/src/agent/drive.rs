@@ -67,6 +67,7 @@ impl Conversation {
         let answer = self.run.cancellation().run_until_cancelled(answer).await.ok_or(StopReason::Cancelled)?;
         let mut decoded = answer.map_err(|error| {
             tracing::error!(run = self.run.id(), model, code = error.code(), "the model gave no answer");
+            self.run.report(error.code(), error.detail());
             StopReason::Model(error)
         })?;
         display.finish(&mut decoded);
@@ -93,7 +94,7 @@ impl Conversation {
 
     /// The model's answer goes into the history, and its calls through the gate. `None` if the model is next.
     async fn take(&mut self, decoded: Decoded) -> Option<Ended> {
-        let ended_well = decoded.ended_well();
+        let (ended_well, is_empty) = (decoded.ended_well(), decoded.is_empty());
         let Decoded { calls, text, finish, error, .. } = decoded;
         if !text.is_empty() || !calls.is_empty() {
             let calls = calls.iter().map(CallMessage::from).collect();
@@ -106,11 +107,15 @@ impl Conversation {
         let paused = finish == Finish::Pause && none && !text.is_empty();
         if !ended_well && !paused {
             self.state.close();
-            return Some(self.stopped(StopReason::Incomplete { finish, error }, text));
+            let said = error.as_ref().and_then(|error| error.message.clone());
+            let reason = StopReason::Incomplete { finish, error };
+            if let Some(said) = said {
+                self.run.report(reason.code(), &said);
+            }
+            return Some(self.stopped(reason, text));
         }
         if ended_well && none {
-            let empty = text.trim().is_empty();
-            return Some(if empty { self.stopped(StopReason::EmptyAnswer, text) } else { Ended::Answered { text } });
+            return Some(if is_empty { self.stopped(StopReason::EmptyAnswer, text) } else { Ended::Answered { text } });
         }
         self.after_calls(text).await
     }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Cause, Decision, Outcome};
+use crate::call::{CallId, Cause, Decision, Outcome, Violation};
 use crate::tool::Hash;
 
 /// What is kept of one call. Holds projected results and masked arguments only.
@@ -18,7 +18,7 @@ pub struct ToolInvocationRecord {
     pub tool_call_id: CallId,
     /// The name as the model wrote it, cut to 128 bytes.
     pub name: String,
-    /// The definition that ran, when the name was known.
+    /// The definition that ran; `None` if the name was not known.
     pub definition_hash: Option<Hash>,
     /// The arguments, masked.
     pub arguments: RecordedArguments,
@@ -32,11 +32,14 @@ pub struct ToolInvocationRecord {
     pub tool_code: Option<String>,
     /// The safe message.
     pub safe_message: Option<String>,
-    /// The tool began to run.
+    /// Where the arguments broke a rule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub violations: Vec<RecordedViolation>,
+    /// Whether the tool began to run.
     pub executed: bool,
     /// When the call came in.
     pub started_at: Timestamp,
-    /// When it ended; nothing while it is open.
+    /// When it ended; `None` while it is open.
     pub ended_at: Option<Timestamp>,
     /// The run.
     pub run_id: Arc<str>,
@@ -44,7 +47,7 @@ pub struct ToolInvocationRecord {
     pub session_id: Option<Arc<str>>,
     /// The conversation.
     pub conversation_id: Option<Arc<str>>,
-    /// Who the run acts for.
+    /// The principal that the run acts for.
     pub principal: Option<Arc<str>>,
     /// Who made the call.
     pub caller: Caller,
@@ -52,17 +55,46 @@ pub struct ToolInvocationRecord {
     pub decision: Option<Decision>,
     /// The name and version of the validator.
     pub validator: Option<String>,
-    /// The repairer, when the arguments were repaired.
-    pub repair: Option<String>,
+    /// How the arguments were repaired; `None` if they were not.
+    pub repair: Option<RepairUse>,
     /// The hash of the record before this one in the store's chain; the chain starts with zeros.
     pub previous: Option<Hash>,
     /// The hash of this record, `previous` included.
     pub hash: Option<Hash>,
 }
 
+/// A broken rule, without what would be right and without the value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RecordedViolation {
+    /// JSON Pointer (RFC 6901) into the arguments.
+    pub pointer: String,
+    /// The JSON Schema keyword, or `semantic`, `require_any`, `evidence`.
+    pub keyword: String,
+}
+
+impl From<&Violation> for RecordedViolation {
+    fn from(violation: &Violation) -> Self {
+        Self { pointer: violation.pointer.clone(), keyword: violation.keyword.clone() }
+    }
+}
+
+/// The one repair of a call's arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RepairUse {
+    /// The repairer.
+    pub repairer: String,
+    /// SHA-256 of the text before.
+    pub before: Hash,
+    /// SHA-256 of the text after.
+    pub after: Hash,
+}
+
 /// The arguments of a record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum RecordedArguments {
     /// They were read; sensitive ones are masked.
     Masked(Arc<RawValue>),
@@ -73,6 +105,13 @@ pub enum RecordedArguments {
         /// SHA-256 of their bytes.
         sha256: Hash,
     },
+}
+
+impl RecordedArguments {
+    /// Arguments that could not be read.
+    pub(crate) fn unread(raw: &str) -> Self {
+        Self::Unread { length: raw.len(), sha256: Hash::sha256(raw) }
+    }
 }
 
 /// Who made a call.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Outcome, Violation};
+use crate::call::{CallId, Outcome, SafeError, Violation};
 
 /// The result of one call: a projected value or a safe error, never anything else.
 ///
@@ -66,23 +66,6 @@ pub(crate) struct Failed {
     pub(crate) concealed: bool,
     /// For operators. It can hold values, so no log, record or event has it.
     pub(crate) detail: Option<Arc<str>>,
-}
-
-/// A failure as a model and a UI may read it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct SafeError {
-    /// The outcome; never [`Outcome::Ok`].
-    pub error_code: Outcome,
-    /// The author's code inside `execution_error`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_code: Option<String>,
-    /// A sentence that holds no values.
-    pub safe_message: String,
-    /// The broken rules, where the arguments are wrong.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub errors: Vec<Violation>,
 }
 
 impl ToolExecResult {
@@ -201,34 +184,6 @@ impl Delivered {
         }
         text
     }
-}
-
-impl SafeError {
-    fn to_model(&self, code: Outcome, executed: bool) -> String {
-        let error = ErrorForModel {
-            ok: false,
-            error_code: code,
-            tool_code: self.tool_code.as_deref(),
-            message: &self.safe_message,
-            executed: executed.then_some(true),
-            errors: &self.errors,
-        };
-        serde_json::to_string(&error).unwrap_or_default()
-    }
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ErrorForModel<'a> {
-    ok: bool,
-    error_code: Outcome,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_code: Option<&'a str>,
-    message: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    executed: Option<bool>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    errors: &'a [Violation],
 }
 
 // What only the model or only operators may read stays out.

@@ -37,7 +37,7 @@ pub enum ThroughConnection {}
 /// A type whose [`Injected::Borrowing`] (`Self`) lets a tool borrow `C` itself.
 #[diagnostic::on_unimplemented(
     message = "`{C}` has a kind: borrow `&Connection<{C}>`",
-    label = "needs an account, which a connection stands for",
+    label = "needs an account, which a connection represents",
     note = "a function tool takes `&Connection<{C}>`, a struct tool lists `Cap<Connection<{C}>>`; a `ConnectionBroker` opens it for each call"
 )]
 pub trait Borrow<C: ?Sized>: sealed::Borrow {}

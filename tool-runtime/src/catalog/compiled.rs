@@ -71,7 +71,7 @@ impl CompiledCatalog {
         let (mode, compiled) = slot;
         // The validator may be the application's.
         let checked = caught(|| compiled.as_ref().ok().map(|compiled| compiled.check(arguments)))??;
-        Some((*mode, checked.err().unwrap_or_default()))
+        Some((*mode, violations(checked)?))
     }
 
     /// Checks what a client sent back. `None` if the schema cannot be checked.
@@ -79,7 +79,7 @@ impl CompiledCatalog {
         let schema = &entry.answer.as_ref()?.schema;
         let (_, compiled) = self.slot(self.answers.get(entry.index)?, entry, schema, ValidatorMode::Lazy);
         let checked = caught(|| compiled.as_ref().ok().map(|compiled| compiled.check(answer)))??;
-        Some(checked.err().unwrap_or_default())
+        violations(checked)
     }
 
     /// What of a value may be shown. `None` without any allowlist: then the tool does not run.
@@ -118,6 +118,14 @@ impl CompiledCatalog {
             }
             (mode, compiled)
         })
+    }
+}
+
+/// What a validator found. A refusal without a violation is no answer: the value was not checked.
+fn violations(checked: Result<(), Vec<Violation>>) -> Option<Vec<Violation>> {
+    match checked {
+        Ok(()) => Some(Vec::new()),
+        Err(found) => Some(found).filter(|found| !found.is_empty()),
     }
 }
 

@@ -12,13 +12,14 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-pub use provenance::{FailedStage, HydrationError, HydrationResult, Provenance, RepairUse, ValidatorUse};
+pub use provenance::{FailedStage, HydrationError, HydrationResult, Provenance, ValidatorUse};
 pub use repair::Repairer;
 pub(crate) use semantic::EvidenceSet;
 
+pub use crate::call::RepairUse;
 use crate::call::{Outcome, ToolCall};
 use crate::catalog::{CompiledCatalog, Entry};
-use crate::contain::caught;
+use crate::contain::{caught, discard};
 use crate::json::{self, Limits, Tree};
 use crate::registration::Instance;
 use crate::text::pointer;
@@ -29,7 +30,9 @@ use crate::tool::Hash;
 pub struct Hydrated {
     pub(crate) call: ToolCall,
     pub(crate) entry: Arc<Entry>,
-    instance: Option<Box<dyn Instance>>,
+    instance: Ready,
+    /// The run that hydrated it, by the address of its id: no other run may execute it.
+    pub(crate) run: Arc<str>,
     /// The arguments as canonical text, every digit kept.
     pub(crate) frozen: Arc<str>,
     /// SHA-256 of `frozen`.
@@ -69,7 +72,16 @@ impl Hydrated {
 
     /// The typed value, once.
     pub(crate) fn take_instance(&mut self) -> Option<Box<dyn Instance>> {
-        self.instance.take()
+        self.instance.0.take()
+    }
+}
+
+/// A typed value that was not run yet. Its destructor is the author's code, so a panic in it is contained.
+struct Ready(Option<Box<dyn Instance>>);
+
+impl Drop for Ready {
+    fn drop(&mut self) {
+        discard(self.0.take());
     }
 }
 
@@ -82,6 +94,8 @@ impl std::fmt::Debug for Hydrated {
 /// What hydration needs from its surroundings.
 pub(crate) struct Settings<'a> {
     pub(crate) limits: &'a Limits,
+    /// The id of the run that hydrates.
+    pub(crate) run: &'a Arc<str>,
     pub(crate) compiled: &'a CompiledCatalog,
     /// Whether the model of this run can call a tool, so that a hint may name it.
     pub(crate) lists: &'a dyn Fn(&str) -> bool,
@@ -116,7 +130,8 @@ pub(crate) fn hydrate(call: ToolCall, entry: &Arc<Entry>, settings: &Settings<'_
     let hydrated = stages(&call, entry, settings, &mut provenance).map(|built| Hydrated {
         call,
         entry: Arc::clone(entry),
-        instance: Some(built.instance),
+        instance: Ready(Some(built.instance)),
+        run: Arc::clone(settings.run),
         frozen: built.frozen,
         digest: built.digest,
         effective: built.effective,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Origin, Outcome, ToolCall, Violation};
+use crate::call::{CallId, Origin, Outcome, RepairUse, ToolCall, Violation};
 use crate::catalog::{CompiledCatalog, ValidatorMode};
 use crate::hydrate::Hydrated;
 use crate::json::{self, Limits};
@@ -203,16 +203,4 @@ impl ValidatorUse {
     pub fn label(&self) -> String {
         format!("{} {}", self.name, self.version)
     }
-}
-
-/// The one repair of a call's arguments.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RepairUse {
-    /// The repairer.
-    pub repairer: String,
-    /// SHA-256 of the text before.
-    pub before: Hash,
-    /// SHA-256 of the text after.
-    pub after: Hash,
 }

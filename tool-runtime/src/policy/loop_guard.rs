@@ -40,8 +40,10 @@ pub(crate) struct LoopGuard {
     last: Mutex<Option<Last>>,
 }
 
-#[derive(Debug)]
-struct Last {
+/// The last call that a guard saw, and how often in a row.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Last {
     tool: Box<str>,
     digest: Hash,
     times: u32,
@@ -52,6 +54,16 @@ impl LoopGuard {
     #[must_use]
     pub(crate) const fn new(thresholds: LoopThresholds) -> Self {
         Self { thresholds, last: Mutex::new(None) }
+    }
+
+    /// The last call, for a run that goes on in another process.
+    pub(crate) fn last(&self) -> Option<Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes over what a guard of the same run saw in an earlier process.
+    pub(crate) fn restore(&self, last: Option<Last>) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
     }
 
     /// Counts a call; `digest` is that of its frozen arguments.

@@ -33,7 +33,7 @@ pub use label::{LabelRule, UNTRUSTED};
 pub use ledger::{BudgetExceeded, BudgetKind};
 pub(crate) use ledger::{Ledger, Reservation, Spend};
 pub use loop_guard::LoopThresholds;
-pub(crate) use loop_guard::{LoopGuard, LoopVerdict};
+pub(crate) use loop_guard::{Last, LoopGuard, LoopVerdict};
 pub use names::RunTools;
 pub use policy::ToolPolicy;
 pub use problem::{PolicyError, PolicyErrorKind, PolicyProblem};

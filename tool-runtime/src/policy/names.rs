@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// A map keyed by names that the policy or the application wrote.
 pub(super) type NameMap<V> = HashMap<Box<str>, V, BuildHasherDefault<NameHasher>>;
 
@@ -12,15 +14,47 @@ pub(super) type NameMap<V> = HashMap<Box<str>, V, BuildHasherDefault<NameHasher>
 pub struct RunTools(HashSet<Box<str>, BuildHasherDefault<NameHasher>>);
 
 impl RunTools {
-    /// The names, in no order.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(AsRef::as_ref)
-    }
-
     /// Whether the run has this tool.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         self.0.contains(name)
+    }
+
+    /// The names, sorted.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.0.iter().map(AsRef::as_ref).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Whether a run with `self` may call nothing that a run with `other` may not. `None` is a run that does not
+    /// narrow its tools.
+    pub(crate) fn within(one: Option<&Self>, other: Option<&Self>) -> bool {
+        match (one, other) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(one), Some(other)) => one.0.is_subset(&other.0),
+        }
+    }
+
+    /// The tools of both.
+    pub(crate) fn intersection(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(Self(one.0.intersection(&other.0).cloned().collect())),
+            (tools, None) | (None, tools) => tools,
+        }
+    }
+}
+
+impl Serialize for RunTools {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.names().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for RunTools {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Vec::<String>::deserialize(deserializer)?.into_iter().collect())
     }
 }
 
@@ -32,9 +66,7 @@ impl<S: AsRef<str>> FromIterator<S> for RunTools {
 
 impl fmt::Debug for RunTools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut names: Vec<&str> = self.0.iter().map(AsRef::as_ref).collect();
-        names.sort_unstable();
-        f.debug_set().entries(names).finish()
+        f.debug_set().entries(self.names()).finish()
     }
 }
 

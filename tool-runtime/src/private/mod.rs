@@ -49,6 +49,9 @@ pub use tool_runtime_macros::Attributes;
 pub type Definition = Result<crate::tool::ToolSpec, crate::registration::DefinitionError>;
 
 /// Returns the definition of the tool that a path names.
+///
+/// # Errors
+/// The name or a schema of the tool is not allowed.
 pub fn definition_of<N: Named>() -> Definition {
     struct Define;
 

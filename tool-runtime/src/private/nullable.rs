@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Deserializer};
 
-/// Reads a value that is there: `null` becomes `Some(None)`. Absence is the field's default.
+/// Reads a value that is present: `null` becomes `Some(None)`. Absence is the default of the field.
+///
+/// # Errors
+/// The value is not a `T`.
 pub fn nullable<'de, T, D>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     T: Deserialize<'de>,

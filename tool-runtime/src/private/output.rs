@@ -13,6 +13,9 @@ pub trait ToolReturn {
     type Error;
 
     /// Converts into a `Result`.
+    ///
+    /// # Errors
+    /// The error of the tool.
     fn into_result(self) -> Result<Self::Output, Self::Error>;
 }
 

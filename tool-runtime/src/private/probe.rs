@@ -93,6 +93,7 @@ pub trait Otherwise {
     const REACH: Reach = Reach(ToolEffect::ReadOnly);
 
     /// Takes a future that cannot be `Send`, because what it borrows is not.
+    #[must_use]
     fn send<F: Future>(_: F) -> impl Future<Output = F::Output> + Send {
         pending()
     }

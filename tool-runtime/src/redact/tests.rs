@@ -129,3 +129,17 @@ fn a_flattened_map_cannot_stand_for_a_member() {
     let value = Flat { id: 1, more: BTreeMap::from([("id".to_owned(), 99)]) };
     assert!(projector().project(&value, 1000).is_err());
 }
+
+#[test]
+fn what_the_allowlist_empties_is_dropped_and_what_was_empty_stays() {
+    let paths = ["id", "place.town", "places.town"].map(ToOwned::to_owned);
+    let projector = Projector::without_schema(&paths, &[]);
+    for (value, expected) in [
+        (json!({"id": 1, "place": {"secret": 2}, "places": [{"secret": 3}]}), r#"{"id":1}"#),
+        (json!({"id": 1, "place": {}, "places": []}), r#"{"id":1,"place":{},"places":[]}"#),
+        (json!({"places": [{"secret": 3}, {"town": "Oslo"}]}), r#"{"places":[{"town":"Oslo"}]}"#),
+        (json!({"secret": 3}), "{}"),
+    ] {
+        assert_eq!(projector.project(&value, 10_000).unwrap().shown.get(), expected, "{value}");
+    }
+}

@@ -1,23 +1,25 @@
 //! `exec`: the gate as a list of stages.
 //!
-//! Each stage takes what only the stage before it can make, so none can be skipped.
+//! Each stage takes what only the stage before it can make, so none can be skipped. A call leaves the list with a value,
+//! as a suspension, or through `?` with a refusal.
 
 use std::future::Future;
 
 use crate::call::{ToolCall, ToolExecResult};
 use crate::hydrate::{Hydrated, HydrationResult};
 use crate::runner::Run;
-use crate::runner::approval;
+use crate::runner::ending::{Ending, Stop};
 use crate::runner::open::OpenCall;
-use crate::runner::stages::{self, Judged, Permit};
-use crate::runner::stop::{Ended, Stop};
+use crate::runner::stages::{self, Concluded, Judged, Permit};
+use crate::runner::suspend::suspend;
 use crate::store::Suspension;
 
 impl Run {
     /// Takes one call through the gate. The call's start is announced now; if the returned future is dropped,
     /// polled or not, the call still gets its record and its terminal event.
     ///
-    /// The future has to be polled inside a tokio runtime with its timer enabled.
+    /// The future has to be polled inside a tokio runtime with its timer enabled. Before it resolves it waits for the
+    /// store's receipt of the record, without a limit of its own.
     pub fn exec(&self, call: ToolCall) -> impl Future<Output = ToolExecResult> + Send + use<> {
         let mut open = OpenCall::start(self.clone(), call);
         async move {
@@ -26,13 +28,14 @@ impl Run {
         }
     }
 
-    /// Hydrates calls and runs nothing. Each result can go on through [`Run::exec_hydrated`] once.
+    /// Hydrates calls and runs nothing. Each result can be executed once, by [`Run::exec_hydrated`] of this run.
     #[must_use]
     pub fn hydrate(&self, calls: impl IntoIterator<Item = ToolCall>) -> Vec<HydrationResult> {
         calls.into_iter().map(|call| stages::hydrate_only(self, call)).collect()
     }
 
-    /// Goes on with a hydrated call, from the policy's decision on its arguments.
+    /// Executes a hydrated call, from the policy's decision on its arguments. What another run hydrated is refused as
+    /// `policy_denied`.
     pub fn exec_hydrated(&self, hydrated: Hydrated) -> impl Future<Output = ToolExecResult> + Send + use<> {
         let mut open = OpenCall::start_hydrated(self.clone(), &hydrated);
         async move {
@@ -42,32 +45,37 @@ impl Run {
     }
 }
 
-/// All of it.
-async fn from_start(open: &mut OpenCall) -> Result<Ended, Stop> {
-    let (admitted, call) = stages::admit_new(open)?;
-    let hydrated = stages::hydrate(open, &admitted, call)?;
+/// All stages.
+async fn from_start(open: &mut OpenCall) -> Result<Ending, Stop> {
+    let hydrated = open.read(|open, call| {
+        let admitted = stages::admit(open, &call);
+        stages::hydrate(open, admitted, call)
+    })?;
     from_frozen(open, hydrated).await
 }
 
 /// For calls that [`Run::hydrate`] took through parsing and validation before.
-async fn from_hydrated(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ended, Stop> {
-    stages::admit(open, hydrated.call())?;
+async fn from_hydrated(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending, Stop> {
+    stages::admit_hydrated(open, &hydrated)?;
     from_frozen(open, hydrated).await
 }
 
-/// From frozen arguments to the projected result.
-async fn from_frozen(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ended, Stop> {
+/// From frozen arguments on.
+async fn from_frozen(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending, Stop> {
     stages::freeze(open, &hydrated);
     match stages::decide(open, hydrated)? {
         Judged::Permitted(permit) => from_permit(open, permit).await,
-        Judged::NeedsApproval(hydrated) => Err(approval::suspend(open, hydrated, Suspension::Approval, None).await),
+        Judged::NeedsApproval(hydrated) => suspend(open, hydrated, Suspension::Approval, None).await,
     }
 }
 
-/// From the permit to the projected result; a resumed call enters here.
-pub(super) async fn from_permit(open: &mut OpenCall, permit: Permit) -> Result<Ended, Stop> {
+/// From the permit on; an approved call enters here.
+pub(super) async fn from_permit(open: &mut OpenCall, permit: Permit) -> Result<Ending, Stop> {
     let reserved = stages::reserve(open, permit)?;
     let bound = stages::bind(open, reserved).await?;
     let ran = stages::run(open, bound).await?;
-    stages::conclude(open, ran).await
+    match stages::conclude(open, ran) {
+        Concluded::Delivered(delivered) => Ok(Ending::Delivered(delivered)),
+        Concluded::NeedsClient(hydrated, payload) => suspend(open, hydrated, Suspension::Client, Some(payload)).await,
+    }
 }

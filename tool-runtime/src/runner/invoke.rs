@@ -1,5 +1,6 @@
-//! Polls a tool's future: panics, timeouts and cancellation end in a [`Cause`], not in the caller.
+//! Polls a tool's future: panics, timeouts and cancellation end in an [`Interrupted`], not in the caller.
 
+use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
@@ -8,7 +9,31 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::Cause;
-use crate::contain::{caught, discard};
+use crate::contain::{attempted, discard};
+
+/// Why a future did not end by itself.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Interrupted {
+    pub(super) cause: Cause,
+    /// What there is to say for operators: the message of a panic, the limit that was passed.
+    text: String,
+}
+
+impl Interrupted {
+    const fn new(cause: Cause, text: String) -> Self {
+        Self { cause, text }
+    }
+}
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.cause {
+            Cause::Timeout => write!(f, "it took longer than {}", self.text),
+            Cause::Cancelled => f.write_str("it was cancelled"),
+            Cause::Panicked => write!(f, "it panicked: {}", self.text),
+        }
+    }
+}
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -20,7 +45,7 @@ pub(super) async fn contained<T>(
     future: Boxed<'_, T>,
     timeout: Option<Duration>,
     cancellation: &CancellationToken,
-) -> Result<T, Cause> {
+) -> Result<T, Interrupted> {
     let mut tool = Contained { future: Some(future) };
     if let Poll::Ready(ended) = poll_fn(|cx| Poll::Ready(tool.poll(cx))).await {
         return ended;
@@ -38,9 +63,10 @@ pub(super) async fn contained<T>(
         }
         if timer.as_mut().poll(cx).is_ready() {
             cancellation.cancel();
-            return Poll::Ready(Err(Cause::Timeout));
+            let limit = timeout.map(|timeout| format!("{timeout:?}")).unwrap_or_default();
+            return Poll::Ready(Err(Interrupted::new(Cause::Timeout, limit)));
         }
-        cancelled.as_mut().poll(cx).map(|()| Err(Cause::Cancelled))
+        cancelled.as_mut().poll(cx).map(|()| Err(Interrupted::new(Cause::Cancelled, String::new())))
     })
     .await
 }
@@ -51,14 +77,14 @@ struct Contained<'a, T> {
 }
 
 impl<T> Contained<'_, T> {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, Cause>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, Interrupted>> {
         let Some(future) = &mut self.future else {
-            return Poll::Ready(Err(Cause::Cancelled));
+            return Poll::Ready(Err(Interrupted::new(Cause::Cancelled, String::new())));
         };
-        let ended = match caught(|| future.as_mut().poll(cx)) {
-            Some(Poll::Pending) => return Poll::Pending,
-            Some(Poll::Ready(value)) => Ok(value),
-            None => Err(Cause::Panicked),
+        let ended = match attempted(|| future.as_mut().poll(cx)) {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(value)) => Ok(value),
+            Err(text) => Err(Interrupted::new(Cause::Panicked, text)),
         };
         discard(self.future.take());
         Poll::Ready(ended)
@@ -77,7 +103,8 @@ mod tests {
 
     async fn check(future: impl Future<Output = u8> + Send + 'static, expected: Result<u8, Cause>) {
         let token = CancellationToken::new();
-        assert_eq!(contained(Box::pin(future), Some(Duration::from_secs(1)), &token).await, expected);
+        let ended = contained(Box::pin(future), Some(Duration::from_secs(1)), &token).await;
+        assert_eq!(ended.map_err(|interrupted| interrupted.cause), expected);
     }
 
     struct Bomb;
@@ -123,6 +150,6 @@ mod tests {
         let token = CancellationToken::new();
         token.cancel();
         let ended = contained(Box::pin(std::future::pending::<u8>()), None, &token).await;
-        assert_eq!(ended, Err(Cause::Cancelled));
+        assert_eq!(ended.map_err(|interrupted| interrupted.cause), Err(Cause::Cancelled));
     }
 }

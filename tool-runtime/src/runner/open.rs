@@ -2,50 +2,28 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::call::{
-    CallId, Cause, Decision, Delivered, Event, Failed, Outcome, RecordedArguments, SHOWN_BYTES, SafeError, ToolCall,
-    ToolExecResult, ToolInvocationRecord, shown,
+    CallId, Cause, Failed, Outcome, RecordedArguments, SHOWN_BYTES, SafeError, ToolCall, ToolExecResult,
+    ToolInvocationRecord, shown,
 };
 use crate::hydrate::Hydrated;
-use crate::json;
-use crate::runner::Run;
-use crate::runner::stop::{Ended, Stop};
-use crate::runner::telemetry;
-use crate::tool::{Hash, ToolEffect};
+use crate::runner::draft::{Arguments, Draft, Refused};
+use crate::runner::ending::{Ending, Stop};
+use crate::runner::state::Taken;
+use crate::runner::{Run, telemetry};
+use crate::tool::ToolEffect;
 
 /// A call on its way through the gate. Dropping it before its end records it as cancelled.
 pub(super) struct OpenCall {
-    pub(super) run: Run,
+    run: Run,
     /// The id towards the model.
     id: CallId,
-    /// The id of record and events: the same, unless that one cannot be used.
-    record_id: CallId,
-    name: String,
-    /// The id was taken before, so nothing may run under it.
-    pub(super) repeated: bool,
-    started_at: Timestamp,
+    taken: Taken,
     started: Instant,
-    arguments: Arguments,
-    pub(super) effect: Option<ToolEffect>,
-    pub(super) definition_hash: Option<Hash>,
-    pub(super) decision: Option<Decision>,
-    pub(super) validator: Option<String>,
-    pub(super) repair: Option<String>,
-    /// The tool began to run.
-    pub(super) executed: bool,
+    pub(super) draft: Draft,
     phase: Phase,
-}
-
-/// What the record will tell of the arguments.
-enum Arguments {
-    /// Nobody looked at them yet. A digest is made only when nobody ever does.
-    Raw(ToolCall),
-    Recorded(RecordedArguments),
-    Taken,
 }
 
 enum Phase {
@@ -58,120 +36,99 @@ enum Phase {
 impl OpenCall {
     /// Announces the start, before anything is checked.
     pub(super) fn start(run: Run, call: ToolCall) -> Self {
-        let mut open = Self::announced(run, &call);
-        open.arguments = Arguments::Raw(call);
-        open
+        let (id, name) = (call.id.clone(), shown(&call.name));
+        Self::announced(run, id, name, Arguments::Unseen(call))
     }
 
-    /// Announces the start of a call that was hydrated before.
+    /// Announces the start of a call that was hydrated before. What another run hydrated is not shown: its tool may
+    /// have marked other arguments as sensitive.
     pub(super) fn start_hydrated(run: Run, hydrated: &Hydrated) -> Self {
-        let mut open = Self::announced(run, hydrated.call());
-        open.read_arguments(Arc::clone(&hydrated.masked));
-        open
+        let call = hydrated.call();
+        let arguments = if Arc::ptr_eq(run.identity(), &hydrated.run) {
+            RecordedArguments::Masked(Arc::clone(&hydrated.masked))
+        } else {
+            RecordedArguments::unread(call.arguments.as_str())
+        };
+        Self::announced(run, call.id.clone(), shown(&call.name), Arguments::Recorded(arguments))
     }
 
-    fn announced(run: Run, call: &ToolCall) -> Self {
-        let fits = call.id.as_str().len() <= SHOWN_BYTES;
-        let repeated = fits && !run.state().take_id(&call.id);
-        let record_id = if fits && !repeated { call.id.clone() } else { CallId::generate() };
-        let open = Self::new(run, call.id.clone(), record_id, shown(&call.name), repeated);
-        if open.run.is_heard() {
-            open.run.emit(Event::ToolCallStart { id: open.record_id.clone(), name: open.name.clone() });
-        }
-        open
+    fn announced(run: Run, id: CallId, name: String, arguments: Arguments) -> Self {
+        // An id that is too long for records is refused while the call is read; it is not remembered.
+        let fits = id.as_str().len() <= SHOWN_BYTES;
+        let taken = if fits { run.state().take_id(&id) } else { Taken::First };
+        let record_id = if fits && taken == Taken::First { id.clone() } else { CallId::generate() };
+        let draft = Draft::new(&run, record_id, name, arguments);
+        telemetry::announce_start(&run, &draft);
+        Self { run, id, taken, started: Instant::now(), draft, phase: Phase::Running }
     }
 
-    /// The call, on its way to hydration. Until [`read_arguments`](Self::read_arguments) or
-    /// [`unread`](Self::unread) says what became of its arguments, nothing may be awaited.
-    pub(super) fn take_call(&mut self) -> Option<ToolCall> {
-        match std::mem::replace(&mut self.arguments, Arguments::Taken) {
-            Arguments::Raw(call) => Some(call),
-            other => {
-                self.arguments = other;
-                None
-            }
-        }
+    /// Opens a suspended call again: its start was announced when it arrived.
+    pub(super) fn reopen(run: Run, record: ToolInvocationRecord) -> Self {
+        let (id, draft) = (record.tool_call_id.clone(), Draft::reopened(record));
+        Self { run, id, taken: Taken::First, started: Instant::now(), draft, phase: Phase::Running }
     }
 
-    /// The arguments could not be read: the record tells their length and digest.
-    pub(super) fn unread(&mut self, raw: &str) {
-        self.arguments =
-            Arguments::Recorded(RecordedArguments::Unread { length: raw.len(), sha256: json::digest(raw) });
+    pub(super) const fn run(&self) -> &Run {
+        &self.run
     }
 
-    /// Goes on with a suspended call: its start was announced when it came in.
-    pub(super) fn resume(run: Run, record: &ToolInvocationRecord) -> Self {
-        let mut open =
-            Self::new(run, record.tool_call_id.clone(), record.tool_call_id.clone(), record.name.clone(), false);
-        open.arguments = Arguments::Recorded(record.arguments.clone());
-        open.started_at = record.started_at;
-        open.definition_hash = record.definition_hash;
-        open.decision.clone_from(&record.decision);
-        open.validator.clone_from(&record.validator);
-        open.repair.clone_from(&record.repair);
-        open
+    /// What became of the call's id.
+    pub(super) const fn taken(&self) -> Taken {
+        self.taken
     }
 
-    fn new(run: Run, id: CallId, record_id: CallId, name: String, repeated: bool) -> Self {
-        Self {
-            id,
-            record_id,
-            name,
-            repeated,
-            started_at: run.0.shared.clock.now(),
-            started: Instant::now(),
-            arguments: Arguments::Taken,
-            effect: None,
-            definition_hash: None,
-            decision: None,
-            validator: None,
-            repair: None,
-            executed: false,
-            phase: Phase::Running,
-            run,
+    /// Reads the arguments: lends the call to the stages that make it a hydrated one.
+    ///
+    /// The closure is synchronous and says what the record may show, so a call never waits for anything between the
+    /// two: it is either unseen or recorded.
+    pub(super) fn read(
+        &mut self,
+        read: impl FnOnce(&mut Self, ToolCall) -> Result<Hydrated, Refused>,
+    ) -> Result<Hydrated, Stop> {
+        let call = self.draft.take_unseen().ok_or_else(|| Stop::new(Outcome::Cancelled))?;
+        let read = read(self, call);
+        self.draft.read(read)
+    }
+
+    /// The tool begins to run, here or at a client.
+    pub(super) fn begin(&mut self) {
+        self.draft.set_executed(true);
+        if self.draft.effect().is_some_and(|effect| effect != ToolEffect::ReadOnly) {
+            self.run.state().begin(&self.draft.id);
         }
     }
 
-    /// The id of the call's record.
-    pub(super) fn record_id(&self) -> &CallId {
-        &self.record_id
-    }
-
-    /// The arguments could be read: from now on the record shows them, masked.
-    pub(super) fn read_arguments(&mut self, masked: Arc<RawValue>) {
-        self.arguments = Arguments::Recorded(RecordedArguments::Masked(masked));
+    /// The tool only prepared what a client is to execute.
+    pub(super) fn prepared(&mut self) {
+        self.draft.set_executed(false);
+        self.run.state().hand_out(&self.draft.id);
     }
 
     /// Writes the record, then the terminal event, then hands out the result.
-    pub(super) async fn finish(mut self, ended: Result<Ended, Stop>) -> ToolExecResult {
+    pub(super) async fn finish(mut self, ended: Result<Ending, Stop>) -> ToolExecResult {
         let result = self.result(&ended);
-        let cause = ended.as_ref().err().and_then(|stop| stop.cause);
-        let record = self.record(&result, cause);
-        let suspended = result.outcome().is_suspension();
-        let receipt = self.run.0.shared.store.put(record);
+        let record = self.draft.record(&self.run, &result, ended.as_ref().err());
+        let receipt = self.run.shared().store.put(record);
         self.phase = Phase::Recorded(Box::new(result.clone()));
         if let Err(error) = receipt.await {
-            telemetry::record_lost(&self.run, &self.name, &self.record_id, &error);
+            telemetry::record_lost(&self.run, &self.draft, &error);
         }
-        self.announce(&result);
-        if !suspended {
-            self.account(&result);
-        }
+        self.close(&result);
         if let Err(stop) = &ended {
-            telemetry::contained(&self.run, &self.name, &self.record_id, stop);
+            telemetry::contained(&self.run, &self.draft, stop);
+        }
+        if self.draft.executed() {
+            self.run.state().hand_out(&self.draft.id);
         }
         result
     }
 
-    fn result(&self, ended: &Result<Ended, Stop>) -> ToolExecResult {
-        let (id, executed) = (self.id.clone(), self.executed);
+    fn result(&self, ended: &Result<Ending, Stop>) -> ToolExecResult {
+        let (id, executed) = (self.id.clone(), self.draft.executed());
         match ended {
-            Ok(ended) => {
-                let (shown, model) = (Arc::clone(&ended.shown), ended.model.clone());
-                ToolExecResult::delivered(id, executed, Delivered { shown, model, warning: ended.warning })
-            }
-            Err(stop) if stop.outcome.is_suspension() => {
-                ToolExecResult::suspended(id, stop.outcome, stop.prepared.clone())
+            Ok(Ending::Delivered(delivered)) => ToolExecResult::delivered(id, executed, delivered.clone()),
+            Ok(Ending::Suspended(suspended)) => {
+                ToolExecResult::suspended(id, suspended.outcome(), suspended.prepared.clone())
             }
             Err(stop) => {
                 let error = SafeError {
@@ -180,101 +137,46 @@ impl OpenCall {
                     safe_message: stop.message.to_string(),
                     errors: stop.errors.clone(),
                 };
-                let (concealed, detail) = (stop.concealed, stop.detail.clone());
-                ToolExecResult::failed(id, executed, Failed { error, concealed, detail })
+                let detail = stop.reason.as_ref().map(|reason| Arc::clone(&reason.text));
+                ToolExecResult::failed(id, executed, Failed { error, concealed: stop.concealed, detail })
             }
         }
     }
 
-    fn record(&self, result: &ToolExecResult, cause: Option<Cause>) -> ToolInvocationRecord {
-        let suspended = result.outcome().is_suspension();
-        let options = &self.run.0.options;
-        ToolInvocationRecord {
-            tool_call_id: self.record_id.clone(),
-            name: self.name.clone(),
-            definition_hash: self.definition_hash,
-            arguments: self.recorded_arguments(),
-            result: result.shared_value().cloned(),
-            outcome: result.outcome(),
-            cause,
-            tool_code: result.error().and_then(|error| error.tool_code.clone()),
-            safe_message: result.error().map(|error| error.safe_message.clone()),
-            executed: self.executed,
-            started_at: self.started_at,
-            ended_at: (!suspended).then(|| self.run.0.shared.clock.now()),
-            run_id: Arc::clone(&self.run.0.id),
-            session_id: options.session.clone(),
-            conversation_id: options.conversation.clone(),
-            principal: options.principal.clone(),
-            caller: options.caller.clone(),
-            decision: self.decision.clone(),
-            validator: self.validator.clone(),
-            repair: self.repair.clone(),
-            previous: None,
-            hash: None,
-        }
-    }
-
-    fn recorded_arguments(&self) -> RecordedArguments {
-        let raw = match &self.arguments {
-            Arguments::Recorded(recorded) => return recorded.clone(),
-            Arguments::Raw(call) => call.arguments.as_str(),
-            Arguments::Taken => "",
-        };
-        RecordedArguments::Unread { length: raw.len(), sha256: json::digest(raw) }
-    }
-
-    fn announce(&mut self, result: &ToolExecResult) {
+    /// Emits the last event of the call and accounts it, once.
+    fn close(&mut self, result: &ToolExecResult) {
         self.phase = Phase::Announced;
-        if !self.run.is_heard() {
-            return;
+        telemetry::announce_end(&self.run, &self.draft, result);
+        if !result.outcome().is_suspension() {
+            let latency = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let bytes = result.value().map_or(0, |value| value.get().len());
+            self.run.state().account(result.outcome(), latency, bytes);
         }
-        let (id, name, outcome, value) =
-            (self.record_id.clone(), self.name.clone(), result.outcome(), result.shared_value().cloned());
-        let arguments = match &self.arguments {
-            Arguments::Recorded(RecordedArguments::Masked(arguments)) => Some(Arc::clone(arguments)),
-            _ => None,
-        };
-        self.run.emit(if outcome.is_suspension() {
-            Event::ToolCallSuspended { id, name, arguments, outcome, prepared: value }
-        } else {
-            Event::ToolCallResult {
-                id,
-                name,
-                arguments,
-                outcome,
-                value,
-                error: result.error().cloned(),
-                executed: result.executed(),
-            }
-        });
-    }
-
-    fn account(&self, result: &ToolExecResult) {
-        let latency = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let bytes = result.value().map_or(0, |value| value.get().len());
-        self.run.state().account(result.outcome(), latency, bytes);
     }
 }
 
 impl Drop for OpenCall {
     fn drop(&mut self) {
-        let result = match std::mem::replace(&mut self.phase, Phase::Announced) {
-            Phase::Announced => return,
-            Phase::Recorded(result) => *result,
+        match std::mem::replace(&mut self.phase, Phase::Announced) {
+            Phase::Announced => {}
+            Phase::Recorded(result) => self.close(&result),
             Phase::Running => {
-                let outcome = match self.effect {
-                    Some(effect) if self.executed => Cause::Cancelled.outcome(effect),
+                let outcome = match self.draft.effect() {
+                    Some(effect) if self.draft.executed() => Cause::Cancelled.outcome(effect),
                     _ => Outcome::Cancelled,
                 };
-                let result = self.result(&Err(Stop::new(outcome)));
-                drop(self.run.0.shared.store.put(self.record(&result, Some(Cause::Cancelled))));
-                result
+                let mut stop = Stop::new(outcome);
+                stop.cause = Some(Cause::Cancelled);
+                let ended = Err(stop);
+                let result = self.result(&ended);
+                let record = self.draft.record(&self.run, &result, ended.as_ref().err());
+                // Nobody is there to wait for the receipt.
+                drop(self.run.shared().store.put(record));
+                self.close(&result);
+                if let Err(stop) = &ended {
+                    telemetry::contained(&self.run, &self.draft, stop);
+                }
             }
-        };
-        self.announce(&result);
-        if !result.outcome().is_suspension() {
-            self.account(&result);
         }
     }
 }

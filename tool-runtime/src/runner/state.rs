@@ -1,4 +1,4 @@
-//! What one run remembers between its calls: ids seen, failures in a row, evidence, the summary.
+//! What one run remembers between its calls: ids, labels, consecutive failures, begun effects, the summary.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::{CallId, Outcome, RunSummary};
 
-/// More distinct call ids than any run has; past it a run takes no further calls.
-const MAX_CALLS: usize = 100_000;
+/// The most distinct call ids that a run takes; their set is bounded.
+pub(super) const MAX_CALLS: usize = 100_000;
 
 /// Guarded by one mutex that is never held across an await.
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -20,6 +20,18 @@ pub(super) struct RunState {
     turn: u64,
     pub(super) end_turn: bool,
     pub(super) summary: RunSummary,
+    /// Calls whose tool has effects, began to run, and whose result was not handed out.
+    begun: HashSet<CallId>,
+}
+
+/// What became of a call id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    First,
+    /// It was used before, so nothing may run under it.
+    Again,
+    /// The run has as many ids as it may.
+    TooMany,
 }
 
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -33,7 +45,7 @@ impl RunState {
         Self { labels: labels.into(), ..Self::default() }
     }
 
-    /// Takes over what the run remembered in an earlier process; labels of this one stay.
+    /// Takes over what the run remembered in an earlier process; its labels are added to those of this one.
     pub(super) fn restore(&mut self, earlier: Self) {
         let labels = std::mem::replace(self, earlier).labels;
         labels.iter().for_each(|label| self.label(label));
@@ -51,18 +63,39 @@ impl RunState {
         }
     }
 
-    /// Takes a call id into use. `false` when it was used before, or when there are too many.
-    pub(super) fn take_id(&mut self, id: &CallId) -> bool {
-        self.seen.len() < MAX_CALLS && self.seen.insert(id.clone())
+    /// Takes a call id into use.
+    pub(super) fn take_id(&mut self, id: &CallId) -> Taken {
+        if self.seen.len() >= MAX_CALLS && !self.seen.contains(id) {
+            Taken::TooMany
+        } else if self.seen.insert(id.clone()) {
+            Taken::First
+        } else {
+            Taken::Again
+        }
     }
 
-    /// A new answer of the model begins.
+    /// A tool with effects begins to run.
+    pub(super) fn begin(&mut self, id: &CallId) {
+        self.begun.insert(id.clone());
+    }
+
+    /// The result of a call is handed out.
+    pub(super) fn hand_out(&mut self, id: &CallId) {
+        self.begun.remove(id);
+    }
+
+    /// Whether a tool with effects began under this id and its result was not handed out.
+    pub(super) fn began(&self, id: &CallId) -> bool {
+        self.begun.contains(id)
+    }
+
+    /// A new turn of the model begins.
     pub(super) fn begin_turn(&mut self) {
         self.turn += 1;
         self.end_turn = false;
     }
 
-    /// Counts a validation failure of a tool: the number of failed turns running, this one included.
+    /// Counts a validation failure of a tool and returns its consecutive failed turns, this one included.
     ///
     /// Several failures of one announced turn count once; without announced turns each call is a turn.
     pub(super) fn failed(&mut self, tool: &str) -> u32 {
@@ -80,6 +113,14 @@ impl RunState {
     /// A call of the tool passed validation.
     pub(super) fn passed(&mut self, tool: &str) {
         self.failures.remove(tool);
+    }
+
+    /// Accounts what a model consumed.
+    pub(super) fn charge(&mut self, tokens: u64, cost: f64) {
+        let summary = &mut self.summary;
+        summary.tokens = summary.tokens.saturating_add(tokens);
+        // `max` turns what is not a number into 0; `min` keeps the sum a number that JSON can write.
+        summary.cost = (summary.cost + cost.max(0.0)).min(f64::MAX);
     }
 
     /// Accounts an ended call.

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::error::chain;
+
 /// Why a store could not do what it was asked.
 #[non_exhaustive]
 pub enum StoreError {
@@ -12,6 +14,8 @@ pub enum StoreError {
     Duplicate,
     /// The store was closed before it kept the record.
     Lost,
+    /// The store panicked; the message reaches the runner's sink of failures.
+    Panicked,
     /// What the store holds cannot be read.
     Corrupt(Box<dyn Error + Send + Sync>),
     /// The database or the disk failed.
@@ -26,18 +30,16 @@ impl StoreError {
             Self::Full => "store_full",
             Self::Duplicate => "store_duplicate",
             Self::Lost => "store_lost",
+            Self::Panicked => "store_panicked",
             Self::Corrupt(_) => "store_corrupt",
             Self::Unavailable(_) => "store_unavailable",
         }
     }
 
-    /// What operators may read.
+    /// The error and its causes, for operators. The causes can quote what was stored.
     #[must_use]
     pub fn detail(&self) -> String {
-        match self {
-            Self::Corrupt(source) | Self::Unavailable(source) => format!("{self}: {source}"),
-            _ => self.to_string(),
-        }
+        chain(self)
     }
 }
 
@@ -47,6 +49,7 @@ impl fmt::Display for StoreError {
             Self::Full => "the store holds as many open calls as it may; close some or raise its limits",
             Self::Duplicate => "a call with this id waits already",
             Self::Lost => "the store was closed before it kept the record",
+            Self::Panicked => "the store failed unexpectedly",
             Self::Corrupt(_) => "what the store holds cannot be read",
             Self::Unavailable(_) => "the store cannot be reached",
         })
@@ -60,4 +63,11 @@ impl fmt::Debug for StoreError {
     }
 }
 
-impl Error for StoreError {}
+impl Error for StoreError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Corrupt(source) | Self::Unavailable(source) => Some(&**source),
+            _ => None,
+        }
+    }
+}

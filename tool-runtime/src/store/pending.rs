@@ -7,14 +7,15 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Caller};
+use crate::call::{CallId, Caller, RepairUse};
+use crate::policy::RunTools;
 use crate::tool::{Hash, ToolName};
 
 /// The version of the document that this library writes, and the only one it reads.
 pub const PENDING_VERSION: u32 = 1;
 
-/// A call that waits. Whoever resumes it checks everything in it again: the tool's definition, the arguments, the
-/// principal, the policy and the time.
+/// A call that waits. Everything in it is compared before anything is done with it: principal, tenant, roles, tools,
+/// the tool's definition, the arguments, the policy and the time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PendingCall {
@@ -33,10 +34,14 @@ pub struct PendingCall {
     pub argument_digest: Hash,
     /// The arguments as a person may see them: sensitive ones are masked.
     pub shown_arguments: Arc<RawValue>,
-    /// Who the run acts for.
+    /// The principal that the run acts for.
     pub principal: Option<Arc<str>>,
-    /// The organisation the run acts in.
+    /// The tenant of the run.
     pub tenant: Option<Arc<str>>,
+    /// The roles of the principal.
+    pub roles: Vec<Arc<str>>,
+    /// The tools of the run; `None` if the run does not narrow them.
+    pub tools: Option<RunTools>,
     /// The policy that asked.
     pub policy_revision: Hash,
     /// Its rule that asked.
@@ -51,15 +56,15 @@ pub struct PendingCall {
     pub conversation_id: Option<Arc<str>>,
     /// Who made the call.
     pub caller: Caller,
-    /// The repairer, when the arguments were repaired.
-    pub repair: Option<String>,
-    /// When the call came in.
+    /// How the arguments were repaired; `None` if they were not.
+    pub repair: Option<RepairUse>,
+    /// When the call arrived.
     pub started_at: Timestamp,
     /// When it was suspended.
     pub created_at: Timestamp,
-    /// From when on it can no longer be resumed.
+    /// The moment from which it can no longer be resumed.
     pub expires_at: Timestamp,
-    /// Who it waits for.
+    /// What it waits for.
     pub suspension: Suspension,
     /// What a client executes: projected by the tool's `prepare` list.
     pub prepared: Option<Arc<RawValue>>,
@@ -80,13 +85,14 @@ fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> 
     }
 }
 
-/// Who a call waits for.
+/// What a suspended call waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Suspension {
-    /// A person decides.
+    /// The decision of a person.
     Approval,
-    /// A client executes.
+    /// The result of a client, which executes the call.
     Client,
 }
 
@@ -124,9 +130,9 @@ pub struct PendingFilter {
     pub conversation_id: Option<Arc<str>>,
     /// With this call id, in any run.
     pub call_id: Option<CallId>,
-    /// That wait for this.
+    /// Of this suspension.
     pub suspension: Option<Suspension>,
-    /// Whose time is over at this moment.
+    /// Expired at this moment.
     pub expired_at: Option<Timestamp>,
 }
 

@@ -57,7 +57,7 @@ impl FromStr for Hash {
     type Err = HashError;
 
     fn from_str(text: &str) -> Result<Self, HashError> {
-        // `from_str_radix` takes a sign, which is no digit.
+        // `from_str_radix` would take a sign.
         if text.len() != 64 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return Err(HashError);
         }

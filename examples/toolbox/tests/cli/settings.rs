@@ -15,8 +15,8 @@ fn decision(rig: &Rig, words: &[&str], tool: &str) -> Value {
 #[test]
 fn an_option_wins_over_the_environment_and_that_over_the_file() {
     let mut rig = Rig::new();
-    rig.write("home/.config/toolbox/config.toml", "policy = \"narrow.toml\"\n");
-    rig.write("home/.config/toolbox/narrow.toml", "allowed_tools = [\"docs__search\"]");
+    rig.write("config/toolbox/config.toml", "policy = \"narrow.toml\"\n");
+    rig.write("config/toolbox/narrow.toml", "allowed_tools = [\"docs__search\"]");
     rig.write("none.toml", "allowed_tools = []");
     rig.write("notes.toml", "allowed_tools = [\"notes__list_notes\"]");
     assert_eq!(decision(&rig, &[], "docs__search"), "allow");

@@ -1,9 +1,23 @@
-//! The stages of the gate, in two halves: up to the permit, and from the permit on.
+//! The stages of the gate, one file each, in the order in which [`exec`](crate::runner::exec) runs them.
 //!
-//! Each stage does its one thing and stops the call with a [`Stop`](crate::runner::stop::Stop) when it cannot go on.
+//! Each takes what only the stage before it can make, does its one thing, and stops the call with a
+//! [`Stop`](crate::runner::ending::Stop) if it cannot continue.
 
-mod dispatch;
-mod judge;
+mod admit;
+mod bind;
+mod conclude;
+mod decide;
+mod freeze;
+mod hydrate;
+mod reserve;
+mod resolve;
+mod run;
 
-pub(super) use dispatch::{bind, conclude, remember, reserve, run, unprojected};
-pub(super) use judge::{Judged, Permit, admit, admit_new, decide, freeze, hydrate, hydrate_only, permit_approved};
+pub(super) use admit::{admit, admit_hydrated};
+pub(super) use bind::bind;
+pub(super) use conclude::{Concluded, conclude};
+pub(super) use decide::{Judged, Permit, decide, decide_approved};
+pub(super) use freeze::freeze;
+pub(super) use hydrate::{hydrate, hydrate_only};
+pub(super) use reserve::reserve;
+pub(super) use run::{run, unprojected};

@@ -111,7 +111,23 @@ pub(crate) enum Framing {
     Lines,
 }
 
-/// Reads one response. Made by a format's `decoder` function or by [`Format::decoder`](crate::wire::Format::decoder).
+/// Decodes one response, streamed or whole. Created by [`Format::decoder`](crate::wire::Format::decoder).
+///
+/// ```
+/// use tool_runtime::wire::{DecodeOptions, Format};
+///
+/// let mut decoder = Format::Ollama.decoder(DecodeOptions::default()).expect("Ollama is decoded");
+/// // The bytes may be cut anywhere.
+/// decoder.push(br#"{"message":{"tool_calls":[{"function":{"name":"core__add","arg"#);
+/// decoder.push(br#"uments":{"a":1}}}]},"done":true}"#);
+/// let decoded = decoder.finish();
+/// assert!(decoded.calls[0].is_executable());
+///
+/// // A response that breaks off runs nothing.
+/// let mut decoder = Format::Ollama.decoder(DecodeOptions::default()).expect("Ollama is decoded");
+/// decoder.push(br#"{"message":{"tool_calls":[{"function":{"name":"core__add"}}]},"done":false}"#);
+/// assert!(!decoder.finish().ended_well());
+/// ```
 pub struct Decoder {
     dialect: Box<dyn Dialect>,
     options: DecodeOptions,

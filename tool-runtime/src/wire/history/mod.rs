@@ -1,4 +1,4 @@
-//! History in no provider's terms: messages, the check of what a client sent, the repair of our own (E3).
+//! Conversations independent of a provider: messages, the check of a client's history, the repair of this side's.
 
 use std::fmt;
 
@@ -17,7 +17,23 @@ pub use check::{Answer, HistoryError, HistoryErrorKind, HistoryLimits, Issued, c
 pub use repair::{Missing, repair};
 pub(crate) use repair::{Piece, pieces};
 
-/// One message.
+/// One message of a conversation, independent of a provider.
+///
+/// ```
+/// use tool_runtime::wire::{Format, Message};
+/// use tool_runtime::wire::history::{CallMessage, ResultMessage};
+///
+/// let history = [
+///     Message::User("What is 1 + 2?".to_owned()),
+///     Message::Assistant {
+///         text: String::new(),
+///         calls: vec![CallMessage::new("call_1", "core__add", r#"{"a":1,"b":2}"#)],
+///     },
+///     Message::Result(ResultMessage::new("call_1", "3")),
+/// ];
+/// let body = Format::OpenAiChat.encode_messages(&history);
+/// assert_eq!(body["messages"][2]["role"], "tool");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -26,9 +42,9 @@ pub enum Message {
     System(String),
     /// What the user wrote.
     User(String),
-    /// What the model answered.
+    /// The model's answer.
     Assistant {
-        /// Its text, empty when it wrote none.
+        /// Its text; empty if it wrote none.
         text: String,
         /// Its calls, in order.
         calls: Vec<CallMessage>,
@@ -74,7 +90,7 @@ impl CallMessage {
         serde_json::from_str(self.arguments()).unwrap_or_else(|_| serde_json::Value::Object(serde_json::Map::new()))
     }
 
-    /// The same call; clients write the keys of arguments in an order of their own.
+    /// Whether both are the same call; clients write the keys of arguments in their own order.
     pub(super) fn means(&self, other: &Self) -> bool {
         let value = |call: &Self| serde_json::from_str::<serde_json::Value>(call.arguments()).ok();
         self == other || (self.id == other.id && self.name == other.name && value(self) == value(other))
@@ -103,9 +119,9 @@ impl fmt::Debug for CallMessage {
 pub struct ResultMessage {
     /// The call.
     pub id: CallId,
-    /// What the model reads.
+    /// The text that the model reads.
     pub content: String,
-    /// The call failed.
+    /// Whether the call failed.
     pub is_error: bool,
 }
 

@@ -1,0 +1,100 @@
+//! One account behind several traits: the broker is told which of them a tool borrows.
+
+#![allow(clippy::expect_used, reason = "a test says what it expects")]
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use serde_json::json;
+use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
+use tool_runtime::{
+    Call, Cap, Connection, Outcome, RunOptions, ToolCall, ToolCatalog, ToolComponent, ToolError, ToolPolicy,
+    ToolRunner, capability, tool,
+};
+
+/// Reads mail.
+#[capability(effect = read_only, kind = "mail")]
+pub trait Inbox {
+    /// Counts unread mail.
+    fn unread(&self) -> usize;
+}
+
+/// Sends mail.
+#[capability(effect = external_side_effect, kind = "mail")]
+pub trait Outbox {
+    /// Sends one.
+    fn send(&self, to: &str) -> String;
+}
+
+/// Count unread mail.
+#[tool(name = "mail__unread", effect = read_only, redact = ["$"])]
+fn unread(inbox: &Connection<dyn Inbox>) -> Result<usize, ToolError> {
+    Ok(inbox.unread())
+}
+
+/// Send a mail.
+#[tool(name = "mail__send", effect = external_side_effect, redact = ["$"])]
+struct Send {
+    /// Who gets it.
+    to: String,
+}
+
+impl ToolComponent for Send {
+    type Capabilities = (Cap<Connection<dyn Outbox>>,);
+    type Output = String;
+
+    async fn run(self, (outbox,): Self::Capabilities, _: &Call<Self>) -> Result<String, ToolError> {
+        Ok(outbox.send(&self.to))
+    }
+}
+
+struct Mailbox(String);
+
+impl Inbox for Mailbox {
+    fn unread(&self) -> usize {
+        3
+    }
+}
+
+impl Outbox for Mailbox {
+    fn send(&self, to: &str) -> String {
+        format!("{} -> {to}", self.0)
+    }
+}
+
+#[derive(Default)]
+struct Mailboxes {
+    asked: Mutex<Vec<(&'static str, &'static str)>>,
+}
+
+#[async_trait]
+impl ConnectionBroker for Mailboxes {
+    async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
+        self.asked.lock().expect("not poisoned").push((request.kind, request.trait_name()));
+        let mailbox = Arc::new(Mailbox(request.id.as_str().to_owned()));
+        assert_ne!(request.wants::<dyn Inbox>(), request.wants::<dyn Outbox>());
+        if request.wants::<dyn Outbox>() {
+            Ok(ConnectionHandle::new::<dyn Outbox>(mailbox))
+        } else {
+            Ok(ConnectionHandle::new::<dyn Inbox>(mailbox))
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_broker_knows_which_trait_of_an_account_is_wanted() {
+    let broker = Arc::new(Mailboxes::default());
+    let catalog = ToolCatalog::builder().tool::<unread>().tool::<Send>().build().expect("a catalog");
+    let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["mail__unread", "mail__send"]))
+        .broker(Arc::clone(&broker))
+        .build()
+        .expect("a runner");
+    let run = runner.run(RunOptions::new().connection("mail", "ada".into()));
+    for (id, name, arguments, expected) in
+        [("a", "mail__unread", json!({}), "3"), ("b", "mail__send", json!({"to": "bob"}), "ada -> bob")]
+    {
+        let result = run.exec(ToolCall::text(id, name, arguments.to_string())).await;
+        assert_eq!((result.outcome(), result.to_model().as_str()), (Outcome::Ok, expected));
+    }
+    assert_eq!(*broker.asked.lock().expect("not poisoned"), [("mail", "Inbox"), ("mail", "Outbox")]);
+}

@@ -1,0 +1,195 @@
+//! Checks that a second one stands behind: each row is made so that only the first would notice.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
+use tool_runtime::registration::DynamicTool;
+use tool_runtime::runner::{ApprovalDecision, Run};
+use tool_runtime::store::MemoryStore;
+use tool_runtime::{
+    Connection, Outcome, RunOptions, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner,
+    capability, tool,
+};
+
+use crate::{Echo, check, exec, rig};
+
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Answer {
+    #[schemars(length(max = 3))]
+    code: String,
+}
+
+/// Answers with a code that is longer than it may be.
+#[tool(name = "edges__long_code", effect = read_only, redact = ["code"])]
+fn long_code() -> Result<Answer, ToolError> {
+    Ok(Answer { code: "four".to_owned() })
+}
+
+/// Remembers how its call can be stopped, and hangs.
+#[tool(name = "edges__hang", effect = read_only, redact = ["$"], timeout = "1s")]
+async fn hang(ctx: &ToolContext) -> Result<bool, ToolError> {
+    *TOKEN.lock().map_err(|_| ToolError::code("poisoned"))? = Some(Box::new({
+        let token = ctx.cancellation().clone();
+        move || token.is_cancelled()
+    }));
+    std::future::pending().await
+}
+
+static TOKEN: Mutex<Option<Box<dyn Fn() -> bool + Send>>> = Mutex::new(None);
+
+/// Someone's calendar.
+#[capability(effect = read_only, kind = "calendar")]
+trait Calendar {
+    /// When the next entry begins.
+    fn next(&self) -> i64;
+}
+
+/// Someone's mail.
+#[capability(effect = read_only, kind = "mail")]
+trait Mail {
+    /// How many letters there are.
+    fn count(&self) -> i64;
+}
+
+struct Both;
+
+impl Calendar for Both {
+    fn next(&self) -> i64 {
+        1
+    }
+}
+
+impl Mail for Both {
+    fn count(&self) -> i64 {
+        2
+    }
+}
+
+/// Reads a calendar.
+#[tool(name = "edges__next", effect = read_only, redact = ["$"])]
+fn next(calendar: &Connection<dyn Calendar>) -> Result<i64, ToolError> {
+    Ok(calendar.next())
+}
+
+/// Counts letters.
+#[tool(name = "edges__count", effect = read_only, redact = ["$"])]
+fn count(mail: &Connection<dyn Mail>) -> Result<i64, ToolError> {
+    Ok(mail.count())
+}
+
+/// Answers every request with somebody's mail.
+struct MailOnly;
+
+#[async_trait]
+impl ConnectionBroker for MailOnly {
+    async fn resolve(&self, _: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
+        Ok(ConnectionHandle::new::<dyn Mail>(Arc::new(Both)))
+    }
+}
+
+fn run_of(name: &str, rules: &str, options: RunOptions) -> Run {
+    let catalog = ToolCatalog::builder().collect().namespaces(["edges"]).build().expect("a catalog");
+    let policy = ToolPolicy::from_toml(&format!("allowed_tools = [\"{name}\"]\n{rules}")).expect("a policy");
+    ToolRunner::builder(catalog, policy).broker(MailOnly).build().expect("a runner").run(options)
+}
+
+#[tokio::test]
+async fn a_connection_of_another_type_is_none() {
+    for (kind, name, expected) in
+        [("calendar", "edges__next", Outcome::ConnectionUnavailable), ("mail", "edges__count", Outcome::Ok)]
+    {
+        let run = run_of(name, "", RunOptions::new().connection(kind, "one".into()));
+        assert_eq!(exec(&run, "c", name, "{}").await.0, expected, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_shown_keeps_its_schemas_bounds() {
+    let run = run_of("edges__long_code", "", RunOptions::new());
+    assert_eq!(exec(&run, "c", "edges__long_code", "{}").await.0, Outcome::OutputInvalid);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timeout_tells_the_tool() {
+    let run = run_of("edges__hang", "", RunOptions::new());
+    assert_eq!(exec(&run, "c", "edges__hang", "{}").await.0, Outcome::Timeout);
+    let told = TOKEN.lock().expect("no poison").take().expect("the tool began");
+    assert!(told(), "the token of the call was fired");
+}
+
+#[test]
+fn policy_comes_before_the_arguments_and_limits_before_repair() {
+    let asks = r#"require_approval_for_tools = ["stages__find"]"#;
+    check(asks, false, "stages__find", "not JSON", Outcome::PolicyDenied);
+    let repairs = "limits.argument_bytes = 64\nrepair = { allowed = [\"fenced_json\"], require_approval = false }";
+    let padded = format!("```json\n{{\"task_id\":\"t1\"}}\n{}```", " ".repeat(64));
+    check(repairs, false, "stages__find", &padded, Outcome::LimitExceeded);
+}
+
+#[tokio::test]
+async fn what_is_spent_to_the_last_is_exhausted() {
+    let run = rig("budgets.run.cost = 1.0", false).run();
+    run.account(0, 0.5);
+    assert!(run.exhausted().is_none());
+    run.account(0, 0.5);
+    assert!(run.exhausted().is_some());
+    assert_eq!(exec(&run, "c", "stages__list", "{}").await.0, Outcome::BudgetExceeded);
+}
+
+/// The one tool of a runner; calls of it may wait in the store while its definition changes.
+fn later(description: &str, client: bool, store: &MemoryStore) -> Run {
+    let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
+    let tool = DynamicTool::new("edges__echo", description, schema, ToolEffect::ReadOnly, Arc::new(Echo));
+    let answer = json!({
+        "type": "object",
+        "properties": {"text": {"type": "string"}, "signature": {"type": "string"}},
+        "required": ["text", "signature"],
+    });
+    let tool = if client { tool.client(answer, ["text"]) } else { tool };
+    let catalog = ToolCatalog::builder().dynamic(tool.redact(["text"])).build().expect("a catalog");
+    let asks = if client { "" } else { "require_approval_for_tools = [\"edges__echo\"]" };
+    let policy = ToolPolicy::from_toml(&format!("allowed_tools = [\"edges__echo\"]\n{asks}")).expect("a policy");
+    let builder = ToolRunner::builder(catalog, policy).approvals(true).store(store.clone());
+    builder.build().expect("a runner").run(RunOptions::new().run_id("r"))
+}
+
+#[tokio::test]
+async fn a_changed_definition_voids_what_waits() {
+    let respond = || ApprovalDecision::Respond(json!({"text": "t"}).to_string());
+    let edited = || ApprovalDecision::ApproveEdited(json!({"text": "u"}).to_string());
+    for decision in [|| ApprovalDecision::Approve, respond, edited] {
+        for (description, fits) in [("Echoes.", true), ("Echoes, and more.", false)] {
+            let store = MemoryStore::new();
+            exec(&later("Echoes.", false, &store), "c", "edges__echo", r#"{"text":"t"}"#).await;
+            let result = later(description, false, &store).resume("c", decision()).await;
+            let right = result.is_ok_and(|result| result.is_ok());
+            assert_eq!(right, fits, "{:?} {description}", decision());
+        }
+    }
+    for (description, fits) in [("Echoes.", true), ("Echoes, and more.", false)] {
+        let store = MemoryStore::new();
+        exec(&later("Echoes.", true, &store), "c", "edges__echo", r#"{"text":"t"}"#).await;
+        let answer = json!({"text": "t", "signature": "s"}).to_string();
+        let result = later(description, true, &store).client_result("c", &answer).await;
+        assert_eq!(result.is_ok_and(|result| result.is_ok()), fits, "{description}");
+    }
+}
+
+#[tokio::test]
+async fn a_clients_answer_is_checked_where_it_is_not_shown_too() {
+    for (answer, expected) in [
+        (json!({"text": "t", "signature": "s"}), Outcome::Ok),
+        (json!({"text": "t"}), Outcome::OutputInvalid),
+        (json!({"text": "t", "signature": 7}), Outcome::OutputInvalid),
+    ] {
+        let store = MemoryStore::new();
+        let run = later("Echoes.", true, &store);
+        exec(&run, "c", "edges__echo", r#"{"text":"t"}"#).await;
+        let result = run.client_result("c", &answer.to_string()).await.expect("it waits");
+        assert_eq!(result.outcome(), expected, "{answer}");
+        let shown: Option<Value> = result.value().and_then(|value| serde_json::from_str(value.get()).ok());
+        assert_eq!(shown.is_some(), result.is_ok());
+    }
+}

@@ -1,0 +1,51 @@
+//! [`SafeError`]: a failure as a model and a UI may read it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::call::{Outcome, Violation};
+
+/// A failure as a model and a UI may read it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct SafeError {
+    /// The outcome; never [`Outcome::Ok`].
+    pub error_code: Outcome,
+    /// The author's code inside `execution_error`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_code: Option<String>,
+    /// A sentence that holds no values.
+    pub safe_message: String,
+    /// The broken rules, where the arguments are wrong.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<Violation>,
+}
+
+impl SafeError {
+    /// The text that the model reads.
+    pub(super) fn to_model(&self, code: Outcome, executed: bool) -> String {
+        let error = ErrorForModel {
+            ok: false,
+            error_code: code,
+            tool_code: self.tool_code.as_deref(),
+            message: &self.safe_message,
+            executed: executed.then_some(true),
+            errors: &self.errors,
+        };
+        serde_json::to_string(&error).unwrap_or_default()
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ErrorForModel<'a> {
+    ok: bool,
+    error_code: Outcome,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_code: Option<&'a str>,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    executed: Option<bool>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    errors: &'a [Violation],
+}

@@ -1,0 +1,191 @@
+//! [`RunnerBuilder`]: the parts of a runner that have a default, and what is checked before one is built.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::capability::{Capabilities, ConnectionBroker, Source};
+use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
+use crate::hydrate::Repairer;
+use crate::hydrate::repair::BUILT_IN;
+use crate::policy::ToolPolicy;
+use crate::runner::contained::{Contained, ContainedRepairer, ContainedValidator};
+use crate::runner::error::RunnerError;
+use crate::runner::failure::{FailureSink, Failures};
+use crate::runner::shared::Shared;
+use crate::runner::{ToolRunner, asking};
+use crate::schema::validator::{JsonSchemaValidator, Validator};
+use crate::store::{Clock, MemoryStore, Store, SystemClock};
+
+/// Collects the parts of a runner, most of which have a default. Made by [`ToolRunner::builder`].
+#[must_use]
+pub struct RunnerBuilder {
+    catalog: Arc<ToolCatalog>,
+    policy: ToolPolicy,
+    capabilities: Capabilities,
+    broker: Option<Arc<dyn ConnectionBroker>>,
+    approvals: Option<bool>,
+    approval_ttl: Duration,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    validator: Arc<dyn Validator>,
+    repairers: Vec<Arc<dyn Repairer>>,
+    failures: Failures,
+}
+
+impl RunnerBuilder {
+    pub(super) fn new(catalog: Arc<ToolCatalog>, policy: ToolPolicy) -> Self {
+        Self {
+            catalog,
+            policy,
+            capabilities: Capabilities::new(),
+            broker: None,
+            approvals: None,
+            approval_ttl: Duration::from_secs(24 * 60 * 60),
+            store: Arc::new(MemoryStore::new()),
+            clock: Arc::new(SystemClock),
+            validator: Arc::new(JsonSchemaValidator),
+            repairers: Vec::new(),
+            failures: Failures::default(),
+        }
+    }
+
+    /// Binds adapters. Called more than once, the sets are merged; the later binding of a trait wins.
+    pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
+        self.capabilities = self.capabilities.merge(capabilities);
+        self
+    }
+
+    /// Sets the broker that resolves connections. Without one, a tool that borrows a connection cannot be built.
+    pub fn broker(mut self, broker: impl ConnectionBroker + 'static) -> Self {
+        self.broker = Some(Arc::new(broker));
+        self
+    }
+
+    /// Says whether anybody can approve calls. With `true`, tools that need an approval are visible and their calls wait;
+    /// with `false`, they are invisible and denied. A policy that can ask for an approval needs one of the two.
+    pub fn approvals(mut self, possible: bool) -> Self {
+        self.approvals = Some(possible);
+        self
+    }
+
+    /// Sets how long a call may wait for a person or a client; a day by default.
+    pub fn approval_ttl(mut self, ttl: Duration) -> Self {
+        self.approval_ttl = ttl;
+        self
+    }
+
+    /// Sets where records and pending calls are kept; in memory by default.
+    pub fn store(mut self, store: impl Store + 'static) -> Self {
+        self.store = Arc::new(store);
+        self
+    }
+
+    /// Sets the clock of records and expiries; the system's by default.
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Sets what checks arguments; the `jsonschema` crate by default.
+    pub fn validator(mut self, validator: impl Validator + 'static) -> Self {
+        self.validator = Arc::new(validator);
+        self
+    }
+
+    /// Adds a repairer that the policy can name, beside the built-in ones.
+    pub fn repairer(mut self, repairer: impl Repairer + 'static) -> Self {
+        self.repairers.push(Arc::new(repairer));
+        self
+    }
+
+    /// Sets the operators' sink: it takes every contained failure with the text of its error. `None` by default.
+    pub fn failures(mut self, sink: impl FailureSink + 'static) -> Self {
+        self.failures = Failures(Some(Arc::new(sink)));
+        self
+    }
+
+    /// Checks the policy against the catalog, that every tool which some run could execute finds its capabilities, and
+    /// that somebody said whether calls can be approved if the policy asks for it.
+    ///
+    /// # Errors
+    /// All problems together.
+    pub fn build(self) -> Result<ToolRunner, RunnerError> {
+        let failures = self.failures.clone();
+        let contained = |repairer: &Arc<dyn Repairer>| -> Arc<dyn Repairer> {
+            Arc::new(ContainedRepairer::new(Arc::clone(repairer), failures.clone()))
+        };
+        let repairers: Vec<_> = self.repairers.iter().map(contained).collect();
+        let names = repairers.iter().map(AsRef::as_ref).chain(BUILT_IN).map(Repairer::name);
+        let mut policy = self.policy.check(self.catalog.specs(), names);
+        let validator = ContainedValidator::new(Arc::clone(&self.validator), failures.clone());
+        let compiled = CompiledCatalog::unprepared(Arc::new(validator));
+        let compiled = compiled.prepared(&self.catalog, &self.policy, &mut policy);
+        let problems = RunnerError {
+            policy,
+            unbound: self.unbound(),
+            asks: if self.approvals.is_none() { asking::rule(&self.policy, self.used()) } else { None },
+        };
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        self.log_quarantined();
+        Ok(ToolRunner {
+            shared: Arc::new(Shared {
+                catalog: self.catalog,
+                policy: self.policy,
+                capabilities: self.capabilities,
+                broker: self.broker.map(|broker| Contained::new(broker, failures.clone())),
+                approvals: self.approvals.unwrap_or(false),
+                approval_ttl: self.approval_ttl,
+                store: Contained::new(self.store, failures.clone()),
+                clock: Contained::new(self.clock, failures.clone()),
+                compiled,
+                repairers,
+                failures: self.failures,
+            }),
+        })
+    }
+
+    /// Logs the discovered tools that the policy allows and that stay denied: a server may change its tools at any
+    /// time, so this fails nothing.
+    fn log_quarantined(&self) {
+        for spec in self.used().map(|entry| &entry.spec).filter(|spec| spec.name.is_discovered()) {
+            let pin = self.policy.tool(spec.name.as_str()).and_then(|rule| rule.pin);
+            if pin != Some(spec.definition_hash) {
+                let definition = spec.definition_hash;
+                tracing::warn!(tool = %spec.name, %definition, "denied: the policy pins another definition or none");
+            }
+        }
+    }
+
+    /// The tools that some run could execute.
+    fn used(&self) -> impl Iterator<Item = &Entry> {
+        self.catalog.entries().map(AsRef::as_ref).filter(|entry| self.policy.mentions(entry.spec.name.as_str()))
+    }
+
+    /// Capabilities that are not bound, each with the tools that need it.
+    fn unbound(&self) -> BTreeMap<&'static str, BTreeSet<String>> {
+        let mut unbound: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for entry in self.used() {
+            for requirement in &entry.requirements {
+                let bound = match requirement.source {
+                    Source::Capability => self.capabilities.get(requirement.type_id).is_some(),
+                    Source::Connection(_) => self.broker.is_some(),
+                    Source::Context => true,
+                };
+                if !bound {
+                    unbound.entry(requirement.name).or_default().insert(entry.spec.name.to_string());
+                }
+            }
+        }
+        unbound
+    }
+}
+
+impl fmt::Debug for RunnerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunnerBuilder").field("tools", &self.catalog.len()).finish_non_exhaustive()
+    }
+}

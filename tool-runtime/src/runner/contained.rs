@@ -1,0 +1,189 @@
+//! [`Contained`]: a part of the application whose panics stay inside, at every method.
+//!
+//! A store, clock, validator, repairer, broker or sink is reached through this type only, so a panic in one of them is
+//! an error of that part like any other, also while a dropped future is cleaned up.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::call::{CallId, Event, EventSink, ToolInvocationRecord, Violation};
+use crate::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
+use crate::contain::{attempted, discard};
+use crate::hydrate::Repairer;
+use crate::json::Tree;
+use crate::runner::failure::Failures;
+use crate::schema::SchemaProblem;
+use crate::schema::validator::{Compiled, Validator};
+use crate::store::{Clock, PendingCall, PendingFilter, Receipt, RecordFilter, Store, StoreError, SystemClock};
+use crate::tool::Schema;
+
+/// A part of the application.
+pub(super) struct Contained<T: ?Sized> {
+    part: Arc<T>,
+    failures: Failures,
+}
+
+impl<T: ?Sized> Contained<T> {
+    pub(super) const fn new(part: Arc<T>, failures: Failures) -> Self {
+        Self { part, failures }
+    }
+
+    /// The part itself, for the application that owns it.
+    pub(super) const fn part(&self) -> &Arc<T> {
+        &self.part
+    }
+
+    fn call<R>(&self, name: &'static str, work: impl FnOnce(&T) -> R) -> Option<R> {
+        attempted(|| work(&self.part)).map_err(|text| self.failures.panicked(name, &text)).ok()
+    }
+
+    /// Awaits a future of the part. Making it, polling it and dropping it can each panic.
+    async fn wait<'a, R>(
+        &'a self,
+        name: &'static str,
+        make: impl FnOnce(&'a T) -> Pin<Box<dyn Future<Output = R> + Send + 'a>>,
+    ) -> Option<R> {
+        let made = attempted(|| make(&self.part));
+        let mut future = Dropped(Some(made.map_err(|text| self.failures.panicked(name, &text)).ok()?));
+        poll_fn(|cx| match &mut future.0 {
+            None => std::task::Poll::Ready(None),
+            Some(running) => match attempted(|| running.as_mut().poll(cx)) {
+                Ok(poll) => poll.map(Some),
+                Err(text) => {
+                    self.failures.panicked(name, &text);
+                    discard(future.0.take());
+                    std::task::Poll::Ready(None)
+                }
+            },
+        })
+        .await
+    }
+}
+
+/// A future whose destructor may panic.
+struct Dropped<F>(Option<F>);
+
+impl<F> Drop for Dropped<F> {
+    fn drop(&mut self) {
+        discard(self.0.take());
+    }
+}
+
+impl Contained<dyn Store> {
+    pub(super) fn put(&self, record: ToolInvocationRecord) -> Receipt {
+        self.call("store", |store| store.put(record)).unwrap_or_else(|| Receipt::ready(Err(StoreError::Panicked)))
+    }
+
+    pub(super) async fn records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
+        self.wait("store", |store| store.records(filter)).await.unwrap_or(Err(StoreError::Panicked))
+    }
+
+    pub(super) async fn open_records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
+        self.wait("store", |store| store.open_records(filter)).await.unwrap_or(Err(StoreError::Panicked))
+    }
+
+    pub(super) async fn suspend(&self, call: PendingCall) -> Result<(), StoreError> {
+        self.wait("store", |store| store.suspend(call)).await.unwrap_or(Err(StoreError::Panicked))
+    }
+
+    pub(super) async fn pending(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
+        self.wait("store", |store| store.pending(run_id, call_id)).await.unwrap_or(Err(StoreError::Panicked))
+    }
+
+    pub(super) async fn claim(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
+        self.wait("store", |store| store.claim(run_id, call_id)).await.unwrap_or(Err(StoreError::Panicked))
+    }
+
+    pub(super) async fn list(&self, filter: &PendingFilter) -> Result<Vec<PendingCall>, StoreError> {
+        self.wait("store", |store| store.list(filter)).await.unwrap_or(Err(StoreError::Panicked))
+    }
+}
+
+impl Contained<dyn Clock> {
+    pub(super) fn now(&self) -> Timestamp {
+        self.call("clock", Clock::now).unwrap_or_else(|| SystemClock.now())
+    }
+}
+
+impl Contained<dyn EventSink> {
+    pub(super) fn emit(&self, event: Event) {
+        self.call("event sink", |sink| sink.emit(event));
+    }
+}
+
+impl Contained<dyn ConnectionBroker> {
+    pub(super) async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
+        let panicked = || Err(ConnectionError::Failed("the broker panicked".into()));
+        self.wait("connection broker", |broker| broker.resolve(request)).await.unwrap_or_else(panicked)
+    }
+}
+
+/// The application's validator, and the schemas that it compiles.
+pub(super) struct ContainedValidator {
+    part: Contained<dyn Validator>,
+    /// Read once: records repeat them for every call.
+    name: String,
+    version: String,
+}
+
+impl ContainedValidator {
+    pub(super) fn new(validator: Arc<dyn Validator>, failures: Failures) -> Self {
+        let part = Contained::new(validator, failures);
+        let name = part.call(VALIDATOR, |validator| validator.name().to_owned());
+        let version = part.call(VALIDATOR, |validator| validator.version().to_owned());
+        Self { name: name.unwrap_or_default(), version: version.unwrap_or_default(), part }
+    }
+}
+
+const VALIDATOR: &str = "validator";
+
+impl Validator for ContainedValidator {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn version(&self) -> &str {
+        &self.version
+    }
+
+    fn compile(&self, schema: &Schema) -> Result<Arc<dyn Compiled>, SchemaProblem> {
+        let compiled = self.part.call(VALIDATOR, |validator| validator.compile(schema)).unwrap_or_else(|| {
+            Err(SchemaProblem::new("", "the validator panicked", "see what the sink of failures was told"))
+        })?;
+        Ok(Arc::new(Contained::new(compiled, self.part.failures.clone())))
+    }
+}
+
+impl Compiled for Contained<dyn Compiled> {
+    fn check(&self, value: &Tree<'_>) -> Result<(), Vec<Violation>> {
+        // Refused without a violation: nothing is known of the value, and whoever asked says so.
+        self.call(VALIDATOR, |compiled| compiled.check(value)).unwrap_or_else(|| Err(Vec::new()))
+    }
+}
+
+/// A repairer of the application.
+pub(super) struct ContainedRepairer {
+    part: Contained<dyn Repairer>,
+    name: String,
+}
+
+impl ContainedRepairer {
+    pub(super) fn new(repairer: Arc<dyn Repairer>, failures: Failures) -> Self {
+        let part = Contained::new(repairer, failures);
+        let name = part.call("repairer", |repairer| repairer.name().to_owned());
+        Self { name: name.unwrap_or_default(), part }
+    }
+}
+
+impl Repairer for ContainedRepairer {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn repair(&self, text: &str) -> Option<String> {
+        self.part.call("repairer", |repairer| repairer.repair(text)).flatten()
+    }
+}

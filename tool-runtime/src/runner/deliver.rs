@@ -1,0 +1,23 @@
+//! [`deliver`]: the one way in which a value reaches the model.
+
+use crate::call::Delivered;
+use crate::catalog::Entry;
+use crate::json::{self, Limits};
+use crate::redact::Projected;
+use crate::runner::Run;
+
+/// Delivers a projected value: a tool's own output, a person's in its place, or a client's result.
+///
+/// Ids in it count as seen from now on, and the tool's labels are put on the run, whoever gave the value.
+pub(super) fn deliver(run: &Run, entry: &Entry, projected: Projected, warning: Option<&'static str>) -> Delivered {
+    let Projected { shown, model, .. } = projected;
+    if run.shared().catalog.asks_evidence
+        // It is our own JSON, so only its size is unbounded.
+        && let Ok(tree) = json::parse_value(model.as_ref().unwrap_or(&shown).get(), &Limits::UNBOUNDED)
+    {
+        run.evidence().insert_result(&tree);
+    }
+    let mut state = run.state();
+    run.shared().policy.labels_of(&entry.subject()).for_each(|label| state.label(label));
+    Delivered { shown, model, warning }
+}

@@ -1,0 +1,188 @@
+//! [`Draft`]: what the stages find out for the record of a call.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::value::RawValue;
+
+use crate::call::{
+    CallId, Caller, Decision, RecordedArguments, RepairUse, ToolCall, ToolExecResult, ToolInvocationRecord,
+};
+use crate::catalog::Entry;
+use crate::hydrate::{Hydrated, Provenance, ValidatorUse};
+use crate::runner::Run;
+use crate::runner::ending::Stop;
+use crate::tool::{Hash, ToolEffect};
+
+/// The record of a call while the call is open.
+pub(super) struct Draft {
+    /// The call's own id, unless that one cannot be used.
+    pub(super) id: CallId,
+    /// The name as the model wrote it, cut to 128 bytes.
+    pub(super) name: String,
+    pub(super) started_at: Timestamp,
+    arguments: Arguments,
+    effect: Option<ToolEffect>,
+    definition_hash: Option<Hash>,
+    decision: Option<Decision>,
+    validator: Option<String>,
+    repair: Option<RepairUse>,
+    /// The tool began to run, here or at a client.
+    executed: bool,
+    session: Option<Arc<str>>,
+    conversation: Option<Arc<str>>,
+    caller: Caller,
+}
+
+/// What the record will show of the arguments.
+pub(super) enum Arguments {
+    /// Nobody has looked at them. They are digested only if nobody ever does.
+    Unseen(ToolCall),
+    Recorded(RecordedArguments),
+}
+
+/// A call that could not be hydrated, and what its record may show of the arguments.
+pub(super) struct Refused {
+    pub(super) stop: Stop,
+    pub(super) shown: RecordedArguments,
+}
+
+impl Draft {
+    pub(super) fn new(run: &Run, id: CallId, name: String, arguments: Arguments) -> Self {
+        let options = run.options();
+        Self {
+            id,
+            name,
+            started_at: run.shared().clock.now(),
+            arguments,
+            effect: None,
+            definition_hash: None,
+            decision: None,
+            validator: None,
+            repair: None,
+            executed: false,
+            session: options.session.clone(),
+            conversation: options.conversation.clone(),
+            caller: options.caller.clone(),
+        }
+    }
+
+    /// The draft of a suspended call: whoever resumes it changes nothing of where it came from.
+    pub(super) fn reopened(record: ToolInvocationRecord) -> Self {
+        Self {
+            id: record.tool_call_id,
+            name: record.name,
+            started_at: record.started_at,
+            arguments: Arguments::Recorded(record.arguments),
+            effect: None,
+            definition_hash: record.definition_hash,
+            decision: record.decision,
+            validator: record.validator,
+            repair: record.repair,
+            executed: false,
+            session: record.session_id,
+            conversation: record.conversation_id,
+            caller: record.caller,
+        }
+    }
+
+    /// How far the tool reaches, once it is known.
+    pub(super) const fn effect(&self) -> Option<ToolEffect> {
+        self.effect
+    }
+
+    pub(super) const fn executed(&self) -> bool {
+        self.executed
+    }
+
+    pub(super) const fn set_executed(&mut self, executed: bool) {
+        self.executed = executed;
+    }
+
+    /// Takes the call out to be read. `None` if its arguments are recorded already.
+    pub(super) fn take_unseen(&mut self) -> Option<ToolCall> {
+        // What stands in for it here is replaced before anything else happens, see `OpenCall::read`.
+        let unread = Arguments::Recorded(RecordedArguments::Unread { length: 0, sha256: Hash([0; 32]) });
+        match std::mem::replace(&mut self.arguments, unread) {
+            Arguments::Unseen(call) => Some(call),
+            recorded @ Arguments::Recorded(_) => {
+                self.arguments = recorded;
+                None
+            }
+        }
+    }
+
+    /// Takes over what the record may show: the masked arguments, or what is left of them.
+    pub(super) fn read(&mut self, read: Result<Hydrated, Refused>) -> Result<Hydrated, Stop> {
+        let (shown, read) = match read {
+            Ok(hydrated) => (RecordedArguments::Masked(Arc::clone(&hydrated.masked)), Ok(hydrated)),
+            Err(Refused { stop, shown }) => (shown, Err(stop)),
+        };
+        self.arguments = Arguments::Recorded(shown);
+        read
+    }
+
+    /// The tool is known, and how far the policy takes it to reach.
+    pub(super) fn found(&mut self, entry: &Entry, effect: ToolEffect) {
+        self.effect = Some(effect);
+        self.definition_hash = Some(entry.spec.definition_hash);
+    }
+
+    pub(super) fn decided(&mut self, decision: Option<Decision>) {
+        self.decision = decision;
+    }
+
+    pub(super) fn rule(&self) -> Option<&str> {
+        self.decision.as_ref().map(|decision| &*decision.rule)
+    }
+
+    pub(super) fn hydrated(&mut self, provenance: &Provenance) {
+        self.validator = provenance.validator.as_ref().map(ValidatorUse::label);
+        self.repair.clone_from(&provenance.repair);
+    }
+
+    pub(super) const fn repair(&self) -> Option<&RepairUse> {
+        self.repair.as_ref()
+    }
+
+    /// The arguments as events show them.
+    pub(super) fn masked(&self) -> Option<&Arc<RawValue>> {
+        match &self.arguments {
+            Arguments::Recorded(RecordedArguments::Masked(arguments)) => Some(arguments),
+            _ => None,
+        }
+    }
+
+    /// The record: open while the result is a suspension, closed otherwise.
+    pub(super) fn record(&self, run: &Run, result: &ToolExecResult, stop: Option<&Stop>) -> ToolInvocationRecord {
+        let (outcome, error, options) = (result.outcome(), result.error(), run.options());
+        ToolInvocationRecord {
+            tool_call_id: self.id.clone(),
+            name: self.name.clone(),
+            definition_hash: self.definition_hash,
+            arguments: match &self.arguments {
+                Arguments::Recorded(recorded) => recorded.clone(),
+                Arguments::Unseen(call) => RecordedArguments::unread(call.arguments.as_str()),
+            },
+            result: result.shared_value().cloned(),
+            outcome,
+            cause: stop.and_then(|stop| stop.cause),
+            tool_code: error.and_then(|error| error.tool_code.clone()),
+            safe_message: error.map(|error| error.safe_message.clone()),
+            violations: error.map(|error| error.errors.iter().map(Into::into).collect()).unwrap_or_default(),
+            executed: self.executed,
+            started_at: self.started_at,
+            ended_at: (!outcome.is_suspension()).then(|| run.shared().clock.now()),
+            run_id: Arc::clone(run.identity()),
+            session_id: self.session.clone(),
+            conversation_id: self.conversation.clone(),
+            principal: options.principal.clone(),
+            caller: self.caller.clone(),
+            decision: self.decision.clone(),
+            validator: self.validator.clone(),
+            repair: self.repair.clone(),
+            previous: None,
+            hash: None,
+        }
+    }
+}

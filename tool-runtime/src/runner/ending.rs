@@ -1,0 +1,101 @@
+//! [`Ending`] and [`Stop`]: the ways in which a call leaves the gate.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use crate::call::{Cause, Delivered, Outcome, Violation};
+use crate::store::Suspension;
+use crate::text::cut;
+
+/// A call left the gate as it should.
+pub(super) enum Ending {
+    /// With a projected value.
+    Delivered(Delivered),
+    /// It waits for a person or a client.
+    Suspended(Suspended),
+}
+
+/// What a suspended call waits for, and the payload that a client is to execute.
+pub(super) struct Suspended {
+    pub(super) suspension: Suspension,
+    pub(super) prepared: Option<Arc<RawValue>>,
+}
+
+impl Suspended {
+    pub(super) const fn outcome(&self) -> Outcome {
+        match self.suspension {
+            Suspension::Approval => Outcome::ApprovalRequired,
+            Suspension::Client => Outcome::ClientRequired,
+        }
+    }
+}
+
+/// A call was refused or failed. Holds no values, but for `reason`.
+pub(super) struct Stop {
+    pub(super) outcome: Outcome,
+    pub(super) message: Cow<'static, str>,
+    pub(super) errors: Vec<Violation>,
+    pub(super) tool_code: Option<String>,
+    /// For operators: it can hold values.
+    pub(super) reason: Option<Reason>,
+    pub(super) cause: Option<Cause>,
+    /// The model was never offered the tool and must not learn that it exists.
+    pub(super) concealed: bool,
+}
+
+/// Why a call failed, for operators.
+#[derive(Clone)]
+pub(super) struct Reason {
+    pub(super) text: Arc<str>,
+    pub(super) error_type: Option<&'static str>,
+}
+
+impl Stop {
+    /// With the fixed sentence of the outcome.
+    pub(super) fn new(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            message: outcome.safe_message().into(),
+            errors: Vec::new(),
+            tool_code: None,
+            reason: None,
+            cause: None,
+            concealed: false,
+        }
+    }
+
+    pub(super) fn message(mut self, message: impl Into<Cow<'static, str>>) -> Self {
+        self.message = message.into();
+        self
+    }
+
+    pub(super) fn errors(mut self, errors: Vec<Violation>) -> Self {
+        self.errors = errors;
+        self
+    }
+
+    /// Sets what operators may read; an empty text is no reason.
+    pub(super) fn reason(mut self, text: impl Into<Arc<str>>, error_type: Option<&'static str>) -> Self {
+        let text = text.into();
+        self.reason = (!text.is_empty()).then_some(Reason { text, error_type });
+        self
+    }
+}
+
+/// The longest sentence and the longest code that a tool's error or a person may have, in bytes: they are no way round
+/// the result limit.
+pub(super) const MAX_MESSAGE_BYTES: usize = 2048;
+pub(super) const MAX_CODE_BYTES: usize = 128;
+
+/// A text from outside as models, UIs and records get it: bounded, and without control characters but line breaks.
+pub(super) fn sentence(text: &str, max: usize) -> String {
+    let kept = cut(text, max);
+    let mut sentence: String =
+        kept.chars().map(|one| if one.is_control() && one != '\n' { ' ' } else { one }).collect();
+    if kept.len() < text.len() {
+        sentence.push_str("..");
+    }
+    sentence
+}

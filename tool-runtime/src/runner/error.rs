@@ -1,0 +1,66 @@
+//! [`RunnerError`]: why a runner cannot be built.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::fmt;
+
+use crate::policy::PolicyProblem;
+
+/// Why a runner cannot be built: everything at once.
+#[derive(Debug)]
+pub struct RunnerError {
+    pub(super) policy: Vec<PolicyProblem>,
+    pub(super) unbound: BTreeMap<&'static str, BTreeSet<String>>,
+    /// The rule that can ask for an approval, when nobody said whether there is somebody who approves.
+    pub(super) asks: Option<String>,
+}
+
+impl RunnerError {
+    /// A stable word for the gravest kind of problem: `policy_problem`, `capability_unbound` or `approvals_undecided`.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        if !self.policy.is_empty() {
+            "policy_problem"
+        } else if !self.unbound.is_empty() {
+            "capability_unbound"
+        } else {
+            "approvals_undecided"
+        }
+    }
+
+    /// What does not fit in the policy.
+    #[must_use]
+    pub fn policy_problems(&self) -> &[PolicyProblem] {
+        &self.policy
+    }
+
+    /// The capabilities that are not bound, each with the names of the tools that need it.
+    pub fn unbound(&self) -> impl Iterator<Item = (&'static str, impl Iterator<Item = &str>)> {
+        self.unbound.iter().map(|(capability, tools)| (*capability, tools.iter().map(String::as_str)))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.policy.is_empty() && self.unbound.is_empty() && self.asks.is_none()
+    }
+}
+
+impl fmt::Display for RunnerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lines: Vec<_> = self.policy.iter().map(ToString::to_string).collect();
+        for (capability, tools) in self.unbound() {
+            lines.push(format!(
+                "the capability `{capability}` is not bound, and {} needs it; bind it with `Capabilities::with` (connections: `RunnerBuilder::broker`)",
+                tools.collect::<Vec<_>>().join(", ")
+            ));
+        }
+        if let Some(rule) = &self.asks {
+            lines.push(format!(
+                "the policy can ask for an approval ({rule}), and nobody said whether somebody can give it; call `RunnerBuilder::approvals(true)`, or `approvals(false)` to hide and deny such calls"
+            ));
+        }
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+// Its problems are the error: `policy_problems` and `unbound` list them.
+impl Error for RunnerError {}

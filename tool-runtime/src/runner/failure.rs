@@ -1,0 +1,113 @@
+//! [`FailureSink`]: where operators read why something failed, in full.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::call::CallId;
+use crate::contain::caught;
+
+/// One contained failure: of a tool, a connection, a model, or a part of the application.
+///
+/// Records, events, logs and models get its code only. The text can hold values.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct Failure<'a> {
+    /// A stable word: an outcome's code such as `execution_error`, a store's such as `store_unavailable`, a model's, or
+    /// `part_panicked` for a store, clock, validator, repairer, broker or sink of the application.
+    pub code: &'a str,
+    /// The tool, if the failure belongs to a call.
+    pub tool: Option<&'a str>,
+    /// The call, if the failure belongs to one.
+    pub call_id: Option<&'a CallId>,
+    /// The run, if the failure belongs to one.
+    pub run_id: Option<&'a str>,
+    /// The session of the run.
+    pub session_id: Option<&'a str>,
+    /// The conversation of the run.
+    pub conversation_id: Option<&'a str>,
+    /// The name of the error's type, where it is known.
+    pub error_type: Option<&'static str>,
+    /// The error and its causes, or the message of the panic; at most 16 KiB.
+    pub text: &'a str,
+}
+
+// The text can hold values.
+impl fmt::Debug for Failure<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Failure")
+            .field("code", &self.code)
+            .field("tool", &self.tool)
+            .field("call_id", &self.call_id)
+            .field("run_id", &self.run_id)
+            .field("error_type", &self.error_type)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Takes every contained failure of a runner's calls, connections, stores and models, with its text.
+///
+/// Called inline: hand the text on and do not block. A panic in it is contained. Every function or closure that takes a
+/// [`Failure`] is a sink:
+///
+/// ```
+/// use tool_runtime::runner::{Failure, ToolRunner};
+/// use tool_runtime::{ToolCatalog, ToolPolicy};
+/// # use tool_runtime::{ToolError, tool};
+/// # /// Adds.
+/// # #[tool(name = "math__add", effect = read_only, redact = ["$"])]
+/// # fn add(
+/// #     /// One.
+/// #     a: i64,
+/// # ) -> Result<i64, ToolError> { Ok(a) }
+///
+/// let catalog = ToolCatalog::builder().tool::<add>().build()?;
+/// let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["math__add"]))
+///     .failures(|failure: &Failure<'_>| eprintln!("{}: {}", failure.code, failure.text))
+///     .build()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait FailureSink: Send + Sync {
+    /// Takes one failure.
+    fn report(&self, failure: &Failure<'_>);
+}
+
+impl<F: Fn(&Failure<'_>) + Send + Sync> FailureSink for F {
+    fn report(&self, failure: &Failure<'_>) {
+        self(failure);
+    }
+}
+
+impl<S: FailureSink + ?Sized> FailureSink for Arc<S> {
+    fn report(&self, failure: &Failure<'_>) {
+        (**self).report(failure);
+    }
+}
+
+/// The sink of a runner, if the application chose one.
+#[derive(Clone, Default)]
+pub(super) struct Failures(pub(super) Option<Arc<dyn FailureSink>>);
+
+impl Failures {
+    pub(super) fn report(&self, failure: &Failure<'_>) {
+        if let Some(sink) = &self.0
+            && caught(|| sink.report(failure)).is_none()
+        {
+            tracing::error!(code = failure.code, "the sink of failures panicked");
+        }
+    }
+
+    /// A part of the application panicked: `part` says which, `text` is the panic's message.
+    pub(super) fn panicked(&self, part: &'static str, text: &str) {
+        tracing::error!(part, "a part of the application panicked");
+        self.report(&Failure {
+            code: "part_panicked",
+            tool: None,
+            call_id: None,
+            run_id: None,
+            session_id: None,
+            conversation_id: None,
+            error_type: None,
+            text: &format!("{part}: {text}"),
+        });
+    }
+}

@@ -1,0 +1,157 @@
+//! [`RunOptions`]: who a run acts for and what it may use.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::call::{Caller, EventSink};
+use crate::capability::ConnectionId;
+use crate::policy::{PolicyContext, RunTools};
+
+/// Who a run acts for and what it may use. Every default allows no more than the policy does.
+///
+/// A name that nothing in the runner has (a tool, a kind of connection, a role, a label) is a problem that
+/// [`Run::problems`](crate::runner::Run::problems) lists and that is logged when the run starts.
+///
+/// ```
+/// use tool_runtime::RunOptions;
+///
+/// let options = RunOptions::new()
+///     .principal("ada@example.org")
+///     .tenant("acme")
+///     .role("buyer")
+///     .conversation("c-17")
+///     .tools(["parts__search", "stock__adjust"]);
+/// ```
+#[derive(Clone, Default)]
+#[must_use]
+pub struct RunOptions {
+    pub(super) run_id: Option<Arc<str>>,
+    pub(super) tools: Option<RunTools>,
+    pub(super) session: Option<Arc<str>>,
+    pub(super) conversation: Option<Arc<str>>,
+    pub(super) agent: Option<Arc<str>>,
+    pub(super) tenant: Option<Arc<str>>,
+    pub(super) principal: Option<Arc<str>>,
+    pub(super) roles: Vec<Arc<str>>,
+    pub(super) labels: Vec<Arc<str>>,
+    pub(super) connections: BTreeMap<String, ConnectionId>,
+    pub(super) user_text: Vec<String>,
+    pub(super) events: Option<Arc<dyn EventSink>>,
+    pub(super) cancellation: CancellationToken,
+    pub(super) caller: Caller,
+}
+
+impl RunOptions {
+    /// No principal, no connections, every tool that the policy shows.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The only tools of this run, by exact name. The runner refuses others, whichever executor asks.
+    pub fn tools<S: AsRef<str>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
+        self.tools = Some(tools.into_iter().collect());
+        self
+    }
+
+    /// The id of the run; a fresh one by default. Call ids are unique within a run, and idempotency keys depend on it.
+    pub fn run_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.run_id = Some(id.into());
+        self
+    }
+
+    /// The session, for records and logs.
+    pub fn session(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.session = Some(id.into());
+        self
+    }
+
+    /// The conversation, for records and logs.
+    pub fn conversation(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.conversation = Some(id.into());
+        self
+    }
+
+    /// The agent, for the tools' context.
+    pub fn agent(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.agent = Some(id.into());
+        self
+    }
+
+    /// The tenant that the run belongs to; brokers check it.
+    pub fn tenant(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.tenant = Some(id.into());
+        self
+    }
+
+    /// The principal that the run acts for, as policies and records name it.
+    pub fn principal(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.principal = Some(id.into());
+        self
+    }
+
+    /// A role that the policy may name.
+    pub fn role(mut self, role: impl Into<Arc<str>>) -> Self {
+        self.roles.push(role.into());
+        self
+    }
+
+    /// A label that the policy may name.
+    pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
+        self.labels.push(label.into());
+        self
+    }
+
+    /// The account to use for a kind of connection.
+    pub fn connection(mut self, kind: impl Into<String>, id: ConnectionId) -> Self {
+        self.connections.insert(kind.into(), id);
+        self
+    }
+
+    /// What the user wrote: ids in it count as seen.
+    pub fn user_text(mut self, text: impl Into<String>) -> Self {
+        self.user_text.push(text.into());
+        self
+    }
+
+    /// Takes the events of the run.
+    pub fn events(mut self, sink: impl EventSink + 'static) -> Self {
+        self.events = Some(Arc::new(sink));
+        self
+    }
+
+    /// Cancels the run, its running tools included.
+    pub fn cancellation(mut self, token: CancellationToken) -> Self {
+        self.cancellation = token;
+        self
+    }
+
+    /// Who makes the calls, for records: the agent itself by default.
+    pub fn caller(mut self, caller: Caller) -> Self {
+        self.caller = caller;
+        self
+    }
+}
+
+impl fmt::Debug for RunOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunOptions").field("tools", &self.tools).finish_non_exhaustive()
+    }
+}
+
+impl RunOptions {
+    /// The run as its policy sees it, with these labels.
+    pub(super) fn context<'a>(&'a self, run: &'a str, labels: &'a [Arc<str>]) -> PolicyContext<'a> {
+        PolicyContext {
+            run,
+            caller: &self.caller,
+            principal: self.principal.as_deref(),
+            tenant: self.tenant.as_deref(),
+            roles: &self.roles,
+            labels,
+            tools: self.tools.as_ref(),
+        }
+    }
+}

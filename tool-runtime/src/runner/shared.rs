@@ -1,0 +1,54 @@
+//! What all runs of a runner share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::capability::{Capabilities, ConnectionBroker};
+use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
+use crate::hydrate::Repairer;
+use crate::policy::{PolicyContext, Stage, ToolPolicy, Verdict};
+use crate::runner::contained::Contained;
+use crate::runner::failure::Failures;
+use crate::store::{Clock, Store};
+
+/// What all runs of a runner share. The application's own parts are reached through [`Contained`] only.
+pub(super) struct Shared {
+    pub(super) catalog: Arc<ToolCatalog>,
+    pub(super) policy: ToolPolicy,
+    pub(super) capabilities: Capabilities,
+    pub(super) broker: Option<Contained<dyn ConnectionBroker>>,
+    pub(super) approvals: bool,
+    pub(super) approval_ttl: Duration,
+    pub(super) store: Contained<dyn Store>,
+    pub(super) clock: Contained<dyn Clock>,
+    pub(super) compiled: CompiledCatalog,
+    pub(super) repairers: Vec<Arc<dyn Repairer>>,
+    pub(super) failures: Failures,
+}
+
+impl Shared {
+    /// The policy's decision on a tool before its arguments are read. Without anybody who approves, a tool that needs
+    /// an approval is denied.
+    pub(super) fn decide(
+        &self,
+        context: &PolicyContext<'_>,
+        stage: Stage,
+        entry: &Entry,
+    ) -> (Verdict, crate::call::Decision) {
+        let decision = self.policy.decide(context, stage, &entry.subject(), None);
+        (self.effective(decision.verdict), decision)
+    }
+
+    /// Asking for an approval that nobody can give is a denial.
+    pub(super) const fn effective(&self, verdict: Verdict) -> Verdict {
+        match verdict {
+            Verdict::RequireApproval if !self.approvals => Verdict::Deny,
+            verdict => verdict,
+        }
+    }
+
+    /// Whether the model of a run with this context may see the tool.
+    pub(super) fn visible(&self, context: &PolicyContext<'_>, entry: &Entry) -> bool {
+        self.decide(context, Stage::Visibility, entry).0 != Verdict::Deny
+    }
+}

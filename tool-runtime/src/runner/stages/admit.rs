@@ -1,0 +1,56 @@
+//! Admit: whether this call may have its arguments read.
+
+use std::sync::Arc;
+
+use crate::call::{Outcome, ToolCall};
+use crate::catalog::Entry;
+use crate::hydrate::Hydrated;
+use crate::runner::ending::Stop;
+use crate::runner::open::OpenCall;
+use crate::runner::stages::resolve::resolve;
+use crate::runner::state::{MAX_CALLS, Taken};
+
+/// A call whose tool exists, belongs to the run and is not denied.
+pub(in crate::runner) struct Admitted(pub(super) Arc<Entry>);
+
+/// Checks that the call is whole, new and wanted, and finds its tool.
+pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<Admitted, Stop> {
+    if !call.is_complete() {
+        return Err(Stop::new(Outcome::IncompleteCall));
+    }
+    match open.taken() {
+        Taken::First => {}
+        Taken::Again => {
+            let message = "This call id was already used in this run. The call did not run again.";
+            return Err(Stop::new(Outcome::PolicyDenied).message(message));
+        }
+        Taken::TooMany => {
+            let message = format!("This run has had {MAX_CALLS} calls, the most it may have. The call did not run.");
+            return Err(Stop::new(Outcome::BudgetExceeded).message(message));
+        }
+    }
+    if open.run().cancellation().is_cancelled() {
+        return Err(Stop::new(Outcome::Cancelled));
+    }
+    let entry = resolve(open.run(), &call.name).map_err(|unresolved| {
+        open.draft.decided(unresolved.decision);
+        unresolved.stop
+    })?;
+    let effect = open.run().shared().policy.effect_of(entry.spec.name.as_str(), entry.spec.effect);
+    open.draft.found(&entry, effect);
+    if open.run().shared().compiled.projector(&entry).is_none() {
+        let message = "The tool has no redaction allowlist, so its output could not be shown. It did not run.";
+        return Err(Stop::new(Outcome::RedactionFailed).message(message));
+    }
+    Ok(Admitted(entry))
+}
+
+/// Admits a call that was hydrated before: by this run, and for the tool that this run would find.
+pub(in crate::runner) fn admit_hydrated(open: &mut OpenCall, hydrated: &Hydrated) -> Result<(), Stop> {
+    let Admitted(entry) = admit(open, hydrated.call())?;
+    if Arc::ptr_eq(open.run().identity(), &hydrated.run) && Arc::ptr_eq(&entry, &hydrated.entry) {
+        return Ok(());
+    }
+    let message = "The call was hydrated by another run. It did not run: hydrate it in the run that executes it.";
+    Err(Stop::new(Outcome::PolicyDenied).message(message))
+}

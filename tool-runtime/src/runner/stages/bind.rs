@@ -1,0 +1,101 @@
+//! Bind: the connections that the tool borrows, and the context of the call.
+
+use std::any::{Any, TypeId};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::call::{Cause, ContextFields, Outcome, ToolContext};
+use crate::capability::{ConnectionRequest, Requirement, Source};
+use crate::error::chain;
+use crate::runner::ending::Stop;
+use crate::runner::open::OpenCall;
+use crate::runner::stages::reserve::Reserved;
+use crate::runner::{Run, invoke};
+use crate::tool::ToolSpec;
+
+/// A call with everything its tool borrows.
+pub(in crate::runner) struct Bound {
+    pub(super) reserved: Reserved,
+    pub(super) connections: Vec<Connected>,
+    pub(super) context: Arc<ToolContext>,
+}
+
+/// An `Arc<Connection<C>>` and the type id of `Connection<C>`.
+pub(super) type Connected = (TypeId, Arc<dyn Any + Send + Sync>);
+
+/// Resolves connections and makes the context of the call.
+pub(in crate::runner) async fn bind(open: &OpenCall, reserved: Reserved) -> Result<Bound, Stop> {
+    let run = open.run();
+    let options = run.options();
+    let spec = Arc::clone(&reserved.hydrated.entry.spec);
+    let mut connections = Vec::new();
+    for requirement in &reserved.hydrated.entry.requirements {
+        if let Source::Connection(kind) = requirement.source {
+            connections.push(connect(open.run(), requirement, kind, &spec, reserved.timeout).await?);
+        }
+    }
+    let context = Arc::new(ToolContext(ContextFields {
+        call_id: open.draft.id.clone(),
+        tool: spec.name.clone(),
+        run_id: Arc::clone(run.identity()),
+        session_id: options.session.clone(),
+        conversation_id: options.conversation.clone(),
+        agent_id: options.agent.clone(),
+        tenant: options.tenant.clone(),
+        principal: options.principal.clone(),
+        deadline: reserved.timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+        cancellation: options.cancellation.child_token(),
+        arguments_digest: reserved.hydrated.effective,
+    }));
+    Ok(Bound { reserved, connections, context })
+}
+
+async fn connect(
+    run: &Run,
+    requirement: &Requirement,
+    kind: &'static str,
+    spec: &ToolSpec,
+    timeout: Option<Duration>,
+) -> Result<Connected, Stop> {
+    let options = run.options();
+    let tool = spec.name.as_str();
+    // The model learns that there is no connection; operators learn why.
+    let unavailable = |why: String| Stop::new(Outcome::ConnectionUnavailable).reason(why, None);
+    let Some(id) = options.connections.get(kind) else {
+        tracing::error!(tool, kind, wanted = requirement.name, "the run has no connection of this kind");
+        let why = format!(
+            "`{}` needs a connection of the kind `{kind}`, and the run has none; add `RunOptions::connection(\"{kind}\", ..)`",
+            requirement.name
+        );
+        return Err(unavailable(why));
+    };
+    let Some(broker) = &run.shared().broker else {
+        return Err(unavailable("the runner has no broker; add `RunnerBuilder::broker(..)`".to_owned()));
+    };
+    let (principal, tenant) = (options.principal.as_deref(), options.tenant.as_deref());
+    let request = ConnectionRequest { kind, id, principal, tenant, tool, wanted: requirement };
+    let cancellation = options.cancellation.child_token();
+    let resolved = invoke::contained(Box::pin(broker.resolve(request)), timeout, &cancellation).await;
+    let handle = match resolved {
+        Ok(Ok(handle)) => handle,
+        Ok(Err(error)) => {
+            let why = format!("the broker refused a connection of the kind `{kind}`: {}", chain(&error));
+            return Err(Stop::new(Outcome::ConnectionUnavailable).reason(why, Some("ConnectionError")));
+        }
+        Err(interrupted) if interrupted.cause == Cause::Cancelled => return Err(Stop::new(Outcome::Cancelled)),
+        Err(interrupted) => {
+            return Err(unavailable(format!("the broker gave no connection of the kind `{kind}`: {interrupted}")));
+        }
+    };
+    if handle.type_id != requirement.type_id {
+        tracing::error!(tool, kind, wanted = requirement.name, "the broker returned a handle of another trait");
+        let why = format!(
+            "the broker returned a handle of another trait for the kind `{kind}`; the tool borrows `{}`",
+            requirement.name
+        );
+        return Err(unavailable(why));
+    }
+    Ok((handle.type_id, handle.value))
+}

@@ -1,0 +1,42 @@
+//! Decide: the policy is asked again, now with the arguments.
+
+use crate::call::{Outcome, Verdict};
+use crate::hydrate::Hydrated;
+use crate::policy::Stage;
+use crate::runner::ending::Stop;
+use crate::runner::open::OpenCall;
+
+/// A hydrated call that the policy allows. Only [`decide`] and an approval make one.
+pub(in crate::runner) struct Permit {
+    pub(super) hydrated: Hydrated,
+}
+
+/// What the policy says of frozen arguments, unless it denies them.
+pub(in crate::runner) enum Judged {
+    Permitted(Permit),
+    NeedsApproval(Hydrated),
+}
+
+/// Asks the policy about frozen arguments.
+pub(in crate::runner) fn decide(open: &mut OpenCall, hydrated: Hydrated) -> Result<Judged, Stop> {
+    let run = open.run();
+    let subject = hydrated.entry.subject().repaired(hydrated.repaired);
+    let labels = run.state().labels();
+    let policy = &run.shared().policy;
+    let decision = policy.decide(&run.context(&labels), Stage::Frozen, &subject, Some(&hydrated.frozen));
+    let verdict = run.shared().effective(decision.verdict);
+    open.draft.decided(Some(decision));
+    match verdict {
+        Verdict::Allow => Ok(Judged::Permitted(Permit { hydrated })),
+        Verdict::RequireApproval => Ok(Judged::NeedsApproval(hydrated)),
+        Verdict::Deny => Err(Stop::new(Outcome::PolicyDenied)),
+    }
+}
+
+/// Asks the policy about arguments that a person approved: only a denial still counts.
+pub(in crate::runner) fn decide_approved(open: &mut OpenCall, hydrated: Hydrated) -> Result<Permit, Stop> {
+    match decide(open, hydrated)? {
+        Judged::Permitted(permit) => Ok(permit),
+        Judged::NeedsApproval(hydrated) => Ok(Permit { hydrated }),
+    }
+}

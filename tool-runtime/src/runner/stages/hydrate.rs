@@ -1,0 +1,92 @@
+//! Hydrate: parse, repair when the policy says so, validate, check the semantic rules, build the typed arguments.
+
+use std::sync::Arc;
+
+use crate::call::{Outcome, RecordedArguments, ToolCall};
+use crate::catalog::Entry;
+use crate::hydrate::{self, FailedStage, Hydrated, HydrationError, HydrationResult};
+use crate::json::Limits;
+use crate::runner::Run;
+use crate::runner::draft::Refused;
+use crate::runner::ending::Stop;
+use crate::runner::open::OpenCall;
+use crate::runner::stages::admit::Admitted;
+use crate::runner::stages::resolve::resolve;
+
+/// Hydrates an admitted call.
+pub(in crate::runner) fn hydrate(
+    open: &mut OpenCall,
+    admitted: Result<Admitted, Stop>,
+    call: ToolCall,
+) -> Result<Hydrated, Refused> {
+    let Admitted(entry) = match admitted {
+        Ok(admitted) => admitted,
+        Err(stop) => return Err(Refused { stop, shown: RecordedArguments::unread(call.arguments.as_str()) }),
+    };
+    let result = hydrate_entry(open.run(), &entry, call);
+    open.draft.hydrated(&result.provenance);
+    result.hydrated.map_err(|error| {
+        let shown = match &error.masked {
+            Some(masked) => RecordedArguments::Masked(Arc::clone(masked)),
+            None => RecordedArguments::unread(&result.provenance.raw_arguments),
+        };
+        Refused { stop: refused(open.run(), entry.spec.name.as_str(), error), shown }
+    })
+}
+
+/// Hydrates one call for a caller that wants to look at it first.
+pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationResult {
+    if !call.is_complete() {
+        return HydrationResult::refused(&call, FailedStage::Resolve, Outcome::IncompleteCall, None);
+    }
+    match resolve(run, &call.name) {
+        Ok(entry) => hydrate_entry(run, &entry, call),
+        Err(unresolved) => {
+            let stop = unresolved.stop;
+            let concealed = stop.concealed.then(|| stop.message.to_string());
+            HydrationResult::refused(&call, FailedStage::Resolve, stop.outcome, concealed)
+        }
+    }
+}
+
+fn hydrate_entry(run: &Run, entry: &Arc<Entry>, call: ToolCall) -> HydrationResult {
+    let shared = run.shared();
+    let policy = shared.policy.data();
+    let limits = Limits {
+        bytes: shared.policy.limits_of(entry.spec.name.as_str()).argument_bytes,
+        depth: policy.limits.argument_depth,
+    };
+    let settings = hydrate::Settings {
+        limits: &limits,
+        run: run.identity(),
+        call_id_bytes: policy.limits.call_id_bytes,
+        compiled: &shared.compiled,
+        lists: &|tool| run.catalog().get(tool).is_some(),
+        repairers: &shared.repairers,
+        allowed_repairers: &policy.repair.allowed,
+        evidence: run.seen(),
+    };
+    hydrate::hydrate(call, entry, &settings)
+}
+
+/// Turns a failed hydration into what the model reads, with firmer wording on each consecutive failure.
+fn refused(run: &Run, tool: &str, error: HydrationError) -> Stop {
+    let mut stop = Stop::new(error.outcome).errors(error.violations);
+    if let Some(message) = error.message {
+        stop = stop.message(message);
+    }
+    if matches!(error.outcome, Outcome::ValidationError | Outcome::InvalidJson) {
+        match run.state().failed(tool) {
+            0 | 1 => {}
+            2 => {
+                let message = format!("{} This is the second time: ask the user for what is missing.", stop.message);
+                stop = stop.message(message);
+            }
+            _ => {
+                let message = format!("{} Stop calling this tool and ask the user.", stop.message);
+                stop = stop.message(message);
+            }
+        }
+    }
+    stop
+}

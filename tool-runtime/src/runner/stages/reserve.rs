@@ -1,0 +1,44 @@
+//! Reserve: the call's share of the budgets, and the loop guard.
+
+use std::time::Duration;
+
+use crate::call::Outcome;
+use crate::hydrate::Hydrated;
+use crate::policy::{LoopVerdict, Reservation, Spend};
+use crate::runner::ending::Stop;
+use crate::runner::open::OpenCall;
+use crate::runner::stages::Permit;
+
+const REPEATED: &str = "Note: you made the same call with the same arguments before. A third time it will be refused.";
+
+/// A permitted call with its share of the run's budget, given back when it is dropped.
+pub(in crate::runner) struct Reserved {
+    pub(super) hydrated: Hydrated,
+    pub(super) reservation: Reservation,
+    /// How long the tool may take: its own limit, the policy's, and what is left of the run's.
+    pub(super) timeout: Option<Duration>,
+    pub(super) warning: Option<&'static str>,
+}
+
+/// Takes the call's share of the budgets and asks the loop guard.
+pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Reserved, Stop> {
+    let run = open.run();
+    let hydrated = permit.hydrated;
+    let name = hydrated.entry.spec.name.as_str();
+    let warning = match run.loop_guard().observe(name, hydrated.effective) {
+        LoopVerdict::Go => None,
+        LoopVerdict::Warn(_) => Some(REPEATED),
+        LoopVerdict::Stop(_) => {
+            let message =
+                "You made the same call with the same arguments again and again. It did not run: do something else.";
+            return Err(Stop::new(Outcome::BudgetExceeded).message(message));
+        }
+    };
+    let wanted = [hydrated.entry.timeout, run.shared().policy.limits_of(name).runtime].into_iter().flatten().min();
+    let reservation = run
+        .ledger()
+        .reserve(Spend::call(wanted))
+        .map_err(|exceeded| Stop::new(Outcome::BudgetExceeded).message(format!("The call did not run: {exceeded}.")))?;
+    let timeout = wanted.into_iter().chain(reservation.time()).min();
+    Ok(Reserved { hydrated, reservation, timeout, warning })
+}

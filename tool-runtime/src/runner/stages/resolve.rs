@@ -1,0 +1,35 @@
+//! Resolve: from a name to a tool that the run may use.
+
+use std::sync::Arc;
+
+use crate::call::{Decision, NO_SUCH_TOOL, Outcome};
+use crate::catalog::Entry;
+use crate::policy::{Stage, Verdict};
+use crate::runner::Run;
+use crate::runner::ending::Stop;
+
+/// Why a name leads to no tool.
+pub(super) struct Unresolved {
+    pub(super) decision: Option<Decision>,
+    pub(super) stop: Stop,
+}
+
+/// Finds the tool and asks the run's tool list and the policy, before the arguments are looked at.
+pub(super) fn resolve(run: &Run, name: &str) -> Result<Arc<Entry>, Box<Unresolved>> {
+    let shared = run.shared();
+    let Some(entry) = shared.catalog.entry(name) else {
+        return Err(Box::new(Unresolved { decision: None, stop: Stop::new(Outcome::Unavailable) }));
+    };
+    let labels = run.state().labels();
+    let (verdict, decision) = shared.decide(&run.context(&labels), Stage::Admission, entry);
+    if verdict != Verdict::Deny {
+        return Ok(Arc::clone(entry));
+    }
+    let mut stop = Stop::new(Outcome::PolicyDenied);
+    if run.catalog().get(name).is_none() {
+        stop = stop.message(NO_SUCH_TOOL);
+        stop.concealed = true;
+    }
+    let decision = Some(Decision { verdict: Verdict::Deny, rule: decision.rule });
+    Err(Box::new(Unresolved { decision, stop }))
+}

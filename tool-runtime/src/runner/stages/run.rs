@@ -1,0 +1,90 @@
+//! Run: the tool itself. Panics, timeouts and cancellation end here; what leaves this stage is projected.
+
+use std::sync::Arc;
+
+use tracing::Instrument;
+
+use crate::call::Outcome;
+use crate::component::Bindings;
+use crate::contain::{caught, discard};
+use crate::hydrate::Hydrated;
+use crate::redact::{ProjectError, Projected};
+use crate::registration::RunFailure;
+use crate::runner::ending::{MAX_CODE_BYTES, MAX_MESSAGE_BYTES, Stop, sentence};
+use crate::runner::invoke::{self, Interrupted};
+use crate::runner::open::OpenCall;
+use crate::runner::stages::bind::Bound;
+use crate::runner::stages::reserve::Reserved;
+use crate::runner::telemetry;
+use crate::tool::ToolEffect;
+
+/// A tool's output, projected.
+pub(in crate::runner) struct Ran {
+    pub(super) hydrated: Hydrated,
+    pub(super) projected: Projected,
+    pub(super) warning: Option<&'static str>,
+}
+
+/// Runs the tool.
+pub(in crate::runner) async fn run(open: &mut OpenCall, bound: Bound) -> Result<Ran, Stop> {
+    let Bound { reserved, connections, context } = bound;
+    let Reserved { mut hydrated, reservation, timeout, warning } = reserved;
+    let entry = Arc::clone(&hydrated.entry);
+    let shared = open.run().shared();
+    let limit = shared.policy.limits_of(entry.spec.name.as_str()).result_bytes;
+    let max_bytes = entry.max_result_bytes.map_or(limit, |own| own.min(limit));
+    let future = {
+        let bindings = Bindings {
+            granted: &entry.requirements,
+            capabilities: &shared.capabilities,
+            connections: &connections,
+            context: &context,
+        };
+        hydrated
+            .take_instance()
+            .zip(shared.compiled.projector(&entry).cloned())
+            .and_then(|(instance, projector)| instance.run(&bindings, projector, max_bytes))
+    };
+    // Building a runner checks every binding, so only a second run of one hydrated call could come here empty.
+    let future = future.ok_or_else(|| Stop::new(Outcome::InstantiateFailed))?;
+    open.begin();
+    let span = telemetry::span(open.run(), entry.spec.name.as_str(), context.call_id());
+    let ended = invoke::contained(future, timeout, context.cancellation()).instrument(span).await;
+    reservation.settle(0, 0.0);
+    match ended {
+        Ok(Ok(projected)) => Ok(Ran { hydrated, projected, warning }),
+        Ok(Err(failure)) => Err(failed(failure)),
+        Err(interrupted) => Err(stopped(&interrupted, open.draft.effect().unwrap_or(entry.spec.effect))),
+    }
+}
+
+/// What the policy says of the effect counts: a tool that it takes to reach further may have taken effect.
+fn stopped(interrupted: &Interrupted, effect: ToolEffect) -> Stop {
+    let mut stop = Stop::new(interrupted.cause.outcome(effect)).reason(interrupted.to_string(), None);
+    stop.cause = Some(interrupted.cause);
+    stop
+}
+
+fn failed(failure: RunFailure) -> Stop {
+    match failure {
+        RunFailure::Tool(error) => {
+            // Writing the text runs the author's code once more.
+            let text = caught(|| error.detail()).unwrap_or_default();
+            let message = sentence(error.safe_message(), MAX_MESSAGE_BYTES);
+            let mut stop = Stop::new(Outcome::ExecutionError).message(message).reason(text, error.source_type());
+            stop.tool_code = error.author_code().map(|code| sentence(code, MAX_CODE_BYTES));
+            discard(error);
+            stop
+        }
+        RunFailure::Output(error) => unprojected(&error),
+    }
+}
+
+/// The stop for a value that could not be projected.
+pub(in crate::runner) fn unprojected(error: &ProjectError) -> Stop {
+    Stop::new(match error {
+        ProjectError::OutputInvalid(_) => Outcome::OutputInvalid,
+        ProjectError::TooLarge => Outcome::ResultTooLarge,
+        ProjectError::Redaction => Outcome::RedactionFailed,
+    })
+}

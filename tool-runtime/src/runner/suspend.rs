@@ -1,0 +1,105 @@
+//! Suspensions: a call is frozen into the store, and opened again once, by the run that it belongs to.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use crate::call::{CallId, Outcome, ToolExecResult, ToolInvocationRecord};
+use crate::hydrate::Hydrated;
+use crate::runner::approval::NotPending;
+use crate::runner::ending::{Ending, Stop, Suspended};
+use crate::runner::open::OpenCall;
+use crate::runner::{Run, telemetry, waiting};
+use crate::store::{FrozenArguments, PENDING_VERSION, PendingCall, RecordFilter, StoreError, Suspension};
+
+/// Freezes a call into the store, so that it can be resumed later.
+pub(super) async fn suspend(
+    open: &OpenCall,
+    hydrated: Hydrated,
+    suspension: Suspension,
+    prepared: Option<Arc<RawValue>>,
+) -> Result<Ending, Stop> {
+    let run = open.run();
+    let (shared, options) = (run.shared(), run.options());
+    let now = shared.clock.now();
+    let spec = &hydrated.entry.spec;
+    let pending = PendingCall {
+        version: PENDING_VERSION,
+        call_id: open.draft.id.clone(),
+        tool: spec.name.clone(),
+        definition_hash: spec.definition_hash,
+        arguments: FrozenArguments::new(Arc::clone(&hydrated.frozen)),
+        argument_digest: hydrated.digest,
+        shown_arguments: Arc::clone(&hydrated.masked),
+        principal: options.principal.clone(),
+        tenant: options.tenant.clone(),
+        roles: options.roles.clone(),
+        tools: options.tools.clone(),
+        policy_revision: shared.policy.revision(),
+        rule: open.draft.rule().map(str::to_owned),
+        labels: run.state().labels().to_vec(),
+        run_id: Arc::clone(run.identity()),
+        session_id: options.session.clone(),
+        conversation_id: options.conversation.clone(),
+        caller: options.caller.clone(),
+        repair: open.draft.repair().cloned(),
+        started_at: open.draft.started_at,
+        created_at: now,
+        expires_at: now.saturating_add(shared.approval_ttl).unwrap_or(jiff::Timestamp::MAX),
+        suspension,
+        prepared: prepared.clone(),
+    };
+    // The typed arguments are built again when the call is resumed.
+    drop(hydrated);
+    match shared.store.suspend(pending).await {
+        Ok(()) => Ok(Ending::Suspended(Suspended { suspension, prepared })),
+        Err(error) => {
+            telemetry::not_suspended(run, &open.draft, &error);
+            Err(Stop::new(Outcome::Cancelled).message("The call could not be kept for later. It did not run."))
+        }
+    }
+}
+
+/// What is to become of a suspended call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Something may happen: it runs, or a value takes the place of its output.
+    Resume(Suspension),
+    /// It ends without anything having happened; `None` closes a call whatever it waits for.
+    Close(Option<Suspension>),
+}
+
+/// A suspended call that was found and compared.
+pub(super) enum Reopened {
+    /// It is taken out of the store: the guard gives it its end.
+    Open(Box<OpenCall>, Box<PendingCall>),
+    /// It does not fit this run any more. It still waits.
+    Mismatch(ToolExecResult),
+}
+
+/// Finds a suspended call, compares it with the run that wants it, and claims it.
+pub(super) async fn reopen(run: &Run, call_id: &str, purpose: Purpose) -> Result<Reopened, NotPending> {
+    let store = &run.shared().store;
+    let id = CallId::new(call_id);
+    // Looked at first: a call that waits for somebody else, or for other people, stays in the store.
+    let waiting = store.pending(run.id(), &id).await.map_err(|error| failed(run, error))?;
+    let pending = waiting.filter(|pending| waiting::is_theirs(run, pending, purpose)).ok_or(NotPending::Unknown)?;
+    if let Purpose::Resume(_) = purpose
+        && let Err(mismatch) = waiting::compare(run, &pending)
+    {
+        tracing::debug!(run = run.id(), tool = pending.tool.as_str(), call = id.as_str(), mismatch, "not resumed");
+        return Ok(Reopened::Mismatch(waiting::mismatch(pending.call_id, mismatch)));
+    }
+    let filter = RecordFilter::call(run.id(), id.clone());
+    let record = store.open_records(&filter).await.map_err(|error| failed(run, error))?.pop();
+    let record: ToolInvocationRecord = record.ok_or(NotPending::Unknown)?;
+    let claimed = store.claim(run.id(), &id).await.map_err(|error| failed(run, error))?;
+    // No await from here on: a future that is dropped has not claimed, or leaves a record.
+    let pending = claimed.ok_or(NotPending::Unknown)?;
+    Ok(Reopened::Open(Box::new(OpenCall::reopen(run.clone(), record)), Box::new(pending)))
+}
+
+fn failed(run: &Run, error: StoreError) -> NotPending {
+    run.report(error.code(), &error.detail());
+    NotPending::Store(error)
+}
