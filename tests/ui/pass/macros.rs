@@ -3,11 +3,12 @@
 mod library {
     pub use tool_runtime as rt;
 
+    // The attributes fit on one line each: rustfmt indents longer ones further each time.
     #[macro_export]
     macro_rules! counters {
-        ($function:ident, $structure:ident) => {
+        ($function:ident, $structure:ident, $name:literal, $other:literal) => {
             /// Counts.
-            #[$crate::library::rt::tool(name = "lib__f", effect = read_only, redact = ["$"], crate = $crate::library::rt)]
+            #[$crate::library::rt::tool(name = $name, effect = read_only, redact = ["$"], crate = $crate::library::rt)]
             fn $function(
                 /// From where.
                 #[arg(default = 1)]
@@ -19,7 +20,7 @@ mod library {
             }
 
             /// Counts further.
-            #[$crate::library::rt::tool(name = "lib__s", effect = read_only, redact = ["$"], crate = $crate::library::rt)]
+            #[$crate::library::rt::tool(name = $other, effect = read_only, redact = ["$"], crate = $crate::library::rt)]
             struct $structure {
                 /// From where.
                 #[arg(default = 1)]
@@ -49,7 +50,7 @@ mod author {
     #[allow(dead_code)]
     mod tool_runtime {}
 
-    crate::counters!(count, CountOn);
+    crate::counters!(count, CountOn, "core__count", "core__count_on");
 
     pub fn names() -> [String; 2] {
         [crate::library::rt::definition!(count), CountOn::definition()].map(|spec| spec.unwrap().name.to_string())
@@ -57,5 +58,5 @@ mod author {
 }
 
 fn main() {
-    assert_eq!(author::names(), ["lib__f", "lib__s"]);
+    assert_eq!(author::names(), ["core__count", "core__count_on"]);
 }

@@ -2,7 +2,7 @@
 
 use crate::agent::state::{Progress, State};
 use crate::agent::{ClientAnswer, Conversation, WaitingCall};
-use crate::call::CallId;
+use crate::call::{CallId, Outcome};
 use crate::runner::{ApprovalDecision, NotPending, Run};
 use crate::store::PendingCall;
 
@@ -30,6 +30,8 @@ impl Conversation {
             Action::Abandon => self.run.abandon(id.as_str()).await,
         };
         match result {
+            // The run did not fit, so the call may still wait: the store knows.
+            Ok(result) if result.outcome() == Outcome::ApprovalMismatch => settle(&self.run, &mut self.state, at).await,
             Ok(result) => self.state.take(at, &result),
             Err(NotPending::Unknown) => settle(&self.run, &mut self.state, at).await,
             Err(error) => {

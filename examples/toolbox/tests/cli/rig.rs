@@ -1,4 +1,4 @@
-//! A folder with a copy of nothing: every test has its own data, home and environment.
+//! One folder per test, with its own data, home and environment.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -51,9 +51,17 @@ impl Rig {
 
     /// The variables that a command gets; nothing of this process's own environment decides a test.
     pub(crate) fn environment(&self) -> Vec<(String, String)> {
-        let home = self.path("home").display().to_string();
-        let own = [("HOME".to_owned(), home), ("TERM".to_owned(), "xterm".to_owned())];
-        own.into_iter().chain(self.variables.iter().cloned()).collect()
+        let folder = |name: &str| self.path(name).display().to_string();
+        let mut all = vec![
+            ("HOME".to_owned(), folder("home")),
+            ("XDG_CONFIG_HOME".to_owned(), folder("config")),
+            ("APPDATA".to_owned(), folder("config")),
+            ("TERM".to_owned(), "xterm".to_owned()),
+        ];
+        // Windows opens no socket without it.
+        all.extend(std::env::var("SystemRoot").ok().map(|root| ("SystemRoot".to_owned(), root)));
+        all.extend(self.variables.iter().cloned());
+        all
     }
 
     pub(crate) fn run(&self, words: &[&str]) -> Ended {

@@ -15,8 +15,8 @@ fn decision(rig: &Rig, words: &[&str], tool: &str) -> Value {
 #[test]
 fn an_option_wins_over_the_environment_and_that_over_the_file() {
     let mut rig = Rig::new();
-    rig.write("home/.config/toolbox/config.toml", "policy = \"narrow.toml\"\n");
-    rig.write("home/.config/toolbox/narrow.toml", "allowed_tools = [\"docs__search\"]");
+    rig.write("config/toolbox/config.toml", "policy = \"narrow.toml\"\n");
+    rig.write("config/toolbox/narrow.toml", "allowed_tools = [\"docs__search\"]");
     rig.write("none.toml", "allowed_tools = []");
     rig.write("notes.toml", "allowed_tools = [\"notes__list_notes\"]");
     assert_eq!(decision(&rig, &[], "docs__search"), "allow");
@@ -88,4 +88,22 @@ fn what_an_encoder_leaves_out_is_told() {
         assert!(rig.run(&[words, &["-q"]].concat()).code(0).stderr.is_empty(), "{words:?}");
         ended.json();
     }
+}
+
+#[test]
+fn the_log_says_why_a_tool_failed() {
+    let rig = Rig::new();
+    rig.run(&["call", "tasks__list_tasks"]).code(0);
+    let other = rusqlite::Connection::open(rig.path("data/toolbox.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let note = ["call", "notes__add_note", "{\"text\":\"x\"}"];
+    let why = "another program is writing to toolbox.db";
+    let silent = rig.run(&note).code(1);
+    assert!(!silent.stderr.contains(why) && !silent.stdout.contains(why), "{silent:?}");
+    let told = rig.run(&[&["-v"], &note[..]].concat()).code(1);
+    assert!(told.stderr.contains(why) && told.stderr.contains("execution_error"), "{told:?}");
+    assert!(!told.stdout.contains(why), "{told:?}");
+    let file = rig.run(&[&["--log", "operators.log"], &note[..]].concat()).code(1);
+    assert!(!file.stderr.contains(why), "{file:?}");
+    assert!(std::fs::read_to_string(rig.path("operators.log")).unwrap().contains(why));
 }
