@@ -58,3 +58,26 @@ impl Drop for Errors {
         assert!(self.collected.is_none() || thread::panicking(), "the mistakes of an item were not reported");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proc_macro2::Span;
+
+    use super::Errors;
+
+    #[test]
+    fn mistakes_that_were_reported_are_read() {
+        let mut errors = Errors::new();
+        errors.span(Span::call_site(), "a mistake");
+        assert!(!errors.is_empty());
+        assert!(errors.into_tokens().to_string().contains("a mistake"));
+        assert!(Errors::new().into_tokens().is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "were not reported")]
+    fn mistakes_that_nobody_reads_are_a_bug() {
+        let mut errors = Errors::new();
+        errors.span(Span::call_site(), "a mistake");
+    }
+}

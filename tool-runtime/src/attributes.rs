@@ -198,7 +198,7 @@ pub use tool_runtime_macros::capability;
 /// }
 ///
 /// fn differ(from: &str, to: &str) -> Result<(), Violation> {
-///     if from == to { Err(Violation::new("/to", "semantic", "another shelf than `from`")) } else { Ok(()) }
+///     if from == to { Err(Violation::of("to", "another shelf than `from`")) } else { Ok(()) }
 /// }
 /// ```
 ///

@@ -3,6 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 /// One broken rule, located. It never quotes the value.
+///
+/// ```
+/// use tool_runtime::call::Violation;
+///
+/// let violation = Violation::of("delta", "other than 0").with_hint("Leave the part alone instead.");
+/// assert_eq!((&*violation.pointer, &*violation.keyword), ("/delta", "semantic"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Violation {
@@ -18,7 +25,13 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// A broken rule of an author's own; `pointer` is `/argument`.
+    /// Returns a broken rule about one argument, by its name on the wire, with the keyword `semantic`.
+    #[must_use]
+    pub fn of(argument: &str, expected: impl Into<String>) -> Self {
+        Self::new(format!("/{}", argument.replace('~', "~0").replace('/', "~1")), "semantic", expected)
+    }
+
+    /// Returns a broken rule at a pointer, for a place inside an argument: `/items/2/count`.
     #[must_use]
     pub fn new(pointer: impl Into<String>, keyword: impl Into<String>, expected: impl Into<String>) -> Self {
         Self { pointer: pointer.into(), keyword: keyword.into(), expected: expected.into(), hint: None }

@@ -28,10 +28,9 @@ use std::sync::Arc;
 /// ```
 pub struct Cap<T: ?Sized>(Arc<T>);
 
-impl<T: ?Sized> Cap<T> {
-    pub(crate) fn bound(value: Arc<T>) -> Self {
-        Self(value)
-    }
+/// Wraps a bound value. Not an associated function, which the compiler would suggest to users.
+pub(crate) fn bound<T: ?Sized>(value: Arc<T>) -> Cap<T> {
+    Cap(value)
 }
 
 impl<T: ?Sized> Deref for Cap<T> {

@@ -10,6 +10,7 @@ mod secret;
 
 pub use broker::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
 pub use cap::Cap;
+pub(crate) use cap::bound;
 pub use capabilities::Capabilities;
 pub use connection::{Connection, ConnectionId, ConnectionKind};
 pub(crate) use requirement::{Requirement, Source};

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::call::ToolContext;
-use crate::capability::{Cap, Capabilities, Requirement};
+use crate::capability::{Cap, Capabilities, Requirement, bound};
 
 /// Everything that one call may borrow. Made by the runner only.
 pub struct Bindings<'a> {
@@ -20,7 +20,7 @@ pub struct Bindings<'a> {
 impl Bindings<'_> {
     /// Returns `&T` as a capability, if it was bound. The compiler checks that `T` may be injected.
     pub(crate) fn get<T: ?Sized + 'static>(&self) -> Option<Cap<T>> {
-        self.find(TypeId::of::<T>())?.get::<Arc<T>>().cloned().map(Cap::bound)
+        self.find(TypeId::of::<T>())?.get::<Arc<T>>().cloned().map(bound)
     }
 
     /// Returns the bound value for the type that a tool borrows, if it was bound.

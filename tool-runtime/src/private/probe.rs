@@ -59,7 +59,7 @@ macro_rules! harmless {
 
 harmless!(dyn Debug, dyn Display, dyn Error, dyn Any, dyn Send, dyn Sync, dyn Unpin, dyn UnwindSafe, dyn RefUnwindSafe);
 
-/// Probes whether a function can be called with what it borrows; `L` is a list of [`Borrow`]s.
+/// Probes whether a function can be called with what it borrows; `L` is a list of [`Borrows`].
 #[derive(Debug)]
 pub struct FutureProbe<L>(PhantomData<fn() -> L>);
 

@@ -5,7 +5,7 @@
 use crate::tool::ToolEffect;
 
 /// An effect as a type, so that the compiler can compare a tool's effect with those of its capabilities.
-pub trait EffectLevel: 'static {
+pub trait EffectLevel: sealed::Level + 'static {
     /// The same effect as data.
     const EFFECT: ToolEffect;
 }
@@ -41,4 +41,15 @@ impl EffectLevel for StateChange {
 
 impl EffectLevel for ExternalSideEffect {
     const EFFECT: ToolEffect = ToolEffect::ExternalSideEffect;
+}
+
+/// No other crate can name this trait, so there are three levels.
+mod sealed {
+    use super::{ExternalSideEffect, ReadOnly, StateChange};
+
+    pub trait Level {}
+
+    impl Level for ReadOnly {}
+    impl Level for StateChange {}
+    impl Level for ExternalSideEffect {}
 }
