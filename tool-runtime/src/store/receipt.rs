@@ -39,7 +39,7 @@ impl Receipt {
 impl ReceiptSender {
     /// Resolves the receipt.
     pub fn send(self, result: Result<(), StoreError>) {
-        // Whoever dropped the receipt did not want to know.
+        // A dropped receipt means that nobody waits for it.
         let _ = self.0.send(result);
     }
 }
