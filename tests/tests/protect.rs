@@ -3,8 +3,8 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says what it expects")]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -293,4 +293,60 @@ fn guidance_names_only_tools_that_the_model_can_call() {
     };
     assert!(guidance(&["t__a", "t__list"]).contains("call `t__list` first"));
     assert!(!guidance(&["t__a"]).contains("t__list"));
+}
+
+/// Keeps what is logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<String>>);
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Fields<'l>(&'l mut String);
+
+        impl tracing::field::Visit for Fields<'_> {
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                self.0.push_str(&format!("{field}={value:?} "));
+            }
+        }
+
+        let mut log = self.0.lock().unwrap();
+        event.record(&mut Fields(&mut log));
+        log.push('\n');
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn a_tool_that_is_not_pinned_is_logged_with_its_hash() {
+    let log = Log::default();
+    let hash = tracing::subscriber::with_default(log.clone(), || {
+        let discovered = DynamicTool::discovered("srv", "echo", "Says it again.", who(), Arc::new(Echo));
+        let catalog = Arc::new(catalog(discovered).unwrap());
+        let hash = catalog.get("mcp__srv__echo").unwrap().definition_hash.to_string();
+        let pin = format!("[tools.mcp__srv__echo]\nredact = ['who']\npin = '{hash}'");
+        for rule in ["", &pin] {
+            let policy = ToolPolicy::from_toml(&format!("allowed_tools = ['mcp__srv__echo']\n{rule}")).unwrap();
+            ToolRunner::builder(Arc::clone(&catalog), policy).build().unwrap();
+        }
+        hash
+    });
+    let log = log.0.lock().unwrap();
+    let lines: Vec<&str> = log.lines().collect();
+    assert_eq!(lines.len(), 1, "{log}");
+    assert!(lines[0].contains("mcp__srv__echo") && lines[0].contains("denied") && lines[0].contains(&hash), "{log}");
 }

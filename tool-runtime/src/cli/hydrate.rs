@@ -17,7 +17,7 @@ use crate::cli::progress::Progress;
 use crate::cli::{input, terminal};
 use crate::error::ToolError;
 use crate::hydrate::HydrationResult;
-use crate::policy::ToolPolicy;
+use crate::policy::{PolicyData, ToolPolicy, ToolRule};
 use crate::registration::{DynamicHandler, DynamicTool};
 use crate::runner::{RunOptions, ToolRunner};
 use crate::tool::ToolEffect;
@@ -135,14 +135,24 @@ impl Runners {
                 catalogs.push((ToolCatalog::builder(), Vec::new()));
             }
             let description = if description.trim().is_empty() { "No description.".to_owned() } else { description };
-            let tool = DynamicTool::new(wire_name.as_str(), description, schema, ToolEffect::ReadOnly, Arc::new(Never));
+            let discovered = wire_name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
+            let tool = match discovered {
+                Some((server, name)) => DynamicTool::discovered(server, name, description, schema, Arc::new(Never)),
+                None => DynamicTool::new(&wire_name, description, schema, ToolEffect::ReadOnly, Arc::new(Never)),
+            };
             let (catalog, names) = &mut catalogs[*at];
             *catalog = std::mem::take(catalog).dynamic(tool.redact(["$"; 0]));
             names.push(wire_name);
         }
         let runner = |(catalog, names): (CatalogBuilder, Vec<String>)| {
             let catalog = catalog.build().map_err(|error| Failure::usage(error.to_string()))?;
-            let runner = ToolRunner::builder(catalog, ToolPolicy::allow(names)).build();
+            let mut data = PolicyData { allowed_tools: names.into_iter().collect(), ..PolicyData::default() };
+            // Whoever gives this file has looked at it, and nothing runs.
+            for spec in catalog.specs().filter(|spec| spec.name.is_discovered()) {
+                let rule = ToolRule { pin: Some(spec.definition_hash), ..ToolRule::default() };
+                data.tools.insert(spec.name.to_string(), rule);
+            }
+            let runner = ToolRunner::builder(catalog, ToolPolicy::new(data)).build();
             runner.map_err(|error| Failure::usage(error.to_string()))
         };
         Ok(Self { all: catalogs.into_iter().map(runner).collect::<Result<_, _>>()?, by_name })

@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tracing::level_filters::LevelFilter;
@@ -18,6 +19,9 @@ use crate::cli::terminal;
 
 /// Libraries whose own logs say little of tools; they may hold what was sent.
 const NOISY: &[&str] = &["h2", "hyper", "hyper_util", "reqwest", "rustls", "rustyline"];
+
+/// The log of this module is the process's.
+static INSTALLED: AtomicBool = AtomicBool::new(false);
 
 /// Installs the subscriber that the settings ask for; none when they ask for none.
 pub(super) fn install(settings: &Settings) -> Result<(), Failure> {
@@ -40,9 +44,20 @@ pub(super) fn install(settings: &Settings) -> Result<(), Failure> {
     let in_file = file.map(|file| fmt::layer().with_writer(Lines::File(file)).with_filter(filter(level)));
     if on_stderr.is_some() || in_file.is_some() {
         // An application that has a subscriber of its own keeps it.
-        let _ = tracing_subscriber::registry().with(on_stderr).with(in_file).try_init();
+        let installed = tracing_subscriber::registry().with(on_stderr).with(in_file).try_init();
+        INSTALLED.store(installed.is_ok(), Ordering::Relaxed);
     }
     Ok(())
+}
+
+/// Logs a contained failure with its text. The text can hold values, so it goes nowhere but to the log that a person
+/// asked for on this command line.
+pub(super) fn failure(failure: &crate::runner::Failure<'_>) {
+    if INSTALLED.load(Ordering::Relaxed) {
+        let tool = failure.tool.unwrap_or_default();
+        let call = failure.call_id.map(crate::call::CallId::as_str).unwrap_or_default();
+        tracing::error!(code = failure.code, tool, call, run = failure.run_id, "{}", failure.text);
+    }
 }
 
 /// The level that a word names; a file is anything else.

@@ -9,6 +9,7 @@ use crate::catalog::{CompiledCatalog, ToolCatalog};
 use crate::cli::app::App;
 use crate::cli::config::Settings;
 use crate::cli::exit::Failure;
+use crate::cli::log;
 use crate::hydrate::repair::BUILT_IN;
 use crate::policy::ToolPolicy;
 use crate::runner::{Run, RunOptions, ToolRunner};
@@ -77,6 +78,7 @@ impl Cli<'_> {
         let mut builder = ToolRunner::builder(catalog, policy)
             .capabilities(adapters.capabilities)
             .approvals(true)
+            .failures(log::failure)
             .store(Arc::clone(&store));
         if let Some(broker) = adapters.broker {
             builder = builder.broker(broker);

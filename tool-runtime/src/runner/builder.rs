@@ -130,6 +130,7 @@ impl RunnerBuilder {
         if !problems.is_empty() {
             return Err(problems);
         }
+        self.log_quarantined();
         Ok(ToolRunner {
             shared: Arc::new(Shared {
                 catalog: self.catalog,
@@ -145,6 +146,18 @@ impl RunnerBuilder {
                 failures: self.failures,
             }),
         })
+    }
+
+    /// Logs the discovered tools that the policy allows and that stay denied: a server may change its tools at any
+    /// time, so this fails nothing.
+    fn log_quarantined(&self) {
+        for spec in self.used().map(|entry| &entry.spec).filter(|spec| spec.name.is_discovered()) {
+            let pin = self.policy.tool(spec.name.as_str()).and_then(|rule| rule.pin);
+            if pin != Some(spec.definition_hash) {
+                let definition = spec.definition_hash;
+                tracing::warn!(tool = %spec.name, %definition, "denied: the policy pins another definition or none");
+            }
+        }
     }
 
     /// The tools that some run could execute.

@@ -89,3 +89,21 @@ fn what_an_encoder_leaves_out_is_told() {
         ended.json();
     }
 }
+
+#[test]
+fn the_log_says_why_a_tool_failed() {
+    let rig = Rig::new();
+    rig.run(&["call", "tasks__list_tasks"]).code(0);
+    let other = rusqlite::Connection::open(rig.path("data/toolbox.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let note = ["call", "notes__add_note", "{\"text\":\"x\"}"];
+    let why = "another program is writing to toolbox.db";
+    let silent = rig.run(&note).code(1);
+    assert!(!silent.stderr.contains(why) && !silent.stdout.contains(why), "{silent:?}");
+    let told = rig.run(&[&["-v"], &note[..]].concat()).code(1);
+    assert!(told.stderr.contains(why) && told.stderr.contains("execution_error"), "{told:?}");
+    assert!(!told.stdout.contains(why), "{told:?}");
+    let file = rig.run(&[&["--log", "operators.log"], &note[..]].concat()).code(1);
+    assert!(!file.stderr.contains(why), "{file:?}");
+    assert!(std::fs::read_to_string(rig.path("operators.log")).unwrap().contains(why));
+}

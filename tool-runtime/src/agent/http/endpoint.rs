@@ -126,6 +126,9 @@ pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<(V
     for loss in &tools.losses {
         tracing::debug!(tool = loss.tool.as_deref(), path = loss.path, what = loss.what, "not carried by the format");
     }
+    for spec in request.tools.specs().filter(|spec| !tools.tools.contains_key(spec.name.as_str())) {
+        tracing::warn!(tool = %spec.name, %format, "the format cannot carry the tool, so the model is not offered it");
+    }
     let mut body = Map::from_iter([
         ("model".to_owned(), Value::from(settings.model.as_str())),
         ("stream".to_owned(), Value::from(settings.stream)),
