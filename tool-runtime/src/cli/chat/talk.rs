@@ -44,7 +44,7 @@ impl<'c> Talk<'c> {
         self.after(ended).await
     }
 
-    /// What waited is answered, and the model goes on.
+    /// What waited is answered, and the model continues.
     pub(super) async fn settle(&mut self, answers: Vec<ClientAnswer>) -> Result<bool, Failure> {
         if !answers.is_empty() {
             self.kept.claim()?;
@@ -60,7 +60,7 @@ impl<'c> Talk<'c> {
         }
     }
 
-    /// A turn ended: whoever can be asked is asked, and the conversation is saved. `false` if it cannot continue.
+    /// A turn ended: a person who can be asked is asked, and the conversation is saved. `false` if it cannot continue.
     async fn after(&mut self, mut ended: Option<Ended>) -> Result<bool, Failure> {
         loop {
             self.save().await;
