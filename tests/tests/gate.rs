@@ -52,7 +52,7 @@ async fn hangs_with_effect() -> Result<bool, ToolError> {
     std::future::pending().await
 }
 
-/// Answers with what is no number.
+/// Answers with what is not a number.
 #[tool(name = "gate__nan", effect = read_only, redact = ["$"])]
 fn nan() -> Result<f64, ToolError> {
     Ok(f64::NAN)

@@ -65,7 +65,7 @@ impl Taken {
         self.message()
     }
 
-    /// The id of the assistant's last message: what goes on after an approval belongs to it.
+    /// The id of the assistant's last message: what follows an approval belongs to it.
     pub(crate) fn message(&self) -> String {
         format!("message-{}", self.messages)
     }

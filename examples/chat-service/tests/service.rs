@@ -77,7 +77,7 @@ async fn an_order_waits_for_a_later_request() {
     let (status, second) = rig.post("a", &decides(&call, true)).await;
     assert_eq!(status, StatusCode::OK);
     assert_eq!(rig.warehouse.placed(), 1);
-    // The message that the client shows goes on, and the call in it is not begun again.
+    // The message that the client shows continues, and the call in it is not begun again.
     assert_eq!(frames(&second)[0]["messageId"], frames(&first)[0]["messageId"]);
     assert!(!types(&second).contains(&"tool-input-start".to_owned()), "{second}");
     assert!(types(&second).contains(&"tool-output-available".to_owned()), "{second}");
