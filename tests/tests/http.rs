@@ -124,7 +124,7 @@ async fn a_cut_at_every_byte_runs_nothing() {
                     matches!(error.kind(), ModelErrorKind::Connect | ModelErrorKind::Protocol),
                     "{format} {cut}: {error:?}"
                 ),
-                Ok(decoded) if decoded.calls.iter().any(|call| call.is_executable()) => {
+                Ok(decoded) if decoded.calls.iter().any(tool_runtime::wire::DecodedCall::is_executable) => {
                     // What may run is the whole of it.
                     assert!(same(&wire::result(&decoded)["calls"], &whole["calls"]), "{format} {cut}");
                     runnable += 1;

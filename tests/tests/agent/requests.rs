@@ -141,7 +141,7 @@ struct Broken;
 
 #[async_trait::async_trait]
 impl ModelClient for Broken {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "broken"
     }
 
