@@ -11,7 +11,9 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+#[cfg(feature = "http")]
 use crate::call::{Arguments, ToolCall};
+#[cfg(feature = "http")]
 use crate::tool::Schema;
 
 use node::{Node, step};
@@ -120,6 +122,7 @@ pub fn remove_nulls<'a>(schema: &str, arguments: &'a str) -> Cow<'a, str> {
 }
 
 /// [`remove_nulls`] on a call, before it is validated.
+#[cfg(feature = "http")]
 pub(crate) fn remove_nulls_from(call: &mut ToolCall, schema: &Schema) {
     let (Arguments::Text(text) | Arguments::Object(text)) = &mut call.arguments;
     if let Cow::Owned(less) = remove_nulls(schema.as_str(), text) {
