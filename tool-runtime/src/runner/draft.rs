@@ -6,12 +6,13 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::call::{
-    CallId, Caller, Decision, RecordedArguments, RepairUse, ToolCall, ToolExecResult, ToolInvocationRecord,
+    CallId, Caller, Decision, RecordedArguments, RepairUse, ToolCall, ToolExecResult, ToolInvocationRecord, Verdict,
 };
 use crate::catalog::Entry;
 use crate::hydrate::{Hydrated, Provenance, ValidatorUse};
 use crate::runner::Run;
 use crate::runner::ending::Stop;
+use crate::store::{PendingCall, Suspension};
 use crate::tool::{Hash, ToolEffect};
 
 /// The record of a call while the call is open.
@@ -83,6 +84,26 @@ impl Draft {
             session: record.session_id,
             conversation: record.conversation_id,
             caller: record.caller,
+        }
+    }
+
+    /// The draft of a suspended call whose open record is gone, from the document that was stored of it.
+    pub(super) fn of_pending(pending: &PendingCall) -> Self {
+        let asked = |rule: &String| Decision { verdict: Verdict::RequireApproval, rule: rule.clone().into() };
+        Self {
+            id: pending.call_id.clone(),
+            name: pending.tool.to_string(),
+            started_at: pending.started_at,
+            arguments: Arguments::Recorded(RecordedArguments::Masked(Arc::clone(&pending.shown_arguments))),
+            effect: None,
+            definition_hash: Some(pending.definition_hash),
+            decision: pending.rule.as_ref().filter(|_| pending.suspension == Suspension::Approval).map(asked),
+            validator: None,
+            repair: pending.repair.clone(),
+            executed: false,
+            session: pending.session_id.clone(),
+            conversation: pending.conversation_id.clone(),
+            caller: pending.caller.clone(),
         }
     }
 
@@ -177,6 +198,7 @@ impl Draft {
             session_id: self.session.clone(),
             conversation_id: self.conversation.clone(),
             principal: options.principal.clone(),
+            tenant: options.tenant.clone(),
             caller: self.caller.clone(),
             decision: self.decision.clone(),
             validator: self.validator.clone(),

@@ -92,7 +92,9 @@ async fn put_back(run: &Run, waiting: Waiting) -> Result<(), StoreError> {
     if !closed.is_empty() || store.pending(run.id(), &call.call_id).await?.is_some() {
         return Ok(());
     }
-    store.put(record).await?;
+    if let Some(record) = record {
+        store.put(record).await?;
+    }
     match store.suspend(call).await {
         Ok(()) | Err(StoreError::Duplicate) => Ok(()),
         Err(error) => Err(error),

@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::call::ToolInvocationRecord;
 use crate::hydrate::EvidenceSet;
 use crate::policy::{Last, RunTools, Spend};
-use crate::runner::Run;
 use crate::runner::state::RunState;
+use crate::runner::{Run, waiting};
 use crate::store::{PendingCall, PendingFilter, RecordFilter, StoreError};
 
 /// The version of the document that this library writes, and the only one it reads.
@@ -41,7 +41,8 @@ pub struct RunSnapshot {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Waiting {
-    pub(super) record: ToolInvocationRecord,
+    /// `None` if the store could not keep it: the call can be finished without.
+    pub(super) record: Option<ToolInvocationRecord>,
     pub(super) call: PendingCall,
 }
 
@@ -82,8 +83,11 @@ impl Run {
         let filter = PendingFilter { run_id: Some(Arc::clone(self.identity())), ..PendingFilter::default() };
         let mut waiting = Vec::new();
         for call in store.list(&filter).await? {
+            if !waiting::owns(self, call.principal.as_deref(), call.tenant.as_deref()) {
+                continue;
+            }
             let open = store.open_records(&RecordFilter::call(self.id(), call.call_id.clone())).await?;
-            waiting.extend(open.into_iter().next().map(|record| Waiting { record, call }));
+            waiting.push(Waiting { record: open.into_iter().next(), call });
         }
         let options = self.options();
         Ok(RunSnapshot {
