@@ -4,6 +4,7 @@
 
 mod source;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -168,6 +169,27 @@ fn tools_and_macros_touch_nothing() {
     }
 }
 
+/// The most public items that the library may have; one more needs a reason to change this line.
+const MOST_ITEMS: usize = 211;
+
+/// What users can name is in `tests/tests/source/surface.txt`, so that a review sees each addition.
+/// `REFRESH_SURFACE=1` writes the file anew.
+#[test]
+fn the_public_surface_is_the_reviewed_one() {
+    let surface = runtime().surface();
+    let paths: Vec<_> = surface.values().flatten().map(String::as_str).collect::<BTreeSet<_>>().into_iter().collect();
+    let file = root().join("tests/tests/source/surface.txt");
+    if std::env::var_os("REFRESH_SURFACE").is_some() {
+        fs::write(&file, paths.join("\n") + "\n").expect("a writable file");
+    }
+    let reviewed = fs::read_to_string(&file).expect("surface.txt");
+    let reviewed: BTreeSet<_> = reviewed.lines().collect();
+    let added: Vec<_> = paths.iter().filter(|path| !reviewed.contains(**path)).collect();
+    let gone: Vec<_> = reviewed.iter().filter(|path| !paths.contains(path)).collect();
+    assert!(added.is_empty() && gone.is_empty(), "added: {added:#?}, gone: {gone:#?}; see REFRESH_SURFACE");
+    assert!(surface.len() <= MOST_ITEMS, "{} public items", surface.len());
+}
+
 #[test]
 fn every_source_belongs_to_a_module() {
     for (name, folder) in LIBRARIES {
@@ -186,6 +208,9 @@ fn files_are_short_and_say_what_they_are_for() {
             let length = text.lines().count();
             if length > 300 && !LONG.contains(&relative.as_str()) {
                 wrong.push(format!("{relative}: {length} lines; split it, or give the reason in ARCHITECTURE.md"));
+            }
+            if text.contains("#[path") {
+                wrong.push(format!("{relative}: a module has the path that its name says, without `#[path]`"));
             }
             if !text.starts_with("//!") {
                 wrong.push(format!("{relative}: begins without a `//!` sentence of purpose"));

@@ -13,10 +13,12 @@ pub mod tools;
 pub mod warehouse;
 
 use std::collections::HashMap;
+use std::fmt;
+use std::io::Write;
 use std::sync::Arc;
 
 use tool_runtime::agent::{Agent, ModelClient};
-use tool_runtime::runner::ToolRunner;
+use tool_runtime::runner::{Failure, ToolRunner};
 use tool_runtime::{Capabilities, ToolCatalog, ToolPolicy};
 
 pub use routes::router;
@@ -31,12 +33,12 @@ pub struct Service {
     runner: ToolRunner,
     agent: Agent,
     chats: Arc<Chats>,
-    /// Bearer tokens, each with the principal that it stands for.
+    /// Bearer tokens, each with its principal.
     tokens: HashMap<String, String>,
 }
 
 impl Service {
-    /// A service that asks this model.
+    /// A service that asks this model. Why tools and models fail is written to stderr.
     ///
     /// # Errors
     /// The policy does not fit the tools.
@@ -50,10 +52,23 @@ impl Service {
         let policy = ToolPolicy::from_toml(include_str!("../policy.toml"))?;
         let runner = ToolRunner::builder(ToolCatalog::collect()?, policy)
             .capabilities(capabilities)
-            // Somebody can answer: without this line `stock__order` would not be offered.
+            // Somebody can answer. Without this line a policy that asks for approvals is refused.
             .approvals(true)
+            .failures(failed)
             .build()?;
         let agent = Agent::new(model).instructions("You help with a warehouse. Answer in one short sentence.");
         Ok(Self { runner, agent, chats: Arc::default(), tokens })
     }
+}
+
+/// Why something failed. The text can hold anything, so it goes to operators only.
+fn failed(failure: &Failure<'_>) {
+    let (tool, run) = (failure.tool.unwrap_or("-"), failure.run_id.unwrap_or("-"));
+    log(format_args!("{} tool={tool} run={run}: {}", failure.code, failure.text));
+}
+
+/// A line for operators.
+fn log(line: fmt::Arguments<'_>) {
+    // Nobody is left to tell if stderr is closed.
+    let _ = writeln!(std::io::stderr(), "{line}");
 }

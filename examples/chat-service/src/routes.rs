@@ -15,11 +15,11 @@ use tool_runtime::agent::{Conversation, Incoming, UiStream};
 use tool_runtime::call::{Event, EventSink};
 use tool_runtime::wire::ui::Protocol;
 
-use crate::Service;
 use crate::chats::Taken;
 use crate::refusal::Refusal;
 use crate::request;
 use crate::stream::TurnBody;
+use crate::{Service, log};
 
 /// The largest body, in bytes: `useChat` posts the whole chat each time.
 const BODY: usize = 1024 * 1024;
@@ -46,7 +46,7 @@ async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
     let stream = if request.text.is_some() {
         begin(&mut conversation, &taken.next_message())
     } else {
-        // The message goes on that the client shows, and the calls in it that waited are updated in place.
+        // Continues the message that the client shows; the calls in it that waited are updated in place.
         conversation.ui_stream_resuming(PROTOCOL, &taken.message())
     };
     // A task of its own: a client that goes away in the middle leaves a whole conversation behind.
@@ -62,8 +62,10 @@ async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
 async fn turn(mut conversation: Conversation, incoming: Incoming, taken: Taken) {
     // How the turn ended is in the stream, and it cannot be refused: its answers were read for this conversation.
     let _ended = conversation.receive(incoming).await;
-    if let Ok(saved) = conversation.save().await {
-        taken.keep(&saved);
+    match conversation.save().await {
+        Ok(saved) => taken.keep(&saved),
+        // The chat stays as it was before this turn.
+        Err(error) => log(format_args!("a turn could not be saved: {error}")),
     }
 }
 

@@ -1,15 +1,28 @@
 //! `recorded FOLDER`: decodes recorded responses and compares them with the folder's index.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let Some(folder) = std::env::args_os().nth(1) else {
-        eprintln!("usage: recorded FOLDER");
-        return ExitCode::from(2);
-    };
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            // Without a place for messages the exit code says enough.
+            let _ = writeln!(std::io::stderr(), "{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run() -> Result<bool, Box<dyn std::error::Error>> {
+    let folder = std::env::args_os().nth(1).ok_or("usage: recorded FOLDER")?;
     let (seen, wrong) = tests::recorded::check(Path::new(&folder));
-    wrong.iter().for_each(|line| println!("{line}"));
-    println!("{seen} responses, {} differences", wrong.len());
-    if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let mut out = std::io::stdout().lock();
+    for difference in &wrong {
+        writeln!(out, "{difference}")?;
+    }
+    writeln!(out, "{seen} responses, {} differences", wrong.len())?;
+    Ok(wrong.is_empty())
 }

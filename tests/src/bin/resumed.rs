@@ -2,6 +2,7 @@
 //! result. Writes for each what the first and the second response stream to the AI SDK (`NAME-first.sse` and
 //! `NAME-second.sse`) after reading the body that its client would post.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -49,7 +50,8 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{error}");
+            // Without a place for messages the exit code says enough.
+            let _ = writeln!(std::io::stderr(), "{error}");
             ExitCode::FAILURE
         }
     }

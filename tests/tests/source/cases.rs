@@ -181,3 +181,27 @@ fn unit_tests_are_told_by_their_declaration() {
     assert!(is_test("#[cfg(test)] mod unit;"));
     assert!(!is_test("mod unit; #[cfg(test)] mod chain;"));
 }
+
+#[test]
+fn the_surface_is_what_users_can_name() {
+    let others = ["tool_runtime::call::Event", "tool_runtime::Run", "tool_runtime::runner::Run"];
+    let check = |store: &str, expected: &[&str]| {
+        let mut found: Vec<_> = library(store).surface().into_values().flatten().collect();
+        found.retain(|path| !others.contains(&path.as_str()) && !path.starts_with("tool_runtime::runner::stages"));
+        found.sort();
+        assert_eq!(found, expected, "{store}");
+    };
+    check(
+        "pub struct A; struct B; pub(crate) struct C; pub fn d() {}",
+        &["tool_runtime::store::A", "tool_runtime::store::d"],
+    );
+    check("mod chain; pub use chain::Chain;", &["tool_runtime::store::Chain"]);
+    check("mod chain; pub use chain::Chain as Links;", &["tool_runtime::store::Links"]);
+    check("pub mod chain;", &["tool_runtime::store::chain::Chain"]);
+    check("mod chain; pub use chain::*;", &["tool_runtime::store::Chain"]);
+    check("mod chain; pub use self::chain as links;", &["tool_runtime::store::links::Chain"]);
+    check("pub use other::Thing;", &["tool_runtime::store::Thing"]);
+    check("#[doc(hidden)] pub struct A; #[doc(hidden)] pub mod chain;", &[]);
+    check("#[cfg(test)] pub struct A; mod inner { pub struct B; }", &[]);
+    check("#[macro_export] macro_rules! m { () => {} } macro_rules! n { () => {} }", &["tool_runtime::m!"]);
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use syn::visit::{self, Visit};
-use syn::{Ident, Item, ItemExternCrate, ItemType, ItemUse, Path, Type, UseTree, Visibility};
+use syn::{Ident, Item, ItemExternCrate, ItemType, ItemUse, Path, Type, UseTree};
 
 use super::is_test;
 
@@ -12,16 +12,9 @@ use super::is_test;
 #[derive(Default)]
 pub(super) struct Imports {
     /// What each name stands for; two functions may give one name two meanings.
-    names: BTreeMap<String, Vec<Import>>,
+    names: BTreeMap<String, Vec<Vec<String>>>,
     /// The modules whose names are all imported.
-    globs: Vec<Import>,
-}
-
-#[derive(Clone)]
-pub(super) struct Import {
-    pub(super) path: Vec<String>,
-    /// `pub use`: the crate's users reach it under this name.
-    pub(super) public: bool,
+    globs: Vec<Vec<String>>,
 }
 
 impl Imports {
@@ -31,18 +24,18 @@ impl Imports {
         imports
     }
 
-    pub(super) fn get(&self, name: &str) -> &[Import] {
+    pub(super) fn get(&self, name: &str) -> &[Vec<String>] {
         self.names.get(name).map(Vec::as_slice).unwrap_or_default()
     }
 
-    pub(super) fn globs(&self) -> &[Import] {
+    pub(super) fn globs(&self) -> &[Vec<String>] {
         &self.globs
     }
 
-    fn add(&mut self, name: String, path: Vec<String>, public: bool) {
+    fn add(&mut self, name: String, path: Vec<String>) {
         // `use std;` and `pub use runtime;` name what they import: as an alias it would stand for itself.
         if path.len() > 1 || path[0] != name {
-            self.names.entry(name).or_default().push(Import { path, public });
+            self.names.entry(name).or_default().push(path);
         }
     }
 }
@@ -56,11 +49,10 @@ impl Visit<'_> for Imports {
     }
 
     fn visit_item_use(&mut self, item: &ItemUse) {
-        let public = matches!(item.vis, Visibility::Public(_));
         for leaf in leaves(item) {
             match leaf.name {
-                Some(name) => self.add(name, leaf.path, public),
-                None => self.globs.push(Import { path: leaf.path, public }),
+                Some(name) => self.add(name, leaf.path),
+                None => self.globs.push(leaf.path),
             }
         }
     }
@@ -68,7 +60,7 @@ impl Visit<'_> for Imports {
     fn visit_item_extern_crate(&mut self, item: &ItemExternCrate) {
         if let Some((_, name)) = &item.rename {
             let krate = if item.ident == "self" { "crate".to_owned() } else { item.ident.to_string() };
-            self.add(name.to_string(), vec![krate], matches!(item.vis, Visibility::Public(_)));
+            self.add(name.to_string(), vec![krate]);
         }
     }
 
@@ -76,7 +68,7 @@ impl Visit<'_> for Imports {
         if let Type::Path(ty) = &*item.ty
             && ty.qself.is_none()
         {
-            self.add(item.ident.to_string(), segments(&ty.path), false);
+            self.add(item.ident.to_string(), segments(&ty.path));
         }
     }
 }

@@ -1,8 +1,10 @@
 //! A library as its compiler reads it: the tree of its modules, and every path that their code names.
 
 mod cases;
+mod documents;
 mod imports;
 mod paths;
+mod surface;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -7,7 +7,7 @@ use syn::{
     TraitItem, Type, TypePath,
 };
 
-use super::imports::{self, Import, line, segments};
+use super::imports::{self, line, segments};
 use super::{Library, Module, is_test};
 
 /// A name in the code, and what it stands for.
@@ -67,7 +67,7 @@ impl Finder<'_> {
     fn tokens(&mut self, tokens: TokenStream, prefix: &[String]) {
         let mut tokens = tokens.into_iter().peekable();
         let mut path = prefix.to_vec();
-        // Whether the last token lets the path go on: it is `::`, or the path has not begun.
+        // Whether the last token lets the path continue: it is `::`, or the path has not begun.
         let mut open = true;
         let mut at = 0;
         while let Some(token) = tokens.next() {
@@ -259,7 +259,7 @@ const LONGEST: usize = 8;
 
 impl Library {
     /// What a path in a module stands for; several when a name in it has several meanings.
-    fn resolve(&self, module: &[String], path: &[String]) -> Vec<Vec<String>> {
+    pub(super) fn resolve(&self, module: &[String], path: &[String]) -> Vec<Vec<String>> {
         let mut found = Vec::new();
         self.start(module, path, LONGEST, &mut found);
         found
@@ -310,14 +310,14 @@ impl Library {
             self.walk(&child, rest, left - 1, found);
             return true;
         }
-        for Import { path, .. } in known.imports.get(name) {
+        for path in known.imports.get(name) {
             let onwards: Vec<_> = path.iter().chain(rest).cloned().collect();
             self.start(module, &onwards, left - 1, found);
         }
         if found.len() > before {
             return true;
         }
-        for Import { path, .. } in known.imports.globs() {
+        for path in known.imports.globs() {
             let mut sources = Vec::new();
             self.start(module, path, left - 1, &mut sources);
             for source in sources {

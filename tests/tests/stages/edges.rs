@@ -1,4 +1,4 @@
-//! Checks that a second one stands behind: each row is made so that only the first would notice.
+//! Checks that another check repeats: each row is made so that only the first one notices.
 
 use std::sync::{Arc, Mutex};
 

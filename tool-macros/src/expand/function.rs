@@ -75,13 +75,13 @@ fn component(tool: &Checked, function: &Function) -> TokenStream {
                 __borrowed: __rt::Borrowed<Self>,
             ) -> impl ::core::future::Future<Output = ::core::option::Option<Self::Return>> + ::core::marker::Send {
                 use __rt::Otherwise as _;
-                __rt::FutureProbe::<#borrows>::send(async move { ::core::option::Option::Some(#call) })
+                __rt::FutureProbe::<#borrows>::send(async move { #call })
             }
         }
     }
 }
 
-/// The author's function, called with its parameters in its order.
+/// The author's function, called with its parameters in its order: `None` if one of them is not bound.
 fn call(tool: &Checked, function: &Function) -> TokenStream {
     let mut position = 0_usize;
     let passed = function.parameters.iter().map(|parameter| match parameter {
@@ -96,10 +96,10 @@ fn call(tool: &Checked, function: &Function) -> TokenStream {
     let name = generated(&tool.ident).to_token_stream();
     let call = quote!(#name(#(#passed),*));
     if function.is_blocking {
-        quote!(__rt::blocking(move || ::core::option::Option::Some(#call)).await?)
+        quote!(__rt::blocking(move || ::core::option::Option::Some(#call)).await)
     } else if function.sig.asyncness.is_some() {
-        quote!(#call.await)
+        quote!(::core::option::Option::Some(#call.await))
     } else {
-        call
+        quote!(::core::option::Option::Some(#call))
     }
 }

@@ -83,7 +83,7 @@ fn expansions_are_as_reviewed() {
 fn another_path_of_the_runtime_replaces_every_one() {
     for (path, input) in inputs() {
         let is_renamed = input.attr.to_string().contains("crate");
-        // What is no tool is passed through and names nothing.
+        // What is not a tool is passed through and names nothing.
         let is_tool = !path.ends_with("wrong_item.in.rs");
         assert_eq!(pretty(&input).contains("tool_runtime"), is_tool && !is_renamed, "{}", path.display());
     }

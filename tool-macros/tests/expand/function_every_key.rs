@@ -93,20 +93,18 @@ const _: () = {
             __rt::FutureProbe::<
                 __rt::Borrows<ToolContext, __rt::Borrows<Connection<dyn Mail>, ()>>,
             >::send(async move {
-                ::core::option::Option::Some(
-                    __rt::blocking(move || ::core::option::Option::Some(
-                            send(
-                                self.to_address,
-                                __borrowed.get::<ToolContext>(0usize)?,
-                                self.subject,
-                                __borrowed.get::<Connection<dyn Mail>>(1usize)?,
-                                self.r#type,
-                                self.password,
-                                self.copies,
-                            ),
-                        ))
-                        .await?,
-                )
+                __rt::blocking(move || ::core::option::Option::Some(
+                        send(
+                            self.to_address,
+                            __borrowed.get::<ToolContext>(0usize)?,
+                            self.subject,
+                            __borrowed.get::<Connection<dyn Mail>>(1usize)?,
+                            self.r#type,
+                            self.password,
+                            self.copies,
+                        ),
+                    ))
+                    .await
             })
         }
     }

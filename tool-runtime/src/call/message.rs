@@ -3,12 +3,12 @@
 use crate::call::Outcome;
 use crate::error::FIXED_SAFE_MESSAGE;
 
-/// What unknown and denied tools have in common, so that neither can be told from the other.
+/// Shared by unknown and denied tools, so that a model cannot tell them apart.
 pub(crate) const NO_SUCH_TOOL: &str =
     "There is no tool of this name in this conversation. Call only tools that were offered to you.";
 
 impl Outcome {
-    /// The sentence that a model and a UI read when there is nothing better to say.
+    /// The sentence that a model and a UI read unless there is a more precise one.
     #[must_use]
     pub const fn safe_message(self) -> &'static str {
         match self {
@@ -22,7 +22,9 @@ impl Outcome {
             Self::PolicyDenied => "The policy does not allow this call. Do not try it again.",
             Self::ApprovalRequired => "The call waits for a person's approval. It has not run.",
             Self::ApprovalDenied => "A person refused this call. It did not run.",
-            Self::ApprovalMismatch => "The approval does not belong to this call. It did not run.",
+            Self::ApprovalMismatch => {
+                "The approval does not belong to this call, or the call no longer fits the run. It did not run."
+            }
             Self::ApprovalExpired => "Nobody approved the call in time. It did not run.",
             Self::ClientRequired => "The call waits for the client to execute it.",
             Self::BudgetExceeded => "The budget of this run is used up. The call did not run.",
@@ -37,10 +39,10 @@ impl Outcome {
             Self::ExecutionError => FIXED_SAFE_MESSAGE,
             Self::Panicked => "The tool failed unexpectedly. Its operators can see where.",
             Self::OutputInvalid => {
-                "The tool ran, but its answer is not valid and was withheld. Do not repeat the call blindly."
+                "The tool ran, but its output is not valid and was withheld. Do not repeat the call blindly."
             }
-            Self::RedactionFailed => "The tool's answer cannot be shown.",
-            Self::ResultTooLarge => "The tool ran, but its answer is too large to return. Ask for less.",
+            Self::RedactionFailed => "The tool's output cannot be shown.",
+            Self::ResultTooLarge => "The tool ran, but its output is too large to return. Ask for less.",
         }
     }
 }

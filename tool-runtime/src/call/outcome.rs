@@ -1,4 +1,4 @@
-//! [`Outcome`]: how a call ended or where it stands. Exhaustive, with stable codes.
+//! [`Outcome`]: how a call ended, or what it waits for. Exhaustive, with stable codes.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub enum Outcome {
     InstantiateFailed,
     /// A size or depth limit of hydration was passed.
     LimitExceeded,
-    /// The model's turn did not end well, so nothing of it runs.
+    /// The model's turn was cut off or failed, so no call of it runs.
     IncompleteCall,
     /// There is no such tool in this run.
     Unavailable,
@@ -28,9 +28,9 @@ pub enum Outcome {
     PolicyDenied,
     /// Suspended: a person has to decide.
     ApprovalRequired,
-    /// A person said no.
+    /// A person refused it.
     ApprovalDenied,
-    /// The approval is for another call.
+    /// The approval, or the client's result, does not fit the call: the run, the policy or the tool changed.
     ApprovalMismatch,
     /// The approval came too late.
     ApprovalExpired,
@@ -46,7 +46,7 @@ pub enum Outcome {
     OutcomeUnknown,
     /// A read-only tool was cancelled, or any tool before it began.
     Cancelled,
-    /// The tool answered with an error.
+    /// The tool returned an error.
     ExecutionError,
     /// A read-only tool panicked.
     Panicked,
@@ -59,8 +59,8 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// All of them, in the order of their declaration.
-    pub const ALL: [Self; 23] = [
+    /// All outcomes, in the order of their declaration.
+    pub const ALL: &'static [Self] = &[
         Self::Ok,
         Self::InvalidJson,
         Self::ValidationError,
@@ -116,7 +116,7 @@ impl Outcome {
         }
     }
 
-    /// Waits for somebody: the record stays open.
+    /// Whether the call waits for a person or a client: its record stays open.
     #[must_use]
     pub const fn is_suspension(self) -> bool {
         matches!(self, Self::ApprovalRequired | Self::ClientRequired)
@@ -132,6 +132,7 @@ impl fmt::Display for Outcome {
 /// What interrupted a tool after it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Cause {
     /// It took too long.
     Timeout,

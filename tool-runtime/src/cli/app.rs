@@ -102,7 +102,7 @@ impl App {
         self
     }
 
-    /// Sets how an id that stands in arguments is named for the person who decides on a call: the title of a task,
+    /// Sets how an id in arguments is named for the person who decides on a call: the title of a task,
     /// the name of a customer. `None` for an id that it does not know.
     #[must_use]
     pub fn name_of(mut self, name: impl Fn(&Path, &str) -> Option<String> + 'static) -> Self {

@@ -20,7 +20,7 @@ use crate::store::{PendingCall, Suspension};
 /// What a person decides, or what a client answers.
 enum Decision {
     Approval(ApprovalDecision),
-    /// The answer of whoever the call waits for.
+    /// The answer of the person or client that the call waits for.
     Answer(String),
 }
 

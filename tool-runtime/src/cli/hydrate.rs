@@ -37,7 +37,7 @@ struct CallRow {
     payload: Payload,
     /// Text and how often it is repeated: arguments too large for a line.
     arguments_pieces: Option<Vec<(String, usize)>>,
-    /// Arguments that may be no text.
+    /// Arguments that may not be text.
     arguments_b64: Option<String>,
 }
 
@@ -91,7 +91,7 @@ pub(super) fn hydrate(tools: &Path, calls: &Path) -> Result<Exit, Failure> {
         let row: CallRow = row(calls, number, line)?;
         let shown = match call(&row) {
             Some(call) => {
-                // Each row is a conversation of its own: nothing that another row did may count.
+                // Each row is a conversation of its own, so that no row affects another.
                 let run = runners.of(&call).run(RunOptions::new());
                 let id = call.id.clone();
                 let result = run.hydrate([call]).pop();
@@ -112,8 +112,8 @@ pub(super) fn hydrate(tools: &Path, calls: &Path) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The definitions of the file. They may come from many servers, so names that one catalog would refuse side by side
-/// stand in catalogs of their own; there is always a first one.
+/// The definitions of the file. They may come from many servers, so names that one catalog would refuse together get
+/// separate catalogs. There is at least one.
 struct Runners {
     all: Vec<ToolRunner>,
     by_name: HashMap<String, usize>,
@@ -147,7 +147,7 @@ impl Runners {
         let runner = |(catalog, names): (CatalogBuilder, Vec<String>)| {
             let catalog = catalog.build().map_err(|error| Failure::usage(error.to_string()))?;
             let mut data = PolicyData { allowed_tools: names.into_iter().collect(), ..PolicyData::default() };
-            // Whoever gives this file has looked at it, and nothing runs.
+            // The person who gives this file has looked at it, and nothing runs.
             for spec in catalog.specs().filter(|spec| spec.name.is_discovered()) {
                 let rule = ToolRule { pin: Some(spec.definition_hash), ..ToolRule::default() };
                 data.tools.insert(spec.name.to_string(), rule);
@@ -158,7 +158,7 @@ impl Runners {
         Ok(Self { all: catalogs.into_iter().map(runner).collect::<Result<_, _>>()?, by_name })
     }
 
-    /// The one that knows the call's tool, or any when none does.
+    /// Returns the runner that knows the call's tool, or any runner if none does.
     fn of(&self, call: &ToolCall) -> &ToolRunner {
         &self.all[self.by_name.get(call.name.as_str()).copied().unwrap_or_default()]
     }
@@ -172,7 +172,7 @@ fn row<'a, T: Deserialize<'a>>(path: &Path, number: usize, line: &'a str) -> Res
     serde_json::from_str(line).map_err(|error| Failure::usage(format!("{}, line {number}: {error}", path.display())))
 }
 
-/// The call of a row; nothing when its arguments are not text.
+/// Returns the call of a row; `None` if its arguments are not UTF-8 text.
 fn call(row: &CallRow) -> Option<ToolCall> {
     let payload = &row.payload;
     let function = payload.function.as_ref();
@@ -202,7 +202,7 @@ fn arguments(row: &CallRow) -> Option<Arguments> {
     let Some(raw) = raw.map(|raw| raw.get()).filter(|raw| *raw != "null") else {
         return Some(Arguments::Text(String::new()));
     };
-    // Text that stands for JSON is unwrapped once; whatever else the wire carried is taken as it is.
+    // A string that holds JSON is unwrapped once; anything else is taken as it is.
     if raw.starts_with('"') {
         return serde_json::from_str(raw).ok().map(Arguments::Text);
     }

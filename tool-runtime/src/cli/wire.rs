@@ -101,7 +101,7 @@ struct Turn {
 struct Call {
     id: String,
     name: String,
-    /// Nothing when they did not parse.
+    /// `None` if they did not parse.
     arguments: Option<Box<RawValue>>,
     content: String,
     #[serde(default)]

@@ -56,7 +56,7 @@ impl LoopGuard {
         Self { thresholds, last: Mutex::new(None) }
     }
 
-    /// The last call, for a run that goes on in another process.
+    /// The last call, for a run that continues in another process.
     pub(crate) fn last(&self) -> Option<Last> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,4 +1,4 @@
-//! What types can do to a projector: hold, break their schema, go on without end.
+//! What types can do to a projector: hold, break their schema, never end.
 
 use std::collections::BTreeMap;
 

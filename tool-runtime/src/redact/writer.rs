@@ -110,7 +110,7 @@ impl<'o, 'p> Place<'o, 'p> {
     }
 
     fn float(self, value: f64, text: Option<serde_json::Number>) -> Result<Kept, Fault> {
-        // Checked on leaves that are not shown too: an output that is no JSON is wrong as a whole.
+        // Checked on leaves that are not shown too: an output that is not JSON is wrong as a whole.
         if !value.is_finite() {
             return Err(Fault::NotJson);
         }

@@ -8,7 +8,7 @@ use crate::runner::Run;
 
 /// Delivers a projected value: a tool's own output, a person's in its place, or a client's result.
 ///
-/// Ids in it count as seen from now on, and the tool's labels are put on the run, whoever gave the value.
+/// Ids in it count as seen from now on, and the tool's labels are put on the run, for each origin of the value.
 pub(super) fn deliver(run: &Run, entry: &Entry, projected: Projected, warning: Option<&'static str>) -> Delivered {
     let Projected { shown, model, .. } = projected;
     if run.shared().catalog.asks_evidence

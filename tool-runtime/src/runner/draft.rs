@@ -68,7 +68,7 @@ impl Draft {
         }
     }
 
-    /// The draft of a suspended call: whoever resumes it changes nothing of where it came from.
+    /// The draft of a suspended call: resuming it changes nothing of where it came from.
     pub(super) fn reopened(record: ToolInvocationRecord) -> Self {
         Self {
             id: record.tool_call_id,
@@ -122,7 +122,7 @@ impl Draft {
 
     /// Takes the call out to be read. `None` if its arguments are recorded already.
     pub(super) fn take_unseen(&mut self) -> Option<ToolCall> {
-        // What stands in for it here is replaced before anything else happens, see `OpenCall::read`.
+        // The placeholder is replaced before anything else happens, see `OpenCall::read`.
         let unread = Arguments::Recorded(RecordedArguments::Unread { length: 0, sha256: Hash([0; 32]) });
         match std::mem::replace(&mut self.arguments, unread) {
             Arguments::Unseen(call) => Some(call),
@@ -134,10 +134,10 @@ impl Draft {
     }
 
     /// Takes over what the record may show: the masked arguments, or what is left of them.
-    pub(super) fn read(&mut self, read: Result<Hydrated, Refused>) -> Result<Hydrated, Stop> {
+    pub(super) fn read(&mut self, read: Result<Hydrated, Box<Refused>>) -> Result<Hydrated, Stop> {
         let (shown, read) = match read {
             Ok(hydrated) => (RecordedArguments::Masked(Arc::clone(&hydrated.masked)), Ok(hydrated)),
-            Err(Refused { stop, shown }) => (shown, Err(stop)),
+            Err(refused) => (refused.shown, Err(refused.stop)),
         };
         self.arguments = Arguments::Recorded(shown);
         read

@@ -76,7 +76,7 @@ impl Stop {
         self
     }
 
-    /// Sets what operators may read; an empty text is no reason.
+    /// Sets what operators may read; an empty text is ignored.
     pub(super) fn reason(mut self, text: impl Into<Arc<str>>, error_type: Option<&'static str>) -> Self {
         let text = text.into();
         self.reason = (!text.is_empty()).then_some(Reason { text, error_type });

@@ -1,4 +1,4 @@
-//! What leaves a call besides its record and its result: events, one span with the `OpenTelemetry` names for generative
+//! What leaves a call in addition to its record and its result: events, one span with the `OpenTelemetry` names for generative
 //! AI, and one log line and one report for each contained failure. Spans and log lines hold no values.
 
 use std::sync::Arc;

@@ -7,11 +7,14 @@ use crate::json::{self, canonical};
 use crate::store::StoreError;
 use crate::tool::Hash;
 
-/// What the first record of a chain follows.
+/// The hash that the first record of a chain follows.
 pub const GENESIS: Hash = Hash([0; 32]);
 
 /// Makes a record the next one after `previous`, and returns its hash: SHA-256 over `previous` and the canonical
 /// JSON of the record without its hash.
+///
+/// # Errors
+/// The record cannot be written as JSON.
 pub fn seal(previous: Hash, record: &mut ToolInvocationRecord) -> Result<Hash, StoreError> {
     record.previous = Some(previous);
     let hash = digest(previous, record).map_err(|error| StoreError::Corrupt(Box::new(error)))?;
@@ -20,6 +23,9 @@ pub fn seal(previous: Hash, record: &mut ToolInvocationRecord) -> Result<Hash, S
 }
 
 /// Checks a part of a chain, whatever it follows.
+///
+/// # Errors
+/// The first record that was changed, removed, added, moved or never sealed.
 pub fn verify(records: &[ToolInvocationRecord]) -> Result<(), ChainError> {
     match records.first() {
         None => Ok(()),
@@ -29,6 +35,9 @@ pub fn verify(records: &[ToolInvocationRecord]) -> Result<(), ChainError> {
 }
 
 /// Checks a part of a chain that follows `previous`; [`GENESIS`] for one that must be whole from its first record.
+///
+/// # Errors
+/// The first record that was changed, removed, added, moved or never sealed.
 pub fn verify_after(previous: Hash, records: &[ToolInvocationRecord]) -> Result<(), ChainError> {
     let mut previous = previous;
     for (at, record) in records.iter().enumerate() {
@@ -62,7 +71,7 @@ impl fmt::Display for ChainError {
 
 impl std::error::Error for ChainError {}
 
-/// The link over a gap: what follows it cannot be passed off as following `head` directly.
+/// The link over a gap, so that the next record does not read as following `head` directly.
 pub(super) fn skip(head: Hash, dropped: u64) -> Hash {
     let mut link = head.0.to_vec();
     link.extend_from_slice(&dropped.to_be_bytes());

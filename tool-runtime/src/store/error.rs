@@ -1,11 +1,11 @@
-//! [`StoreError`]: why a store could not do what it was asked.
+//! [`StoreError`]: why a store could not do what it was asked to.
 
 use std::error::Error;
 use std::fmt;
 
 use crate::error::chain;
 
-/// Why a store could not do what it was asked.
+/// Why a store could not do what it was asked to.
 #[non_exhaustive]
 pub enum StoreError {
     /// A bounded store holds as much as it may.

@@ -27,10 +27,10 @@ impl Default for MemoryLimits {
     }
 }
 
-/// A store in memory: bounded, shared by its clones, gone with the process.
+/// A store in memory: bounded, shared by its clones, lost with the process.
 ///
 /// Records are sealed when they are first read, not when they are put: a hash costs more than a small tool. Where
-/// records were dropped unread, the chain goes on behind a link that stands for the gap.
+/// records were dropped unread, the chain continues after a link that represents the gap.
 #[derive(Clone, Default)]
 pub struct MemoryStore(Arc<Shared>);
 

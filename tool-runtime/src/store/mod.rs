@@ -1,4 +1,4 @@
-//! The store: records, pending calls and idempotency, behind one trait that outlives a process where it must.
+//! The store: records and pending calls, behind one trait whose implementations can outlive the process.
 //!
 //! Invariants of every store: a pending call is claimed once; a closed record is never changed; what is kept in
 //! memory is bounded.

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::store::StoreError;
 
-/// Resolves once a record is kept, or could not be. Nobody has to wait for it.
+/// Resolves once a record is kept, or could not be. It may be dropped without waiting.
 #[derive(Debug)]
 #[must_use = "await it, or drop it on purpose"]
 pub struct Receipt(State);
@@ -19,17 +19,17 @@ enum State {
     Waiting(oneshot::Receiver<Result<(), StoreError>>),
 }
 
-/// The other end of a receipt, for the writer of a store. Dropped unused, the receipt says [`StoreError::Lost`].
+/// The other end of a receipt, for the writer of a store. If it is dropped unused, the receipt is [`StoreError::Lost`].
 #[derive(Debug)]
 pub struct ReceiptSender(oneshot::Sender<Result<(), StoreError>>);
 
 impl Receipt {
-    /// A receipt that resolves at once.
+    /// A receipt that has resolved already.
     pub const fn ready(result: Result<(), StoreError>) -> Self {
         Self(State::Ready(Some(result)))
     }
 
-    /// A receipt that resolves when a writer says so.
+    /// A receipt that resolves when its sender does.
     pub fn channel() -> (ReceiptSender, Self) {
         let (sender, receiver) = oneshot::channel();
         (ReceiptSender(sender), Self(State::Waiting(receiver)))
@@ -39,7 +39,7 @@ impl Receipt {
 impl ReceiptSender {
     /// Resolves the receipt.
     pub fn send(self, result: Result<(), StoreError>) {
-        // Whoever dropped the receipt did not want to know.
+        // The receipt may have been dropped: nobody waits for it then.
         let _ = self.0.send(result);
     }
 }

@@ -9,37 +9,75 @@ use crate::store::StoreError;
 use crate::store::pending::{PendingCall, PendingFilter};
 use crate::store::receipt::Receipt;
 
-/// Keeps records, pending calls and idempotency keys.
+/// Keeps records and pending calls.
 ///
 /// A call is known by its run and its id: ids that providers make are unique within a run only.
+///
+/// The runner contains panics of every method and reports them. It sets no limit to how long a method takes: a call
+/// waits for the receipt of its record before its result is returned, so a store sets its own timeouts. Implement it
+/// below `#[async_trait]`; [`MemoryStore`](crate::store::MemoryStore) is one to start from.
+///
+/// ```
+/// use tool_runtime::store::{MemoryStore, RecordFilter, Store};
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let store = MemoryStore::new();
+/// let records = store.records(&RecordFilter::run("run-1")).await?;
+/// assert!(records.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Takes a record. Returns at once and never fails for the caller, so that it can be called while a future is
-    /// dropped; the receipt tells when the record is kept, or that it could not be.
+    /// Takes a record. It must return without waiting, because it is also called while a future is dropped; the receipt
+    /// resolves once the record is kept, or could not be.
     ///
-    /// A record without an end is open: it is kept beside the chain, and replaced by the next record of its call.
-    /// A record with an end is closed: it goes to the end of the chain.
+    /// A record without an end is open: it is kept beside the chain and replaced by the next record of its call.
+    /// A record with an end is closed and appended to the chain.
     fn put(&self, record: ToolInvocationRecord) -> Receipt;
 
-    /// Closed records in the order of the chain, sealed.
+    /// Returns closed records in the order of the chain, sealed.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or what it holds cannot be read.
     async fn records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError>;
 
-    /// Open records, oldest first.
+    /// Returns open records, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or what it holds cannot be read.
     async fn open_records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError>;
 
-    /// Keeps a call that waits. [`StoreError::Duplicate`] when one with the same run and id waits already.
+    /// Keeps a call that waits.
+    ///
+    /// # Errors
+    /// [`StoreError::Duplicate`] if one with the same run and id waits already; the store is full or cannot be reached.
     async fn suspend(&self, call: PendingCall) -> Result<(), StoreError>;
 
-    /// A call that waits.
+    /// Returns a call that waits and leaves it there. `None` if there is none.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or what it holds cannot be read.
     async fn pending(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError>;
 
-    /// Takes a call that waits out of the store. Of any number of callers, in any number of processes, one gets it.
+    /// Takes a call that waits out of the store. Of any number of callers, in any number of processes, one gets it; the
+    /// others get `None`.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or what it holds cannot be read.
     async fn claim(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError>;
 
-    /// Calls that wait, oldest first.
+    /// Returns calls that wait, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or what it holds cannot be read.
     async fn list(&self, filter: &PendingFilter) -> Result<Vec<PendingCall>, StoreError>;
 
     /// Resolves once everything that was put before is kept. Call it before the process ends.
+    ///
+    /// # Errors
+    /// Something that was put could not be kept.
     async fn flush(&self) -> Result<(), StoreError>;
 }
 

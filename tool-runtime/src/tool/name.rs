@@ -28,7 +28,7 @@ impl ToolName {
     /// second `__`, in ASCII letters, digits, `_` and `-`. `mcp__` is reserved for discovered tools.
     ///
     /// # Errors
-    /// The text is no such name; the error says which part is wrong.
+    /// The text is not such a name; the error says which part is wrong.
     pub fn parse(name: &str) -> Result<Self, NameError> {
         check_alphabet(name)?;
         let Some((namespace, tool)) = name.split_once("__") else {

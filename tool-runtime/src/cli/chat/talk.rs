@@ -40,17 +40,17 @@ impl<'c> Talk<'c> {
     /// The user says something. `false` if the next prompt has to wait.
     pub(super) async fn say(&mut self, prompt: &str) -> Result<bool, Failure> {
         let (run, interactive) = (self.conversation.run().clone(), self.interactive);
-        let ended = attend(&run, interactive, self.conversation.send(prompt)).await;
+        let ended = attend(&run, interactive, Box::pin(self.conversation.send(prompt))).await;
         self.after(ended).await
     }
 
-    /// What waited is answered, and the model goes on.
+    /// What waited is answered, and the model continues.
     pub(super) async fn settle(&mut self, answers: Vec<ClientAnswer>) -> Result<bool, Failure> {
         if !answers.is_empty() {
             self.kept.claim()?;
         }
         let (run, interactive) = (self.conversation.run().clone(), self.interactive);
-        let ended = attend(&run, interactive, self.conversation.answer(answers)).await;
+        let ended = attend(&run, interactive, Box::pin(self.conversation.answer(answers))).await;
         match ended.transpose() {
             Ok(ended) => self.after(ended).await,
             Err(error) => {
@@ -60,7 +60,7 @@ impl<'c> Talk<'c> {
         }
     }
 
-    /// A turn ended: whoever can be asked is asked, and the conversation is saved. `false` if it cannot continue.
+    /// A turn ended: a person who can be asked is asked, and the conversation is saved. `false` if it cannot continue.
     async fn after(&mut self, mut ended: Option<Ended>) -> Result<bool, Failure> {
         loop {
             self.save().await;
@@ -102,7 +102,7 @@ impl<'c> Talk<'c> {
         let decision = question::ask(self.cli, self.gate.runner.catalog(), &pending, &mut self.keyboard).await;
         let Some(decision) = decision else { return Ok(None) };
         self.kept.claim()?;
-        let ended = attend(&run, self.interactive, self.conversation.decide(&call.id, decision)).await;
+        let ended = attend(&run, self.interactive, Box::pin(self.conversation.decide(&call.id, decision))).await;
         let ended = ended.transpose().map_err(|error| Failure::failed(error.to_string()).code(error.code()))?;
         Ok(Some(ended))
     }
@@ -116,7 +116,7 @@ impl<'c> Talk<'c> {
     ) -> Result<(), Failure> {
         self.kept.claim()?;
         let run = self.conversation.run().clone();
-        let ended = attend(&run, false, self.conversation.decide(call, decision)).await;
+        let ended = attend(&run, false, Box::pin(self.conversation.decide(call, decision))).await;
         self.resolved(ended.transpose(), offline).await
     }
 
@@ -124,7 +124,7 @@ impl<'c> Talk<'c> {
     pub(in crate::cli) async fn reply(&mut self, answer: ClientAnswer, offline: bool) -> Result<(), Failure> {
         self.kept.claim()?;
         let run = self.conversation.run().clone();
-        let ended = attend(&run, false, self.conversation.answer([answer])).await;
+        let ended = attend(&run, false, Box::pin(self.conversation.answer([answer]))).await;
         self.resolved(ended.transpose(), offline).await
     }
 

@@ -18,10 +18,13 @@ pub(in crate::runner) fn hydrate(
     open: &mut OpenCall,
     admitted: Result<Admitted, Stop>,
     call: ToolCall,
-) -> Result<Hydrated, Refused> {
+) -> Result<Hydrated, Box<Refused>> {
     let Admitted(entry) = match admitted {
         Ok(admitted) => admitted,
-        Err(stop) => return Err(Refused { stop, shown: RecordedArguments::unread(call.arguments.as_str()) }),
+        Err(stop) => {
+            let shown = RecordedArguments::unread(call.arguments.as_str());
+            return Err(Box::new(Refused { stop, shown }));
+        }
     };
     let result = hydrate_entry(open.run(), &entry, call);
     open.draft.hydrated(&result.provenance);
@@ -30,7 +33,7 @@ pub(in crate::runner) fn hydrate(
             Some(masked) => RecordedArguments::Masked(Arc::clone(masked)),
             None => RecordedArguments::unread(&result.provenance.raw_arguments),
         };
-        Refused { stop: refused(open.run(), entry.spec.name.as_str(), error), shown }
+        Box::new(Refused { stop: refused(open.run(), entry.spec.name.as_str(), error), shown })
     })
 }
 

@@ -1,4 +1,4 @@
-//! What outputs may be besides: everything that serialises and ends.
+//! What outputs may be that arguments may not: everything that serialises and ends.
 
 use std::collections::BTreeMap;
 

@@ -73,8 +73,8 @@ shape! {
 
 shape! {
     struct Tokens {
-        "input_tokens" => input_tokens: Integer,
-        "output_tokens" => output_tokens: Integer,
+        "input_tokens" => input: Integer,
+        "output_tokens" => output: Integer,
         "cache_read_input_tokens" => cache_read: Integer,
         "cache_creation_input_tokens" => cache_write: Integer,
         "iterations" => iterations: List<Pass>,
@@ -84,8 +84,8 @@ shape! {
 shape! {
     /// One pass over the request.
     struct Pass {
-        "input_tokens" => input_tokens: Integer,
-        "output_tokens" => output_tokens: Integer,
+        "input_tokens" => input: Integer,
+        "output_tokens" => output: Integer,
         "cache_read_input_tokens" => cache_read: Integer,
         "cache_creation_input_tokens" => cache_write: Integer,
     }
@@ -94,7 +94,7 @@ shape! {
 impl Pass {
     fn usage(&self) -> Usage {
         let count = |count: Integer| count.count().unwrap_or(0);
-        let usage = Usage::new(count(self.input_tokens), count(self.output_tokens));
+        let usage = Usage::new(count(self.input), count(self.output));
         Usage { cache_read_tokens: count(self.cache_read), cache_write_tokens: count(self.cache_write), ..usage }
     }
 }
@@ -232,11 +232,11 @@ impl Messages {
     fn usage(&mut self, tokens: &Object<Tokens>, turn: &mut Writer<'_>) {
         let Some(tokens) = &tokens.0 else { return };
         let usage = &mut self.usage;
-        let read = tokens.input_tokens.count().filter(|tokens| *tokens > 0);
+        let read = tokens.input.count().filter(|tokens| *tokens > 0);
         usage.input_tokens = read.unwrap_or(usage.input_tokens);
         usage.cache_read_tokens = tokens.cache_read.count().unwrap_or(usage.cache_read_tokens);
         usage.cache_write_tokens = tokens.cache_write.count().unwrap_or(usage.cache_write_tokens);
-        usage.output_tokens = tokens.output_tokens.count().unwrap_or(0);
+        usage.output_tokens = tokens.output.count().unwrap_or(0);
         // The counts of the message are those of the last pass; earlier ones, such as compaction, were paid too.
         let passes: Vec<Usage> = tokens.iterations.iter().map(Pass::usage).collect();
         if let Some((_, earlier)) = passes.split_last() {

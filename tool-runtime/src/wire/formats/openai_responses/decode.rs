@@ -106,7 +106,7 @@ impl Responses {
                     self.items.done(&key, item, turn);
                 }
             }
-            "response.function_call_arguments.delta" => {
+            "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
                 let Some(call) = self.items.call(&key, turn) else { return };
                 turn.append_text(call, event.delta.get());
             }
@@ -114,10 +114,6 @@ impl Responses {
                 let Some(call) = self.items.call(&key, turn) else { return };
                 Items::name(call, event.name.get(), turn);
                 event.arguments.replace(call, turn);
-            }
-            "response.custom_tool_call_input.delta" => {
-                let Some(call) = self.items.call(&key, turn) else { return };
-                turn.append_text(call, event.delta.get());
             }
             "response.custom_tool_call_input.done" => {
                 let Some(call) = self.items.call(&key, turn) else { return };
