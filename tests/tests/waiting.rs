@@ -2,8 +2,8 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says what it expects")]
 
-#[path = "waiting/shared_ids.rs"]
-mod shared_ids;
+#[path = "waiting/edges.rs"]
+mod edges;
 
 use std::sync::Arc;
 

@@ -159,7 +159,10 @@ impl Draft {
 
     pub(super) fn hydrated(&mut self, provenance: &Provenance) {
         self.validator = provenance.validator.as_ref().map(ValidatorUse::label);
-        self.repair.clone_from(&provenance.repair);
+        // Arguments that a person approved are read a second time, and need no second repair.
+        if provenance.repair.is_some() {
+            self.repair.clone_from(&provenance.repair);
+        }
     }
 
     pub(super) const fn repair(&self) -> Option<&RepairUse> {

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use crate::call::{
     CallId, Cause, Failed, Outcome, RecordedArguments, SHOWN_BYTES, SafeError, ToolCall, ToolExecResult, shown,
 };
+use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::runner::draft::{Arguments, Draft, Refused};
 use crate::runner::ending::{Ending, Stop};
@@ -110,6 +111,7 @@ impl OpenCall {
         self.phase = Phase::Recorded(Box::new(result.clone()));
         if let Err(error) = receipt.await {
             telemetry::record_lost(&self.run, &self.draft, &error);
+            discard(error);
         }
         self.close(&result);
         if let Err(stop) = &ended {

@@ -11,6 +11,7 @@ use crate::policy::{Last, RunTools, Spend};
 use crate::runner::state::RunState;
 use crate::runner::{Run, waiting};
 use crate::store::{PendingCall, PendingFilter, RecordFilter, StoreError};
+use crate::tool::Hash;
 
 /// The version of the document that this library writes, and the only one it reads.
 const VERSION: u32 = 1;
@@ -31,6 +32,9 @@ pub struct RunSnapshot {
     pub(super) tenant: Option<Arc<str>>,
     pub(super) roles: Vec<Arc<str>>,
     pub(super) tools: Option<RunTools>,
+    /// The policy of the run, and the tools that it let the run see.
+    pub(super) policy_revision: Hash,
+    pub(super) visible: RunTools,
     pub(super) state: RunState,
     pub(super) loop_guard: Option<Last>,
     pub(super) evidence: EvidenceSet,
@@ -97,6 +101,8 @@ impl Run {
             tenant: options.tenant.clone(),
             roles: options.roles.clone(),
             tools: options.tools.clone(),
+            policy_revision: self.shared().policy.revision(),
+            visible: self.catalog().specs().map(|spec| spec.name.as_str()).collect(),
             state: self.state().clone(),
             loop_guard: self.loop_guard().last(),
             evidence: self.evidence().clone(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use crate::call::{CallId, Outcome, ToolExecResult, ToolInvocationRecord};
+use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::runner::approval::NotPending;
 use crate::runner::draft::Draft;
@@ -56,6 +57,7 @@ pub(super) async fn suspend(
         Ok(()) => Ok(Ending::Suspended(Suspended { suspension, prepared })),
         Err(error) => {
             telemetry::not_suspended(run, &open.draft, &error);
+            discard(error);
             Err(Stop::new(Outcome::Cancelled).message("The call could not be kept for later. It did not run."))
         }
     }

@@ -37,7 +37,7 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: Bound) -> Result<
         let bindings = Bindings {
             granted: &entry.requirements,
             capabilities: &shared.capabilities,
-            connections: &connections,
+            connections: &connections.0,
             context: &context,
         };
         hydrated

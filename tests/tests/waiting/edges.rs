@@ -1,4 +1,5 @@
-//! Several runs under one id: a run id can come from a request, so it says nothing of whose run it is.
+//! Several runs under one id, whose id can come from a request and says nothing of whose run it is; policies and values
+//! that change while a call waits.
 
 use tool_runtime::store::{MemoryLimits, Store as _};
 
@@ -97,4 +98,32 @@ async fn a_failure_labels_the_run_as_a_value_does() {
     assert!(run.exec(ToolCall::text("1", "waiting__page", "{}")).await.to_model().contains("what the page says"));
     let result = run.exec(ToolCall::text("2", "waiting__hang", "{}")).await;
     assert_eq!(result.outcome(), Outcome::PolicyDenied);
+}
+
+#[tokio::test]
+async fn a_wider_policy_does_not_widen_a_restored_run() {
+    let narrow = "allowed_tools = ['waiting__read']";
+    let wide = "allowed_tools = ['waiting__read', 'waiting__page', 'waiting__hang']";
+    let snapshot = runner(narrow, &Arc::new(MemoryStore::new())).run(ada()).snapshot().await.expect("a snapshot");
+    let run = runner(wide, &Arc::default()).restore(moved(&snapshot), ada()).await.expect("a run");
+    assert_eq!(run.exec(ToolCall::text("1", "waiting__page", "{}")).await.outcome(), Outcome::PolicyDenied);
+    assert!(run.exec(ToolCall::text("2", "waiting__read", "{}")).await.is_ok());
+    // It stays so in the next process, and a narrower policy counts.
+    let again = run.snapshot().await.expect("a snapshot");
+    let run = runner(wide, &Arc::default()).restore(moved(&again), ada()).await.expect("a run");
+    assert_eq!(run.exec(ToolCall::text("3", "waiting__page", "{}")).await.outcome(), Outcome::PolicyDenied);
+    let run =
+        runner("allowed_tools = ['waiting__page']", &Arc::default()).restore(snapshot, ada()).await.expect("a run");
+    assert_eq!(run.exec(ToolCall::text("4", "waiting__read", "{}")).await.outcome(), Outcome::PolicyDenied);
+}
+
+#[tokio::test]
+async fn a_repair_stays_in_the_record_of_an_approved_call() {
+    let store = Arc::new(MemoryStore::new());
+    let policy = "allowed_tools = ['waiting__change']\nrepair.allowed = ['fenced_json']";
+    let run = runner(policy, &store).run(ada());
+    let call = ToolCall::text("c", "waiting__change", "```json\n{\"to\":3}\n```");
+    assert_eq!(run.exec(call).await.outcome(), Outcome::ApprovalRequired);
+    assert!(run.resume("c", ApprovalDecision::Approve).await.expect("it waits").is_ok());
+    assert_eq!(record(&store, "c").await.repair.expect("a repair").repairer, "fenced_json");
 }
