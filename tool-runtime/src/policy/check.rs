@@ -168,6 +168,12 @@ fn unknown<'a>(
     }
 }
 
+/// Whether a segment of a pointer is the index of an item: digits without a leading zero.
+fn is_index(segment: &str) -> bool {
+    segment == "0"
+        || (!segment.is_empty() && !segment.starts_with('0') && segment.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// Follows a pointer through the properties and items of a schema. What the schema leaves open is taken as there:
 /// `None`. The nearest pointer comes with the error.
 fn resolve<'a>(
@@ -178,7 +184,7 @@ fn resolve<'a>(
     for (depth, segment) in pointer::split(pointer).into_iter().flatten().enumerate() {
         let properties = schema.get("properties").and_then(|properties| properties.as_object());
         let property = properties.and_then(|properties| properties.get(&*segment));
-        let item = schema.get("items").filter(|_| segment.bytes().all(|byte| byte.is_ascii_digit()));
+        let item = schema.get("items").filter(|_| is_index(&segment));
         let Some(next) = property.or(item) else {
             let open = schema.get("additionalProperties") != Some(&serde_json::Value::Bool(false));
             if open && schema.get("items").is_none() {
