@@ -115,3 +115,14 @@ fn json_is_one_event_per_line_and_a_summary() {
     let lines: Vec<Value> = ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.iter().any(|line| line["type"] == "text_delta") && lines.last().unwrap()["summary"].is_object());
 }
+
+#[test]
+fn an_empty_prompt_is_not_sent() {
+    let rig = Rig::new();
+    let model = ["chat", "--model-url", "http://127.0.0.1:1", "--model", "m"];
+    rig.run(&[&model[..], &[" "]].concat()).code(2);
+    let empty = rig.run_with(&[&model[..], &["-"]].concat(), "\n").code(2);
+    assert!(empty.stderr.contains("a prompt is empty"), "{empty:?}");
+    let dead = rig.run(&[&model[..], &["--retries", "0", "Hello"]].concat()).code(1);
+    assert!(dead.stderr.contains("--model-url"), "{dead:?}");
+}
