@@ -12,7 +12,7 @@ mod streams;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tests::rig::Heard;
+use tests::rig::{self, Heard};
 use tool_runtime::agent::{
     Agent, ClientAnswer, Conversation, Ended, ModelErrorKind, Prices, SavedConversation, ScriptedModel, ScriptedTurn,
     StopReason,
@@ -20,18 +20,7 @@ use tool_runtime::agent::{
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{MemoryStore, RecordFilter, Store, Suspension};
 use tool_runtime::wire::{Finish, Format, Message, history};
-use tool_runtime::{
-    Call, Event, Outcome, RunOptions, ToolCatalog, ToolComponent, ToolError, ToolPolicy, ToolRunner, tool,
-};
-
-/// Doubles.
-#[tool(name = "agent__double", effect = read_only, redact = ["$"])]
-fn double(
-    /// What.
-    n: i64,
-) -> Result<i64, ToolError> {
-    n.checked_mul(2).ok_or_else(|| ToolError::safe("too large"))
-}
+use tool_runtime::{Event, Outcome, RunOptions, ToolError, ToolPolicy, ToolRunner, tool};
 
 /// Takes its time.
 #[tool(name = "agent__slow", effect = read_only, redact = ["$"])]
@@ -65,35 +54,6 @@ fn send(
     Ok(format!("sent to {to}, {} digits", code.len()))
 }
 
-/// Fails.
-#[tool(name = "agent__fail", effect = read_only, redact = ["$"])]
-fn fail() -> Result<bool, ToolError> {
-    Err(ToolError::safe("it always fails"))
-}
-
-/// Not allowed by the policy.
-#[tool(name = "agent__denied", effect = read_only, redact = ["$"])]
-fn denied() -> Result<bool, ToolError> {
-    Ok(true)
-}
-
-/// Where the user's cursor is.
-#[tool(name = "agent__cursor", effect = read_only, execution = client, client_result = u32, prepare = ["$"],
-    redact = ["$"])]
-struct Cursor {
-    /// The file.
-    file: String,
-}
-
-impl ToolComponent for Cursor {
-    type Capabilities = ();
-    type Output = String;
-
-    async fn run(self, (): (), _: &Call<Self>) -> Result<String, ToolError> {
-        Ok(self.file)
-    }
-}
-
 struct Rig {
     runner: ToolRunner,
     heard: Heard,
@@ -102,14 +62,14 @@ struct Rig {
 }
 
 const POLICY: &str = r#"
-    allowed_tools = ["agent__double", "agent__slow", "agent__change", "agent__send", "agent__fail", "agent__cursor"]
+    allowed_tools = ["rig__double", "agent__slow", "agent__change", "agent__send", "rig__fail", "rig__cursor"]
     parallel = 16
     require_approval_for_effects = ["external_side_effect"]
 "#;
 
 fn runner(policy: &str, store: &Arc<MemoryStore>) -> ToolRunner {
     let policy = ToolPolicy::from_toml(policy).expect("a policy");
-    let builder = ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), policy).approvals(true);
+    let builder = ToolRunner::builder(rig::tools().collect().build().expect("a catalog"), policy).approvals(true);
     builder.store(Arc::clone(store)).build().expect("a runner")
 }
 
@@ -172,16 +132,16 @@ fn stopped(ended: Ended) -> StopReason {
 #[tokio::test(start_paused = true)]
 async fn six_turns_of_all_kinds() {
     let rig = rig([
-        ScriptedTurn::call("a", "agent__double", r#"{"n":1}"#).and_call("b", "agent__double", r#"{"n":2}"#),
-        ScriptedTurn::call("c", "agent__fail", "{}"),
-        ScriptedTurn::call("d", "agent__denied", "{}").and_call("e", "agent__nonsense", "{}"),
-        ScriptedTurn::call("f", "agent__double", r#"{"n":"#),
-        ScriptedTurn::call("g", "agent__cursor", r#"{"file":"a.rs"}"#).and_call("h", "agent__double", r#"{"n":4}"#),
+        ScriptedTurn::call("a", "rig__double", r#"{"n":1}"#).and_call("b", "rig__double", r#"{"n":2}"#),
+        ScriptedTurn::call("c", "rig__fail", "{}"),
+        ScriptedTurn::call("d", "rig__denied", "{}").and_call("e", "agent__nonsense", "{}"),
+        ScriptedTurn::call("f", "rig__double", r#"{"n":"#),
+        ScriptedTurn::call("g", "rig__cursor", r#"{"file":"a.rs"}"#).and_call("h", "rig__double", r#"{"n":4}"#),
         ScriptedTurn::text("All done.").using(10, 5),
     ]);
     let mut conversation = rig.agent().parallel(4).converse(rig.runner.run(rig.options()));
     let Ended::Waiting { calls } = conversation.send("Go.").await else { panic!("the client has to act") };
-    assert_eq!((calls.len(), calls[0].name.as_str(), calls[0].suspension), (1, "agent__cursor", Suspension::Client));
+    assert_eq!((calls.len(), calls[0].name.as_str(), calls[0].suspension), (1, "rig__cursor", Suspension::Client));
     assert_eq!(calls[0].payload.as_ref().map(|payload| payload.get()), Some("\"a.rs\""));
     is_whole(&conversation);
     assert_eq!(rig.heard.done(), ["client_required"]);
@@ -194,8 +154,8 @@ async fn six_turns_of_all_kinds() {
     assert_eq!(ids, ["a", "b", "c", "d", "e", "f", "g", "h"], "results stand in call order");
     let contents: Vec<_> = results.iter().map(|(_, content, _)| content.as_str()).collect();
     assert_eq!((contents[0], contents[1], contents[6], contents[7]), ("2", "4", "7", "8"));
-    assert!(contents[2].contains("it always fails") && contents[5].contains("invalid_json"));
-    let refusal = |content: &str| content.replace("agent__denied", "X").replace("agent__nonsense", "X");
+    assert!(contents[2].contains("It always fails") && contents[5].contains("invalid_json"));
+    let refusal = |content: &str| content.replace("rig__denied", "X").replace("agent__nonsense", "X");
     assert_eq!(refusal(contents[3]), refusal(contents[4]), "denied and unknown read alike");
     let summary = conversation.run().summary();
     assert_eq!((summary.tokens, summary.calls[&Outcome::Ok]), (15, 4));
@@ -239,8 +199,8 @@ async fn reading_calls_run_together_and_effects_alone() {
 
 #[tokio::test]
 async fn a_hand_over_survives_the_process() {
-    let turns = [ScriptedTurn::call("x", "agent__double", r#"{"n":3}"#)
-        .and_call("g", "agent__cursor", r#"{"file":"a.rs"}"#)
+    let turns = [ScriptedTurn::call("x", "rig__double", r#"{"n":3}"#)
+        .and_call("g", "rig__cursor", r#"{"file":"a.rs"}"#)
         .and_call("s", "agent__send", r#"{"to":"bob","code":"1234"}"#)];
     let first = rig(turns);
     let mut conversation = first.converse();
@@ -272,7 +232,7 @@ async fn a_hand_over_survives_the_process() {
 #[tokio::test]
 async fn going_on_without_an_answer_gives_the_calls_up() {
     let rig = rig([
-        ScriptedTurn::call("g", "agent__cursor", r#"{"file":"a.rs"}"#).and_call(
+        ScriptedTurn::call("g", "rig__cursor", r#"{"file":"a.rs"}"#).and_call(
             "s",
             "agent__send",
             r#"{"to":"b","code":"1"}"#,
@@ -291,7 +251,7 @@ async fn going_on_without_an_answer_gives_the_calls_up() {
 
 #[tokio::test]
 async fn a_client_that_could_not_is_told_to_the_model() {
-    let rig = rig([ScriptedTurn::call("g", "agent__cursor", r#"{"file":"a.rs"}"#), ScriptedTurn::text("Pity.")]);
+    let rig = rig([ScriptedTurn::call("g", "rig__cursor", r#"{"file":"a.rs"}"#), ScriptedTurn::text("Pity.")]);
     let mut conversation = rig.converse();
     conversation.send("Go.").await;
     let failed = ClientAnswer::Failed { id: "g".into() };
@@ -301,12 +261,13 @@ async fn a_client_that_could_not_is_told_to_the_model() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_future_leaves_a_whole_history() {
-    let rig = rig([
-        ScriptedTurn::call("a", "agent__double", r#"{"n":3}"#)
-            .and_call("b", "agent__change", r#"{"ms":1000}"#)
-            .and_call("c", "agent__double", r#"{"n":4}"#),
-        ScriptedTurn::text("I see."),
-    ]);
+    let rig =
+        rig([
+            ScriptedTurn::call("a", "rig__double", r#"{"n":3}"#)
+                .and_call("b", "agent__change", r#"{"ms":1000}"#)
+                .and_call("c", "rig__double", r#"{"n":4}"#),
+            ScriptedTurn::text("I see."),
+        ]);
     let mut conversation = rig.converse();
     let turn = tokio::time::timeout(Duration::from_millis(100), conversation.send("Go."));
     assert!(turn.await.is_err());
@@ -345,7 +306,7 @@ async fn cancelling_stops_model_and_tool() {
 
 #[tokio::test]
 async fn limits_end_a_turn() {
-    let again = |at: u8| ScriptedTurn::call(at.to_string(), "agent__double", format!(r#"{{"n":{at}}}"#)).using(60, 40);
+    let again = |at: u8| ScriptedTurn::call(at.to_string(), "rig__double", format!(r#"{{"n":{at}}}"#)).using(60, 40);
     let limited = rig((0..3).map(again));
     let mut conversation = limited.agent().max_turns(3).converse(limited.runner.run(limited.options()));
     assert!(matches!(stopped(conversation.send("Go.").await), StopReason::TurnLimit));
@@ -371,7 +332,7 @@ async fn limits_end_a_turn() {
 
 #[tokio::test]
 async fn the_third_bad_turn_ends_it() {
-    let bad = |id: &str| ScriptedTurn::call(id, "agent__double", r#"{"n":"many"}"#);
+    let bad = |id: &str| ScriptedTurn::call(id, "rig__double", r#"{"n":"many"}"#);
     let rig = rig([bad("1"), bad("2"), bad("3")]);
     let mut conversation = rig.converse();
     assert!(matches!(stopped(conversation.send("Go.").await), StopReason::AskUser));
@@ -382,7 +343,7 @@ async fn the_third_bad_turn_ends_it() {
 #[tokio::test]
 async fn nothing_runs_from_an_unclean_end() {
     for finish in [Finish::Length, Finish::ContentFilter, Finish::Error, Finish::Truncated, Finish::Refusal] {
-        let step = ScriptedTurn::call("a", "agent__double", r#"{"n":1}"#).and_call("b", "agent__double", r#"{"n":"#);
+        let step = ScriptedTurn::call("a", "rig__double", r#"{"n":1}"#).and_call("b", "rig__double", r#"{"n":"#);
         let rig = rig([step.ending(finish), ScriptedTurn::text("Again.")]);
         let mut conversation = rig.converse();
         let reason = stopped(conversation.send("Go.").await);
@@ -407,7 +368,7 @@ async fn a_model_that_fails_leaves_what_was_said() {
 
 #[tokio::test]
 async fn ids_that_a_provider_uses_again_stay_apart() {
-    let again = |n: u8| ScriptedTurn::call("call_0", "agent__double", format!(r#"{{"n":{n}}}"#));
+    let again = |n: u8| ScriptedTurn::call("call_0", "rig__double", format!(r#"{{"n":{n}}}"#));
     let rig = rig([again(1), again(2), ScriptedTurn::text("ok")]);
     let mut conversation = rig.converse();
     conversation.send("Go.").await;
@@ -421,7 +382,7 @@ async fn ids_that_a_provider_uses_again_stay_apart() {
 async fn argument_text_of_sensitive_tools_is_not_shown() {
     let rig = rig([ScriptedTurn::call("s", "agent__send", r#"{"to":"bob","code":"9876"}"#).and_call(
         "d",
-        "agent__double",
+        "rig__double",
         r#"{"n":5}"#,
     )]);
     let mut conversation = rig.converse();
@@ -434,7 +395,7 @@ async fn argument_text_of_sensitive_tools_is_not_shown() {
 
 #[tokio::test]
 async fn a_sink_changes_nothing() {
-    let turns = || [ScriptedTurn::call("a", "agent__double", r#"{"n":1}"#), ScriptedTurn::text("2")];
+    let turns = || [ScriptedTurn::call("a", "rig__double", r#"{"n":1}"#), ScriptedTurn::text("2")];
     let (listened, alone) = (rig(turns()), rig(turns()));
     let mut one = listened.converse();
     one.send("Go.").await;

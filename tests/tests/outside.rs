@@ -6,13 +6,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use tests::rig;
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
 use tool_runtime::runner::Run;
 use tool_runtime::store::{ManualClock, MemoryStore, RecordFilter, Store};
-use tool_runtime::{
-    Call, Connection, Outcome, RunOptions, ToolCall, ToolCatalog, ToolComponent, ToolError, ToolPolicy, ToolRunner,
-    capability, tool,
-};
+use tool_runtime::{Connection, Outcome, RunOptions, ToolCall, ToolError, ToolPolicy, ToolRunner, capability, tool};
 
 /// Someone's calendar.
 #[capability(effect = read_only, kind = "calendar")]
@@ -47,23 +45,6 @@ fn change() -> Result<bool, ToolError> {
     Ok(true)
 }
 
-/// Where the cursor of the user's editor is.
-#[tool(name = "outside__cursor", effect = read_only, execution = client, client_result = u32, prepare = ["$"],
-    redact = ["$"])]
-struct Cursor {
-    /// The file.
-    file: String,
-}
-
-impl ToolComponent for Cursor {
-    type Capabilities = ();
-    type Output = String;
-
-    async fn run(self, (): (), _: &Call<Self>) -> Result<String, ToolError> {
-        Ok(self.file)
-    }
-}
-
 /// Connections of two tenants.
 struct Broker;
 
@@ -81,7 +62,7 @@ impl ConnectionBroker for Broker {
     }
 }
 
-const TOOLS: [&str; 4] = ["outside__owner", "outside__page", "outside__change", "outside__cursor"];
+const TOOLS: [&str; 4] = ["outside__owner", "outside__page", "outside__change", "rig__cursor"];
 
 struct Rig {
     runner: ToolRunner,
@@ -92,7 +73,7 @@ struct Rig {
 fn rig(policy: ToolPolicy) -> Rig {
     let now = "2026-01-01T00:00:00Z".parse().expect("a time");
     let (clock, store) = (Arc::new(ManualClock::at(now)), Arc::new(MemoryStore::new()));
-    let runner = ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), policy)
+    let runner = ToolRunner::builder(rig::tools().collect().build().expect("a catalog"), policy)
         .broker(Arc::new(Broker))
         .approvals(true)
         .clock(Arc::clone(&clock))
@@ -141,7 +122,7 @@ async fn a_connection_is_resolved_for_its_tenant_only() {
 
 #[test]
 fn a_tool_without_a_broker_is_refused_when_the_runner_is_built() {
-    let catalog = ToolCatalog::collect().expect("a catalog");
+    let catalog = rig::tools().collect().build().expect("a catalog");
     let error = ToolRunner::builder(catalog, ToolPolicy::allow(TOOLS)).build().expect_err("no broker");
     assert!(error.to_string().contains("outside__owner"), "{error}");
 }
@@ -150,7 +131,7 @@ fn a_tool_without_a_broker_is_refused_when_the_runner_is_built() {
 async fn a_client_answers_once_and_only_what_fits() {
     let rig = rig(ToolPolicy::allow(TOOLS));
     let run = rig.runner.run(RunOptions::new());
-    let result = run.exec(ToolCall::text("c1", "outside__cursor", r#"{"file":"a.rs"}"#)).await;
+    let result = run.exec(ToolCall::text("c1", "rig__cursor", r#"{"file":"a.rs"}"#)).await;
     assert_eq!(result.outcome(), Outcome::ClientRequired);
     assert_eq!(result.value().expect("a payload").get(), "\"a.rs\"");
     assert!(run.client_result("never", "1").await.is_err());
@@ -167,12 +148,12 @@ async fn a_client_answers_once_and_only_what_fits() {
     ];
     for (at, (answer, expected)) in bad.into_iter().enumerate() {
         let id = format!("bad{at}");
-        exec(&run, &id, "outside__cursor", &json!({ "file": at.to_string() })).await;
+        exec(&run, &id, "rig__cursor", &json!({ "file": at.to_string() })).await;
         let result = run.client_result(&id, answer).await.expect("it waits");
         assert_eq!((result.outcome(), result.is_ok()), (expected, false), "{answer:.20}");
         assert!(run.client_result(&id, "1").await.is_err(), "a bad answer counts too");
     }
-    exec(&run, "late", "outside__cursor", &json!({"file": "late"})).await;
+    exec(&run, "late", "rig__cursor", &json!({"file": "late"})).await;
     rig.clock.advance(std::time::Duration::from_secs(2 * 24 * 60 * 60));
     assert_eq!(run.client_result("late", "1").await.expect("it waits").outcome(), Outcome::ApprovalExpired);
 }
@@ -181,7 +162,7 @@ async fn a_client_answers_once_and_only_what_fits() {
 async fn another_process_can_finish_a_client_call() {
     let rig = rig(ToolPolicy::allow(TOOLS));
     let run = rig.runner.run(RunOptions::new().run_id("r"));
-    exec(&run, "c1", "outside__cursor", &json!({"file": "a.rs"})).await;
+    exec(&run, "c1", "rig__cursor", &json!({"file": "a.rs"})).await;
     drop(run);
     let other = rig.runner.run(RunOptions::new().run_id("another"));
     assert!(other.client_result("c1", "1").await.is_err(), "a call belongs to its run");
@@ -193,7 +174,7 @@ async fn another_process_can_finish_a_client_call() {
 #[tokio::test]
 async fn untrusted_data_makes_effects_wait() {
     let policy = r#"
-        allowed_tools = ["outside__page", "outside__change", "outside__owner", "outside__cursor"]
+        allowed_tools = ["outside__page", "outside__change", "outside__owner", "rig__cursor"]
         [labels.untrusted]
         from_tags = ["web"]
         require_approval_for_effects = ["state_change"]

@@ -116,7 +116,7 @@ async fn a_store_that_fails_loses_no_decision() {
     let rig = rig([ScriptedTurn::call("s", "agent__send", r#"{"to":"bob","code":"1"}"#), ScriptedTurn::text("Sent.")]);
     let store = Arc::new(tests::failing::FailingStore::over(Arc::clone(&rig.store) as _));
     let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
-    let builder = ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), policy).approvals(true);
+    let builder = ToolRunner::builder(rig::tools().collect().build().expect("a catalog"), policy).approvals(true);
     let runner = builder.store(Arc::clone(&store) as Arc<dyn Store>).build().expect("a runner");
     let mut conversation = rig.agent().converse(runner.run(rig.options()));
     assert!(matches!(conversation.send("Go.").await, Ended::Waiting { .. }));

@@ -9,7 +9,7 @@ use tool_runtime::wire::{DecodeOptions, Decoded, ToolChoice};
 use super::*;
 
 fn two_that_wait() -> ScriptedTurn {
-    ScriptedTurn::call("g", "agent__cursor", r#"{"file":"a.rs"}"#).and_call(
+    ScriptedTurn::call("g", "rig__cursor", r#"{"file":"a.rs"}"#).and_call(
         "s",
         "agent__send",
         r#"{"to":"bob","code":"1234"}"#,
@@ -155,7 +155,7 @@ impl ModelClient for Broken {
 #[tokio::test]
 async fn operators_learn_why_models_and_tools_failed() {
     let script = [
-        ScriptedTurn::call("a", "agent__fail", "{}"),
+        ScriptedTurn::call("a", "rig__fail", "{}"),
         ScriptedTurn::text("It failed."),
         ScriptedTurn::fails(ModelErrorKind::Status(401)),
     ];
@@ -163,7 +163,7 @@ async fn operators_learn_why_models_and_tools_failed() {
     let failures: Arc<Mutex<Vec<String>>> = Arc::default();
     let seen = Arc::clone(&failures);
     let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
-    let runner = ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), policy).approvals(true);
+    let runner = ToolRunner::builder(rig::tools().collect().build().expect("a catalog"), policy).approvals(true);
     let runner = runner.failures(move |failure: &Failure<'_>| {
         assert_eq!(failure.run_id, Some("run-1"));
         let line = format!("{} {} {}", failure.code, failure.tool.unwrap_or("-"), failure.text);
@@ -177,7 +177,7 @@ async fn operators_learn_why_models_and_tools_failed() {
     assert_eq!(stopped(broken.send("Go.").await).code(), "model_error");
     let failures = failures.lock().expect("no poison");
     let expected =
-        ["execution_error agent__fail", "model_unauthorised - as the script says", "model_error - quota of project 7"];
+        ["execution_error rig__fail", "model_unauthorised - as the script says", "model_error - quota of project 7"];
     assert_eq!(failures.len(), expected.len(), "{failures:?}");
     for (failure, expected) in failures.iter().zip(expected) {
         assert!(failure.starts_with(expected), "{failure}");
@@ -188,10 +188,10 @@ async fn operators_learn_why_models_and_tools_failed() {
 
 #[tokio::test]
 async fn a_forced_choice_holds_for_the_first_turn() {
-    let turns = || [ScriptedTurn::call("a", "agent__double", r#"{"n":1}"#), ScriptedTurn::text("2")];
+    let turns = || [ScriptedTurn::call("a", "rig__double", r#"{"n":1}"#), ScriptedTurn::text("2")];
     for (choice, expected) in [
         (ToolChoice::Required, [Some(ToolChoice::Required), None]),
-        (ToolChoice::Named("agent__double".to_owned()), [Some(ToolChoice::Named("agent__double".to_owned())), None]),
+        (ToolChoice::Named("rig__double".to_owned()), [Some(ToolChoice::Named("rig__double".to_owned())), None]),
         (ToolChoice::None, [Some(ToolChoice::None), Some(ToolChoice::None)]),
     ] {
         let rig = rig(turns());

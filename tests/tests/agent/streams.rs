@@ -96,7 +96,7 @@ async fn a_chat_client_decides_in_a_later_request() {
 
 #[tokio::test]
 async fn a_reader_that_hangs_up_changes_nothing() {
-    let turns = || [ScriptedTurn::call("a", "agent__double", r#"{"n":1}"#), ScriptedTurn::text("2")];
+    let turns = || [ScriptedTurn::call("a", "rig__double", r#"{"n":1}"#), ScriptedTurn::text("2")];
     let (heard, alone) = (rig(turns()), rig(turns()));
     let (mut one, mut two) = (heard.converse(), alone.converse());
     drop(one.ui_stream(Protocol::DataStream, "msg_1"));
@@ -124,7 +124,7 @@ async fn a_turn_that_is_dropped_ends_its_stream() {
 #[tokio::test]
 async fn a_reader_that_is_slow_gets_every_ending_within_bounds() {
     for protocol in [Protocol::UiMessageStream, Protocol::DataStream, Protocol::AssistantTransport] {
-        let rig = rig([ScriptedTurn::call("a", "agent__double", r#"{"n":21}"#), ScriptedTurn::text("42")]);
+        let rig = rig([ScriptedTurn::call("a", "rig__double", r#"{"n":21}"#), ScriptedTurn::text("42")]);
         let events = {
             rig.converse().send("Go.").await;
             rig.heard.take()
