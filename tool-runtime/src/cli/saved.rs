@@ -28,7 +28,7 @@ const VERSION: u32 = 1;
 /// What the file of a lock holds while a decision is carried out.
 const MARK: &[u8] = b"a decision is being carried out\n";
 
-/// A document as it is written.
+/// A document as written to disk.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Saved {
@@ -145,7 +145,13 @@ impl Kept {
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        self.unchanged()?;
+        if let Err(failure) = self.unchanged() {
+            // The decision that removed the document removed its lock before this one was made.
+            if !self.path.exists() {
+                let _ = fs::remove_file(&lock);
+            }
+            return Err(failure);
+        }
         if file.metadata().map_err(failed)?.len() > 0 {
             file.set_len(0).map_err(failed)?;
             return Err(Failure::failed(format!(
@@ -160,7 +166,7 @@ impl Kept {
         Ok(())
     }
 
-    /// Gives up a claim under which nothing was done, or whose decision is saved.
+    /// Releases a claim that was not used, or whose decision is saved.
     pub(super) fn release(&mut self) {
         // The file stays: another process may have opened it, and would then lock one that nobody else finds.
         if let Some(file) = self.claim.take() {
@@ -197,7 +203,7 @@ impl Kept {
         Ok(())
     }
 
-    /// Removes the document: nothing of it waits any more.
+    /// Removes the document, because none of its calls waits any more.
     pub(super) fn finish(mut self) -> Result<(), Failure> {
         fs::remove_file(&self.path).map_err(|error| cannot("remove", &self.path, &error))?;
         if self.claim.take().is_some() {

@@ -13,7 +13,7 @@ use crate::redact::plan::Plan;
 use crate::text::cut;
 use compound::{Compound, Members};
 
-/// The names under which `serde_json` hands over text and numbers of its own.
+/// The names under which `serde_json` serialises its raw text and arbitrary-precision numbers.
 const RAW: &str = "$serde_json::private::RawValue";
 const NUMBER: &str = "$serde_json::private::Number";
 
@@ -43,7 +43,7 @@ pub(super) enum Kept {
     No(&'static str),
 }
 
-/// The text so far.
+/// The text written.
 pub(super) struct Out {
     pub(super) text: String,
     budget: usize,

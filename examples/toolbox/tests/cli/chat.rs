@@ -126,3 +126,13 @@ fn an_empty_prompt_is_not_sent() {
     let dead = rig.run(&[&model[..], &["--retries", "0", "Hello"]].concat()).code(1);
     assert!(dead.stderr.contains("--model-url"), "{dead:?}");
 }
+
+#[test]
+fn a_key_that_the_provider_repeats_is_not_printed() {
+    let endpoint = Endpoint::new(vec![json!({"status": 401, "error": {"message": "no such key: sk-12345678"}})]);
+    let mut rig = rig(&endpoint);
+    rig.set("KEY", "sk-12345678");
+    let ended =
+        rig.run(&["-vvv", "chat", "--no-stream", "--key-env", "KEY", "--model-url", &endpoint.url, "Hi"]).code(1);
+    assert!(ended.stderr.contains("no such key: [key]") && !ended.stderr.contains("sk-12345678"), "{ended:?}");
+}

@@ -121,6 +121,15 @@ fn a_role_that_the_policy_does_not_name_is_told() {
 }
 
 #[test]
+fn a_large_file_is_no_policy() {
+    let rig = Rig::new();
+    rig.write("p.toml", &"# ".repeat(3 * 1024 * 1024));
+    let told = rig.run(&["--json", "--policy", "p.toml", "list"]).code(2);
+    assert_eq!(told.error(), "policy_problem");
+    assert!(told.stderr.contains("larger than 4 MiB"), "{told:?}");
+}
+
+#[test]
 fn the_environment_wins_over_the_file_for_colours_too() {
     let mut rig = Rig::new();
     rig.write("config/toolbox/config.toml", "color = \"always\"\n");
