@@ -4,19 +4,23 @@
 
 pub mod canonical;
 mod de;
+mod digested;
 mod error;
 mod number;
 mod parse;
 mod quote;
+mod raw;
 mod ser;
 mod string;
 mod tree;
 
 pub use canonical::digest;
 pub use de::{DeError, from_tree};
+pub(crate) use digested::Digested;
 pub use error::{ParseError, ParseErrorKind};
 pub use parse::{Limits, MAX_DEPTH, parse, parse_value};
 pub(crate) use quote::quote;
+pub(crate) use raw::{RAW, raw};
 pub use tree::Tree;
 pub(crate) use tree::is_deeper;
 

@@ -9,7 +9,7 @@ use crate::call::{
     CallId, Caller, Decision, RecordedArguments, RepairUse, ToolCall, ToolExecResult, ToolInvocationRecord,
 };
 use crate::catalog::Entry;
-use crate::hydrate::{Hydrated, Provenance, ValidatorUse};
+use crate::hydrate::{Hydrated, Treatment, ValidatorUse};
 use crate::runner::Run;
 use crate::runner::ending::Stop;
 use crate::tool::{Hash, ToolEffect};
@@ -136,9 +136,9 @@ impl Draft {
         self.decision.as_ref().map(|decision| &*decision.rule)
     }
 
-    pub(super) fn hydrated(&mut self, provenance: &Provenance) {
-        self.validator = provenance.validator.as_ref().map(ValidatorUse::label);
-        self.repair.clone_from(&provenance.repair);
+    pub(super) fn hydrated(&mut self, treatment: Treatment) {
+        self.validator = treatment.validator.as_ref().map(ValidatorUse::label);
+        self.repair = treatment.repair;
     }
 
     pub(super) const fn repair(&self) -> Option<&RepairUse> {
