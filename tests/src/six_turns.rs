@@ -5,53 +5,11 @@ use tool_runtime::Event;
 use tool_runtime::agent::http::HttpModel;
 use tool_runtime::agent::{Agent, ClientAnswer, Conversation, Ended};
 use tool_runtime::wire::Format;
-use tool_runtime::{Call, RunOptions, ToolCatalog, ToolComponent, ToolError, ToolPolicy, ToolRunner, tool};
+use tool_runtime::{RunOptions, ToolPolicy, ToolRunner};
 
 use crate::provider::Turn;
-use crate::rig::Heard;
+use crate::rig::{self, Heard};
 use crate::server::{Asked, Reply, Server};
-
-/// Doubles a number.
-#[tool(name = "six__double", effect = read_only, redact = ["$"])]
-fn double(
-    /// What to double.
-    #[schemars(range(min = 0, max = 1000))]
-    n: i64,
-    /// What to call it.
-    label: Option<String>,
-) -> Result<i64, ToolError> {
-    drop(label);
-    Ok(n * 2)
-}
-
-/// Always fails.
-#[tool(name = "six__fail", effect = read_only, redact = ["$"])]
-fn fail() -> Result<bool, ToolError> {
-    Err(ToolError::safe("It always fails."))
-}
-
-/// Is not allowed.
-#[tool(name = "six__denied", effect = read_only, redact = ["$"])]
-fn denied() -> Result<bool, ToolError> {
-    Ok(true)
-}
-
-/// Where the user's cursor is.
-#[tool(name = "six__cursor", effect = read_only, execution = client, client_result = u32, prepare = ["$"],
-    redact = ["$"])]
-struct Cursor {
-    /// The file.
-    file: String,
-}
-
-impl ToolComponent for Cursor {
-    type Capabilities = ();
-    type Output = String;
-
-    async fn run(self, (): (), _: &Call<Self>) -> Result<String, ToolError> {
-        Ok(self.file)
-    }
-}
 
 /// What came of it.
 #[derive(Debug)]
@@ -70,11 +28,11 @@ pub struct SixTurns {
 #[must_use]
 pub fn turns() -> [Turn; 6] {
     [
-        Turn::calls([("a1", "six__double", r#"{"n":1,"label":"one"}"#), ("a2", "six__double", r#"{"n":2}"#)]),
-        Turn { text: "Let me see.".to_owned(), ..Turn::calls([("b1", "six__fail", "{}")]) },
-        Turn::calls([("c1", "six__denied", "{}"), ("c2", "six__unheard_of", r#"{"x":[1,2]}"#)]),
-        Turn::calls([("d1", "six__double", r#"{"n": 1"#), ("d2", "six__double", r#"{"n":"many"}"#)]),
-        Turn::calls([("e1", "six__cursor", r#"{"file":"a.rs"}"#), ("e2", "six__double", r#"{"n":500}"#)]),
+        Turn::calls([("a1", "rig__double", r#"{"n":1,"label":"one"}"#), ("a2", "rig__double", r#"{"n":2}"#)]),
+        Turn { text: "Let me see.".to_owned(), ..Turn::calls([("b1", "rig__fail", "{}")]) },
+        Turn::calls([("c1", "rig__denied", "{}"), ("c2", "rig__unheard_of", r#"{"x":[1,2]}"#)]),
+        Turn::calls([("d1", "rig__double", r#"{"n": 1"#), ("d2", "rig__double", r#"{"n":"many"}"#)]),
+        Turn::calls([("e1", "rig__cursor", r#"{"file":"a.rs"}"#), ("e2", "rig__double", r#"{"n":500}"#)]),
         Turn::text("That is all: 2, 4, 1000 and line 7."),
     ]
 }
@@ -86,8 +44,8 @@ pub fn turns() -> [Turn; 6] {
 pub async fn hold(format: Format, strict: bool) -> Result<SixTurns, Box<dyn std::error::Error>> {
     let replies = turns().map(|turn| Reply::stream(&turn.stream(format)).in_pieces(97, std::time::Duration::ZERO));
     let server = Server::start(replies)?;
-    let catalog = ToolCatalog::builder().tool::<double>().tool::<fail>().tool::<denied>().tool::<Cursor>().build()?;
-    let policy = "allowed_tools = [\"six__double\", \"six__fail\", \"six__cursor\"]\nparallel = 4";
+    let catalog = rig::tools().build()?;
+    let policy = "allowed_tools = [\"rig__double\", \"rig__fail\", \"rig__cursor\"]\nparallel = 4";
     let policy = ToolPolicy::from_toml(policy)?;
     let runner = ToolRunner::builder(catalog, policy).build()?;
     let model = HttpModel::builder(format, server.url(), "m").key("a key").strict(strict).retries(0).build()?;

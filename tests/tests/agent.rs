@@ -12,7 +12,7 @@ mod streams;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tests::rig::Heard;
+use tests::rig::{self, Heard};
 use tool_runtime::agent::{
     Agent, ClientAnswer, Conversation, Ended, ModelErrorKind, Prices, SavedConversation, ScriptedModel, ScriptedTurn,
     StopReason,
@@ -20,18 +20,7 @@ use tool_runtime::agent::{
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{MemoryStore, RecordFilter, Store, Suspension};
 use tool_runtime::wire::{Finish, Format, Message, history};
-use tool_runtime::{
-    Call, Event, Outcome, RunOptions, ToolCatalog, ToolComponent, ToolError, ToolPolicy, ToolRunner, tool,
-};
-
-/// Doubles.
-#[tool(name = "agent__double", effect = read_only, redact = ["$"])]
-fn double(
-    /// What.
-    n: i64,
-) -> Result<i64, ToolError> {
-    n.checked_mul(2).ok_or_else(|| ToolError::safe("too large"))
-}
+use tool_runtime::{Event, Outcome, RunOptions, ToolError, ToolPolicy, ToolRunner, tool};
 
 /// Takes its time.
 #[tool(name = "agent__slow", effect = read_only, redact = ["$"])]
@@ -65,36 +54,7 @@ fn send(
     Ok(format!("sent to {to}, {} digits", code.len()))
 }
 
-/// Fails.
-#[tool(name = "agent__fail", effect = read_only, redact = ["$"])]
-fn fail() -> Result<bool, ToolError> {
-    Err(ToolError::safe("it always fails"))
-}
-
-/// Not allowed by the policy.
-#[tool(name = "agent__denied", effect = read_only, redact = ["$"])]
-fn denied() -> Result<bool, ToolError> {
-    Ok(true)
-}
-
-/// Where the user's cursor is.
-#[tool(name = "agent__cursor", effect = read_only, execution = client, client_result = u32, prepare = ["$"],
-    redact = ["$"])]
-struct Cursor {
-    /// The file.
-    file: String,
-}
-
-impl ToolComponent for Cursor {
-    type Capabilities = ();
-    type Output = String;
-
-    async fn run(self, (): (), _: &Call<Self>) -> Result<String, ToolError> {
-        Ok(self.file)
-    }
-}
-
-struct Bench {
+struct Rig {
     runner: ToolRunner,
     heard: Heard,
     store: Arc<MemoryStore>,
@@ -102,28 +62,28 @@ struct Bench {
 }
 
 const POLICY: &str = r#"
-    allowed_tools = ["agent__double", "agent__slow", "agent__change", "agent__send", "agent__fail", "agent__cursor"]
+    allowed_tools = ["rig__double", "agent__slow", "agent__change", "agent__send", "rig__fail", "rig__cursor"]
     parallel = 16
     require_approval_for_effects = ["external_side_effect"]
 "#;
 
 fn runner(policy: &str, store: &Arc<MemoryStore>) -> ToolRunner {
     let policy = ToolPolicy::from_toml(policy).expect("a policy");
-    let builder = ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), policy).approvals(true);
+    let builder = ToolRunner::builder(rig::tools().collect().build().expect("a catalog"), policy).approvals(true);
     builder.store(Arc::clone(store)).build().expect("a runner")
 }
 
-fn with_policy(policy: &str, turns: impl IntoIterator<Item = ScriptedTurn>) -> Bench {
+fn with_policy(policy: &str, turns: impl IntoIterator<Item = ScriptedTurn>) -> Rig {
     let store = Arc::new(MemoryStore::new());
     let runner = runner(policy, &store);
-    Bench { runner, heard: Heard::default(), store, model: Arc::new(ScriptedModel::new(turns)) }
+    Rig { runner, heard: Heard::default(), store, model: Arc::new(ScriptedModel::new(turns)) }
 }
 
-fn bench(turns: impl IntoIterator<Item = ScriptedTurn>) -> Bench {
+fn rig(turns: impl IntoIterator<Item = ScriptedTurn>) -> Rig {
     with_policy(POLICY, turns)
 }
 
-impl Bench {
+impl Rig {
     fn agent(&self) -> Agent {
         Agent::new(Arc::clone(&self.model))
     }
@@ -171,31 +131,31 @@ fn stopped(ended: Ended) -> StopReason {
 
 #[tokio::test(start_paused = true)]
 async fn six_turns_of_all_kinds() {
-    let bench = bench([
-        ScriptedTurn::call("a", "agent__double", r#"{"n":1}"#).and_call("b", "agent__double", r#"{"n":2}"#),
-        ScriptedTurn::call("c", "agent__fail", "{}"),
-        ScriptedTurn::call("d", "agent__denied", "{}").and_call("e", "agent__nonsense", "{}"),
-        ScriptedTurn::call("f", "agent__double", r#"{"n":"#),
-        ScriptedTurn::call("g", "agent__cursor", r#"{"file":"a.rs"}"#).and_call("h", "agent__double", r#"{"n":4}"#),
+    let rig = rig([
+        ScriptedTurn::call("a", "rig__double", r#"{"n":1}"#).and_call("b", "rig__double", r#"{"n":2}"#),
+        ScriptedTurn::call("c", "rig__fail", "{}"),
+        ScriptedTurn::call("d", "rig__denied", "{}").and_call("e", "agent__nonsense", "{}"),
+        ScriptedTurn::call("f", "rig__double", r#"{"n":"#),
+        ScriptedTurn::call("g", "rig__cursor", r#"{"file":"a.rs"}"#).and_call("h", "rig__double", r#"{"n":4}"#),
         ScriptedTurn::text("All done.").using(10, 5),
     ]);
-    let mut conversation = bench.agent().parallel(4).converse(bench.runner.run(bench.options()));
+    let mut conversation = rig.agent().parallel(4).converse(rig.runner.run(rig.options()));
     let Ended::Waiting { calls } = conversation.send("Go.").await else { panic!("the client has to act") };
-    assert_eq!((calls.len(), calls[0].name.as_str(), calls[0].suspension), (1, "agent__cursor", Suspension::Client));
+    assert_eq!((calls.len(), calls[0].name.as_str(), calls[0].suspension), (1, "rig__cursor", Suspension::Client));
     assert_eq!(calls[0].payload.as_ref().map(|payload| payload.get()), Some("\"a.rs\""));
     is_whole(&conversation);
-    assert_eq!(bench.heard.done(), ["client_required"]);
+    assert_eq!(rig.heard.done(), ["client_required"]);
     let ended = conversation.answer([ClientAnswer::value("g", "7")]).await.expect("it waits");
     assert!(matches!(&ended, Ended::Answered { text } if text == "All done."), "{ended:?}");
-    assert_eq!(bench.heard.done(), ["answered"]);
+    assert_eq!(rig.heard.done(), ["answered"]);
     is_whole(&conversation);
     let results = results(&conversation.history());
     let ids: Vec<_> = results.iter().map(|(id, ..)| id.as_str()).collect();
     assert_eq!(ids, ["a", "b", "c", "d", "e", "f", "g", "h"], "results stand in call order");
     let contents: Vec<_> = results.iter().map(|(_, content, _)| content.as_str()).collect();
     assert_eq!((contents[0], contents[1], contents[6], contents[7]), ("2", "4", "7", "8"));
-    assert!(contents[2].contains("it always fails") && contents[5].contains("invalid_json"));
-    let refusal = |content: &str| content.replace("agent__denied", "X").replace("agent__nonsense", "X");
+    assert!(contents[2].contains("It always fails") && contents[5].contains("invalid_json"));
+    let refusal = |content: &str| content.replace("rig__denied", "X").replace("agent__nonsense", "X");
     assert_eq!(refusal(contents[3]), refusal(contents[4]), "denied and unknown read alike");
     let summary = conversation.run().summary();
     assert_eq!((summary.tokens, summary.calls[&Outcome::Ok]), (15, 4));
@@ -226,9 +186,9 @@ async fn reading_calls_run_together_and_effects_alone() {
         ("agent__slow", Some(9), 16, raised, 340),
     ] {
         let policy = POLICY.replace("parallel = 16", &format!("parallel = {policy}"));
-        let bench = with_policy(&format!("{policy}\n{extra}"), [calls(first), ScriptedTurn::text("ok")]);
-        let agent = agent.map_or_else(|| bench.agent(), |calls| bench.agent().parallel(calls));
-        let mut conversation = agent.converse(bench.runner.run(bench.options()));
+        let rig = with_policy(&format!("{policy}\n{extra}"), [calls(first), ScriptedTurn::text("ok")]);
+        let agent = agent.map_or_else(|| rig.agent(), |calls| rig.agent().parallel(calls));
+        let mut conversation = agent.converse(rig.runner.run(rig.options()));
         let started = tokio::time::Instant::now();
         conversation.send("Go.").await;
         assert_eq!(started.elapsed().as_millis() / 10 * 10, expected, "{first} {agent:?} {policy} {extra}");
@@ -239,16 +199,16 @@ async fn reading_calls_run_together_and_effects_alone() {
 
 #[tokio::test]
 async fn a_hand_over_survives_the_process() {
-    let turns = [ScriptedTurn::call("x", "agent__double", r#"{"n":3}"#)
-        .and_call("g", "agent__cursor", r#"{"file":"a.rs"}"#)
+    let turns = [ScriptedTurn::call("x", "rig__double", r#"{"n":3}"#)
+        .and_call("g", "rig__cursor", r#"{"file":"a.rs"}"#)
         .and_call("s", "agent__send", r#"{"to":"bob","code":"1234"}"#)];
-    let first = bench(turns);
+    let first = rig(turns);
     let mut conversation = first.converse();
     assert!(matches!(conversation.send("Go.").await, Ended::Waiting { .. }));
     let document = serde_json::to_string(&conversation.save().await.expect("saved")).expect("JSON");
     drop((conversation, first));
 
-    let second = bench([ScriptedTurn::text("Done.")]);
+    let second = rig([ScriptedTurn::text("Done.")]);
     let saved: SavedConversation = serde_json::from_str(&document).expect("a document");
     let other = second.agent().restore(&second.runner, RunOptions::new().principal("eve"), saved.clone()).await;
     assert_eq!(other.expect_err("another user").code(), "other_principal");
@@ -271,28 +231,28 @@ async fn a_hand_over_survives_the_process() {
 
 #[tokio::test]
 async fn going_on_without_an_answer_gives_the_calls_up() {
-    let bench = bench([
-        ScriptedTurn::call("g", "agent__cursor", r#"{"file":"a.rs"}"#).and_call(
+    let rig = rig([
+        ScriptedTurn::call("g", "rig__cursor", r#"{"file":"a.rs"}"#).and_call(
             "s",
             "agent__send",
             r#"{"to":"b","code":"1"}"#,
         ),
         ScriptedTurn::text("Fine."),
     ]);
-    let mut conversation = bench.converse();
+    let mut conversation = rig.converse();
     conversation.send("Go.").await;
     assert!(matches!(conversation.send("Never mind.").await, Ended::Answered { .. }));
     let results = results(&conversation.history());
     assert!(results.iter().all(|(_, content, failed)| *failed && content.contains("Nobody acted")), "{results:?}");
-    assert_eq!(bench.outcomes().await.iter().filter(|(_, outcome)| *outcome == Outcome::Cancelled).count(), 2);
-    assert!(bench.store.open_records(&RecordFilter::default()).await.expect("records").is_empty());
+    assert_eq!(rig.outcomes().await.iter().filter(|(_, outcome)| *outcome == Outcome::Cancelled).count(), 2);
+    assert!(rig.store.open_records(&RecordFilter::default()).await.expect("records").is_empty());
     is_whole(&conversation);
 }
 
 #[tokio::test]
 async fn a_client_that_could_not_is_told_to_the_model() {
-    let bench = bench([ScriptedTurn::call("g", "agent__cursor", r#"{"file":"a.rs"}"#), ScriptedTurn::text("Pity.")]);
-    let mut conversation = bench.converse();
+    let rig = rig([ScriptedTurn::call("g", "rig__cursor", r#"{"file":"a.rs"}"#), ScriptedTurn::text("Pity.")]);
+    let mut conversation = rig.converse();
     conversation.send("Go.").await;
     let failed = ClientAnswer::Failed { id: "g".into() };
     assert!(matches!(conversation.answer([failed]).await, Ok(Ended::Answered { .. })));
@@ -301,16 +261,17 @@ async fn a_client_that_could_not_is_told_to_the_model() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_future_leaves_a_whole_history() {
-    let bench = bench([
-        ScriptedTurn::call("a", "agent__double", r#"{"n":3}"#)
-            .and_call("b", "agent__change", r#"{"ms":1000}"#)
-            .and_call("c", "agent__double", r#"{"n":4}"#),
-        ScriptedTurn::text("I see."),
-    ]);
-    let mut conversation = bench.converse();
+    let rig =
+        rig([
+            ScriptedTurn::call("a", "rig__double", r#"{"n":3}"#)
+                .and_call("b", "agent__change", r#"{"ms":1000}"#)
+                .and_call("c", "rig__double", r#"{"n":4}"#),
+            ScriptedTurn::text("I see."),
+        ]);
+    let mut conversation = rig.converse();
     let turn = tokio::time::timeout(Duration::from_millis(100), conversation.send("Go."));
     assert!(turn.await.is_err());
-    assert_eq!(bench.heard.done(), ["cancelled"]);
+    assert_eq!(rig.heard.done(), ["cancelled"]);
     is_whole(&conversation);
     let told = |conversation: &Conversation| {
         let results = results(&conversation.history());
@@ -330,48 +291,50 @@ async fn a_dropped_future_leaves_a_whole_history() {
 #[tokio::test(start_paused = true)]
 async fn cancelling_stops_model_and_tool() {
     for turns in [vec![ScriptedTurn::hangs()], vec![ScriptedTurn::call("b", "agent__change", r#"{"ms":100000}"#)]] {
-        let bench = bench(turns);
-        let mut conversation = bench.converse();
+        let rig = rig(turns);
+        let mut conversation = rig.converse();
         let run = conversation.run().clone();
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(50)).await;
             run.cancel();
         });
         assert!(matches!(stopped(conversation.send("Go.").await), StopReason::Cancelled));
-        assert_eq!(bench.heard.done(), ["cancelled"]);
+        assert_eq!(rig.heard.done(), ["cancelled"]);
         is_whole(&conversation);
     }
 }
 
 #[tokio::test]
 async fn limits_end_a_turn() {
-    let again = |at: u8| ScriptedTurn::call(at.to_string(), "agent__double", format!(r#"{{"n":{at}}}"#)).using(60, 40);
-    let bench_ = bench((0..3).map(again));
-    let mut conversation = bench_.agent().max_turns(3).converse(bench_.runner.run(bench_.options()));
+    let again = |at: u8| ScriptedTurn::call(at.to_string(), "rig__double", format!(r#"{{"n":{at}}}"#)).using(60, 40);
+    let limited = rig((0..3).map(again));
+    let mut conversation = limited.agent().max_turns(3).converse(limited.runner.run(limited.options()));
     assert!(matches!(stopped(conversation.send("Go.").await), StopReason::TurnLimit));
     is_whole(&conversation);
 
     let tokens = format!("{POLICY}\n[budgets.run]\ntokens = 150");
-    let bench_ = with_policy(&tokens, (0..2).map(again));
-    assert!(matches!(stopped(bench_.converse().send("Go.").await), StopReason::Budget(_)));
+    let limited = with_policy(&tokens, (0..2).map(again));
+    assert!(matches!(stopped(limited.converse().send("Go.").await), StopReason::Budget(_)));
 
     let cost = format!("{POLICY}\n[budgets.run]\ncost = 0.5");
-    let bench_ = with_policy(&cost, (0..2).map(again));
-    let mut conversation =
-        bench_.agent().prices(Prices { input: 2000.0, output: 4000.0 }).converse(bench_.runner.run(bench_.options()));
+    let limited = with_policy(&cost, (0..2).map(again));
+    let mut conversation = limited
+        .agent()
+        .prices(Prices { input: 2000.0, output: 4000.0 })
+        .converse(limited.runner.run(limited.options()));
     assert!(matches!(stopped(conversation.send("Go.").await), StopReason::Budget(_)));
 
     // A run without calls left may still answer.
     let calls = format!("{POLICY}\n[budgets.run]\ncalls = 1");
-    let bench_ = with_policy(&calls, [again(1), again(2), ScriptedTurn::text("That is all.")]);
-    assert!(matches!(bench_.converse().send("Go.").await, Ended::Answered { .. }));
+    let limited = with_policy(&calls, [again(1), again(2), ScriptedTurn::text("That is all.")]);
+    assert!(matches!(limited.converse().send("Go.").await, Ended::Answered { .. }));
 }
 
 #[tokio::test]
 async fn the_third_bad_turn_ends_it() {
-    let bad = |id: &str| ScriptedTurn::call(id, "agent__double", r#"{"n":"many"}"#);
-    let bench = bench([bad("1"), bad("2"), bad("3")]);
-    let mut conversation = bench.converse();
+    let bad = |id: &str| ScriptedTurn::call(id, "rig__double", r#"{"n":"many"}"#);
+    let rig = rig([bad("1"), bad("2"), bad("3")]);
+    let mut conversation = rig.converse();
     assert!(matches!(stopped(conversation.send("Go.").await), StopReason::AskUser));
     assert!(results(&conversation.history())[1].1.contains("ask the user"));
     is_whole(&conversation);
@@ -380,12 +343,12 @@ async fn the_third_bad_turn_ends_it() {
 #[tokio::test]
 async fn nothing_runs_from_an_unclean_end() {
     for finish in [Finish::Length, Finish::ContentFilter, Finish::Error, Finish::Truncated, Finish::Refusal] {
-        let step = ScriptedTurn::call("a", "agent__double", r#"{"n":1}"#).and_call("b", "agent__double", r#"{"n":"#);
-        let bench = bench([step.ending(finish), ScriptedTurn::text("Again.")]);
-        let mut conversation = bench.converse();
+        let step = ScriptedTurn::call("a", "rig__double", r#"{"n":1}"#).and_call("b", "rig__double", r#"{"n":"#);
+        let rig = rig([step.ending(finish), ScriptedTurn::text("Again.")]);
+        let mut conversation = rig.converse();
         let reason = stopped(conversation.send("Go.").await);
         assert!(matches!(reason, StopReason::Incomplete { finish: of, .. } if of == finish), "{reason:?}");
-        let outcomes = bench.outcomes().await;
+        let outcomes = rig.outcomes().await;
         assert!(outcomes.iter().all(|(_, outcome)| *outcome == Outcome::IncompleteCall) && outcomes.len() == 2);
         assert!(matches!(conversation.send("Go on.").await, Ended::Answered { .. }));
         is_whole(&conversation);
@@ -394,20 +357,20 @@ async fn nothing_runs_from_an_unclean_end() {
 
 #[tokio::test]
 async fn a_model_that_fails_leaves_what_was_said() {
-    let bench = bench([ScriptedTurn::fails(ModelErrorKind::Status(401)), ScriptedTurn::text("Back again.")]);
-    let mut conversation = bench.converse();
+    let rig = rig([ScriptedTurn::fails(ModelErrorKind::Status(401)), ScriptedTurn::text("Back again.")]);
+    let mut conversation = rig.converse();
     let reason = stopped(conversation.send("Hello?").await);
     assert_eq!(reason.code(), "model_unauthorised");
-    let events = bench.heard.take();
+    let events = rig.heard.take();
     assert!(events.iter().any(|event| matches!(event, Event::Error { code, .. } if code == "model_unauthorised")));
     assert!(matches!(conversation.send("Still there?").await, Ended::Answered { .. }));
 }
 
 #[tokio::test]
 async fn ids_that_a_provider_uses_again_stay_apart() {
-    let again = |n: u8| ScriptedTurn::call("call_0", "agent__double", format!(r#"{{"n":{n}}}"#));
-    let bench = bench([again(1), again(2), ScriptedTurn::text("ok")]);
-    let mut conversation = bench.converse();
+    let again = |n: u8| ScriptedTurn::call("call_0", "rig__double", format!(r#"{{"n":{n}}}"#));
+    let rig = rig([again(1), again(2), ScriptedTurn::text("ok")]);
+    let mut conversation = rig.converse();
     conversation.send("Go.").await;
     let results = results(&conversation.history());
     assert_eq!(results.iter().map(|(_, content, _)| content.as_str()).collect::<Vec<_>>(), ["2", "4"]);
@@ -417,14 +380,14 @@ async fn ids_that_a_provider_uses_again_stay_apart() {
 
 #[tokio::test]
 async fn argument_text_of_sensitive_tools_is_not_shown() {
-    let bench = bench([ScriptedTurn::call("s", "agent__send", r#"{"to":"bob","code":"9876"}"#).and_call(
+    let rig = rig([ScriptedTurn::call("s", "agent__send", r#"{"to":"bob","code":"9876"}"#).and_call(
         "d",
-        "agent__double",
+        "rig__double",
         r#"{"n":5}"#,
     )]);
-    let mut conversation = bench.converse();
+    let mut conversation = rig.converse();
     conversation.send("Go.").await;
-    let events = bench.heard.take();
+    let events = rig.heard.take();
     let text = serde_json::to_string(&events).expect("events");
     assert!(!text.contains("9876"), "{text}");
     assert!(events.iter().any(|event| matches!(event, Event::ToolCallDelta { id, .. } if id.as_str() == "d")));
@@ -432,8 +395,8 @@ async fn argument_text_of_sensitive_tools_is_not_shown() {
 
 #[tokio::test]
 async fn a_sink_changes_nothing() {
-    let turns = || [ScriptedTurn::call("a", "agent__double", r#"{"n":1}"#), ScriptedTurn::text("2")];
-    let (listened, alone) = (bench(turns()), bench(turns()));
+    let turns = || [ScriptedTurn::call("a", "rig__double", r#"{"n":1}"#), ScriptedTurn::text("2")];
+    let (listened, alone) = (rig(turns()), rig(turns()));
     let mut one = listened.converse();
     one.send("Go.").await;
     let panicking = Arc::new(|_: Event| panic!("a sink that fails"));

@@ -98,7 +98,7 @@ impl ToolComponent for Change {
     }
 }
 
-struct Bench {
+struct Rig {
     runner: ToolRunner,
     run: Run,
     store: Arc<MemoryStore>,
@@ -118,17 +118,17 @@ const TOOLS: [&str; 10] = [
     "gate__change",
 ];
 
-fn bench(policy: ToolPolicy) -> Bench {
+fn rig(policy: ToolPolicy) -> Rig {
     let catalog = ToolCatalog::collect().expect("a catalog");
     let store = Arc::new(MemoryStore::new());
     let runner =
         ToolRunner::builder(catalog, policy).approvals(true).store(Arc::clone(&store)).build().expect("a runner");
     let heard = Heard::default();
     let run = runner.run(RunOptions::new().principal("ada").events(heard.clone()));
-    Bench { runner, run, store, heard }
+    Rig { runner, run, store, heard }
 }
 
-impl Bench {
+impl Rig {
     async fn exec(&self, id: &str, name: &str, arguments: &str) -> ToolExecResult {
         self.run.exec(ToolCall::text(id, name, arguments)).await
     }
@@ -182,26 +182,26 @@ async fn every_end_has_one_record_and_one_event() {
         ("gate__change", r#"{"to":10}"#, Outcome::ValidationError),
         ("gate__change", r#"{"to":9}"#, Outcome::Ok),
     ];
-    let bench = bench(ToolPolicy::allow(TOOLS));
+    let rig = rig(ToolPolicy::allow(TOOLS));
     for (at, (name, arguments, expected)) in cases.iter().enumerate() {
         let id = format!("call_{at}");
-        let result = bench.exec(&id, name, arguments).await;
+        let result = rig.exec(&id, name, arguments).await;
         assert_eq!(result.outcome(), *expected, "{name} {arguments}");
         assert_eq!(result.call_id().as_str(), id);
         assert!(!result.to_model().contains("CANARY"));
-        bench.settled(&bench.records().await, &id, *expected);
+        rig.settled(&rig.records().await, &id, *expected);
     }
     let nested = "[".repeat(10_000);
-    assert_eq!(bench.exec("deep", "gate__add", &nested).await.outcome(), Outcome::LimitExceeded);
+    assert_eq!(rig.exec("deep", "gate__add", &nested).await.outcome(), Outcome::LimitExceeded);
     let long = format!(r#"{{"a":"{}"}}"#, "x".repeat(1 << 20));
-    assert_eq!(bench.exec("long", "gate__add", &long).await.outcome(), Outcome::LimitExceeded);
-    assert_eq!(bench.exec("last", "gate__add", r#"{"a":5,"b":6}"#).await.to_model(), "11");
+    assert_eq!(rig.exec("long", "gate__add", &long).await.outcome(), Outcome::LimitExceeded);
+    assert_eq!(rig.exec("last", "gate__add", r#"{"a":5,"b":6}"#).await.to_model(), "11");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_result_that_is_too_large_stays_valid_json() {
-    let bench = bench(ToolPolicy::allow(TOOLS));
-    let result = bench.exec("big", "gate__huge", "{}").await;
+    let rig = rig(ToolPolicy::allow(TOOLS));
+    let result = rig.exec("big", "gate__huge", "{}").await;
     assert_eq!(result.outcome(), Outcome::Ok);
     let value: Value = serde_json::from_str(result.value().as_ref().expect("a value").get()).expect("JSON");
     assert!(value.is_array());
@@ -210,32 +210,32 @@ async fn a_result_that_is_too_large_stays_valid_json() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_future_leaves_its_record() {
-    let bench = bench(ToolPolicy::allow(TOOLS));
+    let rig = rig(ToolPolicy::allow(TOOLS));
     // Never polled.
-    drop(bench.run.exec(ToolCall::text("unpolled", "gate__hang_effect", "{}")));
-    bench.settled(&bench.records().await, "unpolled", Outcome::Cancelled);
+    drop(rig.run.exec(ToolCall::text("unpolled", "gate__hang_effect", "{}")));
+    rig.settled(&rig.records().await, "unpolled", Outcome::Cancelled);
     // Dropped inside the tool.
     for (id, name, expected) in
         [("read", "gate__hang", Outcome::Cancelled), ("effect", "gate__hang_effect", Outcome::OutcomeUnknown)]
     {
-        let call = bench.run.exec(ToolCall::text(id, name, "{}"));
+        let call = rig.run.exec(ToolCall::text(id, name, "{}"));
         assert!(tokio::time::timeout(Duration::from_millis(10), call).await.is_err());
-        let records = bench.records().await;
-        bench.settled(&records, id, expected);
+        let records = rig.records().await;
+        rig.settled(&records, id, expected);
         let record = records.iter().find(|record| record.tool_call_id.as_str() == id).expect("a record");
         assert_eq!((record.cause, record.executed), (Some(Cause::Cancelled), true));
     }
-    assert!(bench.exec("next", "gate__add", r#"{"a":1,"b":1}"#).await.is_ok());
+    assert!(rig.exec("next", "gate__add", r#"{"a":1,"b":1}"#).await.is_ok());
 }
 
 #[tokio::test]
 async fn denied_and_unknown_read_alike() {
-    let bench = bench(ToolPolicy::allow(["gate__add"]));
-    let denied = bench.exec("a", "gate__change", r#"{"to":1}"#).await;
-    let unknown = bench.exec("b", "gate__nothing", r#"{"to":1}"#).await;
+    let rig = rig(ToolPolicy::allow(["gate__add"]));
+    let denied = rig.exec("a", "gate__change", r#"{"to":1}"#).await;
+    let unknown = rig.exec("b", "gate__nothing", r#"{"to":1}"#).await;
     assert_eq!((denied.outcome(), unknown.outcome()), (Outcome::PolicyDenied, Outcome::Unavailable));
     assert_eq!(denied.to_model(), unknown.to_model());
-    assert!(bench.run.catalog().get("gate__change").is_none());
+    assert!(rig.run.catalog().get("gate__change").is_none());
 }
 
 #[tokio::test]
@@ -249,56 +249,56 @@ async fn a_run_uses_its_own_tools_only() {
 
 #[tokio::test]
 async fn a_call_id_runs_once() {
-    let bench = bench(ToolPolicy::allow(TOOLS));
-    assert!(bench.exec("same", "gate__change", r#"{"to":1}"#).await.is_ok());
-    let again = bench.exec("same", "gate__change", r#"{"to":1}"#).await;
+    let rig = rig(ToolPolicy::allow(TOOLS));
+    assert!(rig.exec("same", "gate__change", r#"{"to":1}"#).await.is_ok());
+    let again = rig.exec("same", "gate__change", r#"{"to":1}"#).await;
     assert_eq!((again.outcome(), again.executed()), (Outcome::PolicyDenied, false));
-    bench.settled(&bench.records().await, "same", Outcome::Ok);
+    rig.settled(&rig.records().await, "same", Outcome::Ok);
 }
 
 #[tokio::test]
 async fn an_unclean_turn_runs_nothing() {
-    let bench = bench(ToolPolicy::allow(TOOLS));
+    let rig = rig(ToolPolicy::allow(TOOLS));
     let call = ToolCall::text("cut", "gate__change", r#"{"to":1}"#).incomplete();
-    let result = bench.run.exec(call).await;
+    let result = rig.run.exec(call).await;
     assert_eq!((result.outcome(), result.executed()), (Outcome::IncompleteCall, false));
 }
 
 #[tokio::test]
 async fn budgets_and_the_loop_guard_stop_a_run() {
     let budgets = Budgets { run: RunBudget { calls: Some(4), ..RunBudget::default() }, ..Budgets::default() };
-    let bench = bench(ToolPolicy::allow(TOOLS).with_budgets(budgets));
+    let rig = rig(ToolPolicy::allow(TOOLS).with_budgets(budgets));
     let same = r#"{"a":1,"b":1}"#;
-    assert_eq!(bench.exec("1", "gate__add", same).await.to_model(), "2");
-    let warned = bench.exec("2", "gate__add", same).await;
+    assert_eq!(rig.exec("1", "gate__add", same).await.to_model(), "2");
+    let warned = rig.exec("2", "gate__add", same).await;
     assert!(
         warned.is_ok() && warned.to_model().starts_with("2\n\nNote: you made the same call"),
         "a second time is allowed, with a note"
     );
-    assert_eq!(bench.exec("3", "gate__add", same).await.outcome(), Outcome::BudgetExceeded);
-    assert!(bench.exec("4", "gate__add", r#"{"a":1,"b":2}"#).await.is_ok());
-    assert!(bench.exec("5", "gate__add", r#"{"a":1,"b":3}"#).await.is_ok());
-    assert_eq!(bench.exec("6", "gate__add", r#"{"a":1,"b":4}"#).await.outcome(), Outcome::BudgetExceeded);
+    assert_eq!(rig.exec("3", "gate__add", same).await.outcome(), Outcome::BudgetExceeded);
+    assert!(rig.exec("4", "gate__add", r#"{"a":1,"b":2}"#).await.is_ok());
+    assert!(rig.exec("5", "gate__add", r#"{"a":1,"b":3}"#).await.is_ok());
+    assert_eq!(rig.exec("6", "gate__add", r#"{"a":1,"b":4}"#).await.outcome(), Outcome::BudgetExceeded);
 }
 
 #[tokio::test]
 async fn the_third_failed_turn_ends_the_turn() {
-    let bench = bench(ToolPolicy::allow(TOOLS));
+    let rig = rig(ToolPolicy::allow(TOOLS));
     for (turn, asks) in [(1, false), (2, true), (3, true)] {
-        bench.run.begin_turn();
-        let result = bench.exec(&format!("t{turn}"), "gate__add", "{}").await;
+        rig.run.begin_turn();
+        let result = rig.exec(&format!("t{turn}"), "gate__add", "{}").await;
         assert_eq!(result.outcome(), Outcome::ValidationError);
         assert_eq!(result.to_model().contains("ask the user"), asks, "turn {turn}");
-        assert_eq!(bench.run.should_end_turn(), turn == 3);
+        assert_eq!(rig.run.should_end_turn(), turn == 3);
     }
 }
 
 #[tokio::test]
 async fn an_idempotency_key_belongs_to_one_call_of_one_run() {
-    let bench = bench(ToolPolicy::allow(TOOLS));
+    let rig = rig(ToolPolicy::allow(TOOLS));
     // Providers count call ids from 0 in every response, so each of these has the same one.
     let key = async |options: RunOptions, salt: u8| {
-        let run = bench.runner.run(options);
+        let run = rig.runner.run(options);
         run.exec(ToolCall::text("call_0", "gate__key", format!(r#"{{"salt":{salt}}}"#))).await.to_model()
     };
     let first = key(RunOptions::new().run_id("one"), 1).await;
@@ -312,7 +312,7 @@ async fn an_idempotency_key_belongs_to_one_call_of_one_run() {
     ] {
         assert_ne!(key(other, salt).await, first);
     }
-    let same = bench.runner.run(RunOptions::new().run_id("one"));
+    let same = rig.runner.run(RunOptions::new().run_id("one"));
     let other_id = same.exec(ToolCall::text("call_1", "gate__key", r#"{"salt":1}"#)).await.to_model();
     assert_ne!(other_id, first);
 }
@@ -323,23 +323,20 @@ fn asking() -> ToolPolicy {
 
 #[tokio::test]
 async fn an_approved_call_runs_once() {
-    let bench = bench(asking());
-    let waiting = bench.exec("w", "gate__change", r#"{"to":3}"#).await;
+    let rig = rig(asking());
+    let waiting = rig.exec("w", "gate__change", r#"{"to":3}"#).await;
     assert_eq!((waiting.outcome(), waiting.executed()), (Outcome::ApprovalRequired, false));
-    let open = bench.records().await;
+    let open = rig.records().await;
     assert_eq!((open.len(), open[0].ended_at), (1, None));
-    let result = bench.run.resume("w", ApprovalDecision::Approve).await.expect("it waits");
+    let result = rig.run.resume("w", ApprovalDecision::Approve).await.expect("it waits");
     assert_eq!(result.to_model(), "3");
-    bench.settled(&bench.records().await, "w", Outcome::Ok);
-    assert!(
-        bench.run.resume("w", ApprovalDecision::Approve).await.is_err(),
-        "a second time there is nothing to resume"
-    );
+    rig.settled(&rig.records().await, "w", Outcome::Ok);
+    assert!(rig.run.resume("w", ApprovalDecision::Approve).await.is_err(), "a second time there is nothing to resume");
 }
 
 #[tokio::test]
 async fn a_person_may_edit_refuse_or_answer() {
-    let bench = bench(asking());
+    let rig = rig(asking());
     let cases = [
         (ApprovalDecision::ApproveEdited(r#"{"to":4}"#.into()), Outcome::Ok, "4"),
         (ApprovalDecision::ApproveEdited(r#"{"to":40}"#.into()), Outcome::ValidationError, r#""pointer":"/to""#),
@@ -349,27 +346,27 @@ async fn a_person_may_edit_refuse_or_answer() {
     ];
     for (at, (decision, expected, text)) in cases.into_iter().enumerate() {
         let id = format!("p{at}");
-        bench.exec(&id, "gate__change", &format!(r#"{{"to":{}}}"#, at + 1)).await;
-        let result = bench.run.resume(&id, decision).await.expect("it waits");
+        rig.exec(&id, "gate__change", &format!(r#"{{"to":{}}}"#, at + 1)).await;
+        let result = rig.run.resume(&id, decision).await.expect("it waits");
         assert_eq!(result.outcome(), expected, "{id}");
         assert!(result.to_model().contains(text), "{id}: {}", result.to_model());
-        bench.settled(&bench.records().await, &id, expected);
+        rig.settled(&rig.records().await, &id, expected);
     }
 }
 
 #[tokio::test]
 async fn hydration_is_a_step_of_its_own() {
-    let bench = bench(ToolPolicy::allow(TOOLS));
+    let rig = rig(ToolPolicy::allow(TOOLS));
     let calls = [
         ToolCall::text("h1", "gate__add", r#"{"a":2,"b":2}"#),
         ToolCall::text("h2", "gate__add", "{"),
         ToolCall::text("h3", "gate__none", "{}"),
     ];
-    let mut results = bench.run.hydrate(calls).into_iter();
-    assert!(bench.records().await.is_empty(), "hydrating runs and records nothing");
+    let mut results = rig.run.hydrate(calls).into_iter();
+    assert!(rig.records().await.is_empty(), "hydrating runs and records nothing");
     let hydrated = results.next().expect("one each").hydrated.expect("good arguments");
     let failed: Vec<_> = results.map(|result| result.hydrated.expect_err("bad").outcome).collect();
     assert_eq!(failed, [Outcome::InvalidJson, Outcome::Unavailable]);
-    assert_eq!(bench.run.exec_hydrated(hydrated).await.to_model(), "4");
-    bench.settled(&bench.records().await, "h1", Outcome::Ok);
+    assert_eq!(rig.run.exec_hydrated(hydrated).await.to_model(), "4");
+    rig.settled(&rig.records().await, "h1", Outcome::Ok);
 }

@@ -41,7 +41,7 @@ fn kind(result: Result<Decoded, ModelError>) -> ModelErrorKind {
 }
 
 fn good() -> Turn {
-    Turn { text: "Hm.".to_owned(), ..Turn::calls([("c1", "six__double", r#"{"n":1}"#), ("c2", "six__fail", "{}")]) }
+    Turn { text: "Hm.".to_owned(), ..Turn::calls([("c1", "rig__double", r#"{"n":1}"#), ("c2", "rig__fail", "{}")]) }
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn a_cut_at_every_byte_runs_nothing() {
                     matches!(error.kind(), ModelErrorKind::Connect | ModelErrorKind::Protocol),
                     "{format} {cut}: {error:?}"
                 ),
-                Ok(decoded) if decoded.calls.iter().any(|call| call.is_executable()) => {
+                Ok(decoded) if decoded.calls.iter().any(tool_runtime::wire::DecodedCall::is_executable) => {
                     // What may run is the whole of it.
                     assert!(same(&wire::result(&decoded)["calls"], &whole["calls"]), "{format} {cut}");
                     runnable += 1;
@@ -220,8 +220,8 @@ async fn a_stream_without_end_ends() {
 #[tokio::test]
 async fn hostile_calls_stay_apart() {
     let turn = Turn::calls([
-        ("same", "six__double", r#"{"n":1}"#),
-        ("same", "six__fail", r#"{"__proto__":{"admin":true}}"#),
+        ("same", "rig__double", r#"{"n":1}"#),
+        ("same", "rig__fail", r#"{"__proto__":{"admin":true}}"#),
         ("", "__proto__", r#"{"__proto__":1}"#),
     ]);
     for format in [Format::OpenAiChat, Format::Anthropic, Format::OpenAiResponses] {

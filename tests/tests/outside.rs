@@ -6,13 +6,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use tests::rig;
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
 use tool_runtime::runner::Run;
 use tool_runtime::store::{ManualClock, MemoryStore, RecordFilter, Store};
-use tool_runtime::{
-    Call, Connection, Outcome, RunOptions, ToolCall, ToolCatalog, ToolComponent, ToolError, ToolPolicy, ToolRunner,
-    capability, tool,
-};
+use tool_runtime::{Connection, Outcome, RunOptions, ToolCall, ToolError, ToolPolicy, ToolRunner, capability, tool};
 
 /// Someone's calendar.
 #[capability(effect = read_only, kind = "calendar")]
@@ -47,23 +45,6 @@ fn change() -> Result<bool, ToolError> {
     Ok(true)
 }
 
-/// Where the cursor of the user's editor is.
-#[tool(name = "outside__cursor", effect = read_only, execution = client, client_result = u32, prepare = ["$"],
-    redact = ["$"])]
-struct Cursor {
-    /// The file.
-    file: String,
-}
-
-impl ToolComponent for Cursor {
-    type Capabilities = ();
-    type Output = String;
-
-    async fn run(self, (): (), _: &Call<Self>) -> Result<String, ToolError> {
-        Ok(self.file)
-    }
-}
-
 /// Connections of two tenants.
 struct Broker;
 
@@ -81,25 +62,25 @@ impl ConnectionBroker for Broker {
     }
 }
 
-const TOOLS: [&str; 4] = ["outside__owner", "outside__page", "outside__change", "outside__cursor"];
+const TOOLS: [&str; 4] = ["outside__owner", "outside__page", "outside__change", "rig__cursor"];
 
-struct Bench {
+struct Rig {
     runner: ToolRunner,
     clock: Arc<ManualClock>,
     store: Arc<MemoryStore>,
 }
 
-fn bench(policy: ToolPolicy) -> Bench {
+fn rig(policy: ToolPolicy) -> Rig {
     let now = "2026-01-01T00:00:00Z".parse().expect("a time");
     let (clock, store) = (Arc::new(ManualClock::at(now)), Arc::new(MemoryStore::new()));
-    let runner = ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), policy)
+    let runner = ToolRunner::builder(rig::tools().collect().build().expect("a catalog"), policy)
         .broker(Arc::new(Broker))
         .approvals(true)
         .clock(Arc::clone(&clock))
         .store(Arc::clone(&store))
         .build()
         .expect("a runner");
-    Bench { runner, clock, store }
+    Rig { runner, clock, store }
 }
 
 async fn exec(run: &Run, id: &str, name: &str, arguments: &Value) -> (Outcome, String) {
@@ -109,7 +90,7 @@ async fn exec(run: &Run, id: &str, name: &str, arguments: &Value) -> (Outcome, S
 
 #[tokio::test]
 async fn a_connection_is_resolved_for_its_tenant_only() {
-    let bench = bench(ToolPolicy::allow(TOOLS));
+    let rig = rig(ToolPolicy::allow(TOOLS));
     let cases = [
         (Some("acme/ada"), Some("acme"), Outcome::Ok),
         (Some("acme/ada"), Some("other"), Outcome::ConnectionUnavailable),
@@ -126,7 +107,7 @@ async fn a_connection_is_resolved_for_its_tenant_only() {
         if let Some(id) = id {
             options = options.connection("calendar", ConnectionId::new(id));
         }
-        let run = bench.runner.run(options);
+        let run = rig.runner.run(options);
         let (outcome, text) = exec(&run, "c", "outside__owner", &json!({})).await;
         assert_eq!(outcome, expected, "{id:?} {tenant:?}");
         if outcome == Outcome::Ok {
@@ -134,23 +115,23 @@ async fn a_connection_is_resolved_for_its_tenant_only() {
         }
     }
     // The account itself is in no record.
-    for record in bench.store.records(&RecordFilter::default()).await.expect("records") {
+    for record in rig.store.records(&RecordFilter::default()).await.expect("records") {
         assert!(!serde_json::to_string(&record).expect("a record").contains("acme"));
     }
 }
 
 #[test]
 fn a_tool_without_a_broker_is_refused_when_the_runner_is_built() {
-    let catalog = ToolCatalog::collect().expect("a catalog");
+    let catalog = rig::tools().collect().build().expect("a catalog");
     let error = ToolRunner::builder(catalog, ToolPolicy::allow(TOOLS)).build().expect_err("no broker");
     assert!(error.to_string().contains("outside__owner"), "{error}");
 }
 
 #[tokio::test]
 async fn a_client_answers_once_and_only_what_fits() {
-    let bench = bench(ToolPolicy::allow(TOOLS));
-    let run = bench.runner.run(RunOptions::new());
-    let result = run.exec(ToolCall::text("c1", "outside__cursor", r#"{"file":"a.rs"}"#)).await;
+    let rig = rig(ToolPolicy::allow(TOOLS));
+    let run = rig.runner.run(RunOptions::new());
+    let result = run.exec(ToolCall::text("c1", "rig__cursor", r#"{"file":"a.rs"}"#)).await;
     assert_eq!(result.outcome(), Outcome::ClientRequired);
     assert_eq!(result.value().expect("a payload").get(), "\"a.rs\"");
     assert!(run.client_result("never", "1").await.is_err());
@@ -167,42 +148,42 @@ async fn a_client_answers_once_and_only_what_fits() {
     ];
     for (at, (answer, expected)) in bad.into_iter().enumerate() {
         let id = format!("bad{at}");
-        exec(&run, &id, "outside__cursor", &json!({ "file": at.to_string() })).await;
+        exec(&run, &id, "rig__cursor", &json!({ "file": at.to_string() })).await;
         let result = run.client_result(&id, answer).await.expect("it waits");
         assert_eq!((result.outcome(), result.is_ok()), (expected, false), "{answer:.20}");
         assert!(run.client_result(&id, "1").await.is_err(), "a bad answer counts too");
     }
-    exec(&run, "late", "outside__cursor", &json!({"file": "late"})).await;
-    bench.clock.advance(std::time::Duration::from_secs(2 * 24 * 60 * 60));
+    exec(&run, "late", "rig__cursor", &json!({"file": "late"})).await;
+    rig.clock.advance(std::time::Duration::from_secs(2 * 24 * 60 * 60));
     assert_eq!(run.client_result("late", "1").await.expect("it waits").outcome(), Outcome::ApprovalExpired);
 }
 
 #[tokio::test]
 async fn another_process_can_finish_a_client_call() {
-    let bench = bench(ToolPolicy::allow(TOOLS));
-    let run = bench.runner.run(RunOptions::new().run_id("r"));
-    exec(&run, "c1", "outside__cursor", &json!({"file": "a.rs"})).await;
+    let rig = rig(ToolPolicy::allow(TOOLS));
+    let run = rig.runner.run(RunOptions::new().run_id("r"));
+    exec(&run, "c1", "rig__cursor", &json!({"file": "a.rs"})).await;
     drop(run);
-    let other = bench.runner.run(RunOptions::new().run_id("another"));
+    let other = rig.runner.run(RunOptions::new().run_id("another"));
     assert!(other.client_result("c1", "1").await.is_err(), "a call belongs to its run");
-    let run = bench.runner.run(RunOptions::new().run_id("r"));
+    let run = rig.runner.run(RunOptions::new().run_id("r"));
     assert_eq!(run.client_result("c1", "1").await.expect("it waits").outcome(), Outcome::Ok);
-    assert_eq!(bench.store.records(&RecordFilter::default()).await.expect("records").len(), 1);
+    assert_eq!(rig.store.records(&RecordFilter::default()).await.expect("records").len(), 1);
 }
 
 #[tokio::test]
 async fn untrusted_data_makes_effects_wait() {
     let policy = r#"
-        allowed_tools = ["outside__page", "outside__change", "outside__owner", "outside__cursor"]
+        allowed_tools = ["outside__page", "outside__change", "outside__owner", "rig__cursor"]
         [labels.untrusted]
         from_tags = ["web"]
         require_approval_for_effects = ["state_change"]
     "#;
-    let bench = bench(ToolPolicy::from_toml(policy).expect("a policy"));
-    let run = bench.runner.run(RunOptions::new());
+    let rig = rig(ToolPolicy::from_toml(policy).expect("a policy"));
+    let run = rig.runner.run(RunOptions::new());
     assert_eq!(exec(&run, "a", "outside__change", &json!({})).await.0, Outcome::Ok);
     assert_eq!(exec(&run, "b", "outside__page", &json!({})).await.0, Outcome::Ok);
     assert_eq!(exec(&run, "c", "outside__change", &json!({})).await.0, Outcome::ApprovalRequired);
-    let fresh = bench.runner.run(RunOptions::new());
+    let fresh = rig.runner.run(RunOptions::new());
     assert_eq!(exec(&fresh, "d", "outside__change", &json!({})).await.0, Outcome::Ok);
 }

@@ -1,7 +1,7 @@
 //! What protects holds: pins and allowlists of discovered tools, rules about arguments, validators of one runner,
 //! evidence and hints, values that lie about their schema.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says what it expects")]
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -317,7 +317,7 @@ impl tracing::Subscriber for Log {
 
         impl tracing::field::Visit for Fields<'_> {
             fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
-                self.0.push_str(&format!("{field}={value:?} "));
+                let _ = std::fmt::Write::write_fmt(self.0, format_args!("{field}={value:?} "));
             }
         }
 

@@ -209,6 +209,9 @@ fn files_are_short_and_say_what_they_are_for() {
             if length > 300 && !LONG.contains(&relative.as_str()) {
                 wrong.push(format!("{relative}: {length} lines; split it, or give the reason in ARCHITECTURE.md"));
             }
+            if text.contains("#[path") {
+                wrong.push(format!("{relative}: a module has the path that its name says, without `#[path]`"));
+            }
             if !text.starts_with("//!") {
                 wrong.push(format!("{relative}: begins without a `//!` sentence of purpose"));
             }

@@ -251,7 +251,7 @@ fn whole_bodies() {
         assert_eq!(decoded.calls[0].call.arguments.as_str(), "{\"big\":123456789012345678901234567890, \"d\":0.10}");
         assert_eq!(decoded.calls.len(), 2);
         assert_ne!(decoded.calls[0].call.id, decoded.calls[1].call.id);
-        assert!(decoded.calls.iter().all(|call| call.is_executable()));
+        assert!(decoded.calls.iter().all(tool_runtime::wire::DecodedCall::is_executable));
     }
     let cut = decode(Format::OpenAiChat, &body.as_bytes()[..body.len() - 3], usize::MAX);
     assert_eq!(result(&cut)["finish"], "truncated");
@@ -290,7 +290,7 @@ fn limits_and_bytes_that_are_no_text() {
         many.push(format!("data: {frame}\n\n").as_bytes());
     }
     let many = many.finish();
-    assert_eq!((many.calls.len(), many.calls.iter().any(|call| call.is_executable())), (3, false));
+    assert_eq!((many.calls.len(), many.calls.iter().any(tool_runtime::wire::DecodedCall::is_executable)), (3, false));
     // No bytes make it panic.
     let mut state = 0x2545_F491_4F6C_DD1D_u64;
     let alphabet = b"data: {}[]\"\\ud8:,0\n\r\xEF\xBB\xBFevnt\xFFchoices";

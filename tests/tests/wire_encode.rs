@@ -15,7 +15,7 @@ fn check_close(schema: &str, expected: &str) {
     let options = EncodeOptions::default().with_strict(true);
     let got = match Format::OpenAiChat.encode_tools([WireTool::new("a__b", "", schema)], &options) {
         Ok(encoded) => encoded.body["tools"][0]["function"]["parameters"].clone(),
-        Err(error) => Value::String(error.path.unwrap()),
+        Err(error) => Value::String(error.path.unwrap_or_default()),
     };
     assert_eq!(got, serde_json::from_str::<Value>(expected).unwrap_or_else(|_| expected.into()), "{schema}");
 }

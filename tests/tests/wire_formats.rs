@@ -237,7 +237,11 @@ fn cached_tokens_and_earlier_passes_are_counted() {
     let start = json!({ "type": "message_start", "message": { "id": "m", "usage": { "input_tokens": 3, "cache_read_input_tokens": 48_000, "output_tokens": 1 } } });
     let pass = |input: u64, output: u64| json!({ "input_tokens": input, "output_tokens": output, "cache_creation_input_tokens": 5 });
     let end = json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" }, "usage": { "output_tokens": 7, "iterations": [pass(100, 20), pass(3, 7)] } });
-    let stream = |frames: &[&Value]| frames.iter().map(|frame| format!("data: {frame}\n\n")).collect::<String>();
+    let stream = |frames: &[&Value]| {
+        let mut stream = String::new();
+        frames.iter().for_each(|frame| write!(stream, "data: {frame}\n\n").unwrap());
+        stream
+    };
     let usage = |body: String| decode(Format::Anthropic, body.as_bytes(), 7).usage.unwrap();
     // A stream that breaks off after its start was paid for too.
     let broken = usage(stream(&[&start]));

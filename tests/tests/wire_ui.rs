@@ -1,6 +1,6 @@
 //! UI streams: the fixtures, every rule on every output, broken orders, and the runner's events.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
 
 #[path = "wire_ui/check.rs"]
 mod check;
@@ -203,6 +203,7 @@ fn delta(id: &str, delta: &str) -> Event {
     event(&json!({"type": "tool_call_delta", "id": id, "name": "core__ping", "delta": delta}))
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "callers make the values in place")]
 fn result(id: &str, arguments: Option<Arc<RawValue>>, outcome: Outcome, value: Option<Arc<RawValue>>) -> Event {
     event(&json!({
         "type": "tool_call_result", "id": id, "name": "core__ping", "arguments": arguments, "outcome": outcome,
@@ -210,6 +211,7 @@ fn result(id: &str, arguments: Option<Arc<RawValue>>, outcome: Outcome, value: O
     }))
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "callers make the values in place")]
 fn suspended(id: &str, outcome: Outcome, prepared: Option<Arc<RawValue>>) -> Event {
     event(&json!({
         "type": "tool_call_suspended", "id": id, "name": "ns__tool", "outcome": outcome, "prepared": prepared,

@@ -10,7 +10,7 @@ use crate::refusal::Refusal;
 /// The most chats that are kept.
 const MOST: usize = 10_000;
 
-/// All chats, by principal and id: an id alone opens nothing. A database would hold the same rows.
+/// All chats, by principal and id, so that an id alone finds no chat. A database would hold the same rows.
 #[derive(Debug, Default)]
 pub(crate) struct Chats(Mutex<HashMap<Key, Chat>>);
 
@@ -65,12 +65,12 @@ impl Taken {
         self.message()
     }
 
-    /// The id of the assistant's last message: what follows an approval belongs to it.
+    /// The id of the assistant's last message, which continues after an approval.
     pub(crate) fn message(&self) -> String {
         format!("message-{}", self.messages)
     }
 
-    /// Keeps what the turn came to.
+    /// Keeps the conversation as it is after the turn.
     pub(crate) fn keep(&self, saved: &SavedConversation) {
         if let Some(chat) = self.chats.lock().get_mut(&self.key) {
             chat.saved = serde_json::to_string(saved).ok();

@@ -33,7 +33,7 @@ pub struct Service {
     runner: ToolRunner,
     agent: Agent,
     chats: Arc<Chats>,
-    /// Bearer tokens, each with the principal that it stands for.
+    /// Bearer tokens, each with its principal.
     tokens: HashMap<String, String>,
 }
 

@@ -46,7 +46,7 @@ async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
     let stream = if request.text.is_some() {
         begin(&mut conversation, &taken.next_message())
     } else {
-        // The message that the client shows continues, and the calls in it that waited are updated in place.
+        // Continues the message that the client shows; the calls in it that waited are updated in place.
         conversation.ui_stream_resuming(PROTOCOL, &taken.message())
     };
     // A task of its own: a client that goes away in the middle leaves a whole conversation behind.

@@ -77,7 +77,7 @@ async fn an_order_waits_for_a_later_request() {
     let (status, second) = rig.post("a", &decides(&call, true)).await;
     assert_eq!(status, StatusCode::OK);
     assert_eq!(rig.warehouse.placed(), 1);
-    // The message that the client shows continues, and the call in it is not begun again.
+    // The message that the client shows continues, and the call in it is not started again.
     assert_eq!(frames(&second)[0]["messageId"], frames(&first)[0]["messageId"]);
     assert!(!types(&second).contains(&"tool-input-start".to_owned()), "{second}");
     assert!(types(&second).contains(&"tool-output-available".to_owned()), "{second}");
@@ -119,7 +119,7 @@ async fn no_price_leaves_the_warehouse() {
 }
 
 #[tokio::test]
-async fn bodies_that_are_none_get_no_stream() {
+async fn malformed_bodies_get_no_stream() {
     let rig = Rig::new();
     for body in [json!(7), json!({}), json!({ "id": "c", "messages": [] })] {
         let (status, text) = rig.post("a", &body).await;

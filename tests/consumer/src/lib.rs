@@ -4,7 +4,6 @@
 #![deny(warnings, missing_docs, unreachable_pub, unused_qualifications, clippy::all, clippy::pedantic, clippy::nursery)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::absolute_paths, clippy::allow_attributes)]
 #![deny(clippy::std_instead_of_core, clippy::shadow_unrelated, clippy::str_to_string)]
-#![expect(clippy::missing_errors_doc, reason = "the doc comment of a tool is written for a model")]
 
 use core::future::ready;
 

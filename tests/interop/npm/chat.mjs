@@ -189,7 +189,7 @@ const cases = {
     const page = await ordering();
     await page.says("hello");
     assert.equal(page.text.at(-1), "You said: hello");
-    // The call was given up: nothing runs any more, and it is still shown once.
+    // The call was abandoned: it can no longer run, and it is still shown once.
     assert.equal(page.calls["tool-stock__order"], "approval-requested");
     const { toolCallId, approval } = page.call("tool-stock__order");
     const part = { type: "tool-stock__order", toolCallId, state: "approval-responded", input: {} };
@@ -272,7 +272,7 @@ const cases = {
     await refuses(401, assistant(id, approved), { token: "token-mallory" });
     // No answer at all.
     await refuses(409, assistant(id, { type: "text", text: "Done." }));
-    // Bodies that are none.
+    // Malformed bodies.
     await refuses(400, undefined, { text: "{" });
     await refuses(400, {});
     await refuses(400, { id, messages: [] });
@@ -282,7 +282,7 @@ const cases = {
     await refuses(400, { id, messages: [{ id: "m", role: "tool", parts: [] }] });
     assert.equal((await post(user(id, "x".repeat(2 << 20)))).status, 413);
 
-    // Nothing of that counted: the call still waits, and is decided once.
+    // None of that counted: the call still waits, and is decided once.
     await page.decides(true);
     assert.equal(page.calls["tool-stock__order"], "output-available");
     await refuses(409, assistant(id, approved));

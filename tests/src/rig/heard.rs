@@ -17,7 +17,6 @@ impl EventSink for Heard {
 
 impl Heard {
     /// The events since the last [`Self::take`].
-    #[must_use]
     pub fn events(&self) -> MutexGuard<'_, Vec<Event>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -6,8 +6,8 @@ use super::*;
 const NAMES: [&str; 3] = ["agent__slow", "agent__change", "agent__slow"];
 
 /// A turn of three calls, dropped while the second one runs; and the conversation.
-async fn interrupted(bench: &Bench, second: &str) -> Conversation {
-    let mut conversation = bench.converse();
+async fn interrupted(rig: &Rig, second: &str) -> Conversation {
+    let mut conversation = rig.converse();
     let turn = tokio::time::timeout(Duration::from_millis(100), conversation.send("Go."));
     assert!(turn.await.is_err(), "{second} is still running");
     conversation
@@ -30,11 +30,11 @@ fn codes(conversation: &Conversation) -> Vec<String> {
 }
 
 /// The document goes through text, as it would between two processes.
-async fn another_process(bench: &Bench, conversation: &Conversation, policy: &str) -> (Bench, Conversation) {
+async fn another_process(rig: &Rig, conversation: &Conversation, policy: &str) -> (Rig, Conversation) {
     let document = serde_json::to_string(&conversation.save().await.expect("saved")).expect("JSON");
     let other = with_policy(policy, [ScriptedTurn::text("I see.")]);
     let saved: SavedConversation = serde_json::from_str(&document).expect("a document");
-    let conversation = other.agent().restore(&other.runner, bench.options(), &saved).await.expect("restored");
+    let conversation = other.agent().restore(&other.runner, rig.options(), &saved).await.expect("restored");
     (other, conversation)
 }
 
@@ -49,11 +49,11 @@ async fn an_effect_that_may_have_begun_is_never_told_as_cancelled() {
         // The policy says that it does more than read.
         (&raised, "agent__slow", ["1", "outcome_unknown", "cancelled"]),
     ] {
-        let bench = with_policy(policy, [calls(second), ScriptedTurn::text("I see.")]);
-        let mut conversation = interrupted(&bench, second).await;
+        let rig = with_policy(policy, [calls(second), ScriptedTurn::text("I see.")]);
+        let mut conversation = interrupted(&rig, second).await;
         assert_eq!(codes(&conversation), expected, "immediately: {policy}");
         is_whole(&conversation);
-        let (_other, mut elsewhere) = another_process(&bench, &conversation, policy).await;
+        let (_other, mut elsewhere) = another_process(&rig, &conversation, policy).await;
         assert_eq!(codes(&elsewhere), expected, "in another process: {policy}");
         elsewhere.send("And now?").await;
         assert_eq!(codes(&elsewhere), expected, "in another process, after a message: {policy}");
@@ -69,17 +69,17 @@ async fn an_effect_that_may_have_begun_is_never_told_as_cancelled() {
 /// A process that ends without a word: its last document is of the moment before the calls had results.
 #[tokio::test(start_paused = true)]
 async fn a_document_without_results_says_what_may_have_begun() {
-    let bench = bench([calls("agent__change")]);
-    let conversation = interrupted(&bench, "agent__change").await;
+    let rig = rig([calls("agent__change")]);
+    let conversation = interrupted(&rig, "agent__change").await;
     let saved = serde_json::to_value(conversation.save().await.expect("saved")).expect("JSON");
     let mut killed = saved.clone();
     for (at, progress) in [(1, "running"), (2, "queued")] {
         killed["state"]["open"][at]["progress"] = progress.into();
     }
     assert_ne!(saved, killed);
-    let other = super::bench([ScriptedTurn::text("I see.")]);
+    let other = super::rig([ScriptedTurn::text("I see.")]);
     let killed: SavedConversation = serde_json::from_value(killed).expect("a document");
-    let mut conversation = other.agent().restore(&other.runner, bench.options(), killed).await.expect("restored");
+    let mut conversation = other.agent().restore(&other.runner, rig.options(), killed).await.expect("restored");
     assert_eq!(codes(&conversation), ["1", "outcome_unknown", "cancelled"]);
     conversation.send("And now?").await;
     assert_eq!(codes(&conversation), ["1", "outcome_unknown", "cancelled"]);
@@ -89,8 +89,8 @@ async fn a_document_without_results_says_what_may_have_begun() {
 async fn a_decision_that_was_interrupted_is_not_told_as_cancelled() {
     let policy = POLICY.replace("\"external_side_effect\"", "\"state_change\"");
     let call = || ScriptedTurn::call("b", "agent__change", r#"{"ms":1000}"#);
-    let bench = with_policy(&policy, [call(), ScriptedTurn::text("I see.")]);
-    let mut conversation = bench.converse();
+    let rig = with_policy(&policy, [call(), ScriptedTurn::text("I see.")]);
+    let mut conversation = rig.converse();
     assert!(matches!(conversation.send("Go.").await, Ended::Waiting { .. }));
     let waits = conversation.save().await.expect("saved");
     let id = "b".into();
@@ -98,28 +98,27 @@ async fn a_decision_that_was_interrupted_is_not_told_as_cancelled() {
     assert!(tokio::time::timeout(Duration::from_millis(100), decision).await.is_err());
     assert_eq!(conversation.waiting().count(), 0, "it was decided");
     assert_eq!(codes(&conversation), ["outcome_unknown"]);
-    let (_other, mut elsewhere) = another_process(&bench, &conversation, &policy).await;
+    let (_other, mut elsewhere) = another_process(&rig, &conversation, &policy).await;
     assert_eq!(codes(&elsewhere), ["outcome_unknown"]);
     elsewhere.send("And now?").await;
     assert_eq!(codes(&elsewhere), ["outcome_unknown"]);
     // A document of before the decision, over the store that knows of it.
-    let mut again = bench.agent().restore(&bench.runner, bench.options(), waits).await.expect("restored");
+    let mut again = rig.agent().restore(&rig.runner, rig.options(), waits).await.expect("restored");
     let ended = again.decide(&id, ApprovalDecision::Approve).await.expect("the document says that it waits");
     assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
     assert_eq!(codes(&again), ["outcome_unknown"], "it was decided elsewhere, once");
-    assert_eq!(bench.outcomes().await, [("b".to_owned(), Outcome::OutcomeUnknown)]);
+    assert_eq!(rig.outcomes().await, [("b".to_owned(), Outcome::OutcomeUnknown)]);
 }
 
 /// The store fails while a decision is applied: the call still waits, and the next attempt finishes it.
 #[tokio::test]
 async fn a_store_that_fails_loses_no_decision() {
-    let bench =
-        bench([ScriptedTurn::call("s", "agent__send", r#"{"to":"bob","code":"1"}"#), ScriptedTurn::text("Sent.")]);
-    let store = Arc::new(tests::failing::FailingStore::over(Arc::clone(&bench.store) as _));
+    let rig = rig([ScriptedTurn::call("s", "agent__send", r#"{"to":"bob","code":"1"}"#), ScriptedTurn::text("Sent.")]);
+    let store = Arc::new(tests::failing::FailingStore::over(Arc::clone(&rig.store) as _));
     let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
-    let builder = ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), policy).approvals(true);
+    let builder = ToolRunner::builder(rig::tools().collect().build().expect("a catalog"), policy).approvals(true);
     let runner = builder.store(Arc::clone(&store) as Arc<dyn Store>).build().expect("a runner");
-    let mut conversation = bench.agent().converse(runner.run(bench.options()));
+    let mut conversation = rig.agent().converse(runner.run(rig.options()));
     assert!(matches!(conversation.send("Go.").await, Ended::Waiting { .. }));
     for _ in 0..2 {
         store.fail(true);

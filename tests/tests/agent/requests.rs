@@ -9,7 +9,7 @@ use tool_runtime::wire::{DecodeOptions, Decoded, ToolChoice};
 use super::*;
 
 fn two_that_wait() -> ScriptedTurn {
-    ScriptedTurn::call("g", "agent__cursor", r#"{"file":"a.rs"}"#).and_call(
+    ScriptedTurn::call("g", "rig__cursor", r#"{"file":"a.rs"}"#).and_call(
         "s",
         "agent__send",
         r#"{"to":"bob","code":"1234"}"#,
@@ -18,8 +18,8 @@ fn two_that_wait() -> ScriptedTurn {
 
 #[tokio::test]
 async fn one_request_decides_answers_and_says() {
-    let bench = bench([two_that_wait(), ScriptedTurn::text("Done."), ScriptedTurn::text("Bye.")]);
-    let mut conversation = bench.converse();
+    let rig = rig([two_that_wait(), ScriptedTurn::text("Done."), ScriptedTurn::text("Bye.")]);
+    let mut conversation = rig.converse();
     conversation.send("Go.").await;
     let account: Vec<_> = conversation.turns()[0].calls.iter().map(|call| call.outcome).collect();
     assert_eq!(account, [Some(Outcome::ClientRequired), Some(Outcome::ApprovalRequired)]);
@@ -35,7 +35,7 @@ async fn one_request_decides_answers_and_says() {
         assert!(conversation.check(&wrong).is_err(), "{wrong:?}");
         assert_eq!(conversation.receive(wrong).await.expect_err("refused").code(), "not_pending");
         assert_eq!(conversation.waiting().count(), 2, "nothing was taken");
-        let events = bench.heard.take();
+        let events = rig.heard.take();
         let is_error = |event: &Event| matches!(event, Event::Error { code, .. } if code == "not_pending");
         assert!(events.iter().any(is_error), "{events:?}");
     }
@@ -47,7 +47,7 @@ async fn one_request_decides_answers_and_says() {
     let history = conversation.history();
     let contents: Vec<_> = results(&history).into_iter().map(|(_, content, _)| content).collect();
     assert_eq!(contents, ["7", "sent to bob, 4 digits"]);
-    let asked = bench.model.asked();
+    let asked = rig.model.asked();
     assert!(matches!(asked[1].last(), Some(Message::User(text)) if text == "Thanks."), "after the results");
     conversation.send("Bye.").await;
     is_whole(&conversation);
@@ -55,8 +55,8 @@ async fn one_request_decides_answers_and_says() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_with_nothing_in_it_takes_up_an_interrupted_turn() {
-    let bench = bench([ScriptedTurn::call("b", "agent__slow", r#"{"ms":1000}"#), ScriptedTurn::text("Here.")]);
-    let mut conversation = bench.converse();
+    let rig = rig([ScriptedTurn::call("b", "agent__slow", r#"{"ms":1000}"#), ScriptedTurn::text("Here.")]);
+    let mut conversation = rig.converse();
     assert!(tokio::time::timeout(Duration::from_millis(10), conversation.send("Go.")).await.is_err());
     let ended = conversation.receive(Incoming::new()).await.expect("nothing to refuse");
     assert!(matches!(ended, Ended::Answered { ref text } if text == "Here."), "{ended:?}");
@@ -65,8 +65,8 @@ async fn a_request_with_nothing_in_it_takes_up_an_interrupted_turn() {
 
 #[tokio::test]
 async fn a_call_that_waits_says_what_a_person_has_to_know() {
-    let bench = bench([two_that_wait()]);
-    let mut conversation = bench.converse();
+    let rig = rig([two_that_wait()]);
+    let mut conversation = rig.converse();
     let Ended::Waiting { calls } = conversation.send("Go.").await else { panic!("it waits") };
     let shown: Vec<_> = calls.iter().map(|call| call.shown_arguments.as_ref().expect("arguments").get()).collect();
     assert_eq!(shown[0], r#"{"file":"a.rs"}"#);
@@ -83,8 +83,8 @@ async fn a_call_that_waits_says_what_a_person_has_to_know() {
 
 #[tokio::test]
 async fn each_request_has_a_sink_of_its_own() {
-    let bench = bench([two_that_wait(), ScriptedTurn::text("Done.")]);
-    let mut conversation = bench.converse();
+    let rig = rig([two_that_wait(), ScriptedTurn::text("Done.")]);
+    let mut conversation = rig.converse();
     let (first, second) = (Arc::new(Heard::default()), Arc::new(Heard::default()));
     conversation.events(Arc::clone(&first));
     conversation.send("Go.").await;
@@ -92,7 +92,7 @@ async fn each_request_has_a_sink_of_its_own() {
     let incoming = Incoming::new().decide("s", ApprovalDecision::Approve).answer(ClientAnswer::value("g", "7"));
     conversation.receive(incoming).await.expect("they wait");
     assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 1), "released after `done`");
-    assert_eq!(bench.heard.done(), ["client_required", "answered"], "the run's own sink hears all");
+    assert_eq!(rig.heard.done(), ["client_required", "answered"], "the run's own sink hears all");
     let first = first.take();
     assert!(matches!(&first[..], [.., Event::Done { reason, .. }] if reason == "client_required"), "{first:?}");
     let second = second.take();
@@ -102,16 +102,16 @@ async fn each_request_has_a_sink_of_its_own() {
 
 #[tokio::test]
 async fn what_the_model_refused_with_and_an_empty_answer_are_told() {
-    let bench = bench([
+    let rig = rig([
         ScriptedTurn::refuses("I cannot help with that."),
         ScriptedTurn::text(" \n"),
         ScriptedTurn::text("").using(3, 0),
         ScriptedTurn::text("Hello."),
     ]);
-    let mut conversation = bench.converse();
+    let mut conversation = rig.converse();
     let Ended::Stopped { reason, text } = conversation.send("Harm.").await else { panic!("no answer") };
     assert_eq!((reason.code(), text.as_str()), ("refusal", "I cannot help with that."));
-    let shown = bench.heard.take();
+    let shown = rig.heard.take();
     assert!(shown.iter().any(|event| matches!(event, Event::TextDelta { text, .. } if text.contains("cannot help"))));
     let said = |message: &Message| matches!(message, Message::Assistant { text, .. } if text.contains("cannot help"));
     assert!(conversation.history().iter().any(said), "the refusal is part of the history");
@@ -124,14 +124,14 @@ async fn what_the_model_refused_with_and_an_empty_answer_are_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_model_is_told_to_the_person() {
-    let bench = bench([ScriptedTurn::hangs()]);
-    let mut conversation = bench.converse();
+    let rig = rig([ScriptedTurn::hangs()]);
+    let mut conversation = rig.converse();
     assert!(tokio::time::timeout(Duration::from_secs(75), conversation.send("Hello?")).await.is_err());
     let status = |event: Event| match event {
         Event::Status { text, .. } => Some(text),
         _ => None,
     };
-    let told: Vec<_> = bench.heard.take().into_iter().filter_map(status).collect();
+    let told: Vec<_> = rig.heard.take().into_iter().filter_map(status).collect();
     let expected = [10, 30, 70].map(|seconds| format!("The model has been silent for {seconds} seconds."));
     assert_eq!(told, expected);
 }
@@ -141,7 +141,7 @@ struct Broken;
 
 #[async_trait::async_trait]
 impl ModelClient for Broken {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "broken"
     }
 
@@ -155,50 +155,50 @@ impl ModelClient for Broken {
 #[tokio::test]
 async fn operators_learn_why_models_and_tools_failed() {
     let script = [
-        ScriptedTurn::call("a", "agent__fail", "{}"),
+        ScriptedTurn::call("a", "rig__fail", "{}"),
         ScriptedTurn::text("It failed."),
         ScriptedTurn::fails(ModelErrorKind::Status(401)),
     ];
-    let bench = bench(script);
+    let rig = rig(script);
     let failures: Arc<Mutex<Vec<String>>> = Arc::default();
     let seen = Arc::clone(&failures);
     let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
-    let runner = ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), policy).approvals(true);
+    let runner = ToolRunner::builder(rig::tools().collect().build().expect("a catalog"), policy).approvals(true);
     let runner = runner.failures(move |failure: &Failure<'_>| {
         assert_eq!(failure.run_id, Some("run-1"));
         let line = format!("{} {} {}", failure.code, failure.tool.unwrap_or("-"), failure.text);
         seen.lock().expect("no poison").push(line);
     });
     let runner = runner.build().expect("a runner");
-    let mut conversation = bench.agent().converse(runner.run(bench.options().run_id("run-1")));
+    let mut conversation = rig.agent().converse(runner.run(rig.options().run_id("run-1")));
     assert!(matches!(conversation.send("Go.").await, Ended::Answered { .. }));
     assert_eq!(stopped(conversation.send("Again.").await).code(), "model_unauthorised");
-    let mut broken = Agent::new(Broken).converse(runner.run(bench.options().run_id("run-1")));
+    let mut broken = Agent::new(Broken).converse(runner.run(rig.options().run_id("run-1")));
     assert_eq!(stopped(broken.send("Go.").await).code(), "model_error");
     let failures = failures.lock().expect("no poison");
     let expected =
-        ["execution_error agent__fail", "model_unauthorised - as the script says", "model_error - quota of project 7"];
+        ["execution_error rig__fail", "model_unauthorised - as the script says", "model_error - quota of project 7"];
     assert_eq!(failures.len(), expected.len(), "{failures:?}");
     for (failure, expected) in failures.iter().zip(expected) {
         assert!(failure.starts_with(expected), "{failure}");
     }
-    let events = serde_json::to_string(&bench.heard.take()).expect("JSON");
+    let events = serde_json::to_string(&rig.heard.take()).expect("JSON");
     assert!(!events.contains("project 7") && !events.contains("as the script says"), "{events}");
 }
 
 #[tokio::test]
 async fn a_forced_choice_holds_for_the_first_turn() {
-    let turns = || [ScriptedTurn::call("a", "agent__double", r#"{"n":1}"#), ScriptedTurn::text("2")];
+    let turns = || [ScriptedTurn::call("a", "rig__double", r#"{"n":1}"#), ScriptedTurn::text("2")];
     for (choice, expected) in [
         (ToolChoice::Required, [Some(ToolChoice::Required), None]),
-        (ToolChoice::Named("agent__double".to_owned()), [Some(ToolChoice::Named("agent__double".to_owned())), None]),
+        (ToolChoice::Named("rig__double".to_owned()), [Some(ToolChoice::Named("rig__double".to_owned())), None]),
         (ToolChoice::None, [Some(ToolChoice::None), Some(ToolChoice::None)]),
     ] {
-        let bench = bench(turns());
-        let agent = bench.agent().tool_choice(choice.clone());
-        let mut conversation = agent.converse(bench.runner.run(bench.options()));
+        let rig = rig(turns());
+        let agent = rig.agent().tool_choice(choice.clone());
+        let mut conversation = agent.converse(rig.runner.run(rig.options()));
         assert!(matches!(conversation.send("Go.").await, Ended::Answered { .. }));
-        assert_eq!(bench.model.choices(), expected, "{choice:?}");
+        assert_eq!(rig.model.choices(), expected, "{choice:?}");
         let flagged = conversation.turns()[0].calls[0].outside_choice;
         assert_eq!(flagged, choice == ToolChoice::None, "a call outside the choice is flagged: {choice:?}");
         assert_eq!(conversation.turns()[0].calls[0].outcome, Some(Outcome::Ok), "and the gate decides");

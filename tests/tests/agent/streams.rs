@@ -31,8 +31,8 @@ fn waits() -> ScriptedTurn {
 
 #[tokio::test]
 async fn each_response_of_a_paused_turn_is_a_stream() {
-    let bench = bench([waits(), ScriptedTurn::text("Sent.")]);
-    let mut conversation = bench.converse();
+    let rig = rig([waits(), ScriptedTurn::text("Sent.")]);
+    let mut conversation = rig.converse();
     let first = conversation.ui_stream(Protocol::UiMessageStream, "msg_1");
     // A reader beside the turn is woken by it.
     let reader = tokio::spawn(read(first));
@@ -60,8 +60,8 @@ async fn each_response_of_a_paused_turn_is_a_stream() {
 /// One request of a service: restore, read what the client posted, stream the turn, save.
 #[tokio::test]
 async fn a_chat_client_decides_in_a_later_request() {
-    let bench = bench([waits(), ScriptedTurn::text("Sent.")]);
-    let mut conversation = bench.converse();
+    let rig = rig([waits(), ScriptedTurn::text("Sent.")]);
+    let mut conversation = rig.converse();
     conversation.send("Go.").await;
     let saved = serde_json::to_string(&conversation.save().await.expect("saved")).expect("JSON");
     drop(conversation);
@@ -76,7 +76,7 @@ async fn a_chat_client_decides_in_a_later_request() {
         serde_json::to_vec(&body).expect("JSON")
     };
     let saved: SavedConversation = serde_json::from_str(&saved).expect("a document");
-    let restored = bench.agent().restore(&bench.runner, bench.options(), &saved).await;
+    let restored = rig.agent().restore(&rig.runner, rig.options(), &saved).await;
     let mut conversation = restored.expect("restored");
     assert!(conversation.chat_reader().read(&body("another")).is_err(), "a client cannot decide what was never asked");
     let request = conversation.chat_reader().read(&body("s")).expect("a request");
@@ -96,8 +96,8 @@ async fn a_chat_client_decides_in_a_later_request() {
 
 #[tokio::test]
 async fn a_reader_that_hangs_up_changes_nothing() {
-    let turns = || [ScriptedTurn::call("a", "agent__double", r#"{"n":1}"#), ScriptedTurn::text("2")];
-    let (heard, alone) = (bench(turns()), bench(turns()));
+    let turns = || [ScriptedTurn::call("a", "rig__double", r#"{"n":1}"#), ScriptedTurn::text("2")];
+    let (heard, alone) = (rig(turns()), rig(turns()));
     let (mut one, mut two) = (heard.converse(), alone.converse());
     drop(one.ui_stream(Protocol::DataStream, "msg_1"));
     one.send("Go.").await;
@@ -108,8 +108,8 @@ async fn a_reader_that_hangs_up_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_is_dropped_ends_its_stream() {
-    let bench = bench([ScriptedTurn::call("b", "agent__change", r#"{"ms":1000}"#)]);
-    let mut conversation = bench.converse();
+    let rig = rig([ScriptedTurn::call("b", "agent__change", r#"{"ms":1000}"#)]);
+    let mut conversation = rig.converse();
     let stream = conversation.ui_stream(Protocol::UiMessageStream, "msg_1");
     assert!(tokio::time::timeout(Duration::from_millis(10), conversation.send("Go.")).await.is_err());
     let text = read(stream).await;
@@ -124,10 +124,10 @@ async fn a_turn_that_is_dropped_ends_its_stream() {
 #[tokio::test]
 async fn a_reader_that_is_slow_gets_every_ending_within_bounds() {
     for protocol in [Protocol::UiMessageStream, Protocol::DataStream, Protocol::AssistantTransport] {
-        let bench = bench([ScriptedTurn::call("a", "agent__double", r#"{"n":21}"#), ScriptedTurn::text("42")]);
+        let rig = rig([ScriptedTurn::call("a", "rig__double", r#"{"n":21}"#), ScriptedTurn::text("42")]);
         let events = {
-            bench.converse().send("Go.").await;
-            bench.heard.take()
+            rig.converse().send("Go.").await;
+            rig.heard.take()
         };
         let (sink, stream) = UiStream::new(protocol, "msg_1");
         let text = |event: &&Event| matches!(event, Event::TextDelta { .. });

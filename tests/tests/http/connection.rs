@@ -9,6 +9,9 @@ use tool_runtime::agent::http::OutputLimitField;
 
 use super::*;
 
+/// Settings of a client.
+type Configure = fn(HttpModelBuilder) -> HttpModelBuilder;
+
 /// A server with a certificate of a private authority: it answers every connection with the same bytes.
 fn tls_server(reply: &'static str) -> String {
     let pem = |name: &str| fixtures("tls").join(name);
@@ -24,7 +27,7 @@ fn tls_server(reply: &'static str) -> String {
             let connection = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
             let mut stream = rustls::StreamOwned::new(connection, stream.unwrap());
             // A client that does not trust the certificate hangs up.
-            if std::io::Read::read(&mut stream, &mut [0; 1 << 16]).is_ok() {
+            if std::io::Read::read(&mut stream, &mut vec![0; 1 << 16]).is_ok() {
                 stream.write_all(reply.as_bytes()).unwrap();
                 stream.conn.send_close_notify();
                 stream.flush().unwrap();
@@ -113,9 +116,9 @@ async fn what_arrived_before_a_timeout_is_kept() {
         let reply = Reply::stream(&body);
         // Up to the end of the first frame that holds the text.
         let text = body.find("before.").expect("the text");
-        let frame = text + body[text..].find("\n").expect("an end") + usize::from(format != Format::Ollama) + 1;
+        let frame = text + body[text..].find('\n').expect("an end") + usize::from(format != Format::Ollama) + 1;
         let half = reply.len() - body.len() + frame;
-        let limits: [(&str, fn(HttpModelBuilder) -> HttpModelBuilder); 2] = [
+        let limits: [(&str, Configure); 2] = [
             ("silent", |model| model.idle_timeout(Duration::from_millis(150))),
             ("longer", |model| model.timeout(Duration::from_millis(300))),
         ];
@@ -150,7 +153,7 @@ async fn a_refusal_that_never_ends_is_given_up() {
 
 #[tokio::test]
 async fn requests_hold_what_the_application_sets() {
-    let tool_less = |format: Format, configure: fn(HttpModelBuilder) -> HttpModelBuilder| async move {
+    let tool_less = |format: Format, configure: Configure| async move {
         let server = Server::start([Reply::stream(&Turn::text("Hi.").stream(format))]).unwrap();
         ask(&configure(client(format, &server)).build().unwrap()).await.unwrap();
         let asked = server.asked().remove(0);
@@ -205,7 +208,7 @@ fn settings_that_cannot_work_are_refused() {
         let error = HttpModel::builder(format, url, "m").build().expect_err("it cannot work");
         assert_eq!(error.kind(), ModelErrorKind::Encode, "{url}");
     }
-    let refused: [(Format, fn(HttpModelBuilder) -> HttpModelBuilder, &str); 13] = [
+    let refused: [(Format, Configure, &str); 13] = [
         (Format::Ollama, |model| model.header("x y", "1"), "`x y`"),
         (Format::Ollama, |model| model.header("x-y", "a\nb"), "`x-y`"),
         (Format::Ollama, |model| model.header("Content-Length", "1"), "leave it out"),

@@ -164,9 +164,10 @@ impl ToolExecResult {
     pub fn to_model(&self) -> String {
         match &self.body {
             Body::Delivered(delivered) => delivered.to_model(),
-            Body::Suspended { error, .. } => error.to_model(error.error_code, self.executed),
             Body::Failed(Failed { error, concealed: true, .. }) => error.to_model(Outcome::Unavailable, self.executed),
-            Body::Failed(Failed { error, .. }) => error.to_model(error.error_code, self.executed),
+            Body::Failed(Failed { error, .. }) | Body::Suspended { error, .. } => {
+                error.to_model(error.error_code, self.executed)
+            }
         }
     }
 }

@@ -147,7 +147,7 @@ impl Runners {
         let runner = |(catalog, names): (CatalogBuilder, Vec<String>)| {
             let catalog = catalog.build().map_err(|error| Failure::usage(error.to_string()))?;
             let mut data = PolicyData { allowed_tools: names.into_iter().collect(), ..PolicyData::default() };
-            // Whoever gives this file has looked at it, and nothing runs.
+            // The person who gives this file has looked at it, and nothing runs.
             for spec in catalog.specs().filter(|spec| spec.name.is_discovered()) {
                 let rule = ToolRule { pin: Some(spec.definition_hash), ..ToolRule::default() };
                 data.tools.insert(spec.name.to_string(), rule);

@@ -200,5 +200,4 @@ impl From<ArgumentRule> for Written {
 }
 
 #[cfg(test)]
-#[path = "argument_rule_tests.rs"]
 mod tests;

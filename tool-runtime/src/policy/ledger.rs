@@ -233,5 +233,4 @@ impl Drop for Reservation {
 }
 
 #[cfg(test)]
-#[path = "ledger_tests.rs"]
 mod tests;

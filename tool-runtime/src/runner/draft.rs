@@ -113,10 +113,10 @@ impl Draft {
     }
 
     /// Takes over what the record may show: the masked arguments, or what is left of them.
-    pub(super) fn read(&mut self, read: Result<Hydrated, Refused>) -> Result<Hydrated, Stop> {
+    pub(super) fn read(&mut self, read: Result<Hydrated, Box<Refused>>) -> Result<Hydrated, Stop> {
         let (shown, read) = match read {
             Ok(hydrated) => (RecordedArguments::Masked(Arc::clone(&hydrated.masked)), Ok(hydrated)),
-            Err(Refused { stop, shown }) => (shown, Err(stop)),
+            Err(refused) => (refused.shown, Err(refused.stop)),
         };
         self.arguments = Arguments::Recorded(shown);
         read

@@ -76,6 +76,6 @@ pub(super) async fn from_permit(open: &mut OpenCall, permit: Permit) -> Result<E
     let ran = stages::run(open, bound).await?;
     match stages::conclude(open, ran) {
         Concluded::Delivered(delivered) => Ok(Ending::Delivered(delivered)),
-        Concluded::NeedsClient(hydrated, payload) => suspend(open, hydrated, Suspension::Client, Some(payload)).await,
+        Concluded::NeedsClient(hydrated, payload) => suspend(open, *hydrated, Suspension::Client, Some(payload)).await,
     }
 }

@@ -83,7 +83,7 @@ impl OpenCall {
     /// two: it is either unseen or recorded.
     pub(super) fn read(
         &mut self,
-        read: impl FnOnce(&mut Self, ToolCall) -> Result<Hydrated, Refused>,
+        read: impl FnOnce(&mut Self, ToolCall) -> Result<Hydrated, Box<Refused>>,
     ) -> Result<Hydrated, Stop> {
         let call = self.draft.take_unseen().ok_or_else(|| Stop::new(Outcome::Cancelled))?;
         let read = read(self, call);

@@ -159,13 +159,15 @@ const fn is_scalar(tree: &Tree<'_>) -> bool {
 }
 
 /// Collects the properties that are ids by their name, wherever in the document they are. One whose values are listed
-/// is a choice, not an id.
+/// is a choice, and one whose default is a placeholder has a meaning for it.
 fn properties(schema: &Value, names: &mut BTreeSet<Box<str>>) {
     match schema {
         Value::Array(items) => items.iter().for_each(|item| properties(item, names)),
         Value::Object(members) => {
             for (name, member) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
-                if is_id_name(name) && member.get("enum").is_none() && member.get("const").is_none() {
+                let default = member.get("default").and_then(Value::as_str);
+                let listed = member.get("enum").is_some() || member.get("const").is_some();
+                if is_id_name(name) && !listed && !default.is_some_and(is_placeholder) {
                     names.insert(name.as_str().into());
                 }
             }

@@ -58,7 +58,6 @@ pub use decode::{
     WireErrorKind,
 };
 pub use encode::strict::remove_nulls;
-pub(crate) use encode::strict::remove_nulls_from;
 pub use encode::{
     EncodeError, EncodeErrorKind, EncodeOptions, Encoded, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool,
 };

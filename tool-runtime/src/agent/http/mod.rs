@@ -22,6 +22,7 @@ mod exchange;
 mod retry;
 mod tls;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,8 +32,9 @@ use reqwest::{Client, Url};
 use serde_json::{Map, Value};
 
 use crate::agent::{ModelClient, ModelError, ModelRequest, Show};
+use crate::call::Arguments;
 use crate::capability::Secret;
-use crate::wire::{DecodeOptions, Decoded, Format, SentSchema, remove_nulls_from};
+use crate::wire::{DecodeOptions, Decoded, Format, SentSchema, remove_nulls};
 
 pub use builder::HttpModelBuilder;
 
@@ -145,7 +147,10 @@ impl ModelClient for HttpModel {
             if let Some(spec) =
                 request.tools.get(&decoded.call.name).filter(|_| sent == Some(&SentSchema::ClosedWithNulls))
             {
-                remove_nulls_from(&mut decoded.call, &spec.input_schema);
+                let (Arguments::Text(text) | Arguments::Object(text)) = &mut decoded.call.arguments;
+                if let Cow::Owned(less) = remove_nulls(spec.input_schema.as_str(), text) {
+                    *text = less;
+                }
             }
         }
         Ok(decoded)

@@ -100,9 +100,9 @@ mod tests {
 
     #[test]
     fn the_endpoint_says_when_to_come_back() {
+        type Headers = &'static [(&'static str, &'static str)];
         let now = "2026-01-01T00:00:00Z".parse().unwrap();
         let ms = Duration::from_millis;
-        type Headers = &'static [(&'static str, &'static str)];
         let cases: [(u16, Headers, Again); 18] = [
             (429, &[("retry-after", "3")], Again::After(ms(3000))),
             (429, &[("retry-after", " 0 ")], Again::After(ms(0))),

@@ -72,7 +72,7 @@ fn ids_are_found_by_name_wherever_they_are() {
     let schema = json!({
         "properties": {
             "id": {"type": "string"}, "parent_id": {"type": ["string", "null"]}, "userId": {}, "label_ids": {},
-            "linkIds": {}, "kind_id": {"enum": ["none", "one"]}, "paid": {}, "Identity": {}, "text": {},
+            "linkIds": {}, "kind_id": {"enum": ["none", "one"]}, "device_id": {"default": "null"}, "paid": {}, "Identity": {}, "text": {},
             "target": {"$ref": "#/$defs/Target"}, "rows": {"items": {"properties": {"row_id": {}}}},
         },
         "$defs": {"Target": {"properties": {"project_id": {"type": "string"}}}},
@@ -85,7 +85,7 @@ fn ids_are_found_by_name_wherever_they_are() {
     };
     for (text, places) in [
         (r#"{"id": " x ", "parent_id": ": ", "userId": "-"}"#, &["/parent_id", "/userId"][..]),
-        (r#"{"parent_id": null, "text": "", "paid": "", "Identity": "", "kind_id": "none"}"#, &[]),
+        (r#"{"parent_id": null, "text": "", "paid": "", "Identity": "", "kind_id": "none", "device_id": "null"}"#, &[]),
         (r#"{"label_ids": ["a", " ", "<id>"], "linkIds": ["null"]}"#, &["/label_ids/1", "/label_ids/2", "/linkIds/0"]),
         (r#"{"target": {"project_id": ": "}}"#, &["/target/project_id"]),
         (r#"{"rows": [{"row_id": "7"}, {"row_id": "\t"}]}"#, &["/rows/1/row_id"]),

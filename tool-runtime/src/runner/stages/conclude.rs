@@ -14,7 +14,7 @@ use crate::tool::Execution;
 /// The output goes to the model, or the prepared payload of a client tool to the client.
 pub(in crate::runner) enum Concluded {
     Delivered(Delivered),
-    NeedsClient(Hydrated, Arc<RawValue>),
+    NeedsClient(Box<Hydrated>, Arc<RawValue>),
 }
 
 /// Decides by where the tool executes.
@@ -23,7 +23,7 @@ pub(in crate::runner) fn conclude(open: &mut OpenCall, ran: Ran) -> Concluded {
     match hydrated.entry.spec.execution {
         Execution::Client => {
             open.prepared();
-            Concluded::NeedsClient(hydrated, projected.shown)
+            Concluded::NeedsClient(Box::new(hydrated), projected.shown)
         }
         Execution::Server => Concluded::Delivered(deliver(open.run(), &hydrated.entry, projected, warning)),
     }

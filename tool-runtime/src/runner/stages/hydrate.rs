@@ -18,10 +18,13 @@ pub(in crate::runner) fn hydrate(
     open: &mut OpenCall,
     admitted: Result<Admitted, Stop>,
     call: ToolCall,
-) -> Result<Hydrated, Refused> {
+) -> Result<Hydrated, Box<Refused>> {
     let Admitted(entry) = match admitted {
         Ok(admitted) => admitted,
-        Err(stop) => return Err(Refused { stop, shown: RecordedArguments::unread(call.arguments.as_str()) }),
+        Err(stop) => {
+            let shown = RecordedArguments::unread(call.arguments.as_str());
+            return Err(Box::new(Refused { stop, shown }));
+        }
     };
     let (hydrated, treatment) = with_settings(open.run(), &entry, |settings| hydrate::hydrate(call, &entry, settings));
     open.draft.hydrated(treatment);
@@ -31,7 +34,7 @@ pub(in crate::runner) fn hydrate(
             Some(masked) => RecordedArguments::Masked(Arc::clone(masked)),
             None => RecordedArguments::unread(call.arguments.as_str()),
         };
-        Refused { stop: refused(open.run(), entry.spec.name.as_str(), error), shown }
+        Box::new(Refused { stop: refused(open.run(), entry.spec.name.as_str(), error), shown })
     })
 }
 

@@ -11,9 +11,6 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::call::{Arguments, ToolCall};
-use crate::tool::Schema;
-
 use node::{Node, step};
 
 /// Formats that strict modes know; others are dropped from the copy.
@@ -117,14 +114,6 @@ pub fn remove_nulls<'a>(schema: &str, arguments: &'a str) -> Cow<'a, str> {
         return Cow::Borrowed(arguments);
     };
     if nulls::remove(&mut value, &root, &root) { Cow::Owned(value.to_string()) } else { Cow::Borrowed(arguments) }
-}
-
-/// [`remove_nulls`] on a call, before it is validated.
-pub(crate) fn remove_nulls_from(call: &mut ToolCall, schema: &Schema) {
-    let (Arguments::Text(text) | Arguments::Object(text)) = &mut call.arguments;
-    if let Cow::Owned(less) = remove_nulls(schema.as_str(), text) {
-        *text = less;
-    }
 }
 
 struct Closer<'a> {
