@@ -9,9 +9,8 @@ use tokio_util::sync::CancellationToken;
 use crate::call::CallId;
 use crate::capability::Source;
 use crate::capability::injected::{Directly, Injected};
-use crate::json::Digested;
 use crate::tool::level::ReadOnly;
-use crate::tool::{Hash, ToolName};
+use crate::tool::{Digested, Hash, ToolName};
 
 /// What a tool may know of its call: ids, deadline, cancellation, idempotency key.
 pub struct ToolContext(pub(crate) ContextFields);

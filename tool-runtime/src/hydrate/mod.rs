@@ -20,10 +20,10 @@ pub use crate::call::RepairUse;
 use crate::call::{Outcome, ToolCall};
 use crate::catalog::{CompiledCatalog, Entry};
 use crate::contain::{caught, discard};
-use crate::json::{self, Digested, Limits, Tree};
+use crate::json::{self, Limits, Tree};
 use crate::registration::Instance;
 use crate::text::pointer;
-use crate::tool::Hash;
+use crate::tool::{Digested, Hash};
 
 /// A call whose arguments were parsed, validated and built into the tool's type. Opaque: only
 /// [`Run::exec_hydrated`](crate::runner::Run::exec_hydrated) can run it.
@@ -213,7 +213,7 @@ fn stages(
         }
         error
     })?;
-    let frozen = Digested::of(&tree);
+    let frozen = Digested::of(json::canonical::to_text(&tree));
     let effective = entry.effective.of_arguments(&tree, &frozen);
     let masked = freeze::masked(&tree, frozen.text(), sensitive);
     Ok(Built { instance, frozen, effective, masked })

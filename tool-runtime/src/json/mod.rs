@@ -4,7 +4,6 @@
 
 pub mod canonical;
 mod de;
-mod digested;
 mod error;
 mod number;
 mod parse;
@@ -16,7 +15,6 @@ mod tree;
 
 pub use canonical::digest;
 pub use de::{DeError, from_tree};
-pub(crate) use digested::Digested;
 pub use error::{ParseError, ParseErrorKind};
 pub use parse::{Limits, MAX_DEPTH, parse, parse_value};
 pub(crate) use quote::quote;

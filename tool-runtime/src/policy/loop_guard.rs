@@ -4,8 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::Digested;
-use crate::tool::Hash;
+use crate::tool::{Digested, Hash};
 
 /// When repeated calls are warned about and stopped. Written as `[loop_guard]`; 0 means never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,7 +163,6 @@ impl TryFrom<Written> for LoopThresholds {
 mod tests {
     use super::LoopVerdict::{Go, Stop, Warn};
     use super::*;
-    use crate::json::Tree;
 
     #[track_caller]
     fn check(thresholds: &str, calls: &[(&str, u8, LoopVerdict)]) {
@@ -172,7 +170,7 @@ mod tests {
         // The same calls across processes: each guard continues where the one before ended.
         let mut saved = serde_json::to_string(&guard.last()).unwrap();
         for (at, (tool, number, verdict)) in calls.iter().enumerate() {
-            let arguments = Digested::of(&Tree::UInt((*number).into()));
+            let arguments = Digested::of(number.to_string());
             assert_eq!(guard.observe(tool, &arguments), *verdict, "call {at}");
             let restored = LoopGuard::new(toml::from_str(thresholds).unwrap());
             restored.restore(serde_json::from_str(&saved).unwrap());

@@ -16,10 +16,9 @@ use crate::call::{ContextFields, Violation};
 use crate::capability::Source;
 use crate::component::declaration::Declaration;
 use crate::component::{Bindings, CapabilityList, Tool};
-use crate::json::{Digested, Tree};
 use crate::registration::Registration;
 use crate::tool::level::EffectLevel;
-use crate::tool::{Execution, NoSchemaMode};
+use crate::tool::{Digested, Execution, NoSchemaMode};
 use crate::{Call, CallId, Cap, Capabilities, ToolComponent, ToolContext, ToolEffect, ToolError, ToolName};
 use crate::{capability, definition, tool};
 
@@ -75,7 +74,7 @@ fn context(tool: &str) -> Arc<ToolContext> {
         principal: None,
         deadline: None,
         cancellation: CancellationToken::new(),
-        arguments: Digested::of(&Tree::Null),
+        arguments: Digested::of("null"),
     }))
 }
 

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::json::{Digested, Tree};
-use crate::tool::Schema;
+use crate::json::{Tree, canonical};
+use crate::tool::{Digested, Schema};
 
 /// The published defaults of a tool's arguments.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +36,7 @@ impl Effective {
         if let Tree::Object(members) = &mut effective {
             members.extend(missing.map(|(name, default)| (Cow::Borrowed(&**name), Tree::from_value(default))));
         }
-        Digested::of(&effective)
+        Digested::of(canonical::to_text(&effective))
     }
 }
 
@@ -75,7 +75,7 @@ mod tests {
         let effective = Effective::of(&Schema::from_text(schema));
         let digest = |text: &str| {
             let tree = parse(text, &Limits::UNBOUNDED).unwrap();
-            effective.of_arguments(&tree, &Digested::of(&tree)).hash()
+            effective.of_arguments(&tree, &Digested::of(canonical::to_text(&tree))).hash()
         };
         for same in [
             r#"{"n":1}"#,

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crate::json::{Tree, canonical};
 use crate::tool::Hash;
 
 /// Canonical JSON and its SHA-256. Most calls never need the hash, and it costs more than writing the text.
@@ -14,8 +13,8 @@ pub(crate) struct Digested {
 }
 
 impl Digested {
-    pub(crate) fn of(tree: &Tree<'_>) -> Self {
-        Self { text: canonical::to_text(tree).into(), hash: OnceLock::new() }
+    pub(crate) fn of(canonical: impl Into<Arc<str>>) -> Self {
+        Self { text: canonical.into(), hash: OnceLock::new() }
     }
 
     pub(crate) const fn text(&self) -> &Arc<str> {
@@ -24,7 +23,7 @@ impl Digested {
 
     /// SHA-256 of the text.
     pub(crate) fn hash(&self) -> Hash {
-        *self.hash.get_or_init(|| canonical::digest(&*self.text))
+        *self.hash.get_or_init(|| Hash::sha256(&*self.text))
     }
 }
 
