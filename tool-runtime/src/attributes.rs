@@ -157,7 +157,7 @@ pub use tool_runtime_macros::capability;
 /// | `tags` | words that policies and views match |
 /// | `timeout` | a whole number and `ms`, `s`, `m` or `h`: `"30s"` |
 /// | `max_result_bytes` | the largest result, in bytes |
-/// | `idempotent` | a second run with the same arguments changes nothing |
+/// | `idempotent` | running it again with the same arguments has no further effect |
 /// | `blocking` | the function blocks, and runs on a thread of its own; not for `async fn` and structs |
 /// | `require_any` | optional arguments of which one must be given: `[title, due_date]` |
 /// | `validate` | a function that checks the typed arguments, see below |

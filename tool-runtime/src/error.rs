@@ -52,7 +52,7 @@ const MAX_CAUSES: usize = 32;
 const MAX_DETAIL_BYTES: usize = 16 * 1024;
 
 impl ToolError {
-    /// A failure that a model may read as it is. Write no argument or output values into it.
+    /// A failure with a sentence for the model. Write no argument or output values into it.
     pub fn safe(message: impl Into<Cow<'static, str>>) -> Self {
         Self { code: None, safe: Some(message.into()), source: None }
     }

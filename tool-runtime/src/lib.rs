@@ -1,7 +1,7 @@
 //! Author tools for language-model agents and run them through one gate.
 //!
 //! An author annotates a function or a struct with [`#[tool]`](macro@tool); an application links that crate, collects
-//! the [`catalog`], binds [capabilities](mod@capability) to adapters, and lets a model call. Nothing but a
+//! the [`catalog`], binds [capabilities](mod@capability) to adapters, and lets a model call. Only a
 //! [`Run`] can run a tool.
 //!
 //! ```
@@ -36,11 +36,11 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | [`tool`](mod@tool), [`registration`] | definitions, and how tools come to be: from the macro, or at run time |
+//! | [`tool`](mod@tool), [`registration`] | definitions; tools from the macro, and tools that are built at run time |
 //! | [`schema`] | the schema compiler, validators, reviews of definitions from elsewhere |
 //! | [`catalog`] | collecting, checking, views by policy, guidance for the system prompt |
-//! | [`wire`] | providers' requests and responses, histories, UI streams; knows nothing of running |
-//! | [`agent`] | the loop: a model and the gate take turns; hand-over to clients; HTTP clients (feature `http`) |
+//! | [`wire`] | providers' requests and responses, histories, UI streams; independent of the gate |
+//! | [`agent`] | the loop in which a model and the gate take turns; calls that wait for a client; HTTP clients (feature `http`) |
 //! | [`call`] | the vocabulary: calls, outcomes, results, records, events |
 //! | [`hydrate`] | parse, validate, instantiate |
 //! | [`policy`], [`capability`](mod@capability) | what is allowed, and what tools may borrow |
@@ -49,7 +49,7 @@
 //! | [`testing`] | a preset runner for tests of tools |
 //! | `cli` | the command line that an application embeds (feature `cli`) |
 //!
-//! Futures of this crate want a tokio runtime with its timer enabled.
+//! Futures of this crate need a tokio runtime with its timer enabled.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

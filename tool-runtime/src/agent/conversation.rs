@@ -18,11 +18,12 @@ use crate::wire::history::{Missing, repair};
 ///
 /// Every method that returns an [`Ended`] emits exactly one `done` event, also when it refuses what came in and when its
 /// future is dropped. A dropped future leaves a history that can continue: a call that was interrupted gets the result
-/// of its record, and is told as `outcome_unknown` where its effect may have begun.
+/// of its record, or `outcome_unknown` if its effect may have begun.
 ///
 /// A service that holds no conversation between two requests saves it after each ([`save`](Self::save), which also
 /// works when a turn was dropped) and restores it for the next ([`Agent::restore`]). What a chat UI posts is read by the
-/// [`chat_reader`](Self::chat_reader) and taken by [`receive`](Self::receive). Each request gets a stream of its own with [`ui_stream`](Self::ui_stream) or [`events`](Self::events).
+/// [`chat_reader`](Self::chat_reader) and taken by [`receive`](Self::receive). Each request gets a stream of
+/// its own with [`ui_stream`](Self::ui_stream) or [`events`](Self::events).
 ///
 /// ```
 /// use tool_runtime::agent::{Agent, Ended, Incoming, ScriptedModel, ScriptedTurn};
@@ -51,7 +52,7 @@ use crate::wire::history::{Missing, repair};
 /// let script = [ScriptedTurn::call("c1", "notes__delete", r#"{"note":7}"#), ScriptedTurn::text("Done.")];
 /// let agent = Agent::new(ScriptedModel::new(script));
 ///
-/// // One request asks, and hands over to a person.
+/// // One request asks; the call then waits for a person.
 /// let mut conversation = agent.converse(runner.run(RunOptions::new().principal("ada")));
 /// let Ended::Waiting { calls } = conversation.send("Delete note 7.").await else { panic!("it waits") };
 /// assert_eq!(calls[0].shown_arguments.as_ref().map(|shown| shown.get()), Some(r#"{"note":7}"#));
@@ -80,30 +81,30 @@ impl Conversation {
         done.with(ended)
     }
 
-    /// Takes the client's answers to calls that it was to execute. When no call waits any more, the model continues.
+    /// Takes the client's results of calls that it executes. Once no call waits, the model continues.
     ///
     /// # Errors
     /// One of the ids does not wait for a client, or is answered twice; no answer was taken. A refusal emits an `error`
-    /// event and a `done` event: to know before a response begins, ask [`check`](Self::check).
+    /// event and a `done` event; to learn of it before a response begins, call [`check`](Self::check).
     pub async fn answer(&mut self, answers: impl IntoIterator<Item = ClientAnswer>) -> Result<Ended, NotWaiting> {
         self.receive(Incoming { answers: answers.into_iter().collect(), ..Incoming::new() }).await
     }
 
-    /// Takes a person's decision on a call that waits for one. When no call waits any more, the model continues.
+    /// Takes a person's decision on a call that waits for one. Once no call waits, the model continues.
     ///
     /// # Errors
-    /// The id does not wait for a person; nothing was done. See [`answer`](Self::answer) for the events.
+    /// No call with this id waits for a person; the conversation is unchanged. See
+    /// [`answer`](Self::answer) for the events.
     pub async fn decide(&mut self, id: &CallId, decision: ApprovalDecision) -> Result<Ended, NotWaiting> {
         self.receive(Incoming::new().decide(id.clone(), decision)).await
     }
 
-    /// Takes all that one request brings: first the decisions, then the answers, then the message of the user. Without
-    /// a message the model continues when no call waits any more; an [`Incoming`] with nothing in it takes up a turn
-    /// that was interrupted.
+    /// Takes everything that one request brings: first the decisions, then the answers, then the message of the user.
+    /// Without a message the model continues once no call waits; an empty [`Incoming`] continues an interrupted turn.
     ///
     /// # Errors
-    /// One of the ids does not wait for this, or occurs twice; nothing was done. See [`answer`](Self::answer) for the
-    /// events.
+    /// One of the ids does not wait for this, or occurs twice; the conversation is unchanged. See
+    /// [`answer`](Self::answer) for the events.
     pub async fn receive(&mut self, incoming: Incoming) -> Result<Ended, NotWaiting> {
         let done = Done::new(&self.run);
         if let Err(refused) = self.check(&incoming) {
@@ -152,7 +153,7 @@ impl Conversation {
     }
 
     /// Returns the whole history: each call followed by its one result, in call order. A call that was interrupted is
-    /// told as `outcome_unknown` where its effect may have begun.
+    /// `outcome_unknown` if its effect may have begun.
     #[must_use]
     pub fn history(&self) -> Vec<Message> {
         let settled = self.state.open.iter().filter(|slot| matches!(slot.progress, Progress::Done(_)));
@@ -169,7 +170,7 @@ impl Conversation {
         self.state.waiting()
     }
 
-    /// Returns the account of the model's turns so far, in order.
+    /// Returns the accounts of the model's turns, in order.
     #[must_use]
     pub fn turns(&self) -> &[ModelTurn] {
         &self.state.turns

@@ -38,7 +38,7 @@ impl Display {
         Self { run, ids, announced: HashMap::new(), texts: 0, activity: Arc::default() }
     }
 
-    /// Counts what the model showed so far.
+    /// Returns the counter of what the model has shown.
     pub(super) fn activity(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.activity)
     }
@@ -94,7 +94,7 @@ impl Display {
     }
 }
 
-/// How long a model may be silent before a person is told, and the longest time between two such words.
+/// How long a model may be silent before a `status` event, and the longest time between two of them.
 const SILENCE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
 
 /// Waits for a model's answer and emits a `status` event while the model is silent.

@@ -157,7 +157,7 @@ impl fmt::Display for StopReason {
     }
 }
 
-/// No call of this conversation waits for this answer or decision; nothing was done.
+/// No call of this conversation waits for this answer or decision; the conversation is unchanged.
 ///
 /// The id is unknown, was answered before, waits for somebody else (a person, not a client), or was given twice. The
 /// conversation is as it was: save it as usual, and answer the calls that [`Conversation::waiting`] lists.

@@ -29,7 +29,7 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// Nothing yet.
+    /// Creates an empty request.
     pub fn new() -> Self {
         Self::default()
     }

@@ -61,7 +61,7 @@ impl ScriptedTurn {
         self
     }
 
-    /// There is no answer but this error.
+    /// Fails with this error.
     pub fn fails(kind: ModelErrorKind) -> Self {
         Self { error: Some(ModelError::new(kind, "as the script says")), ..Self::new(Finish::Error) }
     }
@@ -140,13 +140,13 @@ impl ScriptedModel {
         Self { turns: Mutex::new(turns.into_iter().collect()), asked: Mutex::default() }
     }
 
-    /// Returns the messages of every request so far.
+    /// Returns the messages of every request, in order.
     #[must_use]
     pub fn asked(&self) -> Vec<Vec<Message>> {
         lock(&self.asked).iter().map(|asked| asked.messages.clone()).collect()
     }
 
-    /// Returns the tool choice of every request so far.
+    /// Returns the tool choice of every request, in order.
     #[must_use]
     pub fn choices(&self) -> Vec<Option<ToolChoice>> {
         lock(&self.asked).iter().map(|asked| asked.choice.clone()).collect()

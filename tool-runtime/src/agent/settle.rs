@@ -16,8 +16,8 @@ pub(super) enum Action {
 impl Conversation {
     /// Finishes a call that waits. One that was finished elsewhere gets the result of its record.
     ///
-    /// While this runs the call counts as begun, so that a future that is dropped here leaves nothing that reads as
-    /// if the call had not run.
+    /// The call counts as begun while this runs, so that the history after a dropped future never says that it did not
+    /// run.
     pub(super) async fn act(&mut self, id: &CallId, action: Action) -> Result<(), NotPending> {
         let Some(at) = self.state.open.iter().position(|slot| slot.id == *id && slot.waiting().is_some()) else {
             return Ok(());
@@ -90,7 +90,7 @@ pub(super) async fn look_up(run: &Run, state: &mut State) {
     }
 }
 
-/// A call that began, perhaps elsewhere: its record, the document with which it waits, or what can be told without.
+/// The result of a call that began, perhaps elsewhere: from its record, from its pending call, or without either.
 async fn settle(run: &Run, state: &mut State, at: usize) {
     let Some(slot) = state.open.get(at) else { return };
     let (id, name) = (slot.id.clone(), slot.name.clone());

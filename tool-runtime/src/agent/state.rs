@@ -114,7 +114,7 @@ impl Slot {
         self.progress = Progress::Waiting(Box::new(call));
     }
 
-    /// What the model is told of the call while it has no result: the one place that decides it. Only a call that
+    /// What the model reads of the call while it has no result; the one place that decides it. Only a call that
     /// never reached the gate, or whose tool has no effect, can be called again without harm.
     pub(super) fn missing(&self) -> Missing {
         let begun = matches!(self.progress, Progress::Running);

@@ -23,10 +23,9 @@ const FULL: usize = 4 * BACKLOG;
 /// The bytes of one response, for a body such as axum's `Body::from_stream`. Made by [`Conversation::ui_stream`], or
 /// with its sink by [`UiStream::new`].
 ///
-/// A reader decides nothing about the run: one that is slow does not hold it up, and one that is dropped leaves it as
-/// it is. What was not read yet is kept up to a limit. Past 1 MiB the deltas of the response are left out from there
-/// on, past 4 MiB the values of results too; that calls ended, how the turn ended, and a last `error` saying that
-/// something was left out are always written.
+/// A reader does not affect the run: a slow one does not delay it, and dropping one does not cancel it. Unread bytes
+/// are bounded: past 1 MiB the remaining deltas of the response are left out, past 4 MiB the values of results too.
+/// The end of each call, the end of the turn, and a final `error` saying that something was left out are always written.
 pub struct UiStream(Arc<Mutex<Shared>>);
 
 /// Where the events for a [`UiStream`] go.

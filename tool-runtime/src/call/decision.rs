@@ -1,11 +1,11 @@
-//! [`Decision`]: what a policy says of a call, and the rule that said it.
+//! [`Decision`]: a policy's verdict on a call, and the rule that gave it.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a policy says of a call.
+/// A policy's verdict on a call, with the rule that gave it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
     /// The verdict.

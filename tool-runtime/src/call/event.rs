@@ -18,7 +18,7 @@ pub enum Event {
         /// The text.
         text: String,
     },
-    /// A call that the model is writing, for display only: nothing was checked, and the call may never come.
+    /// A call that the model is writing, for display only: it is not validated, and may never be completed.
     ///
     /// The first one of a call is empty and announces it, before the start of the call. Text follows for tools without
     /// sensitive arguments only.

@@ -77,7 +77,7 @@ impl ToolExecResult {
         Self { call_id, executed, body: Body::Failed(failed) }
     }
 
-    /// A failure of this outcome that has no more to tell than a sentence.
+    /// A failure of this outcome, described by one sentence.
     pub(crate) fn unfinished(call_id: CallId, outcome: Outcome, executed: bool, message: &str) -> Self {
         let error =
             SafeError { error_code: outcome, tool_code: None, safe_message: message.to_owned(), errors: Vec::new() };

@@ -1,4 +1,4 @@
-//! [`ToolCall`]: what a model asked for, as a decoder assembled it. Nothing in it has been checked.
+//! [`ToolCall`]: what a model asked for, as a decoder assembled it. None of it has been validated.
 
 use std::borrow::{Borrow, Cow};
 use std::fmt;
@@ -176,7 +176,7 @@ impl ToolCall {
         Self::new(id.into(), name.into(), Arguments::Object(arguments.into()))
     }
 
-    /// Marks the call as one of a turn that was cut off or failed. It never runs, and nothing takes the mark back.
+    /// Marks the call as one of a turn that was cut off or failed. It never runs, and the mark cannot be removed.
     #[must_use]
     pub fn incomplete(mut self) -> Self {
         self.complete = false;

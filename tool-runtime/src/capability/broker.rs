@@ -15,7 +15,7 @@ use crate::capability::requirement::Requirement;
 /// Implementations need `#[async_trait]` of the `async-trait` crate. The runner calls the broker when a tool is about
 /// to run, within the tool's timeout.
 ///
-/// One account may serve several traits: two traits with the same kind tell readers from writers, and
+/// One account may serve several traits: two traits with the same kind separate readers from writers, and
 /// [`ConnectionRequest::wants`] says which of them the tool borrows.
 ///
 /// ```

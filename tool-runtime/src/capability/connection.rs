@@ -86,7 +86,7 @@ impl<C: ?Sized + ConnectionKind> Injected for Connection<C> {
     }
 }
 
-/// An opaque reference to an account. It names the account and opens nothing; its `Debug` is blank.
+/// An opaque reference to an account. It gives no access by itself, and `Debug` does not show it.
 ///
 /// ```
 /// use tool_runtime::capability::ConnectionId;

@@ -64,7 +64,7 @@ impl CatalogBuilder {
     ///
     /// # Errors
     /// Every problem of every tool: illegal and colliding names, schemas, allowlists and rules about arguments that
-    /// do not fit, evidence from tools that do not exist, filters that match nothing, and that nothing was collected.
+    /// do not fit, evidence from tools that do not exist, filters without a match, and an empty catalog.
     pub fn build(self) -> Result<ToolCatalog, CatalogError> {
         let mut problems = Vec::new();
         let registrations = self.registrations(&mut problems);
@@ -107,7 +107,7 @@ fn namespace(registration: &Registration) -> &'static str {
     registration.meta.name.split("__").next().unwrap_or_default()
 }
 
-/// A filter that matches nothing would leave out tools without a word.
+/// A filter without a match would silently leave out tools.
 fn unmatched(of: &str, wanted: &BTreeSet<String>, linked: &BTreeSet<&str>, problems: &mut Vec<CatalogProblem>) {
     for name in wanted.iter().filter(|name| !linked.contains(name.as_str())) {
         let list: Vec<_> = linked.iter().map(|name| format!("`{name}`")).collect();

@@ -38,7 +38,7 @@ pub(crate) struct CompiledCatalog {
 }
 
 impl CompiledCatalog {
-    /// Without a catalog: nothing can be checked yet.
+    /// Creates the empty state of a runner whose catalog is not compiled yet.
     pub(crate) fn unprepared(validator: Arc<dyn Validator>) -> Self {
         let (name, version) = ("".into(), "".into());
         Self { validator, name, version, inputs: Vec::new(), answers: Vec::new(), narrowed: HashMap::new() }
@@ -121,7 +121,8 @@ impl CompiledCatalog {
     }
 }
 
-/// What a validator found. A refusal without a violation is no answer: the value was not checked.
+/// Returns the violations that a validator found; `None` for a refusal without a violation, because then the value
+/// was not checked.
 fn violations(checked: Result<(), Vec<Violation>>) -> Option<Vec<Violation>> {
     match checked {
         Ok(()) => Some(Vec::new()),

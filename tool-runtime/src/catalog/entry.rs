@@ -32,7 +32,7 @@ pub struct Entry {
     pub(crate) requirements: Vec<Requirement>,
     /// Of the value, or of the prepared payload of a client tool. `None` when no allowlist was given.
     pub(crate) projector: Option<Arc<Projector>>,
-    /// The schema behind `projector`; `None` for a dynamic tool that says nothing of its value.
+    /// The schema behind `projector`; `None` for a dynamic tool that declares no output schema.
     pub(crate) payload: Option<Schema>,
     /// What a client answers with.
     pub(crate) answer: Option<Answer>,
@@ -45,7 +45,7 @@ pub(crate) struct Answer {
 }
 
 impl Entry {
-    /// Checks what a tool says of itself. Every tool comes into a catalog through here.
+    /// Checks the declaration of a tool. Every tool enters a catalog through here.
     pub(super) fn new(described: Described, problems: &mut Vec<CatalogProblem>) -> Option<Self> {
         let before = problems.len();
         let mut found = Problems {
@@ -135,7 +135,7 @@ impl Problems<'_> {
         }
     }
 
-    /// Rules about arguments that there are not would protect nothing.
+    /// A rule for an argument that does not exist would protect nothing.
     fn said_about_arguments(&mut self, spec: &ToolSpec) {
         let says = !(spec.sensitive.is_empty() && spec.evidence.is_empty() && spec.require_any.is_empty());
         if spec.no_schema.is_some() || !says {

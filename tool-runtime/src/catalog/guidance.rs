@@ -1,4 +1,4 @@
-//! Short rules for the system prompt, rendered from the definitions: what a schema cannot tell a model.
+//! Short rules for the system prompt, rendered from the definitions: what a schema cannot express.
 
 use crate::tool::ToolSpec;
 

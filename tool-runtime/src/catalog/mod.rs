@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use crate::tool::{ToolName, ToolSpec};
 
-/// All tools of an application, sorted by name. Nothing in it was silently overwritten.
+/// All tools of an application, sorted by name. Two tools of one name are an error, never a silent replacement.
 pub struct ToolCatalog {
     /// Sorted by name.
     entries: Vec<Arc<Entry>>,
@@ -35,8 +35,8 @@ impl ToolCatalog {
     /// Collects every linked registration.
     ///
     /// # Errors
-    /// All problems of all tools together. Collecting nothing is one: a crate of tools is linked only when
-    /// something of it is used, `use my_tools as _;` is enough.
+    /// All problems of all tools together. An empty catalog is a problem too: a crate of tools is linked only if
+    /// it is used, for which `use my_tools as _;` is enough.
     pub fn collect() -> Result<Self, CatalogError> {
         Self::builder().collect().build()
     }

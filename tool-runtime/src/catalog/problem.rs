@@ -21,7 +21,7 @@ pub struct CatalogProblem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CatalogProblemKind {
-    /// Nothing was collected, or nothing that a filter names.
+    /// No tool was collected, or none of a crate that a filter names.
     Empty,
     /// A name is not legal.
     Name,

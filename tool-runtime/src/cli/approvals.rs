@@ -182,7 +182,7 @@ async fn decide(cli: &Cli<'_>, id: &str, decision: Decision, endpoint: &Endpoint
     }
 }
 
-/// Decides a call that `call` made: there is no conversation to continue.
+/// Decides a call of the command `call`, which has no conversation to continue.
 async fn finish_call(
     cli: &Cli<'_>,
     mut kept: Kept,

@@ -1,4 +1,4 @@
-//! `list`, `show`, `export`, `check`: the catalog and the policy. Runs nothing and opens no data.
+//! `list`, `show`, `export`, `check`: the catalog and the policy. Runs no tool and opens no data.
 
 use std::sync::Arc;
 

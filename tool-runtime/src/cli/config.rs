@@ -136,7 +136,7 @@ impl Settings {
         })
     }
 
-    /// Adds what environment and file say of a model to what a command line says.
+    /// Completes the model settings of the command line from the environment and the file.
     pub(super) fn endpoint(&self, given: &Endpoint) -> Endpoint {
         let usual = &self.endpoint;
         let mut endpoint = given.clone();

@@ -147,7 +147,7 @@ impl Runners {
         let runner = |(catalog, names): (CatalogBuilder, Vec<String>)| {
             let catalog = catalog.build().map_err(|error| Failure::usage(error.to_string()))?;
             let mut data = PolicyData { allowed_tools: names.into_iter().collect(), ..PolicyData::default() };
-            // The person who gives this file has looked at it, and nothing runs.
+            // The user chose this file, and no tool runs, so its definitions are pinned as they are.
             for spec in catalog.specs().filter(|spec| spec.name.is_discovered()) {
                 let rule = ToolRule { pin: Some(spec.definition_hash), ..ToolRule::default() };
                 data.tools.insert(spec.name.to_string(), rule);
@@ -202,7 +202,7 @@ fn arguments(row: &CallRow) -> Option<Arguments> {
     let Some(raw) = raw.map(|raw| raw.get()).filter(|raw| *raw != "null") else {
         return Some(Arguments::Text(String::new()));
     };
-    // A string that holds JSON is unwrapped once; anything else is taken as it is.
+    // A string that holds JSON is unwrapped once; anything else is used unchanged.
     if raw.starts_with('"') {
         return serde_json::from_str(raw).ok().map(Arguments::Text);
     }

@@ -24,7 +24,7 @@ const FOLDER: &str = "conversations";
 /// The version of the document that this library writes, and the only one it reads.
 const VERSION: u32 = 1;
 
-/// A document as it is written.
+/// A document as written to disk.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Saved {
@@ -150,7 +150,7 @@ impl Kept {
         unchanged
     }
 
-    /// Gives up a claim under which nothing was done.
+    /// Releases a claim that was not used.
     pub(super) fn release(&mut self) {
         if std::mem::take(&mut self.claimed) {
             let _ = fs::remove_file(self.path.with_extension("lock"));
@@ -184,7 +184,7 @@ impl Kept {
         Ok(())
     }
 
-    /// Removes the document: nothing of it waits any more.
+    /// Removes the document, because none of its calls waits any more.
     pub(super) fn finish(mut self) -> Result<(), Failure> {
         fs::remove_file(&self.path).map_err(|error| cannot("remove", &self.path, &error))?;
         self.release();

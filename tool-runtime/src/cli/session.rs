@@ -133,7 +133,7 @@ impl Gate {
         }
     }
 
-    /// The records so far, open ones last.
+    /// The records, open ones last.
     pub(super) async fn records(&self) -> Result<Vec<ToolInvocationRecord>, Failure> {
         let mut records = self.store.records(&RecordFilter::default()).await?;
         records.extend(self.store.open_records(&RecordFilter::default()).await?);

@@ -12,7 +12,7 @@ use crate::error::ToolError;
 /// How a struct tool runs, what it returns and which capabilities it needs.
 ///
 /// Hydration constructs the struct from validated arguments. Only the runner can make the [`Call`] that
-/// [`run`](ToolComponent::run) takes, so nothing else can run a tool.
+/// [`run`](ToolComponent::run) takes, so no other code can run a tool.
 ///
 /// ```
 /// use tool_runtime::{Call, Cap, Connection, ToolComponent, ToolError, capability, tool};

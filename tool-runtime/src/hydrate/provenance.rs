@@ -22,7 +22,7 @@ pub struct HydrationResult {
 }
 
 impl HydrationResult {
-    /// A call that is refused before its arguments are looked at. `message` conceals which of the reasons it is.
+    /// A call that is refused before its arguments are read. `message` conceals which of the reasons it was.
     pub(crate) fn refused(call: &ToolCall, stage: FailedStage, outcome: Outcome, message: Option<String>) -> Self {
         let error = HydrationError { stage, outcome, message, violations: Vec::new(), masked: None };
         Self { hydrated: Err(error), provenance: Provenance::of(call) }

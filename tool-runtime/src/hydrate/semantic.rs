@@ -1,4 +1,4 @@
-//! Rules that no schema says: ids that are blank or made up, updates that change nothing.
+//! Rules that a schema cannot express: blank and made-up ids, updates without a change.
 
 mod evidence;
 

@@ -145,7 +145,7 @@ impl<'t> Parser<'t> {
             let value = self.value()?;
             self.members.push((name, value));
             if self.closed(b'}', "`,` or `}`")? {
-                // Nothing else is open around the outermost object, so the collected members are its own as they are.
+                // No container encloses the outermost object, so all collected members are its own.
                 let members: Vec<_> = match self.depth {
                     1 => std::mem::take(&mut self.members),
                     _ => self.members.drain(start..).collect(),

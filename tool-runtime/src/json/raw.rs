@@ -1,9 +1,9 @@
-//! JSON text that this crate wrote, as `serde_json` hands JSON around.
+//! JSON text that this crate wrote, as `serde_json`'s raw values.
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
-/// The name under which `serde_json` writes text as it is.
+/// The name under which `serde_json` serialises its raw text.
 pub(crate) const RAW: &str = "$serde_json::private::RawValue";
 
 /// Wraps text that is known to be JSON without reading it again. `None` if it is not.

@@ -10,7 +10,7 @@ use crate::text::pointer;
 
 /// A JSON value. Strings without escapes are borrowed; objects keep the order in which they were written.
 ///
-/// Equality is that of JSON: the order of members does not count. `Debug` shows nothing of the value.
+/// Equality is that of JSON: the order of members does not matter. `Debug` never shows the value.
 ///
 /// ```
 /// use tool_runtime::json::{self, Limits, Tree};
@@ -72,7 +72,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// A copy that borrows nothing.
+    /// Converts into a tree that owns its strings.
     #[must_use]
     pub fn into_owned(self) -> Tree<'static> {
         match self {
@@ -104,7 +104,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// What a JSON Pointer (RFC 6901) leads to.
+    /// Returns the value at a JSON Pointer (RFC 6901); `None` if there is none.
     #[must_use]
     pub fn pointer(&self, pointer: &str) -> Option<&Self> {
         pointer::split(pointer)?.try_fold(self, |tree, segment| match tree {

@@ -146,7 +146,7 @@ impl ToolPolicy {
     }
 }
 
-/// Adds a problem for a name that nothing has.
+/// Adds a problem for a name that does not exist.
 fn unknown<'a>(
     of: &str,
     path: String,

@@ -1,4 +1,4 @@
-//! Gathers what all tables of a policy say of one tool name, so that a decision is one look-up.
+//! Gathers the rules of all tables of a policy by tool name, so that a decision is one look-up.
 
 use crate::policy::argument_rule::ArgumentRule;
 use crate::policy::budget::ToolLimits;
@@ -41,7 +41,7 @@ pub(super) fn index(data: &PolicyData) -> NameMap<Compiled> {
     index
 }
 
-/// What the policy says of one name, gathered from all its tables.
+/// The policy's rules for one name, gathered from all its tables.
 #[derive(Debug, Default)]
 pub(super) struct Compiled {
     pub(super) allowed: bool,

@@ -1,4 +1,4 @@
-//! [`PolicyData`]: a policy as it is written down in TOML or JSON.
+//! [`PolicyData`]: a policy as written in TOML or JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -46,7 +46,7 @@ impl ToolPolicy {
             Ok(rule) => rule,
             Err(decision) => return decision,
         };
-        // What a server says of its tool may change at any time; only the definition that somebody looked at runs.
+        // A server may change its definition of a tool at any time; only the one that a person reviewed runs.
         if is_discovered(tool.name) && (compiled.pin.is_none() || compiled.pin != tool.definition_hash) {
             return deny(format!("tools.{}.pin", tool.name));
         }
@@ -118,7 +118,7 @@ impl ToolPolicy {
         discovered.into_iter().chain(ruled.map(|(label, _)| label.as_str()))
     }
 
-    /// How far the policy takes a tool to reach: what the policy says of a discovered tool, and never less than
+    /// The tool's effect under the policy: what the policy says of a discovered tool, and never less than
     /// an authored tool declares.
     #[must_use]
     pub fn effect_of(&self, name: &str, declared: ToolEffect) -> ToolEffect {
@@ -163,7 +163,7 @@ fn admitted_by(compiled: &Compiled, context: &PolicyContext<'_>) -> Result<Cow<'
     }
 }
 
-/// The strictest verdict so far; of equals, the first.
+/// The strictest verdict; of equals, the first.
 struct Strictest(Option<Decision>);
 
 impl Strictest {

@@ -121,14 +121,14 @@ struct Books {
 }
 
 impl Ledger {
-    /// Nothing spent, nothing held.
+    /// Creates a ledger with no amount spent or held.
     #[must_use]
     pub(crate) fn new(budget: RunBudget) -> Self {
         Self(Arc::new(Shared { budget, books: Mutex::default() }))
     }
 
-    /// Holds what a call may use, before it is dispatched. Of the time it gets what is left of the run's, see
-    /// [`Reservation::time`]; of all else what it asks for, or nothing at all.
+    /// Holds what a call may use, before it is dispatched. Time is cut to what is left of the run's, see
+    /// [`Reservation::time`]; everything else is granted in full or refused.
     pub(crate) fn reserve(&self, wanted: Spend) -> Result<Reservation, BudgetExceeded> {
         let mut books = self.0.books();
         let held = self.0.budget.grant(books.spent.plus(books.held), wanted)?;
@@ -158,7 +158,7 @@ impl Ledger {
         budget.grant(self.0.books().spent, Spend::default()).err()
     }
 
-    /// What was spent so far.
+    /// Returns what was spent.
     #[must_use]
     pub(crate) fn spent(&self) -> Spend {
         self.0.books().spent

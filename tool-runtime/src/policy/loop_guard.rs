@@ -22,7 +22,7 @@ impl Default for LoopThresholds {
     }
 }
 
-/// What the guard says of a call. The number counts this call: 2 is the first repetition.
+/// The guard's verdict on a call. The number includes this call: 2 is the first repetition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoopVerdict {
     /// Not a repetition, or not yet too many.

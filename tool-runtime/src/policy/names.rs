@@ -27,8 +27,8 @@ impl RunTools {
         names
     }
 
-    /// Whether a run with `self` may call nothing that a run with `other` may not. `None` is a run that does not
-    /// narrow its tools.
+    /// Returns whether every tool that a run with `one` may call is one that a run with `other` may call. `None` is a
+    /// run that does not narrow its tools.
     pub(crate) fn within(one: Option<&Self>, other: Option<&Self>) -> bool {
         match (one, other) {
             (_, None) => true,

@@ -18,7 +18,7 @@ pub enum Stage {
     Frozen,
 }
 
-/// Who asks, and in which run. Borrowed: a decision usually allocates nothing.
+/// Who asks, and in which run. Borrowed, so that a decision usually does not allocate.
 #[derive(Debug, Clone, Copy)]
 pub struct PolicyContext<'a> {
     /// The id of the run.
@@ -31,7 +31,7 @@ pub struct PolicyContext<'a> {
     pub tenant: Option<&'a str>,
     /// The principal's roles.
     pub roles: &'a [Arc<str>],
-    /// The trust labels the run has so far.
+    /// The run's current trust labels.
     pub labels: &'a [Arc<str>],
     /// The tools of the run; `None` when the run does not narrow them.
     pub tools: Option<&'a RunTools>,

@@ -1,4 +1,4 @@
-//! Arguments that tell `null` from absence.
+//! Arguments that distinguish `null` from absence.
 
 use serde::{Deserialize, Deserializer};
 

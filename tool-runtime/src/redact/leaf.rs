@@ -1,4 +1,4 @@
-//! [`Leaf`]: what a schema says of a scalar, so that it is checked while it is written.
+//! [`Leaf`]: the constraints of a schema on a scalar, checked while it is written.
 
 use serde_json::Value;
 
@@ -81,7 +81,7 @@ impl Leaf {
         Some(Self { scalar: (types != 0).then_some(Kinds { types, min, max }), items })
     }
 
-    /// Nothing is known of it, so anything that is found there is filtered rather than refused.
+    /// Of unknown type, so values there are filtered rather than refused.
     pub(super) fn is_any(&self) -> bool {
         *self == Self::ANY
     }

@@ -85,7 +85,7 @@ impl Projector {
         Ok(projector)
     }
 
-    /// For values without a schema: there is nothing to check the paths or the values against.
+    /// Creates a projector for values without a schema; neither paths nor values are checked.
     #[must_use]
     pub fn without_schema(allow: &[String], model: &[String]) -> Self {
         let paths = || allow.iter().map(String::as_str);

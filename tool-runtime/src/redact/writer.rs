@@ -13,7 +13,7 @@ use crate::redact::plan::Plan;
 use crate::text::cut;
 use compound::{Compound, Members};
 
-/// The name under which `serde_json` hands over numbers of its own.
+/// The name under which `serde_json` serialises arbitrary-precision numbers.
 const NUMBER: &str = "$serde_json::private::Number";
 
 /// Room for most outputs, so that the text does not grow byte by byte.
@@ -45,7 +45,7 @@ pub(super) enum Kept {
     No(&'static str),
 }
 
-/// The text so far.
+/// The text written.
 pub(super) struct Out {
     pub(super) text: String,
     budget: usize,

@@ -1,4 +1,4 @@
-//! [`Described`]: what a tool says of itself, authored or dynamic, and the one place that makes a [`ToolSpec`] of it.
+//! [`Described`]: the declaration of a tool, authored or dynamic, and the one place that turns it into a [`ToolSpec`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::tool::{
 /// A schema, or everything that is wrong with it.
 pub(crate) type Checked = Result<Schema, Vec<SchemaProblem>>;
 
-/// What a tool says of itself, before it is checked as a whole.
+/// The declaration of a tool before it is checked as a whole.
 pub(crate) struct Described {
     /// The name as written.
     pub(crate) written: String,
@@ -25,7 +25,7 @@ pub(crate) struct Described {
     pub(crate) title: Option<Arc<str>>,
     pub(crate) description: Arc<str>,
     pub(crate) input: Checked,
-    /// Of the value, or of the payload of a client tool; `None` for a dynamic tool that says nothing of it.
+    /// Of the value, or of the payload of a client tool; `None` for a dynamic tool without an output schema.
     pub(crate) output: Option<Checked>,
     /// Of what a client sends back; `None` for server tools.
     pub(crate) answer: Option<Checked>,

@@ -122,7 +122,7 @@ impl DynamicTool {
         Self { no_schema: Some(mode), ..Self::new(name, description, json!({"type": "object"}), effect, handler) }
     }
 
-    /// A tool that a server published under `name`: untrusted, so nothing that the server says about it is believed.
+    /// A tool that a server published under `name`: untrusted, so what the server claims about it does not count.
     ///
     /// It is called `mcp__<server>__<name>` and reaches `external_side_effect` unless the policy says otherwise. It
     /// stays denied until the policy's `tools.NAME.pin` is the hash of this very definition
@@ -212,7 +212,7 @@ impl DynamicTool {
         self
     }
 
-    /// A second run with the same arguments changes nothing.
+    /// Running it again with the same arguments has no further effect.
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self

@@ -81,7 +81,7 @@ impl Error for NotPending {
 }
 
 impl Run {
-    /// Finishes a call that waits for an approval, once: a second decision finds nothing to decide.
+    /// Finishes a call that waits for an approval, once: a second decision is refused.
     ///
     /// The call has to belong to the run's principal and tenant. To run it, or to answer in its place, the policy, the
     /// tool's definition and the arguments must be those that were suspended, and the run may have no role and no tool

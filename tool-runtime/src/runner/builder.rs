@@ -148,8 +148,8 @@ impl RunnerBuilder {
         })
     }
 
-    /// Logs the discovered tools that the policy allows and that stay denied: a server may change its tools at any
-    /// time, so this fails nothing.
+    /// Logs the discovered tools that the policy allows but does not pin, which stay denied. Not an error, because a
+    /// server may change its tools at any time.
     fn log_quarantined(&self) {
         for spec in self.used().map(|entry| &entry.spec).filter(|spec| spec.name.is_discovered()) {
             let pin = self.policy.tool(spec.name.as_str()).and_then(|rule| rule.pin);

@@ -159,7 +159,7 @@ impl Validator for ContainedValidator {
 
 impl Compiled for Contained<dyn Compiled> {
     fn check(&self, value: &Tree<'_>) -> Result<(), Vec<Violation>> {
-        // Refused without a violation: nothing is known of the value, and the caller says so.
+        // Refused without a violation: the value was not checked, and the caller says so.
         self.call(VALIDATOR, |compiled| compiled.check(value)).unwrap_or_else(|| Err(Vec::new()))
     }
 }

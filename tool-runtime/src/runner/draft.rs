@@ -36,7 +36,7 @@ pub(super) struct Draft {
 
 /// What the record will show of the arguments.
 pub(super) enum Arguments {
-    /// Nobody has looked at them. They are digested only if nobody ever does.
+    /// Not read yet. They are digested only if they never are.
     Unseen(ToolCall),
     Recorded(RecordedArguments),
 }
@@ -67,7 +67,7 @@ impl Draft {
         }
     }
 
-    /// The draft of a suspended call: resuming it changes nothing of where it came from.
+    /// The draft of a suspended call, with the origin that it had when it was suspended.
     pub(super) fn reopened(record: ToolInvocationRecord) -> Self {
         Self {
             id: record.tool_call_id,

@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::policy::PolicyProblem;
 
-/// Why a runner cannot be built: everything at once.
+/// Why a runner cannot be built: all problems together.
 #[derive(Debug)]
 pub struct RunnerError {
     pub(super) policy: Vec<PolicyProblem>,

@@ -18,8 +18,8 @@ impl Run {
     /// Takes one call through the gate. The call's start is announced now; if the returned future is dropped,
     /// polled or not, the call still gets its record and its terminal event.
     ///
-    /// The future has to be polled inside a tokio runtime with its timer enabled. Before it resolves it waits for the
-    /// store's receipt of the record, without a limit of its own.
+    /// The future has to be polled inside a tokio runtime with its timer enabled. Before it resolves, it waits for the
+    /// store's receipt of the record, without a timeout of its own.
     pub fn exec(&self, call: ToolCall) -> impl Future<Output = ToolExecResult> + Send + use<> {
         let mut open = OpenCall::start(self.clone(), call);
         async move {
@@ -28,7 +28,7 @@ impl Run {
         }
     }
 
-    /// Hydrates calls and runs nothing. Each result can be executed once, by [`Run::exec_hydrated`] of this run.
+    /// Hydrates calls without running them. Each result can be executed once, by [`Run::exec_hydrated`] of this run.
     #[must_use]
     pub fn hydrate(&self, calls: impl IntoIterator<Item = ToolCall>) -> Vec<HydrationResult> {
         calls.into_iter().map(|call| stages::hydrate_only(self, call)).collect()
@@ -60,7 +60,7 @@ async fn from_hydrated(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending
     from_frozen(open, hydrated).await
 }
 
-/// From frozen arguments on.
+/// The stages from frozen arguments on.
 async fn from_frozen(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending, Stop> {
     stages::freeze(open, &hydrated);
     match stages::decide(open, hydrated)? {
@@ -69,7 +69,7 @@ async fn from_frozen(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending, 
     }
 }
 
-/// From the permit on; an approved call enters here.
+/// The stages from the permit on; an approved call enters here.
 pub(super) async fn from_permit(open: &mut OpenCall, permit: Permit) -> Result<Ending, Stop> {
     let reserved = stages::reserve(open, permit)?;
     let bound = stages::bind(open, reserved).await?;

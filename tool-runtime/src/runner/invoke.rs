@@ -39,8 +39,8 @@ type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Runs `future` to its end, or to the first of panic, timeout and cancellation.
 ///
-/// The timer is armed only after the first `Pending`, so a tool that answers at once pays for none. `cancellation`
-/// is fired on a timeout, so that work which the tool left on another thread can see it.
+/// The timer is armed only after the first `Pending`, so a tool that is ready on its first poll pays for none.
+/// `cancellation` is fired on a timeout, so that work which the tool left on another thread can see it.
 pub(super) async fn contained<T>(
     future: Boxed<'_, T>,
     timeout: Option<Duration>,

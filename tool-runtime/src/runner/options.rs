@@ -12,7 +12,7 @@ use crate::policy::{PolicyContext, RunTools};
 
 /// Who a run acts for and what it may use. Every default allows no more than the policy does.
 ///
-/// A name that nothing in the runner has (a tool, a kind of connection, a role, a label) is a problem that
+/// A name that the runner does not know (of a tool, a kind of connection, a role, a label) is a problem that
 /// [`Run::problems`](crate::runner::Run::problems) lists and that is logged when the run starts.
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! [`RunProblem`]: a name in a run's options that nothing in its runner has.
+//! [`RunProblem`]: a name in a run's options that its runner does not know.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::runner::RunOptions;
 use crate::runner::shared::Shared;
 use crate::text::nearest;
 
-/// A name in a run's options that nothing in its runner has.
+/// A name in a run's options that its runner does not know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunProblem {
     code: &'static str,

@@ -104,8 +104,8 @@ impl Run {
         &self.0.view
     }
 
-    /// Names in the run's options that nothing in its runner has. A run with problems is never wider than one without;
-    /// each was logged when the run started.
+    /// Returns the names in the run's options that its runner does not know. A run with problems is never wider than
+    /// one without; each was logged when the run started.
     #[must_use]
     pub fn problems(&self) -> &[RunProblem] {
         &self.0.problems

@@ -22,11 +22,11 @@ impl Run {
         }
     }
 
-    /// Returns the result of a call of this run for a caller whose own future was dropped, as the call's record tells it.
-    /// What only the model may see is not in records.
+    /// Returns the result of a call of this run for a caller whose own future was dropped. It is read from the call's
+    /// record, which does not hold what only the model may see.
     ///
     /// A call without a record whose tool has effects and had begun, in this process or in the one that the run was
-    /// restored from, is `outcome_unknown`. `None` if nothing is known of the call: its tool had no effect.
+    /// restored from, is `outcome_unknown`. `None` if it has no record and no effect of it can have begun.
     ///
     /// # Errors
     /// The store failed.

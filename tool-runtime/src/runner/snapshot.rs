@@ -15,12 +15,12 @@ use crate::store::{PendingCall, PendingFilter, RecordFilter, StoreError};
 /// The version of the document that this library writes, and the only one it reads.
 const VERSION: u32 = 1;
 
-/// What a run remembers: principal, tenant, roles, tools, labels, evidence, what it spent, its loop guard, the ids it saw,
+/// The state of a run: principal, tenant, roles, tools, labels, evidence, spent budget, loop guard, known call ids,
 /// calls whose effects are not known, and the calls that wait.
 ///
 /// Keep it where clients cannot change it: it is trusted, and the frozen arguments of waiting calls are in it, the
-/// sensitive ones included. Its `Debug` shows none of them. A waiting call is finished once for each store: restore
-/// a snapshot twice over stores that know nothing of each other, and each can finish it.
+/// sensitive ones included. Its `Debug` shows none of them. A waiting call is finished once for each store: a
+/// snapshot that is restored over two independent stores lets each of them finish it.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSnapshot {

@@ -28,7 +28,7 @@ pub(super) struct RunState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taken {
     First,
-    /// It was used before, so nothing may run under it.
+    /// The id was used before; no second call may run under it.
     Again,
     /// The run has as many ids as it may.
     TooMany,
@@ -51,12 +51,12 @@ impl RunState {
         labels.iter().for_each(|label| self.label(label));
     }
 
-    /// The labels so far.
+    /// The current labels.
     pub(super) fn labels(&self) -> Arc<[Arc<str>]> {
         Arc::clone(&self.labels)
     }
 
-    /// Puts a label on the run, for good.
+    /// Puts a label on the run. Labels are never removed.
     pub(super) fn label(&mut self, label: &str) {
         if self.labels.iter().all(|known| **known != *label) {
             self.labels = self.labels.iter().cloned().chain([label.into()]).collect();

@@ -25,7 +25,7 @@ fn quick(schema: &Map<String, Value>, value: &Value) -> Option<bool> {
     Some(good)
 }
 
-/// Whether a keyword says nothing about a value of this type.
+/// Returns whether a keyword does not apply to values of this type.
 fn looks_elsewhere(keyword: &str, value: &Value) -> bool {
     match keyword {
         "default" | "description" | "title" | "deprecated" | "examples" | "$comment" => true,

@@ -11,7 +11,7 @@ pub(crate) fn is_pattern(pattern: &str) -> bool {
     compiles(&json!({ "pattern": pattern })).is_ok()
 }
 
-/// Whether a value keeps to a schema; a schema that does not compile allows nothing.
+/// Returns whether a value conforms to a schema; `false` if the schema does not compile.
 pub(crate) fn is_valid(schema: &Value, value: &Value) -> bool {
     JsonSchemaValidator.compile_value(schema).is_ok_and(|compiled| compiled.check(&Tree::from_value(value)).is_ok())
 }

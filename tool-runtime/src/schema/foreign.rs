@@ -22,7 +22,7 @@ const DIALECTS: [&str; 3] = [
 /// Takes the schema of a dynamic or discovered tool as it is.
 ///
 /// References stay, and must lead to places inside the document (or to the two meta-schemas); recursion is allowed
-/// where checking a value stays linear. A `default` or `enum` value that breaks its own schema stops nothing.
+/// where checking a value stays linear. A `default` or `enum` value that breaks its own schema is tolerated.
 ///
 /// # Errors
 ///
@@ -49,7 +49,7 @@ pub(crate) fn check_foreign(schema: &Value) -> Result<Schema, Vec<SchemaProblem>
     Ok(text)
 }
 
-/// Reads a schema document from text; size and depth are looked at before anything is built from it.
+/// Reads a schema document from text; its size and depth are checked before anything is built from it.
 ///
 /// # Errors
 ///

@@ -37,7 +37,7 @@ pub(crate) fn drop_private(schema: &mut Map<String, Value>) -> Option<String> {
     }
 }
 
-/// Writes the bounds that a numeric format stands for, unless narrower ones are there already.
+/// Writes the bounds that a numeric format implies, unless the schema has narrower ones.
 pub(crate) fn write_bounds(schema: &mut Map<String, Value>, format: &str) {
     let Some((low, high)) = bounds(format) else { return };
     if schema.get("minimum").is_none_or(|given| compare(given, &low).is_none_or(std::cmp::Ordering::is_lt)) {

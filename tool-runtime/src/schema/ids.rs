@@ -14,7 +14,7 @@ use crate::tool::{Schema, ToolSpec};
 /// `*_ids`, `*Id`, `*Ids`. Arguments that need evidence are ids whatever they are called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IdArguments {
-    /// Properties of the schema. Only where a schema says nothing at all does the name alone decide.
+    /// Properties of the schema; `None` for a tool without a schema, where the name of an argument alone decides.
     names: Option<BTreeSet<Box<str>>>,
     evidence: Box<[Box<str>]>,
 }
@@ -240,7 +240,7 @@ fn is_label(text: &str) -> bool {
         || inner.chars().all(|character| character.is_alphabetic() || matches!(character, ' ' | '_' | '-' | '.'))
 }
 
-/// Characters that show nothing: controls, zero-width and bidirectional marks, fillers.
+/// Invisible characters: controls, zero-width and bidirectional marks, fillers.
 fn is_invisible(character: char) -> bool {
     character.is_control()
         || matches!(

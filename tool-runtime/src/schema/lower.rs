@@ -1,4 +1,4 @@
-//! The lowering: rewrites a generated schema into the subset where nothing is lost, and refuses the rest.
+//! The lowering: rewrites a generated schema into a subset without loss, and refuses what does not fit.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use crate::schema::{SchemaProblem, defaults, engine, formats, merge};
 pub(crate) enum Lowering {
     /// A model writes the value: the subset, closed, bounded.
     Arguments,
-    /// A tool writes the value: rewritten alike, but nothing of it refused.
+    /// The value is a tool's output: rewritten in the same way, but never refused.
     Output,
 }
 

@@ -1,4 +1,4 @@
-//! Rewrites that lose nothing: optional without `anyOf`, `allOf` of one, and lists of documented constants.
+//! Lossless rewrites: optional without `anyOf`, `allOf` of one, and lists of documented constants.
 
 use serde_json::{Map, Value};
 

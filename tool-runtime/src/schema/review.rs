@@ -1,4 +1,4 @@
-//! A definition from an untrusted source, looked at before anybody may enable it: accept, review by a person, reject.
+//! Reviews a definition from an untrusted source before it may be enabled: accept, review by a person, or reject.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +13,7 @@ use crate::tool::ToolName;
 /// What to do with a definition, from the mildest to the gravest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Advice {
-    /// Nothing was found.
+    /// There are no findings.
     Accept,
     /// Load it disabled and flagged; a person decides.
     Review,
@@ -79,7 +79,7 @@ impl Reason {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What it leads to by itself.
+    /// The advice that this finding alone results in.
     pub advice: Advice,
     /// What it is about.
     pub reason: Reason,
@@ -126,7 +126,7 @@ pub fn review(name: &str, description: &str, schema: &Value) -> Review {
     verdict
 }
 
-/// The same for a schema that is still text: size and depth are looked at before anything is built from it.
+/// The same for a schema in text form; its size and depth are checked before anything is built from it.
 #[must_use]
 pub fn review_text(name: &str, description: &str, schema: &str) -> Review {
     match parse_foreign(schema) {

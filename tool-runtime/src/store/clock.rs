@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// Tells the time of day. Called inline: do not block. If it panics, the system's clock is asked instead.
+/// A source of wall-clock time. Called inline: do not block. If it panics, the system's clock is asked instead.
 ///
 /// ```
 /// use std::sync::Arc;

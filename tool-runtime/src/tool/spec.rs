@@ -44,7 +44,7 @@ pub struct ToolSpec {
     /// Arguments of which at least one has to be given; empty for no such rule.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub require_any: Vec<String>,
-    /// A second run with the same arguments changes nothing.
+    /// Running it again with the same arguments has no further effect.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub idempotent: bool,
     /// When calls run although the arguments have no schema; `None` for a tool that has one.

@@ -34,7 +34,7 @@ impl Write for Bounded {
 }
 
 impl Body {
-    /// Prepares to read up to one byte more than the limit, which tells a body of that size from a longer one.
+    /// Prepares to read up to one byte more than the limit, which distinguishes a body of that size from a longer one.
     ///
     /// # Errors
     /// The body has an encoding that was not asked for.

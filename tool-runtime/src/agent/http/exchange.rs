@@ -61,7 +61,7 @@ pub(super) async fn exchange(
     }
 }
 
-/// The moment after this time; in a year if there is no such moment.
+/// Returns the instant after this duration; a year from now if that overflows.
 fn after(wait: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(wait).unwrap_or_else(|| now + Duration::from_secs(365 * 24 * 60 * 60))

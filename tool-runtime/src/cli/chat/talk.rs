@@ -82,7 +82,7 @@ impl<'c> Talk<'c> {
         Ok(matches!(ended, Ended::Answered { .. }))
     }
 
-    /// Saves the conversation. What happened has happened, so a failure is told and ends nothing.
+    /// Saves the conversation. A failure is reported and does not end the session: the turn has already happened.
     async fn save(&mut self) {
         let saved = self.conversation.save().await.map_err(Failure::from);
         if let Err(failure) = saved.and_then(|saved| self.kept.save(Document::Chat(Box::new(saved)))) {

@@ -1,4 +1,4 @@
-//! Text that is almost JSON, read just far enough to tell strings from the rest.
+//! Scans text that is almost JSON, just far enough to distinguish strings from the rest.
 
 use crate::text::lex::{closing_quote, outside_strings};
 

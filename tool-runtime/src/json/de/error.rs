@@ -53,14 +53,14 @@ impl DeError {
         self.0.detail.as_deref()
     }
 
-    /// The type takes less than any schema can say (a date that its library refuses): the arguments are wrong.
-    /// Otherwise schema and type disagree, and the tool is.
+    /// Returns whether the type accepts less than a schema can express (a date that its library refuses), so that the
+    /// arguments are at fault. Otherwise the schema and the type disagree, and the tool is at fault.
     #[must_use]
     pub fn is_narrower(&self) -> bool {
         self.0.narrower
     }
 
-    /// The same as a broken rule of the arguments.
+    /// Converts into a violation, for the model.
     #[must_use]
     pub fn violation(&self) -> Violation {
         Violation::new(self.pointer(), "format", self.expected())

@@ -1,4 +1,4 @@
-//! Conclude: what becomes of a projected output.
+//! Conclude: delivers a projected output, or suspends the call for its client.
 
 use std::sync::Arc;
 

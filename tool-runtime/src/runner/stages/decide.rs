@@ -11,7 +11,7 @@ pub(in crate::runner) struct Permit {
     pub(super) hydrated: Hydrated,
 }
 
-/// What the policy says of frozen arguments, unless it denies them.
+/// The policy's decision on frozen arguments, unless it denies the call.
 pub(in crate::runner) enum Judged {
     Permitted(Permit),
     NeedsApproval(Hydrated),

@@ -3,7 +3,7 @@
 use crate::hydrate::Hydrated;
 use crate::runner::open::OpenCall;
 
-/// The tool's consecutive failures are forgotten: this call's arguments are right.
+/// Resets the tool's count of consecutive failures: the arguments of this call are valid.
 pub(in crate::runner) fn freeze(open: &OpenCall, hydrated: &Hydrated) {
     open.run().state().passed(hydrated.entry.spec.name.as_str());
 }

@@ -38,7 +38,7 @@ pub(in crate::runner) fn hydrate(
     })
 }
 
-/// Hydrates one call for a caller that wants to look at it first.
+/// Hydrates one call for a caller that inspects it before it runs.
 pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationResult {
     if !call.is_complete() {
         return HydrationResult::refused(&call, FailedStage::Resolve, Outcome::IncompleteCall, None);

@@ -8,13 +8,13 @@ use crate::policy::{Stage, Verdict};
 use crate::runner::Run;
 use crate::runner::ending::Stop;
 
-/// Why a name leads to no tool.
+/// Why a name does not resolve to a tool.
 pub(super) struct Unresolved {
     pub(super) decision: Option<Decision>,
     pub(super) stop: Stop,
 }
 
-/// Finds the tool and asks the run's tool list and the policy, before the arguments are looked at.
+/// Finds the tool and asks the run's tool list and the policy, before the arguments are read.
 pub(super) fn resolve(run: &Run, name: &str) -> Result<Arc<Entry>, Box<Unresolved>> {
     let shared = run.shared();
     let Some(entry) = shared.catalog.entry(name) else {

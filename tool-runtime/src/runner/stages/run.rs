@@ -58,7 +58,7 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: Bound) -> Result<
     }
 }
 
-/// What the policy says of the effect counts: a tool that it takes to reach further may have taken effect.
+/// Uses the effect that the policy gives the tool: one that it raises from `read_only` may have taken effect.
 fn stopped(interrupted: &Interrupted, effect: ToolEffect) -> Stop {
     let mut stop = Stop::new(interrupted.cause.outcome(effect)).reason(interrupted.to_string(), None);
     stop.cause = Some(interrupted.cause);

@@ -40,7 +40,7 @@ impl Decoded {
         self.error.is_none() && matches!(self.finish, Finish::ToolCalls | Finish::Stop)
     }
 
-    /// Whether the turn ended well without text, calls or a refusal: such an answer shows nothing.
+    /// Returns whether the turn ended well but has no text, call or refusal to show.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ended_well() && self.calls.is_empty() && self.text.trim().is_empty() && self.refusal.is_none()

@@ -6,7 +6,7 @@ use crate::wire::Message;
 use crate::wire::encode::Dialect;
 use crate::wire::history::{Missing, pieces};
 
-/// The messages written so far.
+/// The messages written.
 #[derive(Default)]
 pub(crate) struct Messages<'a> {
     list: Vec<Value>,

@@ -17,7 +17,7 @@ pub enum Missing {
 }
 
 /// Completes a history of this side: each call is followed by its one result, in call order. Orphans and
-/// duplicates are removed; `missing` says what becomes of each call without a result.
+/// duplicates are removed; `missing` chooses the result of each call without one.
 ///
 /// ```
 /// use tool_runtime::wire::history::{CallMessage, Message, Missing, repair};

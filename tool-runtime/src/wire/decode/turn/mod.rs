@@ -43,7 +43,7 @@ struct Call {
     shown: usize,
 }
 
-/// How the turn has ended so far.
+/// How the turn ended, as far as it is known.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum Ending {
     #[default]

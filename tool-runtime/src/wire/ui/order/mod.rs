@@ -53,7 +53,7 @@ impl Order {
         }
     }
 
-    /// Takes the bytes written so far.
+    /// Takes the bytes that were written since the last call.
     pub(super) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }

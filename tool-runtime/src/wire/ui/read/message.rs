@@ -1,4 +1,4 @@
-//! The messages of a posted body, as far as they are looked at.
+//! The messages of a posted body: only the fields that are read.
 
 use crate::json::Tree;
 use crate::wire::ui::read::{ChatError, ChatErrorKind, id};
