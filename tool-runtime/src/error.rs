@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::fmt::{self, Write as _};
 
+use crate::contain::caught;
 use crate::text::cut;
 
 /// The sentence that a model reads when the author of an error wrote none.
@@ -114,12 +115,18 @@ impl ToolError {
     }
 }
 
-/// An error and its causes as one text, bounded.
+/// An error and its causes as one text, bounded. Writing it runs the code of whoever made the error, so a panic ends the
+/// text where it happens.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = Bounded(String::new());
+    let _ = caught(|| write_chain(&mut text, error));
+    text.0
+}
+
+fn write_chain(text: &mut Bounded, error: &(dyn Error + 'static)) {
     let mut next = Some(error);
     for at in 0..MAX_CAUSES {
-        let Some(error) = next else { return text.0 };
+        let Some(error) = next else { return };
         let separator = if at == 0 { "" } else { ": " };
         if write!(text, "{separator}{error}").is_err() {
             break;
@@ -129,7 +136,6 @@ pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     if next.is_some() {
         text.0.push_str(" ..");
     }
-    text.0
 }
 
 /// Refuses what is too long, so that an endless text ends.

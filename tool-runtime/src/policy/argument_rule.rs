@@ -165,6 +165,9 @@ impl TryFrom<Table<Written>> for ArgumentRule {
         if !written.pointer.starts_with('/') {
             return Err("the pointer of an argument rule starts with `/`, for example `/to`");
         }
+        if written.pointer.split('~').skip(1).any(|rest| !rest.starts_with(['0', '1'])) {
+            return Err("in the pointer of an argument rule `~` is written as `~0`, and `/` in a name as `~1`");
+        }
         let condition = match (written.equals, written.one_of, written.prefix, written.at_most) {
             (Some(value), None, None, None) => Condition::Equals(value),
             (None, Some(values), None, None) => Condition::OneOf(values),

@@ -161,13 +161,19 @@ fn unknown<'a>(
     }
 }
 
+/// Whether a segment of a pointer is the index of an item: digits without a leading zero.
+fn is_index(segment: &str) -> bool {
+    segment == "0"
+        || (!segment.is_empty() && !segment.starts_with('0') && segment.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// Follows a pointer through the properties and items of a schema; what the schema leaves open is taken as there.
 fn resolve(schema: &serde_json::Value, pointer: &str) -> Result<(), (String, Option<String>)> {
     let mut schema = schema;
     for segment in pointer::split(pointer).into_iter().flatten() {
         let properties = schema.get("properties").and_then(|properties| properties.as_object());
         let property = properties.and_then(|properties| properties.get(&*segment));
-        let item = schema.get("items").filter(|_| segment.bytes().all(|byte| byte.is_ascii_digit()));
+        let item = schema.get("items").filter(|_| is_index(&segment));
         let Some(next) = property.or(item) else {
             let open = schema.get("additionalProperties") != Some(&serde_json::Value::Bool(false));
             if open && schema.get("items").is_none() {

@@ -99,6 +99,12 @@ fn pointers_lead_somewhere() {
             "policy, `tools.mail__send.arguments[0].pointer`: the arguments have nothing at `/to/0/mai`; did you mean `mail`?",
         ],
     );
+    for (index, none) in [("", "/to/"), ("01", "/to/01")] {
+        let place = "policy, `tools.mail__send.arguments[0].pointer`: the arguments have nothing at";
+        check(&policy(none), &[&format!("{place} `/to/{index}`")]);
+    }
+    let error = ToolPolicy::from_toml(&policy("/a~2b")).unwrap_err().to_string();
+    assert!(error.contains("`~` is written as `~0`"), "{error}");
     check(
         &policy("/to/mail"),
         &["policy, `tools.mail__send.arguments[0].pointer`: the arguments have nothing at `/to/mail`"],
