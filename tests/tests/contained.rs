@@ -65,6 +65,10 @@ pub trait Notes {
     fn count(&self) -> u32;
 }
 
+/// Someone's files.
+#[capability(effect = read_only, kind = "files")]
+pub trait Files {}
+
 /// Counts notes.
 #[tool(name = "contained__count", effect = read_only, redact = ["$"])]
 fn count(notes: &Connection<dyn Notes>) -> Result<u32, ToolError> {
@@ -132,8 +136,37 @@ impl ConnectionBroker for Broker {
         match request.id.as_str() {
             "slow" => std::future::pending().await,
             "panics" => panic!("CANARY-broker"),
+            "unprintable" => Err(ConnectionError::Failed(Box::new(Unprintable))),
+            "undroppable" => Ok(ConnectionHandle::new::<dyn Notes>(Arc::new(Unprintable))),
+            "wrong" => Ok(ConnectionHandle::new::<dyn Files>(Arc::new(Unprintable))),
             _ => Err(ConnectionError::Failed("CANARY: the token database is down".into())),
         }
+    }
+}
+
+/// An error and an adapter whose text and destructor panic.
+#[derive(Debug)]
+struct Unprintable;
+
+impl fmt::Display for Unprintable {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        panic!("CANARY-display")
+    }
+}
+
+impl std::error::Error for Unprintable {}
+
+impl Notes for Unprintable {
+    fn count(&self) -> u32 {
+        3
+    }
+}
+
+impl Files for Unprintable {}
+
+impl Drop for Unprintable {
+    fn drop(&mut self) {
+        panic!("CANARY-drop")
     }
 }
 
@@ -183,7 +216,7 @@ async fn a_store_and_a_clock_may_panic_at_every_method() {
             "{method}"
         );
         let resumed = run.resume("w", ApprovalDecision::Approve).await;
-        assert_eq!(resumed.is_ok(), matches!(method, "records" | "list" | "now"), "{method}");
+        assert_eq!(resumed.is_ok(), matches!(method, "put" | "records" | "list" | "now"), "{method}");
         let recorded = run.recorded(&CallId::new("1")).await;
         assert_eq!(recorded.is_err(), method == "records", "{method}");
         assert_eq!(run.snapshot().await.is_err(), matches!(method, "list" | "open_records"), "{method}");
@@ -237,6 +270,21 @@ async fn operators_learn_why_a_connection_failed() {
         assert!(!result.to_model().contains("CANARY"));
         let told = told.lock().expect("no poison");
         assert!(told.iter().any(|(code, .., text)| code == "connection_unavailable" && text.contains(expected)));
+    }
+}
+
+#[tokio::test]
+async fn errors_and_adapters_of_a_broker_may_panic() {
+    let accounts = [
+        ("unprintable", Outcome::ConnectionUnavailable),
+        ("wrong", Outcome::ConnectionUnavailable),
+        ("undroppable", Outcome::Ok),
+    ];
+    for (account, expected) in accounts {
+        let run = runner("", &Told::default()).run(RunOptions::new().connection("notes", ConnectionId::new(account)));
+        let result = run.exec(ToolCall::text("c", "contained__count", "{}")).await;
+        assert_eq!(result.outcome(), expected, "{account}");
+        assert_eq!(works(&run, "next").await, Outcome::Ok, "{account}");
     }
 }
 

@@ -107,11 +107,16 @@ async fn a_policy_narrows_the_allowlist_of_a_discovered_tool() {
 
 #[test]
 fn the_namespace_of_discovered_tools_is_reserved() {
-    for tool in [tool("mcp__srv__echo", who()), tool("srv__echo", who()).namespace("mcp")] {
+    let taken = ["mcp__srv__echo", "MCP__srv__echo"].map(|name| tool(name, who()));
+    for tool in taken.into_iter().chain([tool("srv__echo", who()).namespace("mcp")]) {
         let error = catalog(tool).unwrap_err();
         assert_eq!(error.code(), "name");
         assert!(error.to_string().contains("reserved"), "{error}");
     }
+    // Outside the namespace no pin would be asked of it.
+    let escaped = DynamicTool::discovered("srv", "echo", "Says it again.", who(), Arc::new(Echo)).namespace("lab");
+    let error = catalog(escaped).unwrap_err();
+    assert!(error.to_string().contains("give it no namespace"), "{error}");
 }
 
 #[test]

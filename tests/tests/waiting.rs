@@ -2,6 +2,9 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says what it expects")]
 
+#[path = "waiting/edges.rs"]
+mod edges;
+
 use std::sync::Arc;
 
 use tool_runtime::agent::{Agent, Ended, ScriptedModel, ScriptedTurn};
@@ -49,7 +52,7 @@ impl ToolComponent for Cursor {
 }
 
 const POLICY: &str = r#"
-    allowed_tools = ["waiting__read", "waiting__cursor", "waiting__hang"]
+    allowed_tools = ["waiting__read", "waiting__cursor", "waiting__hang", "waiting__short", "waiting__page"]
     require_approval_for_tools = ["waiting__change"]
 
     [roles.editor]

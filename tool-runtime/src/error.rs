@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::fmt::{self, Write as _};
 
+use crate::contain::caught;
 use crate::text::cut;
 
 /// The sentence that a model reads when the author of an error wrote none.
@@ -62,7 +63,8 @@ impl ToolError {
         Self { code: Some(code.into()), safe: None, source: None }
     }
 
-    /// A failure whose text is for operators only.
+    /// A failure whose text is for operators only: of an `anyhow::Error`, a `Box<dyn Error + Send + Sync>`, any error or
+    /// a text. Of an error that is not `Send + Sync`, pass on the text: `ToolError::internal(error.to_string())`.
     pub fn internal(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { code: None, safe: None, source: Some(Source::new(source)) }
     }
@@ -114,12 +116,18 @@ impl ToolError {
     }
 }
 
-/// An error and its causes as one text, bounded.
+/// An error and its causes as one text, bounded. Writing it runs the code of whoever made the error, so a panic ends the
+/// text where it happens.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = Bounded(String::new());
+    let _ = caught(|| write_chain(&mut text, error));
+    text.0
+}
+
+fn write_chain(text: &mut Bounded, error: &(dyn Error + 'static)) {
     let mut next = Some(error);
     for at in 0..MAX_CAUSES {
-        let Some(error) = next else { return text.0 };
+        let Some(error) = next else { return };
         let separator = if at == 0 { "" } else { ": " };
         if write!(text, "{separator}{error}").is_err() {
             break;
@@ -129,7 +137,6 @@ pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     if next.is_some() {
         text.0.push_str(" ..");
     }
-    text.0
 }
 
 /// Refuses what is too long, so that an endless text ends.
@@ -166,7 +173,7 @@ impl<E: ErrorSource> From<E> for ToolError {
 /// What `?` converts into a [`ToolError`]: every [`std::error::Error`] that is `Send + Sync + 'static`.
 #[diagnostic::on_unimplemented(
     message = "`?` cannot convert `{Self}` into a `ToolError`",
-    label = "not a `std::error::Error`: write `.map_err(ToolError::internal)?`",
+    label = "not a `std::error::Error`: write `.map_err(ToolError::internal)?`; if it is not `Send + Sync`, `.map_err(|error| ToolError::internal(error.to_string()))?`",
     note = "`ToolError::internal` takes `anyhow::Error`, `Box<dyn Error + Send + Sync>`, text and every `std::error::Error` that is `Send + Sync + 'static`"
 )]
 pub trait ErrorSource: Error + Send + Sync + 'static {}
@@ -178,7 +185,8 @@ impl<E: Error + Send + Sync + 'static> ErrorSource for E {}
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the error of a tool",
     label = "neither `ToolError` nor a `std::error::Error`",
-    note = "return `Result<_, ToolError>`: `?` converts every `std::error::Error`, and `.map_err(ToolError::internal)?` converts `anyhow::Error`, `Box<dyn Error + Send + Sync>` and text"
+    note = "return `Result<_, ToolError>`: `?` converts every `std::error::Error`, and `.map_err(ToolError::internal)?` converts `anyhow::Error`, `Box<dyn Error + Send + Sync>` and text",
+    note = "of an error that is not `Send + Sync`, for example `Box<dyn Error>`, pass on the text: `.map_err(|error| ToolError::internal(error.to_string()))?`"
 )]
 pub trait IntoToolError {
     /// Converts; the text of a foreign error stays with the operators.

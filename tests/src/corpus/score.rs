@@ -121,6 +121,12 @@ fn text(value: &Value) -> &str {
 
 /// The arguments as the provider sent them, for rows that expect them unchanged.
 fn sent(row: &Value) -> Option<Value> {
+    // Text that is too large for the payload is a list of `[text, times]`.
+    if let Some(pieces) = row["arguments_pieces"].as_array() {
+        let times = |piece: &Value| usize::try_from(piece[1].as_u64().unwrap_or_default()).unwrap_or_default();
+        let text: String = pieces.iter().map(|piece| text(&piece[0]).repeat(times(piece))).collect();
+        return serde_json::from_str(&text).ok();
+    }
     let payload = &row["payload"];
     let arguments = payload.get("input").or_else(|| payload["function"].get("arguments"))?;
     match arguments {

@@ -13,7 +13,7 @@ use tool_runtime::{
     capability, tool,
 };
 
-use crate::{Echo, check, exec, rig};
+use crate::{Echo, check, exec, rig, rig_over};
 
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct Answer {
@@ -191,5 +191,33 @@ async fn a_clients_answer_is_checked_where_it_is_not_shown_too() {
         assert_eq!(result.outcome(), expected, "{answer}");
         let shown: Option<Value> = result.value().and_then(|value| serde_json::from_str(value.get()).ok());
         assert_eq!(shown.is_some(), result.is_ok());
+    }
+}
+
+/// A run that finishes a call is no wider than the one that made it, and carries its labels.
+#[tokio::test]
+async fn a_waiting_call_is_not_finished_by_a_wider_run() {
+    let rules = "require_approval_for_tools = [\"stages__find\"]\n[labels.tainted]\nfrom_run = true\ndeny_effects = [\"state_change\"]\n\
+        [roles.clerk]\nallowed_tools = [\"stages__list\"]";
+    let options = || RunOptions::new().run_id("r");
+    let both = ["stages__find", "stages__change"];
+    let narrow = || options().tools(both).label("tainted");
+    for (later, fits) in [
+        (options().tools(both), true),
+        (options().tools(["stages__find"]), true),
+        (options().tools(["stages__find", "stages__list"]), false),
+        (options(), false),
+        (options().tools(both).role("clerk"), false),
+    ] {
+        let store = MemoryStore::new();
+        let first = rig_over(rules, true, store.clone()).runner.run(narrow());
+        exec(&first, "c", "stages__find", r#"{"task_id":"t1"}"#).await;
+        let run = rig_over(rules, true, store).runner.run(later);
+        let result = run.resume("c", ApprovalDecision::Approve).await.expect("it waits");
+        assert_eq!(result.is_ok(), fits, "{:?}", result.outcome());
+        if fits && run.catalog().get("stages__change").is_some() {
+            let changed = exec(&run, "d", "stages__change", r#"{"done":true}"#).await.0;
+            assert_eq!(changed, Outcome::PolicyDenied, "the label of the call's run");
+        }
     }
 }

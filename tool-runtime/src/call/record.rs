@@ -49,6 +49,8 @@ pub struct ToolInvocationRecord {
     pub conversation_id: Option<Arc<str>>,
     /// The principal that the run acts for.
     pub principal: Option<Arc<str>>,
+    /// The tenant of the run.
+    pub tenant: Option<Arc<str>>,
     /// Who made the call.
     pub caller: Caller,
     /// What the policy said, with the rule that said it.

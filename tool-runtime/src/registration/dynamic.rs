@@ -156,7 +156,8 @@ impl DynamicTool {
         self
     }
 
-    /// Puts the name into a namespace: `tool` becomes `namespace__tool`.
+    /// Puts the name into a namespace: `tool` becomes `namespace__tool`. Refused for a discovered tool, whose server is
+    /// its namespace.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self
@@ -223,9 +224,14 @@ impl DynamicTool {
             Some(namespace) => format!("{namespace}__{}", self.name),
             None => self.name,
         };
-        let reserved = is_discovered(&written) && !self.discovered;
-        let name =
-            ToolName::foreign(&written).and_then(|name| if reserved { Err(NameError::Reserved) } else { Ok(name) });
+        // A model takes `MCP__` for `mcp__`.
+        let reserved = is_discovered(&written.to_ascii_lowercase()) && !self.discovered;
+        let name = ToolName::foreign(&written).and_then(|name| match self.discovered {
+            false if reserved => Err(NameError::Reserved),
+            // A namespace of its own would take it out of every rule for discovered tools.
+            true if !is_discovered(&written) => Err(NameError::Discovered),
+            _ => Ok(name),
+        });
         let output = self.output.as_ref().map(schema::check_foreign);
         let behaviour = Handled {
             handler: self.handler,

@@ -151,7 +151,7 @@ fn respond(open: &OpenCall, pending: &PendingCall, value: &str) -> Result<Ending
     let projector = projector.ok_or_else(|| Stop::new(Outcome::RedactionFailed))?;
     let invalid = |_| Stop::new(Outcome::OutputInvalid).message("The value given in the tool's place is not valid.");
     let tree = json::parse_value(value, &json::Limits::UNBOUNDED).map_err(invalid)?;
-    let limit = shared.policy.limits_of(pending.tool.as_str()).result_bytes;
+    let limit = entry.result_bytes(&shared.policy);
     let projected = projector.project(&tree, limit).map_err(|error| stages::unprojected(&error))?;
     Ok(Ending::Delivered(deliver(open.run(), entry, projected, None)))
 }

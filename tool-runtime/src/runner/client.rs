@@ -55,7 +55,7 @@ fn answered(open: &mut OpenCall, pending: &PendingCall, value: &str) -> Result<E
     if pending.is_expired(shared.clock.now()) {
         return Err(Stop::new(Outcome::ApprovalExpired));
     }
-    let limit = shared.policy.limits_of(pending.tool.as_str()).result_bytes;
+    let limit = entry.result_bytes(&shared.policy);
     let limits = Limits { bytes: limit, ..Limits::default() };
     let tree = json::parse_value(value, &limits).map_err(|error| {
         Stop::new(if error.kind.is_limit() { Outcome::ResultTooLarge } else { Outcome::OutputInvalid })

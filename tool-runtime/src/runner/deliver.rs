@@ -17,7 +17,12 @@ pub(super) fn deliver(run: &Run, entry: &Entry, projected: Projected, warning: O
     {
         run.evidence().insert_result(&tree);
     }
+    label(run, entry);
+    Delivered { shown, model, warning }
+}
+
+/// Puts the tool's labels on the run: the model is about to read something of it.
+pub(super) fn label(run: &Run, entry: &Entry) {
     let mut state = run.state();
     run.shared().policy.labels_of(&entry.subject()).for_each(|label| state.label(label));
-    Delivered { shown, model, warning }
 }

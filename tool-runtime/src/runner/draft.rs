@@ -6,12 +6,13 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::call::{
-    CallId, Caller, Decision, RecordedArguments, RepairUse, ToolCall, ToolExecResult, ToolInvocationRecord,
+    CallId, Caller, Decision, RecordedArguments, RepairUse, ToolCall, ToolExecResult, ToolInvocationRecord, Verdict,
 };
 use crate::catalog::Entry;
 use crate::hydrate::{Hydrated, Provenance, ValidatorUse};
 use crate::runner::Run;
 use crate::runner::ending::Stop;
+use crate::store::{PendingCall, Suspension};
 use crate::tool::{Hash, ToolEffect};
 
 /// The record of a call while the call is open.
@@ -86,6 +87,26 @@ impl Draft {
         }
     }
 
+    /// The draft of a suspended call whose open record is gone, from the document that was stored of it.
+    pub(super) fn of_pending(pending: &PendingCall) -> Self {
+        let asked = |rule: &String| Decision { verdict: Verdict::RequireApproval, rule: rule.clone().into() };
+        Self {
+            id: pending.call_id.clone(),
+            name: pending.tool.to_string(),
+            started_at: pending.started_at,
+            arguments: Arguments::Recorded(RecordedArguments::Masked(Arc::clone(&pending.shown_arguments))),
+            effect: None,
+            definition_hash: Some(pending.definition_hash),
+            decision: pending.rule.as_ref().filter(|_| pending.suspension == Suspension::Approval).map(asked),
+            validator: None,
+            repair: pending.repair.clone(),
+            executed: false,
+            session: pending.session_id.clone(),
+            conversation: pending.conversation_id.clone(),
+            caller: pending.caller.clone(),
+        }
+    }
+
     /// How far the tool reaches, once it is known.
     pub(super) const fn effect(&self) -> Option<ToolEffect> {
         self.effect
@@ -138,7 +159,10 @@ impl Draft {
 
     pub(super) fn hydrated(&mut self, provenance: &Provenance) {
         self.validator = provenance.validator.as_ref().map(ValidatorUse::label);
-        self.repair.clone_from(&provenance.repair);
+        // Arguments that a person approved are read a second time, and need no second repair.
+        if provenance.repair.is_some() {
+            self.repair.clone_from(&provenance.repair);
+        }
     }
 
     pub(super) const fn repair(&self) -> Option<&RepairUse> {
@@ -177,6 +201,7 @@ impl Draft {
             session_id: self.session.clone(),
             conversation_id: self.conversation.clone(),
             principal: options.principal.clone(),
+            tenant: options.tenant.clone(),
             caller: self.caller.clone(),
             decision: self.decision.clone(),
             validator: self.validator.clone(),

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use crate::call::{
-    CallId, Cause, Failed, Outcome, RecordedArguments, SHOWN_BYTES, SafeError, ToolCall, ToolExecResult,
-    ToolInvocationRecord, shown,
+    CallId, Cause, Failed, Outcome, RecordedArguments, SHOWN_BYTES, SafeError, ToolCall, ToolExecResult, shown,
 };
+use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::runner::draft::{Arguments, Draft, Refused};
 use crate::runner::ending::{Ending, Stop};
@@ -63,9 +63,8 @@ impl OpenCall {
     }
 
     /// Opens a suspended call again: its start was announced when it arrived.
-    pub(super) fn reopen(run: Run, record: ToolInvocationRecord) -> Self {
-        let (id, draft) = (record.tool_call_id.clone(), Draft::reopened(record));
-        Self { run, id, taken: Taken::First, started: Instant::now(), draft, phase: Phase::Running }
+    pub(super) fn reopen(run: Run, draft: Draft) -> Self {
+        Self { run, id: draft.id.clone(), taken: Taken::First, started: Instant::now(), draft, phase: Phase::Running }
     }
 
     pub(super) const fn run(&self) -> &Run {
@@ -112,6 +111,7 @@ impl OpenCall {
         self.phase = Phase::Recorded(Box::new(result.clone()));
         if let Err(error) = receipt.await {
             telemetry::record_lost(&self.run, &self.draft, &error);
+            discard(error);
         }
         self.close(&result);
         if let Err(stop) = &ended {

@@ -7,6 +7,7 @@ use crate::policy::RunTools;
 use crate::runner::snapshot::{RunSnapshot, Waiting};
 use crate::runner::{Run, RunOptions, ToolRunner};
 use crate::store::{PendingCall, RecordFilter, StoreError};
+use crate::tool::Hash;
 
 /// Why a run cannot be restored.
 #[derive(Debug)]
@@ -52,12 +53,12 @@ impl ToolRunner {
     /// are put into the store, unless it knows them.
     ///
     /// The restored run has the tools and the roles that both the snapshot and the options name, and the labels of
-    /// either. A waiting call runs only under the policy that suspended it, see [`Run::resume`].
+    /// either. Under another policy than the run had, it has no tool that the run could not see. A waiting call runs only under the policy that suspended it, see [`Run::resume`].
     ///
     /// # Errors
     /// The snapshot, or a call that waits in it, is another principal's or tenant's; or the store failed.
     pub async fn restore(&self, snapshot: RunSnapshot, options: RunOptions) -> Result<Run, RestoreError> {
-        let options = narrowed(&snapshot, options)?;
+        let options = narrowed(&snapshot, options, self.policy().revision())?;
         let run = self.run(options);
         run.ledger().restore(snapshot.spent);
         run.loop_guard().restore(snapshot.loop_guard);
@@ -71,7 +72,7 @@ impl ToolRunner {
 }
 
 /// The options with no more than the snapshot had.
-fn narrowed(snapshot: &RunSnapshot, mut options: RunOptions) -> Result<RunOptions, RestoreError> {
+fn narrowed(snapshot: &RunSnapshot, mut options: RunOptions, policy: Hash) -> Result<RunOptions, RestoreError> {
     let theirs = |call: &PendingCall| {
         (&call.run_id, &call.principal, &call.tenant) == (&snapshot.run_id, &snapshot.principal, &snapshot.tenant)
     };
@@ -83,6 +84,10 @@ fn narrowed(snapshot: &RunSnapshot, mut options: RunOptions) -> Result<RunOption
     }
     options.roles.retain(|role| snapshot.roles.contains(role));
     options.tools = RunTools::intersection(options.tools, snapshot.tools.clone());
+    if policy != snapshot.policy_revision {
+        // Another policy may allow more; what it denies is denied in any case.
+        options.tools = RunTools::intersection(options.tools, Some(snapshot.visible.clone()));
+    }
     Ok(options.run_id(snapshot.run_id.clone()))
 }
 
@@ -92,7 +97,9 @@ async fn put_back(run: &Run, waiting: Waiting) -> Result<(), StoreError> {
     if !closed.is_empty() || store.pending(run.id(), &call.call_id).await?.is_some() {
         return Ok(());
     }
-    store.put(record).await?;
+    if let Some(record) = record {
+        store.put(record).await?;
+    }
     match store.suspend(call).await {
         Ok(()) | Err(StoreError::Duplicate) => Ok(()),
         Err(error) => Err(error),

@@ -5,6 +5,7 @@ use crate::runner::Run;
 use crate::runner::approval::NotPending;
 use crate::runner::ending::Stop;
 use crate::runner::suspend::{Purpose, Reopened, reopen};
+use crate::runner::waiting;
 use crate::store::{RecordFilter, StoreError};
 
 impl Run {
@@ -26,13 +27,17 @@ impl Run {
     /// record, which does not hold what only the model may see.
     ///
     /// A call without a record whose tool has effects and had begun, in this process or in the one that the run was
-    /// restored from, is `outcome_unknown`. `None` if it has no record and no effect of it can have begun.
+    /// restored from, is `outcome_unknown`. `None` if it has no record and no effect of it can have begun. Records of
+    /// another principal or tenant are not looked at.
     ///
     /// # Errors
     /// The store failed.
     pub async fn recorded(&self, call_id: &CallId) -> Result<Option<ToolExecResult>, StoreError> {
         let filter = RecordFilter::call(self.id(), call_id.clone());
-        if let Some(record) = self.shared().store.records(&filter).await?.pop() {
+        let records = self.shared().store.records(&filter).await?;
+        let own =
+            |record: &ToolInvocationRecord| waiting::owns(self, record.principal.as_deref(), record.tenant.as_deref());
+        if let Some(record) = records.into_iter().rev().find(own) {
             return Ok(Some(result(record)));
         }
         Ok(self.may_have_begun(call_id).then(|| {

@@ -8,9 +8,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::call::ToolInvocationRecord;
 use crate::hydrate::EvidenceSet;
 use crate::policy::{Last, RunTools, Spend};
-use crate::runner::Run;
 use crate::runner::state::RunState;
+use crate::runner::{Run, waiting};
 use crate::store::{PendingCall, PendingFilter, RecordFilter, StoreError};
+use crate::tool::Hash;
 
 /// The version of the document that this library writes, and the only one it reads.
 const VERSION: u32 = 1;
@@ -31,6 +32,9 @@ pub struct RunSnapshot {
     pub(super) tenant: Option<Arc<str>>,
     pub(super) roles: Vec<Arc<str>>,
     pub(super) tools: Option<RunTools>,
+    /// The policy of the run, and the tools that it let the run see.
+    pub(super) policy_revision: Hash,
+    pub(super) visible: RunTools,
     pub(super) state: RunState,
     pub(super) loop_guard: Option<Last>,
     pub(super) evidence: EvidenceSet,
@@ -41,7 +45,8 @@ pub struct RunSnapshot {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Waiting {
-    pub(super) record: ToolInvocationRecord,
+    /// `None` if the store could not keep it: the call can be finished without.
+    pub(super) record: Option<ToolInvocationRecord>,
     pub(super) call: PendingCall,
 }
 
@@ -82,8 +87,11 @@ impl Run {
         let filter = PendingFilter { run_id: Some(Arc::clone(self.identity())), ..PendingFilter::default() };
         let mut waiting = Vec::new();
         for call in store.list(&filter).await? {
+            if !waiting::owns(self, call.principal.as_deref(), call.tenant.as_deref()) {
+                continue;
+            }
             let open = store.open_records(&RecordFilter::call(self.id(), call.call_id.clone())).await?;
-            waiting.extend(open.into_iter().next().map(|record| Waiting { record, call }));
+            waiting.push(Waiting { record: open.into_iter().next(), call });
         }
         let options = self.options();
         Ok(RunSnapshot {
@@ -93,6 +101,8 @@ impl Run {
             tenant: options.tenant.clone(),
             roles: options.roles.clone(),
             tools: options.tools.clone(),
+            policy_revision: self.shared().policy.revision(),
+            visible: self.catalog().specs().map(|spec| spec.name.as_str()).collect(),
             state: self.state().clone(),
             loop_guard: self.loop_guard().last(),
             evidence: self.evidence().clone(),

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use crate::call::{CallId, Outcome, ToolExecResult, ToolInvocationRecord};
+use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::runner::approval::NotPending;
+use crate::runner::draft::Draft;
 use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::open::OpenCall;
 use crate::runner::{Run, telemetry, waiting};
@@ -55,6 +57,7 @@ pub(super) async fn suspend(
         Ok(()) => Ok(Ending::Suspended(Suspended { suspension, prepared })),
         Err(error) => {
             telemetry::not_suspended(run, &open.draft, &error);
+            discard(error);
             Err(Stop::new(Outcome::Cancelled).message("The call could not be kept for later. It did not run."))
         }
     }
@@ -91,12 +94,18 @@ pub(super) async fn reopen(run: &Run, call_id: &str, purpose: Purpose) -> Result
         return Ok(Reopened::Mismatch(waiting::mismatch(pending.call_id, mismatch)));
     }
     let filter = RecordFilter::call(run.id(), id.clone());
-    let record = store.open_records(&filter).await.map_err(|error| failed(run, error))?.pop();
-    let record: ToolInvocationRecord = record.ok_or(NotPending::Unknown)?;
+    let own = |record: &ToolInvocationRecord| waiting::owns(run, record.principal.as_deref(), record.tenant.as_deref());
+    let record = store.open_records(&filter).await.map_err(|error| failed(run, error))?.into_iter().find(own);
     let claimed = store.claim(run.id(), &id).await.map_err(|error| failed(run, error))?;
     // No await from here on: a future that is dropped has not claimed, or leaves a record.
     let pending = claimed.ok_or(NotPending::Unknown)?;
-    Ok(Reopened::Open(Box::new(OpenCall::reopen(run.clone(), record)), Box::new(pending)))
+    // A store that could not keep the open record, or that closed it for another call under the same id, still has what
+    // the record needs.
+    let draft = match record {
+        Some(record) => Draft::reopened(record),
+        None => Draft::of_pending(&pending),
+    };
+    Ok(Reopened::Open(Box::new(OpenCall::reopen(run.clone(), draft)), Box::new(pending)))
 }
 
 fn failed(run: &Run, error: StoreError) -> NotPending {

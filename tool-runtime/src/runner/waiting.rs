@@ -10,16 +10,21 @@ use crate::runner::Run;
 use crate::runner::suspend::Purpose;
 use crate::store::PendingCall;
 
+/// Whether what is kept under the run's id belongs to the principal and the tenant of the run. Run ids can come from a
+/// request, so two runs of one id need not be of the same people.
+pub(super) fn owns(run: &Run, principal: Option<&str>, tenant: Option<&str>) -> bool {
+    let options = run.options();
+    options.principal.as_deref() == principal && options.tenant.as_deref() == tenant
+}
+
 /// Whether the call waits for this, and belongs to the principal and the tenant of the run.
 pub(super) fn is_theirs(run: &Run, pending: &PendingCall, purpose: Purpose) -> bool {
     let wanted = match purpose {
         Purpose::Resume(suspension) => Some(suspension),
         Purpose::Close(suspension) => suspension,
     };
-    let options = run.options();
     wanted.is_none_or(|suspension| suspension == pending.suspension)
-        && options.principal == pending.principal
-        && options.tenant == pending.tenant
+        && owns(run, pending.principal.as_deref(), pending.tenant.as_deref())
 }
 
 /// Whether what was suspended is still what would run, in a run that is not wider than the one that made the call.

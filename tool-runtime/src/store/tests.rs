@@ -39,6 +39,7 @@ fn record(run: &str, call: &str, ended: Option<i64>) -> ToolInvocationRecord {
         session_id: None,
         conversation_id: None,
         principal: Some("ada".into()),
+        tenant: None,
         violations: Vec::new(),
         caller: Caller::Direct,
         decision: None,

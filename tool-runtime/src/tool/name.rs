@@ -159,6 +159,8 @@ pub enum NameError {
     ToolPart,
     /// `mcp__` belongs to discovered tools.
     Reserved,
+    /// A discovered tool was given a namespace.
+    Discovered,
 }
 
 impl NameError {
@@ -173,6 +175,7 @@ impl NameError {
             Self::Namespace => "name_namespace",
             Self::ToolPart => "name_tool_part",
             Self::Reserved => "name_reserved",
+            Self::Discovered => "name_discovered",
         }
     }
 }
@@ -187,6 +190,10 @@ impl fmt::Display for NameError {
             Self::Namespace => "the namespace of the tool name does not start with an ASCII letter",
             Self::ToolPart => "the part after the first `__` is empty or holds a second `__`",
             Self::Reserved => "the namespace `mcp` is reserved for tools discovered from MCP servers",
+            Self::Discovered => {
+                "a discovered tool is called `mcp__<server>__<tool>`; give it no namespace, or make it with \
+                 `DynamicTool::new` if it is not a server's"
+            }
         })
     }
 }

@@ -98,7 +98,7 @@ async fn answer(
     };
     if !response.status().is_success() {
         let again = retry::asked(response.status().as_u16(), response.headers(), Timestamp::now());
-        return Err(Failed { error: refused(response, deadline).await, again });
+        return Err(Failed { error: refused(inner, response, deadline).await, again });
     }
     let protocol = |detail: &str| Failed::for_good(ModelErrorKind::Protocol, detail);
     let content = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -155,7 +155,7 @@ async fn read(
     decoded
 }
 
-async fn refused(response: Response, deadline: Instant) -> ModelError {
+async fn refused(inner: &Inner, response: Response, deadline: Instant) -> ModelError {
     let status = response.status();
     if status.is_redirection() {
         return ModelError::new(ModelErrorKind::Redirect, format!("status {}", status.as_u16()));
@@ -170,5 +170,10 @@ async fn refused(response: Response, deadline: Instant) -> ModelError {
             }
         }
     }
-    ModelError::new(ModelErrorKind::Status(status.as_u16()), String::from_utf8_lossy(&text))
+    let mut text = String::from_utf8_lossy(&text).into_owned();
+    // Some providers repeat a key that they do not accept.
+    if let Some(key) = inner.settings.key.as_ref().filter(|key| !key.expose().is_empty()) {
+        text = text.replace(key.expose().as_str(), "[key]");
+    }
+    ModelError::new(ModelErrorKind::Status(status.as_u16()), text)
 }

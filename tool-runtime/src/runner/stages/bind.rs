@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use crate::call::{Cause, ContextFields, Outcome, ToolContext};
 use crate::capability::{ConnectionRequest, Requirement, Source};
+use crate::contain::discard;
 use crate::error::chain;
 use crate::runner::ending::Stop;
 use crate::runner::open::OpenCall;
@@ -18,8 +19,19 @@ use crate::tool::ToolSpec;
 /// A call with everything its tool borrows.
 pub(in crate::runner) struct Bound {
     pub(super) reserved: Reserved,
-    pub(super) connections: Vec<Connected>,
+    pub(super) connections: Connections,
     pub(super) context: Arc<ToolContext>,
+}
+
+/// The connections of one call. The destructors of their adapters are the application's code, so a panic in one is
+/// contained.
+#[derive(Default)]
+pub(super) struct Connections(pub(super) Vec<Connected>);
+
+impl Drop for Connections {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(discard);
+    }
 }
 
 /// An `Arc<Connection<C>>` and the type id of `Connection<C>`.
@@ -30,10 +42,10 @@ pub(in crate::runner) async fn bind(open: &OpenCall, reserved: Reserved) -> Resu
     let run = open.run();
     let options = run.options();
     let spec = Arc::clone(&reserved.hydrated.entry.spec);
-    let mut connections = Vec::new();
+    let mut connections = Connections::default();
     for requirement in &reserved.hydrated.entry.requirements {
         if let Source::Connection(kind) = requirement.source {
-            connections.push(connect(open.run(), requirement, kind, &spec, reserved.timeout).await?);
+            connections.0.push(connect(open.run(), requirement, kind, &spec, reserved.timeout).await?);
         }
     }
     let context = Arc::new(ToolContext(ContextFields {
@@ -82,6 +94,7 @@ async fn connect(
         Ok(Ok(handle)) => handle,
         Ok(Err(error)) => {
             let why = format!("the broker refused a connection of the kind `{kind}`: {}", chain(&error));
+            discard(error);
             return Err(Stop::new(Outcome::ConnectionUnavailable).reason(why, Some("ConnectionError")));
         }
         Err(interrupted) if interrupted.cause == Cause::Cancelled => return Err(Stop::new(Outcome::Cancelled)),
@@ -95,6 +108,7 @@ async fn connect(
             "the broker returned a handle of another trait for the kind `{kind}`; the tool borrows `{}`",
             requirement.name
         );
+        discard(handle);
         return Err(unavailable(why));
     }
     Ok((handle.type_id, handle.value))

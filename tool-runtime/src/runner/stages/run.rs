@@ -10,6 +10,7 @@ use crate::contain::{caught, discard};
 use crate::hydrate::Hydrated;
 use crate::redact::{ProjectError, Projected};
 use crate::registration::RunFailure;
+use crate::runner::deliver::label;
 use crate::runner::ending::{MAX_CODE_BYTES, MAX_MESSAGE_BYTES, Stop, sentence};
 use crate::runner::invoke::{self, Interrupted};
 use crate::runner::open::OpenCall;
@@ -31,13 +32,12 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: Bound) -> Result<
     let Reserved { mut hydrated, reservation, timeout, warning } = reserved;
     let entry = Arc::clone(&hydrated.entry);
     let shared = open.run().shared();
-    let limit = shared.policy.limits_of(entry.spec.name.as_str()).result_bytes;
-    let max_bytes = entry.max_result_bytes.map_or(limit, |own| own.min(limit));
+    let max_bytes = entry.result_bytes(&shared.policy);
     let future = {
         let bindings = Bindings {
             granted: &entry.requirements,
             capabilities: &shared.capabilities,
-            connections: &connections,
+            connections: &connections.0,
             context: &context,
         };
         hydrated
@@ -53,7 +53,11 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: Bound) -> Result<
     reservation.settle(0, 0.0);
     match ended {
         Ok(Ok(projected)) => Ok(Ran { hydrated, projected, warning }),
-        Ok(Err(failure)) => Err(failed(failure)),
+        Ok(Err(failure)) => {
+            // The author's sentence reaches the model too, and can hold what the tool read.
+            label(open.run(), &entry);
+            Err(failed(failure))
+        }
         Err(interrupted) => Err(stopped(&interrupted, open.draft.effect().unwrap_or(entry.spec.effect))),
     }
 }
