@@ -61,9 +61,9 @@ fn from_toml(value: &toml::Value) -> Tree<'_> {
         // serde sees a date as a table, and a policy has none.
         toml::Value::Datetime(_) => Tree::Object(Vec::new()),
         toml::Value::Array(items) => Tree::Array(items.iter().map(from_toml).collect()),
-        toml::Value::Table(members) => Tree::Object(
-            members.iter().map(|(name, value)| (Cow::Borrowed(name.as_str()), from_toml(value))).collect(),
-        ),
+        toml::Value::Table(members) => {
+            Tree::Object(members.iter().map(|(name, value)| (Cow::Borrowed(name.as_str()), from_toml(value))).collect())
+        }
     }
 }
 
