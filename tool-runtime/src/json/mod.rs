@@ -14,6 +14,7 @@ mod string;
 mod tree;
 
 pub use canonical::digest;
+pub(crate) use de::DeErrorKind;
 pub use de::{DeError, from_tree};
 pub use error::{ParseError, ParseErrorKind};
 pub use parse::{Limits, MAX_DEPTH, parse, parse_value};
