@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::policy::ToolPolicy;
+use crate::policy::argument_rule::{Condition, RuleValue};
 use crate::policy::label::UNTRUSTED;
 use crate::policy::problem::PolicyProblem;
 use crate::text::{nearest, pointer};
@@ -101,9 +102,16 @@ impl ToolPolicy {
         }
         let input = Schema::to_value(&spec.input_schema);
         for (at, rule) in rule.arguments.iter().enumerate() {
-            if let Err((message, nearest)) = resolve(&input, &rule.pointer) {
-                let path = path(&format!("arguments[{at}].pointer"));
-                problems.push(PolicyProblem { nearest, ..PolicyProblem::new(path, message) });
+            match resolve(&input, &rule.pointer) {
+                Err((message, nearest)) => {
+                    let path = path(&format!("arguments[{at}].pointer"));
+                    problems.push(PolicyProblem { nearest, ..PolicyProblem::new(path, message) });
+                }
+                Ok(Some(schema)) if !can_hold(schema, &rule.condition) => {
+                    let message = "the condition compares with another type than the argument has, so it is never met";
+                    problems.push(PolicyProblem::new(path(&format!("arguments[{at}]")), message.to_owned()));
+                }
+                Ok(_) => {}
             }
         }
     }
@@ -168,7 +176,10 @@ fn is_index(segment: &str) -> bool {
 }
 
 /// Follows a pointer through the properties and items of a schema; what the schema leaves open is taken as there.
-fn resolve(schema: &serde_json::Value, pointer: &str) -> Result<(), (String, Option<String>)> {
+fn resolve<'s>(
+    schema: &'s serde_json::Value,
+    pointer: &str,
+) -> Result<Option<&'s serde_json::Value>, (String, Option<String>)> {
     let mut schema = schema;
     for segment in pointer::split(pointer).into_iter().flatten() {
         let properties = schema.get("properties").and_then(|properties| properties.as_object());
@@ -177,7 +188,7 @@ fn resolve(schema: &serde_json::Value, pointer: &str) -> Result<(), (String, Opt
         let Some(next) = property.or(item) else {
             let open = schema.get("additionalProperties") != Some(&serde_json::Value::Bool(false));
             if open && schema.get("items").is_none() {
-                return Ok(());
+                return Ok(None);
             }
             let names = properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str));
             let nearest = nearest(&segment, names).map(str::to_owned);
@@ -185,5 +196,35 @@ fn resolve(schema: &serde_json::Value, pointer: &str) -> Result<(), (String, Opt
         };
         schema = next;
     }
-    Ok(())
+    Ok(Some(schema))
+}
+
+/// Whether values of an argument can meet a condition, as far as the schema names scalar types: a rule that compares with
+/// another type would never fire. Of an array every item counts.
+fn can_hold(schema: &serde_json::Value, condition: &Condition) -> bool {
+    let types = |schema: &serde_json::Value| -> Vec<String> {
+        let named = schema.get("type");
+        let listed = named.and_then(|named| named.as_array()).into_iter().flatten().chain(named);
+        listed.filter_map(|one| one.as_str().map(str::to_owned)).collect()
+    };
+    let own = types(schema);
+    let types = if own == ["array"] { schema.get("items").map(types).unwrap_or_default() } else { own };
+    let scalar = |one: &String| matches!(one.as_str(), "string" | "integer" | "number" | "boolean" | "null");
+    if types.is_empty() || !types.iter().all(scalar) {
+        return true;
+    }
+    let fits = |wanted: &str| types.iter().any(|one| one == wanted || (wanted == "number" && one == "integer"));
+    let value_fits = |value: &RuleValue| {
+        fits(match value {
+            RuleValue::Bool(_) => "boolean",
+            RuleValue::Text(_) => "string",
+            RuleValue::Int(_) | RuleValue::UInt(_) | RuleValue::Float(_) => "number",
+        })
+    };
+    match condition {
+        Condition::Equals(value) => value_fits(value),
+        Condition::OneOf(values) => values.iter().all(value_fits),
+        Condition::Prefix(_) => fits("string"),
+        Condition::AtMost(_) => fits("number"),
+    }
 }

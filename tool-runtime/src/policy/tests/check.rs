@@ -7,7 +7,7 @@ use crate::tool::{Schema, ToolEffect, ToolSpec};
 #[track_caller]
 fn check(policy: &str, expected: &[&str]) {
     let schema = Schema::from_text(
-        r#"{"type":"object","properties":{"to":{"type":"array","items":{"type":"object","properties":{"mail":{}},"additionalProperties":false}},"a/b":{}},"additionalProperties":false}"#,
+        r#"{"type":"object","properties":{"to":{"type":"array","items":{"type":"object","properties":{"mail":{}},"additionalProperties":false}},"a/b":{},"n":{"type":"integer"},"who":{"type":"array","items":{"type":"string"}}},"additionalProperties":false}"#,
     );
     let known = [
         ToolSpec { input_schema: schema, ..spec("mail__send", ToolEffect::StateChange) },
@@ -109,4 +109,22 @@ fn pointers_lead_somewhere() {
         &policy("/to/mail"),
         &["policy, `tools.mail__send.arguments[0].pointer`: the arguments have nothing at `/to/mail`"],
     );
+}
+
+#[test]
+fn conditions_are_of_the_type_of_their_argument() {
+    let rule = |pointer: &str, condition: &str| {
+        format!("[[tools.mail__send.arguments]]\npointer = '{pointer}'\n{condition}\nthen = 'deny'")
+    };
+    for (pointer, condition) in
+        [("/n", "equals = 5"), ("/n", "at_most = 2.5"), ("/who", "one_of = ['a']"), ("/to", "equals = 1")]
+    {
+        check(&rule(pointer, condition), &[]);
+    }
+    for (pointer, condition) in
+        [("/n", "equals = '5'"), ("/n", "prefix = '5'"), ("/who", "at_most = 5"), ("/who/0", "one_of = ['a', 1]")]
+    {
+        let problem = "policy, `tools.mail__send.arguments[0]`: the condition compares with another type than the argument has, so it is never met";
+        check(&rule(pointer, condition), &[problem]);
+    }
 }
