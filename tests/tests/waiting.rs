@@ -218,7 +218,7 @@ async fn the_loop_guard_survives_a_restore() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn begun_effects_are_unknown_wherever_the_run_goes_on() {
+async fn begun_effects_are_unknown_wherever_the_run_continues() {
     let run = runner(POLICY, &Arc::new(MemoryStore::new())).run(ada());
     let call = run.exec(ToolCall::text("hangs", "waiting__hang", "{}"));
     let limit = std::time::Duration::from_millis(10);

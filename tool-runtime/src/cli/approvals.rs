@@ -1,5 +1,7 @@
 //! `approvals`: the calls that wait in saved conversations are listed, shown and decided.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -15,7 +17,7 @@ use crate::cli::saved::{Desk, Document, Kept};
 use crate::cli::session::Cli;
 use crate::cli::{input, table, terminal};
 use crate::runner::{ApprovalDecision, RunSnapshot};
-use crate::store::{PendingCall, Suspension};
+use crate::store::{Clock as _, PendingCall, Suspension, SystemClock};
 
 /// What a person decides, or what a client answers.
 enum Decision {
@@ -30,10 +32,10 @@ pub(super) async fn approvals(cli: &Cli<'_>, action: Approvals) -> Result<Exit, 
         Approvals::Show { id, unmask } => return show(cli, &id, unmask),
         Approvals::Approve { id, endpoint } => (id, Decision::Approval(ApprovalDecision::Approve), endpoint),
         Approvals::Edit { id, arguments, endpoint } => {
-            (id, Decision::Approval(ApprovalDecision::ApproveEdited(input::json_text(&arguments)?)), endpoint)
+            (id, Decision::Approval(ApprovalDecision::ApproveEdited(input::json_value(&arguments)?)), endpoint)
         }
         Approvals::Deny { id, reason, endpoint } => (id, Decision::Approval(ApprovalDecision::Deny(reason)), endpoint),
-        Approvals::Answer { id, output, endpoint } => (id, Decision::Answer(input::json_text(&output)?), endpoint),
+        Approvals::Answer { id, output, endpoint } => (id, Decision::Answer(input::json_value(&output)?), endpoint),
     };
     decide(cli, &id, decision, &endpoint).await
 }
@@ -51,7 +53,9 @@ struct Row<'a> {
     tenant: Option<&'a str>,
     created_at: String,
     expires_at: String,
-    arguments: &'a RawValue,
+    /// Nobody can approve it any more.
+    expired: bool,
+    arguments: Arc<RawValue>,
 }
 
 impl<'a> Row<'a> {
@@ -67,7 +71,8 @@ impl<'a> Row<'a> {
             tenant: call.tenant.as_deref(),
             created_at: format!("{:.0}", call.created_at),
             expires_at: format!("{:.0}", call.expires_at),
-            arguments: &call.shown_arguments,
+            expired: call.expires_at <= SystemClock.now(),
+            arguments: Arc::clone(&call.shown_arguments),
         }
     }
 }
@@ -91,7 +96,8 @@ fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
                     Suspension::Approval => "a person",
                     Suspension::Client => "its client",
                 };
-                [row.id, row.tool, waits_for, &row.expires_at, row.conversation].map(terminal::safe)
+                let expires = if row.expired { "expired" } else { &row.expires_at };
+                [row.id, row.tool, waits_for, expires, row.conversation].map(terminal::safe)
             })
             .collect();
         table::print(["CALL", "TOOL", "WAITS FOR", "EXPIRES", "CONVERSATION"], &cells);
@@ -103,7 +109,11 @@ fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, Failure> {
     let (kept, document, call) = find(cli, id)?;
     let Some(call) = document.waiting().find(|waiting| waiting.call_id == call) else { return Err(unknown(id)) };
     if cli.settings.json {
-        terminal::line(&json(&Row::of((&kept.id, &kept.title), call))?);
+        let mut row = Row::of((&kept.id, &kept.title), call);
+        if unmask && let Ok(whole) = RawValue::from_string(call.arguments.as_str().to_owned()) {
+            row.arguments = whole.into();
+        }
+        terminal::line(&json(&row)?);
         return Ok(Exit::Done);
     }
     terminal::line(&terminal::bold(&format!("{} {}", terminal::safe(call.tool.as_str()), call.call_id)));

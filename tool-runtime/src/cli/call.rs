@@ -27,7 +27,7 @@ impl EventSink for EventsToStderr {
 
 pub(super) async fn call(cli: &Cli<'_>, call: Call) -> Result<Exit, Failure> {
     let arguments = input::json_text(call.arguments.as_deref().unwrap_or_default())?;
-    let answer = call.answer.as_deref().map(input::json_text).transpose()?;
+    let answer = call.answer.as_deref().map(input::json_value).transpose()?;
     let sink = call.events.then(|| Arc::new(EventsToStderr) as Arc<dyn EventSink>);
     let session = cli.start(call.user_text.as_deref(), sink)?;
     let exec = session.run.exec(ToolCall::text("", call.name.as_str(), arguments));

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::cli::args::{Color, Endpoint, Global, named};
+use crate::cli::args::{Color, Endpoint, Global, name, named};
 use crate::cli::exit::Failure;
 use crate::cli::input;
+use crate::wire::Format;
 
 /// The variables, without the application's prefix, and what they set.
 pub(super) const VARIABLES: &[(&str, &str)] = &[
@@ -105,16 +106,18 @@ impl Settings {
             _ if !global.log.is_empty() => global.log,
             other => other.or(file.log).into_iter().collect(),
         };
-        let format = variable("FORMAT")?.or(file.format).map(|text| {
-            named(&text).ok_or_else(|| {
-                Failure::usage(format!("`{text}` is not a format; see `chat --help` for the formats")).code("config")
-            })
-        });
-        let color = file.color.map(|text| {
+        let format = match (variable("FORMAT")?, file.format) {
+            (Some(text), _) => Some(format_of(&text, &format!("{prefix}_FORMAT"))?),
+            (None, Some(text)) => Some(format_of(&text, "`format` in the configuration file")?),
+            (None, None) => None,
+        };
+        let file_color = file.color.map(|text| {
             <Color as clap::ValueEnum>::from_str(&text, false).map_err(|_| {
                 Failure::usage("`color` in the configuration file is auto, always or never").code("config")
             })
         });
+        // As everywhere, the environment wins over the file.
+        let file_color = file_color.transpose()?.filter(|_| variable_is_unset("NO_COLOR"));
         Ok(Self {
             policy: global.policy.or(variable("POLICY")?.map(PathBuf::from)).or(file.policy),
             data: global.data.or(variable("DATA")?.map(PathBuf::from)).or(file.data).unwrap_or_else(|| "data".into()),
@@ -125,11 +128,11 @@ impl Settings {
             quiet: global.quiet,
             verbose: global.verbose,
             log,
-            color: global.color.or(color.transpose()?).unwrap_or(Color::Auto),
+            color: global.color.or(file_color).unwrap_or(Color::Auto),
             endpoint: Endpoint {
                 model_url: variable("MODEL_URL")?.or(file.model_url),
                 model: variable("MODEL")?.or(file.model),
-                format: format.transpose()?,
+                format,
                 key_env: variable("KEY_ENV")?.or(file.key_env),
                 ..Endpoint::default()
             },
@@ -165,6 +168,18 @@ impl File {
         }
         Ok(file)
     }
+}
+
+/// The format that a setting names.
+fn format_of(text: &str, setting: &str) -> Result<Format, Failure> {
+    named(text).ok_or_else(|| {
+        let names: Vec<_> = Format::ALL.iter().map(|format| name(*format)).collect();
+        Failure::usage(format!("{setting} is `{text}`, which is not one of {}", names.join(", "))).code("config")
+    })
+}
+
+fn variable_is_unset(name: &str) -> bool {
+    std::env::var_os(name).is_none_or(|value| value.is_empty())
 }
 
 /// A variable that is set and not empty.

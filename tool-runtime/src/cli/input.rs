@@ -4,13 +4,16 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use crate::cli::exit::Failure;
+use crate::cli::exit::{Exit, Failure};
 
 /// The largest file or standard input that is read whole, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Reads a whole file.
+/// Reads a whole file; `-` is standard input.
 pub(super) fn file(path: &Path) -> Result<Vec<u8>, Failure> {
+    if path == Path::new("-") {
+        return stdin();
+    }
     let shown = path.display();
     let file = File::open(path)
         .map_err(|error| Failure::usage(format!("cannot open {shown}: {error}")).code("unreadable_input"))?;
@@ -49,5 +52,19 @@ pub(super) fn json_text(given: &str) -> Result<String, Failure> {
         _ if given == "-" => text(stdin()?, "standard input"),
         Some(path) => text(file(Path::new(path))?, path),
         None => Ok(given.to_owned()),
+    }
+}
+
+/// Like [`json_text`], for what a person decides with: a slip of the keyboard is told before anything happens.
+pub(super) fn json_value(given: &str) -> Result<String, Failure> {
+    let text = json_text(given)?;
+    match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
+        Ok(_) => Ok(text),
+        // The text of the error may quote a value, so only its place is shown.
+        Err(error) => {
+            let (line, column) = (error.line(), error.column());
+            let message = format!("this is not JSON (line {line}, column {column}); nothing was decided");
+            Err(Failure { exit: Exit::Invalid, code: "invalid_json", message })
+        }
     }
 }

@@ -112,7 +112,9 @@ fn report(failure: &Failure, json: bool) -> ExitCode {
     if json {
         terminal::message(&terminal::safe_json(&failure.to_json()));
     } else {
-        terminal::message(&format!("{} {}", terminal::tone(terminal::Tone::Bad, "error:"), failure.message));
+        // It may quote names of files, keys and options, and what a library says of them.
+        let text = terminal::safe_lines(&failure.message);
+        terminal::message(&format!("{} {text}", terminal::tone(terminal::Tone::Bad, "error:")));
     }
     failure.exit.into()
 }

@@ -12,7 +12,7 @@ use crate::cli::http_record::{self, HttpRecord};
 use crate::cli::session::{Cli, Session};
 use crate::cli::{input, terminal};
 use crate::wire::history::{CallMessage, Message};
-use crate::wire::{DecodeOptions, Decoded, Decoder, Format, WireErrorKind};
+use crate::wire::{DecodeOptions, Decoded, DecodedCall, Decoder, Format, WireErrorKind};
 
 /// What one recorded turn did, as `--json` prints it. Serialised as it is: a value in between could not hold what a
 /// model may write, such as arguments that are nested too deep or hold half of a character.
@@ -24,6 +24,9 @@ struct Turn {
     records: Vec<ToolInvocationRecord>,
     changes: Vec<String>,
     messages: Value,
+    /// The same messages with sensitive arguments masked.
+    #[serde(skip)]
+    shown: Value,
     #[serde(serialize_with = "code")]
     exit: Exit,
 }
@@ -98,17 +101,28 @@ async fn take(cli: &Cli<'_>, session: &Session, format: Format, decoded: Decoded
     }
     let changes = difference(&before, &inspect()?);
     let records = session.gate.records().await?;
-    let mut history = vec![Message::Assistant {
-        text: decoded.text.clone(),
-        calls: decoded.calls.iter().map(CallMessage::from).collect(),
-    }];
-    history.extend(results.iter().map(|result| Message::Result(result.into())));
-    // The formats call the list by different names; it is the only one there is.
-    let messages = format.encode_messages(&history).into_values().find(Value::is_array).unwrap_or_default();
+    let messages = |calls: Vec<CallMessage>| {
+        let mut history = vec![Message::Assistant { text: decoded.text.clone(), calls }];
+        history.extend(results.iter().map(|result| Message::Result(result.into())));
+        // The formats call the list by different names; it is the only one there is.
+        format.encode_messages(&history).into_values().find(Value::is_array).unwrap_or_default()
+    };
+    let shown = messages(decoded.calls.iter().map(|call| masked(call, &records)).collect());
+    let messages = messages(decoded.calls.iter().map(CallMessage::from).collect());
     let broken = !decoded.ended_well();
     let gravest = results.iter().map(|result| Exit::of(result.outcome())).max().unwrap_or(Exit::Done);
     let exit = if broken { gravest.max(Exit::Failed) } else { gravest };
-    Ok(Turn { decoded, results, records, changes, messages, exit })
+    Ok(Turn { decoded, results, records, changes, messages, shown, exit })
+}
+
+/// A call as the model reads it again, with the arguments as its record shows them.
+fn masked(call: &DecodedCall, records: &[ToolInvocationRecord]) -> CallMessage {
+    let record = records.iter().find(|record| record.tool_call_id == call.call.id);
+    let arguments = match record.map(|record| &record.arguments) {
+        Some(RecordedArguments::Masked(arguments)) => arguments.get(),
+        _ => "",
+    };
+    CallMessage::new(call.call.id.clone(), call.call.name.clone(), arguments)
 }
 
 /// What is only before (`-`) or only after (`+`).
@@ -153,7 +167,7 @@ fn print(turn: &Turn) {
     }
     turn.changes.iter().for_each(|change| terminal::line(&terminal::safe(change)));
     heading("The messages that would go back to the model");
-    if let Some(messages) = turn.messages.as_array() {
+    if let Some(messages) = turn.shown.as_array() {
         messages.iter().for_each(|message| terminal::line(&terminal::safe_json(&message.to_string())));
     }
 }

@@ -23,7 +23,7 @@ pub(super) async fn replay(
         let session = cli.start(user_text.as_deref(), None)?;
         session.run.begin_turn();
         if let Some(error) = &decoded.error {
-            terminal::message(&format!("{}: {}", file.display(), terminal::safe(&error.to_string())));
+            terminal::message(&terminal::safe(&format!("{}: {error}", file.display())));
         }
         if !decoded.ended_well() {
             gravest = gravest.max(Exit::Failed);

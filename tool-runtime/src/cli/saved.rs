@@ -1,13 +1,15 @@
 //! Conversations and waiting calls as documents below the data folder, so that a later command can continue them.
 //!
 //! A document holds frozen arguments, the sensitive ones included: only its owner may read it. A decision is claimed
-//! with a lock file before it is carried out. A process that dies in between leaves the lock, because nobody can tell
-//! whether the call ran.
+//! with a lock on a file beside the document before it is carried out. The operating system ends the lock with its
+//! process. The mark that the claim left in the file survives, because nobody can tell whether the call ran: the next
+//! decision says so once.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
+use fs4::{FileExt, TryLockError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +25,8 @@ use crate::store::{Clock as _, PendingCall, SystemClock};
 const FOLDER: &str = "conversations";
 /// The version of the document that this library writes, and the only one it reads.
 const VERSION: u32 = 1;
+/// What the file of a lock holds while a decision is carried out.
+const MARK: &[u8] = b"a decision is being carried out\n";
 
 /// A document as written to disk.
 #[derive(Serialize, Deserialize)]
@@ -64,7 +68,7 @@ impl Desk {
     /// A new document; its file appears with the first save.
     pub(super) fn create(&self, title: String) -> Kept {
         let id = uuid::Uuid::new_v4().simple().to_string()[..8].to_owned();
-        Kept { path: self.path(&id), id, title, seen: None, claimed: false }
+        Kept { path: self.path(&id), id, title, seen: None, claim: None }
     }
 
     /// A document that was saved before.
@@ -82,7 +86,7 @@ impl Desk {
         }
         let saved = read(&path)?;
         let Saved { id, title, changed, document, .. } = saved;
-        Ok((Kept { path, id, title, seen: Some(changed), claimed: false }, document))
+        Ok((Kept { path, id, title, seen: Some(changed), claim: None }, document))
     }
 
     /// All documents that can be read, the ones that changed last at the end.
@@ -99,7 +103,7 @@ impl Desk {
                 match read(&path) {
                     Ok(saved) => all.push(saved),
                     // One document that cannot be read does not hide the others.
-                    Err(failure) => terminal::note(&failure.message),
+                    Err(failure) => terminal::note(&terminal::safe_lines(&failure.message)),
                 }
             }
         }
@@ -119,41 +123,54 @@ pub(super) struct Kept {
     pub(super) title: String,
     /// When the document that this process read or wrote last was written.
     seen: Option<Timestamp>,
-    claimed: bool,
+    /// The locked file while this process decides.
+    claim: Option<File>,
 }
 
 impl Kept {
     /// Claims the document for a decision. The next save ends the claim. A document that was never saved is nobody
     /// else's.
     pub(super) fn claim(&mut self) -> Result<(), Failure> {
-        if self.claimed || self.seen.is_none() {
+        if self.claim.is_some() || self.seen.is_none() {
             return Ok(());
         }
         let lock = self.path.with_extension("lock");
-        match OpenOptions::new().write(true).create_new(true).open(&lock) {
-            Ok(_) => self.claimed = true,
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                return Err(Failure::failed(format!(
-                    "another process decides on a call of `{}`; if it died, the call may have run: check what it \
-                     changed, then remove {}",
-                    self.id,
-                    lock.display()
-                ))
-                .code("claimed"));
+        let failed = |error: std::io::Error| cannot("lock", &lock, &error);
+        let mut file = private().read(true).truncate(false).open(&lock).map_err(failed)?;
+        match FileExt::try_lock(&file) {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let text = format!("another process decides on a call of `{}`; wait for its end", self.id);
+                return Err(Failure::failed(text).code("claimed"));
             }
-            Err(error) => return Err(cannot("write", &lock, &error)),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        let unchanged = self.unchanged();
-        if unchanged.is_err() {
-            self.release();
+        if let Err(failure) = self.unchanged() {
+            // The decision that removed the document removed its lock before this one was made.
+            if !self.path.exists() {
+                let _ = fs::remove_file(&lock);
+            }
+            return Err(failure);
         }
-        unchanged
+        if file.metadata().map_err(failed)?.len() > 0 {
+            file.set_len(0).map_err(failed)?;
+            return Err(Failure::failed(format!(
+                "a process died while it carried out a decision on `{}`, so the call may have run; check what it \
+                 changed, then run the command again to decide anew",
+                self.id
+            ))
+            .code("interrupted"));
+        }
+        file.write_all(MARK).and_then(|()| file.sync_all()).map_err(failed)?;
+        self.claim = Some(file);
+        Ok(())
     }
 
-    /// Releases a claim that was not used.
+    /// Releases a claim that was not used, or whose decision is saved.
     pub(super) fn release(&mut self) {
-        if std::mem::take(&mut self.claimed) {
-            let _ = fs::remove_file(self.path.with_extension("lock"));
+        // The file stays: another process may have opened it, and would then lock one that nobody else finds.
+        if let Some(file) = self.claim.take() {
+            let _ = file.set_len(0);
         }
     }
 
@@ -172,7 +189,9 @@ impl Kept {
         let saved = Saved { version: VERSION, id, title, changed, document };
         let text = serde_json::to_vec(&saved).map_err(|error| Failure::failed(error.to_string()))?;
         let beside = self.path.with_extension(format!("{}.part", std::process::id()));
-        let written = create(&beside)
+        let written = private()
+            .truncate(true)
+            .open(&beside)
             .and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_all()))
             .and_then(|()| fs::rename(&beside, &self.path));
         if let Err(error) = written {
@@ -187,7 +206,9 @@ impl Kept {
     /// Removes the document, because none of its calls waits any more.
     pub(super) fn finish(mut self) -> Result<(), Failure> {
         fs::remove_file(&self.path).map_err(|error| cannot("remove", &self.path, &error))?;
-        self.release();
+        if self.claim.take().is_some() {
+            let _ = fs::remove_file(self.path.with_extension("lock"));
+        }
         Ok(())
     }
 
@@ -205,12 +226,13 @@ impl Kept {
     }
 }
 
-fn create(path: &Path) -> std::io::Result<File> {
+/// Opens a file for its owner only, to write it.
+fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    options.write(true).create(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    options
 }
 
 fn read(path: &Path) -> Result<Saved, Failure> {
@@ -233,9 +255,6 @@ fn read(path: &Path) -> Result<Saved, Failure> {
 }
 
 fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
-    Failure {
-        exit: Exit::Failed,
-        code: "data_unavailable",
-        message: format!("cannot {what} {}: {error}", path.display()),
-    }
+    let exit = if what == "read" { Exit::Usage } else { Exit::Failed };
+    Failure { exit, code: "data_unavailable", message: format!("cannot {what} {}: {error}", path.display()) }
 }

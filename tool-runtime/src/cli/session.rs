@@ -9,12 +9,13 @@ use crate::catalog::{CompiledCatalog, ToolCatalog};
 use crate::cli::app::App;
 use crate::cli::config::Settings;
 use crate::cli::exit::Failure;
-use crate::cli::log;
+use crate::cli::{log, terminal};
 use crate::hydrate::repair::BUILT_IN;
 use crate::policy::ToolPolicy;
 use crate::runner::{Run, RunOptions, ToolRunner};
 use crate::schema::validator::JsonSchemaValidator;
 use crate::store::{MemoryStore, RecordFilter, Store as _};
+use crate::text::nearest;
 
 /// An application and the settings of this command line.
 pub(super) struct Cli<'a> {
@@ -55,7 +56,23 @@ impl Cli<'_> {
                 .map_err(|error| format!("the policy that {} ships is broken: {error}", self.app.name)),
             (None, None) => Ok(ToolPolicy::deny_all()),
         };
-        policy.map_err(|message| Failure::usage(message).code("policy_problem"))
+        let policy = policy.map_err(|message| Failure::usage(message).code("policy_problem"))?;
+        self.note_unknown_roles(&policy);
+        Ok(policy)
+    }
+
+    /// Tells of roles that the policy does not name: they allow nothing and deny nothing.
+    fn note_unknown_roles(&self, policy: &ToolPolicy) {
+        let known = &policy.data().roles;
+        for role in self.settings.roles.iter().filter(|role| !known.contains_key(*role)) {
+            let meant = match nearest(role, known.keys().map(String::as_str)) {
+                Some(nearest) => format!("; did you mean `{nearest}`?"),
+                None if known.is_empty() => "; it names no role".to_owned(),
+                None => format!("; its roles are {}", known.keys().cloned().collect::<Vec<_>>().join(", ")),
+            };
+            let text = format!("the policy has no role `{role}`, so it changes nothing{meant}");
+            terminal::note(&terminal::safe(&text));
+        }
     }
 
     /// The policy, checked against the catalog as building a runner checks it.

@@ -7,8 +7,8 @@ const GAP: usize = 2;
 /// A column is not cut below this.
 const NARROWEST: usize = 12;
 
-/// Prints rows under a heading. When they are wider than the terminal, the last columns are left out, then the
-/// first one is cut; without a terminal nothing is.
+/// Prints rows under a heading. When they are wider than the terminal, the last columns are left out, then
+/// what is left is cut, the first column last; without a terminal nothing is.
 pub(super) fn print<const N: usize>(heading: [&str; N], rows: &[[String; N]]) {
     for (at, line) in fit(heading, rows, terminal::width()).into_iter().enumerate() {
         terminal::line(&if at == 0 { terminal::bold(&line) } else { line });
@@ -25,9 +25,10 @@ fn fit<const N: usize>(heading: [&str; N], rows: &[[String; N]], width: Option<u
         while widths.len() > 2 && total(&widths) > width {
             widths.pop();
         }
-        let over = total(&widths).saturating_sub(width);
-        if let Some(first) = widths.first_mut() {
-            *first = first.saturating_sub(over).max(NARROWEST.min(*first));
+        // The first column holds what a person types next, so it is cut last.
+        for at in (0..widths.len()).rev() {
+            let over = total(&widths).saturating_sub(width);
+            widths[at] = widths[at].saturating_sub(over).max(NARROWEST.min(widths[at]));
         }
     }
     let line = |row: &[String; N]| {
@@ -59,6 +60,8 @@ mod tests {
         assert_eq!(lines(None)[1], "tasks__list_tasks  read_only  src/tasks.rs:12");
         assert_eq!(lines(Some(80)), lines(None));
         assert_eq!(lines(Some(30))[1], "tasks__list_tasks  read_only");
+        let long = [["tasks__list_tasks".to_owned(), "external_side_effect".to_owned()]];
+        assert_eq!(fit(["NAME", "EFFECT"], &long, Some(34))[1], "tasks__list_tasks  external_side_\u{2026}");
         assert_eq!(lines(Some(24))[1], "tasks__list_\u{2026}  read_only");
         assert!(lines(Some(24)).iter().all(|line| line.chars().count() <= 24));
     }

@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::policy::ToolPolicy;
-use crate::policy::argument_rule::{Condition, RuleValue};
 use crate::policy::label::UNTRUSTED;
 use crate::policy::problem::PolicyProblem;
 use crate::text::{nearest, pointer};
@@ -107,11 +106,11 @@ impl ToolPolicy {
                     let path = path(&format!("arguments[{at}].pointer"));
                     problems.push(PolicyProblem { nearest, ..PolicyProblem::new(path, message) });
                 }
-                Ok(Some(schema)) if !can_hold(schema, &rule.condition) => {
-                    let message = "the condition compares with another type than the argument has, so it is never met";
-                    problems.push(PolicyProblem::new(path(&format!("arguments[{at}]")), message.to_owned()));
+                Ok(found) => {
+                    let misfit = found.and_then(|schema| rule.condition.misfit(schema));
+                    problems
+                        .extend(misfit.map(|message| PolicyProblem::new(path(&format!("arguments[{at}]")), message)));
                 }
-                Ok(_) => {}
             }
         }
     }
@@ -175,13 +174,14 @@ fn is_index(segment: &str) -> bool {
         || (!segment.is_empty() && !segment.starts_with('0') && segment.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Follows a pointer through the properties and items of a schema; what the schema leaves open is taken as there.
-fn resolve<'s>(
-    schema: &'s serde_json::Value,
+/// Follows a pointer through the properties and items of a schema. What the schema leaves open is taken as there:
+/// `None`. The nearest pointer comes with the error.
+fn resolve<'a>(
+    schema: &'a serde_json::Value,
     pointer: &str,
-) -> Result<Option<&'s serde_json::Value>, (String, Option<String>)> {
+) -> Result<Option<&'a serde_json::Value>, (String, Option<String>)> {
     let mut schema = schema;
-    for segment in pointer::split(pointer).into_iter().flatten() {
+    for (depth, segment) in pointer::split(pointer).into_iter().flatten().enumerate() {
         let properties = schema.get("properties").and_then(|properties| properties.as_object());
         let property = properties.and_then(|properties| properties.get(&*segment));
         let item = schema.get("items").filter(|_| is_index(&segment));
@@ -191,40 +191,12 @@ fn resolve<'s>(
                 return Ok(None);
             }
             let names = properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str));
-            let nearest = nearest(&segment, names).map(str::to_owned);
+            let parent: Vec<_> = pointer.split('/').take(depth + 1).collect();
+            let whole = |name: &str| format!("{}/{}", parent.join("/"), name.replace('~', "~0").replace('/', "~1"));
+            let nearest = nearest(&segment, names).map(whole);
             return Err((format!("the arguments have nothing at `{pointer}`"), nearest));
         };
         schema = next;
     }
     Ok(Some(schema))
-}
-
-/// Whether values of an argument can meet a condition, as far as the schema names scalar types: a rule that compares with
-/// another type would never fire. Of an array every item counts.
-fn can_hold(schema: &serde_json::Value, condition: &Condition) -> bool {
-    let types = |schema: &serde_json::Value| -> Vec<String> {
-        let named = schema.get("type");
-        let listed = named.and_then(|named| named.as_array()).into_iter().flatten().chain(named);
-        listed.filter_map(|one| one.as_str().map(str::to_owned)).collect()
-    };
-    let own = types(schema);
-    let types = if own == ["array"] { schema.get("items").map(types).unwrap_or_default() } else { own };
-    let scalar = |one: &String| matches!(one.as_str(), "string" | "integer" | "number" | "boolean" | "null");
-    if types.is_empty() || !types.iter().all(scalar) {
-        return true;
-    }
-    let fits = |wanted: &str| types.iter().any(|one| one == wanted || (wanted == "number" && one == "integer"));
-    let value_fits = |value: &RuleValue| {
-        fits(match value {
-            RuleValue::Bool(_) => "boolean",
-            RuleValue::Text(_) => "string",
-            RuleValue::Int(_) | RuleValue::UInt(_) | RuleValue::Float(_) => "number",
-        })
-    };
-    match condition {
-        Condition::Equals(value) => value_fits(value),
-        Condition::OneOf(values) => values.iter().all(value_fits),
-        Condition::Prefix(_) => fits("string"),
-        Condition::AtMost(_) => fits("number"),
-    }
 }

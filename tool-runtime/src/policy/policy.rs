@@ -1,5 +1,6 @@
 //! [`ToolPolicy`]: policy data, made ready to decide.
 
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -16,6 +17,9 @@ use crate::policy::parse;
 use crate::policy::problem::{PolicyError, PolicyErrorKind};
 use crate::policy::read;
 use crate::tool::{Hash, ToolEffect};
+
+/// The longest file that is read as a policy, in bytes.
+const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Data that decides: which tools run, which wait for a person, what a run may spend. Cheap to clone.
 ///
@@ -90,7 +94,7 @@ impl ToolPolicy {
     /// Reads a policy from a file named `*.toml` or `*.json`.
     ///
     /// # Errors
-    /// The file cannot be read, is named otherwise, or does not hold a policy.
+    /// The file cannot be read, is longer than 4 MiB, is named otherwise, or does not hold a policy.
     pub fn from_path(path: impl AsRef<Path>) -> Result<Self, PolicyError> {
         let path = path.as_ref();
         file(path).map_err(|error| error.in_file(path))
@@ -193,7 +197,9 @@ fn file(path: &Path) -> Result<ToolPolicy, PolicyError> {
             return Err(PolicyError::new(PolicyErrorKind::Format, None, message));
         }
     };
-    let bytes = std::fs::read(path).map_err(|error| {
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes));
+    read.map_err(|error| {
         let (kind, message) = match error.kind() {
             std::io::ErrorKind::NotFound => {
                 (PolicyErrorKind::Missing, "the file does not exist; write one, or correct the path".to_owned())
@@ -202,6 +208,10 @@ fn file(path: &Path) -> Result<ToolPolicy, PolicyError> {
         };
         PolicyError::new(kind, None, message)
     })?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        let message = "the file is larger than 4 MiB, so it is hardly a policy; correct the path".to_owned();
+        return Err(PolicyError::new(PolicyErrorKind::Unreadable, None, message));
+    }
     format(read::utf8(&bytes)?)
 }
 

@@ -1,5 +1,7 @@
 //! `call` and the approvals that another process gives.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
 use crate::rig::{Rig, TASK};
@@ -52,6 +54,9 @@ fn arguments_come_from_standard_input_and_files() {
         &rig.run_with(&["call", "core__get_current_time", "-"], r#"{"timezone":"Asia/Tokyo"}"#).code(0).stdout
     ));
     assert!(expected(&rig.run(&["call", "core__get_current_time", "@arguments.json"]).code(0).stdout));
+    let response = crate::endpoint::text("hi").to_string();
+    rig.run_with(&["chat", "--transcript", "-", "hello"], &response).code(0);
+    rig.run_with(&["replay", "--format", "openai-chat", "-"], &response).code(0);
 }
 
 fn delete(rig: &Rig) -> String {
@@ -118,6 +123,9 @@ fn sensitive_arguments_are_masked_until_somebody_asks() {
     let id = rig.waiting()[0]["id"].as_str().unwrap().to_owned();
     assert!(!rig.run(&["approvals", "show", &id]).code(0).stdout.contains("TOP-SECRET"));
     assert!(rig.run(&["approvals", "show", &id, "--unmask"]).code(0).stdout.contains("TOP-SECRET"));
+    let whole = rig.run(&["--json", "approvals", "show", &id, "--unmask"]).code(0).json();
+    assert_eq!(whole["arguments"]["body"], "TOP-SECRET");
+    assert!(!rig.run(&["--json", "approvals", "show", &id]).code(0).stdout.contains("TOP-SECRET"));
 }
 
 #[cfg(unix)]
@@ -146,17 +154,41 @@ fn a_client_call_is_answered_now_or_later() {
     assert!(rig.waiting().is_empty());
 }
 
+/// The lock dies with its process; that somebody began is told once, because the call may have run.
 #[test]
-fn a_decision_that_a_dead_process_began_is_not_repeated() {
+fn a_killed_decision_is_told_and_blocks_nobody() {
     let rig = Rig::new();
     let id = delete(&rig);
+    let database = rusqlite::Connection::open(rig.path("data/toolbox.db")).unwrap();
+    database.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut first = rig.start(&["approvals", "approve", &id]);
     let conversation = rig.waiting()[0]["conversation"].as_str().unwrap().to_owned();
-    let lock = rig.write(&format!("data/conversations/{conversation}.lock"), "");
-    let refused = rig.run(&["--json", "approvals", "approve", &id]).code(1);
-    assert_eq!(refused.error(), "claimed");
-    assert!(refused.stderr.contains("the call may have run") && refused.stderr.contains(".lock"), "{refused:?}");
-    std::fs::remove_file(lock).unwrap();
+    let lock = rig.path(&format!("data/conversations/{conversation}.lock"));
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while std::fs::metadata(&lock).map_or(0, |lock| lock.len()) == 0 {
+        assert!(Instant::now() < deadline, "nobody decides");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(rig.run(&["--json", "approvals", "approve", &id]).code(1).error(), "claimed");
+    first.kill().unwrap();
+    first.wait().unwrap();
+    database.execute_batch("ROLLBACK").unwrap();
+    let told = rig.run(&["--json", "approvals", "approve", &id]).code(1);
+    assert_eq!(told.error(), "interrupted");
+    assert!(told.stderr.contains("the call may have run"), "{told:?}");
     rig.run(&["approvals", "approve", &id]).code(0);
+    assert!(rig.waiting().is_empty() && !lock.exists());
+}
+
+#[test]
+fn a_slip_of_the_keyboard_decides_nothing() {
+    let rig = Rig::new();
+    let id = delete(&rig);
+    for words in [["approvals", "edit", &id, "{"], ["approvals", "answer", &id, "nope"]] {
+        let slip = rig.run(&[&["--json"], &words[..]].concat()).code(4);
+        assert_eq!(slip.error(), "invalid_json");
+        assert_eq!(rig.waiting().len(), 1, "{words:?}");
+    }
 }
 
 #[test]

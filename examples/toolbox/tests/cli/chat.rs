@@ -115,3 +115,24 @@ fn json_is_one_event_per_line_and_a_summary() {
     let lines: Vec<Value> = ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.iter().any(|line| line["type"] == "text_delta") && lines.last().unwrap()["summary"].is_object());
 }
+
+#[test]
+fn an_empty_prompt_is_not_sent() {
+    let rig = Rig::new();
+    let model = ["chat", "--model-url", "http://127.0.0.1:1", "--model", "m"];
+    rig.run(&[&model[..], &[" "]].concat()).code(2);
+    let empty = rig.run_with(&[&model[..], &["-"]].concat(), "\n").code(2);
+    assert!(empty.stderr.contains("a prompt is empty"), "{empty:?}");
+    let dead = rig.run(&[&model[..], &["--retries", "0", "Hello"]].concat()).code(1);
+    assert!(dead.stderr.contains("--model-url"), "{dead:?}");
+}
+
+#[test]
+fn a_key_that_the_provider_repeats_is_not_printed() {
+    let endpoint = Endpoint::new(vec![json!({"status": 401, "error": {"message": "no such key: sk-12345678"}})]);
+    let mut rig = rig(&endpoint);
+    rig.set("KEY", "sk-12345678");
+    let ended =
+        rig.run(&["-vvv", "chat", "--no-stream", "--key-env", "KEY", "--model-url", &endpoint.url, "Hi"]).code(1);
+    assert!(ended.stderr.contains("no such key: [key]") && !ended.stderr.contains("sk-12345678"), "{ended:?}");
+}

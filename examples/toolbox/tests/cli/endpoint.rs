@@ -33,7 +33,7 @@ fn answer(message: &Value, finish: &str) -> Value {
 }
 
 impl Endpoint {
-    /// Answers one request after the other; `null` never answers.
+    /// Answers one request after the other; `null` never answers, and a `status` in an answer is its status.
     pub(crate) fn new(answers: Vec<Value>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -59,8 +59,10 @@ impl Endpoint {
                     continue;
                 }
                 let body = answer.to_string();
-                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
-                let _ = write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+                let status = answer["status"].as_u64().unwrap_or(200);
+                let head = "content-type: application/json\r\nconnection: close";
+                let _ =
+                    write!(stream, "HTTP/1.1 {status} ..\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
             }
             // The silent ones stay open until the test is over.
             std::thread::park();

@@ -76,3 +76,15 @@ fn conversations_that_share_a_call_id_share_no_effect() {
         assert_eq!(tasks.matches("Water the plants").count(), conversation, "{tasks}");
     }
 }
+
+#[test]
+fn a_sensitive_argument_is_not_shown_to_people() {
+    let rig = Rig::new();
+    let mail = json!({"to": ["a@example.com"], "subject": "s", "body": "TOP-SECRET"});
+    rig.write("mail", &endpoint::call("c1", "mail__send_email", &mail).to_string());
+    for words in [&["-vvv"][..], &["--log", "trace"], &[]] {
+        let shown = rig.run(&[words, &["chat", "--transcript", "mail", "Send it."]].concat()).code(5);
+        assert!(shown.stdout.contains("messages that would go back"), "{shown:?}");
+        assert!(!shown.stdout.contains("TOP-SECRET") && !shown.stderr.contains("TOP-SECRET"), "{words:?}: {shown:?}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
@@ -68,9 +68,9 @@ impl Rig {
         self.run_with(words, "")
     }
 
-    /// Runs the program with this standard input.
-    pub(crate) fn run_with(&self, words: &[&str], stdin: &str) -> Ended {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_toolbox"))
+    /// Starts the program.
+    pub(crate) fn start(&self, words: &[&str]) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_toolbox"))
             .args(words)
             .current_dir(self.folder())
             .env_clear()
@@ -79,7 +79,12 @@ impl Rig {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .unwrap();
+            .unwrap()
+    }
+
+    /// Runs the program with this standard input.
+    pub(crate) fn run_with(&self, words: &[&str], stdin: &str) -> Ended {
+        let mut child = self.start(words);
         // A program that reads no input closes the pipe.
         let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
         let output = child.wait_with_output().unwrap();

@@ -107,3 +107,59 @@ fn the_log_says_why_a_tool_failed() {
     assert!(!file.stderr.contains(why), "{file:?}");
     assert!(std::fs::read_to_string(rig.path("operators.log")).unwrap().contains(why));
 }
+
+#[test]
+fn a_role_that_the_policy_does_not_name_is_told() {
+    let mut rig = Rig::new();
+    rig.write("p.toml", "allowed_tools = [\"docs__search\"]\n[roles.writer]\nallowed_tools = [\"notes__add_note\"]\n");
+    for words in [&["list"][..], &["call", "docs__search", "{\"query\":\"x\"}"], &["export", "--as", "gemini"]] {
+        let told = rig.run(&[&["--policy", "p.toml", "--role", "wrtier"], words].concat()).code(0);
+        assert!(told.stderr.contains("no role `wrtier`") && told.stderr.contains("`writer`"), "{told:?}");
+    }
+    rig.set("TOOLBOX_ROLES", "writer");
+    assert_eq!(rig.run(&["--policy", "p.toml", "list"]).code(0).stderr, "");
+}
+
+#[test]
+fn a_large_file_is_no_policy() {
+    let rig = Rig::new();
+    rig.write("p.toml", &"# ".repeat(3 * 1024 * 1024));
+    let told = rig.run(&["--json", "--policy", "p.toml", "list"]).code(2);
+    assert_eq!(told.error(), "policy_problem");
+    assert!(told.stderr.contains("larger than 4 MiB"), "{told:?}");
+}
+
+#[test]
+fn the_environment_wins_over_the_file_for_colours_too() {
+    let mut rig = Rig::new();
+    rig.write("config/toolbox/config.toml", "color = \"always\"\n");
+    assert!(rig.run(&["list"]).stdout.contains('\u{1b}'));
+    rig.set("NO_COLOR", "1");
+    assert!(!rig.run(&["list"]).stdout.contains('\u{1b}'));
+    rig.set("TOOLBOX_FORMAT", "gpt");
+    let told = rig.run(&["list"]).code(2).stderr;
+    assert!(told.contains("TOOLBOX_FORMAT") && told.contains("openai-chat"), "{told}");
+}
+
+/// What an error quotes is shown, not obeyed.
+#[test]
+fn errors_hold_no_escapes() {
+    let rig = Rig::new();
+    rig.write("p.toml", "\"\\u001b[31mkey\" = 1");
+    for words in [
+        &["\u{1b}[2Jlist"][..],
+        &["list", "--\u{1b}[2J"],
+        &["export", "--as", "\u{1b}[2J"],
+        &["call", "x", "@\u{1b}[2J"],
+        &["man", "\u{1b}[2J"],
+        &["--policy", "p.toml", "list"],
+        &["--policy", "\u{1b}[2J", "list"],
+        &["--config", "\u{1b}[2J", "list"],
+        &["chat", "--transcript", "\u{1b}[2J", "x"],
+        &["replay", "--format", "ollama", "\u{1b}[2J"],
+        &["chat", "--model-url", "http://127.0.0.1:1", "--model", "m", "--key-env", "\u{1b}[2J", "x"],
+    ] {
+        let ended = rig.run(words).code(2);
+        assert!(!ended.stderr.contains('\u{1b}') && !ended.stderr.is_empty(), "{words:?}: {ended:?}");
+    }
+}

@@ -11,6 +11,7 @@ use crate::agent::http::body::Body;
 use crate::agent::http::retry::{self, Again};
 use crate::agent::http::{Inner, endpoint};
 use crate::agent::{ModelError, ModelErrorKind, Show};
+use crate::error::chain;
 use crate::wire::{DecodeOptions, Decoded, Decoder, WireErrorKind};
 
 /// How much of an error's body operators get to read, and how long it may take to arrive.
@@ -97,7 +98,7 @@ async fn answer(
     };
     if !response.status().is_success() {
         let again = retry::asked(response.status().as_u16(), response.headers(), Timestamp::now());
-        return Err(Failed { error: refused(response, deadline).await, again });
+        return Err(Failed { error: refused(inner, response, deadline).await, again });
     }
     let protocol = |detail: &str| Failed::for_good(ModelErrorKind::Protocol, detail);
     let content = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -154,21 +155,7 @@ async fn read(
     decoded
 }
 
-/// An error with its causes.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    // Bounded: an error can be its own source.
-    for _ in 0..16 {
-        let Some(cause) = next else { break };
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
-}
-
-async fn refused(response: Response, deadline: Instant) -> ModelError {
+async fn refused(inner: &Inner, response: Response, deadline: Instant) -> ModelError {
     let status = response.status();
     if status.is_redirection() {
         return ModelError::new(ModelErrorKind::Redirect, format!("status {}", status.as_u16()));
@@ -183,5 +170,10 @@ async fn refused(response: Response, deadline: Instant) -> ModelError {
             }
         }
     }
-    ModelError::new(ModelErrorKind::Status(status.as_u16()), String::from_utf8_lossy(&text))
+    let mut text = String::from_utf8_lossy(&text).into_owned();
+    // Some providers repeat a key that they do not accept.
+    if let Some(key) = inner.settings.key.as_ref().filter(|key| !key.expose().is_empty()) {
+        text = text.replace(key.expose().as_str(), "[key]");
+    }
+    ModelError::new(ModelErrorKind::Status(status.as_u16()), text)
 }

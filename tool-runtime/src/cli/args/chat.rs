@@ -10,7 +10,7 @@ use crate::wire::Format;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Chat {
-    /// A recorded HTTP response (headers and chunking included) or a bare body, in place of an endpoint
+    /// A recorded HTTP response (headers and chunking included) or a bare body, in place of an endpoint; `-` is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "model_url")]
     pub(in crate::cli) transcript: Option<PathBuf>,
     #[command(flatten)]

@@ -121,7 +121,7 @@ pub(super) enum Command {
         /// The provider's format
         #[arg(long, value_parser = values::formats())]
         format: Format,
-        /// Recorded HTTP responses or bare bodies
+        /// Recorded HTTP responses or bare bodies; `-` is standard input
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
         /// Text that the user is taken to have written: ids in it count as seen
@@ -135,10 +135,10 @@ pub(super) enum Command {
     },
     /// Hydrate calls against tool definitions, JSON lines in and out; executes nothing
     Hydrate {
-        /// Tool definitions, one JSON object per line
+        /// Tool definitions, one JSON object per line; `-` is standard input
         #[arg(long, value_name = "FILE")]
         tools: PathBuf,
-        /// Provider calls, one JSON object per line
+        /// Provider calls, one JSON object per line; `-` is standard input
         #[arg(long, value_name = "FILE")]
         calls: PathBuf,
     },

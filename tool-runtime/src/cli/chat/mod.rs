@@ -116,11 +116,15 @@ fn prompts(chat: &Chat) -> Result<Vec<String>, Failure> {
         "-" => input::text(input::stdin()?, "standard input"),
         _ => Ok(prompt.clone()),
     };
-    chat.prompt.iter().map(read).collect()
+    let prompts = chat.prompt.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    if prompts.iter().any(|prompt| prompt.trim().is_empty()) {
+        return Err(Failure::usage("a prompt is empty; write what the model shall read"));
+    }
+    Ok(prompts)
 }
 
 fn answers(given: &[String]) -> Result<Vec<ClientAnswer>, Failure> {
-    given.chunks_exact(2).map(|pair| Ok(ClientAnswer::value(pair[0].as_str(), input::json_text(&pair[1])?))).collect()
+    given.chunks_exact(2).map(|pair| Ok(ClientAnswer::value(pair[0].as_str(), input::json_value(&pair[1])?))).collect()
 }
 
 /// The conversation to continue.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::IsTerminal as _;
 
-use crate::agent::{ClientAnswer, Conversation, Ended, NotWaiting, StopReason};
+use crate::agent::{ClientAnswer, Conversation, Ended, ModelErrorKind, NotWaiting, StopReason};
 use crate::call::{CallId, Outcome};
 use crate::cli::attend::{cancellable, interruptible};
 use crate::cli::chat::line::Keyboard;
@@ -86,7 +86,8 @@ impl<'c> Talk<'c> {
     async fn save(&mut self) {
         let saved = self.conversation.save().await.map_err(Failure::from);
         if let Err(failure) = saved.and_then(|saved| self.kept.save(Document::Chat(Box::new(saved)))) {
-            terminal::message(&format!("the conversation is not saved: {}", failure.message));
+            let why = terminal::safe_lines(&failure.message);
+            terminal::message(&format!("the conversation is not saved: {why}"));
         }
     }
 
@@ -221,6 +222,9 @@ fn report(reason: &StopReason) {
     terminal::message(&format!("{} {reason}", terminal::tone(terminal::Tone::Bad, "error:")));
     if let StopReason::Model(error) = reason {
         terminal::message(&format!("  {}", terminal::safe(error.detail())));
+        if error.kind() == ModelErrorKind::Connect {
+            terminal::note("  does the server run, and is the URL (`--model-url`) right?");
+        }
     }
     if let StopReason::Incomplete { error: Some(error), .. } = reason
         && let Some(said) = &error.message
