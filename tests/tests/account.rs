@@ -98,3 +98,29 @@ async fn a_broker_knows_which_trait_of_an_account_is_wanted() {
     }
     assert_eq!(*broker.asked.lock().expect("not poisoned"), [("mail", "Inbox"), ("mail", "Outbox")]);
 }
+
+/// Reads the time.
+#[capability(effect = read_only)]
+trait Clock {
+    /// Seconds since 1970.
+    fn now(&self) -> i64;
+}
+
+/// The time.
+#[tool(name = "core__now", effect = read_only, redact = ["$"])]
+fn now(clock: &dyn Clock) -> Result<i64, ToolError> {
+    Ok(clock.now())
+}
+
+#[test]
+fn what_is_missing_is_told_with_the_way_to_give_it() {
+    let catalog = ToolCatalog::builder().tool::<now>().tool::<unread>().build().expect("a catalog");
+    let error = ToolRunner::builder(catalog, ToolPolicy::allow(["core__now", "mail__unread"]))
+        .build()
+        .expect_err("nothing is bound");
+    assert_eq!(
+        error.to_string(),
+        "the capability `Clock` is not bound, and `core__now` needs it; write `Capabilities::with::<dyn Clock>(..)`\n\
+         `Inbox` needs an account, `mail__unread` borrows it, and there is no broker; write `.broker(..)` with a `ConnectionBroker`"
+    );
+}

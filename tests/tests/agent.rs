@@ -250,7 +250,7 @@ async fn going_on_without_an_answer_gives_the_calls_up() {
 }
 
 #[tokio::test]
-async fn a_client_that_could_not_is_told_to_the_model() {
+async fn the_model_reads_that_a_client_failed() {
     let rig = rig([ScriptedTurn::call("g", "rig__cursor", r#"{"file":"a.rs"}"#), ScriptedTurn::text("Pity.")]);
     let mut conversation = rig.converse();
     conversation.send("Go.").await;

@@ -336,7 +336,7 @@ fn somebody_says_whether_calls_can_be_approved() {
 }
 
 #[tokio::test]
-async fn names_that_nothing_has_are_told() {
+async fn unknown_names_in_run_options_are_reported() {
     let runner = runner("", &Told::default());
     let options = RunOptions::new()
         .tools(["contained__nxt"])

@@ -233,7 +233,7 @@ async fn hostile_calls_stay_apart() {
 }
 
 #[tokio::test]
-async fn the_user_is_told_what_happened() {
+async fn the_user_sees_what_happened() {
     let server = Server::start([
         Reply::body("200 OK", "content-type: text/html\r\n", b"<html>"),
         Reply::stream(&Turn::text("Here I am.").stream(Format::OpenAiChat)),

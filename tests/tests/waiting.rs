@@ -218,7 +218,7 @@ async fn the_loop_guard_survives_a_restore() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn begun_effects_are_unknown_wherever_the_run_goes_on() {
+async fn begun_effects_are_unknown_wherever_the_run_continues() {
     let run = runner(POLICY, &Arc::new(MemoryStore::new())).run(ada());
     let call = run.exec(ToolCall::text("hangs", "waiting__hang", "{}"));
     let limit = std::time::Duration::from_millis(10);
@@ -283,4 +283,23 @@ async fn a_conversation_keeps_a_call_that_its_run_does_not_fit() {
     assert!(matches!(ended, Ended::Waiting { .. }), "{ended:?}");
     let ended = conversation.decide(&id, ApprovalDecision::Deny(None)).await.expect("it still waits");
     assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
+}
+
+/// Runs a query.
+#[tool(name = "waiting__query", effect = read_only, redact = ["$"], allow_no_schema, no_schema_mode = approve_each)]
+fn query(
+    /// The query.
+    query: serde_json::Value,
+) -> Result<bool, ToolError> {
+    Ok(query.is_object())
+}
+
+#[tokio::test]
+async fn a_run_for_tests_lets_calls_wait() {
+    let catalog = ToolCatalog::builder().tool::<query>().build().unwrap();
+    let run = tool_runtime::testing::run(catalog, tool_runtime::Capabilities::new()).unwrap();
+    let waits = run.exec(ToolCall::text("call_1", "waiting__query", r#"{"query":{}}"#)).await;
+    assert_eq!(waits.outcome(), Outcome::ApprovalRequired);
+    let done = run.resume("call_1", ApprovalDecision::Approve).await.unwrap();
+    assert_eq!(done.to_model(), "true");
 }

@@ -60,7 +60,7 @@ fn end(word: &str) -> Value {
 }
 
 #[test]
-fn deltas_are_told_apart() {
+fn deltas_are_attributed_to_their_calls() {
     let (zero, one) = (Some(0), Some(1));
     // R1a, R4: one id for two calls.
     check_chat(

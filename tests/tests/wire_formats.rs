@@ -251,7 +251,7 @@ fn cached_tokens_and_earlier_passes_are_counted() {
 }
 
 #[test]
-fn an_empty_answer_is_told_apart() {
+fn an_empty_answer_is_recognised() {
     let answer = |text: &str| json!({ "message": { "content": text }, "done": true }).to_string();
     assert!(decode(Format::Ollama, answer(" \n").as_bytes(), 7).is_empty());
     assert!(!decode(Format::Ollama, answer("Hi").as_bytes(), 7).is_empty());

@@ -154,7 +154,7 @@ pub use tool_runtime_macros::capability;
 /// | `redact` | required: paths of the output that may be shown; `[]` shows nothing |
 /// | `model` | additional paths that only the model sees |
 /// | `title` | a short name for people |
-/// | `tags` | words that policies and views match |
+/// | `tags` | words that policies and views match: `["money", "calendar"]` |
 /// | `timeout` | a whole number and `ms`, `s`, `m` or `h`: `"30s"` |
 /// | `max_result_bytes` | the largest result, in bytes |
 /// | `idempotent` | running it again with the same arguments has no further effect |
@@ -164,7 +164,7 @@ pub use tool_runtime_macros::capability;
 /// | `execution` | `client`: the tool only prepares, and a client finishes it; `server` otherwise |
 /// | `client_result` | with `execution = client`: the type that the client sends back |
 /// | `prepare` | with `execution = client`: paths of the output that go to the client |
-/// | `allow_no_schema`, `no_schema_mode` | the arguments have no schema; `reject_effects` or `approve_each` says when calls run |
+/// | `allow_no_schema`, `no_schema_mode` | the arguments have no schema and need `Deserialize` only; with `reject_effects` such calls are refused unless the tool is `read_only`, with `approve_each` each waits for a person |
 /// | `crate` | the path of this crate, if it is not `::tool_runtime`; `$crate::..` inside an exported macro |
 ///
 /// ## Paths

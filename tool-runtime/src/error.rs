@@ -63,7 +63,8 @@ impl ToolError {
         Self { code: Some(code.into()), safe: None, source: None }
     }
 
-    /// A failure whose text is for operators only.
+    /// A failure whose text is for operators only: of an `anyhow::Error`, a `Box<dyn Error + Send + Sync>`, any error or
+    /// a text. Of an error that is not `Send + Sync`, pass on the text: `ToolError::internal(error.to_string())`.
     pub fn internal(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { code: None, safe: None, source: Some(Source::new(source)) }
     }
@@ -172,7 +173,7 @@ impl<E: ErrorSource> From<E> for ToolError {
 /// What `?` converts into a [`ToolError`]: every [`std::error::Error`] that is `Send + Sync + 'static`.
 #[diagnostic::on_unimplemented(
     message = "`?` cannot convert `{Self}` into a `ToolError`",
-    label = "not a `std::error::Error`: write `.map_err(ToolError::internal)?`",
+    label = "not a `std::error::Error`: write `.map_err(ToolError::internal)?`; if it is not `Send + Sync`, `.map_err(|error| ToolError::internal(error.to_string()))?`",
     note = "`ToolError::internal` takes `anyhow::Error`, `Box<dyn Error + Send + Sync>`, text and every `std::error::Error` that is `Send + Sync + 'static`"
 )]
 pub trait ErrorSource: Error + Send + Sync + 'static {}
@@ -184,7 +185,8 @@ impl<E: Error + Send + Sync + 'static> ErrorSource for E {}
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the error of a tool",
     label = "neither `ToolError` nor a `std::error::Error`",
-    note = "return `Result<_, ToolError>`: `?` converts every `std::error::Error`, and `.map_err(ToolError::internal)?` converts `anyhow::Error`, `Box<dyn Error + Send + Sync>` and text"
+    note = "return `Result<_, ToolError>`: `?` converts every `std::error::Error`, and `.map_err(ToolError::internal)?` converts `anyhow::Error`, `Box<dyn Error + Send + Sync>` and text",
+    note = "of an error that is not `Send + Sync`, for example `Box<dyn Error>`, pass on the text: `.map_err(|error| ToolError::internal(error.to_string()))?`"
 )]
 pub trait IntoToolError {
     /// Converts; the text of a foreign error stays with the operators.

@@ -4,7 +4,6 @@ use tool_runtime::catalog::CatalogBuilder;
 use tool_runtime::{Call, ToolCatalog, ToolComponent, ToolError, tool};
 
 /// A builder that holds the tools, and whatever else it is given.
-#[must_use]
 pub fn tools() -> CatalogBuilder {
     ToolCatalog::builder().tool::<double>().tool::<fail>().tool::<denied>().tool::<Cursor>()
 }

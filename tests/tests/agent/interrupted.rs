@@ -39,7 +39,7 @@ async fn another_process(rig: &Rig, conversation: &Conversation, policy: &str) -
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_effect_that_may_have_begun_is_never_told_as_cancelled() {
+async fn an_effect_that_may_have_begun_is_never_reported_as_cancelled() {
     let raised = format!("{POLICY}\n[tools.agent__slow]\neffect = \"external_side_effect\"");
     let raised = raised.replace("require_approval_for_effects", "# require_approval_for_effects");
     for (policy, second, expected) in [
@@ -86,7 +86,7 @@ async fn a_document_without_results_says_what_may_have_begun() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_decision_that_was_interrupted_is_not_told_as_cancelled() {
+async fn an_interrupted_decision_is_not_reported_as_cancelled() {
     let policy = POLICY.replace("\"external_side_effect\"", "\"state_change\"");
     let call = || ScriptedTurn::call("b", "agent__change", r#"{"ms":1000}"#);
     let rig = with_policy(&policy, [call(), ScriptedTurn::text("I see.")]);

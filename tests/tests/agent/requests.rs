@@ -54,7 +54,7 @@ async fn one_request_decides_answers_and_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_with_nothing_in_it_takes_up_an_interrupted_turn() {
+async fn an_empty_request_continues_an_interrupted_turn() {
     let rig = rig([ScriptedTurn::call("b", "agent__slow", r#"{"ms":1000}"#), ScriptedTurn::text("Here.")]);
     let mut conversation = rig.converse();
     assert!(tokio::time::timeout(Duration::from_millis(10), conversation.send("Go.")).await.is_err());
@@ -101,7 +101,7 @@ async fn each_request_has_a_sink_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_the_model_refused_with_and_an_empty_answer_are_told() {
+async fn refusals_and_empty_answers_are_reported() {
     let rig = rig([
         ScriptedTurn::refuses("I cannot help with that."),
         ScriptedTurn::text(" \n"),
@@ -123,7 +123,7 @@ async fn what_the_model_refused_with_and_an_empty_answer_are_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_model_is_told_to_the_person() {
+async fn a_silent_model_emits_a_status_event() {
     let rig = rig([ScriptedTurn::hangs()]);
     let mut conversation = rig.converse();
     assert!(tokio::time::timeout(Duration::from_secs(75), conversation.send("Hello?")).await.is_err());

@@ -152,7 +152,7 @@ fn every_way_into_the_world_is_seen() {
 }
 
 #[test]
-fn what_touches_nothing_passes() {
+fn code_without_side_effects_passes() {
     let ways = [
         "use std::{collections::BTreeMap, io::Write, path::Path, time::Duration};",
         "use jiff::Timestamp; fn f(now: Timestamp) -> Timestamp { now.round(unit) }",
@@ -176,7 +176,7 @@ fn a_file_that_no_module_declares_is_an_orphan() {
 }
 
 #[test]
-fn unit_tests_are_told_by_their_declaration() {
+fn unit_tests_are_recognised_by_their_declaration() {
     let is_test = |store| !library(store).files().contains("store/unit.rs");
     assert!(is_test("#[cfg(test)] mod unit;"));
     assert!(!is_test("mod unit; #[cfg(test)] mod chain;"));

@@ -154,7 +154,7 @@ fn has(line: &str, phrase: &str) -> bool {
 }
 
 #[test]
-fn words_are_told_from_parts_of_words() {
+fn whole_words_are_distinguished_from_parts() {
     assert!(has("/// It goes on.", "goes on") && has("Goes on", "goes on"));
     assert!(!has("it goes once", "goes on") && !has("`goes on` is code", "goes on") && !has("undear", "dear"));
 }

@@ -24,6 +24,8 @@ pub(crate) struct ArgumentAttr {
     pub(crate) kept: Vec<Attribute>,
     /// `#[cfg(..)]` and `#[cfg_attr(..)]`, for a rule to refuse.
     pub(crate) conditional: Vec<Attribute>,
+    /// The keys of `#[schemars(..)]`, for a rule about types that they do not constrain.
+    pub(crate) constraints: Vec<Ident>,
     /// `#[serde(..)]` or `#[schemars(..)]`, for a rule about borrowed arguments.
     pub(crate) described: Option<Attribute>,
 }
@@ -53,6 +55,7 @@ pub(crate) fn argument(attrs: &[Attribute], is_parameter: bool, errors: &mut Err
         derived: Vec::new(),
         kept: Vec::new(),
         conditional: Vec::new(),
+        constraints: Vec::new(),
         described: None,
     };
     for attr in attrs {
@@ -66,7 +69,7 @@ pub(crate) fn argument(attrs: &[Attribute], is_parameter: bool, errors: &mut Err
                 out.derived.push(attr.clone());
             }
             "schemars" => {
-                schemars(attr, errors);
+                out.constraints.extend(schemars(attr, errors));
                 out.described = Some(attr.clone());
                 out.derived.push(attr.clone());
             }
@@ -97,7 +100,9 @@ fn arg(attr: &Attribute, out: &mut ArgumentAttr, errors: &mut Errors) {
             "evidence" => out.evidence.read(piece, errors, |piece, errors| {
                 piece.value("the name of the tool that lists such values, for example `\"tasks__list_tasks\"`", errors)
             }),
-            _ => unknown_key(piece, "`#[arg]`", &ARG_KEYS, errors),
+            _ => {
+                unknown_key(piece, "`#[arg]`", &ARG_KEYS, errors);
+            }
         }
     }
 }
@@ -135,10 +140,12 @@ fn refuse_serde(place: &Ident, key: &str, errors: &mut Errors) {
     );
 }
 
-fn schemars(attr: &Attribute, errors: &mut Errors) {
-    for piece in &list(attr, "#[schemars(..)]", &SCHEMARS_KEYS, errors) {
+fn schemars(attr: &Attribute, errors: &mut Errors) -> Vec<Ident> {
+    let pieces = list(attr, "#[schemars(..)]", &SCHEMARS_KEYS, errors);
+    for piece in &pieces {
         schemars_key(piece, errors);
     }
+    pieces.into_iter().map(|piece| piece.key).collect()
 }
 
 fn schemars_key(piece: &Piece, errors: &mut Errors) {
@@ -161,7 +168,9 @@ fn schemars_key(piece: &Piece, errors: &mut Errors) {
         "description" => errors.at(&piece.key, "write the description as a doc comment on the argument"),
         "required" | "with" | "schema_with" | "extend" | "transform" | "skip" | "flatten" => errors
             .at(&piece.key, format_args!("`#[schemars({key})]` would let the schema and the parser disagree; let the type say it")),
-        _ => unknown_key(piece, "`#[schemars]` on an argument", &SCHEMARS_KEYS, errors),
+        _ => {
+            unknown_key(piece, "`#[schemars]` on an argument", &SCHEMARS_KEYS, errors);
+        }
     }
 }
 

@@ -28,7 +28,11 @@ pub(crate) fn capability(tokens: TokenStream, errors: &mut Errors) -> Capability
                 piece.value("a word for the kind of account, for example `\"calendar\"`", errors)
             }),
             "crate" => attr.krate.read(piece, errors, krate),
-            _ => unknown_key(piece, "`#[capability]`", &KEYS, errors),
+            _ => {
+                if unknown_key(piece, "`#[capability]`", &KEYS, errors) == Some("effect") {
+                    attr.effect.misspelt();
+                }
+            }
         }
     }
     attr

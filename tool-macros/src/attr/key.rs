@@ -31,6 +31,13 @@ impl<T> Key<T> {
         };
     }
 
+    /// Marks a key that was written with a typo: it is reported as that, and not as missing.
+    pub(crate) fn misspelt(&mut self) {
+        if self.is_absent() {
+            *self = Self::Unreadable;
+        }
+    }
+
     pub(crate) fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
     }

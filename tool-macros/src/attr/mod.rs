@@ -126,6 +126,7 @@ const KEYS: [&str; 18] = [
 /// Reads `#[tool(..)]`.
 pub(crate) fn tool(tokens: TokenStream, errors: &mut Errors) -> ToolAttr {
     let mut attr = ToolAttr { tokens: tokens.clone(), ..ToolAttr::default() };
+    let mut meant = Vec::new();
     for piece in &pieces(tokens, &KEYS, errors) {
         match piece.key_text().as_str() {
             "name" => attr.name.read(piece, errors, |piece, errors| {
@@ -165,10 +166,35 @@ pub(crate) fn tool(tokens: TokenStream, errors: &mut Errors) -> ToolAttr {
                 piece.choice("mode", &modes, errors)
             }),
             "crate" => attr.krate.read(piece, errors, krate),
-            _ => unknown_key(piece, "`#[tool]`", &KEYS, errors),
+            other => match habit(other) {
+                Some(instead) => errors.at(&piece.key, format_args!("unknown key `{other}`; {instead}")),
+                None => meant.extend(unknown_key(piece, "`#[tool]`", &KEYS, errors)),
+            },
+        }
+    }
+    for key in meant {
+        match key {
+            "name" => attr.name.misspelt(),
+            "effect" => attr.effect.misspelt(),
+            "redact" => attr.redact.misspelt(),
+            _ => {}
         }
     }
     attr
+}
+
+/// What to write for a key that other libraries have.
+fn habit(key: &str) -> Option<&'static str> {
+    Some(match key {
+        "description" | "desc" | "doc" => "the doc comment of the item is the description",
+        "read_only" | "readonly" | "read_only_hint" => "write `effect = read_only`",
+        "destructive" | "destructive_hint" => "write `effect = state_change` or `external_side_effect`",
+        "approval" | "require_approval" | "needs_approval" => {
+            "the policy says which calls wait for a person, for example `require_approval_for_tools`"
+        }
+        "schema" | "parameters" | "params" | "input_schema" => "the schema is made from the arguments",
+        _ => return None,
+    })
 }
 
 fn paths(piece: &Piece, errors: &mut Errors) -> Option<Vec<LitStr>> {
@@ -234,13 +260,15 @@ fn bytes(piece: &Piece, errors: &mut Errors) -> Option<LitInt> {
     }
 }
 
-/// Reports a key that does not exist, with the one that was probably meant.
-pub(crate) fn unknown_key(piece: &Piece, owner: &str, known: &[&str], errors: &mut Errors) {
+/// Reports a key that does not exist, and returns the one that was probably meant.
+pub(crate) fn unknown_key<'a>(piece: &Piece, owner: &str, known: &[&'a str], errors: &mut Errors) -> Option<&'a str> {
     let key = piece.key_text();
-    match nearest(&key, known) {
+    let meant = nearest(&key, known);
+    match meant {
         Some(meant) => errors.at(&piece.key, format_args!("unknown key `{key}`; did you mean `{meant}`?")),
         None => errors.at(&piece.key, format_args!("unknown key `{key}`; {owner} takes {}", one_of(known))),
     }
+    meant
 }
 
 /// Reports a key that is written for the second time.

@@ -1,6 +1,6 @@
 //! `key = value, key, key(..)`: one list split into pieces, so that a broken piece does not hide the others.
 
-use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Ident, Spacing, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::LitStr;
 use syn::parse::{Parse, ParseStream, Parser};
@@ -40,7 +40,10 @@ pub(crate) fn pieces(tokens: TokenStream, known: &[&str], errors: &mut Errors) -
             match now {
                 '<' => depth += 1,
                 '>' if before != '-' && before != '=' => depth = depth.saturating_sub(1),
-                ',' if depth == 0 => {
+                ',' | ';' if depth == 0 => {
+                    if now == ';' {
+                        errors.at(&token, "write a comma for `;`");
+                    }
                     pieces.extend(piece(&mut current, &token, errors));
                     before = now;
                     continue;
@@ -92,6 +95,10 @@ fn piece(current: &mut Vec<TokenTree>, end: &TokenTree, errors: &mut Errors) -> 
     let value = match tokens.next() {
         None => Value::None,
         Some(TokenTree::Punct(equals)) if equals.as_char() == '=' => Value::Equals(tokens.collect()),
+        Some(TokenTree::Punct(colon)) if colon.as_char() == ':' && colon.spacing() == Spacing::Alone => {
+            errors.at(colon, "write `=` for `:`");
+            Value::Broken
+        }
         Some(TokenTree::Group(list)) if list.delimiter() == Delimiter::Parenthesis => {
             let value = Value::List(list.stream());
             match tokens.next() {
@@ -176,13 +183,20 @@ impl Piece {
         }
         let items = self.parse_with(items, wanted, errors)?;
         let mut parsed = Vec::new();
+        let mut is_readable = true;
         for item in items {
-            match syn::parse2(item.clone()) {
-                Ok(item) => parsed.push(item),
-                Err(_) => errors.at(item, format_args!("`{}` is {wanted}", self.key_text())),
+            if let Ok(item) = syn::parse2(item.clone()) {
+                parsed.push(item);
+                continue;
+            }
+            is_readable = false;
+            match behind_first::<T>(&item) {
+                Some(next) => errors.at(&next, format_args!("a comma is missing before `{next}`")),
+                None => errors.at(item, format_args!("`{}` is {wanted}", self.key_text())),
             }
         }
-        Some(parsed)
+        // A list of which no item can be read is not an empty one.
+        (is_readable || !parsed.is_empty()).then_some(parsed)
     }
 
     /// `key = word`, the word being one of a few.
@@ -198,6 +212,14 @@ impl Piece {
         }
         found
     }
+}
+
+/// The second token, if the first is an item of its own and so is the second: in `["a" "b"]`, `"b"`.
+fn behind_first<T: Parse>(item: &TokenStream) -> Option<TokenTree> {
+    let is_item = |token: &TokenTree| syn::parse2::<T>(token.to_token_stream()).is_ok();
+    let mut tokens = item.clone().into_iter();
+    let first = tokens.next()?;
+    tokens.next().filter(|second| is_item(&first) && is_item(second))
 }
 
 /// The tokens up to the next comma.

@@ -4,15 +4,16 @@ use std::collections::HashMap;
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::{FnArg, Signature, Type};
+use syn::{FnArg, GenericArgument, PathArguments, Signature, Type, TypeTraitObject};
 
 use crate::check::attribute::is_name_character;
 use crate::errors::Errors;
-use crate::model::{Form, Parameter, Tool};
+use crate::model::{Argument, Form, Parameter, Tool};
 use crate::names::plain;
 
 pub(super) fn missing_argument_docs(tool: &Tool, errors: &mut Errors) {
-    for argument in tool.arguments.iter().filter(|argument| argument.attr.docs.is_blank()) {
+    let injected = |argument: &&Argument| injected_type(tool, argument).is_none();
+    for argument in tool.arguments.iter().filter(|argument| argument.attr.docs.is_blank()).filter(injected) {
         errors.at(
             &argument.ident,
             format_args!(
@@ -21,6 +22,41 @@ pub(super) fn missing_argument_docs(tool: &Tool, errors: &mut Errors) {
             ),
         );
     }
+}
+
+/// `Arc<dyn Trait>`, `Cap<dyn Trait>`, `Connection<dyn Trait>` and `ToolContext` are injected, and so they are borrowed.
+pub(super) fn injected_owned(tool: &Tool, errors: &mut Errors) {
+    for argument in &tool.arguments {
+        if let Some(borrowed) = injected_type(tool, argument) {
+            errors.at(&argument.ty, format_args!("what the runtime injects is borrowed; write `&{borrowed}`"));
+        }
+    }
+}
+
+/// Returns what the runtime injects in place of an owned parameter that it could only inject.
+fn injected_type(tool: &Tool, argument: &Argument) -> Option<String> {
+    let (Form::Function(_), Type::Path(path)) = (&tool.form, &argument.ty) else { return None };
+    let last = path.path.segments.last()?;
+    let object = match &last.arguments {
+        PathArguments::None if last.ident == "ToolContext" => return Some("ToolContext".to_owned()),
+        PathArguments::AngleBracketed(list) => list.args.iter().find_map(|argument| match argument {
+            GenericArgument::Type(Type::TraitObject(object)) => Some(written(object)),
+            _ => None,
+        })?,
+        _ => return None,
+    };
+    Some(if last.ident == "Connection" { format!("Connection<{object}>") } else { object })
+}
+
+/// A trait object as people write it.
+fn written(object: &TypeTraitObject) -> String {
+    object
+        .to_token_stream()
+        .to_string()
+        .replace(" :: ", "::")
+        .replace(":: ", "::")
+        .replace(" < ", "<")
+        .replace(" >", ">")
 }
 
 pub(super) fn pattern_argument(tool: &Tool, errors: &mut Errors) {

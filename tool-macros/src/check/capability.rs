@@ -1,6 +1,6 @@
 //! Rules about capability traits.
 
-use syn::{Attribute, ItemTrait, Token, TraitItem};
+use syn::{Attribute, ItemTrait, ReceiverKind, Token, TraitItem};
 
 use crate::attr::CapabilityAttr;
 use crate::errors::Errors;
@@ -35,6 +35,20 @@ pub(super) fn async_without_async_trait(item: &ItemTrait, errors: &mut Errors) {
             asyncness,
             "an `async fn` cannot be called through `dyn`; write `#[async_trait]` below `#[capability]`",
         );
+    }
+}
+
+pub(super) fn mutable_self(item: &ItemTrait, errors: &mut Errors) {
+    for method in &item.items {
+        if let TraitItem::Fn(method) = method
+            && let Some(receiver) = method.sig.receiver()
+            && let ReceiverKind::Reference(_, _, Some(mutability)) = &receiver.kind
+        {
+            errors.at(
+                mutability,
+                "several calls share an adapter; write `&self`, and keep what changes behind a lock inside the adapter",
+            );
+        }
     }
 }
 

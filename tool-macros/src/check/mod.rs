@@ -3,6 +3,7 @@
 mod argument;
 mod attribute;
 mod capability;
+mod constraint;
 mod signature;
 
 pub(crate) use argument::find_self;
@@ -59,6 +60,8 @@ fn rules(tool: &Tool, errors: &mut Errors) {
     signature::too_many_capabilities(tool, errors);
 
     argument::missing_argument_docs(tool, errors);
+    argument::injected_owned(tool, errors);
+    constraint::constraint_without_effect(tool, errors);
     argument::pattern_argument(tool, errors);
     argument::impl_trait_argument(tool, errors);
     argument::borrowed_inside(tool, errors);
@@ -75,5 +78,6 @@ pub(crate) fn check_capability(attr: &CapabilityAttr, item: &ItemTrait, errors: 
     capability::empty_kind(attr, errors);
     capability::generic_capability(item, errors);
     capability::async_without_async_trait(item, errors);
+    capability::mutable_self(item, errors);
     capability::can_be_borrowed(item)
 }

@@ -15,8 +15,7 @@ use crate::text::nearest;
 use crate::tool::{Location, Schema, ToolSpec};
 
 /// One tool of a catalog.
-#[non_exhaustive]
-pub struct Entry {
+pub(crate) struct Entry {
     /// The definition.
     pub spec: Arc<ToolSpec>,
     /// Where it is written; `None` for dynamic tools.

@@ -12,7 +12,7 @@ pub use build::CatalogBuilder;
 pub(crate) use build::look_alike;
 pub(crate) use compiled::CompiledCatalog;
 pub use compiled::ValidatorMode;
-pub use entry::Entry;
+pub(crate) use entry::Entry;
 pub use problem::{CatalogError, CatalogProblem, CatalogProblemKind};
 pub use view::CatalogView;
 
@@ -79,7 +79,7 @@ impl ToolCatalog {
     }
 
     /// All tools with where they come from, by name.
-    pub fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
         self.entries.iter()
     }
 

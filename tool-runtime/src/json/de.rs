@@ -4,6 +4,7 @@ mod access;
 mod error;
 
 pub use error::DeError;
+pub(crate) use error::DeErrorKind;
 
 use serde::de::{Deserialize, Deserializer, Error as _, IntoDeserializer as _, Unexpected, Visitor};
 

@@ -101,9 +101,16 @@ impl ToolPolicy {
         }
         let input = Schema::to_value(&spec.input_schema);
         for (at, rule) in rule.arguments.iter().enumerate() {
-            if let Err((message, nearest)) = resolve(&input, &rule.pointer) {
-                let path = path(&format!("arguments[{at}].pointer"));
-                problems.push(PolicyProblem { nearest, ..PolicyProblem::new(path, message) });
+            match resolve(&input, &rule.pointer) {
+                Err((message, nearest)) => {
+                    let path = path(&format!("arguments[{at}].pointer"));
+                    problems.push(PolicyProblem { nearest, ..PolicyProblem::new(path, message) });
+                }
+                Ok(found) => {
+                    let misfit = found.and_then(|schema| rule.condition.misfit(schema));
+                    problems
+                        .extend(misfit.map(|message| PolicyProblem::new(path(&format!("arguments[{at}]")), message)));
+                }
             }
         }
     }
@@ -167,23 +174,29 @@ fn is_index(segment: &str) -> bool {
         || (!segment.is_empty() && !segment.starts_with('0') && segment.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Follows a pointer through the properties and items of a schema; what the schema leaves open is taken as there.
-fn resolve(schema: &serde_json::Value, pointer: &str) -> Result<(), (String, Option<String>)> {
+/// Follows a pointer through the properties and items of a schema. What the schema leaves open is taken as there:
+/// `None`. The nearest pointer comes with the error.
+fn resolve<'a>(
+    schema: &'a serde_json::Value,
+    pointer: &str,
+) -> Result<Option<&'a serde_json::Value>, (String, Option<String>)> {
     let mut schema = schema;
-    for segment in pointer::split(pointer).into_iter().flatten() {
+    for (depth, segment) in pointer::split(pointer).into_iter().flatten().enumerate() {
         let properties = schema.get("properties").and_then(|properties| properties.as_object());
         let property = properties.and_then(|properties| properties.get(&*segment));
         let item = schema.get("items").filter(|_| is_index(&segment));
         let Some(next) = property.or(item) else {
             let open = schema.get("additionalProperties") != Some(&serde_json::Value::Bool(false));
             if open && schema.get("items").is_none() {
-                return Ok(());
+                return Ok(None);
             }
             let names = properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str));
-            let nearest = nearest(&segment, names).map(str::to_owned);
+            let parent: Vec<_> = pointer.split('/').take(depth + 1).collect();
+            let whole = |name: &str| format!("{}/{}", parent.join("/"), name.replace('~', "~0").replace('/', "~1"));
+            let nearest = nearest(&segment, names).map(whole);
             return Err((format!("the arguments have nothing at `{pointer}`"), nearest));
         };
         schema = next;
     }
-    Ok(())
+    Ok(Some(schema))
 }

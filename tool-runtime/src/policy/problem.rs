@@ -3,8 +3,6 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::text::nearest;
-
 /// A policy that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyError {
@@ -39,21 +37,6 @@ pub enum PolicyErrorKind {
 impl PolicyError {
     pub(super) fn new(kind: PolicyErrorKind, place: Option<(usize, usize)>, message: String) -> Self {
         Self { kind, file: None, place, message }
-    }
-
-    /// Takes the message of a deserialiser, which knows the key and the keys there are.
-    pub(super) fn parsed(kind: PolicyErrorKind, place: Option<(usize, usize)>, message: &str) -> Self {
-        let unknown = message.strip_prefix("unknown ").unwrap_or_default();
-        let quoted: Vec<&str> = unknown.split('`').skip(1).step_by(2).collect();
-        let nearest = quoted.split_first().and_then(|(wrong, known)| nearest(wrong, known.iter().copied()));
-        let suggestion = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-        let kind = match kind {
-            PolicyErrorKind::Value if message.starts_with("unknown field") => PolicyErrorKind::UnknownKey,
-            PolicyErrorKind::Value if message.starts_with("invalid type") => PolicyErrorKind::WrongType,
-            kind => kind,
-        };
-        let message = message.trim_end().replace('\n', ", ");
-        Self::new(kind, place, format!("{message}{suggestion}"))
     }
 
     pub(super) fn in_file(mut self, file: &Path) -> Self {

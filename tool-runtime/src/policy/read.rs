@@ -1,5 +1,8 @@
 //! Reads a policy from text and says where it is wrong.
 
+use std::borrow::Cow;
+
+use crate::json::{self, DeErrorKind, Limits, Tree};
 use crate::policy::data::PolicyData;
 use crate::policy::parse::Table;
 use crate::policy::problem::{PolicyError, PolicyErrorKind};
@@ -7,20 +10,61 @@ use crate::text::line_column;
 
 pub(super) fn toml(text: &str) -> Result<PolicyData, PolicyError> {
     toml::from_str(text).map(|Table(data)| data).map_err(|error| {
-        let kind = if text.parse::<toml::Table>().is_err() { PolicyErrorKind::Syntax } else { PolicyErrorKind::Value };
         let place = error.span().map(|span| line_column(text, span.start));
-        PolicyError::parsed(kind, place, error.message())
+        match text.parse().map(toml::Value::Table) {
+            Ok(value) => refused(Some(&from_toml(&value)), place, error.message()),
+            Err(_) => PolicyError::new(PolicyErrorKind::Syntax, place, one_line(error.message())),
+        }
     })
 }
 
 pub(super) fn json(text: &str) -> Result<PolicyData, PolicyError> {
     serde_json::from_str(text).map(|Table(data)| data).map_err(|error| {
-        let kind = if error.is_data() { PolicyErrorKind::Value } else { PolicyErrorKind::Syntax };
         // serde_json appends the place to its message; here it comes first.
         let message = error.to_string();
         let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
-        PolicyError::parsed(kind, Some((error.line(), error.column().max(1))), message)
+        let place = Some((error.line(), error.column().max(1)));
+        if error.is_data() {
+            refused(json::parse_value(text, &Limits::UNBOUNDED).ok().as_ref(), place, message)
+        } else {
+            PolicyError::new(PolicyErrorKind::Syntax, place, one_line(message))
+        }
     })
+}
+
+/// The error of a text that is read but is not a policy.
+///
+/// The errors of `toml` and `serde_json` have a place and a sentence, but no kind. The same types refuse the same value
+/// when they read it from a tree, and that error has one.
+fn refused(tree: Option<&Tree<'_>>, place: Option<(usize, usize)>, message: &str) -> PolicyError {
+    let again = tree.and_then(|tree| json::from_tree::<Table<PolicyData>>(tree).err());
+    let (kind, nearest) = match again.map(|error| error.kind()) {
+        Some(DeErrorKind::Type) => (PolicyErrorKind::WrongType, None),
+        Some(DeErrorKind::Property(nearest)) => (PolicyErrorKind::UnknownKey, nearest),
+        Some(DeErrorKind::Word(nearest)) => (PolicyErrorKind::Value, nearest),
+        Some(DeErrorKind::Value | DeErrorKind::Count) | None => (PolicyErrorKind::Value, None),
+    };
+    let suggestion = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+    PolicyError::new(kind, place, one_line(message) + &suggestion)
+}
+
+fn one_line(message: &str) -> String {
+    message.trim_end().replace('\n', ", ")
+}
+
+fn from_toml(value: &toml::Value) -> Tree<'_> {
+    match value {
+        toml::Value::String(text) => Tree::String(Cow::Borrowed(text)),
+        toml::Value::Integer(number) => Tree::Int(*number),
+        toml::Value::Float(number) => Tree::Float(*number),
+        toml::Value::Boolean(flag) => Tree::Bool(*flag),
+        // serde sees a date as a table, and a policy has none.
+        toml::Value::Datetime(_) => Tree::Object(Vec::new()),
+        toml::Value::Array(items) => Tree::Array(items.iter().map(from_toml).collect()),
+        toml::Value::Table(members) => {
+            Tree::Object(members.iter().map(|(name, value)| (Cow::Borrowed(name.as_str()), from_toml(value))).collect())
+        }
+    }
 }
 
 pub(super) fn utf8(bytes: &[u8]) -> Result<&str, PolicyError> {

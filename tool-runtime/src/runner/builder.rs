@@ -122,9 +122,11 @@ impl RunnerBuilder {
         let validator = ContainedValidator::new(Arc::clone(&self.validator), failures.clone());
         let compiled = CompiledCatalog::unprepared(Arc::new(validator));
         let compiled = compiled.prepared(&self.catalog, &self.policy, &mut policy);
+        let (unbound, connections) = self.unbound();
         let problems = RunnerError {
             policy,
-            unbound: self.unbound(),
+            unbound,
+            connections,
             asks: if self.approvals.is_none() { asking::rule(&self.policy, self.used()) } else { None },
         };
         if !problems.is_empty() {
@@ -165,8 +167,9 @@ impl RunnerBuilder {
         self.catalog.entries().map(AsRef::as_ref).filter(|entry| self.policy.mentions(entry.spec.name.as_str()))
     }
 
-    /// Capabilities that are not bound, each with the tools that need it.
-    fn unbound(&self) -> BTreeMap<&'static str, BTreeSet<String>> {
+    /// Capabilities that are not bound, each with the tools that need it, and which of them are connections.
+    fn unbound(&self) -> (BTreeMap<&'static str, BTreeSet<String>>, BTreeSet<&'static str>) {
+        let mut connections = BTreeSet::new();
         let mut unbound: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         for entry in self.used() {
             for requirement in &entry.requirements {
@@ -176,11 +179,14 @@ impl RunnerBuilder {
                     Source::Context => true,
                 };
                 if !bound {
+                    if matches!(requirement.source, Source::Connection(_)) {
+                        connections.insert(requirement.name);
+                    }
                     unbound.entry(requirement.name).or_default().insert(entry.spec.name.to_string());
                 }
             }
         }
-        unbound
+        (unbound, connections)
     }
 }
 

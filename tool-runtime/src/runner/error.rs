@@ -11,6 +11,8 @@ use crate::policy::PolicyProblem;
 pub struct RunnerError {
     pub(super) policy: Vec<PolicyProblem>,
     pub(super) unbound: BTreeMap<&'static str, BTreeSet<String>>,
+    /// Those of them that a broker opens.
+    pub(super) connections: BTreeSet<&'static str>,
     /// The rule that can ask for an approval, when nobody said whether there is somebody who approves.
     pub(super) asks: Option<String>,
 }
@@ -48,10 +50,17 @@ impl fmt::Display for RunnerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut lines: Vec<_> = self.policy.iter().map(ToString::to_string).collect();
         for (capability, tools) in self.unbound() {
-            lines.push(format!(
-                "the capability `{capability}` is not bound, and {} needs it; bind it with `Capabilities::with` (connections: `RunnerBuilder::broker`)",
-                tools.collect::<Vec<_>>().join(", ")
-            ));
+            let tools: Vec<_> = tools.map(|name| format!("`{name}`")).collect();
+            let tools = tools.join(", ");
+            lines.push(if self.connections.contains(capability) {
+                format!(
+                    "`{capability}` needs an account, {tools} borrows it, and there is no broker; write `.broker(..)` with a `ConnectionBroker`"
+                )
+            } else {
+                format!(
+                    "the capability `{capability}` is not bound, and {tools} needs it; write `Capabilities::with::<dyn {capability}>(..)`"
+                )
+            });
         }
         if let Some(rule) = &self.asks {
             lines.push(format!(

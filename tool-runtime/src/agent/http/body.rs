@@ -6,6 +6,8 @@ use flate2::write::MultiGzDecoder;
 use reqwest::Response;
 use reqwest::header::CONTENT_ENCODING;
 
+use crate::error::chain;
+
 /// A body on its way in: plain, or gzip of any number of members.
 pub(super) struct Body {
     response: Response,
@@ -57,7 +59,7 @@ impl Body {
     /// The connection broke, or the compressed bytes are not gzip.
     pub(super) async fn chunk(&mut self) -> Result<Option<Vec<u8>>, String> {
         loop {
-            let chunk = self.response.chunk().await.map_err(|error| super::exchange::chain(&error.without_url()))?;
+            let chunk = self.response.chunk().await.map_err(|error| chain(&error.without_url()))?;
             let Some(chunk) = chunk else { return Ok(None) };
             let bytes = match &mut self.gzip {
                 None => chunk.to_vec(),

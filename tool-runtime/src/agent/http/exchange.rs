@@ -11,6 +11,7 @@ use crate::agent::http::body::Body;
 use crate::agent::http::retry::{self, Again};
 use crate::agent::http::{Inner, endpoint};
 use crate::agent::{ModelError, ModelErrorKind, Show};
+use crate::error::chain;
 use crate::wire::{DecodeOptions, Decoded, Decoder, WireErrorKind};
 
 /// How much of an error's body operators get to read, and how long it may take to arrive.
@@ -152,20 +153,6 @@ async fn read(
         error.message.get_or_insert(detail);
     }
     decoded
-}
-
-/// An error with its causes.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    // Bounded: an error can be its own source.
-    for _ in 0..16 {
-        let Some(cause) = next else { break };
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
 }
 
 async fn refused(inner: &Inner, response: Response, deadline: Instant) -> ModelError {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Error, Expected, Unexpected};
 
 use crate::call::Violation;
-use crate::text::pointer;
+use crate::text::{nearest, pointer};
 
 /// A type refused a value. `Display` names the place and what would be right, never the value.
 pub struct DeError(Box<Inner>);
@@ -15,17 +15,27 @@ struct Inner {
     segments: Vec<String>,
     expected: String,
     detail: Option<String>,
-    narrower: bool,
+    kind: DeErrorKind,
+}
+
+/// What a type refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DeErrorKind {
+    /// A value of another type.
+    Type,
+    /// A value of the right type.
+    Value,
+    /// A property that the type does not have; the nearest that it has.
+    Property(Option<&'static str>),
+    /// A word that the type does not have; the nearest that it has.
+    Word(Option<&'static str>),
+    /// Too few or too many elements, or a property that is missing or repeated.
+    Count,
 }
 
 impl DeError {
-    fn expecting(expected: String) -> Self {
-        Self(Box::new(Inner { segments: Vec::new(), expected, detail: None, narrower: false }))
-    }
-
-    fn narrower(mut self) -> Self {
-        self.0.narrower = true;
-        self
+    fn expecting(kind: DeErrorKind, expected: String) -> Self {
+        Self(Box::new(Inner { segments: Vec::new(), expected, detail: None, kind }))
     }
 
     pub(super) fn within(mut self, segment: &str) -> Self {
@@ -57,7 +67,11 @@ impl DeError {
     /// arguments are at fault. Otherwise the schema and the type disagree, and the tool is at fault.
     #[must_use]
     pub fn is_narrower(&self) -> bool {
-        self.0.narrower
+        self.0.kind == DeErrorKind::Value
+    }
+
+    pub(crate) fn kind(&self) -> DeErrorKind {
+        self.0.kind
     }
 
     /// Converts into a violation, for the model.
@@ -70,37 +84,39 @@ impl DeError {
 impl Error for DeError {
     // Only the type itself writes such a text, and it may hold the value.
     fn custom<T: fmt::Display>(message: T) -> Self {
-        let mut error = Self::expecting("a value that the tool's type accepts".to_owned()).narrower();
+        let mut error = Self::expecting(DeErrorKind::Value, "a value that the tool's type accepts".to_owned());
         error.0.detail = Some(message.to_string());
         error
     }
 
     fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::expecting(expected.to_string())
+        Self::expecting(DeErrorKind::Type, expected.to_string())
     }
 
     fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::expecting(expected.to_string()).narrower()
+        Self::expecting(DeErrorKind::Value, expected.to_string())
     }
 
     fn invalid_length(_: usize, expected: &dyn Expected) -> Self {
-        Self::expecting(expected.to_string())
+        Self::expecting(DeErrorKind::Count, expected.to_string())
     }
 
-    fn unknown_variant(_: &str, expected: &'static [&'static str]) -> Self {
-        Self::expecting(format!("one of `{}`", expected.join("`, `")))
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
+        let nearest = nearest(variant, expected.iter().copied());
+        Self::expecting(DeErrorKind::Word(nearest), format!("one of `{}`", expected.join("`, `")))
     }
 
-    fn unknown_field(_: &str, expected: &'static [&'static str]) -> Self {
-        Self::expecting(format!("only the properties `{}`", expected.join("`, `")))
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
+        let nearest = nearest(field, expected.iter().copied());
+        Self::expecting(DeErrorKind::Property(nearest), format!("only the properties `{}`", expected.join("`, `")))
     }
 
     fn missing_field(field: &'static str) -> Self {
-        Self::expecting(format!("the property `{field}`"))
+        Self::expecting(DeErrorKind::Count, format!("the property `{field}`"))
     }
 
     fn duplicate_field(field: &'static str) -> Self {
-        Self::expecting(format!("the property `{field}` only once"))
+        Self::expecting(DeErrorKind::Count, format!("the property `{field}` only once"))
     }
 }
 

@@ -86,17 +86,17 @@ fn a_name_that_nothing_has_decides_nothing() {
 fn pointers_lead_somewhere() {
     let policy =
         |pointer: &str| format!("[[tools.mail__send.arguments]]\npointer = '{pointer}'\nequals = 1\nthen = 'deny'");
-    for pointer in ["/to", "/to/0", "/to/0/mail", "/to/0/mail/any", "/a~1b"] {
+    for pointer in ["/to/0/mail", "/to/0/mail/any", "/a~1b"] {
         check(&policy(pointer), &[]);
     }
     check(
         &policy("/too"),
-        &["policy, `tools.mail__send.arguments[0].pointer`: the arguments have nothing at `/too`; did you mean `to`?"],
+        &["policy, `tools.mail__send.arguments[0].pointer`: the arguments have nothing at `/too`; did you mean `/to`?"],
     );
     check(
         &policy("/to/0/mai"),
         &[
-            "policy, `tools.mail__send.arguments[0].pointer`: the arguments have nothing at `/to/0/mai`; did you mean `mail`?",
+            "policy, `tools.mail__send.arguments[0].pointer`: the arguments have nothing at `/to/0/mai`; did you mean `/to/0/mail`?",
         ],
     );
     for (index, none) in [("", "/to/"), ("01", "/to/01")] {
@@ -109,4 +109,37 @@ fn pointers_lead_somewhere() {
         &policy("/to/mail"),
         &["policy, `tools.mail__send.arguments[0].pointer`: the arguments have nothing at `/to/mail`"],
     );
+}
+
+#[test]
+fn conditions_compare_with_the_type_of_the_argument() {
+    let schema = Schema::from_text(
+        r#"{"type":"object","properties":{"to":{"type":"array","items":{"type":"string"}},"count":{"type":["integer","null"]},"open":{}}}"#,
+    );
+    let known = [ToolSpec { input_schema: schema, ..spec("mail__send", ToolEffect::StateChange) }];
+    let problems = |condition: &str| -> Vec<String> {
+        let policy = format!("[[tools.mail__send.arguments]]\n{condition}\nthen = 'deny'");
+        let policy = ToolPolicy::from_toml(&policy).unwrap();
+        policy.check(&known, []).iter().map(ToString::to_string).collect()
+    };
+    for fitting in [
+        "pointer = '/to'\nprefix = 'a'",
+        "pointer = '/to/0'\none_of = ['a', 'b']",
+        "pointer = '/count'\nat_most = 3",
+        "pointer = '/count'\nequals = 3",
+        "pointer = '/open'\none_of = ['a', 3, true]",
+    ] {
+        assert_eq!(problems(fitting), [""; 0], "{fitting}");
+    }
+    for (misfit, key, is) in [
+        ("pointer = '/count'\nprefix = 'a'", "prefix", "integer"),
+        ("pointer = '/to'\nat_most = 3", "at_most", "string"),
+        ("pointer = '/count'\nequals = '3'", "equals", "integer"),
+        ("pointer = '/to/0'\none_of = ['a', 3]", "one_of", "string"),
+    ] {
+        let message = format!(
+            "policy, `tools.mail__send.arguments[0]`: `{key}` compares with another type than the argument, which is `{is}`"
+        );
+        assert_eq!(problems(misfit), [message], "{misfit}");
+    }
 }

@@ -188,51 +188,28 @@ impl<'o, 'p> Object<'o, 'p> {
     }
 }
 
-impl ser::SerializeSeq for Compound<'_, '_> {
-    type Ok = Kept;
-    type Error = Fault;
-
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Fault> {
-        self.element(value)
-    }
-
-    fn end(self) -> Result<Kept, Fault> {
-        self.close()
-    }
-}
-
-impl ser::SerializeTuple for Compound<'_, '_> {
-    type Ok = Kept;
-    type Error = Fault;
-
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Fault> {
-        self.element(value)
-    }
-
-    fn end(self) -> Result<Kept, Fault> {
-        self.close()
-    }
-}
-
-macro_rules! fields {
-    ($($ty:ident: $($tr:ident)*;)*) => {
-        $($(impl ser::$tr for $ty<'_, '_> {
+macro_rules! elements {
+    ($($tr:ident $serialize:ident;)*) => {
+        $(impl ser::$tr for Compound<'_, '_> {
             type Ok = Kept;
             type Error = Fault;
 
-            fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Fault> {
+            fn $serialize<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Fault> {
                 self.element(value)
             }
 
             fn end(self) -> Result<Kept, Fault> {
                 self.close()
             }
-        })*)*
+        })*
     };
 }
 
-fields! {
-    Compound: SerializeTupleStruct SerializeTupleVariant;
+elements! {
+    SerializeSeq serialize_element;
+    SerializeTuple serialize_element;
+    SerializeTupleStruct serialize_field;
+    SerializeTupleVariant serialize_field;
 }
 
 macro_rules! members {

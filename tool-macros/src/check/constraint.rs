@@ -1,0 +1,69 @@
+//! The rule about constraints that the type of their argument cannot have.
+
+use syn::{GenericArgument, PathArguments, Type};
+
+use crate::errors::Errors;
+use crate::model::Tool;
+use crate::names::plain;
+
+/// A range of a text, or a length of a number, would be left out of the schema without a word.
+pub(super) fn constraint_without_effect(tool: &Tool, errors: &mut Errors) {
+    for argument in &tool.arguments {
+        let Some(kind) = Kind::of(&argument.ty) else { continue };
+        for key in argument.attr.constraints.iter().filter(|key| !kind.takes(&plain(key))) {
+            errors.at(key, format_args!("`{}` does not constrain {}; {}", plain(key), kind.words(), kind.instead()));
+        }
+    }
+}
+
+/// What a type of the standard library is in JSON, as far as its last name shows.
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    Number,
+    Flag,
+}
+
+impl Kind {
+    fn of(ty: &Type) -> Option<Self> {
+        let Type::Path(path) = ty else { return None };
+        let last = path.path.segments.last()?;
+        Some(match last.ident.to_string().as_str() {
+            "Option" => {
+                let PathArguments::AngleBracketed(list) = &last.arguments else { return None };
+                let GenericArgument::Type(inner) = list.args.first()? else { return None };
+                return Self::of(inner);
+            }
+            "String" => Self::Text,
+            "bool" => Self::Flag,
+            "u8" | "u16" | "u32" | "u64" | "u128" | "usize" | "i8" | "i16" | "i32" | "i64" | "i128" | "isize"
+            | "f32" | "f64" => Self::Number,
+            _ => return None,
+        })
+    }
+
+    fn takes(self, key: &str) -> bool {
+        match key {
+            "range" => matches!(self, Self::Number),
+            "length" | "regex" | "pattern" | "contains" | "email" | "url" | "ip" => matches!(self, Self::Text),
+            "inner" => false,
+            _ => true,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Text => "a text",
+            Self::Number => "a number",
+            Self::Flag => "a `bool`",
+        }
+    }
+
+    fn instead(self) -> &'static str {
+        match self {
+            Self::Text => "write `length(..)` or `regex(..)`",
+            Self::Number => "write `range(..)`",
+            Self::Flag => "remove it",
+        }
+    }
+}
