@@ -284,3 +284,22 @@ async fn a_conversation_keeps_a_call_that_its_run_does_not_fit() {
     let ended = conversation.decide(&id, ApprovalDecision::Deny(None)).await.expect("it still waits");
     assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
 }
+
+/// Runs a query.
+#[tool(name = "waiting__query", effect = read_only, redact = ["$"], allow_no_schema, no_schema_mode = approve_each)]
+fn query(
+    /// The query.
+    query: serde_json::Value,
+) -> Result<bool, ToolError> {
+    Ok(query.is_object())
+}
+
+#[tokio::test]
+async fn a_run_for_tests_lets_calls_wait() {
+    let catalog = ToolCatalog::builder().tool::<query>().build().unwrap();
+    let run = tool_runtime::testing::run(catalog, tool_runtime::Capabilities::new()).unwrap();
+    let waits = run.exec(ToolCall::text("call_1", "waiting__query", r#"{"query":{}}"#)).await;
+    assert_eq!(waits.outcome(), Outcome::ApprovalRequired);
+    let done = run.resume("call_1", ApprovalDecision::Approve).await.unwrap();
+    assert_eq!(done.to_model(), "true");
+}

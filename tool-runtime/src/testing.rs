@@ -7,12 +7,13 @@ use crate::runner::{Run, RunOptions, RunnerError, ToolRunner};
 
 /// A run over a catalog whose policy allows every tool in it by name, with records in memory.
 ///
-/// Everything else is as in production: arguments are validated, outputs redacted, calls recorded.
+/// Everything else is as in production: arguments are validated, outputs redacted, calls recorded. A tool with
+/// `no_schema_mode = approve_each` waits, and [`Run::resume`] takes the decision.
 ///
 /// # Errors
-/// A tool needs a capability that is not bound.
+/// A tool needs a capability that is not bound, or a connection: those need a [`ToolRunner`] with a broker.
 pub fn run(catalog: ToolCatalog, capabilities: Capabilities) -> Result<Run, RunnerError> {
     let policy = ToolPolicy::allow(catalog.specs().map(|spec| spec.name.to_string()));
-    let runner = ToolRunner::builder(catalog, policy).capabilities(capabilities).build()?;
+    let runner = ToolRunner::builder(catalog, policy).capabilities(capabilities).approvals(true).build()?;
     Ok(runner.run(RunOptions::new()))
 }

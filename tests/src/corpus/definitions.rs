@@ -67,7 +67,11 @@ impl DynamicHandler for Never {
 /// Several names in one catalog.
 fn joined(names: &[String]) -> (&'static str, Option<&'static str>) {
     let tool = |name: &String| {
-        DynamicTool::new(name.clone(), "A tool.", json!({"type": "object"}), ToolEffect::ReadOnly, Arc::new(Never))
+        let (schema, handler) = (json!({"type": "object"}), Arc::new(Never));
+        match name.strip_prefix("mcp__").and_then(|name| name.split_once("__")) {
+            Some((server, tool)) => DynamicTool::discovered(server, tool, "A tool.", schema, handler),
+            None => DynamicTool::new(name.clone(), "A tool.", schema, ToolEffect::ReadOnly, handler),
+        }
     };
     match names.iter().map(tool).fold(ToolCatalog::builder(), CatalogBuilder::dynamic).build() {
         Ok(_) => ("accept", None),
@@ -96,6 +100,9 @@ mod tests {
             let answer: Value = serde_json::from_str(&definitions(&row.to_string())).unwrap_or_default();
             assert_eq!((&answer["id"], &answer["decision"]), (&row["id"], &json!(expected)), "{row}");
         }
+        let joined = |names: &[&str]| definitions(&json!({"id": 1, "names": names}).to_string());
+        assert!(joined(&["core__read", "mcp__evil__core__read"]).contains("\"accept\""));
+        assert!(joined(&["mcp__a__b", "mcp__a__b"]).contains("collision"));
         for row in ["", "{", "[]", "{\"id\": 7, \"tool\": 1, \"names\": 2}"] {
             assert!(definitions(row).contains("\"reject\""), "{row}");
         }

@@ -10,7 +10,7 @@ use crate::call::CallId;
 use crate::capability::Source;
 use crate::capability::injected::{Directly, Injected};
 use crate::tool::level::ReadOnly;
-use crate::tool::{Hash, ToolName};
+use crate::tool::{Digested, Hash, ToolName};
 
 /// What a tool may know of its call: ids, deadline, cancellation, idempotency key.
 pub struct ToolContext(pub(crate) ContextFields);
@@ -28,8 +28,8 @@ pub(crate) struct ContextFields {
     pub(crate) principal: Option<Arc<str>>,
     pub(crate) deadline: Option<Instant>,
     pub(crate) cancellation: CancellationToken,
-    /// Digest of the effective arguments; the idempotency key is made from it on demand.
-    pub(crate) arguments_digest: Hash,
+    /// The effective arguments; the idempotency key is made from their digest on demand.
+    pub(crate) arguments: Digested,
 }
 
 impl ToolContext {
@@ -110,7 +110,7 @@ impl ToolContext {
             text.extend_from_slice(&part.map_or(u64::MAX, |part| part.len() as u64).to_be_bytes());
             text.extend_from_slice(part.unwrap_or_default().as_bytes());
         }
-        text.extend_from_slice(&fields.arguments_digest.0);
+        text.extend_from_slice(&fields.arguments.hash().0);
         Hash::sha256(text).to_string()
     }
 

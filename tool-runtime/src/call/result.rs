@@ -175,10 +175,10 @@ impl ToolExecResult {
 impl Delivered {
     fn to_model(&self) -> String {
         let value = self.model.as_ref().unwrap_or(&self.shown);
-        let mut text = match serde_json::from_str::<String>(value.get()) {
-            Ok(text) => text,
-            Err(_) => value.get().to_owned(),
-        };
+        let text = value.get();
+        // Only a string begins with a quote: raw values have no white space around them.
+        let bare = text.starts_with('"').then(|| serde_json::from_str::<String>(text).ok()).flatten();
+        let mut text = bare.unwrap_or_else(|| text.to_owned());
         if let Some(warning) = self.warning {
             text.push_str("\n\n");
             text.push_str(warning);

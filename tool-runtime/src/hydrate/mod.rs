@@ -23,7 +23,7 @@ use crate::contain::{caught, discard};
 use crate::json::{self, Limits, Tree};
 use crate::registration::Instance;
 use crate::text::pointer;
-use crate::tool::Hash;
+use crate::tool::{Digested, Hash};
 
 /// A call whose arguments were parsed, validated and built into the tool's type. Opaque: only
 /// [`Run::exec_hydrated`](crate::runner::Run::exec_hydrated) can run it.
@@ -34,12 +34,10 @@ pub struct Hydrated {
     /// The run that hydrated it, by the address of its id: no other run may execute it.
     pub(crate) run: Arc<str>,
     /// The arguments as canonical text, every digit kept.
-    pub(crate) frozen: Arc<str>,
-    /// SHA-256 of `frozen`.
-    pub(crate) digest: Hash,
-    /// The digest of what the arguments amount to, defaults and absent `null`s included: two ways of writing one call
-    /// are one call to the loop guard.
-    pub(crate) effective: Hash,
+    pub(crate) frozen: Digested,
+    /// What the arguments amount to, defaults and absent `null`s included: two ways of writing one call are one call to
+    /// the loop guard.
+    pub(crate) effective: Digested,
     /// The arguments with the sensitive ones masked.
     pub(crate) masked: Arc<serde_json::value::RawValue>,
     pub(crate) repaired: bool,
@@ -55,7 +53,7 @@ impl Hydrated {
     /// SHA-256 of the frozen arguments.
     #[must_use]
     pub fn digest(&self) -> Hash {
-        self.digest
+        self.frozen.hash()
     }
 
     /// Whether the arguments had to be repaired to be read.
@@ -122,33 +120,60 @@ impl Settings<'_> {
     }
 }
 
+/// What was done to a call on its way.
+#[derive(Default)]
+pub(crate) struct Treatment {
+    repaired: Option<Arc<str>>,
+    pub(crate) validator: Option<ValidatorUse>,
+    pub(crate) repair: Option<RepairUse>,
+}
+
+/// A call that is not hydrated, and why.
+pub(crate) type Unhydrated = Box<(ToolCall, HydrationError)>;
+
 /// Takes one call through all stages.
-pub(crate) fn hydrate(call: ToolCall, entry: &Arc<Entry>, settings: &Settings<'_>) -> HydrationResult {
-    let mut provenance = Provenance::of(&call);
-    provenance.tool = Some(entry.spec.name.clone());
-    provenance.definition_hash = Some(entry.spec.definition_hash);
-    let hydrated = stages(&call, entry, settings, &mut provenance).map(|built| Hydrated {
-        call,
-        entry: Arc::clone(entry),
-        instance: Ready(Some(built.instance)),
-        run: Arc::clone(settings.run),
-        frozen: built.frozen,
-        digest: built.digest,
-        effective: built.effective,
-        masked: built.masked,
-        repaired: provenance.repair.is_some(),
-    });
-    if let Ok(hydrated) = &hydrated {
-        provenance.validated = Some(Arc::clone(&hydrated.frozen));
-    }
-    HydrationResult { hydrated, provenance }
+pub(crate) fn hydrate(
+    call: ToolCall,
+    entry: &Arc<Entry>,
+    settings: &Settings<'_>,
+) -> (Result<Hydrated, Unhydrated>, Treatment) {
+    let mut treatment = Treatment::default();
+    let hydrated = match stages(&call, entry, settings, &mut treatment) {
+        Ok(built) => Ok(Hydrated {
+            call,
+            entry: Arc::clone(entry),
+            instance: Ready(Some(built.instance)),
+            run: Arc::clone(settings.run),
+            frozen: built.frozen,
+            effective: built.effective,
+            masked: built.masked,
+            repaired: treatment.repair.is_some(),
+        }),
+        Err(error) => Err(Box::new((call, error))),
+    };
+    (hydrated, treatment)
+}
+
+/// The same for a caller that asks where the call came from.
+pub(crate) fn hydrate_with_provenance(call: ToolCall, entry: &Arc<Entry>, settings: &Settings<'_>) -> HydrationResult {
+    let before = Provenance::of(&call);
+    let (hydrated, treatment) = hydrate(call, entry, settings);
+    let provenance = Provenance {
+        tool: Some(entry.spec.name.clone()),
+        definition_hash: Some(entry.spec.definition_hash),
+        repaired: treatment.repaired,
+        validated: hydrated.as_ref().ok().map(|hydrated| Arc::clone(hydrated.frozen.text())),
+        validator: treatment.validator,
+        repair: treatment.repair,
+        ..before
+    };
+    HydrationResult { hydrated: hydrated.map_err(|unhydrated| unhydrated.1), provenance }
 }
 
 struct Built {
     instance: Box<dyn Instance>,
-    frozen: Arc<str>,
-    digest: Hash,
-    effective: Hash,
+    frozen: Digested,
+    effective: Digested,
     masked: Arc<serde_json::value::RawValue>,
 }
 
@@ -156,7 +181,7 @@ fn stages(
     call: &ToolCall,
     entry: &Arc<Entry>,
     settings: &Settings<'_>,
-    provenance: &mut Provenance,
+    treatment: &mut Treatment,
 ) -> Result<Built, HydrationError> {
     if call.id.as_str().len() > settings.call_id_bytes {
         let message = format!("The call id is longer than {} bytes.", settings.call_id_bytes);
@@ -170,14 +195,14 @@ fn stages(
             let Some(attempt) = settings.repair(text, &error) else {
                 return Err(HydrationError::unparsed(&error));
             };
-            provenance.repair =
+            treatment.repair =
                 Some(RepairUse { repairer: attempt.repairer, before: attempt.before, after: attempt.after });
             repaired = Arc::<str>::from(attempt.text);
-            provenance.repaired = Some(Arc::clone(&repaired));
+            treatment.repaired = Some(Arc::clone(&repaired));
             json::parse(&repaired, settings.limits).map_err(|error| HydrationError::unparsed(&error))?
         }
     };
-    let built = validate(&mut tree, entry, settings, provenance).and_then(|()| instantiate(&tree, entry));
+    let built = validate(&mut tree, entry, settings, treatment).and_then(|()| instantiate(&tree, entry));
     let sensitive = &entry.spec.sensitive;
     let instance = built.map_err(|mut error| {
         // Below a sensitive argument a member's name may be a secret too.
@@ -188,11 +213,10 @@ fn stages(
         }
         error
     })?;
-    let frozen: Arc<str> = json::canonical::to_text(&tree).into();
-    let digest = json::digest(&*frozen);
-    let effective = entry.effective.digest(&tree, digest);
-    let masked = freeze::masked(&tree, &frozen, sensitive);
-    Ok(Built { instance, frozen, digest, effective, masked })
+    let frozen = Digested::of(json::canonical::to_text(&tree));
+    let effective = entry.effective.of_arguments(&tree, &frozen);
+    let masked = freeze::masked(&tree, frozen.text(), sensitive);
+    Ok(Built { instance, frozen, effective, masked })
 }
 
 /// Schema and semantic rules, all violations together; evidence only for arguments that pass both.
@@ -200,7 +224,7 @@ fn validate(
     tree: &mut Tree<'_>,
     entry: &Entry,
     settings: &Settings<'_>,
-    provenance: &mut Provenance,
+    treatment: &mut Treatment,
 ) -> Result<(), HydrationError> {
     entry.identifiers.trim(tree);
     let mut violations = entry.identifiers.check(tree);
@@ -211,7 +235,7 @@ fn validate(
             .check(entry, tree)
             .ok_or_else(|| HydrationError::instantiate("The tool's schema cannot be checked. The call did not run."))?;
         violations.extend(found);
-        provenance.validator = Some(ValidatorUse::new(settings.compiled, mode, started.elapsed()));
+        treatment.validator = Some(ValidatorUse::new(settings.compiled, mode, started.elapsed()));
     }
     violations.extend(semantic::check_require_any(tree, &entry.spec.require_any));
     if violations.is_empty() && !entry.spec.evidence.is_empty() {

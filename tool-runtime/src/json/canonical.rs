@@ -10,6 +10,9 @@ use crate::json::Tree;
 use crate::json::quote;
 use crate::tool::Hash;
 
+/// Room for most arguments, so that the text does not grow byte by byte.
+const ROOM: usize = 256;
+
 /// What can be written canonically: [`Tree`] and [`serde_json::Value`].
 pub trait Canonical {
     /// The value as a tree.
@@ -31,7 +34,7 @@ impl Canonical for Value {
 /// JSON without white space, member names sorted by UTF-16 code units, integers digit for digit.
 #[must_use]
 pub fn to_text<T: Canonical + ?Sized>(value: &T) -> String {
-    let mut out = String::new();
+    let mut out = String::with_capacity(ROOM);
     write(&value.tree(), &mut out, true);
     out
 }
@@ -39,7 +42,7 @@ pub fn to_text<T: Canonical + ?Sized>(value: &T) -> String {
 /// The same by RFC 8785, where every number is a double: integers past 2^53 are rounded.
 #[must_use]
 pub fn rfc8785<T: Canonical + ?Sized>(value: &T) -> String {
-    let mut out = String::new();
+    let mut out = String::with_capacity(ROOM);
     write(&value.tree(), &mut out, false);
     out
 }

@@ -8,6 +8,7 @@ mod error;
 mod number;
 mod parse;
 mod quote;
+mod raw;
 mod ser;
 mod string;
 mod tree;
@@ -18,6 +19,7 @@ pub use de::{DeError, from_tree};
 pub use error::{ParseError, ParseErrorKind};
 pub use parse::{Limits, MAX_DEPTH, parse, parse_value};
 pub(crate) use quote::quote;
+pub(crate) use raw::{RAW, raw};
 pub use tree::Tree;
 pub(crate) use tree::is_deeper;
 

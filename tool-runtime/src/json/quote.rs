@@ -2,28 +2,18 @@
 
 use std::fmt::Write as _;
 
-/// Which bytes a JSON string cannot hold unescaped.
-const ESCAPED: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 0x20 {
-        table[byte] = true;
-        byte += 1;
-    }
-    table[b'"' as usize] = true;
-    table[b'\\' as usize] = true;
-    table
-};
+use crate::text::lex::plain_until;
 
 /// Writes the text as a JSON string.
 pub(crate) fn quote(out: &mut String, text: &str) {
     out.push('"');
-    let mut rest = text;
-    while let Some(at) = rest.bytes().position(|byte| ESCAPED[usize::from(byte)]) {
-        // What is escaped is one byte long, so both cuts are between characters.
-        let (plain, from) = rest.split_at(at);
-        out.push_str(plain);
-        match from.as_bytes().first() {
+    let (bytes, mut from) = (text.as_bytes(), 0);
+    loop {
+        // What is escaped is one byte long, so all cuts are between characters.
+        let at = plain_until(bytes, from);
+        out.push_str(text.get(from..at).unwrap_or_default());
+        match bytes.get(at) {
+            None => break,
             Some(b'"') => out.push_str("\\\""),
             Some(b'\\') => out.push_str("\\\\"),
             Some(0x08) => out.push_str("\\b"),
@@ -32,13 +22,12 @@ pub(crate) fn quote(out: &mut String, text: &str) {
             Some(0x0c) => out.push_str("\\f"),
             Some(0x0d) => out.push_str("\\r"),
             Some(byte) => {
+                // Writing to a `String` cannot fail.
                 let _ = write!(out, "\\u{byte:04x}");
             }
-            None => {}
         }
-        rest = from.get(1..).unwrap_or_default();
+        from = at + 1;
     }
-    out.push_str(rest);
     out.push('"');
 }
 

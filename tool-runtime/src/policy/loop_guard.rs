@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::tool::Hash;
+use crate::tool::{Digested, Hash};
 
 /// When repeated calls are warned about and stopped. Written as `[loop_guard]`; 0 means never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,8 +45,41 @@ pub(crate) struct LoopGuard {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Last {
     tool: Box<str>,
-    digest: Hash,
+    digest: Arguments,
     times: u32,
+}
+
+/// The arguments of the last call. Only their hash leaves the process.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(into = "Hash", from = "Hash")]
+enum Arguments {
+    Seen(Digested),
+    Restored(Hash),
+}
+
+impl Arguments {
+    /// Texts are compared where both are known: that costs less than a hash.
+    fn are(&self, arguments: &Digested) -> bool {
+        match self {
+            Self::Seen(seen) => seen.text() == arguments.text(),
+            Self::Restored(hash) => *hash == arguments.hash(),
+        }
+    }
+}
+
+impl From<Arguments> for Hash {
+    fn from(arguments: Arguments) -> Self {
+        match arguments {
+            Arguments::Seen(seen) => seen.hash(),
+            Arguments::Restored(hash) => hash,
+        }
+    }
+}
+
+impl From<Hash> for Arguments {
+    fn from(hash: Hash) -> Self {
+        Self::Restored(hash)
+    }
 }
 
 impl LoopGuard {
@@ -66,11 +99,11 @@ impl LoopGuard {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
     }
 
-    /// Counts a call; `digest` is that of its frozen arguments.
-    pub(crate) fn observe(&self, tool: &str, digest: Hash) -> LoopVerdict {
+    /// Counts a call with its effective arguments.
+    pub(crate) fn observe(&self, tool: &str, arguments: &Digested) -> LoopVerdict {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let times = match &mut *last {
-            Some(last) if last.digest == digest && *last.tool == *tool => {
+            Some(last) if *last.tool == *tool && last.digest.are(arguments) => {
                 last.times = last.times.saturating_add(1);
                 last.times
             }
@@ -78,10 +111,11 @@ impl LoopGuard {
                 if *last.tool != *tool {
                     last.tool = tool.into();
                 }
-                (last.digest, last.times) = (digest, 1);
+                (last.digest, last.times) = (Arguments::Seen(arguments.clone()), 1);
                 1
             }
             None => {
+                let digest = Arguments::Seen(arguments.clone());
                 *last = Some(Last { tool: tool.into(), digest, times: 1 });
                 1
             }
@@ -133,8 +167,15 @@ mod tests {
     #[track_caller]
     fn check(thresholds: &str, calls: &[(&str, u8, LoopVerdict)]) {
         let guard = LoopGuard::new(toml::from_str(thresholds).unwrap());
-        for (at, (tool, digest, verdict)) in calls.iter().enumerate() {
-            assert_eq!(guard.observe(tool, Hash([*digest; 32])), *verdict, "call {at}");
+        // The same calls across processes: each guard continues where the one before ended.
+        let mut saved = serde_json::to_string(&guard.last()).unwrap();
+        for (at, (tool, number, verdict)) in calls.iter().enumerate() {
+            let arguments = Digested::of(number.to_string());
+            assert_eq!(guard.observe(tool, &arguments), *verdict, "call {at}");
+            let restored = LoopGuard::new(toml::from_str(thresholds).unwrap());
+            restored.restore(serde_json::from_str(&saved).unwrap());
+            assert_eq!(restored.observe(tool, &arguments), *verdict, "call {at} of a restored run");
+            saved = serde_json::to_string(&restored.last()).unwrap();
         }
     }
 

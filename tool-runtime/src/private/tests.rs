@@ -18,7 +18,7 @@ use crate::component::declaration::Declaration;
 use crate::component::{Bindings, CapabilityList, Tool};
 use crate::registration::Registration;
 use crate::tool::level::EffectLevel;
-use crate::tool::{Execution, Hash, NoSchemaMode};
+use crate::tool::{Digested, Execution, NoSchemaMode};
 use crate::{Call, CallId, Cap, Capabilities, ToolComponent, ToolContext, ToolEffect, ToolError, ToolName};
 use crate::{capability, definition, tool};
 
@@ -74,7 +74,7 @@ fn context(tool: &str) -> Arc<ToolContext> {
         principal: None,
         deadline: None,
         cancellation: CancellationToken::new(),
-        arguments_digest: Hash([0; 32]),
+        arguments: Digested::of("null"),
     }))
 }
 

@@ -6,16 +6,18 @@ use std::fmt::Write;
 
 use serde::ser::{self, Serialize};
 
-use crate::json::{self, quote};
+use crate::json::{self, RAW, quote};
 use crate::redact::fault::Fault;
 use crate::redact::leaf::Scalar;
 use crate::redact::plan::Plan;
 use crate::text::cut;
 use compound::{Compound, Members};
 
-/// The names under which `serde_json` serialises its raw text and arbitrary-precision numbers.
-const RAW: &str = "$serde_json::private::RawValue";
+/// The name under which `serde_json` serialises arbitrary-precision numbers.
 const NUMBER: &str = "$serde_json::private::Number";
+
+/// Room for most outputs, so that the text does not grow byte by byte.
+const ROOM: usize = 256;
 
 /// What was written.
 pub(super) struct Written {
@@ -25,7 +27,7 @@ pub(super) struct Written {
 
 /// Writes a value under a plan. Past the budget arrays end and strings are cut, each with a marker.
 pub(super) fn write<T: Serialize + ?Sized>(value: &T, plan: &Plan, budget: usize) -> Result<Written, Fault> {
-    let mut out = Out { text: String::new(), budget, cut: false };
+    let mut out = Out { text: String::with_capacity(ROOM), budget, cut: false };
     match value.serialize(Place { out: &mut out, plan, arrays: 0, depth: 0 })? {
         Kept::Yes => {}
         Kept::No(shape) => {

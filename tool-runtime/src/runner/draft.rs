@@ -9,7 +9,7 @@ use crate::call::{
     CallId, Caller, Decision, RecordedArguments, RepairUse, ToolCall, ToolExecResult, ToolInvocationRecord, Verdict,
 };
 use crate::catalog::Entry;
-use crate::hydrate::{Hydrated, Provenance, ValidatorUse};
+use crate::hydrate::{Hydrated, Treatment, ValidatorUse};
 use crate::runner::Run;
 use crate::runner::ending::Stop;
 use crate::store::{PendingCall, Suspension};
@@ -157,11 +157,11 @@ impl Draft {
         self.decision.as_ref().map(|decision| &*decision.rule)
     }
 
-    pub(super) fn hydrated(&mut self, provenance: &Provenance) {
-        self.validator = provenance.validator.as_ref().map(ValidatorUse::label);
+    pub(super) fn hydrated(&mut self, treatment: Treatment) {
+        self.validator = treatment.validator.as_ref().map(ValidatorUse::label);
         // Arguments that a person approved are read a second time, and need no second repair.
-        if provenance.repair.is_some() {
-            self.repair.clone_from(&provenance.repair);
+        if treatment.repair.is_some() {
+            self.repair = treatment.repair;
         }
     }
 

@@ -108,10 +108,13 @@ impl OpenCall {
         let result = self.result(&ended);
         let record = self.draft.record(&self.run, &result, ended.as_ref().err());
         let receipt = self.run.shared().store.put(record);
-        self.phase = Phase::Recorded(Box::new(result.clone()));
-        if let Err(error) = receipt.await {
-            telemetry::record_lost(&self.run, &self.draft, &error);
-            discard(error);
+        if !receipt.is_kept() {
+            // The future may be dropped while it waits, and its terminal event needs the result then.
+            self.phase = Phase::Recorded(Box::new(result.clone()));
+            if let Err(error) = receipt.await {
+                telemetry::record_lost(&self.run, &self.draft, &error);
+                discard(error);
+            }
         }
         self.close(&result);
         if let Err(stop) = &ended {

@@ -19,6 +19,9 @@ pub(crate) fn add_min_properties(schema: &Schema, count: usize) -> Schema {
 /// the schema stays as it is, because JSON Schema could only say it with `anyOf`.
 #[must_use]
 pub(crate) fn publish_require_any(schema: &Schema, names: &[&str]) -> Schema {
+    if names.is_empty() {
+        return schema.clone();
+    }
     let value = schema.to_value();
     let required: Vec<&Value> = value.get("required").and_then(Value::as_array).into_iter().flatten().collect();
     let mut optional = properties(&value)
@@ -26,7 +29,7 @@ pub(crate) fn publish_require_any(schema: &Schema, names: &[&str]) -> Schema {
         .flat_map(Map::keys)
         .filter(|name| !required.iter().any(|required| *required == name.as_str()))
         .peekable();
-    if names.is_empty() || optional.peek().is_none() || !optional.all(|name| names.contains(&name.as_str())) {
+    if optional.peek().is_none() || !optional.all(|name| names.contains(&name.as_str())) {
         return schema.clone();
     }
     add_min_properties(schema, required.len() + 1)

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::json::{Tree, canonical, digest};
-use crate::tool::{Hash, Schema};
+use crate::json::{Tree, canonical};
+use crate::tool::{Digested, Schema};
 
 /// The published defaults of a tool's arguments.
 #[derive(Debug, Clone, Default)]
@@ -24,19 +24,19 @@ impl Effective {
         Self(properties.filter_map(|(name, one)| Some((name.as_str().into(), one.get("default")?.clone()))).collect())
     }
 
-    /// Returns the digest of the arguments with their defaults and without members that are `null`; `same` if those
-    /// are the arguments as they are.
-    pub(crate) fn digest(&self, arguments: &Tree<'_>, same: Hash) -> Hash {
+    /// Returns the arguments with their defaults and without members that are `null`; `same` if those are the arguments
+    /// as they are.
+    pub(crate) fn of_arguments(&self, arguments: &Tree<'_>, same: &Digested) -> Digested {
         let left_out = |name: &str| arguments.get(name).is_none_or(Tree::is_null);
         let mut missing = self.0.iter().filter(|(name, default)| left_out(name) && !default.is_null()).peekable();
         if missing.peek().is_none() && !has_null(arguments) {
-            return same;
+            return same.clone();
         }
         let mut effective = without_nulls(arguments);
         if let Tree::Object(members) = &mut effective {
             members.extend(missing.map(|(name, default)| (Cow::Borrowed(&**name), Tree::from_value(default))));
         }
-        digest(canonical::to_text(&effective))
+        Digested::of(canonical::to_text(&effective))
     }
 }
 
@@ -75,7 +75,7 @@ mod tests {
         let effective = Effective::of(&Schema::from_text(schema));
         let digest = |text: &str| {
             let tree = parse(text, &Limits::UNBOUNDED).unwrap();
-            effective.digest(&tree, digest(canonical::to_text(&tree)))
+            effective.of_arguments(&tree, &Digested::of(canonical::to_text(&tree))).hash()
         };
         for same in [
             r#"{"n":1}"#,

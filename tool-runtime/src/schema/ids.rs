@@ -54,7 +54,8 @@ impl IdArguments {
     #[must_use]
     pub fn check(&self, arguments: &Tree<'_>) -> Vec<Violation> {
         let mut violations = Vec::new();
-        if self.looks() {
+        // Most calls have none, and pointers are made only for those that do.
+        if self.looks() && self.any_placeholder(arguments, true) {
             self.each(arguments, true, &mut String::new(), &mut |pointer| {
                 violations.push(
                     Violation::new(pointer, "semantic", "a real id, not a blank or a placeholder")
@@ -70,7 +71,7 @@ impl IdArguments {
     }
 
     fn has(&self, name: &str, at_root: bool) -> bool {
-        (is_id_name(name) && self.names.as_ref().is_none_or(|names| names.contains(name)))
+        self.names.as_ref().map_or_else(|| is_id_name(name), |names| names.contains(name))
             || (at_root && self.evidence.iter().any(|one| **one == *name))
     }
 
@@ -94,6 +95,21 @@ impl IdArguments {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn any_placeholder(&self, tree: &Tree<'_>, at_root: bool) -> bool {
+        match tree {
+            Tree::Array(items) => items.iter().any(|item| self.any_placeholder(item, false)),
+            Tree::Object(members) => members.iter().any(|(name, value)| match value {
+                Tree::String(id) => self.has(name, at_root) && is_placeholder(id),
+                Tree::Array(items) => {
+                    let mut ids = items.iter().filter_map(Tree::as_str);
+                    (self.has(name, at_root) && ids.any(is_placeholder)) || self.any_placeholder(value, false)
+                }
+                other => self.any_placeholder(other, false),
+            }),
+            _ => false,
         }
     }
 

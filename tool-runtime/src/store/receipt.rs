@@ -34,6 +34,11 @@ impl Receipt {
         let (sender, receiver) = oneshot::channel();
         (ReceiptSender(sender), Self(State::Waiting(receiver)))
     }
+
+    /// Whether the record is kept already, so that nobody has to wait.
+    pub(crate) const fn is_kept(&self) -> bool {
+        matches!(self.0, State::Ready(Some(Ok(()))))
+    }
 }
 
 impl ReceiptSender {

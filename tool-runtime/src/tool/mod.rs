@@ -1,5 +1,6 @@
 //! What a tool is: its name, effect, definition and allowlist.
 
+mod digested;
 mod effect;
 mod hash;
 pub(crate) mod level;
@@ -8,6 +9,7 @@ mod name;
 mod redaction;
 mod spec;
 
+pub(crate) use digested::Digested;
 pub use effect::{EffectError, ToolEffect};
 pub use hash::{Hash, HashError};
 // Compiler messages print a type by its name alone only if it can be named outside of hidden modules.

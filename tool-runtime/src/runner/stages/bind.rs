@@ -59,7 +59,7 @@ pub(in crate::runner) async fn bind(open: &OpenCall, reserved: Reserved) -> Resu
         principal: options.principal.clone(),
         deadline: reserved.timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
         cancellation: options.cancellation.child_token(),
-        arguments_digest: reserved.hydrated.effective,
+        arguments: reserved.hydrated.effective.clone(),
     }));
     Ok(Bound { reserved, connections, context })
 }

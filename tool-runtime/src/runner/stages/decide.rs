@@ -23,7 +23,7 @@ pub(in crate::runner) fn decide(open: &mut OpenCall, hydrated: Hydrated) -> Resu
     let subject = hydrated.entry.subject().repaired(hydrated.repaired);
     let labels = run.state().labels();
     let policy = &run.shared().policy;
-    let decision = policy.decide(&run.context(&labels), Stage::Frozen, &subject, Some(&hydrated.frozen));
+    let decision = policy.decide(&run.context(&labels), Stage::Frozen, &subject, Some(hydrated.frozen.text()));
     let verdict = run.shared().effective(decision.verdict);
     open.draft.decided(Some(decision));
     match verdict {

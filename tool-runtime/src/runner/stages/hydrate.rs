@@ -26,12 +26,13 @@ pub(in crate::runner) fn hydrate(
             return Err(Box::new(Refused { stop, shown }));
         }
     };
-    let result = hydrate_entry(open.run(), &entry, call);
-    open.draft.hydrated(&result.provenance);
-    result.hydrated.map_err(|error| {
+    let (hydrated, treatment) = with_settings(open.run(), &entry, |settings| hydrate::hydrate(call, &entry, settings));
+    open.draft.hydrated(treatment);
+    hydrated.map_err(|unhydrated| {
+        let (call, error) = *unhydrated;
         let shown = match &error.masked {
             Some(masked) => RecordedArguments::Masked(Arc::clone(masked)),
-            None => RecordedArguments::unread(&result.provenance.raw_arguments),
+            None => RecordedArguments::unread(call.arguments.as_str()),
         };
         Box::new(Refused { stop: refused(open.run(), entry.spec.name.as_str(), error), shown })
     })
@@ -43,7 +44,7 @@ pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationRes
         return HydrationResult::refused(&call, FailedStage::Resolve, Outcome::IncompleteCall, None);
     }
     match resolve(run, &call.name) {
-        Ok(entry) => hydrate_entry(run, &entry, call),
+        Ok(entry) => with_settings(run, &entry, |settings| hydrate::hydrate_with_provenance(call, &entry, settings)),
         Err(unresolved) => {
             let stop = unresolved.stop;
             let concealed = stop.concealed.then(|| stop.message.to_string());
@@ -52,7 +53,7 @@ pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationRes
     }
 }
 
-fn hydrate_entry(run: &Run, entry: &Arc<Entry>, call: ToolCall) -> HydrationResult {
+fn with_settings<T>(run: &Run, entry: &Entry, hydrate: impl FnOnce(&hydrate::Settings<'_>) -> T) -> T {
     let shared = run.shared();
     let policy = shared.policy.data();
     let limits = Limits {
@@ -69,7 +70,7 @@ fn hydrate_entry(run: &Run, entry: &Arc<Entry>, call: ToolCall) -> HydrationResu
         allowed_repairers: &policy.repair.allowed,
         evidence: run.seen(),
     };
-    hydrate::hydrate(call, entry, &settings)
+    hydrate(&settings)
 }
 
 /// Turns a failed hydration into what the model reads, with firmer wording on each consecutive failure.

@@ -25,7 +25,7 @@ pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Rese
     let run = open.run();
     let hydrated = permit.hydrated;
     let name = hydrated.entry.spec.name.as_str();
-    let warning = match run.loop_guard().observe(name, hydrated.effective) {
+    let warning = match run.loop_guard().observe(name, &hydrated.effective) {
         LoopVerdict::Go => None,
         LoopVerdict::Warn(_) => Some(REPEATED),
         LoopVerdict::Stop(_) => {
