@@ -116,7 +116,7 @@ impl ToolError {
     }
 }
 
-/// An error and its causes as one text, bounded. Writing it runs the code of whoever made the error, so a panic ends the
+/// An error and its causes as one text, bounded. Writing it runs the code of the error's author, so a panic ends the
 /// text where it happens.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = Bounded(String::new());
