@@ -61,7 +61,7 @@ impl Cli<'_> {
         Ok(policy)
     }
 
-    /// Tells of roles that the policy does not name: they allow nothing and deny nothing.
+    /// Notes roles that the policy does not name: they allow nothing and deny nothing.
     fn note_unknown_roles(&self, policy: &ToolPolicy) {
         let known = &policy.data().roles;
         for role in self.settings.roles.iter().filter(|role| !known.contains_key(*role)) {
