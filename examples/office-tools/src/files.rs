@@ -19,6 +19,9 @@ pub trait FileReader {
     /// The first bytes of a text file.
     async fn read(&self, path: &str, max_bytes: u64) -> Result<FileText, Failure>;
     /// Passes the path and text of every text file to `each`, on the caller's thread, until it returns `false`.
+    ///
+    /// # Errors
+    /// A folder or a file cannot be read.
     fn visit(&self, each: &mut dyn FnMut(&str, &str) -> bool) -> Result<(), Failure>;
 }
 

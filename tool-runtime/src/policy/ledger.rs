@@ -36,7 +36,8 @@ impl Spend {
             calls: self.calls.saturating_add(other.calls),
             time: self.time.saturating_add(other.time),
             tokens: self.tokens.saturating_add(other.tokens),
-            cost: self.cost + other.cost.max(0.0),
+            // Kept a number that JSON can write: a snapshot holds it.
+            cost: (self.cost + other.cost.max(0.0)).min(f64::MAX),
         }
     }
 

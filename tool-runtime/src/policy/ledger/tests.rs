@@ -101,3 +101,12 @@ fn a_parallel_batch_cannot_overshoot() {
     assert_eq!(granted, 100);
     assert_eq!(ledger.spent(), spend(100, 300, 0.0));
 }
+
+#[test]
+fn an_endless_cost_stays_a_number() {
+    let ledger = Ledger::new(RunBudget::default());
+    ledger.charge(1, f64::INFINITY);
+    ledger.charge(1, f64::MAX);
+    let text = serde_json::to_string(&ledger.spent()).unwrap();
+    assert_eq!(serde_json::from_str::<Spend>(&text).unwrap(), ledger.spent());
+}
