@@ -123,7 +123,7 @@ impl Offer<'_> {
             return Err(refuse(None));
         }
         if self.carries.property_names == PropertyNames::Short
-            && let Some(path) = strict::long_property(tool.input_schema)
+            && let Some(path) = strict::long_property(&schema)
         {
             return Err(refuse(Some(path)));
         }

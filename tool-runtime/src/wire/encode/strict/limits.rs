@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use crate::wire::encode::strict::node::{Node, step};
 use crate::wire::encode::strict::{Closed, Closing};
 
@@ -32,39 +34,31 @@ impl Room {
 }
 
 /// The pointer of the first property whose name is outside `[a-zA-Z0-9_.-]{1,64}`.
-pub(crate) fn long_property(schema: &str) -> Option<String> {
-    find_property(&Node::parse(schema)?, "")
-}
-
-fn find_property(node: &Node, path: &str) -> Option<String> {
+pub(crate) fn long_property(schema: &Value) -> Option<String> {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
-    for (key, value) in node.entries() {
-        let at = step(path, key);
-        match key.as_str() {
-            "properties" | "$defs" | "definitions" | "patternProperties" | "dependentSchemas" => {
-                for (name, schema) in value.entries() {
-                    let at = step(&at, name);
-                    let refused = name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(legal);
-                    if key == "properties" && refused {
-                        return Some(at);
-                    }
-                    if let Some(found) = find_property(schema, &at) {
-                        return Some(found);
-                    }
-                }
-            }
-            // Values are not schemas.
-            "default" | "enum" | "const" | "examples" => {}
-            _ => {
-                let items = value.items().iter().enumerate();
-                let found = items.map(|(index, item)| (format!("{at}/{index}"), item)).chain([(at.clone(), value)]);
-                if let Some(found) = found.into_iter().find_map(|(at, schema)| find_property(schema, &at)) {
-                    return Some(found);
-                }
-            }
+    let refused = |name: &str| name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(legal);
+    match schema {
+        Value::Array(items) => {
+            items.iter().enumerate().find_map(|(at, item)| Some(format!("/{at}{}", long_property(item)?)))
         }
+        // The pointer is put together on the way back: most schemas have none.
+        Value::Object(members) => members.iter().find_map(|(key, value)| {
+            let below = match key.as_str() {
+                "properties" | "$defs" | "definitions" | "patternProperties" | "dependentSchemas" => {
+                    value.as_object()?.iter().find_map(|(name, schema)| {
+                        let here = key == "properties" && refused(name);
+                        let below = if here { String::new() } else { long_property(schema)? };
+                        Some(step("", name) + &below)
+                    })?
+                }
+                // Values are not schemas.
+                "default" | "enum" | "const" | "examples" => return None,
+                _ => long_property(value)?,
+            };
+            Some(step("", key) + &below)
+        }),
+        _ => None,
     }
-    None
 }
 
 /// Whether a property is one of several types.
