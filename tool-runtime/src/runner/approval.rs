@@ -149,9 +149,11 @@ fn respond(open: &OpenCall, pending: &PendingCall, value: &str) -> Result<Ending
         None => shared.compiled.projector(entry),
     };
     let projector = projector.ok_or_else(|| Stop::new(Outcome::RedactionFailed))?;
-    let invalid = |_| Stop::new(Outcome::OutputInvalid).message("The value given in the tool's place is not valid.");
-    let tree = json::parse_value(value, &json::Limits::UNBOUNDED).map_err(invalid)?;
+    // The outcomes' own sentences say that the tool ran.
+    let withheld = |stop: Stop| stop.message("The value given in the tool's place does not fit. The tool did not run.");
+    let tree =
+        json::parse_value(value, &json::Limits::UNBOUNDED).map_err(|_| withheld(Stop::new(Outcome::OutputInvalid)))?;
     let limit = entry.result_bytes(&shared.policy);
-    let projected = projector.project(&tree, limit).map_err(|error| stages::unprojected(&error))?;
+    let projected = projector.project(&tree, limit).map_err(|error| withheld(stages::unprojected(&error)))?;
     Ok(Ending::Delivered(deliver(open.run(), entry, projected, None)))
 }
