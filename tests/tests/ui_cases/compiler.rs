@@ -55,14 +55,6 @@ pub(crate) fn ask(cases: &[Case]) -> BTreeMap<String, Vec<String>> {
     answers
 }
 
-/// `1.95.0` of `rustc 1.95.0 (..)`, of the compiler that cargo runs here.
-pub(crate) fn version() -> String {
-    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(rustc).arg("--version").output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    text.split(' ').nth(1).unwrap_or_default().to_owned()
-}
-
 pub(crate) fn workspace() -> PathBuf {
     package().parent().unwrap().to_owned()
 }

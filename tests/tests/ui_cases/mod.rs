@@ -1,6 +1,5 @@
 //! The files under `tests/ui`, and what the compiler says of them.
 
-pub(crate) mod answer;
 pub(crate) mod compiler;
 
 use std::fs;
