@@ -9,7 +9,7 @@ use super::{Library, is_test};
 
 impl Library {
     /// Each public item, by the path where it is defined, with the paths under which users reach it. Modules are paths,
-    /// not items; what is hidden from the documentation is no surface.
+    /// not items; items hidden from the documentation do not count.
     pub(crate) fn surface(&self) -> BTreeMap<String, BTreeSet<String>> {
         let mut surface = Surface { library: self, items: BTreeMap::new(), open: Vec::new() };
         surface.module(&[], &self.name);

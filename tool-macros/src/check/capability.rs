@@ -52,7 +52,7 @@ pub(super) fn mutable_self(item: &ItemTrait, errors: &mut Errors) {
     }
 }
 
-/// Returns whether a trait object of this trait could exist, as far as its tokens show.
+/// Returns whether a trait object of this trait could exist, judged by its tokens.
 pub(super) fn can_be_borrowed(item: &ItemTrait) -> bool {
     is_async_trait(item) || async_methods(item).next().is_none()
 }

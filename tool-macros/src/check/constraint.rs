@@ -16,7 +16,7 @@ pub(super) fn constraint_without_effect(tool: &Tool, errors: &mut Errors) {
     }
 }
 
-/// What a type of the standard library is in JSON, as far as its last name shows.
+/// The JSON type of a standard library type, judged by the last segment of its path.
 #[derive(Clone, Copy)]
 enum Kind {
     Text,
