@@ -205,8 +205,9 @@ impl<'de> Deserialize<'de> for Event {
                 Self::File { media_type, url }
             }
             "data" => {
-                let (name, value) = needed!(name, value);
-                Self::Data { name, id: read.id, value }
+                // `null` is a value, too.
+                let value = read.value.unwrap_or_else(|| RawValue::NULL.to_owned().into());
+                Self::Data { name: needed!(name), id: read.id, value }
             }
             "tool_call_delta" => {
                 let (id, name, delta) = needed!(id, name, delta);

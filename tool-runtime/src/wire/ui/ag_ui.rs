@@ -73,7 +73,10 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
         }
         Frame::Result { call, result, .. } => {
             let message = format!("result-{}", call.id);
-            event("TOOL_CALL_RESULT", &[("messageId", Json::Text(&message)), id(call), ("content", Json::Text(result))]);
+            event(
+                "TOOL_CALL_RESULT",
+                &[("messageId", Json::Text(&message)), id(call), ("content", Json::Text(result))],
+            );
         }
         Frame::Failure { call, result, .. } | Frame::Denied { call, result } => {
             let message = format!("result-{}", call.id);

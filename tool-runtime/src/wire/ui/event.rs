@@ -218,11 +218,9 @@ impl TryFrom<Flat> for UiEvent {
             "reasoning_delta" => Self::ReasoningDelta { text: text("text", flat.text)? },
             "source" => Self::Source { id: id?, url: flat.url, title: flat.title },
             "file" => Self::File { media_type: text("media_type", flat.media_type)?, url: text("url", flat.url)? },
-            "data" => Self::Data {
-                name: text("name", flat.name)?,
-                id: flat.id,
-                value: flat.value.ok_or_else(|| missing("value"))?,
-            },
+            "data" => {
+                Self::Data { name: text("name", flat.name)?, id: flat.id, value: flat.value.unwrap_or_else(null) }
+            }
             "tool_start" => Self::ToolStart {
                 id: id?,
                 name: text("name", flat.name)?,
