@@ -13,6 +13,7 @@ use tool_runtime::runner::{ApprovalDecision, Failure, Run};
 use tool_runtime::store::{
     Clock, MemoryStore, PendingCall, PendingFilter, Receipt, RecordFilter, Store, StoreError, SystemClock,
 };
+use tool_runtime::wire::Usage;
 use tool_runtime::{
     Capabilities, Connection, Event, Outcome, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner,
     capability, tool,
@@ -354,8 +355,8 @@ async fn unknown_names_in_run_options_are_reported() {
 async fn costs_stay_numbers() {
     let run = runner("", &Told::default()).run(RunOptions::new());
     for cost in [f64::NAN, 1.5, -3.0, f64::INFINITY, f64::INFINITY] {
-        run.account(u64::MAX, cost);
+        run.account(Usage::new(u64::MAX, 1), cost);
     }
     let summary = run.summary();
-    assert!(summary.cost.is_finite() && summary.tokens == u64::MAX);
+    assert!(summary.cost.is_finite() && summary.usage.total() == u64::MAX);
 }

@@ -8,6 +8,7 @@ use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHand
 use tool_runtime::registration::DynamicTool;
 use tool_runtime::runner::{ApprovalDecision, Run};
 use tool_runtime::store::MemoryStore;
+use tool_runtime::wire::Usage;
 use tool_runtime::{
     Connection, Outcome, RunOptions, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner,
     capability, tool,
@@ -131,11 +132,20 @@ fn policy_comes_before_the_arguments_and_limits_before_repair() {
 #[tokio::test]
 async fn what_is_spent_to_the_last_is_exhausted() {
     let run = rig("budgets.run.cost = 1.0", false).run();
-    run.account(0, 0.5);
+    run.account(Usage::default(), 0.5);
     assert!(run.exhausted().is_none());
-    run.account(0, 0.5);
+    run.account(Usage::default(), 0.5);
     assert!(run.exhausted().is_some());
     assert_eq!(exec(&run, "c", "stages__list", "{}").await.0, Outcome::BudgetExceeded);
+
+    let run = rig("budgets.run.reasoning_tokens = 10", false).run();
+    let mut usage = Usage::new(1, 20);
+    usage.reasoning_tokens = 5;
+    run.account(usage, 0.0);
+    assert!(run.exhausted().is_none());
+    run.account(usage, 0.0);
+    assert_eq!(run.exhausted().map(|exceeded| exceeded.which.as_str()), Some("budgets.run.reasoning_tokens"));
+    assert_eq!(run.summary().usage.reasoning_tokens, 10);
 }
 
 /// The one tool of a runner; calls of it may wait in the store while its definition changes.

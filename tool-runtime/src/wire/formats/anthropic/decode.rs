@@ -77,7 +77,14 @@ shape! {
         "output_tokens" => output: Integer,
         "cache_read_input_tokens" => cache_read: Integer,
         "cache_creation_input_tokens" => cache_write: Integer,
+        "output_tokens_details" => written: Object<Written>,
         "iterations" => iterations: List<Pass>,
+    }
+}
+
+shape! {
+    struct Written {
+        "thinking_tokens" => thinking: Integer,
     }
 }
 
@@ -95,7 +102,8 @@ impl Pass {
     fn usage(&self) -> Usage {
         let count = |count: Integer| count.count().unwrap_or(0);
         let usage = Usage::new(count(self.input), count(self.output));
-        Usage { cache_read_tokens: count(self.cache_read), cache_write_tokens: count(self.cache_write), ..usage }
+        let (cache_read_tokens, cache_write_tokens) = (count(self.cache_read), count(self.cache_write));
+        Usage { cache_read_tokens, cache_write_tokens, cache_is_apart: true, ..usage }
     }
 }
 
@@ -236,7 +244,10 @@ impl Messages {
         usage.input_tokens = read.unwrap_or(usage.input_tokens);
         usage.cache_read_tokens = tokens.cache_read.count().unwrap_or(usage.cache_read_tokens);
         usage.cache_write_tokens = tokens.cache_write.count().unwrap_or(usage.cache_write_tokens);
+        usage.cache_is_apart = usage.cache_read_tokens > 0 || usage.cache_write_tokens > 0;
         usage.output_tokens = tokens.output.count().unwrap_or(0);
+        let thinking = tokens.written.0.as_ref().and_then(|written| written.thinking.count());
+        usage.reasoning_tokens = thinking.unwrap_or(usage.reasoning_tokens);
         // The counts of the message are those of the last pass; earlier ones, such as compaction, were paid too.
         let passes: Vec<Usage> = tokens.iterations.iter().map(Pass::usage).collect();
         if let Some((_, earlier)) = passes.split_last() {
