@@ -106,8 +106,8 @@ fn a_parallel_batch_cannot_overshoot() {
 #[test]
 fn an_endless_cost_stays_a_number() {
     let ledger = Ledger::new(RunBudget::default());
-    ledger.charge(1, f64::INFINITY);
-    ledger.charge(1, f64::MAX);
+    ledger.charge(Usage::new(1, 0), f64::INFINITY);
+    ledger.charge(Usage::new(1, 0), f64::MAX);
     let text = serde_json::to_string(&ledger.spent()).unwrap();
     assert_eq!(serde_json::from_str::<Spend>(&text).unwrap(), ledger.spent());
 }
