@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::policy::ToolPolicy;
-use crate::policy::label::UNTRUSTED;
+use crate::policy::label::LabelRule;
 use crate::policy::problem::PolicyProblem;
 use crate::text::{nearest, pointer};
 use crate::tool::{Schema, ToolSpec, is_discovered};
@@ -52,12 +52,16 @@ impl ToolPolicy {
 
     fn check_labels(&self, problems: &mut Vec<PolicyProblem>) {
         for (label, rule) in &self.data().labels {
-            if rule.from_tools.is_empty() && rule.from_tags.is_empty() && !rule.from_run && label != UNTRUSTED {
+            if rule.from_tools.is_empty()
+                && rule.from_tags.is_empty()
+                && !rule.from_run
+                && label != LabelRule::UNTRUSTED
+            {
                 let message =
                     "no rule puts this label on a run; write `from_tools`, `from_tags`, or `from_run = true` \
                                for a label that the application sets"
                         .to_owned();
-                let meant = nearest(label, [UNTRUSTED]).map(str::to_owned);
+                let meant = nearest(label, [LabelRule::UNTRUSTED]).map(str::to_owned);
                 problems
                     .push(PolicyProblem { nearest: meant, ..PolicyProblem::new(format!("labels.{label}"), message) });
             }

@@ -32,16 +32,13 @@ pub(crate) use effective::Effective;
 pub(crate) use foreign::check_foreign;
 pub(crate) use generate::compile_input;
 pub(crate) use hash::definition_hash;
-// The corpora of this workspace score these directly.
-#[doc(hidden)]
-pub use ids::IdArguments;
-pub(crate) use ids::argument_names;
 #[cfg(test)]
 pub(crate) use ids::is_placeholder;
+pub(crate) use ids::{IdArguments, argument_names};
 pub(crate) use output::compile_output;
 pub use problem::SchemaProblem;
-pub use review::{Advice, Finding, Reason, Review, review, review_text};
-#[doc(hidden)]
+// Reached by the corpora of this workspace.
+pub use review::{review, review_text};
 pub use subset::is_subset;
 
 #[cfg(test)]

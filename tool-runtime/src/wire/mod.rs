@@ -61,5 +61,5 @@ pub use encode::strict::remove_nulls;
 pub use encode::{
     EncodeError, EncodeErrorKind, EncodeOptions, Encoded, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool,
 };
-pub use formats::{Format, UnknownFormat};
+pub use formats::Format;
 pub use history::Message;
