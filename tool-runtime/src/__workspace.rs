@@ -2,4 +2,5 @@
 
 pub use crate::json::{Limits, ParseErrorKind, Tree, parse, parse_value};
 pub use crate::redact::Projector;
-pub use crate::schema::{is_subset, review, review_text};
+pub use crate::schema::review::{review, review_text};
+pub use crate::schema::subset::is_subset;

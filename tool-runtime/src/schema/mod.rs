@@ -20,8 +20,8 @@ mod merge;
 mod output;
 mod positions;
 mod problem;
-mod review;
-mod subset;
+pub(crate) mod review;
+pub(crate) mod subset;
 mod suspicion;
 mod texts;
 pub mod validator;
@@ -29,6 +29,7 @@ mod visits;
 
 pub(crate) use edit::publish_require_any;
 pub(crate) use effective::Effective;
+pub(crate) use engine::takes;
 pub(crate) use foreign::check_foreign;
 pub(crate) use generate::compile_input;
 pub(crate) use hash::definition_hash;
@@ -37,9 +38,6 @@ pub(crate) use ids::is_placeholder;
 pub(crate) use ids::{IdArguments, argument_names};
 pub(crate) use output::compile_output;
 pub use problem::SchemaProblem;
-// Reached by the corpora of this workspace.
-pub use review::{review, review_text};
-pub use subset::is_subset;
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,6 @@ pub(crate) mod fields;
 mod framing;
 pub(crate) mod provider_error;
 pub(crate) mod turn;
-mod usage;
 
 use std::fmt;
 
@@ -21,7 +20,6 @@ use crate::wire::decode::turn::{Turn, Writer};
 pub(crate) use decoded::object_text;
 pub use decoded::{CallStatus, Decoded, DecodedCall, ErrorCode, Finish, WireError, WireErrorKind};
 pub use display::DisplayEvent;
-pub use usage::Usage;
 
 /// The limits of a decoder, and what the request asked for.
 #[derive(Debug, Clone)]
