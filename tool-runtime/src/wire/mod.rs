@@ -49,6 +49,7 @@
 
 mod decode;
 mod encode;
+mod format;
 mod formats;
 pub mod history;
 pub mod ui;
@@ -59,7 +60,8 @@ pub use decode::{
 };
 pub use encode::strict::remove_nulls;
 pub use encode::{
-    EncodeError, EncodeErrorKind, EncodeOptions, Encoded, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool,
+    EncodeError, EncodeErrorKind, EncodeOptions, Encoded, EncodedMessages, Loss, OnUnsupported, SentSchema, ToolChoice,
+    WireTool,
 };
-pub use formats::{Format, UnknownFormat};
+pub use format::{Format, UnknownFormat};
 pub use history::Message;

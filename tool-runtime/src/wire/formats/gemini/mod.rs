@@ -3,6 +3,3 @@
 mod encode;
 
 pub(super) use encode::Gemini as Encode;
-
-/// The name of the format in records and fixtures.
-pub(super) const NAME: &str = "gemini";
