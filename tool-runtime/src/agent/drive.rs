@@ -72,9 +72,14 @@ impl Conversation {
         })?;
         display.finish(&mut decoded);
         if let Some(usage) = decoded.usage {
-            self.run.account(usage.total(), self.agent.cost(usage));
-            let (input_tokens, output_tokens) = (usage.total_input(), usage.total_output());
-            self.run.emit(Event::Usage { input_tokens, output_tokens });
+            self.run.account(usage, self.agent.prices.cost(&usage));
+            self.run.emit(Event::Usage {
+                input_tokens: usage.total_input(),
+                output_tokens: usage.total_output(),
+                cache_read_tokens: usage.cache_read_tokens,
+                cache_write_tokens: usage.cache_write_tokens,
+                reasoning_tokens: usage.reasoning_tokens,
+            });
         }
         let turn = ModelTurn {
             model,

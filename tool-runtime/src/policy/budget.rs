@@ -47,9 +47,18 @@ pub struct RunBudget {
     /// The time that calls take together, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<u64>,
-    /// Tokens.
+    /// Tokens that the model reads and writes together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
+    /// Tokens that the model reads, cached ones included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Tokens that the model writes, reasoning included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// Tokens that the model writes to reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_tokens: Option<u64>,
     /// Cost, in the application's own unit.
     #[serde(deserialize_with = "parse::amount", skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,

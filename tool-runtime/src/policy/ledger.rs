@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use crate::call::usage::Usage;
 use crate::policy::budget::RunBudget;
 
 /// An amount of everything that a run has a budget of.
@@ -18,8 +19,14 @@ pub(crate) struct Spend {
     pub calls: u64,
     /// Time of calls; kept only when the run has a budget of it.
     pub time: Duration,
-    /// Tokens.
+    /// Tokens, read and written.
     pub tokens: u64,
+    /// Tokens read.
+    pub input_tokens: u64,
+    /// Tokens written.
+    pub output_tokens: u64,
+    /// Tokens written to reason.
+    pub reasoning_tokens: u64,
     /// Cost. What is negative or no number counts as 0.
     pub cost: f64,
 }
@@ -36,6 +43,9 @@ impl Spend {
             calls: self.calls.saturating_add(other.calls),
             time: self.time.saturating_add(other.time),
             tokens: self.tokens.saturating_add(other.tokens),
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
             // Kept a number that JSON can write: a snapshot holds it.
             cost: (self.cost + other.cost.max(0.0)).min(f64::MAX),
         }
@@ -46,6 +56,9 @@ impl Spend {
             calls: self.calls.saturating_sub(other.calls),
             time: self.time.saturating_sub(other.time),
             tokens: self.tokens.saturating_sub(other.tokens),
+            input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(other.output_tokens),
+            reasoning_tokens: self.reasoning_tokens.saturating_sub(other.reasoning_tokens),
             cost: (self.cost - other.cost).max(0.0),
         }
     }
@@ -60,6 +73,7 @@ pub struct BudgetExceeded {
 
 /// What a run has a budget of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BudgetKind {
     /// `budgets.run.calls`
     Calls,
@@ -67,6 +81,12 @@ pub enum BudgetKind {
     Time,
     /// `budgets.run.tokens`
     Tokens,
+    /// `budgets.run.input_tokens`
+    InputTokens,
+    /// `budgets.run.output_tokens`
+    OutputTokens,
+    /// `budgets.run.reasoning_tokens`
+    ReasoningTokens,
     /// `budgets.run.cost`
     Cost,
 }
@@ -79,6 +99,9 @@ impl BudgetKind {
             Self::Calls => "budgets.run.calls",
             Self::Time => "budgets.run.time_ms",
             Self::Tokens => "budgets.run.tokens",
+            Self::InputTokens => "budgets.run.input_tokens",
+            Self::OutputTokens => "budgets.run.output_tokens",
+            Self::ReasoningTokens => "budgets.run.reasoning_tokens",
             Self::Cost => "budgets.run.cost",
         }
     }
@@ -98,6 +121,9 @@ impl fmt::Display for BudgetExceeded {
             BudgetKind::Calls => "the run may make no more calls; answer with what you have",
             BudgetKind::Time => "the run has used up the time for its calls; answer with what you have",
             BudgetKind::Tokens => "the run has used up its tokens; answer with what you have",
+            BudgetKind::InputTokens => "the run may read no more tokens; answer with what you have",
+            BudgetKind::OutputTokens => "the run may write no more tokens; answer with what you have",
+            BudgetKind::ReasoningTokens => "the run has used up its tokens for reasoning; answer with what you have",
             BudgetKind::Cost => "the run has used up what it may cost; answer with what you have",
         })
     }
@@ -141,9 +167,16 @@ impl Ledger {
     }
 
     /// Books what was used without a reservation, as a model's turn.
-    pub(crate) fn charge(&self, tokens: u64, cost: f64) {
+    pub(crate) fn charge(&self, usage: Usage, cost: f64) {
         let mut books = self.0.books();
-        books.spent = books.spent.plus(Spend { tokens, cost, ..Spend::default() });
+        books.spent = books.spent.plus(Spend {
+            tokens: usage.total(),
+            input_tokens: usage.total_input(),
+            output_tokens: usage.total_output(),
+            reasoning_tokens: usage.reasoning_tokens,
+            cost,
+            ..Spend::default()
+        });
     }
 
     /// Books what a run spent in an earlier process.
@@ -152,7 +185,7 @@ impl Ledger {
         books.spent = books.spent.plus(spent);
     }
 
-    /// The budget that a model's turn would overdraw: tokens or cost. A run without calls left may still answer.
+    /// The budget that a model's turn would overdraw: tokens of a kind, or cost. A run without calls left may still answer.
     #[must_use]
     pub(crate) fn exhausted_for_model(&self) -> Option<BudgetExceeded> {
         let budget = RunBudget { calls: None, time_ms: None, ..self.0.budget };
@@ -176,8 +209,14 @@ impl RunBudget {
         if !whole(self.calls, taken.calls, wanted.calls) {
             return exceeded(BudgetKind::Calls);
         }
-        if !whole(self.tokens, taken.tokens, wanted.tokens) {
-            return exceeded(BudgetKind::Tokens);
+        let tokens = [
+            (self.tokens, taken.tokens, wanted.tokens, BudgetKind::Tokens),
+            (self.input_tokens, taken.input_tokens, wanted.input_tokens, BudgetKind::InputTokens),
+            (self.output_tokens, taken.output_tokens, wanted.output_tokens, BudgetKind::OutputTokens),
+            (self.reasoning_tokens, taken.reasoning_tokens, wanted.reasoning_tokens, BudgetKind::ReasoningTokens),
+        ];
+        if let Some((.., kind)) = tokens.into_iter().find(|(limit, taken, wanted, _)| !whole(*limit, *taken, *wanted)) {
+            return exceeded(kind);
         }
         // Written so that NaN is refused.
         if self.cost.is_some_and(|limit| !(taken.cost < limit && wanted.cost <= limit - taken.cost)) {

@@ -16,6 +16,7 @@ mod decision;
 mod label;
 mod ledger;
 mod loop_guard;
+mod misfit;
 mod names;
 mod parse;
 #[allow(clippy::module_inception, reason = "the file holds the one type that the module is named after")]

@@ -127,7 +127,7 @@ impl RunnerBuilder {
             policy,
             unbound,
             connections,
-            asks: if self.approvals.is_none() { asking::rule(&self.policy, self.used()) } else { None },
+            asks: if self.approvals.is_none() { asking::rules(&self.policy, self.used()) } else { Vec::new() },
         };
         if !problems.is_empty() {
             return Err(problems);
@@ -141,6 +141,7 @@ impl RunnerBuilder {
                 broker: self.broker.map(|broker| Contained::new(broker, failures.clone())),
                 approvals: self.approvals.unwrap_or(false),
                 approval_ttl: self.approval_ttl,
+                store_of_application: Arc::clone(&self.store),
                 store: Contained::new(self.store, failures.clone()),
                 clock: Contained::new(self.clock, failures.clone()),
                 compiled,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::call::CallId;
-use crate::contain::caught;
+use crate::contain::{caught, discard};
 
 /// One contained failure: of a tool, a connection, a model, or a part of the application.
 ///
@@ -86,6 +86,12 @@ impl<S: FailureSink + ?Sized> FailureSink for Arc<S> {
 /// The sink of a runner, if the application chose one.
 #[derive(Clone, Default)]
 pub(super) struct Failures(pub(super) Option<Arc<dyn FailureSink>>);
+
+impl Drop for Failures {
+    fn drop(&mut self) {
+        discard(self.0.take());
+    }
+}
 
 impl Failures {
     pub(super) fn report(&self, failure: &Failure<'_>) {

@@ -88,7 +88,7 @@ impl ToolRunner {
     /// Where records and pending calls are kept.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
-        self.shared.store.part()
+        &self.shared.store_of_application
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::capability::{Capabilities, ConnectionBroker};
 use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
+use crate::contain::discard;
 use crate::hydrate::Repairer;
 use crate::policy::{PolicyContext, Stage, ToolPolicy, Verdict};
 use crate::runner::contained::Contained;
@@ -13,6 +14,9 @@ use crate::store::{Clock, Store};
 
 /// What all runs of a runner share. The application's own parts are reached through [`Contained`] only.
 pub(super) struct Shared {
+    /// What the application is handed back. Above `store`, so that it is never the last owner: fields are dropped in
+    /// this order, and only `store` contains a destructor that panics.
+    pub(super) store_of_application: Arc<dyn Store>,
     pub(super) catalog: Arc<ToolCatalog>,
     pub(super) policy: ToolPolicy,
     pub(super) capabilities: Capabilities,
@@ -24,6 +28,13 @@ pub(super) struct Shared {
     pub(super) compiled: CompiledCatalog,
     pub(super) repairers: Vec<Arc<dyn Repairer>>,
     pub(super) failures: Failures,
+}
+
+/// Adapters are dropped with the last run, and their destructors are the application's code.
+impl Drop for Shared {
+    fn drop(&mut self) {
+        discard(std::mem::take(&mut self.capabilities));
+    }
 }
 
 impl Shared {

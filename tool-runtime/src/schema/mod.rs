@@ -29,6 +29,7 @@ mod visits;
 
 pub(crate) use edit::publish_require_any;
 pub(crate) use effective::Effective;
+pub(crate) use engine::takes;
 pub(crate) use foreign::check_foreign;
 pub(crate) use generate::compile_input;
 pub(crate) use hash::definition_hash;

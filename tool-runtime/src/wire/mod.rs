@@ -54,9 +54,9 @@ mod formats;
 pub mod history;
 pub mod ui;
 
+pub use crate::call::usage::Usage;
 pub use decode::{
-    CallStatus, DecodeOptions, Decoded, DecodedCall, Decoder, DisplayEvent, ErrorCode, Finish, Usage, WireError,
-    WireErrorKind,
+    CallStatus, DecodeOptions, Decoded, DecodedCall, Decoder, DisplayEvent, ErrorCode, Finish, WireError, WireErrorKind,
 };
 pub use encode::strict::remove_nulls;
 pub use encode::{

@@ -56,8 +56,9 @@ fn a_reservation_is_settled_or_dropped() {
     assert_eq!(ledger.spent(), spend(1, 7, 0.25));
     drop(ledger.reserve(spend(1, 40, 0.0)).unwrap());
     assert_eq!(ledger.spent(), spend(2, 47, 0.25));
-    ledger.charge(53, f64::NAN);
-    assert_eq!(ledger.spent(), spend(2, 100, 0.25));
+    ledger.charge(Usage::new(50, 3), f64::NAN);
+    let spent = Spend { input_tokens: 50, output_tokens: 3, ..spend(2, 100, 0.25) };
+    assert_eq!(ledger.spent(), spent);
     assert_eq!(ledger.exhausted_for_model().unwrap().which, BudgetKind::Tokens);
     assert_eq!(which(ledger.reserve(Spend::call(None))), Some(BudgetKind::Tokens));
 }
@@ -105,8 +106,8 @@ fn a_parallel_batch_cannot_overshoot() {
 #[test]
 fn an_endless_cost_stays_a_number() {
     let ledger = Ledger::new(RunBudget::default());
-    ledger.charge(1, f64::INFINITY);
-    ledger.charge(1, f64::MAX);
+    ledger.charge(Usage::new(1, 0), f64::INFINITY);
+    ledger.charge(Usage::new(1, 0), f64::MAX);
     let text = serde_json::to_string(&ledger.spent()).unwrap();
     assert_eq!(serde_json::from_str::<Spend>(&text).unwrap(), ledger.spent());
 }

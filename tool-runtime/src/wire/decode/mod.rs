@@ -9,7 +9,6 @@ mod framing;
 mod options;
 pub(crate) mod provider_error;
 pub(crate) mod turn;
-mod usage;
 
 use std::fmt;
 
@@ -23,7 +22,6 @@ pub(crate) use decoded::object_text;
 pub use decoded::{CallStatus, Decoded, DecodedCall, ErrorCode, Finish, WireError, WireErrorKind};
 pub use display::DisplayEvent;
 pub use options::DecodeOptions;
-pub use usage::Usage;
 
 /// What differs between the formats when a response is read: its frames.
 pub(crate) trait Dialect: Send {

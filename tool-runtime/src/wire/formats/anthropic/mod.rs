@@ -2,6 +2,7 @@
 
 mod decode;
 mod encode;
+mod usage;
 
 pub(super) use decode::Messages as Decode;
 pub(super) use encode::Anthropic as Encode;
