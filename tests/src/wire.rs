@@ -45,7 +45,7 @@ pub fn recorded(bytes: &[u8]) -> (u16, Vec<u8>) {
 /// Decodes bytes that come in pieces of `cut` bytes.
 #[must_use]
 pub fn decode(format: Format, bytes: &[u8], cut: usize) -> Decoded {
-    let mut decoder = format.decoder(DecodeOptions::default()).unwrap();
+    let mut decoder = format.decoder(DecodeOptions::default());
     for piece in bytes.chunks(cut) {
         decoder.push(piece);
     }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tool_runtime::agent::{ModelClient, ModelError, ModelErrorKind, ModelRequest, Show};
+use tool_runtime::agent::{ModelClient, ModelError, ModelRequest, Show};
 use tool_runtime::wire::{DecodeOptions, Decoded, Format, Message};
 
 /// Knows three sentences: "find TEXT", "order COUNT TEXT" (of each part whose name
@@ -19,8 +19,7 @@ impl ModelClient for DemoModel {
     }
 
     async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
-        let decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
-        let mut decoder = decoder.ok_or_else(|| ModelError::new(ModelErrorKind::Protocol, "no decoder"))?;
+        let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
         for frame in answer(request.messages) {
             decoder.push_with(format!("data: {frame}\n\n").as_bytes(), &mut *show);
             // A real stream arrives in pieces; let the response leave in pieces too.

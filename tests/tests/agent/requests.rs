@@ -146,7 +146,7 @@ impl ModelClient for Broken {
     }
 
     async fn complete(&self, _: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
-        let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default()).expect("a decoder");
+        let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
         decoder.push_with(b"data: {\"error\":{\"message\":\"quota of project 7\"}}\n\n", show);
         Ok(decoder.finish())
     }

@@ -12,7 +12,7 @@ use crate::cli::http_record::{self, HttpRecord};
 use crate::cli::session::{Cli, Session};
 use crate::cli::{input, terminal};
 use crate::wire::history::{CallMessage, Message, Part};
-use crate::wire::{DecodeOptions, Decoded, DecodedCall, Decoder, Format, WireErrorKind};
+use crate::wire::{DecodeOptions, Decoded, DecodedCall, Format, WireErrorKind};
 
 /// What one recorded turn did, as `--json` prints it. Serialised as it is: a value in between could not hold what a
 /// model may write, such as arguments that are nested too deep or hold half of a character.
@@ -48,18 +48,13 @@ pub(super) async fn chat(cli: &Cli<'_>, format: Format, transcript: &Path, promp
     Ok(turn.exit)
 }
 
-/// A decoder for the format.
-pub(super) fn decoder(format: Format, options: DecodeOptions) -> Result<Decoder, Failure> {
-    format.decoder(options).ok_or_else(|| Failure::usage(format!("{} can be written, not read", name(format))))
-}
-
 /// Decodes a recorded response, whole.
 pub(super) fn decode(format: Format, path: &Path) -> Result<Decoded, Failure> {
     let bytes = input::file(path)?;
     let recorded = http_record::parse(&bytes).map_err(|error| {
         Failure::usage(format!("{} is not a recorded response: {error}", path.display())).code("unreadable_input")
     })?;
-    let mut decoder = decoder(format, DecodeOptions::default())?;
+    let mut decoder = format.decoder(DecodeOptions::default());
     decoder.push_with(&recorded.body, |_| {});
     let decoded = decoder.finish();
     if says_nothing(&recorded, &decoded) {

@@ -29,7 +29,7 @@ pub(super) fn wire(direction: &Direction) -> Result<Exit, Failure> {
 }
 
 fn decode(format: Format, bytes: &[u8], chunk: usize) -> Result<Exit, Failure> {
-    let mut decoder = super::recorded::decoder(format, DecodeOptions::default())?;
+    let mut decoder = format.decoder(DecodeOptions::default());
     if chunk == 0 {
         decoder.push_with(bytes, |_| {});
     } else {

@@ -17,7 +17,7 @@ pub enum Format {
     Anthropic,
     /// Ollama `/api/chat`.
     Ollama,
-    /// Gemini; encoded only.
+    /// Gemini `generateContent`.
     Gemini,
 }
 

@@ -121,8 +121,8 @@ impl Settings {
 }
 
 impl HttpModel {
-    /// Starts a model of an endpoint. A base URL without a path gets the provider's usual one (`/v1`, for Ollama
-    /// `/api`).
+    /// Starts a model of an endpoint. A base URL without a path gets the provider's usual one: `/v1`, for Ollama
+    /// `/api`, for Gemini `/v1beta`.
     pub fn builder(format: Format, base_url: impl Into<String>, model: impl Into<String>) -> HttpModelBuilder {
         HttpModelBuilder::new(format, base_url.into(), model.into())
     }

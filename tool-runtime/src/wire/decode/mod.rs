@@ -15,7 +15,7 @@ use std::fmt;
 use serde::de::IgnoredAny;
 
 use crate::wire::Format;
-use crate::wire::decode::framing::{EventStream, Frame, JsonLines, TooLong};
+use crate::wire::decode::framing::{EventStream, Frame, JsonLines, ObjectArray};
 use crate::wire::decode::turn::{Turn, Writer};
 
 pub(crate) use decoded::object_text;
@@ -48,6 +48,8 @@ pub(crate) trait Dialect: Send {
 pub(crate) enum Framing {
     /// Server-sent events; a response that begins with `{` or `[` is one document instead.
     Events,
+    /// Like [`Framing::Events`], but a response that begins with `[` is an array with one frame in each object (G1).
+    EventsOrArray,
     /// One JSON document a line; a whole response is a single line.
     Lines,
 }
@@ -57,7 +59,7 @@ pub(crate) enum Framing {
 /// ```
 /// use tool_runtime::wire::{DecodeOptions, Format};
 ///
-/// let mut decoder = Format::Ollama.decoder(DecodeOptions::default()).expect("Ollama is decoded");
+/// let mut decoder = Format::Ollama.decoder(DecodeOptions::default());
 /// // The bytes may be cut anywhere.
 /// decoder.push(br#"{"message":{"tool_calls":[{"function":{"name":"core__add","arg"#);
 /// decoder.push(br#"uments":{"a":1}}}]},"done":true}"#);
@@ -65,7 +67,7 @@ pub(crate) enum Framing {
 /// assert!(decoded.calls[0].is_executable());
 ///
 /// // A response that breaks off runs nothing.
-/// let mut decoder = Format::Ollama.decoder(DecodeOptions::default()).expect("Ollama is decoded");
+/// let mut decoder = Format::Ollama.decoder(DecodeOptions::default());
 /// decoder.push(br#"{"message":{"tool_calls":[{"function":{"name":"core__add"}}]},"done":false}"#);
 /// assert!(!decoder.finish().ended_well());
 /// ```
@@ -84,6 +86,7 @@ enum Reader {
     },
     Events(EventStream),
     Lines(JsonLines),
+    Array(ObjectArray),
     Body(Vec<u8>),
 }
 
@@ -130,8 +133,12 @@ impl Decoder {
                         read_frame(dialect, turn, &mut ignore, &Frame { event: b"", data: line });
                     }
                 }
+                // The array is one document, and it broke off.
+                Reader::Array(array) if !array.is_closed() => {
+                    turn.fail(WireError::new(WireErrorKind::TruncatedStream));
+                }
                 // As the SSE specification says, an event without its closing blank line is discarded.
-                Reader::Start { .. } | Reader::Events(_) => {}
+                Reader::Start { .. } | Reader::Events(_) | Reader::Array(_) => {}
             }
         }
         dialect.end(&mut Writer { turn, show: &mut ignore });
@@ -147,12 +154,13 @@ impl Decoder {
         let fits = bytes.get(..room).unwrap_or(bytes);
         self.taken += fits.len();
         let read = self.read(fits, show);
-        if !self.turn.is_closed() && (read.is_err() || fits.len() < bytes.len()) {
-            self.turn.fail(WireError::new(WireErrorKind::LimitExceeded));
+        let beyond = (fits.len() < bytes.len()).then_some(WireErrorKind::LimitExceeded);
+        if let Some(kind) = read.err().or(beyond).filter(|_| !self.turn.is_closed()) {
+            self.turn.fail(WireError::new(kind));
         }
     }
 
-    fn read(&mut self, mut bytes: &[u8], show: &mut dyn FnMut(DisplayEvent<'_>)) -> Result<(), TooLong> {
+    fn read(&mut self, mut bytes: &[u8], show: &mut dyn FnMut(DisplayEvent<'_>)) -> Result<(), WireErrorKind> {
         if let Reader::Start { mark } = &mut self.reader {
             let mut mark = *mark;
             while let Some((&first, rest)) = bytes.split_first() {
@@ -170,8 +178,9 @@ impl Decoder {
             let max = self.options.max_frame_bytes;
             self.reader = match (self.dialect.framing(), first) {
                 (Framing::Lines, _) => Reader::Lines(JsonLines::new(max)),
-                (Framing::Events, b'{' | b'[') => Reader::Body(Vec::new()),
-                (Framing::Events, _) => Reader::Events(EventStream::new(max)),
+                (Framing::EventsOrArray, b'[') => Reader::Array(ObjectArray::new(max)),
+                (_, b'{' | b'[') => Reader::Body(Vec::new()),
+                (_, _) => Reader::Events(EventStream::new(max)),
             };
         }
         let (dialect, turn) = (&mut *self.dialect, &mut self.turn);
@@ -187,6 +196,7 @@ impl Decoder {
             }
             Reader::Events(events) => events.push(bytes, &mut each),
             Reader::Lines(lines) => lines.push(bytes, &mut each),
+            Reader::Array(array) => array.push(bytes, &mut each),
         }
     }
 }

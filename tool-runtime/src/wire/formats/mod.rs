@@ -14,22 +14,24 @@ use crate::wire::{Format, Message};
 const REFUSED_BY_OPENAI: &[&str] = &["oneOf", "anyOf", "allOf", "enum", "not"];
 
 impl Format {
-    /// Returns a decoder for one response, streamed or whole; `None` for a format that is encoded only.
+    /// Returns a decoder for one response, streamed or whole.
     ///
     /// ```
-    /// use tool_runtime::wire::{DecodeOptions, Format};
+    /// use tool_runtime::wire::{DecodeOptions, Finish, Format};
     ///
-    /// assert!(Format::Anthropic.decoder(DecodeOptions::default()).is_some());
-    /// assert!(Format::Gemini.decoder(DecodeOptions::default()).is_none());
+    /// let mut decoder = Format::Gemini.decoder(DecodeOptions::default());
+    /// decoder.push(br#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}]}"#);
+    /// let decoded = decoder.finish();
+    /// assert_eq!((decoded.text.as_str(), decoded.finish), ("Hi", Finish::Stop));
     /// ```
     #[must_use]
-    pub fn decoder(self, options: DecodeOptions) -> Option<Decoder> {
+    pub fn decoder(self, options: DecodeOptions) -> Decoder {
         match self {
-            Self::OpenAiChat => Some(Decoder::new(openai_chat::Decode::default(), options)),
-            Self::OpenAiResponses => Some(Decoder::new(openai_responses::Decode::default(), options)),
-            Self::Anthropic => Some(Decoder::new(anthropic::Decode::default(), options)),
-            Self::Ollama => Some(Decoder::new(ollama::Decode, options)),
-            Self::Gemini => None,
+            Self::OpenAiChat => Decoder::new(openai_chat::Decode::default(), options),
+            Self::OpenAiResponses => Decoder::new(openai_responses::Decode::default(), options),
+            Self::Anthropic => Decoder::new(anthropic::Decode::default(), options),
+            Self::Ollama => Decoder::new(ollama::Decode, options),
+            Self::Gemini => Decoder::new(gemini::Decode::default(), options),
         }
     }
 

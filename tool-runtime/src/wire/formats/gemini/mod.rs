@@ -1,5 +1,8 @@
-//! Gemini; encoded only.
+//! Gemini `generateContent`.
 
+mod decode;
 mod encode;
+mod partial;
 
+pub(super) use decode::Gemini as Decode;
 pub(super) use encode::Gemini as Encode;
