@@ -13,3 +13,7 @@ for format in openai_chat openai_responses anthropic ollama; do
     done
     cp ../fixtures/wire/"$format"/request/*.json corpus/arguments/
 done
+mkdir -p corpus/gemini
+for response in ../fixtures/recorded/gemini/*; do
+    { printf '\007'; cat "$response"; } >"corpus/gemini/$(basename "$response")"
+done

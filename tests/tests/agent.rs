@@ -117,7 +117,7 @@ fn is_whole(conversation: &Conversation) {
     let history = conversation.history();
     assert_eq!(history::repair(&history, |_| history::Missing::OutcomeUnknown), history);
     for format in Format::ALL {
-        assert!(!format.encode_messages(&history).is_empty());
+        assert!(!format.encode_messages(&history, None).body.is_empty());
     }
 }
 
