@@ -6,7 +6,7 @@ use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, Framing, unreadable};
 use crate::wire::formats::gemini::partial::{self, PartialArguments};
-use crate::wire::{ErrorCode, Finish, Usage, WireError, WireErrorKind};
+use crate::wire::{ErrorCode, Finish, Format, Usage, WireError, WireErrorKind};
 
 /// The provider's words for a turn that a filter cut.
 const FILTERED: &[&str] = &[
@@ -126,8 +126,8 @@ impl Tokens {
 }
 
 impl Dialect for Gemini {
-    fn name(&self) -> &'static str {
-        super::NAME
+    fn format(&self) -> Format {
+        Format::Gemini
     }
 
     fn framing(&self) -> Framing {
