@@ -117,7 +117,7 @@ fn is_whole(conversation: &Conversation) {
     let history = conversation.history();
     assert_eq!(history::repair(&history, |_| history::Missing::OutcomeUnknown), history);
     for format in Format::ALL {
-        assert!(!format.encode_messages(&history).is_empty());
+        assert!(!format.encode_messages(&history, None).body.is_empty());
     }
 }
 
@@ -158,7 +158,7 @@ async fn six_turns_of_all_kinds() {
     let refusal = |content: &str| content.replace("rig__denied", "X").replace("agent__nonsense", "X");
     assert_eq!(refusal(contents[3]), refusal(contents[4]), "denied and unknown read alike");
     let summary = conversation.run().summary();
-    assert_eq!((summary.tokens, summary.calls[&Outcome::Ok]), (15, 4));
+    assert_eq!((summary.usage.total(), summary.calls[&Outcome::Ok]), (15, 4));
     assert_eq!(conversation.turns().len(), 6);
     assert_ne!(conversation.turns()[0].prompt_hash, conversation.turns()[1].prompt_hash);
 }
@@ -318,11 +318,15 @@ async fn limits_end_a_turn() {
 
     let cost = format!("{POLICY}\n[budgets.run]\ncost = 0.5");
     let limited = with_policy(&cost, (0..2).map(again));
-    let mut conversation = limited
-        .agent()
-        .prices(Prices { input: 2000.0, output: 4000.0 })
-        .converse(limited.runner.run(limited.options()));
+    let mut conversation =
+        limited.agent().prices(Prices::new(2000.0, 4000.0)).converse(limited.runner.run(limited.options()));
     assert!(matches!(stopped(conversation.send("Go.").await), StopReason::Budget(_)));
+
+    for kind in ["input_tokens = 120", "output_tokens = 80"] {
+        let limited = with_policy(&format!("{POLICY}\n[budgets.run]\n{kind}"), (0..2).map(again));
+        let StopReason::Budget(exceeded) = stopped(limited.converse().send("Go.").await) else { panic!("{kind}") };
+        assert!(kind.starts_with(exceeded.key().trim_start_matches("budgets.run.")), "{exceeded}");
+    }
 
     // A run without calls left may still answer.
     let calls = format!("{POLICY}\n[budgets.run]\ncalls = 1");

@@ -2,6 +2,9 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
 
+#[path = "contained/edges.rs"]
+mod edges;
+
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,9 +13,8 @@ use async_trait::async_trait;
 use tool_runtime::call::{CallId, ToolInvocationRecord};
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
 use tool_runtime::runner::{ApprovalDecision, Failure, Run};
-use tool_runtime::store::{
-    Clock, MemoryStore, PendingCall, PendingFilter, Receipt, RecordFilter, Store, StoreError, SystemClock,
-};
+use tool_runtime::store::{Clock, MemoryStore, PendingCall, PendingFilter, Receipt, RecordFilter, Store, StoreError};
+use tool_runtime::wire::Usage;
 use tool_runtime::{
     Capabilities, Connection, Event, Outcome, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner,
     capability, tool,
@@ -123,7 +125,7 @@ impl Store for Panicking {
 impl Clock for Panicking {
     fn now(&self) -> jiff::Timestamp {
         assert!(self.0 != "now", "the clock");
-        SystemClock.now()
+        jiff::Timestamp::now()
     }
 }
 
@@ -136,6 +138,7 @@ impl ConnectionBroker for Broker {
         match request.id.as_str() {
             "slow" => std::future::pending().await,
             "panics" => panic!("CANARY-broker"),
+            "unknown" => Err(ConnectionError::Unknown),
             "unprintable" => Err(ConnectionError::Failed(Box::new(Unprintable))),
             "undroppable" => Ok(ConnectionHandle::new::<dyn Notes>(Arc::new(Unprintable))),
             "wrong" => Ok(ConnectionHandle::new::<dyn Files>(Arc::new(Unprintable))),
@@ -254,30 +257,34 @@ async fn operators_learn_why_a_tool_failed() {
 #[tokio::test(start_paused = true)]
 async fn operators_learn_why_a_connection_failed() {
     let cases = [
-        (None, "RunOptions::connection"),
-        (Some("down"), "CANARY: the token database is down"),
-        (Some("panics"), "the broker panicked"),
+        (None, Outcome::ConnectionUnavailable, "RunOptions::connection"),
+        (Some("unknown"), Outcome::ConnectionUnavailable, "there is no such connection"),
+        (Some("down"), Outcome::ConnectionFailed, "CANARY: the token database is down"),
+        (Some("panics"), Outcome::ConnectionFailed, "the broker panicked"),
+        (Some("wrong"), Outcome::ConnectionFailed, "another trait"),
     ];
-    for (account, expected) in cases {
+    for (account, outcome, expected) in cases {
         let told = Told::default();
         let mut options = RunOptions::new();
         if let Some(account) = account {
             options = options.connection("notes", ConnectionId::new(account));
         }
         let result = runner("", &told).run(options).exec(ToolCall::text("c", "contained__count", "{}")).await;
-        assert_eq!(result.outcome(), Outcome::ConnectionUnavailable);
+        assert_eq!(result.outcome(), outcome, "{account:?}");
+        // A user can connect an account, and can do nothing about the service's own database.
+        assert_eq!(result.to_model().contains("Ask the user"), outcome == Outcome::ConnectionUnavailable);
         assert!(result.detail().expect("a reason").contains(expected), "{account:?}: {:?}", result.detail());
         assert!(!result.to_model().contains("CANARY"));
         let told = told.lock().expect("no poison");
-        assert!(told.iter().any(|(code, .., text)| code == "connection_unavailable" && text.contains(expected)));
+        assert!(told.iter().any(|(code, .., text)| code == outcome.code() && text.contains(expected)));
     }
 }
 
 #[tokio::test]
 async fn errors_and_adapters_of_a_broker_may_panic() {
     let accounts = [
-        ("unprintable", Outcome::ConnectionUnavailable),
-        ("wrong", Outcome::ConnectionUnavailable),
+        ("unprintable", Outcome::ConnectionFailed),
+        ("wrong", Outcome::ConnectionFailed),
         ("undroppable", Outcome::Ok),
     ];
     for (account, expected) in accounts {
@@ -330,6 +337,16 @@ fn somebody_says_whether_calls_can_be_approved() {
     assert_eq!(error.code(), "approvals_undecided");
     let text = error.to_string();
     assert!(text.contains("contained__change") && text.contains("approvals(true)"), "{text}");
+    // All rules are told, not the first.
+    let text =
+        build(&format!("{POLICY}\nrequire_approval_for_effects = ['read_only']\nrepair.allowed = ['fenced_json']"))
+            .expect_err("nobody said")
+            .to_string();
+    for rule in
+        [r#"["contained__change"]"#, r#"require_approval_for_effects = ["read_only"]"#, "repair.require_approval"]
+    {
+        assert!(text.contains(rule), "{rule}: {text}");
+    }
     // Rules that no tool of this catalog can meet ask nobody.
     let quiet = "allowed_tools = [\"contained__next\"]\nrequire_approval_for_effects = [\"external_side_effect\"]";
     assert!(build(quiet).is_ok());
@@ -354,8 +371,8 @@ async fn unknown_names_in_run_options_are_reported() {
 async fn costs_stay_numbers() {
     let run = runner("", &Told::default()).run(RunOptions::new());
     for cost in [f64::NAN, 1.5, -3.0, f64::INFINITY, f64::INFINITY] {
-        run.account(u64::MAX, cost);
+        run.account(Usage::new(u64::MAX, 1), cost);
     }
     let summary = run.summary();
-    assert!(summary.cost.is_finite() && summary.tokens == u64::MAX);
+    assert!(summary.cost.is_finite() && summary.usage.total() == u64::MAX);
 }

@@ -117,6 +117,10 @@ fn the_namespace_of_discovered_tools_is_reserved() {
     let escaped = DynamicTool::discovered("srv", "echo", "Says it again.", who(), Arc::new(Echo)).namespace("lab");
     let error = catalog(escaped).unwrap_err();
     assert!(error.to_string().contains("give it no namespace"), "{error}");
+    let handed_over = DynamicTool::discovered("srv", "echo", "Says it again.", who(), Arc::new(Echo));
+    let error = catalog(handed_over.client(json!({"type": "string"}), ["who"])).unwrap_err();
+    assert_eq!(error.code(), "execution");
+    assert!(error.to_string().contains("remove `client(..)`"), "{error}");
 }
 
 #[test]

@@ -5,15 +5,15 @@
 use serde_json::{Value, json};
 use tool_runtime::call::CallId;
 use tool_runtime::wire::Message;
-use tool_runtime::wire::history::{CallMessage, ResultMessage};
+use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
 use tool_runtime::wire::ui::{Asked, ChatAnswer, ChatReader, ChatRequest};
 
 /// `done` ended, `ask` waits for a person, `run` for the client.
 fn reader() -> ChatReader {
     let call = |id: &str| CallMessage::new(id, format!("ns__{id}"), r#"{"secret":1}"#);
     let history = [
-        Message::User("Go.".to_owned()),
-        Message::Assistant { text: String::new(), calls: vec![call("done"), call("ask"), call("run")] },
+        Message::user("Go."),
+        Message::Assistant(["done", "ask", "run"].map(|id| Part::Call(call(id))).into()),
         Message::Result(ResultMessage::new("done", "1")),
     ];
     ChatReader::new(&history, [(CallId::new("ask"), Asked::Approval), (CallId::new("run"), Asked::Client)])
@@ -154,10 +154,7 @@ fn lies_are_refused() {
 #[test]
 fn an_answer_that_was_given_is_not_given_again() {
     let call = CallMessage::new("done", "ns__done", "{}");
-    let history = [
-        Message::Assistant { text: String::new(), calls: vec![call] },
-        Message::Result(ResultMessage::new("done", "1")),
-    ];
+    let history = [Message::Assistant(vec![Part::Call(call)]), Message::Result(ResultMessage::new("done", "1"))];
     let resume = json!([{ "interruptId": "done", "status": "resolved", "payload": { "approved": true } }]);
     let read =
         |messages: &[Value]| ChatReader::new(&history, []).read_ag_ui(body(messages, &resume).to_string().as_bytes());

@@ -111,7 +111,7 @@ async fn silence_before_an_answer_is_tried_once_more() {
 
 #[tokio::test]
 async fn what_arrived_before_a_timeout_is_kept() {
-    for format in READABLE {
+    for &format in Format::ALL {
         let body = Turn::text("All that was said before.").stream(format);
         let reply = Reply::stream(&body);
         // Up to the end of the first frame that holds the text.
@@ -174,8 +174,35 @@ async fn requests_hold_what_the_application_sets() {
     let endless = |model: HttpModelBuilder| model.timeout(Duration::MAX).idle_timeout(Duration::MAX);
     let (_, body) = tool_less(Format::Anthropic, endless).await;
     assert_eq!(body["max_tokens"], json!(4096));
+    let hot = |model: HttpModelBuilder| model.body_field("generationConfig", json!({"temperature": 1})).stream(false);
+    let (head, body) = tool_less(Format::Gemini, hot).await;
+    assert!(head.starts_with("post /v1beta/models/m:generatecontent http"), "{head}");
+    let contents = json!([{"role": "user", "parts": [{"text": "Hello?"}]}]);
+    let generation = json!({"maxOutputTokens": 4096, "temperature": 1});
+    assert_eq!(body, json!({"contents": contents, "generationConfig": generation}));
     let (_, body) = tool_less(Format::OpenAiResponses, |model| model.body_field("store", true)).await;
     assert_eq!(body["store"], json!(true));
+}
+
+#[tokio::test]
+async fn a_gemini_model_is_named_in_the_url() {
+    for (path, name, asked) in [
+        ("", "gemini-3-pro", "/v1beta/models/gemini-3-pro"),
+        ("", "models/gemini-3-pro", "/v1beta/models/gemini-3-pro"),
+        ("", "tunedModels/mine", "/v1beta/tunedModels/mine"),
+        (
+            "/v1/projects/p/locations/l/publishers/google/",
+            "gemini-3@001",
+            "/v1/projects/p/locations/l/publishers/google/models/gemini-3@001",
+        ),
+    ] {
+        let server = Server::start([Reply::stream(&Turn::text("Hi.").stream(Format::Gemini))]).unwrap();
+        let base = server.url() + path;
+        let decoded = ask(&HttpModel::builder(Format::Gemini, base, name).build().unwrap()).await.unwrap();
+        assert_eq!(decoded.text, "Hi.");
+        let head = server.asked().remove(0).head;
+        assert!(head.starts_with(&format!("POST {asked}:streamGenerateContent?alt=sse HTTP/1.1")), "{head}");
+    }
 }
 
 #[tokio::test]
@@ -200,15 +227,11 @@ async fn a_proxy_gets_the_whole_address() {
 
 #[test]
 fn settings_that_cannot_work_are_refused() {
-    for (format, url) in [
-        (Format::OpenAiChat, "no url"),
-        (Format::OpenAiChat, "ftp://example.org"),
-        (Format::Gemini, "https://example.org"),
-    ] {
+    for (format, url) in [(Format::OpenAiChat, "no url"), (Format::OpenAiChat, "ftp://example.org")] {
         let error = HttpModel::builder(format, url, "m").build().expect_err("it cannot work");
         assert_eq!(error.kind(), ModelErrorKind::Encode, "{url}");
     }
-    let refused: [(Format, Configure, &str); 13] = [
+    let refused: [(Format, Configure, &str); 18] = [
         (Format::Ollama, |model| model.header("x y", "1"), "`x y`"),
         (Format::Ollama, |model| model.header("x-y", "a\nb"), "`x-y`"),
         (Format::Ollama, |model| model.header("Content-Length", "1"), "leave it out"),
@@ -219,6 +242,15 @@ fn settings_that_cannot_work_are_refused() {
         (Format::OpenAiChat, |model| model.body_field("metadata", "x".repeat(65 << 10)), "at most"),
         (Format::Ollama, |model| model.body_field("options", 1), "object"),
         (Format::Ollama, |model| model.body_field("options", json!({"num_predict": 1})), "max_output_tokens"),
+        (Format::Gemini, |model| model.body_field("generationConfig", json!([])), "object"),
+        (
+            Format::Gemini,
+            |model| model.body_field("generationConfig", json!({"maxOutputTokens": 1})),
+            "max_output_tokens",
+        ),
+        (Format::Gemini, |model| model.body_field("generationConfig", json!({"candidateCount": 2})), "one candidate"),
+        (Format::Gemini, |model| model.body_field("contents", json!([])), "`contents`"),
+        (Format::Gemini, |model| model.body_field("systemInstruction", "x"), "`systemInstruction`"),
         (Format::Anthropic, |model| model.output_limit_field(OutputLimitField::MaxTokens), "Chat Completions"),
         (Format::Ollama, |model| model.root_certificates("no certificate"), "PEM"),
         (Format::Ollama, |model| model.proxy("socks5://user:CANARY@127.0.0.1"), "http://"),
@@ -226,6 +258,10 @@ fn settings_that_cannot_work_are_refused() {
     for (format, configure, word) in refused {
         let error = configure(HttpModel::builder(format, "http://127.0.0.1:1", "m")).build().expect_err(word);
         assert!(error.detail().contains(word) && !error.detail().contains("CANARY"), "{}", error.detail());
+    }
+    for model in ["", "/", "a//b", "..", "../keys", "models/../../x", "a?b", "a#b", "a:b", "a b", "a%2fb"] {
+        let error = HttpModel::builder(Format::Gemini, "http://127.0.0.1:1", model).build().expect_err(model);
+        assert!(error.detail().contains("URL"), "{}", error.detail());
     }
     let shown =
         format!("{:?}", HttpModel::builder(Format::Ollama, "http://127.0.0.1:1", "m").key("CANARY").build().unwrap());

@@ -4,12 +4,14 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use tool_runtime::call::Violation;
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
 use tool_runtime::registration::DynamicTool;
 use tool_runtime::runner::{ApprovalDecision, Run};
 use tool_runtime::store::MemoryStore;
+use tool_runtime::wire::Usage;
 use tool_runtime::{
-    Connection, Outcome, RunOptions, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner,
+    Connection, Outcome, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner,
     capability, tool,
 };
 
@@ -38,6 +40,32 @@ async fn hang(ctx: &ToolContext) -> Result<bool, ToolError> {
 }
 
 static TOKEN: Mutex<Option<Box<dyn Fn() -> bool + Send>>> = Mutex::new(None);
+
+/// Moves a part somewhere else.
+#[tool(name = "edges__move", effect = read_only, redact = ["$"], validate = elsewhere(from, *count, to))]
+fn shift(
+    /// From where.
+    from: String,
+    /// Where to.
+    #[serde(rename = "target")]
+    to: String,
+    /// How many.
+    count: u32,
+) -> Result<u32, ToolError> {
+    drop((from, to));
+    Ok(count)
+}
+
+/// Takes two arguments by reference and one by value, and misspells one.
+fn elsewhere(from: &str, count: u32, to: &str) -> Result<(), Violation> {
+    match count {
+        0 => Err(Violation::of("count", "more than 0")),
+        _ if from == to => Err(Violation::of("target", "another place")),
+        13 => Err(Violation::of("cuont", "another number")),
+        14 => Err(Violation::new("count", "semantic", "another number")),
+        _ => Ok(()),
+    }
+}
 
 /// Someone's calendar.
 #[capability(effect = read_only, kind = "calendar")]
@@ -89,6 +117,19 @@ impl ConnectionBroker for MailOnly {
     }
 }
 
+#[tokio::test]
+async fn a_hook_points_at_arguments_that_exist() {
+    let run = run_of("edges__move", "", RunOptions::new());
+    for (from, count, pointer) in
+        [("a", 1, None), ("a", 0, Some("/count")), ("b", 1, Some("/target")), ("a", 13, Some("")), ("a", 14, Some(""))]
+    {
+        let arguments = json!({"from": from, "target": "b", "count": count}).to_string();
+        let result = run.exec(ToolCall::text(&*format!("{from}{count}"), "edges__move", arguments)).await;
+        let pointed = result.error().map(|error| error.errors[0].pointer.as_str());
+        assert_eq!(pointed, pointer, "{from} {count}");
+    }
+}
+
 fn run_of(name: &str, rules: &str, options: RunOptions) -> Run {
     let catalog = ToolCatalog::builder().collect().namespaces(["edges"]).build().expect("a catalog");
     let policy = ToolPolicy::from_toml(&format!("allowed_tools = [\"{name}\"]\n{rules}")).expect("a policy");
@@ -98,7 +139,7 @@ fn run_of(name: &str, rules: &str, options: RunOptions) -> Run {
 #[tokio::test]
 async fn a_connection_of_another_type_is_none() {
     for (kind, name, expected) in
-        [("calendar", "edges__next", Outcome::ConnectionUnavailable), ("mail", "edges__count", Outcome::Ok)]
+        [("calendar", "edges__next", Outcome::ConnectionFailed), ("mail", "edges__count", Outcome::Ok)]
     {
         let run = run_of(name, "", RunOptions::new().connection(kind, "one".into()));
         assert_eq!(exec(&run, "c", name, "{}").await.0, expected, "{kind}");
@@ -131,11 +172,20 @@ fn policy_comes_before_the_arguments_and_limits_before_repair() {
 #[tokio::test]
 async fn what_is_spent_to_the_last_is_exhausted() {
     let run = rig("budgets.run.cost = 1.0", false).run();
-    run.account(0, 0.5);
+    run.account(Usage::default(), 0.5);
     assert!(run.exhausted().is_none());
-    run.account(0, 0.5);
+    run.account(Usage::default(), 0.5);
     assert!(run.exhausted().is_some());
     assert_eq!(exec(&run, "c", "stages__list", "{}").await.0, Outcome::BudgetExceeded);
+
+    let run = rig("budgets.run.reasoning_tokens = 10", false).run();
+    let mut usage = Usage::new(1, 20);
+    usage.reasoning_tokens = 5;
+    run.account(usage, 0.0);
+    assert!(run.exhausted().is_none());
+    run.account(usage, 0.0);
+    assert_eq!(run.exhausted().map(|exceeded| exceeded.key()), Some("budgets.run.reasoning_tokens"));
+    assert_eq!(run.summary().usage.reasoning_tokens, 10);
 }
 
 /// The one tool of a runner; calls of it may wait in the store while its definition changes.

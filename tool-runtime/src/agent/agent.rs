@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::agent::state::State;
-use crate::agent::{Conversation, ModelClient};
+use crate::agent::{Conversation, ModelClient, Prices};
 use crate::runner::Run;
-use crate::wire::{ToolChoice, Usage};
+use crate::wire::ToolChoice;
 
 /// A model plus the settings of the loop that drives it. Cheap to clone.
 ///
@@ -14,7 +14,7 @@ use crate::wire::{ToolChoice, Usage};
 /// use tool_runtime::agent::{Agent, Prices, ScriptedModel};
 ///
 /// let model = ScriptedModel::new([]);
-/// let agent = Agent::new(model).instructions("Be brief.").max_turns(8).prices(Prices { input: 3.0, output: 15.0 });
+/// let agent = Agent::new(model).instructions("Be brief.").max_turns(8).prices(Prices::new(3.0, 15.0));
 /// # let _ = agent;
 /// ```
 #[derive(Clone)]
@@ -26,22 +26,7 @@ pub struct Agent {
     pub(super) max_turns: u32,
     pub(super) parallel: Option<usize>,
     pub(super) choice: Option<ToolChoice>,
-    prices: Prices,
-}
-
-/// What a million tokens cost, in the unit of the policy's cost budget. Tokens that the provider reads from or writes to a
-/// cache count as tokens read.
-///
-/// ```
-/// # use tool_runtime::agent::Prices;
-/// let prices = Prices { input: 3.0, output: 15.0 };
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Prices {
-    /// A million tokens that the model reads.
-    pub input: f64,
-    /// A million tokens that the model writes.
-    pub output: f64,
+    pub(super) prices: Prices,
 }
 
 impl Agent {
@@ -107,12 +92,6 @@ impl Agent {
     #[must_use]
     pub fn converse(&self, run: Run) -> Conversation {
         Conversation { agent: self.clone(), run, state: State::default() }
-    }
-
-    pub(super) fn cost(&self, usage: Usage) -> f64 {
-        #[allow(clippy::cast_precision_loss, reason = "a cost is an estimate")]
-        let price = |tokens: u64, per_million: f64| tokens as f64 / 1e6 * per_million;
-        price(usage.total_input(), self.prices.input) + price(usage.total_output(), self.prices.output)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
+use crate::call::usage::is_zero;
 use crate::call::{CallId, Outcome, SafeError};
 
 /// One thing that happened in a run. Holds projected and masked data only.
@@ -120,6 +121,15 @@ pub enum Event {
         input_tokens: u64,
         /// Tokens written.
         output_tokens: u64,
+        /// Tokens of those read that came from the provider's cache.
+        #[serde(skip_serializing_if = "is_zero")]
+        cache_read_tokens: u64,
+        /// Tokens of those read that went into the provider's cache.
+        #[serde(skip_serializing_if = "is_zero")]
+        cache_write_tokens: u64,
+        /// Tokens of those written that the model wrote to reason.
+        #[serde(skip_serializing_if = "is_zero")]
+        reasoning_tokens: u64,
     },
     /// Something worth showing a person.
     #[non_exhaustive]
@@ -178,6 +188,12 @@ struct Document {
     executed: Option<bool>,
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
+    #[serde(default)]
+    cache_read_tokens: u64,
+    #[serde(default)]
+    cache_write_tokens: u64,
+    #[serde(default)]
+    reasoning_tokens: u64,
     text: Option<String>,
     code: Option<String>,
     message: Option<String>,
@@ -229,7 +245,8 @@ impl<'de> Deserialize<'de> for Event {
             }
             "usage" => {
                 let (input_tokens, output_tokens) = needed!(input_tokens, output_tokens);
-                Self::Usage { input_tokens, output_tokens }
+                let Document { cache_read_tokens, cache_write_tokens, reasoning_tokens, .. } = read;
+                Self::Usage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens }
             }
             "status" => Self::Status { text: needed!(text) },
             "error" => {

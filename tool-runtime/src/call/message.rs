@@ -31,6 +31,9 @@ impl Outcome {
             Self::ConnectionUnavailable => {
                 "The account that this tool needs is not connected. Ask the user to connect it."
             }
+            Self::ConnectionFailed => {
+                "The account that this tool needs cannot be reached because the service failed. The user can do nothing about it: try again later."
+            }
             Self::Timeout => "The tool took too long and was stopped.",
             Self::OutcomeUnknown => {
                 "The tool was interrupted after it had begun. It may or may not have taken effect: check before anything else, do not repeat the call blindly."

@@ -9,6 +9,7 @@ mod record;
 mod result;
 mod safe_error;
 mod tool_call;
+pub(crate) mod usage;
 mod violation;
 
 pub(crate) use context::ContextFields;

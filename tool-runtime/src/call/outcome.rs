@@ -38,8 +38,10 @@ pub enum Outcome {
     ClientRequired,
     /// A budget or the loop guard stopped it.
     BudgetExceeded,
-    /// An account that the tool needs is not connected.
+    /// An account that the tool needs is not connected, or belongs to someone else.
     ConnectionUnavailable,
+    /// The broker failed: whether the account is connected is not known.
+    ConnectionFailed,
     /// A read-only tool took too long.
     Timeout,
     /// A tool with effects was interrupted: what it did is not known.
@@ -76,6 +78,7 @@ impl Outcome {
         Self::ClientRequired,
         Self::BudgetExceeded,
         Self::ConnectionUnavailable,
+        Self::ConnectionFailed,
         Self::Timeout,
         Self::OutcomeUnknown,
         Self::Cancelled,
@@ -105,6 +108,7 @@ impl Outcome {
             Self::ClientRequired => "client_required",
             Self::BudgetExceeded => "budget_exceeded",
             Self::ConnectionUnavailable => "connection_unavailable",
+            Self::ConnectionFailed => "connection_failed",
             Self::Timeout => "timeout",
             Self::OutcomeUnknown => "outcome_unknown",
             Self::Cancelled => "cancelled",

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::call::usage::Usage;
 use crate::call::{CallId, Cause, Decision, Outcome, Violation};
 use crate::tool::Hash;
 
@@ -145,8 +146,8 @@ pub struct RunSummary {
     pub latency_ms: u64,
     /// Bytes of projected results.
     pub result_bytes: u64,
-    /// Tokens accounted to the run.
-    pub tokens: u64,
+    /// Tokens accounted to the run, by kind.
+    pub usage: Usage,
     /// Cost accounted to the run, in the application's own unit.
     pub cost: f64,
 }

@@ -25,7 +25,8 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// Returns a broken rule about one argument, by its name on the wire, with the keyword `semantic`.
+    /// Returns a broken rule about one argument, by its name on the wire, with the keyword `semantic`. If the tool has no
+    /// argument of this name, the gate logs it and the violation is about the whole call.
     #[must_use]
     pub fn of(argument: &str, expected: impl Into<String>) -> Self {
         Self::new(format!("/{}", argument.replace('~', "~0").replace('/', "~1")), "semantic", expected)

@@ -124,7 +124,8 @@ impl fmt::Debug for ConnectionHandle {
     }
 }
 
-/// Why a connection is not available. The model learns only that it is not.
+/// Why a connection is not available. Operators learn which; the model learns whether there is something for the user
+/// to connect (`connection_unavailable`) or the service failed (`connection_failed`).
 ///
 /// ```
 /// use std::error::Error;
@@ -143,7 +144,7 @@ pub enum ConnectionError {
     Forbidden,
     /// The account has to be connected again.
     Expired,
-    /// Any other failure, for operators.
+    /// The broker itself failed, for example because its database is down. The error is for operators.
     Failed(Box<dyn Error + Send + Sync>),
 }
 

@@ -12,7 +12,7 @@ use crate::redact::Projector;
 use crate::registration::{Behaviour, Checked, Described};
 use crate::schema::{self, Effective, IdArguments};
 use crate::text::nearest;
-use crate::tool::{Location, Schema, ToolSpec};
+use crate::tool::{Execution, Location, Schema, ToolSpec};
 
 /// One tool of a catalog.
 pub(crate) struct Entry {
@@ -62,6 +62,9 @@ impl Entry {
         found.said_about_arguments(&spec);
         if spec.description.trim().is_empty() {
             found.add(CatalogProblemKind::Description, "the description is empty; say what the tool is for");
+        }
+        if spec.name.is_discovered() && spec.execution == Execution::Client {
+            found.add(CatalogProblemKind::Execution, "its server executes it, not the client; remove `client(..)`");
         }
         for beyond in described.requirements.iter().filter(|requirement| requirement.effect > spec.effect) {
             // The compiler refuses this; only a tool that was not written by the macro gets here.

@@ -39,6 +39,8 @@ pub enum CatalogProblemKind {
     Argument,
     /// An argument's evidence comes from a tool that does not exist.
     Evidence,
+    /// A tool that a server executes is declared as one of the client.
+    Execution,
 }
 
 impl CatalogProblemKind {
@@ -55,6 +57,7 @@ impl CatalogProblemKind {
             Self::Description => "description",
             Self::Argument => "argument",
             Self::Evidence => "evidence",
+            Self::Execution => "execution",
         }
     }
 }

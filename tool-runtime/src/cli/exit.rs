@@ -48,6 +48,7 @@ impl Exit {
             Outcome::InstantiateFailed
             | Outcome::IncompleteCall
             | Outcome::ConnectionUnavailable
+            | Outcome::ConnectionFailed
             | Outcome::Timeout
             | Outcome::OutcomeUnknown
             | Outcome::Cancelled

@@ -16,12 +16,12 @@ pub use provenance::{FailedStage, HydrationError, HydrationResult, Provenance, V
 pub use repair::Repairer;
 pub(crate) use semantic::EvidenceSet;
 
-pub use crate::call::RepairUse;
-use crate::call::{Outcome, ToolCall};
+use crate::call::{Outcome, RepairUse, ToolCall, Violation};
 use crate::catalog::{CompiledCatalog, Entry};
 use crate::contain::{caught, discard};
 use crate::json::{self, Limits, Tree};
 use crate::registration::Instance;
+use crate::schema;
 use crate::text::pointer;
 use crate::tool::{Digested, Hash};
 
@@ -249,10 +249,23 @@ fn validate(
 fn instantiate(tree: &Tree<'_>, entry: &Entry) -> Result<Box<dyn Instance>, HydrationError> {
     caught(|| {
         let instance = entry.behaviour.instantiate(tree).map_err(|error| HydrationError::unbuilt(&error))?;
-        instance.validate().map_err(|violation| HydrationError::invalid(vec![violation]))?;
+        instance.validate().map_err(|violation| HydrationError::invalid(vec![located(violation, entry)]))?;
         Ok(instance)
     })
     .unwrap_or_else(|| Err(HydrationError::instantiate("The tool's arguments could not be built.")))
+}
+
+/// The author's hook names an argument by hand. A name that the tool does not have would send the model to a place that
+/// is not there, so the violation is about the whole call instead.
+fn located(mut violation: Violation, entry: &Entry) -> Violation {
+    let known = schema::argument_names(&entry.spec.input_schema);
+    let first = pointer::split(&violation.pointer).map(|mut segments| segments.next());
+    if !first.is_some_and(|first| first.is_none_or(|name| known.contains(&*name))) {
+        let tool = entry.spec.name.as_str();
+        tracing::error!(tool, "a validation hook names an argument that the tool does not have");
+        violation.pointer.clear();
+    }
+    violation
 }
 
 /// Ends a pointer at the name of a sensitive argument.

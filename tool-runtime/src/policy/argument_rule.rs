@@ -82,23 +82,6 @@ impl ArgumentRule {
 }
 
 impl Condition {
-    /// Why this condition can hold for no value of a schema, of an array for none of its items. `None` if it can, or
-    /// if the schema does not name its types.
-    pub(super) fn misfit(&self, schema: &serde_json::Value) -> Option<String> {
-        let items = schema.get("items").filter(|_| types(schema).any(|name| name == "array"));
-        let schema = items.unwrap_or(schema);
-        let named: Vec<&str> = types(schema).filter(|name| *name != "null").collect();
-        let can_be = |wanted: &[&str]| named.is_empty() || named.iter().any(|name| wanted.contains(name));
-        let (key, fits) = match self {
-            Self::Prefix(_) => ("prefix", can_be(&["string"])),
-            Self::AtMost(_) => ("at_most", can_be(&["number", "integer"])),
-            Self::Equals(value) => ("equals", can_be(value.types())),
-            Self::OneOf(values) => ("one_of", values.iter().all(|value| can_be(value.types()))),
-        };
-        (!fits)
-            .then(|| format!("`{key}` compares with another type than the argument, which is `{}`", named.join("`, `")))
-    }
-
     fn holds(&self, value: &Tree<'_>) -> bool {
         match self {
             Self::Equals(wanted) => wanted.is(value),
@@ -109,23 +92,7 @@ impl Condition {
     }
 }
 
-/// The types that a schema names.
-fn types(schema: &serde_json::Value) -> impl Iterator<Item = &str> {
-    let named = schema.get("type");
-    let list = named.and_then(|named| named.as_array()).into_iter().flatten();
-    named.into_iter().chain(list).filter_map(|name| name.as_str())
-}
-
 impl RuleValue {
-    /// What a schema calls its type.
-    fn types(&self) -> &'static [&'static str] {
-        match self {
-            Self::Bool(_) => &["boolean"],
-            Self::Int(_) | Self::UInt(_) | Self::Float(_) => &["number", "integer"],
-            Self::Text(_) => &["string"],
-        }
-    }
-
     fn is(&self, value: &Tree<'_>) -> bool {
         match (self, value) {
             (Self::Bool(left), Tree::Bool(right)) => left == right,
@@ -203,6 +170,7 @@ impl TryFrom<Table<Written>> for ArgumentRule {
         }
         let condition = match (written.equals, written.one_of, written.prefix, written.at_most) {
             (Some(value), None, None, None) => Condition::Equals(value),
+            (None, Some(values), None, None) if values.is_empty() => return Err("`one_of` names at least one value"),
             (None, Some(values), None, None) => Condition::OneOf(values),
             (None, None, Some(prefix), None) => Condition::Prefix(prefix),
             (None, None, None, Some(limit)) if !limit.is_nan() => Condition::AtMost(limit),

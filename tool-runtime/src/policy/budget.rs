@@ -47,9 +47,18 @@ pub struct RunBudget {
     /// The time that calls take together, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<u64>,
-    /// Tokens.
+    /// Tokens that the model reads and writes together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
+    /// Tokens that the model reads, cached ones included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Tokens that the model writes, reasoning included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// Tokens that the model writes to reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_tokens: Option<u64>,
     /// Cost, in the application's own unit.
     #[serde(deserialize_with = "parse::amount", skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
@@ -57,13 +66,13 @@ pub struct RunBudget {
 
 /// What one call of a tool may use once defaults are filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ToolLimits {
+pub(crate) struct ToolLimits {
     /// The time it may take.
-    pub runtime: Option<Duration>,
+    pub(crate) runtime: Option<Duration>,
     /// The size of its result, in bytes.
-    pub result_bytes: usize,
+    pub(crate) result_bytes: usize,
     /// The size of its arguments, in bytes.
-    pub argument_bytes: usize,
+    pub(crate) argument_bytes: usize,
 }
 
 impl Budgets {

@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::policy::ToolPolicy;
-use crate::policy::label::UNTRUSTED;
+use crate::policy::label::LabelRule;
 use crate::policy::problem::PolicyProblem;
+use crate::policy::{ToolPolicy, misfit};
 use crate::text::{nearest, pointer};
 use crate::tool::{Schema, ToolSpec, is_discovered};
 
 impl ToolPolicy {
     /// Everything in the policy that does not fit an application: names of tools, tags, repairers and callers that
-    /// do not exist, labels that no rule produces, effects below what a tool declares, keys for discovered tools on
-    /// an authored one, paths that arguments do not have. Names under `mcp__` may wait for their server. Roles,
+    /// do not exist, labels that no rule produces or reads, effects below what a tool declares, keys for discovered tools on
+    /// an authored one, paths that arguments do not have, conditions that no argument can meet. Names under `mcp__` may wait for their server. Roles,
     /// principals and tenants are declared by the policy itself. Allowlists are checked where they are compiled.
     #[must_use]
     pub fn check<'a>(
@@ -52,12 +52,20 @@ impl ToolPolicy {
 
     fn check_labels(&self, problems: &mut Vec<PolicyProblem>) {
         for (label, rule) in &self.data().labels {
-            if rule.from_tools.is_empty() && rule.from_tags.is_empty() && !rule.from_run && label != UNTRUSTED {
+            if rule.deny_effects.is_empty() && rule.require_approval_for_effects.is_empty() {
+                let message = "the label decides nothing; write `deny_effects` or `require_approval_for_effects`";
+                problems.push(PolicyProblem::new(format!("labels.{label}"), message.to_owned()));
+            }
+            if rule.from_tools.is_empty()
+                && rule.from_tags.is_empty()
+                && !rule.from_run
+                && label != LabelRule::UNTRUSTED
+            {
                 let message =
                     "no rule puts this label on a run; write `from_tools`, `from_tags`, or `from_run = true` \
                                for a label that the application sets"
                         .to_owned();
-                let meant = nearest(label, [UNTRUSTED]).map(str::to_owned);
+                let meant = nearest(label, [LabelRule::UNTRUSTED]).map(str::to_owned);
                 problems
                     .push(PolicyProblem { nearest: meant, ..PolicyProblem::new(format!("labels.{label}"), message) });
             }
@@ -107,9 +115,10 @@ impl ToolPolicy {
                     problems.push(PolicyProblem { nearest, ..PolicyProblem::new(path, message) });
                 }
                 Ok(found) => {
-                    let misfit = found.and_then(|schema| rule.condition.misfit(schema));
-                    problems
-                        .extend(misfit.map(|message| PolicyProblem::new(path(&format!("arguments[{at}]")), message)));
+                    if let Some(misfit) = found.and_then(|argument| misfit::of(&rule.condition, &input, argument)) {
+                        let (path, nearest) = (path(&format!("arguments[{at}]")), misfit.nearest);
+                        problems.push(PolicyProblem { nearest, ..PolicyProblem::new(path, misfit.message) });
+                    }
                 }
             }
         }
@@ -177,10 +186,10 @@ fn is_index(segment: &str) -> bool {
 /// Follows a pointer through the properties and items of a schema. What the schema leaves open is taken as there:
 /// `None`. The nearest pointer comes with the error.
 fn resolve<'a>(
-    schema: &'a serde_json::Value,
+    document: &'a serde_json::Value,
     pointer: &str,
 ) -> Result<Option<&'a serde_json::Value>, (String, Option<String>)> {
-    let mut schema = schema;
+    let mut schema = misfit::target(document, document);
     for (depth, segment) in pointer::split(pointer).into_iter().flatten().enumerate() {
         let properties = schema.get("properties").and_then(|properties| properties.as_object());
         let property = properties.and_then(|properties| properties.get(&*segment));
@@ -196,7 +205,7 @@ fn resolve<'a>(
             let nearest = nearest(&segment, names).map(whole);
             return Err((format!("the arguments have nothing at `{pointer}`"), nearest));
         };
-        schema = next;
+        schema = misfit::target(document, next);
     }
     Ok(Some(schema))
 }

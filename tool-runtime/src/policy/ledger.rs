@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use crate::call::usage::Usage;
 use crate::policy::budget::RunBudget;
 
 /// An amount of everything that a run has a budget of.
@@ -18,8 +19,14 @@ pub(crate) struct Spend {
     pub calls: u64,
     /// Time of calls; kept only when the run has a budget of it.
     pub time: Duration,
-    /// Tokens.
+    /// Tokens, read and written.
     pub tokens: u64,
+    /// Tokens read.
+    pub input_tokens: u64,
+    /// Tokens written.
+    pub output_tokens: u64,
+    /// Tokens written to reason.
+    pub reasoning_tokens: u64,
     /// Cost. What is negative or no number counts as 0.
     pub cost: f64,
 }
@@ -36,6 +43,9 @@ impl Spend {
             calls: self.calls.saturating_add(other.calls),
             time: self.time.saturating_add(other.time),
             tokens: self.tokens.saturating_add(other.tokens),
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
             // Kept a number that JSON can write: a snapshot holds it.
             cost: (self.cost + other.cost.max(0.0)).min(f64::MAX),
         }
@@ -46,46 +56,50 @@ impl Spend {
             calls: self.calls.saturating_sub(other.calls),
             time: self.time.saturating_sub(other.time),
             tokens: self.tokens.saturating_sub(other.tokens),
+            input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(other.output_tokens),
+            reasoning_tokens: self.reasoning_tokens.saturating_sub(other.reasoning_tokens),
             cost: (self.cost - other.cost).max(0.0),
         }
     }
 }
 
-/// A budget is used up, or would be.
+/// A budget of a run is used up, or would be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BudgetExceeded {
-    /// Which.
-    pub which: BudgetKind,
-}
-
-/// What a run has a budget of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BudgetKind {
+#[non_exhaustive]
+pub enum BudgetExceeded {
     /// `budgets.run.calls`
     Calls,
     /// `budgets.run.time_ms`
     Time,
     /// `budgets.run.tokens`
     Tokens,
+    /// `budgets.run.input_tokens`
+    InputTokens,
+    /// `budgets.run.output_tokens`
+    OutputTokens,
+    /// `budgets.run.reasoning_tokens`
+    ReasoningTokens,
     /// `budgets.run.cost`
     Cost,
 }
 
-impl BudgetKind {
-    /// The key in the policy.
+impl BudgetExceeded {
+    /// The key of the budget in the policy.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub const fn key(self) -> &'static str {
         match self {
             Self::Calls => "budgets.run.calls",
             Self::Time => "budgets.run.time_ms",
             Self::Tokens => "budgets.run.tokens",
+            Self::InputTokens => "budgets.run.input_tokens",
+            Self::OutputTokens => "budgets.run.output_tokens",
+            Self::ReasoningTokens => "budgets.run.reasoning_tokens",
             Self::Cost => "budgets.run.cost",
         }
     }
-}
 
-impl BudgetExceeded {
-    /// The stable code.
+    /// The stable code, whichever budget it is.
     #[must_use]
     pub const fn code(self) -> &'static str {
         "budget_exceeded"
@@ -94,11 +108,14 @@ impl BudgetExceeded {
 
 impl fmt::Display for BudgetExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.which {
-            BudgetKind::Calls => "the run may make no more calls; answer with what you have",
-            BudgetKind::Time => "the run has used up the time for its calls; answer with what you have",
-            BudgetKind::Tokens => "the run has used up its tokens; answer with what you have",
-            BudgetKind::Cost => "the run has used up what it may cost; answer with what you have",
+        f.write_str(match self {
+            Self::Calls => "the run may make no more calls; answer with what you have",
+            Self::Time => "the run has used up the time for its calls; answer with what you have",
+            Self::Tokens => "the run has used up its tokens; answer with what you have",
+            Self::InputTokens => "the run may read no more tokens; answer with what you have",
+            Self::OutputTokens => "the run may write no more tokens; answer with what you have",
+            Self::ReasoningTokens => "the run has used up its tokens for reasoning; answer with what you have",
+            Self::Cost => "the run has used up what it may cost; answer with what you have",
         })
     }
 }
@@ -141,9 +158,16 @@ impl Ledger {
     }
 
     /// Books what was used without a reservation, as a model's turn.
-    pub(crate) fn charge(&self, tokens: u64, cost: f64) {
+    pub(crate) fn charge(&self, usage: Usage, cost: f64) {
         let mut books = self.0.books();
-        books.spent = books.spent.plus(Spend { tokens, cost, ..Spend::default() });
+        books.spent = books.spent.plus(Spend {
+            tokens: usage.total(),
+            input_tokens: usage.total_input(),
+            output_tokens: usage.total_output(),
+            reasoning_tokens: usage.reasoning_tokens,
+            cost,
+            ..Spend::default()
+        });
     }
 
     /// Books what a run spent in an earlier process.
@@ -152,7 +176,7 @@ impl Ledger {
         books.spent = books.spent.plus(spent);
     }
 
-    /// The budget that a model's turn would overdraw: tokens or cost. A run without calls left may still answer.
+    /// The budget that a model's turn would overdraw: tokens of a kind, or cost. A run without calls left may still answer.
     #[must_use]
     pub(crate) fn exhausted_for_model(&self) -> Option<BudgetExceeded> {
         let budget = RunBudget { calls: None, time_ms: None, ..self.0.budget };
@@ -169,24 +193,29 @@ impl Ledger {
 impl RunBudget {
     /// What may be held on top of what is taken.
     fn grant(&self, taken: Spend, wanted: Spend) -> Result<Spend, BudgetExceeded> {
-        let exceeded = |which| Err(BudgetExceeded { which });
         let whole = |limit: Option<u64>, taken: u64, wanted: u64| {
             limit.is_none_or(|limit| taken < limit && wanted <= limit - taken)
         };
         if !whole(self.calls, taken.calls, wanted.calls) {
-            return exceeded(BudgetKind::Calls);
+            return Err(BudgetExceeded::Calls);
         }
-        if !whole(self.tokens, taken.tokens, wanted.tokens) {
-            return exceeded(BudgetKind::Tokens);
+        let tokens = [
+            (self.tokens, taken.tokens, wanted.tokens, BudgetExceeded::Tokens),
+            (self.input_tokens, taken.input_tokens, wanted.input_tokens, BudgetExceeded::InputTokens),
+            (self.output_tokens, taken.output_tokens, wanted.output_tokens, BudgetExceeded::OutputTokens),
+            (self.reasoning_tokens, taken.reasoning_tokens, wanted.reasoning_tokens, BudgetExceeded::ReasoningTokens),
+        ];
+        if let Some((.., kind)) = tokens.into_iter().find(|(limit, taken, wanted, _)| !whole(*limit, *taken, *wanted)) {
+            return Err(kind);
         }
         // Written so that NaN is refused.
         if self.cost.is_some_and(|limit| !(taken.cost < limit && wanted.cost <= limit - taken.cost)) {
-            return exceeded(BudgetKind::Cost);
+            return Err(BudgetExceeded::Cost);
         }
         let left = match self.time_ms {
             None => Duration::ZERO,
             Some(limit) => match Duration::from_millis(limit).saturating_sub(taken.time) {
-                Duration::ZERO => return exceeded(BudgetKind::Time),
+                Duration::ZERO => return Err(BudgetExceeded::Time),
                 left => left,
             },
         };

@@ -188,7 +188,8 @@ impl DynamicTool {
     }
 
     /// The handler only prepares; a client executes and sends back a value of this schema. `prepare` is the
-    /// allowlist of the payload, [`redact`](Self::redact) that of the client's value.
+    /// allowlist of the payload, [`redact`](Self::redact) that of the client's value. Refused for a discovered tool,
+    /// which its server executes.
     pub fn client<S: Into<String>>(mut self, answer_schema: Value, prepare: impl IntoIterator<Item = S>) -> Self {
         self.answer = Some(answer_schema);
         self.prepare = prepare.into_iter().map(Into::into).collect();

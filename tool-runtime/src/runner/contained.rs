@@ -1,4 +1,4 @@
-//! [`Contained`]: a part of the application whose panics stay inside, at every method.
+//! [`Contained`]: a part of the application whose panics stay inside, at every method and in its destructor.
 //!
 //! A store, clock, validator, repairer, broker or sink is reached through this type only, so a panic in one of them is
 //! an error of that part like any other, also while a dropped future is cleaned up.
@@ -22,22 +22,29 @@ use crate::tool::Schema;
 
 /// A part of the application.
 pub(super) struct Contained<T: ?Sized> {
-    part: Arc<T>,
+    /// `None` only while it is dropped.
+    part: Option<Arc<T>>,
     failures: Failures,
+}
+
+/// The last call of a run may be the last owner of the part, so its destructor can run inside that call's future.
+impl<T: ?Sized> Drop for Contained<T> {
+    fn drop(&mut self) {
+        let part = self.part.take();
+        if let Err(text) = attempted(|| drop(part)) {
+            self.failures.panicked("destructor", &text);
+        }
+    }
 }
 
 impl<T: ?Sized> Contained<T> {
     pub(super) const fn new(part: Arc<T>, failures: Failures) -> Self {
-        Self { part, failures }
-    }
-
-    /// The part itself, for the application that owns it.
-    pub(super) const fn part(&self) -> &Arc<T> {
-        &self.part
+        Self { part: Some(part), failures }
     }
 
     fn call<R>(&self, name: &'static str, work: impl FnOnce(&T) -> R) -> Option<R> {
-        attempted(|| work(&self.part)).map_err(|text| self.failures.panicked(name, &text)).ok()
+        let part = self.part.as_deref()?;
+        attempted(|| work(part)).map_err(|text| self.failures.panicked(name, &text)).ok()
     }
 
     /// Awaits a future of the part. Making it, polling it and dropping it can each panic.
@@ -46,7 +53,8 @@ impl<T: ?Sized> Contained<T> {
         name: &'static str,
         make: impl FnOnce(&'a T) -> Pin<Box<dyn Future<Output = R> + Send + 'a>>,
     ) -> Option<R> {
-        let made = attempted(|| make(&self.part));
+        let part = self.part.as_deref()?;
+        let made = attempted(|| make(part));
         let mut future = Dropped(Some(made.map_err(|text| self.failures.panicked(name, &text)).ok()?));
         poll_fn(|cx| match &mut future.0 {
             None => std::task::Poll::Ready(None),
@@ -134,7 +142,7 @@ impl ContainedValidator {
         let part = Contained::new(validator, failures);
         let name = part.call(VALIDATOR, |validator| validator.name().to_owned());
         let version = part.call(VALIDATOR, |validator| validator.version().to_owned());
-        Self { name: name.unwrap_or_default(), version: version.unwrap_or_default(), part }
+        Self { part, name: name.unwrap_or_default(), version: version.unwrap_or_default() }
     }
 }
 

@@ -13,8 +13,8 @@ pub struct RunnerError {
     pub(super) unbound: BTreeMap<&'static str, BTreeSet<String>>,
     /// Those of them that a broker opens.
     pub(super) connections: BTreeSet<&'static str>,
-    /// The rule that can ask for an approval, when nobody said whether there is somebody who approves.
-    pub(super) asks: Option<String>,
+    /// The rules that can ask for an approval, when nobody said whether there is somebody who approves.
+    pub(super) asks: Vec<String>,
 }
 
 impl RunnerError {
@@ -42,7 +42,7 @@ impl RunnerError {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.policy.is_empty() && self.unbound.is_empty() && self.asks.is_none()
+        self.policy.is_empty() && self.unbound.is_empty() && self.asks.is_empty()
     }
 }
 
@@ -62,9 +62,10 @@ impl fmt::Display for RunnerError {
                 )
             });
         }
-        if let Some(rule) = &self.asks {
+        if !self.asks.is_empty() {
+            let rules = self.asks.join("; ");
             lines.push(format!(
-                "the policy can ask for an approval ({rule}), and nobody said whether somebody can give it; call `RunnerBuilder::approvals(true)`, or `approvals(false)` to hide and deny such calls"
+                "the policy can ask for an approval ({rules}), and nobody said whether somebody can give it; call `RunnerBuilder::approvals(true)`, or `approvals(false)` to hide and deny such calls"
             ));
         }
         f.write_str(&lines.join("\n"))

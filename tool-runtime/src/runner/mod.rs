@@ -33,7 +33,7 @@ use std::sync::Arc;
 pub use approval::{ApprovalDecision, NotPending};
 pub use builder::RunnerBuilder;
 pub use error::RunnerError;
-pub use failure::{Failure, FailureSink};
+pub use failure::Failure;
 pub use options::RunOptions;
 pub use problem::RunProblem;
 pub use restore::RestoreError;
@@ -88,7 +88,7 @@ impl ToolRunner {
     /// Where records and pending calls are kept.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
-        self.shared.store.part()
+        &self.shared.store_of_application
     }
 }
 

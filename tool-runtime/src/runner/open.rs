@@ -29,7 +29,7 @@ pub(super) struct OpenCall {
 enum Phase {
     Running,
     /// The record is written, the event is not yet.
-    Recorded(Box<ToolExecResult>),
+    Recorded(Box<(ToolExecResult, Option<Stop>)>),
     Announced,
 }
 
@@ -106,19 +106,19 @@ impl OpenCall {
     /// Writes the record, then the terminal event, then hands out the result.
     pub(super) async fn finish(mut self, ended: Result<Ending, Stop>) -> ToolExecResult {
         let result = self.result(&ended);
-        let record = self.draft.record(&self.run, &result, ended.as_ref().err());
+        let stop = ended.err();
+        let record = self.draft.record(&self.run, &result, stop.as_ref());
         let receipt = self.run.shared().store.put(record);
-        if !receipt.is_kept() {
-            // The future may be dropped while it waits, and its terminal event needs the result then.
-            self.phase = Phase::Recorded(Box::new(result.clone()));
+        if receipt.is_kept() {
+            self.close(&result, stop.as_ref());
+        } else {
+            // The future may be dropped while it waits; the event and the report need the end then.
+            self.phase = Phase::Recorded(Box::new((result.clone(), stop)));
             if let Err(error) = receipt.await {
                 telemetry::record_lost(&self.run, &self.draft, &error);
                 discard(error);
             }
-        }
-        self.close(&result);
-        if let Err(stop) = &ended {
-            telemetry::contained(&self.run, &self.draft, stop);
+            self.close_recorded();
         }
         if self.draft.executed() {
             self.run.state().hand_out(&self.draft.id);
@@ -146,8 +146,16 @@ impl OpenCall {
         }
     }
 
-    /// Emits the last event of the call and accounts it, once.
-    fn close(&mut self, result: &ToolExecResult) {
+    /// Closes a call whose record is written.
+    fn close_recorded(&mut self) {
+        if let Phase::Recorded(ended) = std::mem::replace(&mut self.phase, Phase::Announced) {
+            let (result, stop) = *ended;
+            self.close(&result, stop.as_ref());
+        }
+    }
+
+    /// Emits the last event of the call, accounts it, and reports why it failed, once.
+    fn close(&mut self, result: &ToolExecResult, stop: Option<&Stop>) {
         self.phase = Phase::Announced;
         telemetry::announce_end(&self.run, &self.draft, result);
         if !result.outcome().is_suspension() {
@@ -155,14 +163,17 @@ impl OpenCall {
             let bytes = result.value().map_or(0, |value| value.get().len());
             self.run.state().account(result.outcome(), latency, bytes);
         }
+        if let Some(stop) = stop {
+            telemetry::contained(&self.run, &self.draft, stop);
+        }
     }
 }
 
 impl Drop for OpenCall {
     fn drop(&mut self) {
-        match std::mem::replace(&mut self.phase, Phase::Announced) {
+        match self.phase {
             Phase::Announced => {}
-            Phase::Recorded(result) => self.close(&result),
+            Phase::Recorded(_) => self.close_recorded(),
             Phase::Running => {
                 let outcome = match self.draft.effect() {
                     Some(effect) if self.draft.executed() => Cause::Cancelled.outcome(effect),
@@ -172,13 +183,11 @@ impl Drop for OpenCall {
                 stop.cause = Some(Cause::Cancelled);
                 let ended = Err(stop);
                 let result = self.result(&ended);
-                let record = self.draft.record(&self.run, &result, ended.as_ref().err());
+                let stop = ended.err();
+                let record = self.draft.record(&self.run, &result, stop.as_ref());
                 // Nobody is there to wait for the receipt.
                 drop(self.run.shared().store.put(record));
-                self.close(&result);
-                if let Err(stop) = &ended {
-                    telemetry::contained(&self.run, &self.draft, stop);
-                }
+                self.close(&result, stop.as_ref());
             }
         }
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
+use crate::call::usage::Usage;
 use crate::call::{CallId, Event, EventSink, RunSummary};
 use crate::catalog::CatalogView;
 use crate::hydrate::EvidenceSet;
@@ -127,11 +128,11 @@ impl Run {
         self.state().end_turn
     }
 
-    /// Accounts what the model itself consumed: tokens, and cost in the application's own unit. A cost that is negative
-    /// or not a number counts as 0.
-    pub fn account(&self, tokens: u64, cost: f64) {
-        self.ledger().charge(tokens, cost);
-        self.state().charge(tokens, cost);
+    /// Accounts what the model itself consumed: tokens by kind, and cost in the application's own unit. A cost that is
+    /// negative or not a number counts as 0.
+    pub fn account(&self, usage: Usage, cost: f64) {
+        self.ledger().charge(usage, cost);
+        self.state().charge(usage, cost);
     }
 
     /// Returns the budget that keeps the model from being asked again: tokens or cost. `None` while there is some left.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::call::usage::Usage;
 use crate::call::{CallId, Outcome, RunSummary};
 
 /// The most distinct call ids that a run takes; their set is bounded.
@@ -116,9 +117,9 @@ impl RunState {
     }
 
     /// Accounts what a model consumed.
-    pub(super) fn charge(&mut self, tokens: u64, cost: f64) {
+    pub(super) fn charge(&mut self, usage: Usage, cost: f64) {
         let summary = &mut self.summary;
-        summary.tokens = summary.tokens.saturating_add(tokens);
+        summary.usage = summary.usage.plus(usage);
         // `max` turns what is not a number into 0; `min` keeps the sum a number that JSON can write.
         summary.cost = (summary.cost + cost.max(0.0)).min(f64::MAX);
     }

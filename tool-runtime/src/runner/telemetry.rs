@@ -67,7 +67,8 @@ pub(super) fn contained(run: &Run, draft: &Draft, stop: &Stop) {
         | Outcome::OutputInvalid
         | Outcome::RedactionFailed
         | Outcome::ResultTooLarge
-        | Outcome::ConnectionUnavailable => {
+        | Outcome::ConnectionUnavailable
+        | Outcome::ConnectionFailed => {
             log!(tracing::Level::ERROR, "a tool call failed");
             let reason = stop.reason.as_ref();
             let text = reason.map_or(&*stop.message, |reason| &*reason.text);

@@ -51,7 +51,8 @@ impl HttpModelBuilder {
     /// provider knows. A second value for one name replaces the first.
     ///
     /// The fields that carry the conversation, its tools, the output limit or the kind of stream cannot be set here,
-    /// and all fields together may have 64 KiB. For Ollama, `options` is merged with what this client writes.
+    /// and all fields together may have 64 KiB. Ollama's `options` and Gemini's `generationConfig` are merged with what
+    /// this client writes.
     ///
     /// ```
     /// use serde_json::json;
@@ -156,13 +157,13 @@ impl HttpModelBuilder {
     /// Checks the settings and makes the client.
     ///
     /// # Errors
-    /// A URL, header, certificate or body field that cannot be used, an option that the format does not have, or a
-    /// format that can be written but not read. The kind is [`ModelErrorKind::Encode`] and
-    /// [`ModelError::detail`] says what to correct.
+    /// A URL, header, certificate or body field that cannot be used, a model that cannot be a part of Gemini's URL, or
+    /// an option that the format does not have. The kind is [`ModelErrorKind::Encode`] and [`ModelError::detail`] says
+    /// what to correct.
     pub fn build(self) -> Result<HttpModel, ModelError> {
         let invalid = |detail: String| ModelError::new(ModelErrorKind::Encode, detail);
         let settings = self.settings;
-        let url = endpoint::url(settings.format, &self.base_url).map_err(invalid)?;
+        let url = endpoint::url(&settings, &self.base_url).map_err(invalid)?;
         endpoint::check_fields(&settings).map_err(invalid)?;
         for (name, _) in &settings.headers {
             if endpoint::OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {

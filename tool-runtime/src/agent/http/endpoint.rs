@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use reqwest::Url;
+use serde_json::value::to_raw_value;
 use serde_json::{Map, Value, json};
 
 use crate::agent::http::{OutputLimitField, Settings};
@@ -19,7 +20,7 @@ const USER_AGENT: &str = concat!("tool-runtime/", env!("CARGO_PKG_VERSION"));
 pub(super) const OWN_HEADERS: [&str; 4] = ["accept-encoding", "content-length", "content-type", "transfer-encoding"];
 
 /// Fields of a body that the client writes in one format or another, or that would change what it reads.
-const OWN_FIELDS: [&str; 21] = [
+const OWN_FIELDS: [&str; 23] = [
     "background",
     "contents",
     "conversation",
@@ -39,6 +40,8 @@ const OWN_FIELDS: [&str; 21] = [
     "stream",
     "stream_options",
     "system",
+    "systemInstruction",
+    "toolConfig",
     "tool_choice",
     "tools",
 ];
@@ -56,13 +59,15 @@ pub(super) fn check_fields(settings: &Settings) -> Result<(), String> {
     if let Some(name) = fields.keys().find(|name| OWN_FIELDS.contains(&name.as_str())) {
         return Err(format!("the field `{name}` of the body is written by the client; leave it out"));
     }
-    if let Some(options) = fields.get("options").filter(|_| format == Format::Ollama) {
-        match options.as_object() {
-            None => return Err("`options` is an object for Ollama".to_owned()),
-            Some(options) if options.contains_key("num_predict") => {
-                return Err("`options.num_predict` is written by the client; set `max_output_tokens`".to_owned());
-            }
-            Some(_) => {}
+    if let Some((field, limit)) = merged(format)
+        && let Some(options) = fields.get(field)
+    {
+        let options = options.as_object().ok_or_else(|| format!("`{field}` is an object for {format}"))?;
+        if options.contains_key(limit) {
+            return Err(format!("`{field}.{limit}` is written by the client; set `max_output_tokens`"));
+        }
+        if options.contains_key("candidateCount") {
+            return Err("one candidate is read; leave `candidateCount` out".to_owned());
         }
     }
     let bytes = serde_json::to_vec(fields).map_err(|error| error.to_string())?.len();
@@ -72,14 +77,26 @@ pub(super) fn check_fields(settings: &Settings) -> Result<(), String> {
     Ok(())
 }
 
+/// The field of a body that holds the output limit beside the application's own options.
+const fn merged(format: Format) -> Option<(&'static str, &'static str)> {
+    match format {
+        Format::Ollama => Some(("options", "num_predict")),
+        Format::Gemini => Some(("generationConfig", "maxOutputTokens")),
+        _ => None,
+    }
+}
+
 /// The address of the endpoint: the base's path, or the provider's usual one, and the operation.
-pub(super) fn url(format: Format, base: &str) -> Result<Url, String> {
-    let (usual, operation) = match format {
-        Format::OpenAiChat => ("v1", "chat/completions"),
-        Format::OpenAiResponses => ("v1", "responses"),
-        Format::Anthropic => ("v1", "messages"),
-        Format::Ollama => ("api", "chat"),
-        Format::Gemini => return Err(format!("{format} can be written, not read")),
+pub(super) fn url(settings: &Settings, base: &str) -> Result<Url, String> {
+    let (usual, operation) = match settings.format {
+        Format::OpenAiChat => ("v1", "chat/completions".to_owned()),
+        Format::OpenAiResponses => ("v1", "responses".to_owned()),
+        Format::Anthropic => ("v1", "messages".to_owned()),
+        Format::Ollama => ("api", "chat".to_owned()),
+        Format::Gemini => {
+            let method = if settings.stream { "streamGenerateContent" } else { "generateContent" };
+            ("v1beta", format!("{}:{method}", model_path(&settings.model)?))
+        }
     };
     let mut url = Url::parse(base).map_err(|error| format!("the base URL cannot be read: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -90,7 +107,20 @@ pub(super) fn url(format: Format, base: &str) -> Result<Url, String> {
         path => format!("/{path}/{operation}"),
     };
     url.set_path(&path);
+    if settings.format == Format::Gemini && settings.stream {
+        url.query_pairs_mut().append_pair("alt", "sse");
+    }
     Ok(url)
+}
+
+/// The model as a part of the path: `models/NAME`, or the whole name of a resource such as `tunedModels/NAME`.
+fn model_path(model: &str) -> Result<String, String> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._@".contains(&byte);
+    let is_part = |part: &str| !part.is_empty() && !part.starts_with('.') && part.bytes().all(plain);
+    if !model.split('/').all(is_part) {
+        return Err("the model's name cannot be a part of a URL".to_owned());
+    }
+    Ok(if model.contains('/') { model.to_owned() } else { format!("models/{model}") })
 }
 
 /// Headers, each with a value that may be secret.
@@ -103,6 +133,7 @@ pub(super) fn headers(settings: &Settings) -> Vec<(String, String)> {
     if let Some(key) = &settings.key {
         headers.push(match settings.format {
             Format::Anthropic => ("x-api-key".to_owned(), key.expose().clone()),
+            Format::Gemini => ("x-goog-api-key".to_owned(), key.expose().clone()),
             _ => ("authorization".to_owned(), format!("Bearer {}", key.expose())),
         });
     }
@@ -120,8 +151,8 @@ pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<(V
     let mut options =
         EncodeOptions::default().with_strict(settings.strict).with_on_unsupported(OnUnsupported::LeaveOut);
     options.choice = request.choice.cloned();
-    // Ollama has no word for it.
-    options.parallel = request.parallel.filter(|_| format != Format::Ollama);
+    // Ollama and Gemini have no word for it.
+    options.parallel = request.parallel.filter(|_| !matches!(format, Format::Ollama | Format::Gemini));
     let tools = format.encode_tools(request.tools.specs(), &options).map_err(encode)?;
     for loss in &tools.losses {
         tracing::debug!(tool = loss.tool.as_deref(), path = loss.path, what = loss.what, "not carried by the format");
@@ -129,10 +160,12 @@ pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<(V
     for spec in request.tools.specs().filter(|spec| !tools.tools.contains_key(spec.name.as_str())) {
         tracing::warn!(tool = %spec.name, %format, "the format cannot carry the tool, so the model is not offered it");
     }
-    let mut body = Map::from_iter([
-        ("model".to_owned(), Value::from(settings.model.as_str())),
-        ("stream".to_owned(), Value::from(settings.stream)),
-    ]);
+    let mut body = Map::new();
+    // Gemini has both in the URL.
+    if format != Format::Gemini {
+        body.insert("model".to_owned(), settings.model.as_str().into());
+        body.insert("stream".to_owned(), settings.stream.into());
+    }
     let tokens = settings.max_output_tokens;
     match format {
         Format::OpenAiChat => {
@@ -153,14 +186,15 @@ pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<(V
         Format::Anthropic => {
             body.insert("max_tokens".to_owned(), tokens.into());
         }
-        Format::Ollama => {
-            body.insert("options".to_owned(), json!({"num_predict": tokens}));
+        Format::Ollama | Format::Gemini => {
+            if let Some((field, limit)) = merged(format) {
+                body.insert(field.to_owned(), json!({ limit: tokens }));
+            }
         }
-        Format::Gemini => {}
     }
     for (name, value) in &settings.body_fields {
         match (body.get_mut(name), value) {
-            // Ollama's options: ours stay beside the application's.
+            // The options of Ollama and Gemini: ours stay beside the application's.
             (Some(Value::Object(ours)), Value::Object(theirs)) => ours.extend(theirs.clone()),
             _ => {
                 body.insert(name.clone(), value.clone());
@@ -168,8 +202,16 @@ pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<(V
         }
     }
     body.extend(tools.body);
-    body.extend(format.encode_messages(request.messages));
-    Ok((serde_json::to_vec(&body).map_err(encode)?, tools.tools))
+    let messages = format.encode_messages(request.messages, Some(&settings.model));
+    for loss in &messages.losses {
+        tracing::debug!(path = loss.path, what = loss.what, "not carried by the format");
+    }
+    // The history is passed on as text, so that what the provider wants back stays as it came.
+    let mut fields = messages.body;
+    for (name, value) in body {
+        fields.insert(name, to_raw_value(&value).map_err(encode)?);
+    }
+    Ok((serde_json::to_vec(&fields).map_err(encode)?, tools.tools))
 }
 
 fn encode(error: impl std::error::Error + Send + Sync + 'static) -> ModelError {

@@ -30,7 +30,7 @@ fn every_name_must_exist() {
         ],
     );
     check(
-        "require_approval_for_tools = ['a']\nroles.r.denied_tools = ['b']\nlabels.l.from_tools = ['c']\nbudgets.tools.d.max_runtime_ms = 1\ntools.e.model = []",
+        "require_approval_for_tools = ['a']\nroles.r.denied_tools = ['b']\nlabels.l = { from_tools = ['c'], deny_effects = ['state_change'] }\nbudgets.tools.d.max_runtime_ms = 1\ntools.e.model = []",
         &[
             "policy, `require_approval_for_tools`: there is no tool `a`",
             "policy, `roles.r.denied_tools`: there is no tool `b`",
@@ -62,7 +62,7 @@ fn an_authored_tool_is_not_talked_down() {
 #[test]
 fn a_name_that_nothing_has_decides_nothing() {
     check(
-        "tags.moeny = 'deny'\nlabels.untrusted.from_tags = ['web', 'wbe']\nrepair.allowed = ['fenced_jsn', 'fenced_json']",
+        "tags.moeny = 'deny'\nlabels.untrusted = { from_tags = ['web', 'wbe'], deny_effects = ['state_change'] }\nrepair.allowed = ['fenced_jsn', 'fenced_json']",
         &[
             "policy, `tags.moeny`: there is no tag `moeny`; did you mean `money`?",
             "policy, `labels.untrusted.from_tags`: there is no tag `wbe`; did you mean `web`?",
@@ -77,8 +77,13 @@ fn a_name_that_nothing_has_decides_nothing() {
         ],
     );
     check(
-        "labels.vip.from_run = true\nlabels.untrusted.deny_effects = []\ncallers.'graph:report'.denied_tools = []",
+        "labels.vip = { from_run = true, deny_effects = ['state_change'] }\ncallers.'graph:report'.denied_tools = []",
         &[],
+    );
+    let unread = "the label decides nothing; write `deny_effects` or `require_approval_for_effects`";
+    check(
+        "labels.vip.from_run = true\nlabels.untrusted.deny_effects = []",
+        &[&format!("policy, `labels.untrusted`: {unread}"), &format!("policy, `labels.vip`: {unread}")],
     );
 }
 
@@ -142,4 +147,61 @@ fn conditions_compare_with_the_type_of_the_argument() {
         );
         assert_eq!(problems(misfit), [message], "{misfit}");
     }
+}
+
+#[test]
+fn conditions_can_be_met_by_some_value_of_the_argument() {
+    let schema = Schema::from_text(
+        r##"{"type":"object","$defs":{"unit":{"type":"string","enum":["celsius","kelvin"]}},"properties":{"unit":{"$ref":"#/$defs/unit"},"units":{"type":"array","items":{"$ref":"#/$defs/unit"}},"state":{"type":["string","null"],"enum":["open","closed",null]},"code":{"type":"string","pattern":"^[a-z]{2}$"},"count":{"type":"integer","minimum":1,"maximum":9},"any":{"anyOf":[{"type":"boolean"},{"const":"auto"}]}}}"##,
+    );
+    let known = [ToolSpec { input_schema: schema, ..spec("lab__set", ToolEffect::StateChange) }];
+    let problems = |condition: &str| -> Vec<String> {
+        let policy = format!("[[tools.lab__set.arguments]]\n{condition}\nthen = 'deny'");
+        let policy = ToolPolicy::from_toml(&policy).unwrap();
+        policy.check(&known, []).iter().map(ToString::to_string).collect()
+    };
+    for fitting in [
+        "pointer = '/unit'\nequals = 'kelvin'",
+        "pointer = '/units'\none_of = ['kelvin', 'celsius']",
+        "pointer = '/state'\nprefix = 'clo'",
+        "pointer = '/code'\nequals = 'de'",
+        "pointer = '/count'\nat_most = 1",
+        "pointer = '/count'\nequals = 9.0",
+        "pointer = '/any'\nequals = true",
+    ] {
+        assert_eq!(problems(fitting), [""; 0], "{fitting}");
+    }
+    let units = "names what the argument can never be; write one of `celsius`, `kelvin`; did you mean `kelvin`?";
+    for (misfit, says) in [
+        ("pointer = '/unit'\nequals = 'kelvn'", format!("`equals` {units}")),
+        ("pointer = '/units'\none_of = ['celsius', 'kelvn']", format!("`one_of` {units}")),
+        (
+            "pointer = '/state'\nequals = 'done'",
+            "`equals` names what the argument can never be; write one of `open`, `closed`".to_owned(),
+        ),
+        (
+            "pointer = '/state'\nprefix = 'x'",
+            "`prefix` names what the argument can never be; write one of `open`, `closed`".to_owned(),
+        ),
+        (
+            "pointer = '/code'\nequals = 'DE'",
+            "`equals` names what the argument can never be; its schema says what it can".to_owned(),
+        ),
+        (
+            "pointer = '/count'\nequals = 10",
+            "`equals` names what the argument can never be; its schema says what it can".to_owned(),
+        ),
+        (
+            "pointer = '/count'\nat_most = 0",
+            "`at_most` is below every value of the argument, whose least is 1".to_owned(),
+        ),
+        (
+            "pointer = '/any'\nequals = 'manual'",
+            "`equals` names what the argument can never be; its schema says what it can".to_owned(),
+        ),
+    ] {
+        assert_eq!(problems(misfit), [format!("policy, `tools.lab__set.arguments[0]`: {says}")], "{misfit}");
+    }
+    let error = ToolPolicy::from_toml("[[tools.lab__set.arguments]]\npointer = '/unit'\none_of = []\nthen = 'deny'");
+    assert!(error.unwrap_err().to_string().contains("`one_of` names at least one value"));
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::call::{Cause, ContextFields, Outcome, ToolContext};
-use crate::capability::{ConnectionRequest, Requirement, Source};
+use crate::capability::{ConnectionError, ConnectionRequest, Requirement, Source};
 use crate::contain::discard;
 use crate::error::chain;
 use crate::runner::ending::Stop;
@@ -73,18 +73,18 @@ async fn connect(
 ) -> Result<Connected, Stop> {
     let options = run.options();
     let tool = spec.name.as_str();
-    // The model learns that there is no connection; operators learn why.
-    let unavailable = |why: String| Stop::new(Outcome::ConnectionUnavailable).reason(why, None);
+    // The model learns whether there is something for the user to connect; operators learn why.
+    let failed = |why: String| Stop::new(Outcome::ConnectionFailed).reason(why, None);
     let Some(id) = options.connections.get(kind) else {
         tracing::error!(tool, kind, wanted = requirement.name, "the run has no connection of this kind");
         let why = format!(
             "`{}` needs a connection of the kind `{kind}`, and the run has none; add `RunOptions::connection(\"{kind}\", ..)`",
             requirement.name
         );
-        return Err(unavailable(why));
+        return Err(Stop::new(Outcome::ConnectionUnavailable).reason(why, None));
     };
     let Some(broker) = &run.shared().broker else {
-        return Err(unavailable("the runner has no broker; add `RunnerBuilder::broker(..)`".to_owned()));
+        return Err(failed("the runner has no broker; add `RunnerBuilder::broker(..)`".to_owned()));
     };
     let (principal, tenant) = (options.principal.as_deref(), options.tenant.as_deref());
     let request = ConnectionRequest { kind, id, principal, tenant, tool, wanted: requirement };
@@ -94,12 +94,18 @@ async fn connect(
         Ok(Ok(handle)) => handle,
         Ok(Err(error)) => {
             let why = format!("the broker refused a connection of the kind `{kind}`: {}", chain(&error));
+            let outcome = match &error {
+                ConnectionError::Unknown | ConnectionError::Forbidden | ConnectionError::Expired => {
+                    Outcome::ConnectionUnavailable
+                }
+                ConnectionError::Failed(_) => Outcome::ConnectionFailed,
+            };
             discard(error);
-            return Err(Stop::new(Outcome::ConnectionUnavailable).reason(why, Some("ConnectionError")));
+            return Err(Stop::new(outcome).reason(why, Some("ConnectionError")));
         }
         Err(interrupted) if interrupted.cause == Cause::Cancelled => return Err(Stop::new(Outcome::Cancelled)),
         Err(interrupted) => {
-            return Err(unavailable(format!("the broker gave no connection of the kind `{kind}`: {interrupted}")));
+            return Err(failed(format!("the broker gave no connection of the kind `{kind}`: {interrupted}")));
         }
     };
     if handle.type_id != requirement.type_id {
@@ -109,7 +115,7 @@ async fn connect(
             requirement.name
         );
         discard(handle);
-        return Err(unavailable(why));
+        return Err(failed(why));
     }
     Ok((handle.type_id, handle.value))
 }

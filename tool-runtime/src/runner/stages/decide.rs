@@ -2,7 +2,6 @@
 
 use crate::call::{Outcome, Verdict};
 use crate::hydrate::Hydrated;
-use crate::policy::Stage;
 use crate::runner::ending::Stop;
 use crate::runner::open::OpenCall;
 
@@ -23,7 +22,7 @@ pub(in crate::runner) fn decide(open: &mut OpenCall, hydrated: Hydrated) -> Resu
     let subject = hydrated.entry.subject().repaired(hydrated.repaired);
     let labels = run.state().labels();
     let policy = &run.shared().policy;
-    let decision = policy.decide(&run.context(&labels), Stage::Frozen, &subject, Some(hydrated.frozen.text()));
+    let decision = policy.decide(&run.context(&labels), &subject, hydrated.frozen.text());
     let verdict = run.shared().effective(decision.verdict);
     open.draft.decided(Some(decision));
     match verdict {

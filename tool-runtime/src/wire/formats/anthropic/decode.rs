@@ -7,7 +7,8 @@ use crate::wire::decode::fields::{Integer, List, Object, Raw, Text, read, shape}
 use crate::wire::decode::provider_error::{CodeIn, event_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, unreadable};
-use crate::wire::{Finish, Usage, WireErrorKind};
+use crate::wire::formats::anthropic::usage::Tokens;
+use crate::wire::{Finish, Format, Usage, WireErrorKind};
 
 /// The blocks of one response.
 #[derive(Default)]
@@ -71,37 +72,9 @@ shape! {
     }
 }
 
-shape! {
-    struct Tokens {
-        "input_tokens" => input: Integer,
-        "output_tokens" => output: Integer,
-        "cache_read_input_tokens" => cache_read: Integer,
-        "cache_creation_input_tokens" => cache_write: Integer,
-        "iterations" => iterations: List<Pass>,
-    }
-}
-
-shape! {
-    /// One pass over the request.
-    struct Pass {
-        "input_tokens" => input: Integer,
-        "output_tokens" => output: Integer,
-        "cache_read_input_tokens" => cache_read: Integer,
-        "cache_creation_input_tokens" => cache_write: Integer,
-    }
-}
-
-impl Pass {
-    fn usage(&self) -> Usage {
-        let count = |count: Integer| count.count().unwrap_or(0);
-        let usage = Usage::new(count(self.input), count(self.output));
-        Usage { cache_read_tokens: count(self.cache_read), cache_write_tokens: count(self.cache_write), ..usage }
-    }
-}
-
 impl Dialect for Messages {
-    fn name(&self) -> &'static str {
-        super::NAME
+    fn format(&self) -> Format {
+        Format::Anthropic
     }
 
     fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>) {
@@ -137,7 +110,7 @@ impl Dialect for Messages {
                 _ => {}
             }
         }
-        self.usage(&message.usage, turn);
+        self.count(&message.usage, turn);
         stop(message.stop_reason.get(), turn);
     }
 
@@ -166,7 +139,7 @@ impl Messages {
                 if let Some(message) = message {
                     turn.response(message.id.get(), message.model.get());
                     self.usage.provisional = true;
-                    self.usage(&message.usage, turn);
+                    self.count(&message.usage, turn);
                 }
             }
             "content_block_start" if self.message.is_none() => turn.fail_with(WireErrorKind::ProtocolViolation),
@@ -192,7 +165,7 @@ impl Messages {
             "message_delta" => {
                 self.end(turn);
                 self.usage.provisional = false;
-                self.usage(&event.usage, turn);
+                self.count(&event.usage, turn);
                 if let Some(delta) = &event.delta.0 {
                     stop(delta.stop_reason.get(), turn);
                 }
@@ -228,24 +201,11 @@ impl Messages {
         }
     }
 
-    /// Later counts replace earlier ones. Some gateways write zero tokens read at the end: the start's count stays.
-    fn usage(&mut self, tokens: &Object<Tokens>, turn: &mut Writer<'_>) {
-        let Some(tokens) = &tokens.0 else { return };
-        let usage = &mut self.usage;
-        let read = tokens.input.count().filter(|tokens| *tokens > 0);
-        usage.input_tokens = read.unwrap_or(usage.input_tokens);
-        usage.cache_read_tokens = tokens.cache_read.count().unwrap_or(usage.cache_read_tokens);
-        usage.cache_write_tokens = tokens.cache_write.count().unwrap_or(usage.cache_write_tokens);
-        usage.output_tokens = tokens.output.count().unwrap_or(0);
-        // The counts of the message are those of the last pass; earlier ones, such as compaction, were paid too.
-        let passes: Vec<Usage> = tokens.iterations.iter().map(Pass::usage).collect();
-        if let Some((_, earlier)) = passes.split_last() {
-            let sum =
-                |count: fn(&Usage) -> u64| earlier.iter().fold(0, |sum: u64, pass| sum.saturating_add(count(pass)));
-            usage.earlier_input_tokens = sum(Usage::total_input);
-            usage.earlier_output_tokens = sum(Usage::total_output);
+    fn count(&mut self, tokens: &Object<Tokens>, turn: &mut Writer<'_>) {
+        if let Some(tokens) = &tokens.0 {
+            tokens.update(&mut self.usage);
+            turn.usage(self.usage);
         }
-        turn.usage(*usage);
     }
 }
 

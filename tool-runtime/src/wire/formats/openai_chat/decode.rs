@@ -6,7 +6,7 @@ use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, unreadable};
 use crate::wire::formats::openai_chat::select::Selector;
-use crate::wire::{Finish, Usage, WireError, WireErrorKind};
+use crate::wire::{Finish, Format, Usage, WireError, WireErrorKind};
 
 /// The state for attributing deltas to calls.
 #[derive(Default)]
@@ -66,12 +66,55 @@ shape! {
     struct Tokens {
         "prompt_tokens" => prompt_tokens: Integer,
         "completion_tokens" => completion_tokens: Integer,
+        "prompt_tokens_details" => read: Object<Read>,
+        "completion_tokens_details" => written: Object<Written>,
+        /// DeepSeek's word for `cached_tokens`.
+        "prompt_cache_hit_tokens" => hit: Integer,
+        /// What gateways to Anthropic add.
+        "cache_read_input_tokens" => cache_read: Integer,
+        "cache_creation_input_tokens" => cache_write: Integer,
     }
 }
 
+shape! {
+    struct Read {
+        "cached_tokens" => cached: Integer,
+        "cache_write_tokens" => cache_write: Integer,
+    }
+}
+
+shape! {
+    struct Written {
+        "reasoning_tokens" => reasoning: Integer,
+    }
+}
+
+impl Tokens {
+    /// `None` if the provider counted none.
+    fn usage(&self) -> Option<Usage> {
+        let (input, output) = (self.prompt_tokens, self.completion_tokens);
+        if input.0.is_none() && output.0.is_none() {
+            return None;
+        }
+        let mut usage = Usage::new(input.count().unwrap_or(0), output.count().unwrap_or(0));
+        let read = self.read.0.as_ref();
+        let cached = [read.map(|read| read.cached), Some(self.hit), Some(self.cache_read)];
+        let written = [read.map(|read| read.cache_write), Some(self.cache_write)];
+        usage.cache_read_tokens = most(&cached);
+        usage.cache_write_tokens = most(&written);
+        usage.reasoning_tokens = self.written.0.as_ref().and_then(|written| written.reasoning.count()).unwrap_or(0);
+        Some(usage)
+    }
+}
+
+/// Gateways write one count under several names, and zero where they have none.
+fn most(counts: &[Option<Integer>]) -> u64 {
+    counts.iter().flatten().filter_map(|count| count.count()).max().unwrap_or(0)
+}
+
 impl Dialect for Chat {
-    fn name(&self) -> &'static str {
-        super::NAME
+    fn format(&self) -> Format {
+        Format::OpenAiChat
     }
 
     fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>) {
@@ -121,10 +164,8 @@ impl Chat {
     /// Reads a chunk except its choice, which is returned. Choices other than index 0 are skipped (R6).
     fn head<'c, 'a>(chunk: &'c Chunk<'a>, turn: &mut Writer<'_>) -> Option<&'c Choice<'a>> {
         turn.response(chunk.id.get(), chunk.model.get());
-        if let Some(Tokens { prompt_tokens, completion_tokens }) = chunk.usage.object()
-            && (prompt_tokens.0.is_some() || completion_tokens.0.is_some())
-        {
-            turn.usage(Usage::new(prompt_tokens.count().unwrap_or(0), completion_tokens.count().unwrap_or(0)));
+        if let Some(usage) = chunk.usage.object().and_then(|tokens: Tokens| tokens.usage()) {
+            turn.usage(usage);
         }
         let choice = chunk.choices.iter().find(|choice| choice.index.0.is_none_or(|index| index == 0));
         // An error object next to or inside a choice counts like one of its own (R10).

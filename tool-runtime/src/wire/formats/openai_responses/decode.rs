@@ -6,7 +6,7 @@ use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, unreadable};
 use crate::wire::formats::openai_responses::items::{Form, Item, Items, Key};
-use crate::wire::{Finish, Usage, WireError, WireErrorKind};
+use crate::wire::{Finish, Format, Usage, WireError, WireErrorKind};
 
 /// The items of one response.
 #[derive(Default)]
@@ -54,12 +54,44 @@ shape! {
     struct Tokens {
         "input_tokens" => input_tokens: Integer,
         "output_tokens" => output_tokens: Integer,
+        "input_tokens_details" => read: Object<Read>,
+        "output_tokens_details" => written: Object<Written>,
+    }
+}
+
+shape! {
+    struct Read {
+        "cached_tokens" => cached: Integer,
+        "cache_write_tokens" => cache_write: Integer,
+    }
+}
+
+shape! {
+    struct Written {
+        "reasoning_tokens" => reasoning: Integer,
+    }
+}
+
+impl Tokens {
+    /// `None` if the provider counted none.
+    fn usage(&self) -> Option<Usage> {
+        let (input, output) = (self.input_tokens, self.output_tokens);
+        if input.0.is_none() && output.0.is_none() {
+            return None;
+        }
+        let mut usage = Usage::new(input.count().unwrap_or(0), output.count().unwrap_or(0));
+        if let Some(read) = &self.read.0 {
+            usage.cache_read_tokens = read.cached.count().unwrap_or(0);
+            usage.cache_write_tokens = read.cache_write.count().unwrap_or(0);
+        }
+        usage.reasoning_tokens = self.written.0.as_ref().and_then(|written| written.reasoning.count()).unwrap_or(0);
+        Some(usage)
     }
 }
 
 impl Dialect for Responses {
-    fn name(&self) -> &'static str {
-        super::NAME
+    fn format(&self) -> Format {
+        Format::OpenAiResponses
     }
 
     fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>) {
@@ -137,10 +169,8 @@ impl Responses {
     /// Reads the whole response; only a completed one ends well (S3).
     fn last(&mut self, response: &Response<'_>, status: &str, turn: &mut Writer<'_>) {
         turn.response(response.id.get(), response.model.get());
-        if let Some(Tokens { input_tokens, output_tokens }) = &response.usage.0
-            && (input_tokens.0.is_some() || output_tokens.0.is_some())
-        {
-            turn.usage(Usage::new(input_tokens.count().unwrap_or(0), output_tokens.count().unwrap_or(0)));
+        if let Some(usage) = response.usage.0.as_ref().and_then(Tokens::usage) {
+            turn.usage(usage);
         }
         for (at, item) in response.output.iter().enumerate() {
             self.items.listed(i64::try_from(at).ok(), item, turn);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::call::CallId;
 use crate::json::{self, Limits, Tree};
 use crate::wire::Message;
-use crate::wire::history::{Answer, CallMessage, HistoryErrorKind, HistoryLimits, ResultMessage};
+use crate::wire::history::{Answer, CallMessage, HistoryErrorKind, HistoryLimits, Part, ResultMessage};
 use crate::wire::ui::read::{ChatAnswer, ChatError, ChatErrorKind, ChatReader, ChatRequest, decision, id};
 
 /// What a client posts.
@@ -60,7 +60,7 @@ impl<'a> Input<'a> {
         match message.get("role").and_then(Tree::as_str) {
             Some("user") => {
                 let text = text(message.get("content"), &path, is_last)?;
-                self.history.push((at, Message::User(text.clone())));
+                self.history.push((at, Message::user(text.as_str())));
                 self.text = Some(text).filter(|text| is_last && !text.trim().is_empty());
             }
             Some("assistant") => self.calls(at, message, &path)?,
@@ -91,25 +91,21 @@ impl<'a> Input<'a> {
             let (Some(id), Some(name)) = (string(call, "id"), name) else {
                 return Err(malformed(format!("{path}/toolCalls/{index}")));
             };
-            read.push(CallMessage::new(id, name, "{}"));
+            read.push(Part::Call(CallMessage::new(id, name, "{}")));
         }
         // A turn can be shown as several messages; its results may follow the last of them.
         match self.history.last_mut() {
-            Some((_, Message::Assistant { calls, .. })) => calls.append(&mut read),
+            Some((_, Message::Assistant(parts))) => parts.append(&mut read),
             _ if read.is_empty() => {}
-            _ => self.history.push((at, Message::Assistant { text: String::new(), calls: read })),
+            _ => self.history.push((at, Message::Assistant(read))),
         }
         Ok(())
     }
 
     /// The ids that the client names, in the order of the calls; interrupts of calls that it no longer shows at the end.
     fn named(&self) -> Vec<CallId> {
-        let mut ids: Vec<CallId> = Vec::new();
-        for (_, message) in &self.history {
-            if let Message::Assistant { calls, .. } = message {
-                ids.extend(calls.iter().map(|call| call.id.clone()));
-            }
-        }
+        let calls = self.history.iter().flat_map(|(_, message)| message.calls());
+        let mut ids: Vec<CallId> = calls.map(|call| call.id.clone()).collect();
         for resume in &self.resume {
             if !ids.iter().any(|id| id.as_str() == resume.id) {
                 ids.push(CallId::new(resume.id));

@@ -2,7 +2,7 @@
 
 use crate::json::Tree;
 use crate::wire::Message;
-use crate::wire::history::{CallMessage, ResultMessage};
+use crate::wire::history::{CallMessage, Part, ResultMessage};
 use crate::wire::ui::read::{ChatError, ChatErrorKind, id};
 
 /// The most parts of one message.
@@ -68,11 +68,11 @@ pub(super) fn history(posted: &[Posted<'_>]) -> Vec<(usize, Message)> {
     let mut history = Vec::new();
     for (at, message) in posted.iter().enumerate() {
         if message.role == Role::User {
-            history.push((at, Message::User(message.text.clone())));
+            history.push((at, Message::user(message.text.as_str())));
             continue;
         }
-        let calls = message.calls.iter().map(|call| CallMessage::new(call.id, call.name, "{}")).collect();
-        history.push((at, Message::Assistant { text: String::new(), calls }));
+        let calls = message.calls.iter().map(|call| Part::Call(CallMessage::new(call.id, call.name, "{}")));
+        history.push((at, Message::Assistant(calls.collect())));
         let claimed = message.calls.iter().filter(|call| call.claim.is_result());
         history.extend(claimed.map(|call| (at, Message::Result(ResultMessage::new(call.id, "")))));
     }

@@ -37,11 +37,11 @@ pub enum Asked {
 /// ```
 /// use tool_runtime::call::CallId;
 /// use tool_runtime::wire::Message;
-/// use tool_runtime::wire::history::CallMessage;
+/// use tool_runtime::wire::history::{CallMessage, Part};
 /// use tool_runtime::wire::ui::{Asked, ChatAnswer, ChatReader};
 ///
 /// let call = CallMessage::new("call_1", "mail__send", "{}");
-/// let history = [Message::Assistant { text: String::new(), calls: vec![call] }];
+/// let history = [Message::Assistant(vec![Part::Call(call)])];
 /// let reader = ChatReader::new(&history, [(CallId::new("call_1"), Asked::Approval)]);
 ///
 /// let request = reader.read(br#"{"id":"chat_1","trigger":"submit-message","messages":[
@@ -69,8 +69,7 @@ impl ChatReader {
         let waiting: BTreeMap<_, _> = waiting.into_iter().collect();
         let mut issued = BTreeMap::new();
         for message in history {
-            let Message::Assistant { calls, .. } = message else { continue };
-            for call in calls {
+            for call in message.calls() {
                 let answer = match waiting.get(&call.id) {
                     Some(Asked::Client) => Answer::Client,
                     Some(Asked::Approval) => Answer::Pending,
@@ -155,9 +154,9 @@ impl ChatReader {
     fn check(&self, posted: &[(usize, Message)]) -> Result<(), ChatError> {
         let refused = |error: history::HistoryError| {
             let names = |message: &Message| match (&error.id, message) {
-                (Some(id), Message::Assistant { calls, .. }) => calls.iter().any(|call| call.id == *id),
                 (Some(id), Message::Result(result)) => result.id == *id,
-                _ => false,
+                (Some(id), message) => message.calls().any(|call| call.id == *id),
+                (None, _) => false,
             };
             let named = posted.iter().find(|(_, message)| names(message));
             let path = named.map_or_else(|| "/messages".to_owned(), |(at, _)| format!("/messages/{at}"));

@@ -1,0 +1,196 @@
+//! Failures while nobody waits any more, and parts of the application whose destructors panic.
+
+use tool_runtime::call::Violation;
+use tool_runtime::hydrate::Repairer;
+use tool_runtime::schema::SchemaProblem;
+use tool_runtime::schema::validator::{Compiled, Tree, Validator};
+use tool_runtime::store::ReceiptSender;
+use tool_runtime::tool::Schema;
+
+use super::*;
+
+/// Keeps everything, and never says so.
+struct Silent(MemoryStore, Mutex<Vec<ReceiptSender>>);
+
+#[async_trait]
+impl Store for Silent {
+    fn put(&self, record: ToolInvocationRecord) -> Receipt {
+        let (sender, receipt) = Receipt::channel();
+        drop(self.0.put(record));
+        self.1.lock().expect("no poison").push(sender);
+        receipt
+    }
+
+    async fn records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
+        self.0.records(filter).await
+    }
+
+    async fn open_records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
+        self.0.open_records(filter).await
+    }
+
+    async fn suspend(&self, call: PendingCall) -> Result<(), StoreError> {
+        self.0.suspend(call).await
+    }
+
+    async fn pending(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
+        self.0.pending(run_id, call_id).await
+    }
+
+    async fn claim(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
+        self.0.claim(run_id, call_id).await
+    }
+
+    async fn list(&self, filter: &PendingFilter) -> Result<Vec<PendingCall>, StoreError> {
+        self.0.list(filter).await
+    }
+
+    async fn flush(&self) -> Result<(), StoreError> {
+        self.0.flush().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_reported_when_its_caller_leaves_before_the_receipt() {
+    let told = Told::default();
+    let sink = Arc::clone(&told);
+    let runner =
+        ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), ToolPolicy::allow(["contained__fail"]))
+            .broker(Broker)
+            .store(Silent(MemoryStore::new(), Mutex::default()))
+            .failures(move |failure: &Failure<'_>| {
+                sink.lock().expect("no poison").push((failure.code.to_owned(), None, None, failure.text.to_owned()));
+            })
+            .build()
+            .expect("a runner");
+    let call = runner.run(RunOptions::new()).exec(ToolCall::text("c", "contained__fail", r#"{"panics":false}"#));
+    assert!(tokio::time::timeout(Duration::from_secs(1), call).await.is_err(), "the receipt never comes");
+    let told = told.lock().expect("no poison");
+    let [(code, .., text)] = &told[..] else { panic!("one failure: {told:?}") };
+    assert_eq!((code.as_str(), text.as_str()), ("execution_error", "CANARY-outer: CANARY-cause"));
+}
+
+/// A part of every kind; its destructor panics.
+#[derive(Clone)]
+struct Bomb(Arc<Fuse>);
+
+struct Fuse(MemoryStore);
+
+impl Drop for Fuse {
+    fn drop(&mut self) {
+        panic!("CANARY-destructor");
+    }
+}
+
+impl Bomb {
+    fn new() -> Self {
+        Self(Arc::new(Fuse(MemoryStore::new())))
+    }
+}
+
+impl Clock for Bomb {
+    fn now(&self) -> jiff::Timestamp {
+        jiff::Timestamp::now()
+    }
+}
+
+impl Validator for Bomb {
+    fn name(&self) -> &'static str {
+        "bomb"
+    }
+
+    fn version(&self) -> &'static str {
+        "1"
+    }
+
+    fn compile(&self, _: &Schema) -> Result<Arc<dyn Compiled>, SchemaProblem> {
+        Ok(Arc::new(Self::new()))
+    }
+}
+
+impl Compiled for Bomb {
+    fn check(&self, _: &Tree<'_>) -> Result<(), Vec<Violation>> {
+        Ok(())
+    }
+}
+
+impl Repairer for Bomb {
+    fn name(&self) -> &'static str {
+        "bomb"
+    }
+
+    fn repair(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+#[async_trait]
+impl ConnectionBroker for Bomb {
+    async fn resolve(&self, _: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
+        Err(ConnectionError::Unknown)
+    }
+}
+
+#[async_trait]
+impl Store for Bomb {
+    fn put(&self, record: ToolInvocationRecord) -> Receipt {
+        self.0.0.put(record)
+    }
+
+    async fn records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
+        self.0.0.records(filter).await
+    }
+
+    async fn open_records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
+        self.0.0.open_records(filter).await
+    }
+
+    async fn suspend(&self, call: PendingCall) -> Result<(), StoreError> {
+        self.0.0.suspend(call).await
+    }
+
+    async fn pending(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
+        self.0.0.pending(run_id, call_id).await
+    }
+
+    async fn claim(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
+        self.0.0.claim(run_id, call_id).await
+    }
+
+    async fn list(&self, filter: &PendingFilter) -> Result<Vec<PendingCall>, StoreError> {
+        self.0.0.list(filter).await
+    }
+
+    async fn flush(&self) -> Result<(), StoreError> {
+        self.0.0.flush().await
+    }
+}
+
+/// What the runner owns ends with the last call of it, inside that call's future.
+#[tokio::test]
+async fn parts_may_panic_while_they_are_dropped() {
+    let (told, bomb) = (Told::default(), Bomb::new());
+    let sink = Arc::clone(&told);
+    let runner =
+        ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), ToolPolicy::allow(["contained__next"]))
+            .broker(Bomb::new())
+            .store(Bomb::new())
+            .clock(Bomb::new())
+            .validator(Bomb::new())
+            .repairer(Bomb::new())
+            .failures(move |failure: &Failure<'_>| {
+                let _ = &bomb;
+                sink.lock().expect("no poison").push((failure.code.to_owned(), None, None, failure.text.to_owned()));
+            })
+            .build()
+            .expect("a runner");
+    let heard = Bomb::new();
+    let run = runner.run(RunOptions::new().events(move |_: Event| drop(heard.clone())));
+    let call = run.exec(ToolCall::text("c", "contained__next", r#"{"to":1}"#));
+    drop((run, runner));
+    assert_eq!(call.await.outcome(), Outcome::Ok);
+    let told = told.lock().expect("no poison");
+    let panicked = told.iter().filter(|(code, .., text)| code == "part_panicked" && text.contains("CANARY-destructor"));
+    // Broker, store, clock, validator, what it compiled, repairer, sink of events. The sink of failures has nobody to tell.
+    assert_eq!(panicked.count(), 7, "{told:?}");
+}

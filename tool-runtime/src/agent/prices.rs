@@ -1,0 +1,63 @@
+//! [`Prices`]: what tokens cost, by kind.
+
+use crate::wire::Usage;
+
+/// What a million tokens cost, in the unit of the policy's cost budget. A kind without a price of its own costs what
+/// the tokens cost that it is a part of.
+///
+/// ```
+/// use tool_runtime::agent::Prices;
+/// use tool_runtime::wire::Usage;
+///
+/// let prices = Prices::new(3.0, 15.0).cache_read(0.3).cache_write(3.75);
+/// let mut usage = Usage::new(1_000_000, 100_000);
+/// usage.cache_read_tokens = 900_000;
+/// assert!((prices.cost(&usage) - 2.07).abs() < 1e-9);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[must_use]
+pub struct Prices {
+    input: f64,
+    output: f64,
+    cache_read: Option<f64>,
+    cache_write: Option<f64>,
+    reasoning: Option<f64>,
+}
+
+impl Prices {
+    /// Creates prices for tokens that the model reads and for those that it writes.
+    pub const fn new(input: f64, output: f64) -> Self {
+        Self { input, output, cache_read: None, cache_write: None, reasoning: None }
+    }
+
+    /// Sets the price of tokens that are read from the provider's cache.
+    pub const fn cache_read(mut self, price: f64) -> Self {
+        self.cache_read = Some(price);
+        self
+    }
+
+    /// Sets the price of tokens that are written to the provider's cache.
+    pub const fn cache_write(mut self, price: f64) -> Self {
+        self.cache_write = Some(price);
+        self
+    }
+
+    /// Sets the price of tokens that the model writes to reason.
+    pub const fn reasoning(mut self, price: f64) -> Self {
+        self.reasoning = Some(price);
+        self
+    }
+
+    /// Returns what these tokens cost.
+    #[must_use]
+    pub fn cost(&self, usage: &Usage) -> f64 {
+        #[allow(clippy::cast_precision_loss, reason = "a cost is an estimate")]
+        let price = |tokens: u64, per_million: f64| tokens as f64 / 1e6 * per_million;
+        let answer = usage.total_output().saturating_sub(usage.reasoning_tokens);
+        price(usage.uncached_input(), self.input)
+            + price(usage.cache_read_tokens, self.cache_read.unwrap_or(self.input))
+            + price(usage.cache_write_tokens, self.cache_write.unwrap_or(self.input))
+            + price(answer, self.output)
+            + price(usage.reasoning_tokens, self.reasoning.unwrap_or(self.output))
+    }
+}

@@ -1,0 +1,119 @@
+//! [`Usage`]: the tokens of one response, or of a run.
+
+use serde::{Deserialize, Serialize};
+
+/// The tokens of one response, as the provider counted them, or the sum of a run. A decoded response serialises
+/// `input_tokens` and `output_tokens` only, and leaves out counts of a stream that broke off before its final ones.
+///
+/// ```
+/// use tool_runtime::wire::Usage;
+///
+/// let mut usage = Usage::new(3, 10);
+/// usage.cache_read_tokens = 2;
+/// assert_eq!((usage.uncached_input(), usage.total()), (1, 13));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Usage {
+    /// Tokens read.
+    pub input_tokens: u64,
+    /// Tokens written, reasoning included.
+    pub output_tokens: u64,
+    /// Tokens read from the provider's cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_read_tokens: u64,
+    /// Tokens written to the provider's cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_write_tokens: u64,
+    /// Whether the counts of the cache come in addition to `input_tokens` (Anthropic), not as a part of it.
+    #[serde(skip_serializing_if = "is_false")]
+    pub cache_is_apart: bool,
+    /// Tokens of `output_tokens` that the model wrote to reason.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reasoning_tokens: u64,
+    /// Tokens read, cached ones included, in earlier passes over the same request, such as compaction (Anthropic).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub earlier_input_tokens: u64,
+    /// Tokens written in earlier passes over the same request (Anthropic).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub earlier_output_tokens: u64,
+    /// The provider announced these counts at the start; the final ones did not come.
+    #[serde(skip)]
+    pub(crate) provisional: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(super) const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+impl Usage {
+    /// Creates a usage without a cache and without reasoning.
+    #[must_use]
+    pub const fn new(input_tokens: u64, output_tokens: u64) -> Self {
+        Self {
+            input_tokens,
+            output_tokens,
+            cache_read_tokens: 0,
+            cache_write_tokens: 0,
+            cache_is_apart: false,
+            reasoning_tokens: 0,
+            earlier_input_tokens: 0,
+            earlier_output_tokens: 0,
+            provisional: false,
+        }
+    }
+
+    /// Returns all tokens read: from the request, from and into the cache, in earlier passes.
+    #[must_use]
+    pub const fn total_input(&self) -> u64 {
+        let read = self.input_tokens.saturating_add(self.earlier_input_tokens);
+        if self.cache_is_apart {
+            read.saturating_add(self.cache_read_tokens).saturating_add(self.cache_write_tokens)
+        } else {
+            read
+        }
+    }
+
+    /// Returns the tokens read that were neither read from the cache nor written to it.
+    #[must_use]
+    pub const fn uncached_input(&self) -> u64 {
+        self.total_input().saturating_sub(self.cache_read_tokens).saturating_sub(self.cache_write_tokens)
+    }
+
+    /// Returns all tokens written, in earlier passes too.
+    #[must_use]
+    pub const fn total_output(&self) -> u64 {
+        self.output_tokens.saturating_add(self.earlier_output_tokens)
+    }
+
+    /// Returns all tokens, read and written.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.total_input().saturating_add(self.total_output())
+    }
+
+    /// Returns the sum of both, with the cache as a part of `input_tokens` and earlier passes in the totals.
+    pub(crate) const fn plus(self, other: Self) -> Self {
+        Self {
+            cache_read_tokens: self.cache_read_tokens.saturating_add(other.cache_read_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_add(other.cache_write_tokens),
+            reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
+            ..Self::new(
+                self.total_input().saturating_add(other.total_input()),
+                self.total_output().saturating_add(other.total_output()),
+            )
+        }
+    }
+
+    /// The final counts of tokens read and written, in the shape of a decoded response.
+    pub(crate) fn shown(&self) -> Option<Self> {
+        (!self.provisional).then(|| Self::new(self.input_tokens, self.output_tokens))
+    }
+}

@@ -1,0 +1,102 @@
+//! Whether an argument can ever meet the condition of a rule. A rule whose condition never holds is a slip of its author.
+
+use serde_json::Value;
+
+use crate::policy::argument_rule::{Condition, RuleValue};
+use crate::schema;
+use crate::text::nearest;
+
+/// Why a condition never holds, and the nearest value for which it would.
+pub(super) struct Misfit {
+    pub(super) message: String,
+    pub(super) nearest: Option<String>,
+}
+
+/// Why a condition can hold for no value of an argument, or of an array for none of its items. `None` if it can, or if
+/// the schema does not say. `document` is the whole input schema, `argument` the part for the argument.
+pub(super) fn of(condition: &Condition, document: &Value, argument: &Value) -> Option<Misfit> {
+    let items = argument.get("items").filter(|_| types(argument).any(|name| name == "array"));
+    let argument = items.map_or(argument, |items| target(document, items));
+    let named: Vec<&str> = types(argument).filter(|name| *name != "null").collect();
+    let can_be = |wanted: &[&str]| named.is_empty() || named.iter().any(|name| wanted.contains(name));
+    let (key, fits) = match condition {
+        Condition::Prefix(_) => ("prefix", can_be(&["string"])),
+        Condition::AtMost(_) => ("at_most", can_be(&["number", "integer"])),
+        Condition::Equals(value) => ("equals", can_be(types_of(value))),
+        Condition::OneOf(values) => ("one_of", values.iter().all(|value| can_be(types_of(value)))),
+    };
+    if !fits {
+        let named = named.join("`, `");
+        let message = format!("`{key}` compares with another type than the argument, which is `{named}`");
+        return Some(Misfit { message, nearest: None });
+    }
+    let never = |value: &&RuleValue| {
+        let value = serde_json::to_value(value);
+        value.is_ok_and(|value| schema::takes(document, argument, &value) == Some(false))
+    };
+    let choices = choices(argument);
+    let unknown = match condition {
+        Condition::Equals(value) => Some(value).filter(never),
+        Condition::OneOf(values) => values.iter().find(never),
+        Condition::Prefix(prefix) => {
+            let known = choices.is_empty() || choices.iter().any(|choice| choice.starts_with(prefix.as_str()));
+            return (!known).then(|| misfit(key, &choices, Some(prefix)));
+        }
+        Condition::AtMost(limit) => {
+            let below =
+                |bound: &str, out: &dyn Fn(f64) -> bool| argument.get(bound)?.as_f64().filter(|least| out(*least));
+            let least = below("minimum", &|least| least > *limit)
+                .or_else(|| below("exclusiveMinimum", &|least| least >= *limit))?;
+            let message = format!("`at_most` is below every value of the argument, whose least is {least}");
+            return Some(Misfit { message, nearest: None });
+        }
+    };
+    unknown.map(|value| {
+        let text = if let RuleValue::Text(text) = value { Some(text.as_str()) } else { None };
+        misfit(key, &choices, text)
+    })
+}
+
+fn misfit(key: &str, choices: &[&str], written: Option<&str>) -> Misfit {
+    let message = match choices {
+        [] => format!("`{key}` names what the argument can never be; its schema says what it can"),
+        choices => {
+            format!("`{key}` names what the argument can never be; write one of `{}`", choices.join("`, `"))
+        }
+    };
+    Misfit { message, nearest: written.and_then(|text| nearest(text, choices.iter().copied())).map(str::to_owned) }
+}
+
+/// Follows a reference inside the document; the schema itself if it is none, or leads nowhere.
+pub(super) fn target<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
+    let mut schema = schema;
+    // A chain of references is short, or a circle.
+    for _ in 0..8 {
+        let place = schema.get("$ref").and_then(Value::as_str).and_then(|place| place.strip_prefix('#'));
+        let Some(next) = place.and_then(|place| document.pointer(place)) else { break };
+        schema = next;
+    }
+    schema
+}
+
+/// The texts that a schema lists as the only ones.
+fn choices(schema: &Value) -> Vec<&str> {
+    let listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
+    listed.chain(schema.get("const")).filter_map(Value::as_str).collect()
+}
+
+/// The types that a schema names.
+fn types(schema: &Value) -> impl Iterator<Item = &str> {
+    let named = schema.get("type");
+    let list = named.and_then(Value::as_array).into_iter().flatten();
+    named.into_iter().chain(list).filter_map(Value::as_str)
+}
+
+/// What a schema calls the type of a value.
+const fn types_of(value: &RuleValue) -> &'static [&'static str] {
+    match value {
+        RuleValue::Bool(_) => &["boolean"],
+        RuleValue::Int(_) | RuleValue::UInt(_) | RuleValue::Float(_) => &["number", "integer"],
+        RuleValue::Text(_) => &["string"],
+    }
+}
