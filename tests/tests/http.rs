@@ -25,7 +25,7 @@ fn client(format: Format, server: &Server) -> HttpModelBuilder {
 async fn ask(model: &HttpModel) -> Result<Decoded, ModelError> {
     let catalog = ToolCatalog::builder().build().unwrap();
     let run = ToolRunner::builder(catalog, ToolPolicy::deny_all()).build().unwrap().run(RunOptions::new());
-    let messages = [Message::User("Hello?".to_owned())];
+    let messages = [Message::user("Hello?")];
     model.complete(tool_runtime::agent::ModelRequest::new(&messages, run.catalog()), &mut |_| {}).await
 }
 

@@ -128,7 +128,7 @@ fn call(id: &str) -> CallMessage {
 }
 
 fn turn(ids: &[&str]) -> Message {
-    Message::Assistant { text: String::new(), calls: ids.iter().map(|id| call(id)).collect() }
+    tests::wire::turn("", ids.iter().map(|id| call(id)).collect())
 }
 
 fn answer(id: &str) -> Message {
@@ -144,10 +144,10 @@ fn client_history_is_checked() {
             .into_iter()
             .map(|(id, answer)| (CallId::new(id), Issued::new(call(id), answer)))
             .collect();
-    let user = || Message::User("hello".to_owned());
-    let other = Message::Assistant { text: String::new(), calls: vec![CallMessage::new("c", "a__b", r#"{"x":2}"#)] };
+    let user = || Message::user("hello");
+    let other = tests::wire::turn("", vec![CallMessage::new("c", "a__b", r#"{"x":2}"#)]);
     let reordered = CallMessage::new("c", "a__b", r#"{"s":" \" ","x":1.5}"#);
-    let reordered = Message::Assistant { text: String::new(), calls: vec![reordered] };
+    let reordered = tests::wire::turn("", vec![reordered]);
     for (history, expected) in [
         (vec![user(), turn(&["c", "s"]), answer("s"), answer("c"), user()], None),
         (vec![reordered, answer("c")], None),
@@ -174,7 +174,7 @@ fn client_history_has_limits() {
     let check = |history: &[Message]| {
         history::check(history, &BTreeMap::new(), &HistoryLimits::default()).map_err(|error| (error.kind, error.id))
     };
-    let long = |bytes: usize| Message::User("a".repeat(bytes));
+    let long = |bytes: usize| Message::user("a".repeat(bytes));
     assert_eq!(check(&[long(32 << 10)]), Ok(()));
     assert_eq!(check(&[long((32 << 10) + 1)]), Err((HistoryErrorKind::TooLarge, None)));
     assert_eq!(check(&vec![long(1); 2048]), Ok(()));
@@ -183,7 +183,7 @@ fn client_history_has_limits() {
 
 #[test]
 fn own_history_is_repaired() {
-    let user = Message::User("hello".to_owned());
+    let user = Message::user("hello");
     let history =
         [answer("x"), turn(&["a", "b", "c"]), user.clone(), answer("c"), answer("a"), answer("a"), turn(&["d"])];
     let missing = |id: &CallId| if id.as_str() == "d" { Missing::OutcomeUnknown } else { Missing::Cancelled };
@@ -194,7 +194,7 @@ fn own_history_is_repaired() {
     assert_eq!(repaired, expected);
     assert_eq!(history::repair(&repaired, missing), repaired);
     // Every format writes every call with one result, arguments digit for digit.
-    let body = Format::OpenAiChat.encode_messages(&history);
+    let body = serde_json::to_value(Format::OpenAiChat.encode_messages(&history, None).body).unwrap();
     let messages = body["messages"].as_array().unwrap();
     assert_eq!(messages.iter().filter(|message| message["role"] == "tool").count(), 4);
     assert_eq!(messages[0]["tool_calls"][0]["function"]["arguments"], r#"{"x":1.50,"s":" \" "}"#);
@@ -203,13 +203,9 @@ fn own_history_is_repaired() {
 
 #[test]
 fn blank_text_is_left_out_where_it_is_refused() {
-    let history = [
-        Message::User(" ".into()),
-        Message::Assistant { text: "\n".into(), calls: vec![] },
-        Message::System("s".into()),
-    ];
-    let body = Format::Anthropic.encode_messages(&history);
-    assert_eq!(Value::Object(body), json!({ "messages": [], "system": "s" }));
+    let history = [Message::user(" "), tests::wire::turn("\n", vec![]), Message::System("s".into())];
+    let body = serde_json::to_value(Format::Anthropic.encode_messages(&history, None).body).unwrap();
+    assert_eq!(body, json!({ "messages": [], "system": "s" }));
 }
 
 #[test]
@@ -217,9 +213,9 @@ fn arguments_that_the_gate_cannot_read_go_back_empty() {
     let deep = format!("{{\"a\":{}1{}}}", "[".repeat(200), "]".repeat(200));
     for arguments in [deep.as_str(), r#"{"s":"a \ud800 b"}"#, r#"{"a":1,"a":2}"#, "[1]", "{\"a\":", "not json"] {
         let calls = vec![CallMessage::new("c", "a__b", arguments)];
-        let history = [Message::Assistant { text: String::new(), calls }];
+        let history = [tests::wire::turn("", calls)];
         for format in Format::ALL {
-            let text = Value::Object(format.encode_messages(&history)).to_string();
+            let text = serde_json::to_value(format.encode_messages(&history, None).body).unwrap().to_string();
             let empty = [r#""arguments":"{}""#, r#""arguments":{}"#, r#""input":{}"#, r#""args":{}"#];
             assert!(empty.iter().any(|empty| text.contains(empty)), "{format}: {text}");
             assert!(!text.contains("ud800") && !text.contains("[["), "{format}: {text}");

@@ -32,10 +32,8 @@ impl ModelClient for DemoModel {
 /// What the model says next, by what the user asked last and what came of it since.
 fn answer(messages: &[Message]) -> Vec<Value> {
     let asked = messages.iter().rposition(|message| matches!(message, Message::User(_)));
-    let (text, since) = match asked.map(|at| (&messages[at], &messages[at + 1..])) {
-        Some((Message::User(text), since)) => (text.trim(), since),
-        _ => ("", &[][..]),
-    };
+    let (text, since) = asked.map_or((String::new(), &[][..]), |at| (messages[at].text(), &messages[at + 1..]));
+    let text = text.trim();
     let results: Vec<_> = since.iter().filter_map(result).collect();
     let words: Vec<_> = text.split_whitespace().collect();
     match (words.as_slice(), results.as_slice()) {

@@ -48,7 +48,7 @@ async fn one_request_decides_answers_and_says() {
     let contents: Vec<_> = results(&history).into_iter().map(|(_, content, _)| content).collect();
     assert_eq!(contents, ["7", "sent to bob, 4 digits"]);
     let asked = rig.model.asked();
-    assert!(matches!(asked[1].last(), Some(Message::User(text)) if text == "Thanks."), "after the results");
+    assert!(asked[1].last() == Some(&Message::user("Thanks.")), "after the results");
     conversation.send("Bye.").await;
     is_whole(&conversation);
 }
@@ -113,7 +113,7 @@ async fn refusals_and_empty_answers_are_reported() {
     assert_eq!((reason.code(), text.as_str()), ("refusal", "I cannot help with that."));
     let shown = rig.heard.take();
     assert!(shown.iter().any(|event| matches!(event, Event::TextDelta { text, .. } if text.contains("cannot help"))));
-    let said = |message: &Message| matches!(message, Message::Assistant { text, .. } if text.contains("cannot help"));
+    let said = |message: &Message| matches!(message, Message::Assistant(_)) && message.text().contains("cannot help");
     assert!(conversation.history().iter().any(said), "the refusal is part of the history");
     for _ in 0..2 {
         assert_eq!(stopped(conversation.send("Hello?").await).code(), "empty_answer");

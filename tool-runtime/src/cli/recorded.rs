@@ -11,7 +11,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::http_record::{self, HttpRecord};
 use crate::cli::session::{Cli, Session};
 use crate::cli::{input, terminal};
-use crate::wire::history::{CallMessage, Message};
+use crate::wire::history::{CallMessage, Message, Part};
 use crate::wire::{DecodeOptions, Decoded, DecodedCall, Format, WireErrorKind};
 
 /// What one recorded turn did, as `--json` prints it. Serialised as it is: a value in between could not hold what a
@@ -96,14 +96,23 @@ async fn take(cli: &Cli<'_>, session: &Session, format: Format, decoded: Decoded
     }
     let changes = difference(&before, &inspect()?);
     let records = session.gate.records().await?;
-    let messages = |calls: Vec<CallMessage>| {
-        let mut history = vec![Message::Assistant { text: decoded.text.clone(), calls }];
+    let messages = |parts: Vec<Part>| {
+        let mut history = vec![Message::Assistant(parts)];
         history.extend(results.iter().map(|result| Message::Result(result.into())));
         // The formats call the list by different names; it is the only one there is.
-        format.encode_messages(&history).into_values().find(Value::is_array).unwrap_or_default()
+        let fields = format.encode_messages(&history, None).body.into_values();
+        fields.filter_map(|field| serde_json::from_str(field.get()).ok()).find(Value::is_array).unwrap_or_default()
     };
-    let shown = messages(decoded.calls.iter().map(|call| masked(call, &records)).collect());
-    let messages = messages(decoded.calls.iter().map(CallMessage::from).collect());
+    // What is carried for the provider is not for people.
+    let mut calls = decoded.calls.iter();
+    let shown = decoded.parts().into_iter().filter_map(|part| match part {
+        Part::Text(part) => Some(Part::text(part.text())),
+        Part::Refusal(text) => Some(Part::Refusal(text)),
+        Part::Call(_) => calls.next().map(|call| Part::Call(masked(call, &records))),
+        _ => None,
+    });
+    let shown = messages(shown.collect());
+    let messages = messages(decoded.parts());
     let broken = !decoded.ended_well();
     let gravest = results.iter().map(|result| Exit::of(result.outcome())).max().unwrap_or(Exit::Done);
     let exit = if broken { gravest.max(Exit::Failed) } else { gravest };

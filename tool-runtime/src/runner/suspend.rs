@@ -12,7 +12,7 @@ use crate::runner::draft::{Draft, Refused};
 use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::open::OpenCall;
 use crate::runner::{Run, telemetry, waiting};
-use crate::store::{FrozenArguments, PENDING_VERSION, PendingCall, RecordFilter, StoreError, Suspension};
+use crate::store::{FrozenArguments, PendingCall, RecordFilter, StoreError, Suspension};
 
 /// Freezes a call into the store, so that it can be resumed later.
 pub(super) async fn suspend(
@@ -26,7 +26,7 @@ pub(super) async fn suspend(
     let now = shared.clock.now();
     let spec = &hydrated.entry.spec;
     let pending = PendingCall {
-        version: PENDING_VERSION,
+        version: PendingCall::VERSION,
         call_id: open.draft.id.clone(),
         tool: spec.name.clone(),
         definition_hash: spec.definition_hash,

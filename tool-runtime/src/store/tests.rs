@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::call::{CallId, Caller, Outcome, RecordedArguments, ToolInvocationRecord};
-use crate::store::{FrozenArguments, PENDING_VERSION, PendingCall, Suspension};
+use crate::store::{FrozenArguments, PendingCall, Suspension};
 use crate::tool::{Hash, ToolName};
 
 fn raw(text: &str) -> Arc<RawValue> {
@@ -53,7 +53,7 @@ fn record(run: &str, call: &str, ended: Option<i64>) -> ToolInvocationRecord {
 
 fn waiting(run: &str, call: &str, expires: i64) -> PendingCall {
     PendingCall {
-        version: PENDING_VERSION,
+        version: PendingCall::VERSION,
         call_id: CallId::new(call),
         tool: ToolName::parse("core__add").unwrap(),
         definition_hash: Hash([7; 32]),

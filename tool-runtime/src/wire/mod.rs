@@ -53,6 +53,7 @@
 
 mod decode;
 mod encode;
+mod format;
 mod formats;
 pub mod history;
 pub mod ui;
@@ -63,7 +64,8 @@ pub use decode::{
 };
 pub use encode::strict::remove_nulls;
 pub use encode::{
-    EncodeError, EncodeErrorKind, EncodeOptions, Encoded, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool,
+    EncodeError, EncodeErrorKind, EncodeOptions, Encoded, EncodedMessages, Loss, OnUnsupported, SentSchema, ToolChoice,
+    WireTool,
 };
-pub use formats::{Format, UnknownFormat};
+pub use format::Format;
 pub use history::Message;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use reqwest::Url;
+use serde_json::value::to_raw_value;
 use serde_json::{Map, Value, json};
 
 use crate::agent::http::{OutputLimitField, Settings};
@@ -201,8 +202,16 @@ pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<(V
         }
     }
     body.extend(tools.body);
-    body.extend(format.encode_messages(request.messages));
-    Ok((serde_json::to_vec(&body).map_err(encode)?, tools.tools))
+    let messages = format.encode_messages(request.messages, Some(&settings.model));
+    for loss in &messages.losses {
+        tracing::debug!(path = loss.path, what = loss.what, "not carried by the format");
+    }
+    // The history is passed on as text, so that what the provider wants back stays as it came.
+    let mut fields = messages.body;
+    for (name, value) in body {
+        fields.insert(name, to_raw_value(&value).map_err(encode)?);
+    }
+    Ok((serde_json::to_vec(&fields).map_err(encode)?, tools.tools))
 }
 
 fn encode(error: impl std::error::Error + Send + Sync + 'static) -> ModelError {

@@ -139,6 +139,7 @@ impl ModelClient for HttpModel {
         let (body, offered) = endpoint::body(settings, &request)?;
         let options = DecodeOptions::default()
             .with_max_bytes(settings.max_response_bytes)
+            .with_model(settings.model.as_str())
             .with_choice(request.choice.cloned().unwrap_or_default())
             .with_offered(offered.keys().map(String::as_str));
         let mut decoded = exchange::exchange(&self.0, body, &options, show).await?;

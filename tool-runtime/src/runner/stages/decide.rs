@@ -2,7 +2,6 @@
 
 use crate::call::{Decision, Outcome, Verdict};
 use crate::hydrate::Hydrated;
-use crate::policy::Stage;
 use crate::runner::Run;
 use crate::runner::ending::Stop;
 use crate::runner::open::OpenCall;
@@ -39,7 +38,7 @@ fn judge(run: &Run, hydrated: &Hydrated) -> Decision {
     let subject = hydrated.entry.subject().repaired(hydrated.repaired);
     let labels = run.state().labels();
     let policy = &run.shared().policy;
-    policy.decide(&run.context(&labels), Stage::Frozen, &subject, Some(hydrated.frozen.text()))
+    policy.decide(&run.context(&labels), &subject, hydrated.frozen.text())
 }
 
 /// Asks the policy about arguments that a person approved: only a denial still counts.

@@ -6,6 +6,7 @@ mod decoded;
 mod display;
 pub(crate) mod fields;
 mod framing;
+mod options;
 pub(crate) mod provider_error;
 pub(crate) mod turn;
 
@@ -13,77 +14,19 @@ use std::fmt;
 
 use serde::de::IgnoredAny;
 
-use crate::wire::ToolChoice;
+use crate::wire::Format;
 use crate::wire::decode::framing::{EventStream, Frame, JsonLines, ObjectArray};
 use crate::wire::decode::turn::{Turn, Writer};
 
 pub(crate) use decoded::object_text;
 pub use decoded::{CallStatus, Decoded, DecodedCall, ErrorCode, Finish, WireError, WireErrorKind};
 pub use display::DisplayEvent;
-
-/// The limits of a decoder, and what the request asked for.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct DecodeOptions {
-    /// The most bytes of one response: 32 MiB.
-    pub max_bytes: usize,
-    /// The most bytes of one frame of a stream: 8 MiB.
-    pub max_frame_bytes: usize,
-    /// The most calls of one response: 1,024.
-    pub max_calls: usize,
-    /// The choice that the request sent; a call outside it is flagged.
-    pub choice: ToolChoice,
-    /// The names that the request offered.
-    pub offered: Option<Vec<String>>,
-}
-
-impl Default for DecodeOptions {
-    fn default() -> Self {
-        Self { max_bytes: 32 << 20, max_frame_bytes: 8 << 20, max_calls: 1024, choice: ToolChoice::Auto, offered: None }
-    }
-}
-
-impl DecodeOptions {
-    /// Sets the most bytes of one response: 32 MiB.
-    #[must_use]
-    pub const fn with_max_bytes(mut self, bytes: usize) -> Self {
-        self.max_bytes = bytes;
-        self
-    }
-
-    /// Sets the most bytes of one frame: 8 MiB.
-    #[must_use]
-    pub const fn with_max_frame_bytes(mut self, bytes: usize) -> Self {
-        self.max_frame_bytes = bytes;
-        self
-    }
-
-    /// Sets the most calls of one response: 1,024.
-    #[must_use]
-    pub const fn with_max_calls(mut self, calls: usize) -> Self {
-        self.max_calls = calls;
-        self
-    }
-
-    /// Sets the choice that the request sent.
-    #[must_use]
-    pub fn with_choice(mut self, choice: ToolChoice) -> Self {
-        self.choice = choice;
-        self
-    }
-
-    /// Sets the names that the request offered.
-    #[must_use]
-    pub fn with_offered<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.offered = Some(names.into_iter().map(Into::into).collect());
-        self
-    }
-}
+pub use options::DecodeOptions;
 
 /// What differs between the formats when a response is read: its frames.
 pub(crate) trait Dialect: Send {
-    /// The name that records use.
-    fn name(&self) -> &'static str;
+    /// The format that it reads.
+    fn format(&self) -> Format;
 
     /// How a stream is cut into frames.
     fn framing(&self) -> Framing {
@@ -151,7 +94,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 impl Decoder {
     pub(crate) fn new(dialect: impl Dialect + 'static, options: DecodeOptions) -> Self {
-        let turn = Turn::new(options.max_calls);
+        let turn = Turn::new(dialect.format(), &options);
         Self { dialect: Box::new(dialect), options, turn, reader: Reader::Start { mark: 0 }, taken: 0 }
     }
 
@@ -199,7 +142,7 @@ impl Decoder {
             }
         }
         dialect.end(&mut Writer { turn, show: &mut ignore });
-        self.turn.finish(self.dialect.name(), &self.options)
+        self.turn.finish(&self.options)
     }
 
     fn take(&mut self, bytes: &[u8], show: &mut dyn FnMut(DisplayEvent<'_>)) {
@@ -283,7 +226,7 @@ fn read_frame(dialect: &mut dyn Dialect, turn: &mut Turn, show: &mut dyn FnMut(D
 impl fmt::Debug for Decoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Decoder")
-            .field("format", &self.dialect.name())
+            .field("format", &self.dialect.format())
             .field("taken", &self.taken)
             .finish_non_exhaustive()
     }

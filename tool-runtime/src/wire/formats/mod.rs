@@ -1,4 +1,4 @@
-//! [`Format`]: the wire formats, and the one place that maps each to its encoder and decoder.
+//! The one place that maps each [`Format`] to its encoder and decoder.
 
 mod anthropic;
 mod gemini;
@@ -6,48 +6,14 @@ mod ollama;
 mod openai_chat;
 mod openai_responses;
 
-use std::fmt;
-use std::str::FromStr;
-
 use crate::wire::decode::{DecodeOptions, Decoder};
-use crate::wire::encode::{self, Dialect, EncodeError, EncodeOptions, Encoded, WireTool};
-use crate::wire::history::Message;
+use crate::wire::encode::{self, Dialect, EncodeError, EncodeOptions, Encoded, EncodedMessages, WireTool};
+use crate::wire::{Format, Message};
 
 /// Keywords that OpenAI refuses at the root of a schema.
 const REFUSED_BY_OPENAI: &[&str] = &["oneOf", "anyOf", "allOf", "enum", "not"];
 
-/// A wire format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Format {
-    /// OpenAI Chat Completions and compatible servers.
-    OpenAiChat,
-    /// OpenAI Responses.
-    OpenAiResponses,
-    /// Anthropic Messages.
-    Anthropic,
-    /// Ollama `/api/chat`.
-    Ollama,
-    /// Gemini `generateContent`.
-    Gemini,
-}
-
 impl Format {
-    /// Every format.
-    pub const ALL: &[Self] = &[Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Ollama, Self::Gemini];
-
-    /// The name that records and fixtures use.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::OpenAiChat => openai_chat::NAME,
-            Self::OpenAiResponses => openai_responses::NAME,
-            Self::Anthropic => anthropic::NAME,
-            Self::Ollama => ollama::NAME,
-            Self::Gemini => gemini::NAME,
-        }
-    }
-
     /// Returns a decoder for one response, streamed or whole.
     ///
     /// ```
@@ -93,10 +59,12 @@ impl Format {
 
     /// Returns the parts of a request body that hold the history, such as `messages` and `system`.
     ///
-    /// A call without a result is answered with `outcome_unknown`; see [`repair`](crate::wire::history::repair).
+    /// What was carried from a turn in this format goes back unchanged and in its place, unless it came from another
+    /// model than `model`; `None` keeps what any model sent. A call without a result is answered with
+    /// `outcome_unknown`; see [`repair`](crate::wire::history::repair).
     #[must_use]
-    pub fn encode_messages(self, history: &[Message]) -> serde_json::Map<String, serde_json::Value> {
-        encode::encode_messages(self.dialect(), history)
+    pub fn encode_messages(self, history: &[Message], model: Option<&str>) -> EncodedMessages {
+        encode::encode_messages(self, self.dialect(), history, model)
     }
 
     fn dialect(self) -> &'static dyn Dialect {
@@ -107,34 +75,5 @@ impl Format {
             Self::Ollama => &ollama::Encode,
             Self::Gemini => &gemini::Encode,
         }
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// The error of parsing a name that is not a [`Format`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnknownFormat;
-
-impl fmt::Display for UnknownFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("unknown wire format; write one of")?;
-        Format::ALL.iter().try_for_each(|format| write!(f, " `{format}`"))
-    }
-}
-
-impl std::error::Error for UnknownFormat {}
-
-impl FromStr for Format {
-    type Err = UnknownFormat;
-
-    /// Takes the name with `_` or `-`.
-    fn from_str(text: &str) -> Result<Self, UnknownFormat> {
-        let name = text.replace('-', "_");
-        Self::ALL.iter().copied().find(|format| format.as_str() == name).ok_or(UnknownFormat)
     }
 }

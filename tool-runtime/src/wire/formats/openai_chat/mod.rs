@@ -6,6 +6,3 @@ mod select;
 
 pub(super) use decode::Chat as Decode;
 pub(super) use encode::Chat as Encode;
-
-/// The name of the format in records and fixtures.
-pub(super) const NAME: &str = "openai_chat";
