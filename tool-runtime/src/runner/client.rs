@@ -2,13 +2,11 @@
 
 use crate::call::{Outcome, ToolExecResult};
 use crate::json::{self, Limits};
-use crate::runner::Run;
-use crate::runner::approval::NotPending;
 use crate::runner::deliver::deliver;
 use crate::runner::ending::{Ending, Stop};
 use crate::runner::open::OpenCall;
-use crate::runner::stages;
 use crate::runner::suspend::{Purpose, Reopened, reopen};
+use crate::runner::{ResumeError, Run, stages};
 use crate::store::{PendingCall, Suspension};
 
 impl Run {
@@ -21,7 +19,7 @@ impl Run {
     /// # Errors
     /// No call waits for a client under this id, or the store failed. A value that does not fit is a result, not an
     /// error.
-    pub async fn client_result(&self, call_id: &str, value: &str) -> Result<ToolExecResult, NotPending> {
+    pub async fn client_result(&self, call_id: &str, value: &str) -> Result<ToolExecResult, ResumeError> {
         match reopen(self, call_id, Purpose::Resume(Suspension::Client)).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, pending) => {
@@ -35,7 +33,7 @@ impl Run {
     ///
     /// # Errors
     /// No call waits for a client under this id, or the store failed.
-    pub async fn client_failed(&self, call_id: &str) -> Result<ToolExecResult, NotPending> {
+    pub async fn client_failed(&self, call_id: &str) -> Result<ToolExecResult, ResumeError> {
         match reopen(self, call_id, Purpose::Close(Some(Suspension::Client))).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, _) => {

@@ -1,11 +1,9 @@
 //! Calls that nobody finishes, and the results of calls that ended unobserved.
 
 use crate::call::{CallId, Delivered, Failed, Outcome, SafeError, ToolExecResult, ToolInvocationRecord};
-use crate::runner::Run;
-use crate::runner::approval::NotPending;
 use crate::runner::ending::Stop;
 use crate::runner::suspend::{Purpose, Reopened, reopen};
-use crate::runner::waiting;
+use crate::runner::{ResumeError, Run, waiting};
 use crate::store::{RecordFilter, StoreError};
 
 impl Run {
@@ -13,7 +11,7 @@ impl Run {
     ///
     /// # Errors
     /// No call waits under this id, or the store failed.
-    pub async fn abandon(&self, call_id: &str) -> Result<ToolExecResult, NotPending> {
+    pub async fn abandon(&self, call_id: &str) -> Result<ToolExecResult, ResumeError> {
         match reopen(self, call_id, Purpose::Close(None)).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(open, _) => {

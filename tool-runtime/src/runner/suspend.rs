@@ -7,11 +7,10 @@ use serde_json::value::RawValue;
 use crate::call::{CallId, Outcome, ToolExecResult, ToolInvocationRecord};
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
-use crate::runner::approval::NotPending;
 use crate::runner::draft::Draft;
 use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::open::OpenCall;
-use crate::runner::{Run, telemetry, waiting};
+use crate::runner::{ResumeError, Run, telemetry, waiting};
 use crate::store::{FrozenArguments, PendingCall, RecordFilter, StoreError, Suspension};
 
 /// Freezes a call into the store, so that it can be resumed later.
@@ -81,12 +80,14 @@ pub(super) enum Reopened {
 }
 
 /// Finds a suspended call, compares it with the run that wants it, and claims it.
-pub(super) async fn reopen(run: &Run, call_id: &str, purpose: Purpose) -> Result<Reopened, NotPending> {
+pub(super) async fn reopen(run: &Run, call_id: &str, purpose: Purpose) -> Result<Reopened, ResumeError> {
     let store = &run.shared().store;
     let id = CallId::new(call_id);
     // Looked at first: a call that waits for somebody else, or for other people, stays in the store.
     let waiting = store.pending(run.id(), &id).await.map_err(|error| failed(run, error))?;
-    let pending = waiting.filter(|pending| waiting::is_theirs(run, pending, purpose)).ok_or(NotPending::Unknown)?;
+    let pending = waiting
+        .filter(|pending| waiting::is_theirs(run, pending, purpose))
+        .ok_or_else(|| ResumeError::NotWaiting(id.clone()))?;
     if let Purpose::Resume(_) = purpose
         && let Err(mismatch) = waiting::compare(run, &pending)
     {
@@ -98,7 +99,7 @@ pub(super) async fn reopen(run: &Run, call_id: &str, purpose: Purpose) -> Result
     let record = store.open_records(&filter).await.map_err(|error| failed(run, error))?.into_iter().find(own);
     let claimed = store.claim(run.id(), &id).await.map_err(|error| failed(run, error))?;
     // No await from here on: a future that is dropped has not claimed, or leaves a record.
-    let pending = claimed.ok_or(NotPending::Unknown)?;
+    let pending = claimed.ok_or_else(|| ResumeError::NotWaiting(id.clone()))?;
     // A store that could not keep the open record, or that closed it for another call under the same id, still has what
     // the record needs.
     let draft = match record {
@@ -108,7 +109,7 @@ pub(super) async fn reopen(run: &Run, call_id: &str, purpose: Purpose) -> Result
     Ok(Reopened::Open(Box::new(OpenCall::reopen(run.clone(), draft)), Box::new(pending)))
 }
 
-fn failed(run: &Run, error: StoreError) -> NotPending {
+fn failed(run: &Run, error: StoreError) -> ResumeError {
     run.report(error.code(), &error.detail());
-    NotPending::Store(error)
+    ResumeError::Store(error)
 }
