@@ -12,7 +12,7 @@ use crate::call::{CallId, Event, EventSink};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::store::Suspension;
 use crate::wire::Message;
-use crate::wire::history::{Missing, repair};
+use crate::wire::history::{Content, Missing, repair};
 
 /// One history and the run that its calls go through. Made by [`Agent::converse`] or [`Agent::restore`].
 ///
@@ -77,7 +77,7 @@ impl Conversation {
     /// Calls that still wait are abandoned: the model reads that nobody acted on them.
     pub async fn send(&mut self, text: impl Into<String>) -> Ended {
         let done = Done::new(&self.run);
-        let ended = self.say(text.into()).await;
+        let ended = self.say(vec![Content::Text(text.into())]).await;
         done.with(ended)
     }
 
@@ -112,7 +112,7 @@ impl Conversation {
             done.with_code(refused.code());
             return Err(refused);
         }
-        let Incoming { text, decisions, answers } = incoming;
+        let Incoming { text, media, decisions, answers } = incoming;
         let decisions = decisions.into_iter().map(|(id, decision)| (id, Action::Decide(decision)));
         let answers = answers.into_iter().map(|answer| (answer.id().clone(), Action::Answer(answer)));
         for (id, action) in decisions.chain(answers) {
@@ -120,10 +120,8 @@ impl Conversation {
                 return Ok(done.with(self.unsettled(error)));
             }
         }
-        let ended = match text {
-            Some(text) => self.say(text).await,
-            None => self.go_on().await,
-        };
+        let content = Incoming::content(text, media);
+        let ended = if content.is_empty() { self.go_on().await } else { self.say(content).await };
         Ok(done.with(ended))
     }
 
@@ -182,12 +180,14 @@ impl Conversation {
         &self.run
     }
 
-    async fn say(&mut self, text: String) -> Ended {
+    async fn say(&mut self, content: Vec<Content>) -> Ended {
         if let Err(error) = self.abandon().await {
             return self.unsettled(error);
         }
-        self.run.add_user_text(&text);
-        self.state.history.push(Message::user(text));
+        for text in content.iter().filter_map(Content::as_text) {
+            self.run.add_user_text(text);
+        }
+        self.state.history.push(Message::User(content));
         self.state.asked = 0;
         self.drive().await
     }
