@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::call::{Outcome, RecordedArguments, ToolExecResult};
+use crate::call::{Outcome, RecordedArguments, Suspension, ToolExecResult};
 use crate::catalog::Entry;
 use crate::json::{self, Limits};
 use crate::redact::Projected;
@@ -11,7 +11,7 @@ use crate::runner::draft::Refused;
 use crate::runner::ending::{Ending, Stop};
 use crate::runner::suspend::{Purpose, Reopened, reopen};
 use crate::runner::{ResumeError, Run, stages};
-use crate::store::{PendingCall, Suspension};
+use crate::store::PendingCall;
 
 impl Run {
     /// Finishes a call that waits for its client with the client's result, a JSON value as text. It counts once.
