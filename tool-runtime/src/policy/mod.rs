@@ -24,6 +24,7 @@ mod policy;
 mod problem;
 mod read;
 mod rule_verdict;
+mod run_policy;
 mod subject;
 
 pub use argument_rule::{ArgumentRule, Condition, RuleValue, When};
@@ -38,6 +39,7 @@ pub use names::RunTools;
 pub use policy::ToolPolicy;
 pub use problem::{PolicyError, PolicyProblem};
 pub use rule_verdict::RuleVerdict;
+pub(crate) use run_policy::{Policies, RunPolicy};
 pub use subject::{PolicyContext, Subject};
 
 #[cfg(test)]
