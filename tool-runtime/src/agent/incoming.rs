@@ -71,11 +71,16 @@ impl Conversation {
     /// that wait, and refuses calls that are not part of the history.
     #[must_use]
     pub fn chat_reader(&self) -> ChatReader {
-        let asked = |call: &WaitingCall| match call.suspension {
+        ChatReader::new(&self.history(), self.waiting().map(|call| (call.id.clone(), call.asked())))
+    }
+}
+
+impl WaitingCall {
+    pub(super) const fn asked(&self) -> Asked {
+        match self.suspension {
             Suspension::Approval => Asked::Approval,
             Suspension::Client => Asked::Client,
-        };
-        ChatReader::new(&self.history(), self.waiting().map(|call| (call.id.clone(), asked(call))))
+        }
     }
 }
 

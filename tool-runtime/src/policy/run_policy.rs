@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::{Decision, Verdict};
 use crate::json;
-use crate::policy::budget::{RunBudget, ToolLimits};
+use crate::policy::budget::{PolicyLimits, RunBudget, ToolLimits};
+use crate::policy::loop_guard::LoopThresholds;
 use crate::policy::subject::{PolicyContext, Subject};
-use crate::policy::{Ledger, LoopGuard, LoopThresholds, PolicyLimits, ToolPolicy, ToolRule};
+use crate::policy::{Ledger, LoopGuard, ToolPolicy, ToolRule};
 use crate::tool::{Hash, ToolEffect, is_discovered};
 
 /// The most earlier policies that a run is held to. A snapshot carries each of them.

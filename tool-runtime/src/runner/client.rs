@@ -6,13 +6,11 @@ use crate::call::{Outcome, RecordedArguments, ToolExecResult};
 use crate::catalog::Entry;
 use crate::json::{self, Limits};
 use crate::redact::Projected;
-use crate::runner::Run;
-use crate::runner::approval::NotPending;
 use crate::runner::deliver::deliver;
 use crate::runner::draft::Refused;
 use crate::runner::ending::{Ending, Stop};
-use crate::runner::stages;
 use crate::runner::suspend::{Purpose, Reopened, reopen};
+use crate::runner::{ResumeError, Run, stages};
 use crate::store::{PendingCall, Suspension};
 
 impl Run {
@@ -28,7 +26,7 @@ impl Run {
     /// # Errors
     /// No call waits for a client under this id, or the store failed. A value that does not fit is a result, not an
     /// error.
-    pub async fn client_result(&self, call_id: &str, value: &str) -> Result<ToolExecResult, NotPending> {
+    pub async fn client_result(&self, call_id: &str, value: &str) -> Result<ToolExecResult, ResumeError> {
         let purpose = Purpose::Resume(Suspension::Client);
         match reopen(self, call_id, purpose, |pending| answered(self, pending, value)).await? {
             Reopened::Mismatch(result) => Ok(result),
@@ -45,7 +43,7 @@ impl Run {
     ///
     /// # Errors
     /// No call waits for a client under this id, or the store failed.
-    pub async fn client_failed(&self, call_id: &str) -> Result<ToolExecResult, NotPending> {
+    pub async fn client_failed(&self, call_id: &str) -> Result<ToolExecResult, ResumeError> {
         match reopen(self, call_id, Purpose::Close(Some(Suspension::Client)), |_| Ok(())).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, ()) => {

@@ -17,6 +17,7 @@ mod open;
 mod options;
 mod problem;
 mod restore;
+mod resume_error;
 mod run;
 mod settle;
 mod shared;
@@ -30,13 +31,14 @@ mod waiting;
 use std::fmt;
 use std::sync::Arc;
 
-pub use approval::{ApprovalDecision, NotPending};
+pub use approval::ApprovalDecision;
 pub use builder::RunnerBuilder;
 pub use error::RunnerError;
 pub use failure::Failure;
 pub use options::RunOptions;
 pub use problem::RunProblem;
 pub use restore::RestoreError;
+pub use resume_error::ResumeError;
 pub use run::Run;
 pub use snapshot::RunSnapshot;
 

@@ -1,11 +1,9 @@
 //! Calls that nobody finishes, and the results of calls that ended unobserved.
 
 use crate::call::{CallId, Cause, Delivered, Failed, Outcome, SafeError, ToolExecResult, ToolInvocationRecord};
-use crate::runner::Run;
-use crate::runner::approval::NotPending;
 use crate::runner::ending::Stop;
 use crate::runner::suspend::{Purpose, Reopened, reopen};
-use crate::runner::waiting;
+use crate::runner::{ResumeError, Run, waiting};
 use crate::store::{PendingCall, RecordFilter, StoreError, Suspension};
 use crate::tool::ToolEffect;
 
@@ -15,7 +13,7 @@ impl Run {
     ///
     /// # Errors
     /// No call waits under this id, or the store failed.
-    pub async fn abandon(&self, call_id: &str) -> Result<ToolExecResult, NotPending> {
+    pub async fn abandon(&self, call_id: &str) -> Result<ToolExecResult, ResumeError> {
         let effect = |pending: &PendingCall| match pending.suspension {
             Suspension::Approval => ToolEffect::ReadOnly,
             // A tool that is gone may have had any.

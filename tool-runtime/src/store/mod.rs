@@ -19,5 +19,5 @@ pub use clock::{Clock, ManualClock};
 pub use error::StoreError;
 pub use memory::{MemoryLimits, MemoryStore};
 pub use pending::{FrozenArguments, PendingCall, PendingFilter, Suspension};
-pub use receipt::{Receipt, ReceiptSender};
+pub use receipt::Receipt;
 pub use traits::{RecordFilter, Store};
