@@ -139,7 +139,7 @@ fn respond(run: &Run, pending: &PendingCall, value: &str) -> Result<Decided, Box
     let projector = projector.ok_or_else(|| unfit(Stop::new(Outcome::RedactionFailed)))?;
     let tree =
         json::parse_value(value, &json::Limits::UNBOUNDED).map_err(|_| unfit(Stop::new(Outcome::OutputInvalid)))?;
-    let limit = entry.result_bytes(&shared.policy);
+    let limit = entry.result_bytes(run.policy());
     let projected = projector.project(&tree, limit).map_err(|error| unfit(stages::unprojected(&error)))?;
     Ok(Decided::Respond(Arc::clone(entry), projected))
 }

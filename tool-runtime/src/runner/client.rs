@@ -74,7 +74,7 @@ fn answered(run: &Run, pending: &PendingCall, value: &str) -> Result<Answered, B
     let entry = shared.catalog.entry(pending.tool.as_str());
     let found = entry.and_then(|entry| Some((entry, entry.answer.as_ref()?)));
     let (entry, answer) = found.ok_or_else(|| unfit(Stop::new(Outcome::ApprovalMismatch)))?;
-    let limit = entry.result_bytes(&shared.policy);
+    let limit = entry.result_bytes(run.policy());
     let limits = Limits { bytes: limit, ..Limits::default() };
     let tree = json::parse_value(value, &limits).map_err(|error| {
         unfit(Stop::new(if error.kind.is_limit() { Outcome::ResultTooLarge } else { Outcome::OutputInvalid }))

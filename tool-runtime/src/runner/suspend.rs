@@ -36,7 +36,7 @@ pub(super) async fn suspend(
         tenant: options.tenant.clone(),
         roles: options.roles.clone(),
         tools: options.tools.clone(),
-        policy_revision: shared.policy.revision(),
+        policy_revision: run.policy().revision(),
         rule: open.draft.rule().map(str::to_owned),
         labels: run.state().labels().to_vec(),
         run_id: Arc::clone(run.identity()),
