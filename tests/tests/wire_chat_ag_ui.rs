@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test says what it expects")]
 
 use serde_json::{Value, json};
-use tool_runtime::call::CallId;
+use tool_runtime::call::{CallId, Suspension};
 use tool_runtime::wire::Message;
 use tool_runtime::wire::history::{CallMessage, Media, Part, ResultMessage};
-use tool_runtime::wire::ui::{Asked, ChatAnswer, ChatReader, ChatRequest};
+use tool_runtime::wire::ui::{ChatAnswer, ChatReader, ChatRequest};
 
 /// `done` ended, `ask` waits for a person, `run` for the client.
 fn reader() -> ChatReader {
@@ -16,7 +16,7 @@ fn reader() -> ChatReader {
         Message::Assistant(["done", "ask", "run"].map(|id| Part::Call(call(id))).into()),
         Message::Result(ResultMessage::new("done", "1")),
     ];
-    ChatReader::new(&history, [(CallId::new("ask"), Asked::Approval), (CallId::new("run"), Asked::Client)])
+    ChatReader::new(&history, [(CallId::new("ask"), Suspension::Approval), (CallId::new("run"), Suspension::Client)])
 }
 
 fn user(text: &str) -> Value {

@@ -8,9 +8,8 @@ use crate::agent::display::Done;
 use crate::agent::settle::Action;
 use crate::agent::state::{Progress, Slot, State};
 use crate::agent::{Agent, ClientAnswer, Ended, Incoming, ModelTurn, StopReason, WaitingCall};
-use crate::call::{CallId, Event, EventSink};
+use crate::call::{CallId, Event, EventSink, Suspension};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
-use crate::store::Suspension;
 use crate::wire::Message;
 use crate::wire::history::{Content, Missing, repair};
 

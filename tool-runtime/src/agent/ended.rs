@@ -8,10 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::agent::ModelError;
-use crate::call::CallId;
+use crate::call::{CallId, Suspension};
 use crate::policy::BudgetExceeded;
 use crate::runner::ResumeError;
-use crate::store::Suspension;
 use crate::wire::{Finish, WireError};
 
 /// How a request to a conversation ended. The history is one that every provider accepts in each case.

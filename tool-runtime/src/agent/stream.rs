@@ -123,7 +123,7 @@ impl Conversation {
     /// Streams the next turn to a chat UI, as a response that continues the message whose calls wait: after decisions
     /// and answers. The calls are updated in place where the protocol can.
     pub fn ui_stream_resuming(&mut self, protocol: Protocol, message_id: &str) -> UiStream {
-        let calls = self.waiting().map(|call| (call.id.clone(), Some(call.asked())));
+        let calls = self.waiting().map(|call| (call.id.clone(), Some(call.suspension)));
         let encoder = UiEncoder::continuing(protocol, message_id, calls);
         let (sink, stream) = UiStream::with(encoder, Vec::new());
         self.events(sink);

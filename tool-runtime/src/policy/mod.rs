@@ -24,6 +24,7 @@ mod policy;
 mod problem;
 mod read;
 mod rule_verdict;
+mod run_policy;
 mod subject;
 
 pub(crate) use data::{PolicyData, ToolRule};
@@ -34,6 +35,7 @@ pub use names::RunTools;
 pub use policy::ToolPolicy;
 pub use problem::{PolicyError, PolicyProblem};
 pub(crate) use rule_verdict::RuleVerdict;
+pub(crate) use run_policy::{Policies, RunPolicy};
 pub use subject::{PolicyContext, Subject};
 
 #[cfg(test)]

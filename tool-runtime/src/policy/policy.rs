@@ -10,8 +10,6 @@ use crate::json;
 use crate::policy::budget::ToolLimits;
 use crate::policy::compile::{Compiled, index};
 use crate::policy::data::{PolicyData, ToolRule};
-use crate::policy::ledger::Ledger;
-use crate::policy::loop_guard::LoopGuard;
 use crate::policy::names::NameMap;
 use crate::policy::parse;
 use crate::policy::problem::{PolicyError, PolicyErrorKind};
@@ -137,18 +135,6 @@ impl ToolPolicy {
     /// The rules for this tool alone.
     pub(crate) fn tool(&self, name: &str) -> Option<&ToolRule> {
         self.0.data.tools.get(name)
-    }
-
-    /// An empty ledger for a new run.
-    #[must_use]
-    pub(crate) fn ledger(&self) -> Ledger {
-        Ledger::new(self.0.data.budgets.run)
-    }
-
-    /// A guard for a new run.
-    #[must_use]
-    pub(crate) fn loop_guard(&self) -> LoopGuard {
-        LoopGuard::new(self.0.data.loop_guard)
     }
 
     /// Adds effects whose calls wait for a person.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::call::{Outcome, RecordedArguments, ToolCall, ToolExecResult};
+use crate::call::{Outcome, RecordedArguments, Suspension, ToolCall, ToolExecResult};
 use crate::catalog::Entry;
 use crate::hydrate::{Hydrated, Treatment};
 use crate::json;
@@ -15,7 +15,7 @@ use crate::runner::open::OpenCall;
 use crate::runner::stages;
 use crate::runner::suspend::{Purpose, Reopened, reopen};
 use crate::runner::{ResumeError, Run, exec};
-use crate::store::{PendingCall, Suspension};
+use crate::store::PendingCall;
 
 /// What a person decides on a call that waits.
 #[derive(Clone, PartialEq, Eq)]
@@ -139,7 +139,7 @@ fn respond(run: &Run, pending: &PendingCall, value: &str) -> Result<Decided, Box
     let projector = projector.ok_or_else(|| unfit(Stop::new(Outcome::RedactionFailed)))?;
     let tree =
         json::parse_value(value, &json::Limits::UNBOUNDED).map_err(|_| unfit(Stop::new(Outcome::OutputInvalid)))?;
-    let limit = entry.result_bytes(&shared.policy);
+    let limit = entry.result_bytes(run.policy());
     let projected = projector.project(&tree, limit).map_err(|error| unfit(stages::unprojected(&error)))?;
     Ok(Decided::Respond(Arc::clone(entry), projected))
 }

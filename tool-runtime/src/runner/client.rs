@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::call::{Outcome, RecordedArguments, ToolExecResult};
+use crate::call::{Outcome, RecordedArguments, Suspension, ToolExecResult};
 use crate::catalog::Entry;
 use crate::json::{self, Limits};
 use crate::redact::Projected;
@@ -11,7 +11,7 @@ use crate::runner::draft::Refused;
 use crate::runner::ending::{Ending, Stop};
 use crate::runner::suspend::{Purpose, Reopened, reopen};
 use crate::runner::{ResumeError, Run, stages};
-use crate::store::{PendingCall, Suspension};
+use crate::store::PendingCall;
 
 impl Run {
     /// Finishes a call that waits for its client with the client's result, a JSON value as text. It counts once.
@@ -74,7 +74,7 @@ fn answered(run: &Run, pending: &PendingCall, value: &str) -> Result<Answered, B
     let entry = shared.catalog.entry(pending.tool.as_str());
     let found = entry.and_then(|entry| Some((entry, entry.answer.as_ref()?)));
     let (entry, answer) = found.ok_or_else(|| unfit(Stop::new(Outcome::ApprovalMismatch)))?;
-    let limit = entry.result_bytes(&shared.policy);
+    let limit = entry.result_bytes(run.policy());
     let limits = Limits { bytes: limit, ..Limits::default() };
     let tree = json::parse_value(value, &limits).map_err(|error| {
         unfit(Stop::new(if error.kind.is_limit() { Outcome::ResultTooLarge } else { Outcome::OutputInvalid }))

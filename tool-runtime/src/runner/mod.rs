@@ -43,7 +43,7 @@ pub use run::Run;
 pub use snapshot::RunSnapshot;
 
 use crate::catalog::{CatalogError, ToolCatalog};
-use crate::policy::ToolPolicy;
+use crate::policy::{RunPolicy, ToolPolicy};
 use crate::runner::shared::Shared;
 use crate::store::Store;
 
@@ -64,7 +64,7 @@ impl ToolRunner {
     /// Starts a run: one conversation or one task of an agent.
     #[must_use]
     pub fn run(&self, options: RunOptions) -> Run {
-        Run::start(Arc::clone(&self.shared), options)
+        Run::start(Arc::clone(&self.shared), RunPolicy::new(self.shared.policy.clone()), options)
     }
 
     /// Compiles every validator now, for applications that want to pay before the first call.

@@ -1,10 +1,12 @@
 //! Calls that nobody finishes, and the results of calls that ended unobserved.
 
-use crate::call::{CallId, Cause, Delivered, Failed, Outcome, SafeError, ToolExecResult, ToolInvocationRecord};
+use crate::call::{
+    CallId, Cause, Delivered, Failed, Outcome, SafeError, Suspension, ToolExecResult, ToolInvocationRecord,
+};
 use crate::runner::ending::Stop;
 use crate::runner::suspend::{Purpose, Reopened, reopen};
 use crate::runner::{ResumeError, Run, waiting};
-use crate::store::{PendingCall, RecordFilter, StoreError, Suspension};
+use crate::store::{PendingCall, RecordFilter, StoreError};
 use crate::tool::ToolEffect;
 
 impl Run {

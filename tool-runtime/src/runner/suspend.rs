@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Outcome, ToolExecResult, ToolInvocationRecord};
+use crate::call::{CallId, Outcome, Suspension, ToolExecResult, ToolInvocationRecord};
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::runner::draft::{Draft, Refused};
 use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::open::OpenCall;
 use crate::runner::{ResumeError, Run, telemetry, waiting};
-use crate::store::{FrozenArguments, PendingCall, RecordFilter, StoreError, Suspension};
+use crate::store::{FrozenArguments, PendingCall, RecordFilter, StoreError};
 
 /// Freezes a call into the store, so that it can be resumed later.
 pub(super) async fn suspend(
@@ -36,7 +36,7 @@ pub(super) async fn suspend(
         tenant: options.tenant.clone(),
         roles: options.roles.clone(),
         tools: options.tools.clone(),
-        policy_revision: shared.policy.revision(),
+        policy_revision: run.policy().revision(),
         rule: open.draft.rule().map(str::to_owned),
         labels: run.state().labels().to_vec(),
         run_id: Arc::clone(run.identity()),

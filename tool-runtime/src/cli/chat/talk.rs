@@ -5,7 +5,7 @@ use std::future::Future;
 use std::io::IsTerminal as _;
 
 use crate::agent::{ClientAnswer, Conversation, Ended, ModelErrorKind, StopReason};
-use crate::call::{CallId, Outcome};
+use crate::call::{CallId, Outcome, Suspension};
 use crate::cli::attend::{cancellable, interruptible};
 use crate::cli::chat::line::Keyboard;
 use crate::cli::chat::question;
@@ -14,7 +14,7 @@ use crate::cli::saved::{Document, Kept};
 use crate::cli::session::{Cli, Gate};
 use crate::cli::terminal;
 use crate::runner::{ApprovalDecision, RestoreError, ResumeError, Run};
-use crate::store::{Store as _, Suspension};
+use crate::store::Store as _;
 
 /// A conversation with what it needs to be shown, decided and saved.
 pub(in crate::cli) struct Talk<'c> {

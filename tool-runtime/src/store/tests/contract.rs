@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::call::CallId;
+use crate::call::{CallId, Suspension};
 use crate::store::tests::{at, record, waiting};
 use crate::store::{
     Chain, Clock, ManualClock, MemoryStore, PendingCall, PendingFilter, Receipt, RecordFilter, Store, StoreError,
-    Suspension,
 };
 
 /// Runs every case on a store of its own.

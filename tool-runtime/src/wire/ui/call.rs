@@ -1,7 +1,6 @@
 //! [`Call`]: one open call and what was written of it.
 
-use crate::call::Outcome;
-use crate::wire::ui::Asked;
+use crate::call::{Outcome, Suspension};
 use crate::wire::ui::frame::{Frame, Part, Question};
 use crate::wire::ui::keys::{self, Keys};
 
@@ -25,7 +24,7 @@ pub(super) enum Wait {
     /// The tool itself, or nobody.
     Nobody,
     /// A person or a client was asked in an earlier response; `None` if it is not known who.
-    Earlier(Option<Asked>),
+    Earlier(Option<Suspension>),
     /// A person: the id of the question and why it is asked.
     Asked(String, Option<String>),
     /// A person who answered.
@@ -42,7 +41,7 @@ impl Call {
     }
 
     /// A call that an earlier response announced with its arguments. Its name is known there.
-    pub(super) fn earlier(id: String, asked: Option<Asked>) -> Self {
+    pub(super) fn earlier(id: String, asked: Option<Suspension>) -> Self {
         let part = Part { index: 0, id, name: String::new(), dynamic: false };
         Self { wait: Wait::Earlier(asked), closed: true, earlier: true, ..Self::new(part) }
     }
@@ -81,8 +80,8 @@ impl Call {
     pub(super) fn question(&self) -> Option<Question<'_>> {
         match &self.wait {
             Wait::Asked(id, reason) => Some(Question { id, reason: reason.as_deref() }),
-            Wait::Earlier(None | Some(Asked::Approval)) => Some(Question { id: &self.part.id, reason: None }),
-            Wait::Nobody | Wait::Earlier(Some(Asked::Client)) | Wait::Answered | Wait::Client => None,
+            Wait::Earlier(None | Some(Suspension::Approval)) => Some(Question { id: &self.part.id, reason: None }),
+            Wait::Nobody | Wait::Earlier(Some(Suspension::Client)) | Wait::Answered | Wait::Client => None,
         }
     }
 

@@ -38,9 +38,9 @@ mod steps;
 
 pub use event::UiEvent;
 pub use protocol::Protocol;
-pub use read::{Asked, ChatAnswer, ChatError, ChatErrorKind, ChatReader, ChatRequest};
+pub use read::{ChatAnswer, ChatError, ChatErrorKind, ChatReader, ChatRequest};
 
-use crate::call::{CallId, Event};
+use crate::call::{CallId, Event, Suspension};
 use order::Order;
 use steps::Steps;
 
@@ -91,7 +91,7 @@ impl UiEncoder {
     pub(crate) fn continuing(
         protocol: Protocol,
         message_id: &str,
-        calls: impl Iterator<Item = (CallId, Option<Asked>)>,
+        calls: impl Iterator<Item = (CallId, Option<Suspension>)>,
     ) -> Self {
         let mut encoder = Self::new(protocol);
         encoder.order.resume(message_id, calls.map(|(id, asked)| (id.to_string(), asked)));

@@ -84,7 +84,9 @@ impl FromStr for Protocol {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let unknown = || ParseError::none_of("UI protocol", Self::ALL.iter().map(|protocol| protocol.as_str()));
+        let unknown = || {
+            ParseError::none_of("unknown_protocol", "UI protocol", Self::ALL.iter().map(|protocol| protocol.as_str()))
+        };
         Self::ALL.iter().copied().find(|protocol| protocol.as_str() == text).ok_or_else(unknown)
     }
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 pub use error::{ChatError, ChatErrorKind};
 pub use request::{ChatAnswer, ChatRequest};
 
-use crate::call::CallId;
+use crate::call::{CallId, Suspension};
 use crate::json::{self, Limits, Tree};
 use crate::wire::Message;
 use crate::wire::history::{self, Answer, CallMessage, HistoryLimits, Issued};
@@ -23,27 +23,17 @@ use message::{Claim, Posted, Role, decision};
 /// The most bytes of the id of a chat or a message.
 const ID_BYTES: usize = 128;
 
-/// Who a call waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Asked {
-    /// A person, who approves or denies.
-    Approval,
-    /// The client, which executes the call.
-    Client,
-}
-
 /// Reads the bodies that a chat UI posts to one conversation.
 ///
 /// ```
-/// use tool_runtime::call::CallId;
+/// use tool_runtime::call::{CallId, Suspension};
 /// use tool_runtime::wire::Message;
 /// use tool_runtime::wire::history::{CallMessage, Part};
-/// use tool_runtime::wire::ui::{Asked, ChatAnswer, ChatReader};
+/// use tool_runtime::wire::ui::{ChatAnswer, ChatReader};
 ///
 /// let call = CallMessage::new("call_1", "mail__send", "{}");
 /// let history = [Message::Assistant(vec![Part::Call(call)])];
-/// let reader = ChatReader::new(&history, [(CallId::new("call_1"), Asked::Approval)]);
+/// let reader = ChatReader::new(&history, [(CallId::new("call_1"), Suspension::Approval)]);
 ///
 /// let request = reader.read(br#"{"id":"chat_1","trigger":"submit-message","messages":[
 ///     {"id":"m1","role":"user","parts":[{"type":"text","text":"Write to Ada."}]},
@@ -66,14 +56,14 @@ pub struct ChatReader {
 impl ChatReader {
     /// Creates a reader for a conversation: its history, and its calls that wait.
     #[must_use]
-    pub fn new(history: &[Message], waiting: impl IntoIterator<Item = (CallId, Asked)>) -> Self {
+    pub fn new(history: &[Message], waiting: impl IntoIterator<Item = (CallId, Suspension)>) -> Self {
         let waiting: BTreeMap<_, _> = waiting.into_iter().collect();
         let mut issued = BTreeMap::new();
         for message in history {
             for call in message.calls() {
                 let answer = match waiting.get(&call.id) {
-                    Some(Asked::Client) => Answer::Client,
-                    Some(Asked::Approval) => Answer::Pending,
+                    Some(Suspension::Client) => Answer::Client,
+                    Some(Suspension::Approval) => Answer::Pending,
                     None => Answer::Ended,
                 };
                 // The client was shown masked or prepared arguments, so they cannot be compared.
@@ -120,8 +110,7 @@ impl ChatReader {
     /// As [`read`](Self::read); also where approvals wait and `resume` does not answer each of them.
     ///
     /// ```
-    /// use tool_runtime::call::CallId;
-    /// use tool_runtime::wire::ui::{Asked, ChatAnswer, ChatReader};
+    /// use tool_runtime::wire::ui::ChatReader;
     ///
     /// let reader = ChatReader::new(&[], []);
     /// let request = reader.read_ag_ui(br#"{"threadId":"thread_1","runId":"run_1","messages":[
