@@ -11,8 +11,8 @@ use crate::agent::{Agent, ClientAnswer, Ended, Incoming, ModelTurn, NotWaiting, 
 use crate::call::{CallId, Event, EventSink};
 use crate::runner::{ApprovalDecision, NotPending, Run};
 use crate::store::Suspension;
-use crate::wire::Message;
 use crate::wire::history::{Missing, repair};
+use crate::wire::{Message, RequestSettings};
 
 /// One history and the run that its calls go through. Made by [`Agent::converse`] or [`Agent::restore`].
 ///
@@ -77,7 +77,7 @@ impl Conversation {
     /// Calls that still wait are abandoned: the model reads that nobody acted on them.
     pub async fn send(&mut self, text: impl Into<String>) -> Ended {
         let done = Done::new(&self.run);
-        let ended = self.say(text.into()).await;
+        let ended = self.say(text.into(), RequestSettings::default()).await;
         done.with(ended)
     }
 
@@ -112,7 +112,7 @@ impl Conversation {
             done.with_code(refused.code());
             return Err(refused);
         }
-        let Incoming { text, decisions, answers } = incoming;
+        let Incoming { text, settings, decisions, answers } = incoming;
         let decisions = decisions.into_iter().map(|(id, decision)| (id, Action::Decide(decision)));
         let answers = answers.into_iter().map(|answer| (answer.id().clone(), Action::Answer(answer)));
         for (id, action) in decisions.chain(answers) {
@@ -121,7 +121,7 @@ impl Conversation {
             }
         }
         let ended = match text {
-            Some(text) => self.say(text).await,
+            Some(text) => self.say(text, settings).await,
             None => self.go_on().await,
         };
         Ok(done.with(ended))
@@ -182,12 +182,13 @@ impl Conversation {
         &self.run
     }
 
-    async fn say(&mut self, text: String) -> Ended {
+    async fn say(&mut self, text: String, settings: RequestSettings) -> Ended {
         if let Err(error) = self.abandon().await {
             return self.unsettled(error);
         }
         self.run.add_user_text(&text);
         self.state.history.push(Message::User(text));
+        self.state.settings = settings;
         self.state.asked = 0;
         self.drive().await
     }

@@ -6,6 +6,7 @@ use crate::agent::{ClientAnswer, Conversation, WaitingCall};
 use crate::call::CallId;
 use crate::runner::ApprovalDecision;
 use crate::store::Suspension;
+use crate::wire::RequestSettings;
 use crate::wire::ui::{Asked, ChatAnswer, ChatReader, ChatRequest};
 
 /// What one request brings to a conversation: decisions, answers of the client and a message of the user, in any
@@ -24,6 +25,7 @@ use crate::wire::ui::{Asked, ChatAnswer, ChatReader, ChatRequest};
 #[must_use]
 pub struct Incoming {
     pub(super) text: Option<String>,
+    pub(super) settings: RequestSettings,
     pub(super) decisions: Vec<(CallId, ApprovalDecision)>,
     pub(super) answers: Vec<ClientAnswer>,
 }
@@ -37,6 +39,13 @@ impl Incoming {
     /// Sets the message of the user. Calls that still wait after the decisions and answers are abandoned.
     pub fn text(mut self, text: impl Into<String>) -> Self {
         self.text = Some(text.into());
+        self
+    }
+
+    /// Sets what the turns that answer the message ask for. They win over the agent's settings, one by one, until the
+    /// next message. Without a message they have no effect.
+    pub fn settings(mut self, settings: RequestSettings) -> Self {
+        self.settings = settings;
         self
     }
 

@@ -51,6 +51,7 @@ mod decode;
 mod encode;
 mod formats;
 pub mod history;
+mod settings;
 pub mod ui;
 
 pub use crate::call::usage::Usage;
@@ -63,3 +64,4 @@ pub use encode::{
 };
 pub use formats::{Format, UnknownFormat};
 pub use history::Message;
+pub use settings::{Reasoning, RequestSettings};

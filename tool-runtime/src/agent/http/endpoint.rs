@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 
-use crate::agent::http::{OutputLimitField, Settings};
+use crate::agent::http::Settings;
 use crate::agent::{ModelError, ModelErrorKind, ModelRequest};
 use crate::wire::{EncodeOptions, Format, OnUnsupported, SentSchema};
 
@@ -18,59 +18,8 @@ const USER_AGENT: &str = concat!("tool-runtime/", env!("CARGO_PKG_VERSION"));
 /// Headers that decide how the bytes are read, so that an application cannot set them.
 pub(super) const OWN_HEADERS: [&str; 4] = ["accept-encoding", "content-length", "content-type", "transfer-encoding"];
 
-/// Fields of a body that the client writes in one format or another, or that would change what it reads.
-const OWN_FIELDS: [&str; 21] = [
-    "background",
-    "contents",
-    "conversation",
-    "function_call",
-    "functions",
-    "input",
-    "instructions",
-    "max_completion_tokens",
-    "max_output_tokens",
-    "max_tokens",
-    "messages",
-    "model",
-    "n",
-    "parallel_tool_calls",
-    "previous_response_id",
-    "prompt",
-    "stream",
-    "stream_options",
-    "system",
-    "tool_choice",
-    "tools",
-];
-
-/// The most bytes of an application's own fields.
-const FIELDS_BYTES: usize = 64 << 10;
-
-/// Checks the application's own fields, and the options that not every format has.
-pub(super) fn check_fields(settings: &Settings) -> Result<(), String> {
-    let format = settings.format;
-    if settings.output_limit_field.is_some() && format != Format::OpenAiChat {
-        return Err(format!("`output_limit_field` is for Chat Completions; {format} has one field for it"));
-    }
-    let fields = &settings.body_fields;
-    if let Some(name) = fields.keys().find(|name| OWN_FIELDS.contains(&name.as_str())) {
-        return Err(format!("the field `{name}` of the body is written by the client; leave it out"));
-    }
-    if let Some(options) = fields.get("options").filter(|_| format == Format::Ollama) {
-        match options.as_object() {
-            None => return Err("`options` is an object for Ollama".to_owned()),
-            Some(options) if options.contains_key("num_predict") => {
-                return Err("`options.num_predict` is written by the client; set `max_output_tokens`".to_owned());
-            }
-            Some(_) => {}
-        }
-    }
-    let bytes = serde_json::to_vec(fields).map_err(|error| error.to_string())?.len();
-    if bytes > FIELDS_BYTES {
-        return Err(format!("the fields of the body have {bytes} bytes; at most {FIELDS_BYTES} are sent"));
-    }
-    Ok(())
-}
+/// The most tokens of a turn if the settings name no other limit.
+const MAX_OUTPUT_TOKENS: u32 = 4096;
 
 /// The address of the endpoint: the base's path, or the provider's usual one, and the operation.
 pub(super) fn url(format: Format, base: &str) -> Result<Url, String> {
@@ -117,56 +66,33 @@ pub(super) type Offered = BTreeMap<String, SentSchema>;
 /// the provider would refuse the whole request.
 pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<(Vec<u8>, Offered), ModelError> {
     let format = settings.format;
-    let mut options =
-        EncodeOptions::default().with_strict(settings.strict).with_on_unsupported(OnUnsupported::LeaveOut);
-    options.choice = request.choice.cloned();
-    // Ollama has no word for it.
-    options.parallel = request.parallel.filter(|_| format != Format::Ollama);
+    let mut asked = request.settings.clone();
+    asked.max_output_tokens.get_or_insert(MAX_OUTPUT_TOKENS);
+    let options = EncodeOptions::default().with_strict(settings.strict).with_on_unsupported(OnUnsupported::LeaveOut);
+    let options = options.with_settings(asked);
     let tools = format.encode_tools(request.tools.specs(), &options).map_err(encode)?;
-    for loss in &tools.losses {
-        tracing::debug!(tool = loss.tool.as_deref(), path = loss.path, what = loss.what, "not carried by the format");
-    }
     for spec in request.tools.specs().filter(|spec| !tools.tools.contains_key(spec.name.as_str())) {
         tracing::warn!(tool = %spec.name, %format, "the format cannot carry the tool, so the model is not offered it");
+    }
+    let fields = format.encode_settings(&options.settings).map_err(encode)?;
+    for loss in tools.losses.iter().chain(&fields.losses) {
+        tracing::debug!(tool = loss.tool.as_deref(), path = loss.path, what = loss.what, "not carried by the format");
     }
     let mut body = Map::from_iter([
         ("model".to_owned(), Value::from(settings.model.as_str())),
         ("stream".to_owned(), Value::from(settings.stream)),
     ]);
-    let tokens = settings.max_output_tokens;
     match format {
-        Format::OpenAiChat => {
-            let field = match settings.output_limit_field.unwrap_or_default() {
-                OutputLimitField::MaxCompletionTokens => "max_completion_tokens",
-                OutputLimitField::MaxTokens => "max_tokens",
-            };
-            body.insert(field.to_owned(), tokens.into());
-            if settings.stream {
-                body.insert("stream_options".to_owned(), json!({"include_usage": true}));
-            }
+        Format::OpenAiChat if settings.stream => {
+            body.insert("stream_options".to_owned(), json!({"include_usage": true}));
         }
+        // The whole history goes with each request, so the provider need not keep any of it.
         Format::OpenAiResponses => {
-            body.insert("max_output_tokens".to_owned(), tokens.into());
-            // The whole history goes with each request, so the provider need not keep any of it.
             body.insert("store".to_owned(), false.into());
         }
-        Format::Anthropic => {
-            body.insert("max_tokens".to_owned(), tokens.into());
-        }
-        Format::Ollama => {
-            body.insert("options".to_owned(), json!({"num_predict": tokens}));
-        }
-        Format::Gemini => {}
+        _ => {}
     }
-    for (name, value) in &settings.body_fields {
-        match (body.get_mut(name), value) {
-            // Ollama's options: ours stay beside the application's.
-            (Some(Value::Object(ours)), Value::Object(theirs)) => ours.extend(theirs.clone()),
-            _ => {
-                body.insert(name.clone(), value.clone());
-            }
-        }
-    }
+    body.extend(fields.body);
     body.extend(tools.body);
     body.extend(format.encode_messages(request.messages));
     Ok((serde_json::to_vec(&body).map_err(encode)?, tools.tools))

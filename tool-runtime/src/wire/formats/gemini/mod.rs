@@ -1,6 +1,7 @@
 //! Gemini; encoded only.
 
 mod encode;
+mod settings;
 
 pub(super) use encode::Gemini as Encode;
 

@@ -1,0 +1,33 @@
+//! Settings in the shape of Responses.
+
+use crate::wire::encode::{Fields, Vocabulary};
+use crate::wire::formats::openai;
+use crate::wire::{Reasoning, RequestSettings};
+
+pub(super) const VOCABULARY: Vocabulary = Vocabulary {
+    under: "",
+    temperature: 2.0,
+    top_p: "top_p",
+    limit: "max_output_tokens",
+    legacy_limit: None,
+    stop: None,
+    seed: None,
+    tier: Some(("service_tier", &[])),
+    metadata: Some("metadata"),
+    cache_key: Some("prompt_cache_key"),
+    named: &["reasoning.effort", "safety_identifier"],
+};
+
+pub(super) fn settings(settings: &RequestSettings, out: &mut Fields) {
+    if let Some(effort) = openai::effort(settings, out) {
+        out.set("reasoning.effort", effort);
+    }
+    // The whole history goes with each request, so the reasoning has to come back in a form that can be sent again.
+    // Models that do not reason refuse the field.
+    if settings.reasoning.is_some_and(|reasoning| reasoning != Reasoning::Off)
+        && !settings.extra.contains_key("include")
+    {
+        out.set("include", vec!["reasoning.encrypted_content"]);
+    }
+    openai::notes(settings, out);
+}
