@@ -2,7 +2,7 @@
 # Makes the first inputs of each target from the fixtures of the tests.
 set -eu
 cd "$(dirname "$0")"
-for format in openai_chat openai_responses anthropic ollama; do
+for format in openai_chat openai_responses anthropic ollama gemini; do
     mkdir -p "corpus/$format" corpus/frames corpus/arguments
     for stream in ../fixtures/wire/"$format"/stream/*; do
         name=$(basename "$stream")
@@ -12,4 +12,7 @@ for format in openai_chat openai_responses anthropic ollama; do
         sed -n 's/^data: //p; /^{/p' "$stream" | sed -n '3p' | tr -d '\r\n' >"corpus/frames/$format-$name"
     done
     cp ../fixtures/wire/"$format"/request/*.json corpus/arguments/
+done
+for response in ../fixtures/recorded/gemini/*; do
+    { printf '\007'; cat "$response"; } >"corpus/gemini/$(basename "$response")"
 done

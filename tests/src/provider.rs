@@ -36,6 +36,7 @@ impl Turn {
             Format::OpenAiResponses => self.openai_responses(),
             Format::Anthropic => self.anthropic(),
             Format::Ollama => self.ollama(),
+            Format::Gemini => self.gemini(),
             _ => String::new(),
         }
     }
@@ -152,6 +153,29 @@ impl Turn {
         let end = json!({"model": "m", "created_at": "2026-01-01T00:00:00Z", "done": true, "done_reason": "stop",
             "message": {"role": "assistant", "content": ""}, "prompt_eval_count": 9, "eval_count": 4});
         format!("{head}\n{end}\n")
+    }
+
+    /// Arguments are objects here, too.
+    fn gemini(&self) -> String {
+        let chunk = |parts: Vec<Value>, word: &Value| {
+            let mut candidate = json!({"content": {"role": "model", "parts": parts}, "index": 0});
+            if !word.is_null() {
+                candidate["finishReason"] = word.clone();
+            }
+            json!({"candidates": [candidate], "modelVersion": "m", "responseId": "r1",
+                "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 4, "totalTokenCount": 13}})
+        };
+        let mut out = Events::default();
+        if !self.text.is_empty() {
+            out.data(&chunk(vec![json!({"text": self.text})], &Value::Null));
+        }
+        for (id, name, arguments) in &self.calls {
+            let arguments = serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments.as_str()));
+            let call = json!({"functionCall": {"id": id, "name": name, "args": arguments}});
+            out.data(&chunk(vec![call], &Value::Null));
+        }
+        out.data(&chunk(vec![json!({"text": ""})], &json!("STOP")));
+        out.0
     }
 }
 

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tool_runtime::wire::{DecodeOptions, Decoded, Format};
+use tool_runtime::wire::history::{CallMessage, Part};
+use tool_runtime::wire::{DecodeOptions, Decoded, Format, Message};
 
 /// The folder of fixtures.
 #[must_use]
@@ -44,7 +45,7 @@ pub fn recorded(bytes: &[u8]) -> (u16, Vec<u8>) {
 /// Decodes bytes that come in pieces of `cut` bytes.
 #[must_use]
 pub fn decode(format: Format, bytes: &[u8], cut: usize) -> Decoded {
-    let mut decoder = format.decoder(DecodeOptions::default()).unwrap();
+    let mut decoder = format.decoder(DecodeOptions::default());
     for piece in bytes.chunks(cut) {
         decoder.push(piece);
     }
@@ -122,4 +123,10 @@ pub fn raw(case: &Value) -> Box<serde_json::value::RawValue> {
 #[must_use]
 pub fn expected(case: &Value) -> Value {
     read_json(&fixtures("wire").join(case["expected_file"].as_str().unwrap()))
+}
+
+/// A turn of the model: text, if there is any, and calls.
+pub fn turn(text: &str, calls: Vec<CallMessage>) -> Message {
+    let text = (!text.is_empty()).then(|| Part::text(text));
+    Message::Assistant(text.into_iter().chain(calls.into_iter().map(Part::Call)).collect())
 }

@@ -117,7 +117,7 @@ fn is_whole(conversation: &Conversation) {
     let history = conversation.history();
     assert_eq!(history::repair(&history, |_| history::Missing::OutcomeUnknown), history);
     for format in Format::ALL {
-        assert!(!format.encode_messages(&history).is_empty());
+        assert!(!format.encode_messages(&history, None).body.is_empty());
     }
 }
 
@@ -325,7 +325,7 @@ async fn limits_end_a_turn() {
     for kind in ["input_tokens = 120", "output_tokens = 80"] {
         let limited = with_policy(&format!("{POLICY}\n[budgets.run]\n{kind}"), (0..2).map(again));
         let StopReason::Budget(exceeded) = stopped(limited.converse().send("Go.").await) else { panic!("{kind}") };
-        assert!(kind.starts_with(exceeded.which.as_str().trim_start_matches("budgets.run.")), "{exceeded}");
+        assert!(kind.starts_with(exceeded.key().trim_start_matches("budgets.run.")), "{exceeded}");
     }
 
     // A run without calls left may still answer.

@@ -339,11 +339,8 @@ async fn a_person_may_edit_refuse_or_answer() {
     let rig = rig(asking());
     let cases = [
         (ApprovalDecision::ApproveEdited(r#"{"to":4}"#.into()), Outcome::Ok, "4"),
-        (ApprovalDecision::ApproveEdited(r#"{"to":40}"#.into()), Outcome::ValidationError, r#""pointer":"/to""#),
         (ApprovalDecision::Deny(Some("Not today.".into())), Outcome::ApprovalDenied, "Not today."),
         (ApprovalDecision::Respond(json!(8).to_string()), Outcome::Ok, "8"),
-        (ApprovalDecision::Respond("[]".into()), Outcome::OutputInvalid, "The tool did not run."),
-        (ApprovalDecision::Respond("eight".into()), Outcome::OutputInvalid, "The tool did not run."),
         (ApprovalDecision::Expire, Outcome::ApprovalExpired, "Nobody approved the call in time."),
     ];
     for (at, (decision, expected, text)) in cases.into_iter().enumerate() {

@@ -15,20 +15,22 @@ use tests::wire::{fixtures, read_json, same};
 use tests::{six_turns, wire};
 use tool_runtime::agent::http::{HttpModel, HttpModelBuilder};
 use tool_runtime::agent::{Agent, Ended, ModelClient, ModelError, ModelErrorKind};
-use tool_runtime::wire::{CallStatus, Decoded, Finish, Format, Message, WireErrorKind};
+use tool_runtime::wire::{CallStatus, Decoded, Finish, Format, Message, RequestSettings, ToolChoice, WireErrorKind};
 use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
-
-const READABLE: [Format; 4] = [Format::OpenAiChat, Format::OpenAiResponses, Format::Anthropic, Format::Ollama];
 
 fn client(format: Format, server: &Server) -> HttpModelBuilder {
     HttpModel::builder(format, server.url(), "m").retries(0).idle_timeout(Duration::from_secs(10))
 }
 
 async fn ask(model: &HttpModel) -> Result<Decoded, ModelError> {
+    ask_with(model, &RequestSettings::new()).await
+}
+
+async fn ask_with(model: &HttpModel, settings: &RequestSettings) -> Result<Decoded, ModelError> {
     let catalog = ToolCatalog::builder().build().unwrap();
     let run = ToolRunner::builder(catalog, ToolPolicy::deny_all()).build().unwrap().run(RunOptions::new());
-    let messages = [Message::User("Hello?".to_owned())];
-    model.complete(tool_runtime::agent::ModelRequest::new(&messages, run.catalog()), &mut |_| {}).await
+    let messages = [Message::user("Hello?")];
+    model.complete(tool_runtime::agent::ModelRequest::new(&messages, run.catalog(), settings), &mut |_| {}).await
 }
 
 async fn answer(format: Format, reply: Reply) -> Result<Decoded, ModelError> {
@@ -46,7 +48,7 @@ fn good() -> Turn {
 
 #[tokio::test]
 async fn six_turns_run_in_every_format() {
-    for format in READABLE {
+    for &format in Format::ALL {
         for strict in [false, true] {
             let six = six_turns::hold(format, strict).await.unwrap();
             assert!(matches!(&six.ended, Ended::Answered { text } if text.contains("line 7")), "{:?}", six.ended);
@@ -73,9 +75,18 @@ async fn six_turns_run_in_every_format() {
             assert_eq!(six.asked.len(), 6);
             for asked in &six.asked {
                 let body: Value = serde_json::from_str(&asked.body).expect("JSON");
-                assert_eq!((&body["model"], &body["stream"]), (&Value::from("m"), &Value::from(true)));
+                if format == Format::Gemini {
+                    let target = "POST /v1beta/models/m:streamGenerateContent?alt=sse ";
+                    assert!(asked.head.starts_with(target), "{}", asked.head);
+                } else {
+                    assert_eq!((&body["model"], &body["stream"]), (&Value::from("m"), &Value::from(true)));
+                }
                 assert!(!asked.body.contains("Is not allowed."), "what is denied is not offered");
-                let key = if format == Format::Anthropic { "x-api-key: a key" } else { "authorization: bearer a key" };
+                let key = match format {
+                    Format::Anthropic => "x-api-key: a key",
+                    Format::Gemini => "x-goog-api-key: a key",
+                    _ => "authorization: bearer a key",
+                };
                 assert!(asked.head.to_ascii_lowercase().contains(key), "{}", asked.head);
             }
             assert_eq!(six.conversation.turns()[0].usage.map(|usage| usage.input_tokens), Some(9), "{format}");
@@ -111,7 +122,7 @@ async fn recorded_responses_read_the_same_over_http() {
 
 #[tokio::test]
 async fn a_cut_at_every_byte_runs_nothing() {
-    for format in READABLE {
+    for &format in Format::ALL {
         let reply = Reply::stream(&good().stream(format));
         let length = reply.len();
         let server = Server::start((0..=length).map(|cut| reply.clone().cut_at(cut))).unwrap();
@@ -138,7 +149,7 @@ async fn a_cut_at_every_byte_runs_nothing() {
 
 #[tokio::test]
 async fn answers_that_are_none_are_typed_errors() {
-    for format in READABLE {
+    for &format in Format::ALL {
         let html = "content-type: text/html; charset=utf-8\r\n";
         let cases = [
             (Reply::body("401 Unauthorized", "", b"{\"error\":\"no\"}"), ModelErrorKind::Status(401)),
@@ -180,7 +191,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn gzip_is_read_within_the_limit() {
-    for format in READABLE {
+    for &format in Format::ALL {
         let plain = good().stream(format);
         let headers = "content-encoding: gzip\r\ncontent-type: text/event-stream\r\n";
         let decoded = answer(format, Reply::body("200 OK", headers, &gzip(plain.as_bytes()))).await.unwrap();
@@ -205,7 +216,7 @@ async fn gzip_is_read_within_the_limit() {
 
 #[tokio::test]
 async fn a_stream_without_end_ends() {
-    for format in READABLE {
+    for &format in Format::ALL {
         let server = Server::start([Reply::forever(&": nothing\n\n".repeat(1000))]).unwrap();
         let model = client(format, &server).max_response_bytes(1 << 20).build().unwrap();
         let decoded = ask(&model).await.unwrap();

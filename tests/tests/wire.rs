@@ -1,9 +1,9 @@
 //! The wire fixtures, and the transcripts of real servers, through every format and in every cut.
 
 use serde_json::{Value, json};
-use tests::wire::{cases, decode, each_case, expected, fixtures, input, raw, read_json, recorded, result};
+use tests::wire::{cases, decode, each_case, expected, fixtures, input, raw, read_json, recorded, result, turn};
 use tool_runtime::wire::history::{CallMessage, Message, ResultMessage};
-use tool_runtime::wire::{EncodeOptions, Format, ToolChoice, WireTool, remove_nulls};
+use tool_runtime::wire::{EncodeOptions, Format, RequestSettings, ToolChoice, WireTool, remove_nulls};
 
 #[test]
 fn streams_decode_the_same_in_every_cut() {
@@ -53,14 +53,15 @@ fn requests() {
     each_case("request", |format, case| {
         let raw = raw(case);
         let input: Input<'_> = serde_json::from_str(raw.get()).unwrap();
-        let mut options = EncodeOptions::default().with_strict(input.strict);
-        options.parallel = input.parallel;
-        options.choice = input.tool_choice.map(|choice| match choice.as_str() {
+        let mut settings = RequestSettings::new();
+        settings.parallel_calls = input.parallel;
+        settings.tool_choice = input.tool_choice.map(|choice| match choice.as_str() {
             Some("auto") => ToolChoice::Auto,
             Some("required") => ToolChoice::Required,
             Some("none") => ToolChoice::None,
             _ => ToolChoice::Named(choice["name"].as_str().unwrap().to_owned()),
         });
+        let options = EncodeOptions::default().with_strict(input.strict).with_settings(settings);
         let tools =
             input.tools.iter().map(|tool| WireTool::new(&tool.name, &tool.description, tool.input_schema.get()));
         let got = match format.encode_tools(tools, &options) {
@@ -89,7 +90,7 @@ fn results() {
         let calls =
             listed.iter().map(|call| CallMessage::new(id(call).as_str(), name(call), &arguments(call))).collect();
         let text = input["text"].as_str().unwrap_or_default().to_owned();
-        history.push(Message::Assistant { text, calls });
+        history.push(turn(&text, calls));
         // M1 orders the results, however they came.
         for call in listed.iter().rev() {
             let content = call["content"].as_str().unwrap();
@@ -98,9 +99,13 @@ fn results() {
             history.push(Message::Result(result(id(call).as_str(), content)));
         }
         if let Some(text) = input["user_text_after"].as_str() {
-            history.insert(1, Message::User(text.to_owned()));
+            history.insert(1, Message::user(text));
         }
-        vec![(String::new(), Value::Object(format.encode_messages(&history)), expected(case))]
+        vec![(
+            String::new(),
+            serde_json::to_value(format.encode_messages(&history, None).body).unwrap(),
+            expected(case),
+        )]
     });
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test says what it expects")]
 
 use serde_json::{Value, json};
+use tests::wire::turn;
 use tool_runtime::call::CallId;
 use tool_runtime::wire::Message;
 use tool_runtime::wire::history::{CallMessage, ResultMessage};
@@ -12,8 +13,8 @@ use tool_runtime::wire::ui::{Asked, ChatAnswer, ChatReader, ChatRequest};
 fn reader() -> ChatReader {
     let call = |id: &str| CallMessage::new(id, format!("ns__{id}"), r#"{"secret":1}"#);
     let history = [
-        Message::User("Go.".to_owned()),
-        Message::Assistant { text: String::new(), calls: vec![call("done"), call("ask"), call("run")] },
+        Message::user("Go."),
+        turn("", vec![call("done"), call("ask"), call("run")]),
         Message::Result(ResultMessage::new("done", "1")),
     ];
     ChatReader::new(&history, [(CallId::new("ask"), Asked::Approval), (CallId::new("run"), Asked::Client)])

@@ -7,7 +7,9 @@ use tool_runtime::call::CallId;
 use tool_runtime::wire::history::{
     self, Answer, CallMessage, HistoryErrorKind, HistoryLimits, Issued, Message, Missing, ResultMessage,
 };
-use tool_runtime::wire::{EncodeOptions, Format, OnUnsupported, SentSchema, ToolChoice, WireTool, remove_nulls};
+use tool_runtime::wire::{
+    EncodeOptions, Format, OnUnsupported, RequestSettings, SentSchema, ToolChoice, WireTool, remove_nulls,
+};
 
 /// The closed copy, or the pointer of what cannot be closed.
 #[track_caller]
@@ -105,6 +107,10 @@ fn strict_nulls_keep_everything_else_digit_for_digit() {
     }
 }
 
+fn chosen(name: &str) -> RequestSettings {
+    RequestSettings::new().tool_choice(ToolChoice::Named(name.to_owned()))
+}
+
 #[test]
 fn choices_without_tools_and_unknown_ones() {
     let tools = [WireTool::new("a", "", r#"{"type":"object","properties":{}}"#)];
@@ -114,9 +120,10 @@ fn choices_without_tools_and_unknown_ones() {
                 .encode_tools(tools.iter().copied(), &options)
                 .map_err(|error| error.to_json()["error"]["kind"].clone())
         };
-        let named = || EncodeOptions::default().with_choice(ToolChoice::Named("b".to_owned()));
+        let named = || EncodeOptions::default().with_settings(chosen("b"));
         assert_eq!(encode(&tools, named()).unwrap_err(), "unknown_tool_choice", "{format}");
-        let auto = EncodeOptions::default().with_choice(ToolChoice::Auto).with_parallel(false);
+        let auto = EncodeOptions::default()
+            .with_settings(RequestSettings::new().tool_choice(ToolChoice::Auto).parallel_calls(false));
         assert!(encode(&[], auto).unwrap().body.is_empty(), "{format}");
         let strict = encode(&tools, EncodeOptions::default().with_strict(true)).unwrap();
         assert_eq!(strict.losses.is_empty(), !matches!(format, Format::Ollama | Format::Gemini), "{format}");
@@ -128,7 +135,7 @@ fn call(id: &str) -> CallMessage {
 }
 
 fn turn(ids: &[&str]) -> Message {
-    Message::Assistant { text: String::new(), calls: ids.iter().map(|id| call(id)).collect() }
+    tests::wire::turn("", ids.iter().map(|id| call(id)).collect())
 }
 
 fn answer(id: &str) -> Message {
@@ -144,10 +151,10 @@ fn client_history_is_checked() {
             .into_iter()
             .map(|(id, answer)| (CallId::new(id), Issued::new(call(id), answer)))
             .collect();
-    let user = || Message::User("hello".to_owned());
-    let other = Message::Assistant { text: String::new(), calls: vec![CallMessage::new("c", "a__b", r#"{"x":2}"#)] };
+    let user = || Message::user("hello");
+    let other = tests::wire::turn("", vec![CallMessage::new("c", "a__b", r#"{"x":2}"#)]);
     let reordered = CallMessage::new("c", "a__b", r#"{"s":" \" ","x":1.5}"#);
-    let reordered = Message::Assistant { text: String::new(), calls: vec![reordered] };
+    let reordered = tests::wire::turn("", vec![reordered]);
     for (history, expected) in [
         (vec![user(), turn(&["c", "s"]), answer("s"), answer("c"), user()], None),
         (vec![reordered, answer("c")], None),
@@ -174,7 +181,7 @@ fn client_history_has_limits() {
     let check = |history: &[Message]| {
         history::check(history, &BTreeMap::new(), &HistoryLimits::default()).map_err(|error| (error.kind, error.id))
     };
-    let long = |bytes: usize| Message::User("a".repeat(bytes));
+    let long = |bytes: usize| Message::user("a".repeat(bytes));
     assert_eq!(check(&[long(32 << 10)]), Ok(()));
     assert_eq!(check(&[long((32 << 10) + 1)]), Err((HistoryErrorKind::TooLarge, None)));
     assert_eq!(check(&vec![long(1); 2048]), Ok(()));
@@ -183,7 +190,7 @@ fn client_history_has_limits() {
 
 #[test]
 fn own_history_is_repaired() {
-    let user = Message::User("hello".to_owned());
+    let user = Message::user("hello");
     let history =
         [answer("x"), turn(&["a", "b", "c"]), user.clone(), answer("c"), answer("a"), answer("a"), turn(&["d"])];
     let missing = |id: &CallId| if id.as_str() == "d" { Missing::OutcomeUnknown } else { Missing::Cancelled };
@@ -194,7 +201,7 @@ fn own_history_is_repaired() {
     assert_eq!(repaired, expected);
     assert_eq!(history::repair(&repaired, missing), repaired);
     // Every format writes every call with one result, arguments digit for digit.
-    let body = Format::OpenAiChat.encode_messages(&history);
+    let body = serde_json::to_value(Format::OpenAiChat.encode_messages(&history, None).body).unwrap();
     let messages = body["messages"].as_array().unwrap();
     assert_eq!(messages.iter().filter(|message| message["role"] == "tool").count(), 4);
     assert_eq!(messages[0]["tool_calls"][0]["function"]["arguments"], r#"{"x":1.50,"s":" \" "}"#);
@@ -203,13 +210,9 @@ fn own_history_is_repaired() {
 
 #[test]
 fn blank_text_is_left_out_where_it_is_refused() {
-    let history = [
-        Message::User(" ".into()),
-        Message::Assistant { text: "\n".into(), calls: vec![] },
-        Message::System("s".into()),
-    ];
-    let body = Format::Anthropic.encode_messages(&history);
-    assert_eq!(Value::Object(body), json!({ "messages": [], "system": "s" }));
+    let history = [Message::user(" "), tests::wire::turn("\n", vec![]), Message::System("s".into())];
+    let body = serde_json::to_value(Format::Anthropic.encode_messages(&history, None).body).unwrap();
+    assert_eq!(body, json!({ "messages": [], "system": "s" }));
 }
 
 #[test]
@@ -217,9 +220,9 @@ fn arguments_that_the_gate_cannot_read_go_back_empty() {
     let deep = format!("{{\"a\":{}1{}}}", "[".repeat(200), "]".repeat(200));
     for arguments in [deep.as_str(), r#"{"s":"a \ud800 b"}"#, r#"{"a":1,"a":2}"#, "[1]", "{\"a\":", "not json"] {
         let calls = vec![CallMessage::new("c", "a__b", arguments)];
-        let history = [Message::Assistant { text: String::new(), calls }];
+        let history = [tests::wire::turn("", calls)];
         for format in Format::ALL {
-            let text = Value::Object(format.encode_messages(&history)).to_string();
+            let text = serde_json::to_value(format.encode_messages(&history, None).body).unwrap().to_string();
             let empty = [r#""arguments":"{}""#, r#""arguments":{}"#, r#""input":{}"#, r#""args":{}"#];
             assert!(empty.iter().any(|empty| text.contains(empty)), "{format}: {text}");
             assert!(!text.contains("ud800") && !text.contains("[["), "{format}: {text}");
@@ -241,7 +244,7 @@ fn a_tool_that_a_provider_refuses_does_not_block_the_others() {
     let losses: Vec<_> = encoded.losses.iter().map(ToString::to_string).collect();
     assert_eq!(losses, ["a__bad: the provider does not take this input schema at /properties/ok/properties/bad name"]);
     // A choice of a tool that was left out is refused, and other formats carry the name.
-    let named = options.clone().with_choice(ToolChoice::Named("a__bad".to_owned()));
+    let named = options.clone().with_settings(chosen("a__bad"));
     assert!(Format::Anthropic.encode_tools(tools(), &named).is_err());
     assert_eq!(Format::Gemini.encode_tools(tools(), &options).unwrap().tools.len(), 2);
 }

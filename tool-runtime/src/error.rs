@@ -1,7 +1,11 @@
-//! What a tool returns when it fails: [`ToolError`].
+//! What a tool returns when it fails, [`ToolError`], and what parsing a name returns, [`ParseError`].
 //!
-//! An error has two readers. A model and a UI get a stable code and a sentence that its author wrote for them
+//! The error of a tool has two readers. A model and a UI get a stable code and a sentence that its author wrote for them
 //! (a fixed one otherwise); operators get the source's own text through [`ToolError::detail`].
+
+mod parse;
+
+pub use parse::ParseError;
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -176,6 +180,7 @@ impl<E: ErrorSource> From<E> for ToolError {
     label = "not a `std::error::Error`: write `.map_err(ToolError::internal)?`; if it is not `Send + Sync`, `.map_err(|error| ToolError::internal(error.to_string()))?`",
     note = "`ToolError::internal` takes `anyhow::Error`, `Box<dyn Error + Send + Sync>`, text and every `std::error::Error` that is `Send + Sync + 'static`"
 )]
+#[doc(hidden)] // Only diagnostics name it: what counts is that a type is an error.
 pub trait ErrorSource: Error + Send + Sync + 'static {}
 
 #[diagnostic::do_not_recommend]

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tool_runtime::agent::{ModelClient, ModelError, ModelErrorKind, ModelRequest, Show};
+use tool_runtime::agent::{ModelClient, ModelError, ModelRequest, Show};
 use tool_runtime::wire::{DecodeOptions, Decoded, Format, Message};
 
 /// Knows three sentences: "find TEXT", "order COUNT TEXT" (of each part whose name
@@ -19,8 +19,7 @@ impl ModelClient for DemoModel {
     }
 
     async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
-        let decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
-        let mut decoder = decoder.ok_or_else(|| ModelError::new(ModelErrorKind::Protocol, "no decoder"))?;
+        let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
         for frame in answer(request.messages) {
             decoder.push_with(format!("data: {frame}\n\n").as_bytes(), &mut *show);
             // A real stream arrives in pieces; let the response leave in pieces too.
@@ -33,10 +32,8 @@ impl ModelClient for DemoModel {
 /// What the model says next, by what the user asked last and what came of it since.
 fn answer(messages: &[Message]) -> Vec<Value> {
     let asked = messages.iter().rposition(|message| matches!(message, Message::User(_)));
-    let (text, since) = match asked.map(|at| (&messages[at], &messages[at + 1..])) {
-        Some((Message::User(text), since)) => (text.trim(), since),
-        _ => ("", &[][..]),
-    };
+    let (text, since) = asked.map_or((String::new(), &[][..]), |at| (messages[at].text(), &messages[at + 1..]));
+    let text = text.trim();
     let results: Vec<_> = since.iter().filter_map(result).collect();
     let words: Vec<_> = text.split_whitespace().collect();
     match (words.as_slice(), results.as_slice()) {

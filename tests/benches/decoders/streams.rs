@@ -20,7 +20,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self { format: Format::OpenAiChat, arguments: true },
         Self { format: Format::OpenAiChat, arguments: false },
         Self { format: Format::OpenAiResponses, arguments: true },
@@ -29,6 +29,8 @@ impl Stream {
         Self { format: Format::Anthropic, arguments: false },
         Self { format: Format::Ollama, arguments: true },
         Self { format: Format::Ollama, arguments: false },
+        Self { format: Format::Gemini, arguments: true },
+        Self { format: Format::Gemini, arguments: false },
     ];
 
     /// The bytes of the response: the frame with the token of its template, once for each delta.
@@ -57,7 +59,9 @@ impl Stream {
             (Format::Anthropic, true) => include_str!("frames/anthropic_arguments.txt"),
             (Format::Anthropic, false) => include_str!("frames/anthropic_text.txt"),
             (Format::Ollama, true) => include_str!("frames/ollama_arguments.txt"),
-            (_, _) => include_str!("frames/ollama_text.txt"),
+            (Format::Ollama, false) => include_str!("frames/ollama_text.txt"),
+            (_, true) => include_str!("frames/gemini_arguments.txt"),
+            (_, false) => include_str!("frames/gemini_text.txt"),
         }
     }
 }

@@ -14,7 +14,8 @@ pub(crate) fn read(format: Format, frames: &[&str]) -> usize {
         Format::OpenAiChat => count::<Chat<'_>>(frames),
         Format::OpenAiResponses => count::<Responses<'_>>(frames),
         Format::Anthropic => count::<Anthropic<'_>>(frames),
-        _ => count::<Ollama<'_>>(frames),
+        Format::Ollama => count::<Ollama<'_>>(frames),
+        _ => count::<Gemini<'_>>(frames),
     }
 }
 
@@ -132,4 +133,71 @@ struct OllamaFunction<'a> {
     name: &'a str,
     #[serde(borrow)]
     arguments: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Gemini<'a> {
+    #[serde(borrow)]
+    candidates: Vec<Candidate<'a>>,
+    usage_metadata: Tokens,
+    model_version: &'a str,
+    response_id: &'a str,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Candidate<'a> {
+    index: u32,
+    #[serde(borrow)]
+    content: GeminiContent<'a>,
+    finish_reason: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+struct GeminiContent<'a> {
+    #[serde(borrow)]
+    parts: Vec<Part<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Part<'a> {
+    #[serde(borrow)]
+    text: Option<Text<'a>>,
+    #[serde(default)]
+    thought: bool,
+    thought_signature: Option<&'a str>,
+    #[serde(borrow)]
+    function_call: Option<GeminiCall<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct GeminiCall<'a> {
+    id: Option<&'a str>,
+    name: Option<&'a str>,
+    #[serde(borrow)]
+    args: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    partial_args: Vec<PartialArg<'a>>,
+    #[serde(default)]
+    will_continue: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PartialArg<'a> {
+    json_path: &'a str,
+    #[serde(borrow)]
+    string_value: Option<Text<'a>>,
+    #[serde(default)]
+    will_continue: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Tokens {
+    prompt_token_count: u64,
+    candidates_token_count: u64,
 }

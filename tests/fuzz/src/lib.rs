@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tests::wire::same;
+use tool_runtime::__workspace::{Limits, ParseErrorKind, Tree, parse, parse_value};
 use tool_runtime::call::IdSource;
-use tool_runtime::json::{Limits, ParseErrorKind, Tree, parse, parse_value};
 use tool_runtime::wire::{DecodeOptions, DecodedCall, DisplayEvent, Format, WireErrorKind};
 
 const WIDE: Limits = Limits { bytes: usize::MAX, depth: usize::MAX };
@@ -34,7 +34,7 @@ pub fn every_cut_is_the_same(format: Format, input: &[u8]) {
 
 /// Everything that a decoder returns, without generated ids.
 fn decode(format: Format, bytes: &[u8], mut cut: impl FnMut(usize) -> usize) -> Value {
-    let mut decoder = format.decoder(options()).expect("a format that is read");
+    let mut decoder = format.decoder(options());
     let (mut rest, mut shown, mut started) = (bytes, String::new(), Vec::new());
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(cut(rest.len()).min(rest.len()));
@@ -79,7 +79,7 @@ pub fn a_frame_is_json_or_malformed(text: &str) {
     let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
     let is_strict = matches!(parse_value(text, &WIDE), Ok(Tree::Object(_)));
     for (format, frame) in [(Format::OpenAiChat, format!("data: {text}\n\n")), (Format::Ollama, format!("{text}\n"))] {
-        let mut decoder = format.decoder(DecodeOptions::default()).expect("a format that is read");
+        let mut decoder = format.decoder(DecodeOptions::default());
         decoder.push(frame.as_bytes());
         let malformed = decoder.finish().error.is_some_and(|error| error.kind == WireErrorKind::MalformedFrame);
         assert!(malformed || is_json, "{format} took a frame that is no JSON");

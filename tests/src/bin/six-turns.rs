@@ -25,7 +25,7 @@ fn main() -> ExitCode {
 fn run() -> Result<(), Box<dyn std::error::Error>> {
     let folder = PathBuf::from(std::env::args().nth(1).ok_or("usage: six-turns FOLDER")?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    for format in [Format::OpenAiChat, Format::OpenAiResponses, Format::Anthropic, Format::Ollama] {
+    for &format in Format::ALL {
         for strict in [false, true] {
             let six = runtime.block_on(six_turns::hold(format, strict))?;
             if !matches!(six.ended, Ended::Answered { .. }) {

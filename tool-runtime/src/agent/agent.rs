@@ -81,9 +81,9 @@ impl Agent {
     ///
     /// ```
     /// use tool_runtime::agent::{Agent, ScriptedModel};
-    /// use tool_runtime::wire::{Reasoning, RequestSettings, ToolChoice};
+    /// use tool_runtime::wire::{Effort, RequestSettings, ToolChoice};
     ///
-    /// let settings = RequestSettings::new().temperature(0.2).reasoning(Reasoning::Low).tool_choice(ToolChoice::Required);
+    /// let settings = RequestSettings::new().temperature(0.2).reasoning(Effort::Low).tool_choice(ToolChoice::Required);
     /// let agent = Agent::new(ScriptedModel::new([])).settings(settings);
     /// # let _ = agent;
     /// ```

@@ -187,7 +187,7 @@ impl Conversation {
             return self.unsettled(error);
         }
         self.run.add_user_text(&text);
-        self.state.history.push(Message::User(text));
+        self.state.history.push(Message::user(text));
         self.state.settings = settings;
         self.state.asked = 0;
         self.drive().await

@@ -50,6 +50,7 @@ impl Display {
                 self.texts += 1;
                 self.run.emit(Event::TextDelta { text: text.into_owned() });
             }
+            DisplayEvent::Reasoning(_) => {}
             DisplayEvent::CallStarted { id, name } => {
                 self.announce(&id, &name);
             }
@@ -78,10 +79,9 @@ impl Display {
         if self.texts == 0 && !decoded.text.is_empty() {
             self.run.emit(Event::TextDelta { text: decoded.text.clone() });
         }
-        if let Some(refusal) = decoded.refusal.take().filter(|refusal| !refusal.is_empty()) {
-            let text = if decoded.text.is_empty() { refusal } else { format!("\n\n{refusal}") };
-            decoded.text.push_str(&text);
-            self.run.emit(Event::TextDelta { text });
+        if let Some(refusal) = decoded.refusal.as_deref().filter(|refusal| !refusal.is_empty()) {
+            let separator = if decoded.text.is_empty() { "" } else { "\n\n" };
+            self.run.emit(Event::TextDelta { text: format!("{separator}{refusal}") });
         }
         for decoded in &mut decoded.calls {
             let call = &mut decoded.call;

@@ -10,7 +10,7 @@ use crate::agent::state::{Progress, Slot};
 use crate::agent::turn::{self, Progressed};
 use crate::agent::{Conversation, Ended, ModelRequest, ModelTurn, StopReason, TurnCall};
 use crate::call::{CallId, Event, ToolCall};
-use crate::wire::history::{CallMessage, Missing, repair};
+use crate::wire::history::{Missing, repair};
 use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, ToolChoice};
 
 impl Conversation {
@@ -93,22 +93,25 @@ impl Conversation {
     /// The model's answer goes into the history, and its calls through the gate. `None` if the model is next.
     async fn take(&mut self, decoded: Decoded) -> Option<Ended> {
         let (ended_well, is_empty) = (decoded.ended_well(), decoded.is_empty());
-        let Decoded { calls, text, finish, error, .. } = decoded;
-        if !text.is_empty() || !calls.is_empty() {
-            let calls = calls.iter().map(CallMessage::from).collect();
-            self.state.history.push(Message::Assistant { text: text.clone(), calls });
+        let message = Message::Assistant(decoded.parts());
+        // The words with which a model refuses count as its text.
+        let text = message.text();
+        let said = !matches!(&message, Message::Assistant(parts) if parts.is_empty());
+        let Decoded { calls, finish, error, .. } = decoded;
+        if said {
+            self.state.history.push(message);
         }
         let none = calls.is_empty();
         // Calls of an unclean end go through the gate too: it refuses and records each.
         self.execute(calls.into_iter().map(|call| call.call).collect()).await;
         // A paused turn is sent back as it is, as long as it brought something.
-        let paused = finish == Finish::Pause && none && !text.is_empty();
+        let paused = finish == Finish::Pause && none && said;
         if !ended_well && !paused {
             self.state.close();
-            let said = error.as_ref().and_then(|error| error.message.clone());
+            let detail = error.as_ref().and_then(|error| error.message.clone());
             let reason = StopReason::Incomplete { finish, error };
-            if let Some(said) = said {
-                self.run.report(reason.code(), &said);
+            if let Some(detail) = detail {
+                self.run.report(reason.code(), &detail);
             }
             return Some(self.stopped(reason, text));
         }
@@ -187,10 +190,6 @@ impl Conversation {
 
     /// The ids of this conversation's calls.
     fn ids(&self) -> HashSet<CallId> {
-        let calls = self.state.history.iter().filter_map(|message| match message {
-            Message::Assistant { calls, .. } => Some(calls),
-            _ => None,
-        });
-        calls.flatten().map(|call| call.id.clone()).collect()
+        self.state.history.iter().flat_map(Message::calls).map(|call| call.id.clone()).collect()
     }
 }

@@ -32,8 +32,7 @@ pub type Show<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
 ///     }
 ///
 ///     async fn complete(&self, _: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
-///         let decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
-///         let mut decoder = decoder.ok_or_else(|| ModelError::new(ModelErrorKind::Protocol, "write only"))?;
+///         let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
 ///         decoder.push_with(&self.0, show);
 ///         Ok(decoder.finish())
 ///     }

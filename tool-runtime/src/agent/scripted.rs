@@ -7,37 +7,36 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use crate::agent::{ModelClient, ModelError, ModelErrorKind, ModelRequest, Show};
-use crate::call::{CallId, ToolCall};
-use crate::wire::{
-    CallStatus, Decoded, DecodedCall, DisplayEvent, Finish, Message, RequestSettings, ToolChoice, Usage,
-};
+use crate::call::Arguments;
+use crate::wire::history::{CallMessage, Part};
+use crate::wire::{CallStatus, Decoded, DisplayEvent, Finish, Message, RequestSettings, ToolChoice, Usage};
 
 /// One turn of a [`ScriptedModel`].
 #[derive(Debug)]
 #[must_use]
 pub struct ScriptedTurn {
-    text: String,
-    calls: Vec<(String, String, String)>,
+    parts: Vec<Part>,
+    /// The argument texts of the calls: a model can write what is not JSON.
+    arguments: Vec<String>,
     finish: Finish,
     usage: Option<Usage>,
-    refusal: Option<String>,
     error: Option<ModelError>,
     never: bool,
 }
 
 impl ScriptedTurn {
     fn new(finish: Finish) -> Self {
-        Self { text: String::new(), calls: Vec::new(), finish, usage: None, refusal: None, error: None, never: false }
+        Self { parts: Vec::new(), arguments: Vec::new(), finish, usage: None, error: None, never: false }
     }
 
     /// The model answers with this text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { text: text.into(), ..Self::new(Finish::Stop) }
+        Self::new(Finish::Stop).and_part(Part::text(text))
     }
 
     /// The model refuses with this text.
     pub fn refuses(text: impl Into<String>) -> Self {
-        Self { refusal: Some(text.into()), ..Self::new(Finish::Refusal) }
+        Self::new(Finish::Refusal).and_part(Part::Refusal(text.into()))
     }
 
     /// The model makes one call, arguments as JSON text.
@@ -53,7 +52,19 @@ impl ScriptedTurn {
 
     /// The model makes one more call in the same turn.
     pub fn and_call(mut self, id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
-        self.calls.push((id.into(), name.into(), arguments.into()));
+        let arguments = arguments.into();
+        self.parts.push(Part::Call(CallMessage::new(id.into(), name, &arguments)));
+        self.arguments.push(arguments);
+        self
+    }
+
+    /// The model makes one more part in the same turn, such as reasoning; a call is added with
+    /// [`and_call`](Self::and_call).
+    pub fn and_part(mut self, part: Part) -> Self {
+        if let Part::Call(call) = &part {
+            self.arguments.push(call.arguments().to_owned());
+        }
+        self.parts.push(part);
         self
     }
 
@@ -74,32 +85,19 @@ impl ScriptedTurn {
     }
 
     fn decoded(self, choice: Option<&ToolChoice>) -> Decoded {
-        let ended_well = matches!(self.finish, Finish::Stop | Finish::ToolCalls);
-        let call = |(id, name, arguments): (String, String, String)| {
+        let mut decoded = Decoded::new(self.parts, self.finish);
+        decoded.usage = self.usage;
+        for (decoded, arguments) in decoded.calls.iter_mut().zip(self.arguments) {
             let object = serde_json::from_str::<serde_json::Value>(&arguments).map(|value| value.is_object());
-            let status = match object {
+            decoded.status = match object {
                 Ok(true) => CallStatus::Ok,
                 Ok(false) => CallStatus::ArgumentsNotObject,
                 Err(_) => CallStatus::InvalidJson,
             };
-            let mut call = ToolCall::text(CallId::new(&id), name, arguments);
-            if !ended_well {
-                call = call.incomplete();
-            }
-            call.outside_choice = choice.is_some_and(|choice| !choice.allows(&call.name));
-            DecodedCall { call, status, offered: true }
-        };
-        Decoded {
-            calls: self.calls.into_iter().map(call).collect(),
-            text: self.text,
-            finish: self.finish,
-            provider_finish: None,
-            error: None,
-            refusal: self.refusal,
-            usage: self.usage,
-            response_id: None,
-            model: None,
+            decoded.call.arguments = Arguments::Text(arguments);
+            decoded.call.outside_choice = choice.is_some_and(|choice| !choice.allows(&decoded.call.name));
         }
+        decoded
     }
 }
 
@@ -176,10 +174,15 @@ impl ModelClient for ScriptedModel {
             return Err(error);
         }
         let decoded = turn.decoded(request.settings.tool_choice.as_ref());
+        for part in decoded.parts() {
+            if let Part::Reasoning(reasoning) = part {
+                show(DisplayEvent::Reasoning(reasoning.text().into()));
+            }
+        }
         if !decoded.text.is_empty() {
             show(DisplayEvent::Text(decoded.text.as_str().into()));
         }
-        for DecodedCall { call, .. } in &decoded.calls {
+        for call in decoded.calls.iter().map(|decoded| &decoded.call) {
             show(DisplayEvent::CallStarted { id: call.id.clone(), name: call.name.as_str().into() });
             show(DisplayEvent::ArgumentsDelta { id: call.id.clone(), text: call.arguments.as_str().into() });
         }

@@ -214,7 +214,10 @@ async fn finish_call(
             return Err(Failure::failed(error.to_string()).code(error.code()));
         }
     };
-    if matches!(result.outcome(), Outcome::ClientRequired | Outcome::ApprovalRequired) {
+    // A decision that does not fit leaves the call waiting, so that it can be corrected.
+    let waits =
+        matches!(result.outcome(), Outcome::ClientRequired | Outcome::ApprovalRequired | Outcome::ApprovalMismatch);
+    if waits {
         kept.save(Document::Call(Box::new(run.snapshot().await?)))?;
     } else {
         kept.finish()?;
@@ -224,5 +227,6 @@ async fn finish_call(
     } else {
         terminal::line(&terminal::safe_lines(&result.to_model()));
     }
-    Ok(Exit::of(result.outcome()))
+    let broken = result.error().is_some_and(|error| !error.errors.is_empty());
+    Ok(if result.outcome() == Outcome::ApprovalMismatch && broken { Exit::Invalid } else { Exit::of(result.outcome()) })
 }

@@ -11,8 +11,8 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::http_record::{self, HttpRecord};
 use crate::cli::session::{Cli, Session};
 use crate::cli::{input, terminal};
-use crate::wire::history::{CallMessage, Message};
-use crate::wire::{DecodeOptions, Decoded, DecodedCall, Decoder, Format, WireErrorKind};
+use crate::wire::history::{CallMessage, Message, Part};
+use crate::wire::{DecodeOptions, Decoded, DecodedCall, Format, WireErrorKind};
 
 /// What one recorded turn did, as `--json` prints it. Serialised as it is: a value in between could not hold what a
 /// model may write, such as arguments that are nested too deep or hold half of a character.
@@ -48,18 +48,13 @@ pub(super) async fn chat(cli: &Cli<'_>, format: Format, transcript: &Path, promp
     Ok(turn.exit)
 }
 
-/// A decoder for the format.
-pub(super) fn decoder(format: Format, options: DecodeOptions) -> Result<Decoder, Failure> {
-    format.decoder(options).ok_or_else(|| Failure::usage(format!("{} can be written, not read", name(format))))
-}
-
 /// Decodes a recorded response, whole.
 pub(super) fn decode(format: Format, path: &Path) -> Result<Decoded, Failure> {
     let bytes = input::file(path)?;
     let recorded = http_record::parse(&bytes).map_err(|error| {
         Failure::usage(format!("{} is not a recorded response: {error}", path.display())).code("unreadable_input")
     })?;
-    let mut decoder = decoder(format, DecodeOptions::default())?;
+    let mut decoder = format.decoder(DecodeOptions::default());
     decoder.push_with(&recorded.body, |_| {});
     let decoded = decoder.finish();
     if says_nothing(&recorded, &decoded) {
@@ -101,14 +96,23 @@ async fn take(cli: &Cli<'_>, session: &Session, format: Format, decoded: Decoded
     }
     let changes = difference(&before, &inspect()?);
     let records = session.gate.records().await?;
-    let messages = |calls: Vec<CallMessage>| {
-        let mut history = vec![Message::Assistant { text: decoded.text.clone(), calls }];
+    let messages = |parts: Vec<Part>| {
+        let mut history = vec![Message::Assistant(parts)];
         history.extend(results.iter().map(|result| Message::Result(result.into())));
         // The formats call the list by different names; it is the only one there is.
-        format.encode_messages(&history).into_values().find(Value::is_array).unwrap_or_default()
+        let fields = format.encode_messages(&history, None).body.into_values();
+        fields.filter_map(|field| serde_json::from_str(field.get()).ok()).find(Value::is_array).unwrap_or_default()
     };
-    let shown = messages(decoded.calls.iter().map(|call| masked(call, &records)).collect());
-    let messages = messages(decoded.calls.iter().map(CallMessage::from).collect());
+    // What is carried for the provider is not for people.
+    let mut calls = decoded.calls.iter();
+    let shown = decoded.parts().into_iter().filter_map(|part| match part {
+        Part::Text(part) => Some(Part::text(part.text())),
+        Part::Refusal(text) => Some(Part::Refusal(text)),
+        Part::Call(_) => calls.next().map(|call| Part::Call(masked(call, &records))),
+        _ => None,
+    });
+    let shown = messages(shown.collect());
+    let messages = messages(decoded.parts());
     let broken = !decoded.ended_well();
     let gravest = results.iter().map(|result| Exit::of(result.outcome())).max().unwrap_or(Exit::Done);
     let exit = if broken { gravest.max(Exit::Failed) } else { gravest };

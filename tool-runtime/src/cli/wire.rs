@@ -8,7 +8,7 @@ use crate::cli::args::{Direction, Kind};
 use crate::cli::catalog::losses;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::{input, terminal};
-use crate::wire::history::{CallMessage, Message, ResultMessage};
+use crate::wire::history::{CallMessage, Message, Part, ResultMessage};
 use crate::wire::ui::{Protocol, UiEncoder, UiEvent};
 use crate::wire::{DecodeOptions, EncodeOptions, Format, RequestSettings, ToolChoice, WireTool, remove_nulls};
 
@@ -29,7 +29,7 @@ pub(super) fn wire(direction: &Direction) -> Result<Exit, Failure> {
 }
 
 fn decode(format: Format, bytes: &[u8], chunk: usize) -> Result<Exit, Failure> {
-    let mut decoder = super::recorded::decoder(format, DecodeOptions::default())?;
+    let mut decoder = format.decoder(DecodeOptions::default());
     if chunk == 0 {
         decoder.push_with(bytes, |_| {});
     } else {
@@ -127,7 +127,8 @@ fn encode_result(format: Format, text: &str) -> Result<Exit, Failure> {
     let turn: Turn = read(text)?;
     let arguments = |call: &Call| call.arguments.as_ref().map_or_else(String::new, |raw| raw.get().to_owned());
     let calls = turn.calls.iter().map(|call| CallMessage::new(call.id.as_str(), call.name.clone(), &arguments(call)));
-    let mut history = vec![Message::Assistant { text: turn.text.unwrap_or_default(), calls: calls.collect() }];
+    let text = turn.text.filter(|text| !text.is_empty()).map(Part::text);
+    let mut history = vec![Message::Assistant(text.into_iter().chain(calls.map(Part::Call)).collect())];
     history.extend(turn.calls.iter().map(|call| {
         let (id, content) = (call.id.as_str(), call.content.clone());
         Message::Result(if call.is_error {
@@ -136,8 +137,9 @@ fn encode_result(format: Format, text: &str) -> Result<Exit, Failure> {
             ResultMessage::new(id, content)
         })
     }));
-    history.extend(turn.user_text_after.map(Message::User));
-    print(&format.encode_messages(&history).into())
+    history.extend(turn.user_text_after.map(Message::user));
+    let body = serde_json::to_value(format.encode_messages(&history, None).body);
+    print(&body.map_err(|error| Failure::failed(error.to_string()))?)
 }
 
 /// What a strict model sent, and the authoritative schema that it was not sent.

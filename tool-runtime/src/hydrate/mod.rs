@@ -16,8 +16,7 @@ pub use provenance::{FailedStage, HydrationError, HydrationResult, Provenance, V
 pub use repair::Repairer;
 pub(crate) use semantic::EvidenceSet;
 
-pub use crate::call::RepairUse;
-use crate::call::{Outcome, ToolCall, Violation};
+use crate::call::{Outcome, RepairUse, ToolCall, Violation};
 use crate::catalog::{CompiledCatalog, Entry};
 use crate::contain::{caught, discard};
 use crate::json::{self, Limits, Tree};

@@ -66,13 +66,13 @@ pub struct RunBudget {
 
 /// What one call of a tool may use once defaults are filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ToolLimits {
+pub(crate) struct ToolLimits {
     /// The time it may take.
-    pub runtime: Option<Duration>,
+    pub(crate) runtime: Option<Duration>,
     /// The size of its result, in bytes.
-    pub result_bytes: usize,
+    pub(crate) result_bytes: usize,
     /// The size of its arguments, in bytes.
-    pub argument_bytes: usize,
+    pub(crate) argument_bytes: usize,
 }
 
 impl Budgets {

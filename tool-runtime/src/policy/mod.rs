@@ -26,20 +26,19 @@ mod read;
 mod rule_verdict;
 mod subject;
 
-pub use crate::call::{Decision, Verdict};
 pub use argument_rule::{ArgumentRule, Condition, RuleValue, When};
-pub use budget::{Budgets, PolicyLimits, RunBudget, ToolBudget, ToolLimits};
+pub use budget::{Budgets, PolicyLimits, RunBudget, ToolBudget};
 pub use data::{Grant, PolicyData, RepairRule, ToolRule};
-pub use label::{LabelRule, UNTRUSTED};
-pub use ledger::{BudgetExceeded, BudgetKind};
+pub use label::LabelRule;
+pub use ledger::BudgetExceeded;
 pub(crate) use ledger::{Ledger, Reservation, Spend};
 pub use loop_guard::LoopThresholds;
 pub(crate) use loop_guard::{Last, LoopGuard, LoopVerdict};
 pub use names::RunTools;
 pub use policy::ToolPolicy;
-pub use problem::{PolicyError, PolicyErrorKind, PolicyProblem};
+pub use problem::{PolicyError, PolicyProblem};
 pub use rule_verdict::RuleVerdict;
-pub use subject::{PolicyContext, Stage, Subject};
+pub use subject::{PolicyContext, Subject};
 
 #[cfg(test)]
 mod tests;

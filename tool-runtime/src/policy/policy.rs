@@ -58,8 +58,7 @@ impl ToolPolicy {
     pub fn new(data: PolicyData) -> Self {
         let index = index(&data);
         let limits = data.budgets.limits_of(None, &data.limits);
-        let approved_effects = [ToolEffect::ReadOnly, ToolEffect::StateChange, ToolEffect::ExternalSideEffect]
-            .map(|effect| data.require_approval_for_effects.contains(&effect));
+        let approved_effects = ToolEffect::ALL.map(|effect| data.require_approval_for_effects.contains(&effect));
         Self(Arc::new(Ready { data, index, limits, approved_effects, revision: OnceLock::new() }))
     }
 
@@ -118,8 +117,7 @@ impl ToolPolicy {
     }
 
     /// What one call of this tool may use.
-    #[must_use]
-    pub fn limits_of(&self, name: &str) -> ToolLimits {
+    pub(crate) fn limits_of(&self, name: &str) -> ToolLimits {
         self.compiled(name).and_then(|compiled| compiled.limits).unwrap_or(self.0.limits)
     }
 

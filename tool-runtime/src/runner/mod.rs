@@ -33,7 +33,7 @@ use std::sync::Arc;
 pub use approval::{ApprovalDecision, NotPending};
 pub use builder::RunnerBuilder;
 pub use error::RunnerError;
-pub use failure::{Failure, FailureSink};
+pub use failure::Failure;
 pub use options::RunOptions;
 pub use problem::RunProblem;
 pub use restore::RestoreError;

@@ -10,8 +10,8 @@ mod redaction;
 mod spec;
 
 pub(crate) use digested::Digested;
-pub use effect::{EffectError, ToolEffect};
-pub use hash::{Hash, HashError};
+pub use effect::ToolEffect;
+pub use hash::Hash;
 // Compiler messages print a type by its name alone only if it can be named outside of hidden modules.
 #[doc(hidden)]
 pub use level::{external_side_effect, read_only, state_change};

@@ -27,6 +27,10 @@
 //! | A4 | A block before the start, or a delta for a block that never started, breaks the protocol |
 //! | O1 | A server's id is used, otherwise one is generated; each listed call is complete; lists add up |
 //! | O2 | Lines end in LF or CRLF, empty ones are skipped, the last needs no end |
+//! | G1 | A stream is server-sent events, or one array with a response in each object; an array without its closing bracket broke off |
+//! | G2 | `functionCall` is a call; text of a thought is not text; parts for other readers are skipped |
+//! | G3 | A call with `willContinue` continues until a part without it; each piece of its arguments has a path; a path that has its value, or a call without its end, breaks the protocol |
+//! | G4 | The finish reason ends a turn, and a blocked prompt is a content filter; each later call needs another reason |
 //! | E1 | Exact key sets; an empty description is left out; fields of this crate never reach the wire |
 //! | E2 | No tools: no tools key, no choice |
 //! | E3 | A choice that the format cannot express is refused |
@@ -40,7 +44,7 @@
 //! ```
 //! use tool_runtime::wire::{DecodeOptions, Finish, Format};
 //!
-//! let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default()).expect("a format that is read");
+//! let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
 //! let events = decoder.push(b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\n");
 //! assert_eq!(events.len(), 1);
 //! let decoded = decoder.finish();
@@ -49,6 +53,7 @@
 
 mod decode;
 mod encode;
+mod format;
 mod formats;
 pub mod history;
 mod settings;
@@ -60,8 +65,9 @@ pub use decode::{
 };
 pub use encode::strict::remove_nulls;
 pub use encode::{
-    EncodeError, EncodeErrorKind, EncodeOptions, Encoded, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool,
+    EncodeError, EncodeErrorKind, EncodeOptions, Encoded, EncodedMessages, Loss, OnUnsupported, SentSchema, ToolChoice,
+    WireTool,
 };
-pub use formats::{Format, UnknownFormat};
+pub use format::Format;
 pub use history::Message;
-pub use settings::{Reasoning, RequestSettings};
+pub use settings::{Effort, RequestSettings};

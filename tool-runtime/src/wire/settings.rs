@@ -14,9 +14,9 @@ use crate::wire::ToolChoice;
 /// that is negative or no number) is refused. Settings of a message win over those of the agent, one by one.
 ///
 /// ```
-/// use tool_runtime::wire::{Format, Reasoning, RequestSettings};
+/// use tool_runtime::wire::{Format, Effort, RequestSettings};
 ///
-/// let settings = RequestSettings::new().temperature(0.2).max_output_tokens(800).reasoning(Reasoning::Low).seed(7);
+/// let settings = RequestSettings::new().temperature(0.2).max_output_tokens(800).reasoning(Effort::Low).seed(7);
 /// let chat = Format::OpenAiChat.encode_settings(&settings)?;
 /// assert_eq!(chat.body["reasoning_effort"], "low");
 /// let anthropic = Format::Anthropic.encode_settings(&settings)?;
@@ -50,7 +50,7 @@ pub struct RequestSettings {
     pub seed: Option<i64>,
     /// How much the model reasons before it answers.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reasoning: Option<Reasoning>,
+    pub reasoning: Option<Effort>,
     /// Which tools the model may or has to call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
@@ -80,9 +80,9 @@ pub struct RequestSettings {
 /// How much a model reasons before it answers. A provider without a level gets the nearest one that it has.
 ///
 /// ```
-/// use tool_runtime::wire::{Format, Reasoning, RequestSettings};
+/// use tool_runtime::wire::{Format, Effort, RequestSettings};
 ///
-/// let settings = RequestSettings::new().reasoning(Reasoning::Tokens(2048));
+/// let settings = RequestSettings::new().reasoning(Effort::Tokens(2048));
 /// let encoded = Format::Anthropic.encode_settings(&settings)?;
 /// assert_eq!(encoded.body["thinking"]["budget_tokens"], 2048);
 /// # Ok::<(), tool_runtime::wire::EncodeError>(())
@@ -90,7 +90,7 @@ pub struct RequestSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Reasoning {
+pub enum Effort {
     /// It answers without.
     Off,
     /// As little as the model can.
@@ -153,7 +153,7 @@ impl RequestSettings {
     }
 
     /// Sets how much the model reasons.
-    pub const fn reasoning(mut self, reasoning: Reasoning) -> Self {
+    pub const fn reasoning(mut self, reasoning: Effort) -> Self {
         self.reasoning = Some(reasoning);
         self
     }

@@ -121,12 +121,12 @@ impl HttpModelBuilder {
     /// Checks the settings and makes the client.
     ///
     /// # Errors
-    /// A URL, header or certificate that cannot be used, or a format that can be written but not read. The kind is [`ModelErrorKind::Encode`] and
-    /// [`ModelError::detail`] says what to correct.
+    /// A URL, header or certificate that cannot be used, or a model that cannot be a part of Gemini's URL. The kind is
+    /// [`ModelErrorKind::Encode`] and [`ModelError::detail`] says what to correct.
     pub fn build(self) -> Result<HttpModel, ModelError> {
         let invalid = |detail: String| ModelError::new(ModelErrorKind::Encode, detail);
         let settings = self.settings;
-        let url = endpoint::url(settings.format, &self.base_url).map_err(invalid)?;
+        let url = endpoint::url(&settings, &self.base_url).map_err(invalid)?;
         for (name, _) in &settings.headers {
             if endpoint::OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
                 return Err(invalid(format!("the header `{name}` is set by the client; leave it out")));

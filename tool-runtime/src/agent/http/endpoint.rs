@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use reqwest::Url;
-use serde_json::{Map, Value, json};
+use serde_json::value::to_raw_value;
+use serde_json::{Map, json};
 
 use crate::agent::http::Settings;
 use crate::agent::{ModelError, ModelErrorKind, ModelRequest};
@@ -22,13 +23,16 @@ pub(super) const OWN_HEADERS: [&str; 4] = ["accept-encoding", "content-length", 
 const MAX_OUTPUT_TOKENS: u32 = 4096;
 
 /// The address of the endpoint: the base's path, or the provider's usual one, and the operation.
-pub(super) fn url(format: Format, base: &str) -> Result<Url, String> {
-    let (usual, operation) = match format {
-        Format::OpenAiChat => ("v1", "chat/completions"),
-        Format::OpenAiResponses => ("v1", "responses"),
-        Format::Anthropic => ("v1", "messages"),
-        Format::Ollama => ("api", "chat"),
-        Format::Gemini => return Err(format!("{format} can be written, not read")),
+pub(super) fn url(settings: &Settings, base: &str) -> Result<Url, String> {
+    let (usual, operation) = match settings.format {
+        Format::OpenAiChat => ("v1", "chat/completions".to_owned()),
+        Format::OpenAiResponses => ("v1", "responses".to_owned()),
+        Format::Anthropic => ("v1", "messages".to_owned()),
+        Format::Ollama => ("api", "chat".to_owned()),
+        Format::Gemini => {
+            let method = if settings.stream { "streamGenerateContent" } else { "generateContent" };
+            ("v1beta", format!("{}:{method}", model_path(&settings.model)?))
+        }
     };
     let mut url = Url::parse(base).map_err(|error| format!("the base URL cannot be read: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -39,7 +43,20 @@ pub(super) fn url(format: Format, base: &str) -> Result<Url, String> {
         path => format!("/{path}/{operation}"),
     };
     url.set_path(&path);
+    if settings.format == Format::Gemini && settings.stream {
+        url.query_pairs_mut().append_pair("alt", "sse");
+    }
     Ok(url)
+}
+
+/// The model as a part of the path: `models/NAME`, or the whole name of a resource such as `tunedModels/NAME`.
+fn model_path(model: &str) -> Result<String, String> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._@".contains(&byte);
+    let is_part = |part: &str| !part.is_empty() && !part.starts_with('.') && part.bytes().all(plain);
+    if !model.split('/').all(is_part) {
+        return Err("the model's name cannot be a part of a URL".to_owned());
+    }
+    Ok(if model.contains('/') { model.to_owned() } else { format!("models/{model}") })
 }
 
 /// Headers, each with a value that may be secret.
@@ -52,6 +69,7 @@ pub(super) fn headers(settings: &Settings) -> Vec<(String, String)> {
     if let Some(key) = &settings.key {
         headers.push(match settings.format {
             Format::Anthropic => ("x-api-key".to_owned(), key.expose().clone()),
+            Format::Gemini => ("x-goog-api-key".to_owned(), key.expose().clone()),
             _ => ("authorization".to_owned(), format!("Bearer {}", key.expose())),
         });
     }
@@ -78,10 +96,12 @@ pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<(V
     for loss in tools.losses.iter().chain(&fields.losses) {
         tracing::debug!(tool = loss.tool.as_deref(), path = loss.path, what = loss.what, "not carried by the format");
     }
-    let mut body = Map::from_iter([
-        ("model".to_owned(), Value::from(settings.model.as_str())),
-        ("stream".to_owned(), Value::from(settings.stream)),
-    ]);
+    let mut body = Map::new();
+    // Gemini has both in the URL.
+    if format != Format::Gemini {
+        body.insert("model".to_owned(), settings.model.as_str().into());
+        body.insert("stream".to_owned(), settings.stream.into());
+    }
     match format {
         Format::OpenAiChat if settings.stream => {
             body.insert("stream_options".to_owned(), json!({"include_usage": true}));
@@ -94,8 +114,16 @@ pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<(V
     }
     body.extend(fields.body);
     body.extend(tools.body);
-    body.extend(format.encode_messages(request.messages));
-    Ok((serde_json::to_vec(&body).map_err(encode)?, tools.tools))
+    let messages = format.encode_messages(request.messages, Some(&settings.model));
+    for loss in &messages.losses {
+        tracing::debug!(path = loss.path, what = loss.what, "not carried by the format");
+    }
+    // The history is passed on as text, so that what the provider wants back stays as it came.
+    let mut fields = messages.body;
+    for (name, value) in body {
+        fields.insert(name, to_raw_value(&value).map_err(encode)?);
+    }
+    Ok((serde_json::to_vec(&fields).map_err(encode)?, tools.tools))
 }
 
 fn encode(error: impl std::error::Error + Send + Sync + 'static) -> ModelError {

@@ -108,8 +108,7 @@ async fn answer(
     if response.status() == StatusCode::NO_CONTENT {
         return Err(protocol("the endpoint answered without content"));
     }
-    let format = inner.settings.format;
-    let decoder = format.decoder(options.clone()).ok_or_else(|| protocol("the format can be written, not read"))?;
+    let decoder = inner.settings.format.decoder(options.clone());
     let mut body = Body::new(response, options.max_bytes).map_err(|detail| protocol(&detail))?;
     match timeout_at(first_by, body.chunk()).await {
         Err(_) => Err(silent()),

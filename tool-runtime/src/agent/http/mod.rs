@@ -104,8 +104,8 @@ impl Settings {
 }
 
 impl HttpModel {
-    /// Starts a model of an endpoint. A base URL without a path gets the provider's usual one (`/v1`, for Ollama
-    /// `/api`).
+    /// Starts a model of an endpoint. A base URL without a path gets the provider's usual one: `/v1`, for Ollama
+    /// `/api`, for Gemini `/v1beta`.
     pub fn builder(format: Format, base_url: impl Into<String>, model: impl Into<String>) -> HttpModelBuilder {
         HttpModelBuilder::new(format, base_url.into(), model.into())
     }
@@ -122,6 +122,7 @@ impl ModelClient for HttpModel {
         let (body, offered) = endpoint::body(settings, &request)?;
         let options = DecodeOptions::default()
             .with_max_bytes(settings.max_response_bytes)
+            .with_model(settings.model.as_str())
             .with_choice(request.settings.tool_choice.clone().unwrap_or_default())
             .with_offered(offered.keys().map(String::as_str));
         let mut decoded = exchange::exchange(&self.0, body, &options, show).await?;

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use super::values;
-use crate::wire::{Reasoning, RequestSettings, ToolChoice};
+use crate::wire::{Effort, RequestSettings, ToolChoice};
 
 /// What every request asks for. What is not given is left to the provider.
 #[derive(Debug, Default, Clone, Args)]
@@ -32,7 +32,7 @@ pub(in crate::cli) struct Asked {
     seed: Option<i64>,
     /// How much the model reasons: off, minimal, low, medium, high, xhigh, max, or a number of tokens
     #[arg(long, value_name = "LEVEL|TOKENS", value_parser = effort)]
-    effort: Option<Reasoning>,
+    effort: Option<Effort>,
     /// Which tools the model may call: auto, none, required, or names separated by commas; one name has to be called
     #[arg(long, value_name = "CHOICE", value_parser = choice)]
     tool_choice: Option<ToolChoice>,
@@ -69,9 +69,9 @@ enum LimitField {
     MaxTokens,
 }
 
-fn effort(text: &str) -> Result<Reasoning, String> {
+fn effort(text: &str) -> Result<Effort, String> {
     match u32::from_str(text) {
-        Ok(tokens) => Ok(Reasoning::Tokens(tokens)),
+        Ok(tokens) => Ok(Effort::Tokens(tokens)),
         Err(_) => serde_json::from_value(Value::from(text)).map_err(|_| {
             "write off, minimal, low, medium, high, xhigh, max, or a number of tokens, for example 2048".to_owned()
         }),
@@ -99,8 +99,8 @@ mod tests {
 
     #[test]
     fn efforts_are_levels_or_tokens() {
-        assert_eq!(effort("xhigh"), Ok(Reasoning::XHigh));
-        assert_eq!(effort("2048"), Ok(Reasoning::Tokens(2048)));
+        assert_eq!(effort("xhigh"), Ok(Effort::XHigh));
+        assert_eq!(effort("2048"), Ok(Effort::Tokens(2048)));
         for wrong in ["", "huge", "-1", "tokens", "4294967296"] {
             assert!(effort(wrong).is_err(), "{wrong}");
         }

@@ -76,7 +76,7 @@ pub(super) fn events(cli: &Cli<'_>) -> Arc<dyn EventSink> {
 
 /// Settles what waited, then takes the prompts, then those from the keyboard.
 async fn converse(talk: &mut Talk<'_>, prompts: &[String], answers: Vec<ClientAnswer>) -> Result<(), Failure> {
-    let unanswered = !matches!(talk.conversation.history().last(), None | Some(Message::Assistant { .. }));
+    let unanswered = !matches!(talk.conversation.history().last(), None | Some(Message::Assistant(_)));
     let unsettled = !answers.is_empty() || talk.is_waiting() || (unanswered && prompts.is_empty());
     if unsettled && !talk.settle(answers).await? {
         talk.unsent(prompts);

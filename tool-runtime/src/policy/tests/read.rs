@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::policy::budget::ToolLimits;
 use crate::policy::*;
 use crate::tool::ToolEffect;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::call::CallId;
 use crate::store::tests::{at, record, waiting};
 use crate::store::{
-    Clock, GENESIS, ManualClock, MemoryStore, PendingCall, PendingFilter, Receipt, RecordFilter, Store, StoreError,
-    Suspension, verify_after,
+    Chain, Clock, ManualClock, MemoryStore, PendingCall, PendingFilter, Receipt, RecordFilter, Store, StoreError,
+    Suspension,
 };
 
 /// Runs every case on a store of its own.
@@ -34,10 +34,10 @@ async fn closed_records_are_chained(store: &dyn Store) {
     store.flush().await.unwrap();
     let all = store.records(&RecordFilter::default()).await.unwrap();
     assert_eq!(ids(&all), ["a", "a", "b"]);
-    assert_eq!(verify_after(GENESIS, &all), Ok(()));
+    assert_eq!(Chain::new().follow(&all), Ok(()));
     store.put(record("two", "c", Some(1))).await.unwrap();
     let more = store.records(&RecordFilter::default()).await.unwrap();
-    assert_eq!(verify_after(GENESIS, &more), Ok(()));
+    assert_eq!(Chain::new().follow(&more), Ok(()));
     assert_eq!(more[2].hash, all[2].hash);
     assert_eq!(ids(&store.records(&RecordFilter::run("one")).await.unwrap()), ["a", "b"]);
     let call = RecordFilter::call("two", CallId::new("a"));

@@ -8,6 +8,8 @@ use serde_json::value::RawValue;
 
 use crate::call::{Arguments, ToolCall};
 use crate::wire::Usage;
+use crate::wire::decode::turn::Layout;
+use crate::wire::history::{CallMessage, Part};
 
 /// A decoded response. Serialises to `{calls, text, finish, provider_finish, error, refusal?, usage?}`.
 #[derive(Debug, Clone)]
@@ -31,9 +33,58 @@ pub struct Decoded {
     pub response_id: Option<String>,
     /// The model that the provider names; `None` if it names none.
     pub model: Option<String>,
+    pub(super) layout: Layout,
 }
 
 impl Decoded {
+    /// Creates a turn of these parts, for models that are not read by a decoder. Its calls may run if it ended well.
+    ///
+    /// ```
+    /// use tool_runtime::wire::history::{CallMessage, Part};
+    /// use tool_runtime::wire::{Decoded, Finish};
+    ///
+    /// let call = CallMessage::new("call_1", "core__add", r#"{"a":1,"b":2}"#);
+    /// let decoded = Decoded::new(vec![Part::text("Let me see."), Part::Call(call)], Finish::ToolCalls);
+    /// assert!(decoded.calls[0].is_executable());
+    /// ```
+    #[must_use]
+    pub fn new(parts: Vec<Part>, finish: Finish) -> Self {
+        let ends_well = matches!(finish, Finish::ToolCalls | Finish::Stop);
+        let call = |call: &CallMessage| {
+            let mut tool_call = ToolCall::text(call.id.clone(), call.name.clone(), call.arguments());
+            if !ends_well {
+                tool_call = tool_call.incomplete();
+            }
+            DecodedCall { call: tool_call, status: CallStatus::Ok, offered: true }
+        };
+        let refusal: String = parts
+            .iter()
+            .filter_map(|part| if let Part::Refusal(text) = part { Some(text.as_str()) } else { None })
+            .collect();
+        Self {
+            calls: parts.iter().filter_map(Part::as_call).map(call).collect(),
+            text: parts
+                .iter()
+                .filter_map(|part| if let Part::Text(part) = part { Some(part.text()) } else { None })
+                .collect(),
+            finish,
+            provider_finish: None,
+            error: None,
+            refusal: (!refusal.is_empty()).then_some(refusal),
+            usage: None,
+            response_id: None,
+            model: None,
+            layout: Layout::given(&parts),
+        }
+    }
+
+    /// Returns the parts of the turn in order, for the history. What the provider wants back is carried with them.
+    #[must_use]
+    pub fn parts(&self) -> Vec<Part> {
+        let call = |at: usize| self.calls.get(at).map(CallMessage::from);
+        self.layout.parts(&self.text, call, self.refusal.as_deref().unwrap_or_default())
+    }
+
     /// Whether the turn ended well: its executable calls may run.
     #[must_use]
     pub fn ended_well(&self) -> bool {

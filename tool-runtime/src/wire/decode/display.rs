@@ -11,6 +11,8 @@ use crate::call::CallId;
 pub enum DisplayEvent<'a> {
     /// Text of the model.
     Text(Cow<'a, str>),
+    /// Reasoning of the model that its provider marks as showable.
+    Reasoning(Cow<'a, str>),
     /// A call began: its id and name are final. Comes once for each call, before its argument text.
     CallStarted {
         /// The id that the call keeps to its result.
@@ -33,6 +35,7 @@ impl DisplayEvent<'_> {
     pub fn into_owned(self) -> DisplayEvent<'static> {
         match self {
             Self::Text(text) => DisplayEvent::Text(Cow::Owned(text.into_owned())),
+            Self::Reasoning(text) => DisplayEvent::Reasoning(Cow::Owned(text.into_owned())),
             Self::CallStarted { id, name } => DisplayEvent::CallStarted { id, name: Cow::Owned(name.into_owned()) },
             Self::ArgumentsDelta { id, text } => {
                 DisplayEvent::ArgumentsDelta { id, text: Cow::Owned(text.into_owned()) }
@@ -46,6 +49,7 @@ impl fmt::Debug for DisplayEvent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.debug_tuple("Text").field(text).finish(),
+            Self::Reasoning(text) => f.debug_struct("Reasoning").field("bytes", &text.len()).finish(),
             Self::CallStarted { id, name } => {
                 f.debug_struct("CallStarted").field("id", id).field("name", name).finish()
             }

@@ -1,10 +1,16 @@
-//! Framing of streams: server-sent events and JSON lines, linear in the bytes for any cut, frames bounded.
+//! Framing of streams: server-sent events, JSON lines and arrays of objects, linear in the bytes for any cut, frames
+//! bounded.
+
+mod array;
 
 use memchr::{memchr, memchr2};
 
+use crate::wire::WireErrorKind;
+
+pub(crate) use array::ObjectArray;
+
 /// A line or a frame is longer than allowed.
-#[derive(Debug)]
-pub(crate) struct TooLong;
+const TOO_LONG: WireErrorKind = WireErrorKind::LimitExceeded;
 
 /// One frame, borrowed from the pushed bytes where it lies in them whole.
 pub(crate) struct Frame<'a> {
@@ -35,7 +41,7 @@ impl EventStream {
         Self { max, line: Vec::new(), data: Vec::new(), has_data: false, event: Vec::new(), skip_line_feed: false }
     }
 
-    pub(crate) fn push(&mut self, mut bytes: &[u8], each: Each<'_>) -> Result<(), TooLong> {
+    pub(crate) fn push(&mut self, mut bytes: &[u8], each: Each<'_>) -> Result<(), WireErrorKind> {
         let mut held = None;
         loop {
             if self.skip_line_feed && !bytes.is_empty() {
@@ -47,7 +53,7 @@ impl EventStream {
             self.skip_line_feed = rest.starts_with(b"\r");
             bytes = rest.get(1..).unwrap_or_default();
             if self.line.len() + line.len() > self.max {
-                return Err(TooLong);
+                return Err(TOO_LONG);
             }
             let go_on = if self.line.is_empty() {
                 self.line(line, true, &mut held, each)?
@@ -67,7 +73,7 @@ impl EventStream {
         }
         self.keep(&mut held)?;
         if self.line.len() + bytes.len() > self.max {
-            return Err(TooLong);
+            return Err(TOO_LONG);
         }
         self.line.extend_from_slice(bytes);
         Ok(())
@@ -80,7 +86,7 @@ impl EventStream {
         may_hold: bool,
         held: &mut Option<&'b [u8]>,
         each: Each<'_>,
-    ) -> Result<bool, TooLong> {
+    ) -> Result<bool, WireErrorKind> {
         if line.is_empty() {
             let data = held.take().unwrap_or(&self.data);
             let go_on = data.is_empty() || each(&Frame { event: &self.event, data });
@@ -109,13 +115,13 @@ impl EventStream {
         Ok(true)
     }
 
-    fn keep(&mut self, held: &mut Option<&[u8]>) -> Result<(), TooLong> {
+    fn keep(&mut self, held: &mut Option<&[u8]>) -> Result<(), WireErrorKind> {
         held.take().map_or(Ok(()), |value| self.add(value))
     }
 
-    fn add(&mut self, value: &[u8]) -> Result<(), TooLong> {
+    fn add(&mut self, value: &[u8]) -> Result<(), WireErrorKind> {
         if self.data.len() + value.len() >= self.max {
-            return Err(TooLong);
+            return Err(TOO_LONG);
         }
         if self.has_data {
             self.data.push(b'\n');
@@ -137,12 +143,12 @@ impl JsonLines {
         Self { max, line: Vec::new() }
     }
 
-    pub(crate) fn push(&mut self, mut bytes: &[u8], each: Each<'_>) -> Result<(), TooLong> {
+    pub(crate) fn push(&mut self, mut bytes: &[u8], each: Each<'_>) -> Result<(), WireErrorKind> {
         while let Some(end) = memchr(b'\n', bytes) {
             let (line, rest) = bytes.split_at(end);
             bytes = rest.get(1..).unwrap_or_default();
             if self.line.len() + line.len() > self.max {
-                return Err(TooLong);
+                return Err(TOO_LONG);
             }
             let go_on = if self.line.is_empty() {
                 each(&Frame { event: b"", data: line })
@@ -157,7 +163,7 @@ impl JsonLines {
             }
         }
         if self.line.len() + bytes.len() > self.max {
-            return Err(TooLong);
+            return Err(TOO_LONG);
         }
         self.line.extend_from_slice(bytes);
         Ok(())

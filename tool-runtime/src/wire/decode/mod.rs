@@ -6,6 +6,7 @@ mod decoded;
 mod display;
 pub(crate) mod fields;
 mod framing;
+mod options;
 pub(crate) mod provider_error;
 pub(crate) mod turn;
 
@@ -13,77 +14,19 @@ use std::fmt;
 
 use serde::de::IgnoredAny;
 
-use crate::wire::ToolChoice;
-use crate::wire::decode::framing::{EventStream, Frame, JsonLines, TooLong};
+use crate::wire::Format;
+use crate::wire::decode::framing::{EventStream, Frame, JsonLines, ObjectArray};
 use crate::wire::decode::turn::{Turn, Writer};
 
 pub(crate) use decoded::object_text;
 pub use decoded::{CallStatus, Decoded, DecodedCall, ErrorCode, Finish, WireError, WireErrorKind};
 pub use display::DisplayEvent;
-
-/// The limits of a decoder, and what the request asked for.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct DecodeOptions {
-    /// The most bytes of one response: 32 MiB.
-    pub max_bytes: usize,
-    /// The most bytes of one frame of a stream: 8 MiB.
-    pub max_frame_bytes: usize,
-    /// The most calls of one response: 1,024.
-    pub max_calls: usize,
-    /// The choice that the request sent; a call outside it is flagged.
-    pub choice: ToolChoice,
-    /// The names that the request offered.
-    pub offered: Option<Vec<String>>,
-}
-
-impl Default for DecodeOptions {
-    fn default() -> Self {
-        Self { max_bytes: 32 << 20, max_frame_bytes: 8 << 20, max_calls: 1024, choice: ToolChoice::Auto, offered: None }
-    }
-}
-
-impl DecodeOptions {
-    /// Sets the most bytes of one response: 32 MiB.
-    #[must_use]
-    pub const fn with_max_bytes(mut self, bytes: usize) -> Self {
-        self.max_bytes = bytes;
-        self
-    }
-
-    /// Sets the most bytes of one frame: 8 MiB.
-    #[must_use]
-    pub const fn with_max_frame_bytes(mut self, bytes: usize) -> Self {
-        self.max_frame_bytes = bytes;
-        self
-    }
-
-    /// Sets the most calls of one response: 1,024.
-    #[must_use]
-    pub const fn with_max_calls(mut self, calls: usize) -> Self {
-        self.max_calls = calls;
-        self
-    }
-
-    /// Sets the choice that the request sent.
-    #[must_use]
-    pub fn with_choice(mut self, choice: ToolChoice) -> Self {
-        self.choice = choice;
-        self
-    }
-
-    /// Sets the names that the request offered.
-    #[must_use]
-    pub fn with_offered<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.offered = Some(names.into_iter().map(Into::into).collect());
-        self
-    }
-}
+pub use options::DecodeOptions;
 
 /// What differs between the formats when a response is read: its frames.
 pub(crate) trait Dialect: Send {
-    /// The name that records use.
-    fn name(&self) -> &'static str;
+    /// The format that it reads.
+    fn format(&self) -> Format;
 
     /// How a stream is cut into frames.
     fn framing(&self) -> Framing {
@@ -105,6 +48,8 @@ pub(crate) trait Dialect: Send {
 pub(crate) enum Framing {
     /// Server-sent events; a response that begins with `{` or `[` is one document instead.
     Events,
+    /// Like [`Framing::Events`], but a response that begins with `[` is an array with one frame in each object (G1).
+    EventsOrArray,
     /// One JSON document a line; a whole response is a single line.
     Lines,
 }
@@ -114,7 +59,7 @@ pub(crate) enum Framing {
 /// ```
 /// use tool_runtime::wire::{DecodeOptions, Format};
 ///
-/// let mut decoder = Format::Ollama.decoder(DecodeOptions::default()).expect("Ollama is decoded");
+/// let mut decoder = Format::Ollama.decoder(DecodeOptions::default());
 /// // The bytes may be cut anywhere.
 /// decoder.push(br#"{"message":{"tool_calls":[{"function":{"name":"core__add","arg"#);
 /// decoder.push(br#"uments":{"a":1}}}]},"done":true}"#);
@@ -122,7 +67,7 @@ pub(crate) enum Framing {
 /// assert!(decoded.calls[0].is_executable());
 ///
 /// // A response that breaks off runs nothing.
-/// let mut decoder = Format::Ollama.decoder(DecodeOptions::default()).expect("Ollama is decoded");
+/// let mut decoder = Format::Ollama.decoder(DecodeOptions::default());
 /// decoder.push(br#"{"message":{"tool_calls":[{"function":{"name":"core__add"}}]},"done":false}"#);
 /// assert!(!decoder.finish().ended_well());
 /// ```
@@ -141,6 +86,7 @@ enum Reader {
     },
     Events(EventStream),
     Lines(JsonLines),
+    Array(ObjectArray),
     Body(Vec<u8>),
 }
 
@@ -148,7 +94,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 impl Decoder {
     pub(crate) fn new(dialect: impl Dialect + 'static, options: DecodeOptions) -> Self {
-        let turn = Turn::new(options.max_calls);
+        let turn = Turn::new(dialect.format(), &options);
         Self { dialect: Box::new(dialect), options, turn, reader: Reader::Start { mark: 0 }, taken: 0 }
     }
 
@@ -187,12 +133,16 @@ impl Decoder {
                         read_frame(dialect, turn, &mut ignore, &Frame { event: b"", data: line });
                     }
                 }
+                // The array is one document, and it broke off.
+                Reader::Array(array) if !array.is_closed() => {
+                    turn.fail(WireError::new(WireErrorKind::TruncatedStream));
+                }
                 // As the SSE specification says, an event without its closing blank line is discarded.
-                Reader::Start { .. } | Reader::Events(_) => {}
+                Reader::Start { .. } | Reader::Events(_) | Reader::Array(_) => {}
             }
         }
         dialect.end(&mut Writer { turn, show: &mut ignore });
-        self.turn.finish(self.dialect.name(), &self.options)
+        self.turn.finish(&self.options)
     }
 
     fn take(&mut self, bytes: &[u8], show: &mut dyn FnMut(DisplayEvent<'_>)) {
@@ -204,12 +154,13 @@ impl Decoder {
         let fits = bytes.get(..room).unwrap_or(bytes);
         self.taken += fits.len();
         let read = self.read(fits, show);
-        if !self.turn.is_closed() && (read.is_err() || fits.len() < bytes.len()) {
-            self.turn.fail(WireError::new(WireErrorKind::LimitExceeded));
+        let beyond = (fits.len() < bytes.len()).then_some(WireErrorKind::LimitExceeded);
+        if let Some(kind) = read.err().or(beyond).filter(|_| !self.turn.is_closed()) {
+            self.turn.fail(WireError::new(kind));
         }
     }
 
-    fn read(&mut self, mut bytes: &[u8], show: &mut dyn FnMut(DisplayEvent<'_>)) -> Result<(), TooLong> {
+    fn read(&mut self, mut bytes: &[u8], show: &mut dyn FnMut(DisplayEvent<'_>)) -> Result<(), WireErrorKind> {
         if let Reader::Start { mark } = &mut self.reader {
             let mut mark = *mark;
             while let Some((&first, rest)) = bytes.split_first() {
@@ -227,8 +178,9 @@ impl Decoder {
             let max = self.options.max_frame_bytes;
             self.reader = match (self.dialect.framing(), first) {
                 (Framing::Lines, _) => Reader::Lines(JsonLines::new(max)),
-                (Framing::Events, b'{' | b'[') => Reader::Body(Vec::new()),
-                (Framing::Events, _) => Reader::Events(EventStream::new(max)),
+                (Framing::EventsOrArray, b'[') => Reader::Array(ObjectArray::new(max)),
+                (_, b'{' | b'[') => Reader::Body(Vec::new()),
+                (_, _) => Reader::Events(EventStream::new(max)),
             };
         }
         let (dialect, turn) = (&mut *self.dialect, &mut self.turn);
@@ -244,6 +196,7 @@ impl Decoder {
             }
             Reader::Events(events) => events.push(bytes, &mut each),
             Reader::Lines(lines) => lines.push(bytes, &mut each),
+            Reader::Array(array) => array.push(bytes, &mut each),
         }
     }
 }
@@ -273,7 +226,7 @@ fn read_frame(dialect: &mut dyn Dialect, turn: &mut Turn, show: &mut dyn FnMut(D
 impl fmt::Debug for Decoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Decoder")
-            .field("format", &self.dialect.name())
+            .field("format", &self.dialect.format())
             .field("taken", &self.taken)
             .finish_non_exhaustive()
     }

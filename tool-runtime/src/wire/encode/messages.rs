@@ -1,27 +1,41 @@
 //! The skeleton of encoding a history: complete turns in, the messages of one format out.
 
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
-use crate::wire::Message;
-use crate::wire::encode::Dialect;
-use crate::wire::history::{Missing, pieces};
+use serde_json::value::RawValue;
+
+use crate::wire::encode::{Dialect, Loss, Node, Object};
+use crate::wire::history::{Carried, Content, Missing, Part, joined, pieces};
+use crate::wire::{Format, Message};
+
+/// A history, ready to be put into a request body.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct EncodedMessages {
+    /// The fields of the request body, such as `messages` and `system`, as JSON text: what a provider wants back is in
+    /// it byte for byte.
+    pub body: BTreeMap<String, Box<RawValue>>,
+    /// What the format cannot carry.
+    pub losses: Vec<Loss>,
+}
 
 /// The messages written.
-#[derive(Default)]
 pub(crate) struct Messages<'a> {
-    list: Vec<Value>,
+    format: Format,
+    model: Option<&'a str>,
+    /// The index of the message in the history.
+    at: usize,
+    list: Vec<Object<'a>>,
     system: Vec<&'a str>,
+    /// Fields of the body that only this provider has.
+    fields: Vec<(&'static str, Node<'a>)>,
+    losses: Vec<Loss>,
 }
 
 impl<'a> Messages<'a> {
     /// Adds a message.
-    pub(crate) fn push(&mut self, message: Value) {
+    pub(crate) fn push(&mut self, message: Object<'a>) {
         self.list.push(message);
-    }
-
-    /// Adds messages.
-    pub(crate) fn extend(&mut self, messages: impl IntoIterator<Item = Value>) {
-        self.list.extend(messages);
     }
 
     /// Adds instructions that are not part of the list.
@@ -29,29 +43,89 @@ impl<'a> Messages<'a> {
         self.system.push(text);
     }
 
+    /// Sets a field of the body that only this provider has.
+    pub(crate) fn field(&mut self, key: &'static str, value: impl Into<Node<'a>>) {
+        self.fields.retain(|(name, _)| *name != key);
+        self.fields.push((key, value.into()));
+    }
+
     /// Adds a block to the last message if it has the same role, for formats in which roles must alternate.
-    pub(crate) fn join(&mut self, role: &str, key: &str, block: Value) {
-        if let Some(last) = self.list.last_mut().filter(|last| last["role"] == role)
-            && let Some(blocks) = last.get_mut(key).and_then(Value::as_array_mut)
-        {
-            blocks.push(block);
-        } else {
-            self.list.push(json!({ "role": role, key: [block] }));
+    pub(crate) fn join(&mut self, role: &'static str, key: &'static str, block: impl Into<Node<'a>>) {
+        let block = block.into();
+        let last = self.list.last_mut().and_then(|last| {
+            let same = matches!(last.get_mut("role"), Some(Node::Text(last)) if *last == role);
+            last.get_mut(key).filter(|_| same)
+        });
+        match last {
+            Some(Node::List(blocks)) => blocks.push(block),
+            _ => self.list.push(Object::new().with("role", role).with(key, vec![block])),
         }
+    }
+
+    /// What is carried with a part, if this request's format and model take it back.
+    pub(crate) fn fits(&self, carried: Option<&'a Carried>) -> Option<&'a str> {
+        carried.filter(|carried| carried.fits(self.format, self.model)).map(Carried::json)
+    }
+
+    /// Like [`fits`](Self::fits) for a part that is written in any case: what is lost of it is reported.
+    pub(crate) fn replay(&mut self, carried: Option<&'a Carried>) -> Option<&'a str> {
+        let json = self.fits(carried);
+        if carried.is_some() && json.is_none() {
+            self.lose("what only another provider or model understands");
+        }
+        json
+    }
+
+    /// Reports that something of the message cannot be written.
+    pub(crate) fn lose(&mut self, what: &str) {
+        self.losses.push(Loss { tool: None, path: format!("/{}", self.at), what: what.to_owned() });
+    }
+
+    /// Reports a part that the format has no place for.
+    pub(crate) fn lose_part(&mut self, part: &Part) {
+        self.lose(match part {
+            Part::Text(_) => "text",
+            Part::Reasoning(_) => "reasoning",
+            Part::Call(_) => "a call",
+            Part::Media(_) => "media that the model made",
+            Part::Citation(_) => "a citation",
+            Part::Refusal(_) => "a refusal",
+            Part::Carried(_) => "what only another provider or model understands",
+        });
+    }
+
+    /// The text of a user's message, for formats or servers that take text only.
+    pub(crate) fn text_of(&mut self, content: &'a [Content]) -> String {
+        for _ in content.iter().filter(|content| content.as_text().is_none()) {
+            self.lose("media of the user");
+        }
+        joined(content.iter().filter_map(Content::as_text))
     }
 }
 
 /// The parts of a request body that hold the history. A call without a result gets `outcome_unknown`: an encoder
 /// cannot know whether it began.
-pub(crate) fn encode_messages(dialect: &dyn Dialect, history: &[Message]) -> Map<String, Value> {
+pub(crate) fn encode_messages(
+    format: Format,
+    dialect: &dyn Dialect,
+    history: &[Message],
+    model: Option<&str>,
+) -> EncodedMessages {
     let pieces = pieces(history, |_| Missing::OutcomeUnknown);
-    let mut messages = Messages::default();
-    for piece in &pieces {
+    let (list, system, fields, losses) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut messages = Messages { format, model, at: 0, list, system, fields, losses };
+    for (at, piece) in &pieces {
+        messages.at = *at;
         dialect.message(piece, &mut messages);
     }
-    let mut body = Map::from_iter([(dialect.messages_key().to_owned(), messages.list.into())]);
-    if let Some((key, value)) = dialect.system(&messages.system).filter(|_| !messages.system.is_empty()) {
-        body.insert(key.to_owned(), value);
-    }
-    body
+    let Messages { list, system, mut fields, losses, .. } = messages;
+    fields.push((dialect.messages_key(), list.into()));
+    fields.extend(dialect.system(&system).filter(|_| !system.is_empty()));
+    let raw = |node: Node<'_>| {
+        let mut json = String::new();
+        node.write(&mut json);
+        RawValue::from_string(json).unwrap_or_default()
+    };
+    let body = fields.into_iter().map(|(key, value)| (key.to_owned(), raw(value))).collect();
+    EncodedMessages { body, losses }
 }

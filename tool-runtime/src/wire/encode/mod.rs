@@ -3,13 +3,16 @@
 
 mod extra;
 mod messages;
+mod node;
 mod options;
 mod report;
 mod settings;
 pub(crate) mod strict;
 mod tools;
 
+pub use messages::EncodedMessages;
 pub(crate) use messages::{Messages, encode_messages};
+pub(crate) use node::{Node, Object};
 pub use options::{EncodeOptions, OnUnsupported, ToolChoice, WireTool};
 pub use report::{EncodeError, EncodeErrorKind, Encoded, Loss, SentSchema};
 pub(crate) use settings::{Fields, Vocabulary, encode_settings};
@@ -53,7 +56,7 @@ pub(crate) trait Dialect {
     }
 
     /// The key and the value of instructions that are not part of the list of messages.
-    fn system(&self, _texts: &[&str]) -> Option<(&'static str, Value)> {
+    fn system<'a>(&self, _texts: &[&'a str]) -> Option<(&'static str, Node<'a>)> {
         None
     }
 

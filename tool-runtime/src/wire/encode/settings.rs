@@ -95,10 +95,10 @@ pub(crate) fn encode_settings(dialect: &dyn Dialect, settings: &RequestSettings)
             Some((name, _)) => out.set(name, tier.as_str()),
         }
     }
-    if let Some(key) = &settings.cache_key
-        && let Some(name) = words.cache_key
-    {
-        out.set(name, key.as_str());
+    match (&settings.cache_key, words.cache_key) {
+        (None, _) => {}
+        (Some(_), None) => out.lose("cache_key", "the format has no key for its cache"),
+        (Some(key), Some(name)) => out.set(name, key.as_str()),
     }
     extra::merge(words, &settings.extra, &mut out.body)?;
     Ok(Encoded { body: out.body, losses: out.losses, ..Encoded::default() })
@@ -146,7 +146,7 @@ fn sampling(words: &Vocabulary, settings: &RequestSettings, out: &mut Fields) {
 /// What no provider takes.
 fn check(settings: &RequestSettings) -> Result<(), EncodeError> {
     let wrong = |setting: &str| Err(EncodeError::new(EncodeErrorKind::InvalidSetting, None, Some(setting.to_owned())));
-    // Written so that what is no number is refused.
+    // Written so that a value which is not a number is refused.
     if settings.temperature.is_some_and(|temperature| !(0.0..=f64::from(u16::MAX)).contains(&temperature)) {
         return wrong("temperature");
     }

@@ -1,4 +1,4 @@
-//! [`Format`]: the wire formats, and the one place that maps each to its encoder and decoder.
+//! The one place that maps each [`Format`] to its encoder and decoder.
 
 mod anthropic;
 mod gemini;
@@ -7,62 +7,29 @@ mod openai;
 mod openai_chat;
 mod openai_responses;
 
-use std::fmt;
-use std::str::FromStr;
-
-use crate::wire::RequestSettings;
 use crate::wire::decode::{DecodeOptions, Decoder};
-use crate::wire::encode::{self, Dialect, EncodeError, EncodeOptions, Encoded, WireTool};
-use crate::wire::history::Message;
-
-/// A wire format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Format {
-    /// OpenAI Chat Completions and compatible servers.
-    OpenAiChat,
-    /// OpenAI Responses.
-    OpenAiResponses,
-    /// Anthropic Messages.
-    Anthropic,
-    /// Ollama `/api/chat`.
-    Ollama,
-    /// Gemini; encoded only.
-    Gemini,
-}
+use crate::wire::encode::{self, Dialect, EncodeError, EncodeOptions, Encoded, EncodedMessages, WireTool};
+use crate::wire::{Format, Message, RequestSettings};
 
 impl Format {
-    /// Every format.
-    pub const ALL: &[Self] = &[Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Ollama, Self::Gemini];
-
-    /// The name that records and fixtures use.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::OpenAiChat => openai_chat::NAME,
-            Self::OpenAiResponses => openai_responses::NAME,
-            Self::Anthropic => anthropic::NAME,
-            Self::Ollama => ollama::NAME,
-            Self::Gemini => gemini::NAME,
-        }
-    }
-
-    /// Returns a decoder for one response, streamed or whole; `None` for a format that is encoded only.
+    /// Returns a decoder for one response, streamed or whole.
     ///
     /// ```
-    /// use tool_runtime::wire::{DecodeOptions, Format};
+    /// use tool_runtime::wire::{DecodeOptions, Finish, Format};
     ///
-    /// assert!(Format::Anthropic.decoder(DecodeOptions::default()).is_some());
-    /// assert!(Format::Gemini.decoder(DecodeOptions::default()).is_none());
+    /// let mut decoder = Format::Gemini.decoder(DecodeOptions::default());
+    /// decoder.push(br#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}]}"#);
+    /// let decoded = decoder.finish();
+    /// assert_eq!((decoded.text.as_str(), decoded.finish), ("Hi", Finish::Stop));
     /// ```
     #[must_use]
-    pub fn decoder(self, options: DecodeOptions) -> Option<Decoder> {
+    pub fn decoder(self, options: DecodeOptions) -> Decoder {
         match self {
-            Self::OpenAiChat => Some(Decoder::new(openai_chat::Decode::default(), options)),
-            Self::OpenAiResponses => Some(Decoder::new(openai_responses::Decode::default(), options)),
-            Self::Anthropic => Some(Decoder::new(anthropic::Decode::default(), options)),
-            Self::Ollama => Some(Decoder::new(ollama::Decode, options)),
-            Self::Gemini => None,
+            Self::OpenAiChat => Decoder::new(openai_chat::Decode::default(), options),
+            Self::OpenAiResponses => Decoder::new(openai_responses::Decode::default(), options),
+            Self::Anthropic => Decoder::new(anthropic::Decode::default(), options),
+            Self::Ollama => Decoder::new(ollama::Decode, options),
+            Self::Gemini => Decoder::new(gemini::Decode::default(), options),
         }
     }
 
@@ -99,10 +66,12 @@ impl Format {
 
     /// Returns the parts of a request body that hold the history, such as `messages` and `system`.
     ///
-    /// A call without a result is answered with `outcome_unknown`; see [`repair`](crate::wire::history::repair).
+    /// What was carried from a turn in this format goes back unchanged and in its place, unless it came from another
+    /// model than `model`; `None` keeps what any model sent. A call without a result is answered with
+    /// `outcome_unknown`; see [`repair`](crate::wire::history::repair).
     #[must_use]
-    pub fn encode_messages(self, history: &[Message]) -> serde_json::Map<String, serde_json::Value> {
-        encode::encode_messages(self.dialect(), history)
+    pub fn encode_messages(self, history: &[Message], model: Option<&str>) -> EncodedMessages {
+        encode::encode_messages(self, self.dialect(), history, model)
     }
 
     fn dialect(self) -> &'static dyn Dialect {
@@ -113,34 +82,5 @@ impl Format {
             Self::Ollama => &ollama::Encode,
             Self::Gemini => &gemini::Encode,
         }
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// The error of parsing a name that is not a [`Format`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnknownFormat;
-
-impl fmt::Display for UnknownFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("unknown wire format; write one of")?;
-        Format::ALL.iter().try_for_each(|format| write!(f, " `{format}`"))
-    }
-}
-
-impl std::error::Error for UnknownFormat {}
-
-impl FromStr for Format {
-    type Err = UnknownFormat;
-
-    /// Takes the name with `_` or `-`.
-    fn from_str(text: &str) -> Result<Self, UnknownFormat> {
-        let name = text.replace('-', "_");
-        Self::ALL.iter().copied().find(|format| format.as_str() == name).ok_or(UnknownFormat)
     }
 }

@@ -1,7 +1,7 @@
 //! What Chat Completions and Responses have in common.
 
 use crate::wire::encode::Fields;
-use crate::wire::{Reasoning, RequestSettings};
+use crate::wire::{Effort, RequestSettings};
 
 /// Keywords that OpenAI refuses at the root of a schema.
 pub(super) const REFUSED_AT_ROOT: &[&str] = &["oneOf", "anyOf", "allOf", "enum", "not"];
@@ -15,14 +15,14 @@ const USER: usize = 128;
 /// The word for how much the model reasons.
 pub(super) fn effort(settings: &RequestSettings, out: &mut Fields) -> Option<&'static str> {
     match settings.reasoning? {
-        Reasoning::Off => Some("none"),
-        Reasoning::Minimal => Some("minimal"),
-        Reasoning::Low => Some("low"),
-        Reasoning::Medium => Some("medium"),
-        Reasoning::High => Some("high"),
-        Reasoning::XHigh => Some("xhigh"),
-        Reasoning::Max => Some("max"),
-        Reasoning::Tokens(_) => {
+        Effort::Off => Some("none"),
+        Effort::Minimal => Some("minimal"),
+        Effort::Low => Some("low"),
+        Effort::Medium => Some("medium"),
+        Effort::High => Some("high"),
+        Effort::XHigh => Some("xhigh"),
+        Effort::Max => Some("max"),
+        Effort::Tokens(_) => {
             out.lose("reasoning", "the format takes a level, not a number of tokens");
             None
         }

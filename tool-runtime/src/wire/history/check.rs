@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::call::CallId;
-use crate::wire::history::{CallMessage, Message, ResultMessage};
+use crate::wire::history::{CallMessage, Content, Message, Part, ResultMessage};
 
 /// How large a history that a client sends may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub enum Answer {
 pub struct HistoryError {
     /// What is wrong.
     pub kind: HistoryErrorKind,
-    /// The call it concerns; `None` for a message that is too large.
+    /// The call it concerns; `None` if it concerns a whole message.
     pub id: Option<CallId>,
 }
 
@@ -72,7 +72,8 @@ pub enum HistoryErrorKind {
     Orphan,
     /// A second call or a second result of one id.
     Duplicate,
-    /// A call or a result that this side did not issue, or issued differently.
+    /// A call or a result that this side did not issue, or issued differently, or a part that carries what a client
+    /// never gets.
     Forged,
     /// More messages or longer content than [`HistoryLimits`] allows.
     TooLarge,
@@ -123,14 +124,18 @@ pub fn check(
     let mut answered = BTreeSet::new();
     let mut open = BTreeSet::new();
     for message in history {
-        if content(message).len() > limits.content_bytes {
+        if texts(message).any(|text| text.len() > limits.content_bytes) {
             return Err(HistoryError { kind: HistoryErrorKind::TooLarge, id: None });
         }
         match message {
             Message::System(_) | Message::User(_) => open.clear(),
-            Message::Assistant { calls, .. } => {
+            Message::Assistant(parts) => {
                 open.clear();
-                for call in calls {
+                // What is carried never leaves this side, so a client cannot bring it back.
+                if parts.iter().any(|part| part.carried().is_some()) {
+                    return Err(HistoryError { kind: HistoryErrorKind::Forged, id: None });
+                }
+                for call in message.calls() {
                     if !called.insert(&call.id) {
                         return error(HistoryErrorKind::Duplicate, &call.id);
                     }
@@ -158,9 +163,14 @@ pub fn check(
     Ok(())
 }
 
-fn content(message: &Message) -> &str {
-    match message {
-        Message::System(text) | Message::User(text) | Message::Assistant { text, .. } => text,
-        Message::Result(result) => &result.content,
-    }
+/// The texts of a message.
+fn texts(message: &Message) -> impl Iterator<Item = &str> {
+    let (text, content, parts): (_, &[Content], &[Part]) = match message {
+        Message::System(text) => (Some(text.as_str()), &[], &[]),
+        Message::Result(result) => (Some(result.content.as_str()), &[], &[]),
+        Message::User(content) => (None, content, &[]),
+        Message::Assistant(parts) => (None, &[], parts),
+    };
+    let content = content.iter().filter_map(Content::as_text);
+    text.into_iter().chain(content).chain(parts.iter().filter_map(Part::as_text))
 }

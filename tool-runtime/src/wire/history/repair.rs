@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::call::CallId;
-use crate::wire::history::{CallMessage, Message, ResultMessage};
+use crate::wire::history::{CallMessage, Content, Message, Part, ResultMessage};
 
 /// What the model reads of a call whose result is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,23 +20,22 @@ pub enum Missing {
 /// duplicates are removed; `missing` chooses the result of each call without one.
 ///
 /// ```
-/// use tool_runtime::wire::history::{CallMessage, Message, Missing, repair};
+/// use tool_runtime::wire::history::{CallMessage, Message, Missing, Part, repair};
 ///
-/// let calls = vec![CallMessage::new("call_1", "mail__send", "{}")];
-/// let history = [Message::Assistant { text: String::new(), calls }];
+/// let call = CallMessage::new("call_1", "mail__send", "{}");
+/// let history = [Message::Assistant(vec![Part::Call(call)])];
 /// let whole = repair(&history, |_| Missing::OutcomeUnknown);
 /// assert!(matches!(&whole[1], Message::Result(result) if result.content.contains("outcome_unknown")));
 /// ```
 #[must_use]
 pub fn repair(history: &[Message], missing: impl FnMut(&CallId) -> Missing) -> Vec<Message> {
     let mut out = Vec::with_capacity(history.len());
-    for piece in pieces(history, missing) {
+    for (_, piece) in pieces(history, missing) {
         match piece {
             Piece::System(text) => out.push(Message::System(text.to_owned())),
-            Piece::User(text) => out.push(Message::User(text.to_owned())),
-            Piece::Assistant { text, answered } => {
-                let calls = answered.iter().map(|(call, _)| (*call).clone()).collect();
-                out.push(Message::Assistant { text: text.to_owned(), calls });
+            Piece::User(content) => out.push(Message::User(content.to_vec())),
+            Piece::Assistant { parts, answered } => {
+                out.push(Message::Assistant(parts.into_iter().cloned().collect()));
                 out.extend(answered.into_iter().map(|(_, result)| Message::Result(result.into_owned())));
             }
         }
@@ -47,30 +46,39 @@ pub fn repair(history: &[Message], missing: impl FnMut(&CallId) -> Missing) -> V
 /// A message with what belongs to it. Encoders read these, so that none can separate a call from its result.
 pub(crate) enum Piece<'a> {
     System(&'a str),
-    User(&'a str),
-    Assistant { text: &'a str, answered: Vec<(&'a CallMessage, Cow<'a, ResultMessage>)> },
+    User(&'a [Content]),
+    /// A turn of the model, and its calls with their results, in call order.
+    Assistant {
+        parts: Vec<&'a Part>,
+        answered: Vec<(&'a CallMessage, Cow<'a, ResultMessage>)>,
+    },
 }
 
-/// The pieces of a history. Results belong to the assistant's message before them (M1).
-pub(crate) fn pieces(history: &[Message], mut missing: impl FnMut(&CallId) -> Missing) -> Vec<Piece<'_>> {
+/// The pieces of a history, each with the index of its message. Results belong to the assistant's message before them (M1).
+pub(crate) fn pieces<'a>(
+    history: &'a [Message],
+    mut missing: impl FnMut(&CallId) -> Missing,
+) -> Vec<(usize, Piece<'a>)> {
     let mut out = Vec::with_capacity(history.len());
     for (at, message) in history.iter().enumerate() {
         match message {
-            Message::System(text) => out.push(Piece::System(text)),
-            Message::User(text) => out.push(Piece::User(text)),
+            Message::System(text) => out.push((at, Piece::System(text))),
+            Message::User(content) => out.push((at, Piece::User(content))),
             Message::Result(_) => {}
-            Message::Assistant { text, calls } => {
+            Message::Assistant(parts) => {
                 let later = history.iter().skip(at + 1);
                 let mut results = BTreeMap::new();
-                for message in later.take_while(|message| !matches!(message, Message::Assistant { .. })) {
+                for message in later.take_while(|message| !matches!(message, Message::Assistant(_))) {
                     if let Message::Result(result) = message {
                         results.entry(&result.id).or_insert(result);
                     }
                 }
                 let mut seen = BTreeSet::new();
-                let answered = calls
+                let mut is_first = |part: &'a Part| part.as_call().is_none_or(|call| seen.insert(&call.id));
+                let parts: Vec<_> = parts.iter().filter(|part| is_first(part)).collect();
+                let answered = parts
                     .iter()
-                    .filter(|call| seen.insert(&call.id))
+                    .filter_map(|part| part.as_call())
                     .map(|call| {
                         let result = results.get(&call.id).map_or_else(
                             || Cow::Owned(ResultMessage::missing(call.id.clone(), missing(&call.id))),
@@ -79,7 +87,7 @@ pub(crate) fn pieces(history: &[Message], mut missing: impl FnMut(&CallId) -> Mi
                         (call, result)
                     })
                     .collect();
-                out.push(Piece::Assistant { text, answered });
+                out.push((at, Piece::Assistant { parts, answered }));
             }
         }
     }

@@ -35,7 +35,7 @@ mod read;
 mod steps;
 
 pub use event::UiEvent;
-pub use protocol::{Protocol, UnknownProtocol};
+pub use protocol::Protocol;
 pub use read::{Asked, ChatAnswer, ChatError, ChatErrorKind, ChatReader, ChatRequest};
 
 use crate::call::{CallId, Event};

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::error::ParseError;
 use crate::wire::ui::frame::Frame;
 use crate::wire::ui::{assistant_transport, data_stream, message_stream};
 
@@ -69,23 +70,11 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// The error of parsing a name that is not a [`Protocol`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnknownProtocol;
-
-impl fmt::Display for UnknownProtocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("unknown UI protocol; write one of")?;
-        Protocol::ALL.iter().try_for_each(|protocol| write!(f, " `{protocol}`"))
-    }
-}
-
-impl std::error::Error for UnknownProtocol {}
-
 impl FromStr for Protocol {
-    type Err = UnknownProtocol;
+    type Err = ParseError;
 
-    fn from_str(text: &str) -> Result<Self, UnknownProtocol> {
-        Self::ALL.iter().copied().find(|protocol| protocol.as_str() == text).ok_or(UnknownProtocol)
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let unknown = || ParseError::none_of("UI protocol", Self::ALL.iter().map(|protocol| protocol.as_str()));
+        Self::ALL.iter().copied().find(|protocol| protocol.as_str() == text).ok_or_else(unknown)
     }
 }

@@ -1,5 +1,6 @@
 //! [`Turn`]: the decoding state of one response, and [`Writer`], which changes it by the rules of all formats.
 
+mod parts;
 mod writer;
 
 use std::collections::HashMap;
@@ -8,17 +9,19 @@ use serde::de::IgnoredAny;
 
 use crate::call::{Arguments, CallId, IdSource, Origin, ToolCall};
 use crate::wire::decode::object_text;
-use crate::wire::{CallStatus, DecodeOptions, Decoded, DecodedCall, Finish, Usage, WireError, WireErrorKind};
+use crate::wire::{CallStatus, DecodeOptions, Decoded, DecodedCall, Finish, Format, Usage, WireError, WireErrorKind};
 
+pub(crate) use parts::Layout;
 pub(crate) use writer::Writer;
 
 /// The state of one response. Append only; each byte of a delta is copied once.
-#[derive(Default)]
 pub(crate) struct Turn {
+    format: Format,
     calls: Vec<Call>,
     by_id: HashMap<CallId, usize>,
     text: String,
     refusal: String,
+    layout: Layout,
     ending: Ending,
     provider_finish: Option<String>,
     error: Option<WireError>,
@@ -27,6 +30,7 @@ pub(crate) struct Turn {
     model: Option<String>,
     closed: bool,
     max_calls: usize,
+    max_carried_bytes: usize,
     /// The index of the current frame, from 0.
     pub(crate) frame: usize,
 }
@@ -44,17 +48,33 @@ struct Call {
 }
 
 /// How the turn ended, as far as it is known.
-#[derive(Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    #[default]
     Open,
     Well,
     Cut(Finish),
 }
 
 impl Turn {
-    pub(crate) fn new(max_calls: usize) -> Self {
-        Self { max_calls, ..Self::default() }
+    pub(crate) fn new(format: Format, options: &DecodeOptions) -> Self {
+        Self {
+            format,
+            calls: Vec::new(),
+            by_id: HashMap::new(),
+            text: String::new(),
+            refusal: String::new(),
+            layout: Layout::default(),
+            ending: Ending::Open,
+            provider_finish: None,
+            error: None,
+            usage: None,
+            response_id: None,
+            model: None,
+            closed: false,
+            max_calls: options.max_calls,
+            max_carried_bytes: options.max_carried_bytes,
+            frame: 0,
+        }
     }
 
     /// Whether the rest is ignored: the end mark was seen, or the turn failed.
@@ -69,7 +89,7 @@ impl Turn {
     }
 
     /// The result. Calls are complete only if the turn ended well (R10).
-    pub(crate) fn finish(mut self, provider: &'static str, options: &DecodeOptions) -> Decoded {
+    pub(crate) fn finish(mut self, options: &DecodeOptions) -> Decoded {
         if self.error.is_none() && self.ending == Ending::Open {
             self.error = Some(WireError::new(WireErrorKind::TruncatedStream));
         }
@@ -85,7 +105,7 @@ impl Turn {
         };
         let response_id = self.response_id;
         let origin = |call: &mut Call| Origin {
-            provider: Some(provider.into()),
+            provider: Some(self.format.as_str().into()),
             provider_call_id: call.wire_id.take(),
             response_id: response_id.clone(),
             frame: Some(call.frame),
@@ -107,6 +127,7 @@ impl Turn {
             refusal: (!self.refusal.is_empty()).then_some(self.refusal),
             usage: self.usage,
             response_id,
+            layout: self.layout.of_model(options.model.as_deref().or(self.model.as_deref())),
             model: self.model,
         }
     }

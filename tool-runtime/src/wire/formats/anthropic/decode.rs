@@ -8,7 +8,7 @@ use crate::wire::decode::provider_error::{CodeIn, event_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, unreadable};
 use crate::wire::formats::anthropic::usage::Tokens;
-use crate::wire::{Finish, Usage, WireErrorKind};
+use crate::wire::{Finish, Format, Usage, WireErrorKind};
 
 /// The blocks of one response.
 #[derive(Default)]
@@ -73,8 +73,8 @@ shape! {
 }
 
 impl Dialect for Messages {
-    fn name(&self) -> &'static str {
-        super::NAME
+    fn format(&self) -> Format {
+        Format::Anthropic
     }
 
     fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>) {

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, PropertyNames, Vocabulary};
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
 use crate::wire::formats::anthropic::settings;
-use crate::wire::history::Piece;
+use crate::wire::history::{Content, Part, Piece};
 use crate::wire::{RequestSettings, ToolChoice};
 
 /// Messages, as a request is written.
@@ -63,31 +63,50 @@ impl Dialect for Anthropic {
         }
     }
 
-    fn system(&self, texts: &[&str]) -> Option<(&'static str, Value)> {
+    fn system<'a>(&self, texts: &[&'a str]) -> Option<(&'static str, Node<'a>)> {
         Some(("system", texts.join("\n\n").into()))
     }
 
     // All results of a turn are in one user message, before any other block (M1); blank text blocks are refused.
     fn message<'a>(&self, piece: &Piece<'a>, out: &mut Messages<'a>) {
-        let mut add = |role: &str, block: Value| out.join(role, "content", block);
         match piece {
             Piece::System(text) => out.system(text),
-            Piece::User(text) if text.trim().is_empty() => {}
-            Piece::User(text) => add("user", json!({ "type": "text", "text": text })),
-            Piece::Assistant { text, answered } => {
-                if !text.trim().is_empty() {
-                    add("assistant", json!({ "type": "text", "text": text }));
+            Piece::User(content) => {
+                for content in *content {
+                    match content {
+                        Content::Text(text) if text.trim().is_empty() => {}
+                        Content::Text(text) => {
+                            out.join("user", "content", Object::of_type("text").with("text", &**text))
+                        }
+                        Content::Media(_) => out.lose("media of the user"),
+                    }
                 }
-                for (call, _) in answered {
-                    let input = call.arguments_value();
-                    add("assistant", json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": input }));
+            }
+            Piece::Assistant { parts, answered } => {
+                for part in parts {
+                    match part {
+                        Part::Text(_) | Part::Refusal(_) => {
+                            let text = part.as_text().unwrap_or_default();
+                            if !text.trim().is_empty() {
+                                let carried = out.replay(part.carried());
+                                let block = Object::of_type("text").with("text", text).with_carried(carried);
+                                out.join("assistant", "content", block);
+                            }
+                        }
+                        Part::Call(call) => {
+                            let carried = out.replay(call.carried());
+                            let block = Object::of_type("tool_use").with("id", call.id.as_str());
+                            let block =
+                                block.with("name", &*call.name).with("input", Node::Raw(call.arguments().into()));
+                            out.join("assistant", "content", block.with_carried(carried));
+                        }
+                        part => out.lose_part(part),
+                    }
                 }
                 for (call, result) in answered {
-                    let mut block = json!({ "type": "tool_result", "tool_use_id": call.id, "content": result.content });
-                    if result.is_error {
-                        block["is_error"] = true.into();
-                    }
-                    add("user", block);
+                    let block = Object::of_type("tool_result").with("tool_use_id", call.id.as_str());
+                    let block = block.with("content", result.content.clone());
+                    out.join("user", "content", if result.is_error { block.with("is_error", true) } else { block });
                 }
             }
         }

@@ -7,6 +7,3 @@ mod usage;
 
 pub(super) use decode::Messages as Decode;
 pub(super) use encode::Anthropic as Encode;
-
-/// The name of the format in records and fixtures.
-pub(super) const NAME: &str = "anthropic";

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::wire::encode::{Fields, Vocabulary};
-use crate::wire::{Reasoning, RequestSettings, ToolChoice};
+use crate::wire::{Effort, RequestSettings, ToolChoice};
 
 pub(super) const VOCABULARY: Vocabulary = Vocabulary {
     under: "",
@@ -59,7 +59,7 @@ pub(super) fn settings(settings: &RequestSettings, out: &mut Fields) {
 /// Writes how much the model thinks. Returns whether it does.
 fn thinking(settings: &RequestSettings, out: &mut Fields) -> bool {
     let Some(reasoning) = settings.reasoning else { return false };
-    if reasoning == Reasoning::Off {
+    if reasoning == Effort::Off {
         out.set("thinking", json!({ "type": "disabled" }));
         return false;
     }
@@ -69,16 +69,16 @@ fn thinking(settings: &RequestSettings, out: &mut Fields) -> bool {
         return false;
     }
     let level = match reasoning {
-        Reasoning::Tokens(tokens) => return budget(tokens, settings, out),
-        Reasoning::Minimal => {
+        Effort::Tokens(tokens) => return budget(tokens, settings, out),
+        Effort::Minimal => {
             out.lose("reasoning", "the lowest level is `low`, which is sent");
             "low"
         }
-        Reasoning::Off | Reasoning::Low => "low",
-        Reasoning::Medium => "medium",
-        Reasoning::High => "high",
-        Reasoning::XHigh => "xhigh",
-        Reasoning::Max => "max",
+        Effort::Off | Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
+        Effort::XHigh => "xhigh",
+        Effort::Max => "max",
     };
     out.set("thinking", json!({ "type": "adaptive" }));
     out.set("output_config.effort", level);

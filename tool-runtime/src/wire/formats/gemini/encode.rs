@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, PropertyNames, Vocabulary};
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
 use crate::wire::formats::gemini::settings;
-use crate::wire::history::Piece;
+use crate::wire::history::{Content, Part, Piece};
 use crate::wire::{RequestSettings, ToolChoice};
 
 /// Gemini, as a request is written.
@@ -57,33 +57,50 @@ impl Dialect for Gemini {
         "contents"
     }
 
-    fn system(&self, texts: &[&str]) -> Option<(&'static str, Value)> {
-        let parts: Vec<_> = texts.iter().map(|text| json!({ "text": text })).collect();
-        Some(("systemInstruction", json!({ "parts": parts })))
+    fn system<'a>(&self, texts: &[&'a str]) -> Option<(&'static str, Node<'a>)> {
+        let parts: Vec<_> = texts.iter().map(|text| Object::new().with("text", *text)).collect();
+        Some(("systemInstruction", Object::new().with("parts", parts).into()))
     }
 
     // The results of a turn are in the next user content, before anything else (M1).
     fn message<'a>(&self, piece: &Piece<'a>, out: &mut Messages<'a>) {
-        let mut add = |role: &str, part: Value| out.join(role, "parts", part);
         match piece {
             Piece::System(text) => out.system(text),
-            Piece::User("") => {}
-            Piece::User(text) => add("user", json!({ "text": text })),
-            Piece::Assistant { text, answered } => {
-                if !text.is_empty() {
-                    add("model", json!({ "text": text }));
+            Piece::User(content) => {
+                for content in *content {
+                    match content {
+                        Content::Text(text) if text.is_empty() => {}
+                        Content::Text(text) => out.join("user", "parts", Object::new().with("text", &**text)),
+                        Content::Media(_) => out.lose("media of the user"),
+                    }
                 }
-                for (call, _) in answered {
-                    let args = call.arguments_value();
-                    add("model", json!({ "functionCall": { "id": call.id, "name": call.name, "args": args } }));
+            }
+            Piece::Assistant { parts, answered } => {
+                for part in parts {
+                    match part {
+                        Part::Text(_) | Part::Refusal(_) => {
+                            let text = part.as_text().unwrap_or_default();
+                            let carried = out.replay(part.carried());
+                            if !text.is_empty() || carried.is_some() {
+                                out.join("model", "parts", Object::new().with("text", text).with_carried(carried));
+                            }
+                        }
+                        Part::Call(call) => {
+                            let function = Object::new().with("id", call.id.as_str()).with("name", &*call.name);
+                            let function = function.with("args", Node::Raw(call.arguments().into()));
+                            let carried = out.replay(call.carried());
+                            let part = Object::new().with("functionCall", function).with_carried(carried);
+                            out.join("model", "parts", part);
+                        }
+                        part => out.lose_part(part),
+                    }
                 }
                 for (call, result) in answered {
                     let key = if result.is_error { "error" } else { "output" };
-                    let response = json!({ key: result.content });
-                    add(
-                        "user",
-                        json!({ "functionResponse": { "id": call.id, "name": call.name, "response": response } }),
-                    );
+                    let response = Object::new().with(key, result.content.clone());
+                    let response =
+                        Object::new().with("id", call.id.as_str()).with("name", &*call.name).with("response", response);
+                    out.join("user", "parts", Object::new().with("functionResponse", response));
                 }
             }
         }

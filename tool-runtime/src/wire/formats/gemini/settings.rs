@@ -1,7 +1,7 @@
 //! Settings in the shape of Gemini.
 
 use crate::wire::encode::{Fields, Vocabulary};
-use crate::wire::{Reasoning, RequestSettings};
+use crate::wire::{Effort, RequestSettings};
 
 pub(super) const VOCABULARY: Vocabulary = Vocabulary {
     under: "generationConfig",
@@ -23,20 +23,20 @@ const LABEL: usize = 63;
 pub(super) fn settings(settings: &RequestSettings, out: &mut Fields) {
     let level = match settings.reasoning {
         None => None,
-        Some(Reasoning::Off) => {
+        Some(Effort::Off) => {
             out.set("generationConfig.thinkingConfig.thinkingBudget", 0);
             None
         }
-        Some(Reasoning::Tokens(tokens)) => {
+        Some(Effort::Tokens(tokens)) => {
             out.set("generationConfig.thinkingConfig.thinkingBudget", tokens);
             None
         }
-        Some(Reasoning::Minimal) => Some("MINIMAL"),
-        Some(Reasoning::Low) => Some("LOW"),
-        Some(Reasoning::Medium) => Some("MEDIUM"),
-        Some(Reasoning::High) => Some("HIGH"),
-        Some(Reasoning::XHigh) => Some("XHIGH"),
-        Some(Reasoning::Max) => {
+        Some(Effort::Minimal) => Some("MINIMAL"),
+        Some(Effort::Low) => Some("LOW"),
+        Some(Effort::Medium) => Some("MEDIUM"),
+        Some(Effort::High) => Some("HIGH"),
+        Some(Effort::XHigh) => Some("XHIGH"),
+        Some(Effort::Max) => {
             out.lose("reasoning", "the highest level is `xhigh`, which is sent");
             Some("XHIGH")
         }

@@ -5,7 +5,7 @@ use crate::wire::decode::fields::{Integer, List, Object, Raw, Text, read, shape}
 use crate::wire::decode::provider_error::{CodeIn, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, Framing};
-use crate::wire::{Finish, Usage, WireErrorKind};
+use crate::wire::{Finish, Format, Usage, WireErrorKind};
 
 /// Lines are independent of each other, so there is no state.
 pub(crate) struct Ollama;
@@ -24,6 +24,7 @@ shape! {
 
 shape! {
     struct Message<'a> {
+        "thinking" => thinking: Text<'a>,
         "content" => content: Text<'a>,
         "tool_calls" => tool_calls: List<Call<'a>>,
     }
@@ -44,8 +45,8 @@ shape! {
 }
 
 impl Dialect for Ollama {
-    fn name(&self) -> &'static str {
-        super::NAME
+    fn format(&self) -> Format {
+        Format::Ollama
     }
 
     fn framing(&self) -> Framing {
@@ -61,6 +62,10 @@ impl Dialect for Ollama {
         }
         turn.response("", line.model.get());
         if let Some(message) = &line.message.0 {
+            if let Some(part) = turn.reasoning(message.thinking.get()) {
+                // The server takes its thinking back as plain text; that it came from here is all there is to keep.
+                turn.carry(part, "{}".to_owned());
+            }
             turn.text(message.content.get());
             // Each listed call is complete, and lists add up (O1).
             for call in message.tool_calls.iter() {

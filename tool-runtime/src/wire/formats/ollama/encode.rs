@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::wire::RequestSettings;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, PropertyNames, Vocabulary};
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
 use crate::wire::formats::ollama::settings;
-use crate::wire::history::Piece;
+use crate::wire::history::{Part, Piece, joined};
 
 /// Ollama's chat, as a request is written. It has no choice but the model's own (E3).
 pub(crate) struct Ollama;
@@ -38,24 +38,36 @@ impl Dialect for Ollama {
 
     // The results of a turn follow its calls; the server matches them by order (M1).
     fn message<'a>(&self, piece: &Piece<'a>, out: &mut Messages<'a>) {
+        let message = |role: &'static str| Object::new().with("role", role);
         match piece {
-            Piece::System(text) => out.push(json!({ "role": "system", "content": text })),
-            Piece::User(text) => out.push(json!({ "role": "user", "content": text })),
-            Piece::Assistant { text, answered } => {
-                let mut message = json!({ "role": "assistant", "content": text });
-                if !answered.is_empty() {
-                    let calls: Vec<Value> = answered
-                        .iter()
-                        .map(|(call, _)| {
-                            json!({ "function": { "name": call.name, "arguments": call.arguments_value() } })
-                        })
-                        .collect();
-                    message["tool_calls"] = calls.into();
+            Piece::System(text) => out.push(message("system").with("content", *text)),
+            Piece::User(content) => {
+                let text = out.text_of(content);
+                out.push(message("user").with("content", text));
+            }
+            Piece::Assistant { parts, answered } => {
+                let (mut calls, mut thinking) = (Vec::new(), String::new());
+                for part in parts {
+                    match part {
+                        Part::Text(_) | Part::Refusal(_) => {}
+                        Part::Call(call) => {
+                            let arguments = Node::Raw(call.arguments().into());
+                            let function = Object::new().with("name", &*call.name).with("arguments", arguments);
+                            let carried = out.replay(call.carried());
+                            calls.push(Object::new().with("function", function).with_carried(carried));
+                        }
+                        Part::Reasoning(reasoning) if out.fits(reasoning.carried()).is_some() => {
+                            thinking.push_str(reasoning.text());
+                        }
+                        part => out.lose_part(part),
+                    }
                 }
-                out.push(message);
-                out.extend(answered.iter().map(
-                    |(call, result)| json!({ "role": "tool", "tool_name": call.name, "content": result.content }),
-                ));
+                let turn = message("assistant").with("content", joined(parts.iter().filter_map(|part| part.as_text())));
+                let turn = if thinking.is_empty() { turn } else { turn.with("thinking", thinking) };
+                out.push(if calls.is_empty() { turn } else { turn.with("tool_calls", calls) });
+                for (call, result) in answered {
+                    out.push(message("tool").with("tool_name", &*call.name).with("content", result.content.clone()));
+                }
             }
         }
     }

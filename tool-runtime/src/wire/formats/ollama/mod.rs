@@ -6,6 +6,3 @@ mod settings;
 
 pub(super) use decode::Ollama as Decode;
 pub(super) use encode::Ollama as Encode;
-
-/// The name of the format in records and fixtures.
-pub(super) const NAME: &str = "ollama";

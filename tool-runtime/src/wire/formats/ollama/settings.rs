@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::wire::encode::{Fields, Vocabulary};
-use crate::wire::{Reasoning, RequestSettings};
+use crate::wire::{Effort, RequestSettings};
 
 pub(super) const VOCABULARY: Vocabulary = Vocabulary {
     under: "options",
@@ -21,19 +21,19 @@ pub(super) const VOCABULARY: Vocabulary = Vocabulary {
 
 pub(super) fn settings(settings: &RequestSettings, out: &mut Fields) {
     let think: Option<Value> = settings.reasoning.and_then(|reasoning| match reasoning {
-        Reasoning::Off => Some(false.into()),
-        Reasoning::Minimal => {
+        Effort::Off => Some(false.into()),
+        Effort::Minimal => {
             out.lose("reasoning", "the lowest level is `low`, which is sent");
             Some("low".into())
         }
-        Reasoning::Low => Some("low".into()),
-        Reasoning::Medium => Some("medium".into()),
-        Reasoning::High => Some("high".into()),
-        Reasoning::XHigh | Reasoning::Max => {
+        Effort::Low => Some("low".into()),
+        Effort::Medium => Some("medium".into()),
+        Effort::High => Some("high".into()),
+        Effort::XHigh | Effort::Max => {
             out.lose("reasoning", "the highest level is `high`, which is sent");
             Some("high".into())
         }
-        Reasoning::Tokens(_) => {
+        Effort::Tokens(_) => {
             out.lose("reasoning", "the format takes a level, not a number of tokens");
             None
         }

@@ -6,7 +6,7 @@ use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, unreadable};
 use crate::wire::formats::openai_chat::select::Selector;
-use crate::wire::{Finish, Usage, WireError, WireErrorKind};
+use crate::wire::{Finish, Format, Usage, WireError, WireErrorKind};
 
 /// The state for attributing deltas to calls.
 #[derive(Default)]
@@ -113,8 +113,8 @@ fn most(counts: &[Option<Integer>]) -> u64 {
 }
 
 impl Dialect for Chat {
-    fn name(&self) -> &'static str {
-        super::NAME
+    fn format(&self) -> Format {
+        Format::OpenAiChat
     }
 
     fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>) {

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, PropertyNames, Vocabulary};
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
 use crate::wire::formats::openai;
 use crate::wire::formats::openai_chat::settings;
-use crate::wire::history::Piece;
+use crate::wire::history::{Part, Piece, joined};
 use crate::wire::{RequestSettings, ToolChoice};
 
 /// Chat Completions, as a request is written.
@@ -64,25 +64,35 @@ impl Dialect for Chat {
     }
 
     fn message<'a>(&self, piece: &Piece<'a>, out: &mut Messages<'a>) {
+        let message = |role: &'static str| Object::new().with("role", role);
         match piece {
-            Piece::System(text) => out.push(json!({ "role": "system", "content": text })),
-            Piece::User(text) => out.push(json!({ "role": "user", "content": text })),
-            Piece::Assistant { text, answered } if answered.is_empty() => {
-                out.push(json!({ "role": "assistant", "content": text }));
+            Piece::System(text) => out.push(message("system").with("content", *text)),
+            Piece::User(content) => {
+                let text = out.text_of(content);
+                out.push(message("user").with("content", text));
             }
-            Piece::Assistant { text, answered } => {
-                let content = if text.is_empty() { Value::Null } else { (*text).into() };
-                let calls: Vec<Value> = answered
-                    .iter()
-                    .map(|(call, _)| {
-                        let function = json!({ "name": call.name, "arguments": call.arguments() });
-                        json!({ "id": call.id, "type": "function", "function": function })
-                    })
-                    .collect();
-                out.push(json!({ "role": "assistant", "content": content, "tool_calls": calls }));
-                out.extend(answered.iter().map(
-                    |(call, result)| json!({ "role": "tool", "tool_call_id": call.id, "content": result.content }),
-                ));
+            Piece::Assistant { parts, answered } => {
+                let mut calls = Vec::new();
+                for part in parts {
+                    match part {
+                        Part::Text(_) | Part::Refusal(_) => {}
+                        Part::Call(call) => {
+                            let function = Object::new().with("name", &*call.name).with("arguments", call.arguments());
+                            let carried = out.replay(call.carried());
+                            let call = Object::new().with("id", call.id.as_str()).with("type", "function");
+                            calls.push(call.with("function", function).with_carried(carried));
+                        }
+                        part => out.lose_part(part),
+                    }
+                }
+                let text = joined(parts.iter().filter_map(|part| part.as_text()));
+                let content = if text.is_empty() && !calls.is_empty() { Node::Null } else { text.into() };
+                let turn = message("assistant").with("content", content);
+                out.push(if calls.is_empty() { turn } else { turn.with("tool_calls", calls) });
+                for (call, result) in answered {
+                    let id = call.id.as_str();
+                    out.push(message("tool").with("tool_call_id", id).with("content", result.content.clone()));
+                }
             }
         }
     }

@@ -7,6 +7,3 @@ mod settings;
 
 pub(super) use decode::Chat as Decode;
 pub(super) use encode::Chat as Encode;
-
-/// The name of the format in records and fixtures.
-pub(super) const NAME: &str = "openai_chat";

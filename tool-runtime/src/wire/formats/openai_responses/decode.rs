@@ -6,7 +6,7 @@ use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, unreadable};
 use crate::wire::formats::openai_responses::items::{Form, Item, Items, Key};
-use crate::wire::{Finish, Usage, WireError, WireErrorKind};
+use crate::wire::{Finish, Format, Usage, WireError, WireErrorKind};
 
 /// The items of one response.
 #[derive(Default)]
@@ -90,8 +90,8 @@ impl Tokens {
 }
 
 impl Dialect for Responses {
-    fn name(&self) -> &'static str {
-        super::NAME
+    fn format(&self) -> Format {
+        Format::OpenAiResponses
     }
 
     fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>) {

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, PropertyNames, Vocabulary};
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
 use crate::wire::formats::openai;
 use crate::wire::formats::openai_responses::settings;
-use crate::wire::history::Piece;
+use crate::wire::history::{Part, Piece};
 use crate::wire::{RequestSettings, ToolChoice};
 
 /// Responses, as a request is written.
@@ -67,22 +67,39 @@ impl Dialect for Responses {
 
     // The results of a turn follow its calls, in their order (M1).
     fn message<'a>(&self, piece: &Piece<'a>, out: &mut Messages<'a>) {
-        let message = |role: &str, content: Value| json!({ "type": "message", "role": role, "content": [content] });
+        let message = |role: &'static str, content: Object<'a>| {
+            Object::of_type("message").with("role", role).with("content", vec![content])
+        };
         match piece {
-            Piece::System(text) => out.push(message("system", json!({ "type": "input_text", "text": text }))),
-            Piece::User(text) => out.push(message("user", json!({ "type": "input_text", "text": text }))),
-            Piece::Assistant { text, answered } => {
-                if !text.is_empty() {
-                    let content = json!({ "type": "output_text", "text": text, "annotations": [] });
-                    out.push(message("assistant", content));
+            Piece::System(text) => out.push(message("system", Object::of_type("input_text").with("text", *text))),
+            Piece::User(content) => {
+                let text = out.text_of(content);
+                out.push(message("user", Object::of_type("input_text").with("text", text)));
+            }
+            Piece::Assistant { parts, answered } => {
+                for part in parts {
+                    match part {
+                        Part::Text(_) | Part::Refusal(_) => {
+                            let text = part.as_text().unwrap_or_default();
+                            let none = Node::List(Vec::new());
+                            let content = Object::of_type("output_text").with("text", text).with("annotations", none);
+                            if !text.is_empty() {
+                                out.push(message("assistant", content));
+                            }
+                        }
+                        Part::Call(call) => {
+                            let carried = out.replay(call.carried());
+                            let item = Object::of_type("function_call").with("call_id", call.id.as_str());
+                            let item = item.with("name", &*call.name).with("arguments", call.arguments());
+                            out.push(item.with_carried(carried));
+                        }
+                        part => out.lose_part(part),
+                    }
                 }
-                out.extend(answered.iter().map(|(call, _)| {
-                    let arguments = call.arguments();
-                    json!({ "type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments })
-                }));
-                out.extend(answered.iter().map(|(call, result)| {
-                    json!({ "type": "function_call_output", "call_id": call.id, "output": result.content })
-                }));
+                for (call, result) in answered {
+                    let item = Object::of_type("function_call_output").with("call_id", call.id.as_str());
+                    out.push(item.with("output", result.content.clone()));
+                }
             }
         }
     }

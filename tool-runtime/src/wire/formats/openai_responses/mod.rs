@@ -7,6 +7,3 @@ mod settings;
 
 pub(super) use decode::Responses as Decode;
 pub(super) use encode::Responses as Encode;
-
-/// The name of the format in records and fixtures.
-pub(super) const NAME: &str = "openai_responses";

@@ -1,8 +1,8 @@
 //! Settings in the shape of Responses.
 
+use crate::wire::RequestSettings;
 use crate::wire::encode::{Fields, Vocabulary};
 use crate::wire::formats::openai;
-use crate::wire::{Reasoning, RequestSettings};
 
 pub(super) const VOCABULARY: Vocabulary = Vocabulary {
     under: "",
@@ -19,14 +19,13 @@ pub(super) const VOCABULARY: Vocabulary = Vocabulary {
 };
 
 pub(super) fn settings(settings: &RequestSettings, out: &mut Fields) {
-    if let Some(effort) = openai::effort(settings, out) {
+    let effort = openai::effort(settings, out);
+    if let Some(effort) = effort {
         out.set("reasoning.effort", effort);
     }
     // The whole history goes with each request, so the reasoning has to come back in a form that can be sent again.
     // Models that do not reason refuse the field.
-    if settings.reasoning.is_some_and(|reasoning| reasoning != Reasoning::Off)
-        && !settings.extra.contains_key("include")
-    {
+    if effort.is_some_and(|effort| effort != "none") && !settings.extra.contains_key("include") {
         out.set("include", vec!["reasoning.encrypted_content"]);
     }
     openai::notes(settings, out);

@@ -14,7 +14,7 @@ pub use error::{ChatError, ChatErrorKind};
 use crate::call::CallId;
 use crate::json::{self, Limits, Tree};
 use crate::wire::Message;
-use crate::wire::history::{self, Answer, CallMessage, HistoryLimits, Issued};
+use crate::wire::history::{self, Answer, CallMessage, HistoryLimits, Issued, Part};
 use message::{Claim, Posted, Role};
 
 /// The most bytes of the id of a chat or a message.
@@ -35,11 +35,11 @@ pub enum Asked {
 /// ```
 /// use tool_runtime::call::CallId;
 /// use tool_runtime::wire::Message;
-/// use tool_runtime::wire::history::CallMessage;
+/// use tool_runtime::wire::history::{CallMessage, Part};
 /// use tool_runtime::wire::ui::{Asked, ChatAnswer, ChatReader};
 ///
 /// let call = CallMessage::new("call_1", "mail__send", "{}");
-/// let history = [Message::Assistant { text: String::new(), calls: vec![call] }];
+/// let history = [Message::Assistant(vec![Part::Call(call)])];
 /// let reader = ChatReader::new(&history, [(CallId::new("call_1"), Asked::Approval)]);
 ///
 /// let request = reader.read(br#"{"id":"chat_1","trigger":"submit-message","messages":[
@@ -67,8 +67,7 @@ impl ChatReader {
         let waiting: BTreeMap<_, _> = waiting.into_iter().collect();
         let mut issued = BTreeMap::new();
         for message in history {
-            let Message::Assistant { calls, .. } = message else { continue };
-            for call in calls {
+            for call in message.calls() {
                 let answer = match waiting.get(&call.id) {
                     Some(Asked::Client) => Answer::Client,
                     Some(Asked::Approval) => Answer::Pending,
@@ -122,11 +121,11 @@ impl ChatReader {
         let mut history = Vec::new();
         for message in posted {
             if message.role == Role::User {
-                history.push(Message::User(message.text.clone()));
+                history.push(Message::user(message.text.as_str()));
                 continue;
             }
-            let calls = message.calls.iter().map(|call| CallMessage::new(call.id, call.name, "{}")).collect();
-            history.push(Message::Assistant { text: String::new(), calls });
+            let calls = message.calls.iter().map(|call| CallMessage::new(call.id, call.name, "{}"));
+            history.push(Message::Assistant(calls.map(Part::Call).collect()));
             let claimed = message.calls.iter().filter(|call| call.claim.is_result());
             history.extend(claimed.map(|call| Message::Result(history::ResultMessage::new(call.id, ""))));
         }

@@ -1,0 +1,129 @@
+//! [`ObjectArray`]: the objects of one JSON array, each cut out when it is complete (G1).
+
+use memchr::{memchr2, memchr3};
+
+use crate::wire::WireErrorKind;
+use crate::wire::decode::framing::{Each, Frame, TOO_LONG};
+
+/// An array of objects that grows while it is sent. Objects are found by their braces, however deep they nest; whether
+/// one is JSON is for the reader of the frame to say.
+pub(crate) struct ObjectArray {
+    max: usize,
+    place: Place,
+    /// The beginning of an object whose end has not come.
+    object: Vec<u8>,
+}
+
+enum Place {
+    Start,
+    /// After the opening bracket: an object or the end.
+    First,
+    /// After a comma: an object.
+    Next,
+    /// After an object: a comma or the end.
+    After,
+    /// In an object: how many braces are open, and where strings stand.
+    Inside(usize, Strings),
+    Closed,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Strings {
+    Outside,
+    Inside,
+    Escaped,
+}
+
+impl ObjectArray {
+    pub(crate) const fn new(max: usize) -> Self {
+        Self { max, place: Place::Start, object: Vec::new() }
+    }
+
+    /// Whether the closing bracket came.
+    pub(crate) const fn is_closed(&self) -> bool {
+        matches!(self.place, Place::Closed)
+    }
+
+    pub(crate) fn push(&mut self, mut bytes: &[u8], each: Each<'_>) -> Result<(), WireErrorKind> {
+        loop {
+            if let Place::Inside(depth, strings) = &mut self.place {
+                let Some(end) = end_of_object(bytes, depth, strings) else {
+                    self.keep(bytes)?;
+                    return Ok(());
+                };
+                let (rest_of_object, rest) = bytes.split_at_checked(end).unwrap_or((bytes, b""));
+                bytes = rest;
+                self.place = Place::After;
+                if !self.whole(rest_of_object, each)? {
+                    return Ok(());
+                }
+            }
+            let Some((&byte, rest)) = bytes.split_first() else { return Ok(()) };
+            self.place = match (&self.place, byte) {
+                (_, b' ' | b'\n' | b'\r' | b'\t') => {
+                    bytes = rest;
+                    continue;
+                }
+                (Place::Start, b'[') => Place::First,
+                (Place::After, b',') => Place::Next,
+                (Place::First | Place::After, b']') => Place::Closed,
+                // The brace belongs to the object.
+                (Place::First | Place::Next, b'{') => {
+                    self.place = Place::Inside(0, Strings::Outside);
+                    continue;
+                }
+                _ => return Err(WireErrorKind::MalformedFrame),
+            };
+            bytes = rest;
+        }
+    }
+
+    /// An object ends with these bytes. Returns whether the reading continues.
+    fn whole(&mut self, bytes: &[u8], each: Each<'_>) -> Result<bool, WireErrorKind> {
+        if self.object.is_empty() {
+            return if bytes.len() > self.max { Err(TOO_LONG) } else { Ok(each(&Frame { event: b"", data: bytes })) };
+        }
+        self.keep(bytes)?;
+        let go_on = each(&Frame { event: b"", data: &self.object });
+        self.object.clear();
+        Ok(go_on)
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Result<(), WireErrorKind> {
+        if self.object.len() + bytes.len() > self.max {
+            return Err(TOO_LONG);
+        }
+        self.object.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// Returns the offset after the brace that closes the object; `None` if it does not come in these bytes.
+fn end_of_object(bytes: &[u8], depth: &mut usize, strings: &mut Strings) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let rest = bytes.get(at..)?;
+        if *strings == Strings::Escaped {
+            rest.first()?;
+            *strings = Strings::Inside;
+            at += 1;
+        } else if *strings == Strings::Inside {
+            let found = memchr2(b'"', b'\\', rest)?;
+            *strings = if rest.get(found) == Some(&b'"') { Strings::Outside } else { Strings::Escaped };
+            at += found + 1;
+        } else {
+            let found = memchr3(b'{', b'}', b'"', rest)?;
+            at += found + 1;
+            match rest.get(found) {
+                Some(b'{') => *depth += 1,
+                Some(b'"') => *strings = Strings::Inside,
+                _ => {
+                    *depth = depth.saturating_sub(1);
+                    if *depth == 0 {
+                        return Some(at);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! [`Layout`]: the parts of a turn, in the order in which they began.
+
+use crate::wire::history::{CallMessage, Carried, Citation, Media, Part, Reasoning, TextPart};
+
+/// The parts of a turn, in the order in which they began. Text, calls and refusal are kept by the turn itself.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Layout {
+    parts: Vec<(Slot, Option<Carried>)>,
+    carried_bytes: usize,
+}
+
+/// One part.
+#[derive(Debug, Clone)]
+pub(super) enum Slot {
+    /// Text of the turn up to this byte, from where the text part before ended.
+    Text(usize),
+    Reasoning(String),
+    /// The index of a call.
+    Call(usize),
+    Media(Media),
+    Citation(Citation),
+    Refusal,
+    Carried,
+}
+
+impl Layout {
+    /// The layout of parts that did not come from a decoder: text, calls and refusals in their order.
+    pub(crate) fn given(parts: &[Part]) -> Self {
+        let (mut layout, mut text, mut calls) = (Self::default(), 0, 0);
+        for part in parts {
+            let slot = match part {
+                Part::Text(part) => {
+                    text += part.text().len();
+                    Slot::Text(text)
+                }
+                Part::Reasoning(reasoning) => Slot::Reasoning(reasoning.text().to_owned()),
+                Part::Call(_) => {
+                    calls += 1;
+                    Slot::Call(calls - 1)
+                }
+                Part::Media(media) => Slot::Media(media.clone()),
+                Part::Citation(citation) => Slot::Citation(citation.clone()),
+                Part::Refusal(_) if layout.has_refusal() => continue,
+                Part::Refusal(_) => Slot::Refusal,
+                Part::Carried(_) => Slot::Carried,
+            };
+            layout.parts.push((slot, part.carried().cloned()));
+        }
+        layout
+    }
+
+    /// Adds a part and returns its index.
+    pub(super) fn add(&mut self, slot: Slot) -> usize {
+        self.parts.push((slot, None));
+        self.parts.len() - 1
+    }
+
+    pub(super) fn last_mut(&mut self) -> Option<&mut Slot> {
+        self.parts.last_mut().map(|(slot, _)| slot)
+    }
+
+    pub(super) fn get_mut(&mut self, part: usize) -> Option<&mut Slot> {
+        self.parts.get_mut(part).map(|(slot, _)| slot)
+    }
+
+    pub(super) fn has_refusal(&self) -> bool {
+        self.parts.iter().any(|(slot, _)| matches!(slot, Slot::Refusal))
+    }
+
+    /// The part of a call.
+    pub(super) fn of_call(&self, call: usize) -> Option<usize> {
+        self.parts.iter().position(|(slot, _)| matches!(slot, Slot::Call(at) if *at == call))
+    }
+
+    /// Sets what is carried with a part and returns the bytes that are carried in all.
+    pub(super) fn carry(&mut self, part: usize, new: Carried) -> usize {
+        if let Some((_, carried)) = self.parts.get_mut(part) {
+            self.carried_bytes += new.json().len();
+            self.carried_bytes -= carried.replace(new).map_or(0, |before| before.json().len());
+        }
+        self.carried_bytes
+    }
+
+    /// The turn ended, so the model that everything came from is known.
+    pub(super) fn of_model(mut self, model: Option<&str>) -> Self {
+        for carried in self.parts.iter_mut().filter_map(|(_, carried)| carried.as_mut()) {
+            carried.set_model(model);
+        }
+        self
+    }
+
+    /// The parts, with the text, the calls and the refusal of the turn.
+    pub(crate) fn parts(&self, text: &str, calls: impl Fn(usize) -> Option<CallMessage>, refusal: &str) -> Vec<Part> {
+        let mut from = 0;
+        let mut parts = Vec::with_capacity(self.parts.len());
+        for (slot, carried) in &self.parts {
+            let carried = carried.clone();
+            parts.extend(match slot {
+                Slot::Text(to) => {
+                    let part = text.get(from..*to).unwrap_or_default();
+                    from = *to;
+                    let kept = !part.is_empty() || carried.is_some();
+                    kept.then(|| Part::Text(TextPart::new(part).with_carried(carried)))
+                }
+                Slot::Reasoning(text) => {
+                    let kept = !text.is_empty() || carried.is_some();
+                    kept.then(|| Part::Reasoning(Reasoning::new(text.as_str()).with_carried(carried)))
+                }
+                Slot::Call(at) => calls(*at).map(|call| Part::Call(call.with_carried(carried))),
+                Slot::Media(media) => Some(Part::Media(media.clone())),
+                Slot::Citation(citation) => Some(Part::Citation(citation.clone())),
+                Slot::Refusal => (!refusal.is_empty()).then(|| Part::Refusal(refusal.to_owned())),
+                Slot::Carried => carried.map(Part::Carried),
+            });
+        }
+        parts
+    }
+}

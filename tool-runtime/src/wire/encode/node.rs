@@ -1,0 +1,154 @@
+//! [`Node`]: JSON to be written, in which text of a provider is passed on as it came.
+
+use std::borrow::Cow;
+
+use crate::json::quote;
+
+/// JSON to be written.
+pub(crate) enum Node<'a> {
+    Null,
+    Bool(bool),
+    Text(Cow<'a, str>),
+    /// Valid JSON text, written as it is.
+    Raw(Cow<'a, str>),
+    List(Vec<Node<'a>>),
+    Object(Object<'a>),
+}
+
+/// A JSON object to be written: fields of ours, followed by those that a provider wants back.
+#[derive(Default)]
+pub(crate) struct Object<'a> {
+    fields: Vec<(&'static str, Node<'a>)>,
+    carried: Option<&'a str>,
+}
+
+impl<'a> Object<'a> {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// An object of a type, as most blocks and items are.
+    pub(crate) fn of_type(kind: &'a str) -> Self {
+        Self::new().with("type", kind)
+    }
+
+    /// Adds a field.
+    pub(crate) fn with(mut self, key: &'static str, value: impl Into<Node<'a>>) -> Self {
+        self.fields.push((key, value.into()));
+        self
+    }
+
+    /// Adds the fields of an object that is carried. They are none of those that were added.
+    pub(crate) const fn with_carried(mut self, object: Option<&'a str>) -> Self {
+        self.carried = object;
+        self
+    }
+
+    pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut Node<'a>> {
+        self.fields.iter_mut().find(|(name, _)| *name == key).map(|(_, value)| value)
+    }
+
+    fn write(&self, out: &mut String) {
+        out.push('{');
+        for (at, (key, value)) in self.fields.iter().enumerate() {
+            if at > 0 {
+                out.push(',');
+            }
+            quote(out, key);
+            out.push(':');
+            value.write(out);
+        }
+        let members = self.carried.and_then(|object| object.trim().strip_prefix('{')?.strip_suffix('}'));
+        if let Some(members) = members.filter(|members| !members.trim().is_empty()) {
+            if !self.fields.is_empty() {
+                out.push(',');
+            }
+            out.push_str(members);
+        }
+        out.push('}');
+    }
+}
+
+impl Node<'_> {
+    /// Writes the JSON text.
+    pub(crate) fn write(&self, out: &mut String) {
+        match self {
+            Self::Null => out.push_str("null"),
+            Self::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+            Self::Text(text) => quote(out, text),
+            Self::Raw(json) => out.push_str(json),
+            Self::List(list) => {
+                out.push('[');
+                for (at, value) in list.iter().enumerate() {
+                    if at > 0 {
+                        out.push(',');
+                    }
+                    value.write(out);
+                }
+                out.push(']');
+            }
+            Self::Object(object) => object.write(out),
+        }
+    }
+}
+
+impl<'a> From<&'a str> for Node<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(Cow::Borrowed(text))
+    }
+}
+
+impl From<String> for Node<'_> {
+    fn from(text: String) -> Self {
+        Self::Text(Cow::Owned(text))
+    }
+}
+
+impl<'a> From<Cow<'a, str>> for Node<'a> {
+    fn from(text: Cow<'a, str>) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<bool> for Node<'_> {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl<'a> From<Object<'a>> for Node<'a> {
+    fn from(object: Object<'a>) -> Self {
+        Self::Object(object)
+    }
+}
+
+impl<'a, N: Into<Node<'a>>> From<Vec<N>> for Node<'a> {
+    fn from(list: Vec<N>) -> Self {
+        Self::List(list.into_iter().map(Into::into).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Node, Object};
+
+    #[test]
+    fn carried_fields_are_written_as_they_came() {
+        let written = |object: Object<'_>| {
+            let mut out = String::new();
+            Node::from(object).write(&mut out);
+            out
+        };
+        let text = || Object::of_type("text").with("text", "a\"b");
+        assert_eq!(
+            written(text().with_carried(Some(r#"{"n":1.0e400}"#))),
+            r#"{"type":"text","text":"a\"b","n":1.0e400}"#
+        );
+        assert_eq!(written(text().with_carried(Some(" { } "))), r#"{"type":"text","text":"a\"b"}"#);
+        assert_eq!(written(Object::new().with_carried(Some(r#"{"a":[]}"#))), r#"{"a":[]}"#);
+        assert_eq!(
+            written(Object::new().with("list", vec!["a", "b"]).with("no", false)),
+            r#"{"list":["a","b"],"no":false}"#
+        );
+    }
+}

@@ -1,0 +1,221 @@
+//! [`PartialArguments`]: arguments that come value by value, each with the path of its place (G3).
+
+use std::collections::BTreeMap;
+
+use crate::json::quote;
+use crate::wire::decode::cursor::{Invalid, Json};
+use crate::wire::decode::fields::{Field, Raw, Text, shape};
+
+/// The deepest place; the gate refuses arguments that nest deeper.
+const MAX_DEPTH: usize = 64;
+
+shape! {
+    /// One value, or a piece of a string.
+    pub(super) struct Value<'a> {
+        "jsonPath" => path: Text<'a>,
+        "stringValue" => text: Text<'a>,
+        "numberValue" => number: Raw<'a>,
+        "boolValue" => boolean: Raw<'a>,
+        "nullValue" => null: Came,
+        "willContinue" => continues: Raw<'a>,
+    }
+}
+
+/// Whether a key came: null is the value of `nullValue`, too.
+#[derive(Default)]
+struct Came(bool);
+
+impl<'a> Field<'a> for Came {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
+        self.0 = true;
+        json.skip()
+    }
+}
+
+/// The arguments of one call so far.
+pub(super) struct PartialArguments {
+    root: Node,
+    /// Strings whose last piece has not come.
+    open: usize,
+}
+
+enum Node {
+    /// A place without a value so far.
+    Empty,
+    /// A number, a truth value or null, as it was written.
+    Plain(String),
+    Text {
+        text: String,
+        continues: bool,
+    },
+    Object(BTreeMap<String, Self>),
+    Array(Vec<Self>),
+}
+
+enum Step {
+    Key(String),
+    Index(usize),
+}
+
+impl Default for PartialArguments {
+    fn default() -> Self {
+        Self { root: Node::Object(BTreeMap::new()), open: 0 }
+    }
+}
+
+impl PartialArguments {
+    /// Whether every string has its last piece.
+    pub(super) const fn is_whole(&self) -> bool {
+        self.open == 0
+    }
+
+    /// Adds a value. One whose place is unknown or taken is refused; one that says nothing is skipped (R6).
+    pub(super) fn add(&mut self, value: &Value<'_>) -> Result<(), Invalid> {
+        let Some(new) = value.node()? else { return Ok(()) };
+        let mut node = &mut self.root;
+        for step in steps(value.path.get())? {
+            node = node.child(step)?;
+        }
+        self.open = self.open + usize::from(new.is_open()) - usize::from(node.is_open());
+        node.set(new)
+    }
+
+    /// The arguments as JSON text.
+    pub(super) fn to_json(&self) -> String {
+        let mut out = String::new();
+        self.root.write(&mut out);
+        out
+    }
+}
+
+impl Value<'_> {
+    fn node(&self) -> Result<Option<Node>, Invalid> {
+        let word = self.boolean.0.filter(|word| matches!(*word, "true" | "false"));
+        Ok(if self.text.came() {
+            Some(Node::Text { text: self.text.get().to_owned(), continues: self.continues.0 == Some("true") })
+        } else if let Some(number) = self.number.0 {
+            // Not a number and the infinities come as strings, and JSON has no word for them.
+            if number.starts_with('"') {
+                return Err(Invalid);
+            }
+            Some(Node::Plain(number.to_owned()))
+        } else if let Some(word) = word {
+            Some(Node::Plain(word.to_owned()))
+        } else {
+            self.null.0.then(|| Node::Plain("null".to_owned()))
+        })
+    }
+}
+
+impl Node {
+    const fn is_open(&self) -> bool {
+        matches!(self, Self::Text { continues: true, .. })
+    }
+
+    fn child(&mut self, step: Step) -> Result<&mut Self, Invalid> {
+        match step {
+            Step::Key(key) => {
+                if matches!(self, Self::Empty) {
+                    *self = Self::Object(BTreeMap::new());
+                }
+                let Self::Object(members) = self else { return Err(Invalid) };
+                Ok(members.entry(key).or_insert(Self::Empty))
+            }
+            Step::Index(index) => {
+                if matches!(self, Self::Empty) {
+                    *self = Self::Array(Vec::new());
+                }
+                let Self::Array(items) = self else { return Err(Invalid) };
+                if index == items.len() {
+                    items.push(Self::Empty);
+                }
+                items.get_mut(index).ok_or(Invalid)
+            }
+        }
+    }
+
+    /// Takes the first value, or the next piece of a string that continues.
+    fn set(&mut self, new: Self) -> Result<(), Invalid> {
+        match (&mut *self, new) {
+            (Self::Empty, new) => *self = new,
+            (Self::Text { text, continues: continues @ true }, Self::Text { text: more, continues: on }) => {
+                text.push_str(&more);
+                *continues = on;
+            }
+            _ => return Err(Invalid),
+        }
+        Ok(())
+    }
+
+    /// Recursion ends at [`MAX_DEPTH`].
+    fn write(&self, out: &mut String) {
+        match self {
+            Self::Empty => out.push_str("null"),
+            Self::Plain(text) => out.push_str(text),
+            Self::Text { text, .. } => quote(out, text),
+            Self::Object(members) => {
+                out.push('{');
+                for (at, (key, member)) in members.iter().enumerate() {
+                    if at > 0 {
+                        out.push(',');
+                    }
+                    quote(out, key);
+                    out.push(':');
+                    member.write(out);
+                }
+                out.push('}');
+            }
+            Self::Array(items) => {
+                out.push('[');
+                for (at, item) in items.iter().enumerate() {
+                    if at > 0 {
+                        out.push(',');
+                    }
+                    item.write(out);
+                }
+                out.push(']');
+            }
+        }
+    }
+}
+
+/// The steps of a path such as `$.places[0]['the city']` (RFC 9535, singular queries).
+fn steps(path: &str) -> Result<Vec<Step>, Invalid> {
+    let mut rest = path.strip_prefix('$').ok_or(Invalid)?;
+    let mut steps = Vec::new();
+    while !rest.is_empty() {
+        if steps.len() == MAX_DEPTH {
+            return Err(Invalid);
+        }
+        let step;
+        (step, rest) = if let Some(named) = rest.strip_prefix('.') {
+            let (name, rest) = named.split_at(named.find(['.', '[']).unwrap_or(named.len()));
+            (Step::Key(Some(name).filter(|name| !name.is_empty()).ok_or(Invalid)?.to_owned()), rest)
+        } else {
+            bracketed(rest.strip_prefix('[').ok_or(Invalid)?)?
+        };
+        steps.push(step);
+    }
+    Ok(steps)
+}
+
+/// What comes after a bracket: an index or a quoted name, and the closing bracket.
+fn bracketed(text: &str) -> Result<(Step, &str), Invalid> {
+    let Some(quote) = text.chars().next().filter(|first| matches!(first, '\'' | '"')) else {
+        let (index, rest) = text.split_once(']').ok_or(Invalid)?;
+        let digits = !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit());
+        return Ok((Step::Index(index.parse().ok().filter(|_| digits).ok_or(Invalid)?), rest));
+    };
+    let (mut name, mut characters) = (String::new(), text.char_indices().skip(1));
+    while let Some((at, character)) = characters.next() {
+        if character == quote {
+            let rest = text.get(at + 1..).and_then(|rest| rest.strip_prefix(']')).ok_or(Invalid)?;
+            return Ok((Step::Key(name), rest));
+        }
+        name.push(match character {
+            '\\' => characters.next().map(|(_, escaped)| escaped).ok_or(Invalid)?,
+            plain => plain,
+        });
+    }
+    Err(Invalid)
+}

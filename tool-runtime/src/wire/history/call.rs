@@ -1,0 +1,92 @@
+//! [`CallMessage`]: a call in a history.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::call::CallId;
+use crate::json;
+use crate::text::lex::outside_strings;
+use crate::wire::decode::object_text;
+use crate::wire::history::Carried;
+use crate::wire::{CallStatus, DecodedCall};
+
+/// A call in a history.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct CallMessage {
+    /// The id of the call.
+    pub id: CallId,
+    /// The name as the model wrote it.
+    pub name: String,
+    arguments: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    carried: Option<Carried>,
+}
+
+impl CallMessage {
+    /// A call with its arguments as JSON text.
+    ///
+    /// Arguments that the gate cannot read (no object, half a surrogate pair, a key twice, nested more than
+    /// 64 levels deep) are left out: every format sends `{}` in their place, because servers that parse them
+    /// would refuse the whole conversation.
+    #[must_use]
+    pub fn new(id: impl Into<CallId>, name: impl Into<String>, arguments: &str) -> Self {
+        let text = object_text(arguments);
+        let limits = json::Limits { bytes: usize::MAX, ..json::Limits::default() };
+        let is_readable = json::parse(text, &limits).is_ok();
+        Self { id: id.into(), name: name.into(), arguments: is_readable.then(|| compact(text)), carried: None }
+    }
+
+    /// The arguments as compact JSON text, digit for digit; `{}` when they did not parse (M1).
+    #[must_use]
+    pub fn arguments(&self) -> &str {
+        self.arguments.as_deref().unwrap_or("{}")
+    }
+
+    pub(crate) fn with_carried(mut self, carried: Option<Carried>) -> Self {
+        self.carried = carried;
+        self
+    }
+
+    /// What its provider wants back with it, such as a signature; `None` if there is nothing.
+    #[must_use]
+    pub const fn carried(&self) -> Option<&Carried> {
+        self.carried.as_ref()
+    }
+
+    /// Whether both are the same call; clients write the keys of arguments in their own order.
+    pub(super) fn means(&self, other: &Self) -> bool {
+        let value = |call: &Self| serde_json::from_str::<serde_json::Value>(call.arguments()).ok();
+        let same_text = self.arguments == other.arguments;
+        self.id == other.id && self.name == other.name && (same_text || value(self) == value(other))
+    }
+}
+
+impl From<&DecodedCall> for CallMessage {
+    fn from(decoded: &DecodedCall) -> Self {
+        let call = &decoded.call;
+        let arguments = if decoded.status == CallStatus::Ok { call.arguments.as_str() } else { "" };
+        Self::new(call.id.clone(), call.name.clone(), arguments)
+    }
+}
+
+// Arguments stay out of logs.
+impl fmt::Debug for CallMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallMessage").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Valid JSON text without the white space between its tokens; everything else stays digit for digit.
+fn compact(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut copied = 0;
+    for (at, _) in outside_strings(text).filter(|(_, byte)| byte.is_ascii_whitespace()) {
+        out.push_str(text.get(copied..at).unwrap_or_default());
+        copied = at + 1;
+    }
+    out.push_str(text.get(copied..).unwrap_or_default());
+    out
+}

@@ -1,0 +1,121 @@
+//! [`Carried`]: what only one provider understands.
+
+use std::fmt;
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+
+use crate::wire::Format;
+
+/// JSON that a provider wants back in the next request and that nobody else understands: a signature, encrypted
+/// reasoning, a block of one of its own tools.
+///
+/// It is replayed byte for byte to the format, and if known the model, that it came from, and left out for any other. It
+/// is never executed and never shown: `Debug` gives its size only.
+///
+/// ```
+/// use tool_runtime::wire::Format;
+/// use tool_runtime::wire::history::Carried;
+///
+/// let carried = Carried::new(Format::Anthropic, None, r#"{"type":"redacted_thinking","data":"EmwKAhgB"}"#)?;
+/// assert!(carried.fits(Format::Anthropic, Some("claude-sonnet-4-5")));
+/// assert!(!carried.fits(Format::Gemini, None));
+/// # Ok::<(), tool_runtime::wire::history::CarriedError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, try_from = "Saved")]
+pub struct Carried {
+    format: Format,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    /// Saved as a string: a store that reads JSON would be free to write it in another way.
+    json: String,
+}
+
+/// A document as it was saved, before it is checked.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Saved {
+    format: Format,
+    #[serde(default)]
+    model: Option<String>,
+    json: String,
+}
+
+impl TryFrom<Saved> for Carried {
+    type Error = CarriedError;
+
+    fn try_from(Saved { format, model, json }: Saved) -> Result<Self, CarriedError> {
+        Self::new(format, model.as_deref(), json)
+    }
+}
+
+impl Carried {
+    /// Creates carried JSON of a format and, if it is known, a model.
+    ///
+    /// # Errors
+    /// The text is not one JSON object.
+    pub fn new(format: Format, model: Option<&str>, json: impl Into<String>) -> Result<Self, CarriedError> {
+        let json = json.into();
+        let is_object = json.starts_with('{') && serde_json::from_str::<IgnoredAny>(&json).is_ok();
+        let model = model.map(str::to_owned);
+        if is_object { Ok(Self { format, model, json: json.trim_end().to_owned() }) } else { Err(CarriedError) }
+    }
+
+    /// Creates carried JSON from an object that a decoder read.
+    pub(crate) const fn read(format: Format, json: String) -> Self {
+        Self { format, model: None, json }
+    }
+
+    pub(crate) fn set_model(&mut self, model: Option<&str>) {
+        self.model = model.map(str::to_owned);
+    }
+
+    /// Returns the format that it came from.
+    #[must_use]
+    pub const fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Returns the model that it came from; `None` if it is not known.
+    #[must_use]
+    pub fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
+    /// Returns the JSON object as it came.
+    #[must_use]
+    pub fn json(&self) -> &str {
+        &self.json
+    }
+
+    /// Returns whether a request in this format to this model takes it back. A model that is not known fits every other.
+    #[must_use]
+    pub fn fits(&self, format: Format, model: Option<&str>) -> bool {
+        let same_model = self.model().zip(model).is_none_or(|(from, to)| from == to);
+        self.format == format && same_model
+    }
+}
+
+// Carried JSON can hold reasoning, which stays out of logs.
+impl fmt::Debug for Carried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Carried")
+            .field("format", &self.format)
+            .field("model", &self.model)
+            .field("bytes", &self.json.len())
+            .finish()
+    }
+}
+
+/// The error of [`Carried::new`]: the text is not one JSON object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CarriedError;
+
+impl fmt::Display for CarriedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("carried JSON has to be one JSON object")
+    }
+}
+
+impl std::error::Error for CarriedError {}

@@ -1,0 +1,184 @@
+//! [`Part`]: the parts of a model's turn.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::wire::history::{CallMessage, Carried, Media};
+
+/// One part of a model's turn.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Part {
+    /// Text.
+    Text(TextPart),
+    /// Reasoning.
+    Reasoning(Reasoning),
+    /// A call.
+    Call(CallMessage),
+    /// An image, audio or a file that the model made.
+    Media(Media),
+    /// A source of the text before it.
+    Citation(Citation),
+    /// The words with which the model refused.
+    Refusal(String),
+    /// A block that only its provider understands.
+    Carried(Carried),
+}
+
+impl Part {
+    /// Creates text.
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(TextPart::new(text))
+    }
+
+    /// Returns the text of a text part or a refusal; `None` for other parts.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(part) => Some(part.text()),
+            Self::Refusal(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns the call; `None` for other parts.
+    #[must_use]
+    pub const fn as_call(&self) -> Option<&CallMessage> {
+        match self {
+            Self::Call(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// Returns what is carried with the part; `None` if nothing is.
+    #[must_use]
+    pub fn carried(&self) -> Option<&Carried> {
+        match self {
+            Self::Text(part) => part.carried(),
+            Self::Reasoning(part) => part.carried(),
+            Self::Call(call) => call.carried(),
+            Self::Carried(carried) => Some(carried),
+            Self::Media(_) | Self::Citation(_) | Self::Refusal(_) => None,
+        }
+    }
+}
+
+/// Text of a model.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TextPart {
+    text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    carried: Option<Carried>,
+}
+
+impl TextPart {
+    /// Creates text without anything carried.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), carried: None }
+    }
+
+    pub(crate) fn with_carried(mut self, carried: Option<Carried>) -> Self {
+        self.carried = carried;
+        self
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns what its provider wants back with it, such as an id or a signature; `None` if there is nothing.
+    #[must_use]
+    pub const fn carried(&self) -> Option<&Carried> {
+        self.carried.as_ref()
+    }
+}
+
+/// Reasoning of a model.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reasoning {
+    text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    carried: Option<Carried>,
+}
+
+impl Reasoning {
+    /// Creates reasoning that was shown, without anything carried.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), carried: None }
+    }
+
+    pub(crate) fn with_carried(mut self, carried: Option<Carried>) -> Self {
+        self.carried = carried;
+        self
+    }
+
+    /// Returns the text that the provider shows; empty for reasoning that is encrypted only.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns what the provider wants back, such as a signed block or an encrypted item; `None` if there is nothing.
+    #[must_use]
+    pub const fn carried(&self) -> Option<&Carried> {
+        self.carried.as_ref()
+    }
+}
+
+/// A source of a model's text.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Citation {
+    /// The title of the source. `None` if the provider names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The address of the source. `None` for a document that has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The words that are cited. `None` if the provider does not quote them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quote: Option<String>,
+}
+
+// Text, reasoning and sources stay out of logs.
+impl fmt::Debug for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(part) => part.fmt(f),
+            Self::Reasoning(part) => part.fmt(f),
+            Self::Call(call) => call.fmt(f),
+            Self::Media(media) => media.fmt(f),
+            Self::Citation(citation) => citation.fmt(f),
+            Self::Refusal(text) => f.debug_struct("Refusal").field("bytes", &text.len()).finish_non_exhaustive(),
+            Self::Carried(carried) => carried.fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for TextPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TextPart").field("bytes", &self.text.len()).field("carried", &self.carried).finish()
+    }
+}
+
+impl fmt::Debug for Reasoning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reasoning").field("bytes", &self.text.len()).field("carried", &self.carried).finish()
+    }
+}
+
+impl fmt::Debug for Citation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Citation").finish_non_exhaustive()
+    }
+}

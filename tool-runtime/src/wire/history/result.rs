@@ -1,0 +1,64 @@
+//! [`ResultMessage`]: the result of a call in a history.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::call::{CallId, Outcome, ToolExecResult};
+use crate::wire::history::{Media, Missing};
+
+/// The result of a call in a history.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ResultMessage {
+    /// The call.
+    pub id: CallId,
+    /// The text that the model reads.
+    pub content: String,
+    /// Images, audio and files that the tool returned beside its output.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<Media>,
+    /// Whether the call failed.
+    pub is_error: bool,
+}
+
+impl ResultMessage {
+    /// The result of a call that went well.
+    #[must_use]
+    pub fn new(id: impl Into<CallId>, content: impl Into<String>) -> Self {
+        Self { id: id.into(), content: content.into(), media: Vec::new(), is_error: false }
+    }
+
+    /// The result of a call that failed.
+    #[must_use]
+    pub fn failed(id: impl Into<CallId>, content: impl Into<String>) -> Self {
+        Self { is_error: true, ..Self::new(id, content) }
+    }
+
+    /// The result that takes the place of one that never came.
+    #[must_use]
+    pub fn missing(id: CallId, missing: Missing) -> Self {
+        let (outcome, message) = match missing {
+            Missing::Cancelled => (Outcome::Cancelled, "The call was cancelled before it had a result."),
+            Missing::OutcomeUnknown => (Outcome::OutcomeUnknown, Outcome::OutcomeUnknown.safe_message()),
+        };
+        let executed = missing == Missing::OutcomeUnknown;
+        let result = ToolExecResult::unfinished(id, outcome, executed, message);
+        Self::from(&result)
+    }
+}
+
+impl From<&ToolExecResult> for ResultMessage {
+    fn from(result: &ToolExecResult) -> Self {
+        let message = Self::new(result.call_id().clone(), result.to_model());
+        Self { is_error: !result.is_ok(), ..message }
+    }
+}
+
+// Results stay out of logs.
+impl fmt::Debug for ResultMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResultMessage").field("id", &self.id).field("is_error", &self.is_error).finish_non_exhaustive()
+    }
+}
