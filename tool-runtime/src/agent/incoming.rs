@@ -5,6 +5,7 @@ use std::fmt;
 use crate::agent::{ClientAnswer, Conversation};
 use crate::call::CallId;
 use crate::runner::ApprovalDecision;
+use crate::wire::RequestSettings;
 use crate::wire::history::{Content, Media};
 use crate::wire::ui::{ChatAnswer, ChatReader, ChatRequest};
 
@@ -25,6 +26,7 @@ use crate::wire::ui::{ChatAnswer, ChatReader, ChatRequest};
 pub struct Incoming {
     pub(super) text: Option<String>,
     pub(super) media: Vec<Media>,
+    pub(super) settings: RequestSettings,
     pub(super) decisions: Vec<(CallId, ApprovalDecision)>,
     pub(super) answers: Vec<ClientAnswer>,
 }
@@ -50,6 +52,13 @@ impl Incoming {
     /// What the user says and sends; empty if there is no message.
     pub(super) fn content(text: Option<String>, media: Vec<Media>) -> Vec<Content> {
         media.into_iter().map(Content::Media).chain(text.map(Content::Text)).collect()
+    }
+
+    /// Sets what the turns that answer the message ask for. They win over the agent's settings, one by one, until the
+    /// next message. Without a message they have no effect.
+    pub fn settings(mut self, settings: RequestSettings) -> Self {
+        self.settings = settings;
+        self
     }
 
     /// Adds a person's decision on a call that waits for one.
