@@ -2,7 +2,7 @@
 
 use crate::agent::state::{Progress, State};
 use crate::agent::{ClientAnswer, Conversation, WaitingCall};
-use crate::call::{CallId, Outcome};
+use crate::call::{CallId, Outcome, SafeError};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::store::PendingCall;
 
@@ -17,10 +17,10 @@ impl Conversation {
     /// Finishes a call that waits. One that was finished elsewhere gets the result of its record.
     ///
     /// The call counts as begun while this runs, so that the history after a dropped future never says that it did not
-    /// run.
-    pub(super) async fn act(&mut self, id: &CallId, action: Action) -> Result<(), ResumeError> {
+    /// run. Returns why the action did not fit if the call waits for another one.
+    pub(super) async fn act(&mut self, id: &CallId, action: Action) -> Result<Option<SafeError>, ResumeError> {
         let Some(at) = self.state.open.iter().position(|slot| slot.id == *id && slot.waiting().is_some()) else {
-            return Ok(());
+            return Ok(None);
         };
         let before = self.state.set(at, Progress::Running);
         let result = match action {
@@ -31,7 +31,11 @@ impl Conversation {
         };
         match result {
             // The run did not fit, so the call may still wait: the store knows.
-            Ok(result) if result.outcome() == Outcome::ApprovalMismatch => settle(&self.run, &mut self.state, at).await,
+            Ok(result) if result.outcome() == Outcome::ApprovalMismatch => {
+                settle(&self.run, &mut self.state, at).await;
+                let waits = self.state.open.get(at).is_some_and(|slot| slot.waiting().is_some());
+                return Ok(result.error().filter(|_| waits).cloned());
+            }
             Ok(result) => self.state.take(at, &result),
             Err(ResumeError::NotWaiting(_)) => settle(&self.run, &mut self.state, at).await,
             Err(error) => {
@@ -41,7 +45,7 @@ impl Conversation {
                 return Err(error);
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// The turn before was left open: what was interrupted is looked up, what waits is abandoned.
