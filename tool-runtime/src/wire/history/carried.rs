@@ -6,6 +6,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::wire::Format;
+use crate::wire::decode::cursor::Json;
 
 /// JSON that a provider wants back in the next request and that nobody else understands: a signature, encrypted
 /// reasoning, a block of one of its own tools.
@@ -69,6 +70,16 @@ impl Carried {
 
     pub(crate) fn set_model(&mut self, model: Option<&str>) {
         self.model = model.map(str::to_owned);
+    }
+
+    /// Whether no member has a value: some providers write fields that they leave empty.
+    pub(crate) fn says_nothing(&self) -> bool {
+        let mut nothing = true;
+        let read = Json::new(&self.json).object(|json, _| {
+            nothing &= matches!(json.raw()?, "null" | "[]" | "{}" | "\"\"");
+            Ok(())
+        });
+        read.is_ok() && nothing
     }
 
     /// Returns the format that it came from.

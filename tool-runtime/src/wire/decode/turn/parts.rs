@@ -59,6 +59,10 @@ impl Layout {
         self.parts.last_mut().map(|(slot, _)| slot)
     }
 
+    pub(super) const fn is_last(&self, part: usize) -> bool {
+        part + 1 == self.parts.len()
+    }
+
     pub(super) fn get_mut(&mut self, part: usize) -> Option<&mut Slot> {
         self.parts.get_mut(part).map(|(slot, _)| slot)
     }

@@ -36,6 +36,14 @@ impl Writer<'_> {
         self.turn.layout.add(Slot::Text(self.turn.text.len()))
     }
 
+    /// Adds text to a part, or to another one if the part is not the last. Returns the part that has it.
+    pub(crate) fn text_at(&mut self, part: usize, text: &str) -> usize {
+        let goes_on = text.is_empty() || self.turn.layout.is_last(part);
+        let part = if goes_on { part } else { self.start_text() };
+        self.text(text);
+        part
+    }
+
     /// Adds reasoning that the provider shows to the last part if that is reasoning. Otherwise starts a part and returns
     /// it.
     pub(crate) fn reasoning(&mut self, text: &str) -> Option<usize> {
@@ -91,6 +99,11 @@ impl Writer<'_> {
         self.carry(part, json);
     }
 
+    /// Starts a block that only its provider understands and returns it. Without what is carried it is left out.
+    pub(crate) fn start_carried(&mut self) -> usize {
+        self.turn.layout.add(Slot::Carried)
+    }
+
     /// Sets what the provider wants back with a part, as a JSON object in the shape that the format's encoder expects.
     pub(crate) fn carry(&mut self, part: usize, json: String) {
         if self.turn.layout.carry(part, Carried::read(self.turn.format, json)) > self.turn.max_carried_bytes {
@@ -115,6 +128,13 @@ impl Writer<'_> {
             if slot.is_none() && !text.is_empty() {
                 *slot = Some(text.to_owned());
             }
+        }
+    }
+
+    /// Another model served the rest of the response.
+    pub(crate) fn served_by(&mut self, model: &str) {
+        if !model.is_empty() {
+            self.turn.model = Some(model.to_owned());
         }
     }
 

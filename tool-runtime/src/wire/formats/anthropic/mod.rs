@@ -1,7 +1,10 @@
 //! Anthropic Messages.
 
+mod block;
 mod decode;
 mod encode;
+mod shape;
+mod turn;
 mod usage;
 
 pub(super) use decode::Messages as Decode;
