@@ -143,7 +143,7 @@ def streams() -> Score:
         body = (FIXTURES / "wire" / case["input"]).read_bytes()
         whole = body.lstrip()[:1] == b"{" and case["format"] != "ollama"
         content = "application/json" if whole else CONTENT.get(case["format"], "text/event-stream")
-        sdk = any(name.split()[0] in ("openai", "anthropic", "ollama") and "npm" not in name for name in case.get("verified_with", []))
+        sdk = any(name.split()[0] in ("openai", "anthropic", "ollama", "google-genai") and "npm" not in name for name in case.get("verified_with", []))
         must = case["class"] == "well_formed" and sdk
         compare(case["id"], case["format"], body, response(content, body), not whole, must, must)
     for case in transcripts:

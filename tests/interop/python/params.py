@@ -74,6 +74,8 @@ def check(name: str, body: dict) -> None:
             genai.ToolConfig.model_validate(rest.pop("toolConfig"))
         if "systemInstruction" in rest:
             genai.Content.model_validate(rest.pop("systemInstruction"))
+        if "generationConfig" in rest:
+            genai.GenerationConfig.model_validate(rest.pop("generationConfig"))
         rest.pop("model", None)
         if rest:
             raise ValueError(f"unknown keys {sorted(rest)}")

@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use crate::agent::{ClientAnswer, Conversation, WaitingCall};
+use crate::agent::{ClientAnswer, Conversation};
 use crate::call::CallId;
 use crate::runner::ApprovalDecision;
-use crate::store::Suspension;
-use crate::wire::ui::{Asked, ChatAnswer, ChatReader, ChatRequest};
+use crate::wire::ui::{ChatAnswer, ChatReader, ChatRequest};
 
 /// What one request brings to a conversation: decisions, answers of the client and a message of the user, in any
 /// combination. [`Conversation::receive`](crate::agent::Conversation::receive) applies all of it or none.
@@ -71,11 +70,7 @@ impl Conversation {
     /// that wait, and refuses calls that are not part of the history.
     #[must_use]
     pub fn chat_reader(&self) -> ChatReader {
-        let asked = |call: &WaitingCall| match call.suspension {
-            Suspension::Approval => Asked::Approval,
-            Suspension::Client => Asked::Client,
-        };
-        ChatReader::new(&self.history(), self.waiting().map(|call| (call.id.clone(), asked(call))))
+        ChatReader::new(&self.history(), self.waiting().map(|call| (call.id.clone(), call.suspension)))
     }
 }
 

@@ -3,9 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{ModelTurn, WaitingCall};
-use crate::call::{CallId, Cause, Outcome, ToolExecResult};
+use crate::call::{CallId, Cause, Outcome, Suspension, ToolExecResult};
 use crate::runner::Run;
-use crate::store::Suspension;
 use crate::tool::ToolEffect;
 use crate::wire::Message;
 use crate::wire::history::{Missing, ResultMessage};
