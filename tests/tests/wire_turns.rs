@@ -2,6 +2,8 @@
 
 #[path = "wire_turns/anthropic.rs"]
 mod anthropic;
+#[path = "wire_turns/anthropic_rules.rs"]
+mod anthropic_rules;
 
 use serde_json::{Value, json};
 use tests::wire::decode;

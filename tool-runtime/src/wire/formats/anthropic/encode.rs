@@ -66,7 +66,7 @@ impl Dialect for Anthropic {
                     match content {
                         Content::Text(text) if text.trim().is_empty() => {}
                         Content::Text(text) => {
-                            out.join("user", "content", Object::of_type("text").with("text", &**text))
+                            out.join("user", "content", Object::of_type("text").with("text", &**text));
                         }
                         Content::Media(_) => out.lose("media of the user"),
                     }

@@ -92,7 +92,7 @@ impl<'a> Field<'a> for Blocks<'a> {
 }
 
 shape! {
-    struct Source<'a> {
+    struct Cited<'a> {
         "title" => title: Text<'a>,
         "document_title" => document_title: Text<'a>,
         "url" => url: Text<'a>,
@@ -108,7 +108,7 @@ pub(super) fn sources(list: &str) -> Vec<Citation> {
         return Vec::new();
     }
     let kept = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let sources = blocks.0.into_iter().filter_map(|entry| Raw(Some(entry)).object::<Source<'_>>());
+    let sources = blocks.0.into_iter().filter_map(|entry| Raw(Some(entry)).object::<Cited<'_>>());
     let citations = sources.map(|source| {
         // The source of a search result of the application is any text; an address has a scheme.
         let address = kept(source.source.get()).filter(|source| source.contains("://"));
