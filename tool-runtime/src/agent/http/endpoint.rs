@@ -46,6 +46,9 @@ const OWN_FIELDS: [&str; 23] = [
     "tools",
 ];
 
+/// What a response of the `openai_responses` format is asked to include.
+const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
+
 /// The most bytes of an application's own fields.
 const FIELDS_BYTES: usize = 64 << 10;
 
@@ -145,8 +148,13 @@ pub(super) fn headers(settings: &Settings) -> Vec<(String, String)> {
 pub(super) type Offered = BTreeMap<String, SentSchema>;
 
 /// The body of a request, as JSON text, and the tools in it. A tool that the format cannot carry is left out, because
-/// the provider would refuse the whole request.
-pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<(Vec<u8>, Offered), ModelError> {
+/// the provider would refuse the whole request. `sealed` asks for encrypted reasoning, which is all that comes back of it
+/// when the provider keeps no response.
+pub(super) fn body(
+    settings: &Settings,
+    request: &ModelRequest<'_>,
+    sealed: bool,
+) -> Result<(Vec<u8>, Offered), ModelError> {
     let format = settings.format;
     let mut options =
         EncodeOptions::default().with_strict(settings.strict).with_on_unsupported(OnUnsupported::LeaveOut);
@@ -201,6 +209,12 @@ pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<(V
             }
         }
     }
+    if sealed && let Value::Array(include) = body.entry("include").or_insert_with(|| json!([])) {
+        let reasoning = json!(ENCRYPTED_REASONING);
+        if !include.contains(&reasoning) {
+            include.push(reasoning);
+        }
+    }
     body.extend(tools.body);
     let messages = format.encode_messages(request.messages, Some(&settings.model));
     for loss in &messages.losses {
@@ -212,6 +226,17 @@ pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<(V
         fields.insert(name, to_raw_value(&value).map_err(encode)?);
     }
     Ok((serde_json::to_vec(&fields).map_err(encode)?, tools.tools))
+}
+
+/// Whether the provider refused a request because its model has no encrypted reasoning, or because the server does not
+/// know the field that asks for it.
+pub(super) fn refuses_sealed(error: &ModelError) -> bool {
+    let names_it = |detail: &str| {
+        ["\"include\"", "'include'", "`include`", "include[", ENCRYPTED_REASONING, "Encrypted content"]
+            .iter()
+            .any(|word| detail.contains(word))
+    };
+    matches!(error.kind(), ModelErrorKind::Status(400 | 422)) && names_it(error.detail())
 }
 
 fn encode(error: impl std::error::Error + Send + Sync + 'static) -> ModelError {

@@ -2,7 +2,10 @@
 
 mod decode;
 mod encode;
+mod item;
 mod items;
+mod places;
+mod replay;
 
 pub(super) use decode::Responses as Decode;
 pub(super) use encode::Responses as Encode;
