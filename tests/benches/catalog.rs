@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use divan::{AllocProfiler, Bencher};
 use serde_json::{Value, json};
-use tool_runtime::policy::{PolicyContext, Stage, Subject};
+use tool_runtime::policy::{PolicyContext, Subject};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::wire::{EncodeOptions, Format};
 use tool_runtime::{RunOptions, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner};
@@ -72,7 +72,7 @@ fn look_up_and_decide(bencher: Bencher, tools: usize) {
     let context = PolicyContext::default();
     bencher.bench(|| {
         let spec = runner.catalog().get("bench__tool_7").unwrap();
-        runner.policy().decide(&context, Stage::Admission, &Subject::of(spec), None)
+        runner.policy().admit(&context, &Subject::of(spec))
     });
 }
 

@@ -2,7 +2,7 @@
 # Makes the first inputs of each target from the fixtures of the tests.
 set -eu
 cd "$(dirname "$0")"
-for format in openai_chat openai_responses anthropic ollama; do
+for format in openai_chat openai_responses anthropic ollama gemini; do
     mkdir -p "corpus/$format" corpus/frames corpus/arguments
     for stream in ../fixtures/wire/"$format"/stream/*; do
         name=$(basename "$stream")
@@ -13,7 +13,6 @@ for format in openai_chat openai_responses anthropic ollama; do
     done
     cp ../fixtures/wire/"$format"/request/*.json corpus/arguments/
 done
-mkdir -p corpus/gemini
 for response in ../fixtures/recorded/gemini/*; do
     { printf '\007'; cat "$response"; } >"corpus/gemini/$(basename "$response")"
 done

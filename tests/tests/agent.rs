@@ -17,8 +17,9 @@ use tool_runtime::agent::{
     Agent, ClientAnswer, Conversation, Ended, ModelErrorKind, Prices, SavedConversation, ScriptedModel, ScriptedTurn,
     StopReason,
 };
+use tool_runtime::call::Suspension;
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::{MemoryStore, RecordFilter, Store, Suspension};
+use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::wire::{Finish, Format, Message, history};
 use tool_runtime::{Event, Outcome, RunOptions, ToolError, ToolPolicy, ToolRunner, tool};
 
@@ -325,7 +326,7 @@ async fn limits_end_a_turn() {
     for kind in ["input_tokens = 120", "output_tokens = 80"] {
         let limited = with_policy(&format!("{POLICY}\n[budgets.run]\n{kind}"), (0..2).map(again));
         let StopReason::Budget(exceeded) = stopped(limited.converse().send("Go.").await) else { panic!("{kind}") };
-        assert!(kind.starts_with(exceeded.which.as_str().trim_start_matches("budgets.run.")), "{exceeded}");
+        assert!(kind.starts_with(exceeded.key().trim_start_matches("budgets.run.")), "{exceeded}");
     }
 
     // A run without calls left may still answer.

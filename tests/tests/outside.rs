@@ -140,19 +140,21 @@ async fn a_client_answers_once_and_only_what_fits() {
     assert!(run.client_result("c1", "13").await.is_err(), "an answer counts once");
     let long = format!("\"{}\"", "x".repeat(1 << 20));
     let bad = [
-        ("\"twelve\"", Outcome::OutputInvalid),
-        ("-1", Outcome::OutputInvalid),
-        ("{", Outcome::OutputInvalid),
-        ("", Outcome::OutputInvalid),
-        ("NaN", Outcome::OutputInvalid),
-        (long.as_str(), Outcome::ResultTooLarge),
+        ("\"twelve\"", "output_invalid"),
+        ("-1", "output_invalid"),
+        ("{", "output_invalid"),
+        ("", "output_invalid"),
+        ("NaN", "output_invalid"),
+        (long.as_str(), "result_too_large"),
     ];
-    for (at, (answer, expected)) in bad.into_iter().enumerate() {
+    for (at, (answer, why)) in bad.into_iter().enumerate() {
         let id = format!("bad{at}");
         exec(&run, &id, "rig__cursor", &json!({ "file": at.to_string() })).await;
         let result = run.client_result(&id, answer).await.expect("it waits");
-        assert_eq!((result.outcome(), result.is_ok()), (expected, false), "{answer:.20}");
-        assert!(run.client_result(&id, "1").await.is_err(), "a bad answer counts too");
+        assert_eq!(result.outcome(), Outcome::ApprovalMismatch, "{answer:.20}");
+        assert!(result.detail().expect("a reason").contains(why), "{answer:.20}: {:?}", result.detail());
+        assert!(run.client_result(&id, "1").await.expect("it still waits").is_ok());
+        assert!(run.client_result(&id, "1").await.is_err(), "an answer counts once");
     }
     exec(&run, "late", "rig__cursor", &json!({"file": "late"})).await;
     rig.clock.advance(std::time::Duration::from_secs(2 * 24 * 60 * 60));

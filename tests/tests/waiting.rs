@@ -2,8 +2,12 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says what it expects")]
 
+#[path = "waiting/corrected.rs"]
+mod corrected;
 #[path = "waiting/edges.rs"]
 mod edges;
+#[path = "waiting/restored.rs"]
+mod restored;
 
 use std::sync::Arc;
 
@@ -52,11 +56,16 @@ impl ToolComponent for Cursor {
 }
 
 const POLICY: &str = r#"
-    allowed_tools = ["waiting__read", "waiting__cursor", "waiting__hang", "waiting__short", "waiting__page"]
+    allowed_tools = ["waiting__read", "waiting__cursor", "waiting__hang", "waiting__short", "waiting__page", "waiting__open"]
     require_approval_for_tools = ["waiting__change"]
 
     [roles.editor]
     allowed_tools = ["waiting__change"]
+
+    [[tools.waiting__change.arguments]]
+    pointer = "/to"
+    equals = 13
+    then = "deny"
 
     [labels.untrusted]
     from_tags = ["web"]
@@ -95,7 +104,7 @@ fn decisions() -> [ApprovalDecision; 5] {
     [
         ApprovalDecision::Approve,
         ApprovalDecision::ApproveEdited(r#"{"to":4}"#.into()),
-        ApprovalDecision::Respond("666".into()),
+        ApprovalDecision::Respond("66".into()),
         ApprovalDecision::Deny(None),
         ApprovalDecision::Expire,
     ]
@@ -264,7 +273,8 @@ async fn a_refusals_message_is_bounded_and_clean() {
 async fn a_clients_result_is_no_longer_than_a_result_may_be() {
     let run = suspended(&runner(POLICY, &Arc::new(MemoryStore::new())), ada()).await;
     let result = run.client_result("client", &format!("\"{}\"", "x".repeat(33 * 1024))).await.expect("it waits");
-    assert_eq!(result.outcome(), Outcome::ResultTooLarge);
+    assert_eq!(result.outcome(), Outcome::ApprovalMismatch);
+    assert!(result.detail().expect("a reason").contains("result_too_large"));
 }
 
 #[tokio::test]

@@ -68,10 +68,10 @@ fn calls_come_whole() {
     // Without arguments, with arguments of another type, without a name.
     check(
         &[chunk(
-            &json!([{ "functionCall": { "name": "x" } }, { "functionCall": { "name": "x", "args": [1] } }, { "functionCall": { "args": {} } }]),
+            &json!([{ "functionCall": { "name": "x" } }, { "functionCall": { "name": "x", "args": 7 } }, { "functionCall": { "args": {} } }]),
             "STOP",
         )],
-        &["~|x|\"\"|true", "~|x|\"[1]\"|false", "~||null|false"],
+        &["~|x|\"\"|true", "~|x|\"7\"|false", "~||null|false"],
         "tool_calls",
     );
 }
@@ -96,10 +96,12 @@ fn only_a_finish_reason_lets_calls_run() {
         ("UNEXPECTED_TOOL_CALL", "error"),
         ("MISSING_THOUGHT_SIGNATURE", "error"),
         ("A_WORD_OF_TOMORROW", "error"),
-        ("stop", "error"),
+        ("CONTINUATION", "length"),
+        ("MODEL_ARMOR", "content_filter"),
     ] {
         check(&chunks(word), &["a|x|{}|false"], finish);
     }
+    check(&chunks("stop"), &["a|x|{}|true"], "tool_calls");
     // A call after the end needs another end.
     let late = call(&json!({ "id": "b", "name": "x", "args": {} }));
     check(&[chunks("STOP")[0].clone(), chunk(&late, "")], &["a|x|{}|false", "b|x|{}|false"], "truncated");

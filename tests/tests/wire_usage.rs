@@ -52,6 +52,12 @@ fn each_format_counts_every_kind() {
 
     let ollama = json!({"message": {"content": "Hi"}, "done": true, "prompt_eval_count": 100, "eval_count": 20});
     assert_eq!(counted(Format::Ollama, &ollama), [100, 20, 0, 0, 0, 100]);
+
+    // Gemini counts thoughts beside what it shows, and the results of its own tools beside the prompt.
+    let gemini = json!({"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 90,
+        "cachedContentTokenCount": 60, "toolUsePromptTokenCount": 10, "candidatesTokenCount": 8,
+        "thoughtsTokenCount": 12, "totalTokenCount": 120}});
+    assert_eq!(counted(Format::Gemini, &gemini), [100, 20, 60, 0, 12, 40]);
 }
 
 #[test]

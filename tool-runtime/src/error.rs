@@ -1,7 +1,11 @@
-//! What a tool returns when it fails: [`ToolError`].
+//! What a tool returns when it fails, [`ToolError`], and what parsing a name returns, [`ParseError`].
 //!
-//! An error has two readers. A model and a UI get a stable code and a sentence that its author wrote for them
+//! The error of a tool has two readers. A model and a UI get a stable code and a sentence that its author wrote for them
 //! (a fixed one otherwise); operators get the source's own text through [`ToolError::detail`].
+
+mod parse;
+
+pub use parse::ParseError;
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -176,6 +180,7 @@ impl<E: ErrorSource> From<E> for ToolError {
     label = "not a `std::error::Error`: write `.map_err(ToolError::internal)?`; if it is not `Send + Sync`, `.map_err(|error| ToolError::internal(error.to_string()))?`",
     note = "`ToolError::internal` takes `anyhow::Error`, `Box<dyn Error + Send + Sync>`, text and every `std::error::Error` that is `Send + Sync + 'static`"
 )]
+#[doc(hidden)] // Only diagnostics name it: what counts is that a type is an error.
 pub trait ErrorSource: Error + Send + Sync + 'static {}
 
 #[diagnostic::do_not_recommend]
@@ -188,6 +193,7 @@ impl<E: Error + Send + Sync + 'static> ErrorSource for E {}
     note = "return `Result<_, ToolError>`: `?` converts every `std::error::Error`, and `.map_err(ToolError::internal)?` converts `anyhow::Error`, `Box<dyn Error + Send + Sync>` and text",
     note = "of an error that is not `Send + Sync`, for example `Box<dyn Error>`, pass on the text: `.map_err(|error| ToolError::internal(error.to_string()))?`"
 )]
+#[doc(hidden)] // For the signature of `#[tool]` functions, which take any error that `?` takes.
 pub trait IntoToolError {
     /// Converts; the text of a foreign error stays with the operators.
     fn into_tool_error(self) -> ToolError;

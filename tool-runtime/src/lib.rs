@@ -37,7 +37,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`tool`](mod@tool), [`registration`] | definitions; tools from the macro, and tools that are built at run time |
-//! | [`schema`] | the schema compiler, validators, reviews of definitions from elsewhere |
+//! | [`schema`] | the schema compiler, validators |
 //! | [`catalog`] | collecting, checking, views by policy, guidance for the system prompt |
 //! | [`wire`] | providers' requests and responses, histories, UI streams; independent of the gate |
 //! | [`agent`] | the loop in which a model and the gate take turns; calls that wait for a client; HTTP clients (feature `http`) |
@@ -56,6 +56,8 @@
 // `::tool_runtime` also resolves inside this crate, so its own doctests and tests can use the macros.
 extern crate self as tool_runtime;
 
+#[doc(hidden)]
+pub mod __workspace;
 pub mod agent;
 mod attributes;
 pub mod call;
@@ -67,12 +69,10 @@ mod component;
 mod contain;
 pub mod error;
 pub mod hydrate;
-#[doc(hidden)]
-pub mod json;
+mod json;
 pub mod policy;
 mod private;
-#[doc(hidden)]
-pub mod redact;
+mod redact;
 pub mod registration;
 pub mod runner;
 pub mod schema;
@@ -92,10 +92,10 @@ pub use call::{CallId, Event, EventSink, Outcome, ToolCall, ToolContext, ToolExe
 pub use capability::{Cap, Capabilities, Connection, Secret};
 pub use catalog::ToolCatalog;
 pub use component::{Call, ToolComponent, ToolOutput};
-pub use error::{IntoToolError, ToolError};
+pub use error::ToolError;
 pub use policy::ToolPolicy;
 pub use runner::{Run, RunOptions, ToolRunner};
-pub use tool::{NameError, ToolEffect, ToolName, ToolSpec};
+pub use tool::{ToolEffect, ToolName, ToolSpec};
 /// Reads the definition of a tool without a catalog: `definition!(path::to::tool)`.
 ///
 /// The path names a struct or a function with [`#[tool]`](macro@tool). The value is a

@@ -13,9 +13,9 @@ use office_tools::tasks::{TaskReader, TaskWriter};
 use office_tools::time::Clock;
 use office_tools::weather::Climate;
 use office_tools::web::PageFetcher;
-use tool_runtime::Capabilities;
 use tool_runtime::capability::ConnectionId;
 use tool_runtime::cli::Adapters;
+use tool_runtime::{Capabilities, Connection};
 
 use crate::adapters::calendar::CalendarBroker;
 use crate::adapters::climate::ClimateTable;
@@ -52,7 +52,7 @@ pub(crate) fn open(data: &Path) -> Result<Adapters, Error> {
         .with::<dyn Mailer>(mail::open(data)?)
         .with::<dyn PageFetcher>(Arc::new(Web::new()));
     let broker = CalendarBroker::new(database, TENANT, CALENDAR);
-    let kind = <dyn Calendar as tool_runtime::capability::ConnectionKind>::KIND.to_owned();
+    let kind = Connection::<dyn Calendar>::KIND.to_owned();
     Ok(Adapters::new(capabilities).connections(Arc::new(broker), [(kind, ConnectionId::new(CALENDAR))]))
 }
 

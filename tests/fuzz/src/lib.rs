@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tests::wire::same;
+use tool_runtime::__workspace::{Limits, ParseErrorKind, Tree, parse, parse_value};
 use tool_runtime::call::IdSource;
-use tool_runtime::json::{Limits, ParseErrorKind, Tree, parse, parse_value};
 use tool_runtime::wire::{DecodeOptions, DecodedCall, DisplayEvent, Format, WireErrorKind};
 
 const WIDE: Limits = Limits { bytes: usize::MAX, depth: usize::MAX };

@@ -5,6 +5,7 @@ import json
 import anthropic
 import ollama
 import openai
+from google import genai
 
 from replay import Replay
 
@@ -62,11 +63,24 @@ def ollama_chat(port: int, stream: bool):
     return text, calls
 
 
+def gemini(port: int, stream: bool):
+    client = genai.Client(api_key="k", http_options={"base_url": f"http://127.0.0.1:{port}", "timeout": 10_000})
+    asked = {"model": "m", "contents": "Hello"}
+    chunks = list(client.models.generate_content_stream(**asked)) if stream else [client.models.generate_content(**asked)]
+    text, calls = "", []
+    for chunk in chunks:
+        parts = (chunk.candidates[0].content.parts if chunk.candidates and chunk.candidates[0].content else None) or []
+        text += "".join(part.text for part in parts if part.text and not part.thought)
+        calls += [(part.function_call.id, part.function_call.name, part.function_call.args or {}) for part in parts if part.function_call]
+    return text, calls
+
+
 READERS = {
     "openai_chat": openai_chat,
     "openai_responses": openai_responses,
     "anthropic": anthropic_messages,
     "ollama": ollama_chat,
+    "gemini": gemini,
 }
 
 

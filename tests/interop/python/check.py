@@ -51,6 +51,21 @@ def requests() -> Score:
     return score
 
 
+def settings() -> Score:
+    score = Score("encoded settings")
+    for case in json.loads((FIXTURES / "settings/cases.json").read_bytes()):
+        # Extra fields are what no type names.
+        if "extra" in case["settings"]:
+            continue
+        for name in params.FORMATS:
+            asked = {"tools": [], "settings": case["settings"]}
+            encoded = toolbox.encode(name, "request", json.dumps(asked).encode())
+            if "error" in encoded:
+                continue
+            score.run(f"{case['name']} {name}", lambda body=params.whole(name, encoded), name=name: params.check(name, body))
+    return score
+
+
 def results() -> Score:
     score = Score("encoded results")
     for case in (case for case in wire if case["kind"] == "result"):
@@ -143,7 +158,7 @@ def streams() -> Score:
         body = (FIXTURES / "wire" / case["input"]).read_bytes()
         whole = body.lstrip()[:1] == b"{" and case["format"] != "ollama"
         content = "application/json" if whole else CONTENT.get(case["format"], "text/event-stream")
-        sdk = any(name.split()[0] in ("openai", "anthropic", "ollama") and "npm" not in name for name in case.get("verified_with", []))
+        sdk = any(name.split()[0] in ("openai", "anthropic", "ollama", "google-genai") and "npm" not in name for name in case.get("verified_with", []))
         must = case["class"] == "well_formed" and sdk
         compare(case["id"], case["format"], body, response(content, body), not whole, must, must)
     for case in transcripts:
@@ -173,4 +188,4 @@ def unchunked(body: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.exit(1 if sum(part().report() for part in (requests, results, refusals, streams)) else 0)
+    sys.exit(1 if sum(part().report() for part in (requests, settings, results, refusals, streams)) else 0)

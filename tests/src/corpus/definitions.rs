@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tool_runtime::__workspace as workspace;
 use tool_runtime::catalog::CatalogBuilder;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
-use tool_runtime::schema;
 use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError};
 
 #[derive(Deserialize)]
@@ -48,11 +48,11 @@ fn reviewed(tool: &Definition) -> (&'static str, Option<&'static str>) {
     let verdict = match (&tool.pieces, &tool.input_schema) {
         (Some(pieces), _) => {
             let text: String = pieces.iter().map(|(text, times)| text.repeat(*times)).collect();
-            schema::review_text(&tool.name, description, &text)
+            workspace::review_text(&tool.name, description, &text)
         }
-        (None, schema) => schema::review(&tool.name, description, schema.as_ref().unwrap_or(&Value::Null)),
+        (None, schema) => workspace::review(&tool.name, description, schema.as_ref().unwrap_or(&Value::Null)),
     };
-    (verdict.advice().as_str(), verdict.reason().map(schema::Reason::as_str))
+    (verdict.advice().as_str(), verdict.reason().map(|reason| reason.as_str()))
 }
 
 struct Never;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tool_runtime::policy::{PolicyContext, Stage, Subject, ToolPolicy, Verdict};
+use tool_runtime::call::Verdict;
+use tool_runtime::policy::{PolicyContext, Subject, ToolPolicy};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError};
 
@@ -64,7 +65,7 @@ fn decide(row: &Row) -> Value {
         .iter()
         .map(|call| {
             let tool = Subject::new(&call.tool, effect_of(&call.tool));
-            match row.policy.decide(&context, Stage::Frozen, &tool, Some(&call.args.to_string())).verdict {
+            match row.policy.decide(&context, &tool, &call.args.to_string()).verdict {
                 Verdict::Deny => "policy_denied",
                 verdict => verdict.as_str(),
             }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tool_runtime::redact::Projector;
+use tool_runtime::__workspace::Projector;
 
 #[derive(Deserialize)]
 struct Row {

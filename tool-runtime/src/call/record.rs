@@ -17,6 +17,10 @@ use crate::tool::Hash;
 pub struct ToolInvocationRecord {
     /// The id of the call.
     pub tool_call_id: CallId,
+    /// The waiting call that a decision or an answer was meant for, in the record of one that did not fit: the call
+    /// still waits, so such a record has an id of its own. `None` in the record of a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meant_for: Option<CallId>,
     /// The name as the model wrote it, cut to 128 bytes.
     pub name: String,
     /// The definition that ran; `None` if the name was not known.

@@ -13,12 +13,13 @@ use crate::capability::requirement::Source;
 
 /// A `#[capability(.., kind = "..")]` trait that needs an account: resolved per call, not bound once.
 ///
-/// The attribute implements it; an application reads [`KIND`](Self::KIND).
+/// The attribute implements it; an application reads the kind at [`Connection::KIND`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no kind, so there is no connection for it",
     label = "not a kind of connection",
     note = "give its trait a kind: `#[capability(effect = .., kind = \"calendar\")]`"
 )]
+#[doc(hidden)]
 pub trait ConnectionKind: Injected {
     /// The kind, for example `calendar`.
     const KIND: &'static str;
@@ -60,6 +61,11 @@ impl<C: ?Sized> Connection<C> {
     pub(crate) fn new(adapter: Arc<C>) -> Self {
         Self(adapter)
     }
+}
+
+impl<C: ?Sized + ConnectionKind> Connection<C> {
+    /// The kind of the trait, for example `calendar`.
+    pub const KIND: &'static str = C::KIND;
 }
 
 impl<C: ?Sized> Deref for Connection<C> {

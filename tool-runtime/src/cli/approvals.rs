@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::agent::ClientAnswer;
-use crate::call::{CallId, Outcome};
+use crate::call::{CallId, Outcome, Suspension};
 use crate::cli::args::{Approvals, Endpoint};
 use crate::cli::attend::cancellable;
 use crate::cli::call::json;
@@ -17,7 +17,7 @@ use crate::cli::saved::{Desk, Document, Kept};
 use crate::cli::session::Cli;
 use crate::cli::{input, table, terminal};
 use crate::runner::{ApprovalDecision, RunSnapshot};
-use crate::store::{Clock as _, PendingCall, Suspension, SystemClock};
+use crate::store::{Clock as _, PendingCall, SystemClock};
 
 /// What a person decides, or what a client answers.
 enum Decision {
@@ -214,7 +214,10 @@ async fn finish_call(
             return Err(Failure::failed(error.to_string()).code(error.code()));
         }
     };
-    if matches!(result.outcome(), Outcome::ClientRequired | Outcome::ApprovalRequired) {
+    // A decision that does not fit leaves the call waiting, so that it can be corrected.
+    let waits =
+        matches!(result.outcome(), Outcome::ClientRequired | Outcome::ApprovalRequired | Outcome::ApprovalMismatch);
+    if waits {
         kept.save(Document::Call(Box::new(run.snapshot().await?)))?;
     } else {
         kept.finish()?;
@@ -224,5 +227,6 @@ async fn finish_call(
     } else {
         terminal::line(&terminal::safe_lines(&result.to_model()));
     }
-    Ok(Exit::of(result.outcome()))
+    let broken = result.error().is_some_and(|error| !error.errors.is_empty());
+    Ok(if result.outcome() == Outcome::ApprovalMismatch && broken { Exit::Invalid } else { Exit::of(result.outcome()) })
 }

@@ -43,7 +43,10 @@ pub(super) async fn call(cli: &Cli<'_>, call: Call) -> Result<Exit, Failure> {
     if let Some(text) = result.detail().filter(|_| call.detail) {
         terminal::message(&format!("the tool's error: {}", terminal::safe(text)));
     }
-    if matches!(result.outcome(), Outcome::ApprovalRequired | Outcome::ClientRequired) {
+    // An answer that does not fit leaves the call waiting, so that it can be corrected.
+    let waits =
+        matches!(result.outcome(), Outcome::ApprovalRequired | Outcome::ClientRequired | Outcome::ApprovalMismatch);
+    if waits {
         keep(cli, &session, &call.name, &result).await?;
     }
     Ok(Exit::of(result.outcome()))
@@ -79,7 +82,8 @@ async fn keep(cli: &Cli<'_>, session: &Session, name: &str, result: &ToolExecRes
     kept.save(Document::Call(Box::new(session.run.snapshot().await?)))?;
     let (app, id) = (cli.app.name, &result.call_id());
     terminal::note(&match result.outcome() {
-        Outcome::ClientRequired => {
+        // Only a client's answer can fail to fit here.
+        Outcome::ClientRequired | Outcome::ApprovalMismatch => {
             format!("the call {id} waits for its client; answer it: {app} approvals answer {id} JSON")
         }
         _ => format!("the call {id} waits for a person; look and decide: {app} approvals show {id}"),

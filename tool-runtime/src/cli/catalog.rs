@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::call::{Decision, Verdict};
 use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
 use crate::cli::args::Form;
 use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::{Cli, Party};
 use crate::cli::{table, terminal};
-use crate::policy::{Decision, PolicyContext, Stage, ToolPolicy, Verdict};
+use crate::policy::{PolicyContext, ToolPolicy};
 use crate::schema::validator::JsonSchemaValidator;
 use crate::text::nearest;
 use crate::tool::ToolSpec;
@@ -35,7 +36,7 @@ fn visibility(policy: &ToolPolicy, party: &Party, entry: &Entry) -> Decision {
         roles: &party.roles,
         ..PolicyContext::default()
     };
-    policy.decide(&context, Stage::Visibility, &entry.subject(), None)
+    policy.admit(&context, &entry.subject())
 }
 
 pub(super) fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {

@@ -14,7 +14,7 @@ use crate::tool::Hash;
 const ROOM: usize = 256;
 
 /// What can be written canonically: [`Tree`] and [`serde_json::Value`].
-pub trait Canonical {
+pub(crate) trait Canonical {
     /// The value as a tree.
     fn tree(&self) -> Cow<'_, Tree<'_>>;
 }
@@ -33,7 +33,7 @@ impl Canonical for Value {
 
 /// JSON without white space, member names sorted by UTF-16 code units, integers digit for digit.
 #[must_use]
-pub fn to_text<T: Canonical + ?Sized>(value: &T) -> String {
+pub(crate) fn to_text<T: Canonical + ?Sized>(value: &T) -> String {
     let mut out = String::with_capacity(ROOM);
     write(&value.tree(), &mut out, true);
     out
@@ -41,7 +41,7 @@ pub fn to_text<T: Canonical + ?Sized>(value: &T) -> String {
 
 /// The same by RFC 8785, where every number is a double: integers past 2^53 are rounded.
 #[must_use]
-pub fn rfc8785<T: Canonical + ?Sized>(value: &T) -> String {
+pub(crate) fn rfc8785<T: Canonical + ?Sized>(value: &T) -> String {
     let mut out = String::with_capacity(ROOM);
     write(&value.tree(), &mut out, false);
     out
@@ -49,7 +49,7 @@ pub fn rfc8785<T: Canonical + ?Sized>(value: &T) -> String {
 
 /// The SHA-256 digest of bytes.
 #[must_use]
-pub fn digest(bytes: impl AsRef<[u8]>) -> Hash {
+pub(crate) fn digest(bytes: impl AsRef<[u8]>) -> Hash {
     Hash::sha256(bytes)
 }
 

@@ -3,7 +3,7 @@
 mod access;
 mod error;
 
-pub use error::DeError;
+pub(crate) use error::DeError;
 pub(crate) use error::DeErrorKind;
 
 use serde::de::{Deserialize, Deserializer, Error as _, IntoDeserializer as _, Unexpected, Visitor};
@@ -16,7 +16,7 @@ use access::{Elements, Members, Variant};
 /// # Errors
 ///
 /// [`DeError`], with the JSON Pointer of the value that does not fit.
-pub fn from_tree<'de, T: Deserialize<'de>>(tree: &'de Tree<'_>) -> Result<T, DeError> {
+pub(crate) fn from_tree<'de, T: Deserialize<'de>>(tree: &'de Tree<'_>) -> Result<T, DeError> {
     T::deserialize(tree)
 }
 

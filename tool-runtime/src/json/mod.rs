@@ -2,7 +2,7 @@
 //!
 //! What a number means does not depend on cargo features that other crates switch on in `serde_json`.
 
-pub mod canonical;
+pub(crate) mod canonical;
 mod de;
 mod error;
 mod number;
@@ -13,11 +13,13 @@ mod ser;
 mod string;
 mod tree;
 
-pub use canonical::digest;
+pub(crate) use canonical::digest;
 pub(crate) use de::DeErrorKind;
-pub use de::{DeError, from_tree};
-pub use error::{ParseError, ParseErrorKind};
-pub use parse::{Limits, MAX_DEPTH, parse, parse_value};
+pub(crate) use de::{DeError, from_tree};
+pub(crate) use error::ParseError;
+pub use error::ParseErrorKind;
+pub(crate) use parse::MAX_DEPTH;
+pub use parse::{Limits, parse, parse_value};
 pub(crate) use quote::quote;
 pub(crate) use raw::{RAW, raw};
 pub use tree::Tree;

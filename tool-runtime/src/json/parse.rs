@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use crate::json::{ParseError, ParseErrorKind, Tree, number, string};
 
 /// No limit goes beyond this depth, so that reading, validating and dropping a tree never exhausts a stack.
-pub const MAX_DEPTH: usize = 128;
+pub(crate) const MAX_DEPTH: usize = 128;
 
 /// From this many members on, duplicates are looked for in a hash set, once.
 const SCANNED_MEMBERS: usize = 32;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::policy::label::UNTRUSTED;
+use crate::policy::label::LabelRule;
 use crate::policy::problem::PolicyProblem;
 use crate::policy::{ToolPolicy, misfit};
 use crate::text::{nearest, pointer};
@@ -56,12 +56,16 @@ impl ToolPolicy {
                 let message = "the label decides nothing; write `deny_effects` or `require_approval_for_effects`";
                 problems.push(PolicyProblem::new(format!("labels.{label}"), message.to_owned()));
             }
-            if rule.from_tools.is_empty() && rule.from_tags.is_empty() && !rule.from_run && label != UNTRUSTED {
+            if rule.from_tools.is_empty()
+                && rule.from_tags.is_empty()
+                && !rule.from_run
+                && label != LabelRule::UNTRUSTED
+            {
                 let message =
                     "no rule puts this label on a run; write `from_tools`, `from_tags`, or `from_run = true` \
                                for a label that the application sets"
                         .to_owned();
-                let meant = nearest(label, [UNTRUSTED]).map(str::to_owned);
+                let meant = nearest(label, [LabelRule::UNTRUSTED]).map(str::to_owned);
                 problems
                     .push(PolicyProblem { nearest: meant, ..PolicyProblem::new(format!("labels.{label}"), message) });
             }

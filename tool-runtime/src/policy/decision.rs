@@ -1,4 +1,4 @@
-//! [`ToolPolicy::decide`]: allow, deny or require approval, with the rule that said so. Pure.
+//! [`ToolPolicy::admit`] and [`ToolPolicy::decide`]: allow, deny or require approval, with the rule that said so. Pure.
 
 use std::borrow::Cow;
 
@@ -6,36 +6,37 @@ use crate::call::{Caller, Decision, Verdict};
 use crate::json::{self, Limits};
 use crate::policy::ToolPolicy;
 use crate::policy::compile::{Compiled, Party};
-use crate::policy::label::UNTRUSTED;
+use crate::policy::label::LabelRule;
 use crate::policy::rule_verdict::RuleVerdict;
-use crate::policy::subject::{PolicyContext, Stage, Subject};
+use crate::policy::subject::{PolicyContext, Subject};
 use crate::tool::{NoSchemaMode, ToolEffect, is_discovered};
 
 impl ToolPolicy {
-    /// Decides. At [`Stage::Frozen`] the arguments are needed, as JSON text; without them a tool with argument rules
-    /// is denied, as is everything else that the policy cannot make sense of.
+    /// Decides before the arguments of a call are read: whether a model may see the tool, and whether its call may
+    /// proceed. Rules about arguments are left to [`decide`](Self::decide).
+    #[must_use]
+    pub fn admit(&self, context: &PolicyContext<'_>, tool: &Subject<'_>) -> Decision {
+        self.judge(context, tool, None)
+    }
+
+    /// Decides on a call with its arguments, as JSON text. What the policy cannot make sense of is denied.
     ///
     /// ```
-    /// use tool_runtime::policy::{PolicyContext, Stage, Subject, ToolPolicy, Verdict};
     /// use tool_runtime::ToolEffect;
+    /// use tool_runtime::call::Verdict;
+    /// use tool_runtime::policy::{PolicyContext, Subject, ToolPolicy};
     ///
     /// let policy = ToolPolicy::allow(["core__add"]);
-    /// let decision = policy.decide(
-    ///     &PolicyContext::default(),
-    ///     Stage::Admission,
-    ///     &Subject::new("core__remove", ToolEffect::StateChange),
-    ///     None,
-    /// );
+    /// let remove = Subject::new("core__remove", ToolEffect::StateChange);
+    /// let decision = policy.decide(&PolicyContext::default(), &remove, "{}");
     /// assert_eq!((decision.verdict, &*decision.rule), (Verdict::Deny, "allowed_tools"));
     /// ```
     #[must_use]
-    pub fn decide(
-        &self,
-        context: &PolicyContext<'_>,
-        stage: Stage,
-        tool: &Subject<'_>,
-        arguments: Option<&str>,
-    ) -> Decision {
+    pub fn decide(&self, context: &PolicyContext<'_>, tool: &Subject<'_>, arguments: &str) -> Decision {
+        self.judge(context, tool, Some(arguments))
+    }
+
+    fn judge(&self, context: &PolicyContext<'_>, tool: &Subject<'_>, arguments: Option<&str>) -> Decision {
         if context.tools.is_some_and(|tools| !tools.contains(tool.name)) {
             return deny("run.tools");
         }
@@ -61,9 +62,11 @@ impl ToolPolicy {
         if !self.data().tags.is_empty() {
             self.tags_say(tool, &mut verdict);
         }
-        if stage == Stage::Frozen && !compiled.arguments.is_empty() {
-            let Some(Ok(arguments)) = arguments.map(|text| json::parse(text, &Limits::UNBOUNDED)) else {
-                return deny("internal_error.arguments_missing");
+        if let Some(text) = arguments
+            && !compiled.arguments.is_empty()
+        {
+            let Ok(arguments) = json::parse(text, &Limits::UNBOUNDED) else {
+                return deny("internal_error.arguments_unreadable");
             };
             for (at, rule) in compiled.arguments.iter().enumerate() {
                 if rule.fires(&arguments) {
@@ -110,10 +113,10 @@ impl ToolPolicy {
     /// The labels that a result of this tool puts on its run, each once.
     pub fn labels_of<'a>(&'a self, tool: &Subject<'a>) -> impl Iterator<Item = &'a str> + 'a {
         let (name, tags) = (tool.name, tool.tags);
-        let discovered = is_discovered(name).then_some(UNTRUSTED);
+        let discovered = is_discovered(name).then_some(LabelRule::UNTRUSTED);
         let ruled = self.data().labels.iter().filter(move |(label, rule)| {
             let named = rule.from_tools.contains(name) || tags.iter().any(|tag| rule.from_tags.contains(&**tag));
-            named && !(discovered.is_some() && label.as_str() == UNTRUSTED)
+            named && !(discovered.is_some() && label.as_str() == LabelRule::UNTRUSTED)
         });
         discovered.into_iter().chain(ruled.map(|(label, _)| label.as_str()))
     }

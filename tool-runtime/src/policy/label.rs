@@ -7,13 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::policy::parse;
 use crate::tool::ToolEffect;
 
-/// The label that a result of a discovered tool (`mcp__`) always puts on its run.
-pub const UNTRUSTED: &str = "untrusted";
-
 /// One label: what puts it on a run, and what it then means. A run never loses a label.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct LabelRule {
+pub(crate) struct LabelRule {
     /// Tools whose results put the label on the run.
     #[serde(deserialize_with = "parse::names")]
     pub from_tools: BTreeSet<String>,
@@ -25,4 +22,9 @@ pub struct LabelRule {
     pub require_approval_for_effects: BTreeSet<ToolEffect>,
     /// Effects whose calls are denied once the run has the label.
     pub deny_effects: BTreeSet<ToolEffect>,
+}
+
+impl LabelRule {
+    /// The label that a result of a discovered tool (`mcp__`) always puts on its run.
+    pub(crate) const UNTRUSTED: &str = "untrusted";
 }

@@ -64,17 +64,10 @@ impl Spend {
     }
 }
 
-/// A budget is used up, or would be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BudgetExceeded {
-    /// Which.
-    pub which: BudgetKind,
-}
-
-/// What a run has a budget of.
+/// A budget of a run is used up, or would be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum BudgetKind {
+pub enum BudgetExceeded {
     /// `budgets.run.calls`
     Calls,
     /// `budgets.run.time_ms`
@@ -91,10 +84,10 @@ pub enum BudgetKind {
     Cost,
 }
 
-impl BudgetKind {
-    /// The key in the policy.
+impl BudgetExceeded {
+    /// The key of the budget in the policy.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub const fn key(self) -> &'static str {
         match self {
             Self::Calls => "budgets.run.calls",
             Self::Time => "budgets.run.time_ms",
@@ -105,10 +98,8 @@ impl BudgetKind {
             Self::Cost => "budgets.run.cost",
         }
     }
-}
 
-impl BudgetExceeded {
-    /// The stable code.
+    /// The stable code, whichever budget it is.
     #[must_use]
     pub const fn code(self) -> &'static str {
         "budget_exceeded"
@@ -117,14 +108,14 @@ impl BudgetExceeded {
 
 impl fmt::Display for BudgetExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.which {
-            BudgetKind::Calls => "the run may make no more calls; answer with what you have",
-            BudgetKind::Time => "the run has used up the time for its calls; answer with what you have",
-            BudgetKind::Tokens => "the run has used up its tokens; answer with what you have",
-            BudgetKind::InputTokens => "the run may read no more tokens; answer with what you have",
-            BudgetKind::OutputTokens => "the run may write no more tokens; answer with what you have",
-            BudgetKind::ReasoningTokens => "the run has used up its tokens for reasoning; answer with what you have",
-            BudgetKind::Cost => "the run has used up what it may cost; answer with what you have",
+        f.write_str(match self {
+            Self::Calls => "the run may make no more calls; answer with what you have",
+            Self::Time => "the run has used up the time for its calls; answer with what you have",
+            Self::Tokens => "the run has used up its tokens; answer with what you have",
+            Self::InputTokens => "the run may read no more tokens; answer with what you have",
+            Self::OutputTokens => "the run may write no more tokens; answer with what you have",
+            Self::ReasoningTokens => "the run has used up its tokens for reasoning; answer with what you have",
+            Self::Cost => "the run has used up what it may cost; answer with what you have",
         })
     }
 }
@@ -202,30 +193,29 @@ impl Ledger {
 impl RunBudget {
     /// What may be held on top of what is taken.
     fn grant(&self, taken: Spend, wanted: Spend) -> Result<Spend, BudgetExceeded> {
-        let exceeded = |which| Err(BudgetExceeded { which });
         let whole = |limit: Option<u64>, taken: u64, wanted: u64| {
             limit.is_none_or(|limit| taken < limit && wanted <= limit - taken)
         };
         if !whole(self.calls, taken.calls, wanted.calls) {
-            return exceeded(BudgetKind::Calls);
+            return Err(BudgetExceeded::Calls);
         }
         let tokens = [
-            (self.tokens, taken.tokens, wanted.tokens, BudgetKind::Tokens),
-            (self.input_tokens, taken.input_tokens, wanted.input_tokens, BudgetKind::InputTokens),
-            (self.output_tokens, taken.output_tokens, wanted.output_tokens, BudgetKind::OutputTokens),
-            (self.reasoning_tokens, taken.reasoning_tokens, wanted.reasoning_tokens, BudgetKind::ReasoningTokens),
+            (self.tokens, taken.tokens, wanted.tokens, BudgetExceeded::Tokens),
+            (self.input_tokens, taken.input_tokens, wanted.input_tokens, BudgetExceeded::InputTokens),
+            (self.output_tokens, taken.output_tokens, wanted.output_tokens, BudgetExceeded::OutputTokens),
+            (self.reasoning_tokens, taken.reasoning_tokens, wanted.reasoning_tokens, BudgetExceeded::ReasoningTokens),
         ];
         if let Some((.., kind)) = tokens.into_iter().find(|(limit, taken, wanted, _)| !whole(*limit, *taken, *wanted)) {
-            return exceeded(kind);
+            return Err(kind);
         }
         // Written so that NaN is refused.
         if self.cost.is_some_and(|limit| !(taken.cost < limit && wanted.cost <= limit - taken.cost)) {
-            return exceeded(BudgetKind::Cost);
+            return Err(BudgetExceeded::Cost);
         }
         let left = match self.time_ms {
             None => Duration::ZERO,
             Some(limit) => match Duration::from_millis(limit).saturating_sub(taken.time) {
-                Duration::ZERO => return exceeded(BudgetKind::Time),
+                Duration::ZERO => return Err(BudgetExceeded::Time),
                 left => left,
             },
         };

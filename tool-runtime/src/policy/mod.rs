@@ -24,22 +24,19 @@ mod policy;
 mod problem;
 mod read;
 mod rule_verdict;
+mod run_policy;
 mod subject;
 
-pub use crate::call::{Decision, Verdict};
-pub use argument_rule::{ArgumentRule, Condition, RuleValue, When};
-pub use budget::{Budgets, PolicyLimits, RunBudget, ToolBudget, ToolLimits};
-pub use data::{Grant, PolicyData, RepairRule, ToolRule};
-pub use label::{LabelRule, UNTRUSTED};
-pub use ledger::{BudgetExceeded, BudgetKind};
+pub(crate) use data::{PolicyData, ToolRule};
+pub use ledger::BudgetExceeded;
 pub(crate) use ledger::{Ledger, Reservation, Spend};
-pub use loop_guard::LoopThresholds;
 pub(crate) use loop_guard::{Last, LoopGuard, LoopVerdict};
 pub use names::RunTools;
 pub use policy::ToolPolicy;
-pub use problem::{PolicyError, PolicyErrorKind, PolicyProblem};
-pub use rule_verdict::RuleVerdict;
-pub use subject::{PolicyContext, Stage, Subject};
+pub use problem::{PolicyError, PolicyProblem};
+pub(crate) use rule_verdict::RuleVerdict;
+pub(crate) use run_policy::{Policies, RunPolicy};
+pub use subject::{PolicyContext, Subject};
 
 #[cfg(test)]
 mod tests;

@@ -14,8 +14,7 @@ pub struct PolicyError {
 
 /// Why a policy cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum PolicyErrorKind {
+pub(super) enum PolicyErrorKind {
     /// The file does not exist.
     Missing,
     /// The file cannot be read.
@@ -42,12 +41,6 @@ impl PolicyError {
     pub(super) fn in_file(mut self, file: &Path) -> Self {
         self.file = Some(file.to_owned());
         self
-    }
-
-    /// Why.
-    #[must_use]
-    pub const fn kind(&self) -> PolicyErrorKind {
-        self.kind
     }
 
     /// Line and column, both from 1.

@@ -6,18 +6,6 @@ use crate::call::Caller;
 use crate::policy::names::RunTools;
 use crate::tool::{Hash, NoSchemaMode, ToolEffect, ToolSpec};
 
-/// When the policy is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Stage {
-    /// May the model see the tool?
-    Visibility,
-    /// May the call proceed, before its arguments are read?
-    Admission,
-    /// May the call run, with the arguments it will run with?
-    Frozen,
-}
-
 /// Who asks, and in which run. Borrowed, so that a decision usually does not allocate.
 #[derive(Debug, Clone, Copy)]
 pub struct PolicyContext<'a> {

@@ -14,8 +14,8 @@ mod projector;
 mod writer;
 
 pub(crate) use mask::mask_arguments;
-pub use path::PathProblem;
-pub use projector::{ProjectError, Projected, Projector};
+pub use projector::Projector;
+pub(crate) use projector::{ProjectError, Projected};
 
 #[cfg(test)]
 mod tests;

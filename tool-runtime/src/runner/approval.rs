@@ -1,17 +1,21 @@
 //! Approvals: a person decides on a call that waits. Everything is checked again, and it happens once.
 
-use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
-use crate::call::{Outcome, ToolCall, ToolExecResult};
+use crate::call::{Outcome, RecordedArguments, Suspension, ToolCall, ToolExecResult};
+use crate::catalog::Entry;
+use crate::hydrate::{Hydrated, Treatment};
 use crate::json;
+use crate::redact::Projected;
 use crate::runner::deliver::deliver;
+use crate::runner::draft::Refused;
 use crate::runner::ending::{Ending, MAX_MESSAGE_BYTES, Stop, sentence};
 use crate::runner::open::OpenCall;
 use crate::runner::stages;
 use crate::runner::suspend::{Purpose, Reopened, reopen};
-use crate::runner::{Run, exec};
-use crate::store::{PendingCall, StoreError, Suspension};
+use crate::runner::{ResumeError, Run, exec};
+use crate::store::PendingCall;
 
 /// What a person decides on a call that waits.
 #[derive(Clone, PartialEq, Eq)]
@@ -19,7 +23,8 @@ use crate::store::{PendingCall, StoreError, Suspension};
 pub enum ApprovalDecision {
     /// It may run as it is.
     Approve,
-    /// It may run with these arguments, a JSON object as text. They are validated and decided again.
+    /// It may run with these arguments, a JSON object as text. They are validated and decided again; until they fit, the
+    /// call waits.
     ApproveEdited(String),
     /// It does not run. The model reads the message, of which at most 2,048 bytes are kept.
     Deny(Option<String>),
@@ -41,119 +46,116 @@ impl fmt::Debug for ApprovalDecision {
     }
 }
 
-/// No call of this id waits for this run, or the store could not be asked.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum NotPending {
-    /// It never waited, was finished already, or belongs to another principal or tenant.
-    Unknown,
-    /// The store failed.
-    Store(StoreError),
-}
-
-impl NotPending {
-    /// A stable word: `not_pending` or the store's own.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Unknown => "not_pending",
-            Self::Store(error) => error.code(),
-        }
-    }
-}
-
-impl fmt::Display for NotPending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown => f.write_str("no call of this id waits in this run; it may have been finished already"),
-            Self::Store(error) => fmt::Display::fmt(error, f),
-        }
-    }
-}
-
-impl Error for NotPending {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Unknown => None,
-            Self::Store(error) => Some(error),
-        }
-    }
-}
-
 impl Run {
     /// Finishes a call that waits for an approval, once: a second decision is refused.
     ///
     /// The call has to belong to the run's principal and tenant. To run it, or to answer in its place, the policy, the
     /// tool's definition and the arguments must be those that were suspended, and the run may have no role and no tool
-    /// that the call's run did not have; otherwise the result is `approval_mismatch` and the call still waits. It can be
-    /// denied, expired or [abandoned](Run::abandon) in any case.
+    /// that the call's run did not have. Edited arguments must fit the schema and be allowed by the policy, and an answer
+    /// must fit the output schema. Otherwise the result is `approval_mismatch` with what is wrong, which is recorded under
+    /// an id of its own ([`ToolInvocationRecord::meant_for`]), and the call still waits: correct the decision and try
+    /// again. The call can be denied, expired or [abandoned](Run::abandon) in any case.
     ///
     /// # Errors
     /// No call waits for an approval under this id, or the store failed. A decision that comes too late or does not fit
     /// is a result, not an error.
-    pub async fn resume(&self, call_id: &str, decision: ApprovalDecision) -> Result<ToolExecResult, NotPending> {
+    ///
+    /// [`ToolInvocationRecord::meant_for`]: crate::call::ToolInvocationRecord::meant_for
+    pub async fn resume(&self, call_id: &str, decision: ApprovalDecision) -> Result<ToolExecResult, ResumeError> {
         let purpose = match decision {
             ApprovalDecision::Deny(_) | ApprovalDecision::Expire => Purpose::Close(Some(Suspension::Approval)),
             _ => Purpose::Resume(Suspension::Approval),
         };
-        match reopen(self, call_id, purpose).await? {
+        match reopen(self, call_id, purpose, |pending| read(self, pending, decision)).await? {
             Reopened::Mismatch(result) => Ok(result),
-            Reopened::Open(mut open, pending) => {
-                let ended = decided(&mut open, &pending, decision).await;
+            Reopened::Open(mut open, decided) => {
+                let ended = carry_out(&mut open, decided).await;
                 Ok(open.finish(ended).await)
             }
         }
     }
 }
 
-async fn decided(open: &mut OpenCall, pending: &PendingCall, decision: ApprovalDecision) -> Result<Ending, Stop> {
-    if pending.is_expired(open.run().shared().clock.now()) {
-        return Err(Stop::new(Outcome::ApprovalExpired));
+/// A decision that fits its call.
+enum Decided {
+    /// It runs, with these arguments.
+    Run(Box<Hydrated>, Treatment),
+    /// This value takes the place of its output.
+    Respond(Arc<Entry>, Projected),
+    /// It does not run.
+    Refuse(Stop),
+}
+
+/// Reads a decision before its call is claimed. What does not fit leaves the call waiting.
+fn read(run: &Run, pending: &PendingCall, decision: ApprovalDecision) -> Result<Decided, Box<Refused>> {
+    if pending.is_expired(run.shared().clock.now()) {
+        return Ok(Decided::Refuse(Stop::new(Outcome::ApprovalExpired)));
     }
     match decision {
-        ApprovalDecision::Expire => Err(Stop::new(Outcome::ApprovalExpired)),
-        ApprovalDecision::Deny(None) => Err(Stop::new(Outcome::ApprovalDenied)),
+        ApprovalDecision::Expire => Ok(Decided::Refuse(Stop::new(Outcome::ApprovalExpired))),
+        ApprovalDecision::Deny(None) => Ok(Decided::Refuse(Stop::new(Outcome::ApprovalDenied))),
         ApprovalDecision::Deny(Some(message)) => {
-            Err(Stop::new(Outcome::ApprovalDenied).message(sentence(&message, MAX_MESSAGE_BYTES)))
+            let message = sentence(&message, MAX_MESSAGE_BYTES);
+            Ok(Decided::Refuse(Stop::new(Outcome::ApprovalDenied).message(message)))
         }
-        ApprovalDecision::Respond(value) => respond(open, pending, &value),
-        ApprovalDecision::Approve => {
-            let frozen = pending.arguments.as_str().to_owned();
-            run_approved(open, pending, frozen).await
-        }
-        ApprovalDecision::ApproveEdited(arguments) => run_approved(open, pending, arguments).await,
+        ApprovalDecision::Respond(value) => respond(run, pending, &value),
+        ApprovalDecision::Approve => approved(run, pending, pending.arguments.as_str().to_owned()),
+        ApprovalDecision::ApproveEdited(arguments) => approved(run, pending, arguments),
     }
 }
 
-/// Takes the arguments through the whole first half of the gate again, and then runs them.
-async fn run_approved(open: &mut OpenCall, pending: &PendingCall, arguments: String) -> Result<Ending, Stop> {
+/// Hydrates the arguments again, and asks the policy about those that a person changed: a person can correct them as long
+/// as the call waits.
+fn approved(run: &Run, pending: &PendingCall, arguments: String) -> Result<Decided, Box<Refused>> {
     let edited = arguments != pending.arguments.as_str();
     let call = ToolCall::text(pending.call_id.clone(), pending.tool.as_str(), arguments);
-    let admitted = stages::admit(open, &call)?;
-    let read = stages::hydrate(open, Ok(admitted), call);
-    let hydrated = open.draft.read(read)?;
+    let (hydrated, treatment) = stages::hydrate_waiting(run, pending, call)?;
+    let refused =
+        |stop: Stop| Box::new(Refused { stop, shown: RecordedArguments::Masked(Arc::clone(&hydrated.masked)) });
     if !edited && hydrated.digest() != pending.argument_digest {
-        return Err(Stop::new(Outcome::ApprovalMismatch));
+        return Err(refused(Stop::new(Outcome::ApprovalMismatch).reason("the arguments are read differently", None)));
     }
-    stages::freeze(open, &hydrated);
-    let permit = stages::decide_approved(open, hydrated)?;
-    exec::from_permit(open, permit).await
+    if edited && stages::is_denied(run, &hydrated) {
+        let stop = Stop::new(Outcome::PolicyDenied);
+        return Err(refused(stop.message("The policy does not allow the edited arguments. The call still waits.")));
+    }
+    Ok(Decided::Run(Box::new(hydrated), treatment))
 }
 
 /// A person answers in the tool's place. The value is checked and projected like the tool's own output.
-fn respond(open: &OpenCall, pending: &PendingCall, value: &str) -> Result<Ending, Stop> {
-    let shared = open.run().shared();
-    let entry = shared.catalog.entry(pending.tool.as_str()).ok_or_else(|| Stop::new(Outcome::ApprovalMismatch))?;
+fn respond(run: &Run, pending: &PendingCall, value: &str) -> Result<Decided, Box<Refused>> {
+    let shared = run.shared();
+    let unfit = |mut stop: Stop| {
+        // The outcomes' own sentences say that the tool ran.
+        stop = stop.message("The value given in the tool's place does not fit. The call still waits.");
+        Box::new(Refused { stop, shown: RecordedArguments::Masked(Arc::clone(&pending.shown_arguments)) })
+    };
+    let entry = shared.catalog.entry(pending.tool.as_str());
+    let entry = entry.ok_or_else(|| unfit(Stop::new(Outcome::ApprovalMismatch)))?;
     let projector = match &entry.answer {
         Some(answer) => Some(&answer.projector),
         None => shared.compiled.projector(entry),
     };
-    let projector = projector.ok_or_else(|| Stop::new(Outcome::RedactionFailed))?;
-    // The outcomes' own sentences say that the tool ran.
-    let withheld = |stop: Stop| stop.message("The value given in the tool's place does not fit. The tool did not run.");
+    let projector = projector.ok_or_else(|| unfit(Stop::new(Outcome::RedactionFailed)))?;
     let tree =
-        json::parse_value(value, &json::Limits::UNBOUNDED).map_err(|_| withheld(Stop::new(Outcome::OutputInvalid)))?;
-    let limit = entry.result_bytes(&shared.policy);
-    let projected = projector.project(&tree, limit).map_err(|error| withheld(stages::unprojected(&error)))?;
-    Ok(Ending::Delivered(deliver(open.run(), entry, projected, None)))
+        json::parse_value(value, &json::Limits::UNBOUNDED).map_err(|_| unfit(Stop::new(Outcome::OutputInvalid)))?;
+    let limit = entry.result_bytes(run.policy());
+    let projected = projector.project(&tree, limit).map_err(|error| unfit(stages::unprojected(&error)))?;
+    Ok(Decided::Respond(Arc::clone(entry), projected))
+}
+
+/// Takes an approved call through the rest of the gate.
+async fn carry_out(open: &mut OpenCall, decided: Decided) -> Result<Ending, Stop> {
+    match decided {
+        Decided::Refuse(stop) => Err(stop),
+        Decided::Respond(entry, projected) => Ok(Ending::Delivered(deliver(open.run(), &entry, projected, None))),
+        Decided::Run(hydrated, treatment) => {
+            stages::admit_hydrated(open, &hydrated)?;
+            open.draft.hydrated(treatment);
+            let hydrated = open.draft.read(Ok(*hydrated))?;
+            stages::freeze(open, &hydrated);
+            let permit = stages::decide_approved(open, hydrated)?;
+            exec::from_permit(open, permit).await
+        }
+    }
 }

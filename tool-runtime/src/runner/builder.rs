@@ -12,7 +12,7 @@ use crate::hydrate::repair::BUILT_IN;
 use crate::policy::ToolPolicy;
 use crate::runner::contained::{Contained, ContainedRepairer, ContainedValidator};
 use crate::runner::error::RunnerError;
-use crate::runner::failure::{FailureSink, Failures};
+use crate::runner::failure::{Failure, Failures};
 use crate::runner::shared::Shared;
 use crate::runner::{ToolRunner, asking};
 use crate::schema::validator::{JsonSchemaValidator, Validator};
@@ -100,8 +100,29 @@ impl RunnerBuilder {
         self
     }
 
-    /// Sets the operators' sink: it takes every contained failure with the text of its error. `None` by default.
-    pub fn failures(mut self, sink: impl FailureSink + 'static) -> Self {
+    /// Sets the operators' sink: it takes every contained failure of calls, connections, stores, models and parts of the
+    /// application, with the text of its error. There is none by default.
+    ///
+    /// Called inline: hand the text on and do not block. A panic in it is contained.
+    ///
+    /// ```
+    /// use tool_runtime::runner::ToolRunner;
+    /// use tool_runtime::{ToolCatalog, ToolPolicy};
+    /// # use tool_runtime::{ToolError, tool};
+    /// # /// Adds.
+    /// # #[tool(name = "math__add", effect = read_only, redact = ["$"])]
+    /// # fn add(
+    /// #     /// One.
+    /// #     a: i64,
+    /// # ) -> Result<i64, ToolError> { Ok(a) }
+    ///
+    /// let catalog = ToolCatalog::builder().tool::<add>().build()?;
+    /// let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["math__add"]))
+    ///     .failures(|failure| eprintln!("{}: {}", failure.code, failure.text))
+    ///     .build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn failures(mut self, sink: impl Fn(&Failure<'_>) + Send + Sync + 'static) -> Self {
         self.failures = Failures(Some(Arc::new(sink)));
         self
     }

@@ -1,15 +1,17 @@
 //! Client tools: a prepared payload goes out, and the client's untrusted result comes back, once.
 
-use crate::call::{Outcome, ToolExecResult};
+use std::sync::Arc;
+
+use crate::call::{Outcome, RecordedArguments, Suspension, ToolExecResult};
+use crate::catalog::Entry;
 use crate::json::{self, Limits};
-use crate::runner::Run;
-use crate::runner::approval::NotPending;
+use crate::redact::Projected;
 use crate::runner::deliver::deliver;
+use crate::runner::draft::Refused;
 use crate::runner::ending::{Ending, Stop};
-use crate::runner::open::OpenCall;
-use crate::runner::stages;
 use crate::runner::suspend::{Purpose, Reopened, reopen};
-use crate::store::{PendingCall, Suspension};
+use crate::runner::{ResumeError, Run, stages};
+use crate::store::PendingCall;
 
 impl Run {
     /// Finishes a call that waits for its client with the client's result, a JSON value as text. It counts once.
@@ -18,14 +20,20 @@ impl Run {
     /// the tool's `client_result`, projected, and puts the tool's labels on the run. The run is compared with the call
     /// as by [`Run::resume`].
     ///
+    /// A value that does not fit is `approval_mismatch` with what is wrong, recorded under an id of its own, and the call
+    /// still waits for one that does.
+    ///
     /// # Errors
     /// No call waits for a client under this id, or the store failed. A value that does not fit is a result, not an
     /// error.
-    pub async fn client_result(&self, call_id: &str, value: &str) -> Result<ToolExecResult, NotPending> {
-        match reopen(self, call_id, Purpose::Resume(Suspension::Client)).await? {
+    pub async fn client_result(&self, call_id: &str, value: &str) -> Result<ToolExecResult, ResumeError> {
+        let purpose = Purpose::Resume(Suspension::Client);
+        match reopen(self, call_id, purpose, |pending| answered(self, pending, value)).await? {
             Reopened::Mismatch(result) => Ok(result),
-            Reopened::Open(mut open, pending) => {
-                let ended = answered(&mut open, &pending, value);
+            Reopened::Open(mut open, answered) => {
+                open.begin();
+                let ended =
+                    answered.map(|(entry, projected)| Ending::Delivered(deliver(self, &entry, projected, None)));
                 Ok(open.finish(ended).await)
             }
         }
@@ -35,10 +43,10 @@ impl Run {
     ///
     /// # Errors
     /// No call waits for a client under this id, or the store failed.
-    pub async fn client_failed(&self, call_id: &str) -> Result<ToolExecResult, NotPending> {
-        match reopen(self, call_id, Purpose::Close(Some(Suspension::Client))).await? {
+    pub async fn client_failed(&self, call_id: &str) -> Result<ToolExecResult, ResumeError> {
+        match reopen(self, call_id, Purpose::Close(Some(Suspension::Client)), |_| Ok(())).await? {
             Reopened::Mismatch(result) => Ok(result),
-            Reopened::Open(mut open, _) => {
+            Reopened::Open(mut open, ()) => {
                 open.begin();
                 let stop = Stop::new(Outcome::ExecutionError).message("The client could not execute the call.");
                 Ok(open.finish(Err(stop)).await)
@@ -47,24 +55,34 @@ impl Run {
     }
 }
 
-fn answered(open: &mut OpenCall, pending: &PendingCall, value: &str) -> Result<Ending, Stop> {
-    open.begin();
-    let shared = open.run().shared();
-    let entry = shared.catalog.entry(pending.tool.as_str()).ok_or_else(|| Stop::new(Outcome::ApprovalMismatch))?;
-    let answer = entry.answer.as_ref().ok_or_else(|| Stop::new(Outcome::ApprovalMismatch))?;
+/// The client's value as it is delivered, or why it comes too late.
+type Answered = Result<(Arc<Entry>, Projected), Stop>;
+
+/// Reads a client's result before its call is claimed. What does not fit leaves the call waiting.
+fn answered(run: &Run, pending: &PendingCall, value: &str) -> Result<Answered, Box<Refused>> {
+    let shared = run.shared();
     if pending.is_expired(shared.clock.now()) {
-        return Err(Stop::new(Outcome::ApprovalExpired));
+        let message = "The client's result came too late and was not read.";
+        return Ok(Err(Stop::new(Outcome::ApprovalExpired).message(message)));
     }
-    let limit = entry.result_bytes(&shared.policy);
+    let unfit = |mut stop: Stop| {
+        // The outcomes' own sentences speak of the tool.
+        stop = stop.message("The client's result does not fit what the tool declares. The call still waits.");
+        Box::new(Refused { stop, shown: RecordedArguments::Masked(Arc::clone(&pending.shown_arguments)) })
+    };
+    let invalid = || Stop::new(Outcome::OutputInvalid);
+    let entry = shared.catalog.entry(pending.tool.as_str());
+    let found = entry.and_then(|entry| Some((entry, entry.answer.as_ref()?)));
+    let (entry, answer) = found.ok_or_else(|| unfit(Stop::new(Outcome::ApprovalMismatch)))?;
+    let limit = entry.result_bytes(run.policy());
     let limits = Limits { bytes: limit, ..Limits::default() };
     let tree = json::parse_value(value, &limits).map_err(|error| {
-        Stop::new(if error.kind.is_limit() { Outcome::ResultTooLarge } else { Outcome::OutputInvalid })
+        unfit(Stop::new(if error.kind.is_limit() { Outcome::ResultTooLarge } else { Outcome::OutputInvalid }))
     })?;
-    let invalid = || Stop::new(Outcome::OutputInvalid);
-    let violations = shared.compiled.check_answer(entry, &tree).ok_or_else(invalid)?;
+    let violations = shared.compiled.check_answer(entry, &tree).ok_or_else(|| unfit(invalid()))?;
     if !violations.is_empty() {
-        return Err(invalid().errors(violations));
+        return Err(unfit(invalid().errors(violations)));
     }
-    let projected = answer.projector.project(&tree, limit).map_err(|error| stages::unprojected(&error))?;
-    Ok(Ending::Delivered(deliver(open.run(), entry, projected, None)))
+    let projected = answer.projector.project(&tree, limit).map_err(|error| unfit(stages::unprojected(&error)))?;
+    Ok(Ok((Arc::clone(entry), projected)))
 }

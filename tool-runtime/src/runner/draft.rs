@@ -6,19 +6,22 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::call::{
-    CallId, Caller, Decision, RecordedArguments, RepairUse, ToolCall, ToolExecResult, ToolInvocationRecord, Verdict,
+    CallId, Caller, Decision, RecordedArguments, RepairUse, Suspension, ToolCall, ToolExecResult, ToolInvocationRecord,
+    Verdict,
 };
 use crate::catalog::Entry;
 use crate::hydrate::{Hydrated, Treatment, ValidatorUse};
 use crate::runner::Run;
 use crate::runner::ending::Stop;
-use crate::store::{PendingCall, Suspension};
+use crate::store::PendingCall;
 use crate::tool::{Hash, ToolEffect};
 
 /// The record of a call while the call is open.
 pub(super) struct Draft {
     /// The call's own id, unless that one cannot be used.
     pub(super) id: CallId,
+    /// The waiting call that this is a refused decision on, or a refused answer to.
+    meant_for: Option<CallId>,
     /// The name as the model wrote it, cut to 128 bytes.
     pub(super) name: String,
     pub(super) started_at: Timestamp,
@@ -53,6 +56,7 @@ impl Draft {
         let options = run.options();
         Self {
             id,
+            meant_for: None,
             name,
             started_at: run.shared().clock.now(),
             arguments,
@@ -72,6 +76,7 @@ impl Draft {
     pub(super) fn reopened(record: ToolInvocationRecord) -> Self {
         Self {
             id: record.tool_call_id,
+            meant_for: None,
             name: record.name,
             started_at: record.started_at,
             arguments: Arguments::Recorded(record.arguments),
@@ -92,6 +97,7 @@ impl Draft {
         let asked = |rule: &String| Decision { verdict: Verdict::RequireApproval, rule: rule.clone().into() };
         Self {
             id: pending.call_id.clone(),
+            meant_for: None,
             name: pending.tool.to_string(),
             started_at: pending.started_at,
             arguments: Arguments::Recorded(RecordedArguments::Masked(Arc::clone(&pending.shown_arguments))),
@@ -104,6 +110,17 @@ impl Draft {
             session: pending.session_id.clone(),
             conversation: pending.conversation_id.clone(),
             caller: pending.caller.clone(),
+        }
+    }
+
+    /// The draft of a decision or an answer that does not fit a call that waits. The call keeps its own record open.
+    pub(super) fn of_attempt(run: &Run, pending: &PendingCall, shown: RecordedArguments) -> Self {
+        Self {
+            id: CallId::generate(),
+            meant_for: Some(pending.call_id.clone()),
+            started_at: run.shared().clock.now(),
+            arguments: Arguments::Recorded(shown),
+            ..Self::of_pending(pending)
         }
     }
 
@@ -182,6 +199,7 @@ impl Draft {
         let (outcome, error, options) = (result.outcome(), result.error(), run.options());
         ToolInvocationRecord {
             tool_call_id: self.id.clone(),
+            meant_for: self.meant_for.clone(),
             name: self.name.clone(),
             definition_hash: self.definition_hash,
             arguments: match &self.arguments {

@@ -1,4 +1,4 @@
-//! [`FailureSink`]: where operators read why something failed, in full.
+//! [`Failure`]: why something failed, in full, for operators.
 
 use std::fmt;
 use std::sync::Arc;
@@ -44,48 +44,12 @@ impl fmt::Debug for Failure<'_> {
     }
 }
 
-/// Takes every contained failure of a runner's calls, connections, stores and models, with its text.
-///
-/// Called inline: hand the text on and do not block. A panic in it is contained. Every function or closure that takes a
-/// [`Failure`] is a sink:
-///
-/// ```
-/// use tool_runtime::runner::{Failure, ToolRunner};
-/// use tool_runtime::{ToolCatalog, ToolPolicy};
-/// # use tool_runtime::{ToolError, tool};
-/// # /// Adds.
-/// # #[tool(name = "math__add", effect = read_only, redact = ["$"])]
-/// # fn add(
-/// #     /// One.
-/// #     a: i64,
-/// # ) -> Result<i64, ToolError> { Ok(a) }
-///
-/// let catalog = ToolCatalog::builder().tool::<add>().build()?;
-/// let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["math__add"]))
-///     .failures(|failure: &Failure<'_>| eprintln!("{}: {}", failure.code, failure.text))
-///     .build()?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub trait FailureSink: Send + Sync {
-    /// Takes one failure.
-    fn report(&self, failure: &Failure<'_>);
-}
-
-impl<F: Fn(&Failure<'_>) + Send + Sync> FailureSink for F {
-    fn report(&self, failure: &Failure<'_>) {
-        self(failure);
-    }
-}
-
-impl<S: FailureSink + ?Sized> FailureSink for Arc<S> {
-    fn report(&self, failure: &Failure<'_>) {
-        (**self).report(failure);
-    }
-}
+/// What an application takes failures with.
+pub(super) type FailureSink = Arc<dyn Fn(&Failure<'_>) + Send + Sync>;
 
 /// The sink of a runner, if the application chose one.
 #[derive(Clone, Default)]
-pub(super) struct Failures(pub(super) Option<Arc<dyn FailureSink>>);
+pub(super) struct Failures(pub(super) Option<FailureSink>);
 
 impl Drop for Failures {
     fn drop(&mut self) {
@@ -96,7 +60,7 @@ impl Drop for Failures {
 impl Failures {
     pub(super) fn report(&self, failure: &Failure<'_>) {
         if let Some(sink) = &self.0
-            && caught(|| sink.report(failure)).is_none()
+            && caught(|| sink(failure)).is_none()
         {
             tracing::error!(code = failure.code, "the sink of failures panicked");
         }

@@ -1,23 +1,36 @@
 //! Calls that nobody finishes, and the results of calls that ended unobserved.
 
-use crate::call::{CallId, Delivered, Failed, Outcome, SafeError, ToolExecResult, ToolInvocationRecord};
-use crate::runner::Run;
-use crate::runner::approval::NotPending;
+use crate::call::{
+    CallId, Cause, Delivered, Failed, Outcome, SafeError, Suspension, ToolExecResult, ToolInvocationRecord,
+};
 use crate::runner::ending::Stop;
 use crate::runner::suspend::{Purpose, Reopened, reopen};
-use crate::runner::waiting;
-use crate::store::{RecordFilter, StoreError};
+use crate::runner::{ResumeError, Run, waiting};
+use crate::store::{PendingCall, RecordFilter, StoreError};
+use crate::tool::ToolEffect;
 
 impl Run {
-    /// Closes a call that waits, for a person or a client, because nobody will act on it. It ends as `cancelled`.
+    /// Closes a call that waits, for a person or a client, because nobody will act on it. It ends as `cancelled`, or as
+    /// `outcome_unknown` if a client was asked to execute a tool with effects: it may have done so.
     ///
     /// # Errors
     /// No call waits under this id, or the store failed.
-    pub async fn abandon(&self, call_id: &str) -> Result<ToolExecResult, NotPending> {
-        match reopen(self, call_id, Purpose::Close(None)).await? {
+    pub async fn abandon(&self, call_id: &str) -> Result<ToolExecResult, ResumeError> {
+        let effect = |pending: &PendingCall| match pending.suspension {
+            Suspension::Approval => ToolEffect::ReadOnly,
+            // A tool that is gone may have had any.
+            Suspension::Client => self.effect_of(pending.tool.as_str()).unwrap_or(ToolEffect::ExternalSideEffect),
+        };
+        match reopen(self, call_id, Purpose::Close(None), |pending| Ok(effect(pending))).await? {
             Reopened::Mismatch(result) => Ok(result),
-            Reopened::Open(open, _) => {
+            Reopened::Open(open, ToolEffect::ReadOnly) => {
                 let stop = Stop::new(Outcome::Cancelled).message("Nobody acted on the call. It did not run.");
+                Ok(open.finish(Err(stop)).await)
+            }
+            Reopened::Open(mut open, effect) => {
+                open.begin();
+                let mut stop = Stop::new(Cause::Cancelled.outcome(effect));
+                stop.cause = Some(Cause::Cancelled);
                 Ok(open.finish(Err(stop)).await)
             }
         }

@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Outcome, ToolExecResult, ToolInvocationRecord};
+use crate::call::{CallId, Outcome, Suspension, ToolExecResult, ToolInvocationRecord};
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
-use crate::runner::approval::NotPending;
-use crate::runner::draft::Draft;
+use crate::runner::draft::{Draft, Refused};
 use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::open::OpenCall;
-use crate::runner::{Run, telemetry, waiting};
-use crate::store::{FrozenArguments, PENDING_VERSION, PendingCall, RecordFilter, StoreError, Suspension};
+use crate::runner::{ResumeError, Run, telemetry, waiting};
+use crate::store::{FrozenArguments, PendingCall, RecordFilter, StoreError};
 
 /// Freezes a call into the store, so that it can be resumed later.
 pub(super) async fn suspend(
@@ -26,7 +25,7 @@ pub(super) async fn suspend(
     let now = shared.clock.now();
     let spec = &hydrated.entry.spec;
     let pending = PendingCall {
-        version: PENDING_VERSION,
+        version: PendingCall::VERSION,
         call_id: open.draft.id.clone(),
         tool: spec.name.clone(),
         definition_hash: spec.definition_hash,
@@ -37,7 +36,7 @@ pub(super) async fn suspend(
         tenant: options.tenant.clone(),
         roles: options.roles.clone(),
         tools: options.tools.clone(),
-        policy_revision: shared.policy.revision(),
+        policy_revision: run.policy().revision(),
         rule: open.draft.rule().map(str::to_owned),
         labels: run.state().labels().to_vec(),
         run_id: Arc::clone(run.identity()),
@@ -72,43 +71,67 @@ pub(super) enum Purpose {
     Close(Option<Suspension>),
 }
 
-/// A suspended call that was found and compared.
-pub(super) enum Reopened {
+/// A suspended call that was found and compared, with what was made of the decision or the answer.
+pub(super) enum Reopened<P> {
     /// It is taken out of the store: the guard gives it its end.
-    Open(Box<OpenCall>, Box<PendingCall>),
-    /// It does not fit this run any more. It still waits.
+    Open(Box<OpenCall>, P),
+    /// It does not fit this run any more, or what was given does not fit the call. It still waits.
     Mismatch(ToolExecResult),
 }
 
-/// Finds a suspended call, compares it with the run that wants it, and claims it.
-pub(super) async fn reopen(run: &Run, call_id: &str, purpose: Purpose) -> Result<Reopened, NotPending> {
+/// Finds a suspended call, compares it with the run that wants it, reads what is given for it, and claims it.
+///
+/// `prepare` reads the decision or the answer before the call is claimed: one that does not fit leaves the call waiting
+/// for the next, and no other process ever finds it missing meanwhile.
+pub(super) async fn reopen<P>(
+    run: &Run,
+    call_id: &str,
+    purpose: Purpose,
+    prepare: impl FnOnce(&PendingCall) -> Result<P, Box<Refused>>,
+) -> Result<Reopened<P>, ResumeError> {
     let store = &run.shared().store;
     let id = CallId::new(call_id);
     // Looked at first: a call that waits for somebody else, or for other people, stays in the store.
     let waiting = store.pending(run.id(), &id).await.map_err(|error| failed(run, error))?;
-    let pending = waiting.filter(|pending| waiting::is_theirs(run, pending, purpose)).ok_or(NotPending::Unknown)?;
-    if let Purpose::Resume(_) = purpose
-        && let Err(mismatch) = waiting::compare(run, &pending)
-    {
-        tracing::debug!(run = run.id(), tool = pending.tool.as_str(), call = id.as_str(), mismatch, "not resumed");
-        return Ok(Reopened::Mismatch(waiting::mismatch(pending.call_id, mismatch)));
-    }
+    let pending = waiting
+        .filter(|pending| waiting::is_theirs(run, pending, purpose))
+        .ok_or_else(|| ResumeError::NotWaiting(id.clone()))?;
+    let compared = match purpose {
+        Purpose::Resume(_) => waiting::compare(run, &pending),
+        Purpose::Close(_) => Ok(()),
+    };
+    let prepared = match compared.and_then(|()| prepare(&pending)) {
+        Ok(prepared) => prepared,
+        Err(refused) => return Ok(Reopened::Mismatch(waiting::refuse(run, &pending, *refused).await)),
+    };
     let filter = RecordFilter::call(run.id(), id.clone());
     let own = |record: &ToolInvocationRecord| waiting::owns(run, record.principal.as_deref(), record.tenant.as_deref());
     let record = store.open_records(&filter).await.map_err(|error| failed(run, error))?.into_iter().find(own);
     let claimed = store.claim(run.id(), &id).await.map_err(|error| failed(run, error))?;
+    let claimed = claimed.ok_or_else(|| ResumeError::NotWaiting(id.clone()))?;
+    if !waiting::is_same(&claimed, &pending) {
+        // The call was finished in the meantime, and another one, perhaps of other people, waits under its id.
+        put_back(run, claimed).await;
+        return Err(ResumeError::NotWaiting(id));
+    }
     // No await from here on: a future that is dropped has not claimed, or leaves a record.
-    let pending = claimed.ok_or(NotPending::Unknown)?;
     // A store that could not keep the open record, or that closed it for another call under the same id, still has what
     // the record needs.
     let draft = match record {
         Some(record) => Draft::reopened(record),
-        None => Draft::of_pending(&pending),
+        None => Draft::of_pending(&claimed),
     };
-    Ok(Reopened::Open(Box::new(OpenCall::reopen(run.clone(), draft)), Box::new(pending)))
+    Ok(Reopened::Open(Box::new(OpenCall::reopen(run.clone(), draft)), prepared))
 }
 
-fn failed(run: &Run, error: StoreError) -> NotPending {
+/// Returns a call to the store that was claimed by mistake.
+async fn put_back(run: &Run, call: PendingCall) {
+    if let Err(error) = run.shared().store.suspend(call).await {
+        drop(failed(run, error));
+    }
+}
+
+fn failed(run: &Run, error: StoreError) -> ResumeError {
     run.report(error.code(), &error.detail());
-    NotPending::Store(error)
+    ResumeError::Store(error)
 }

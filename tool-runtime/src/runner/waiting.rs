@@ -3,11 +3,16 @@
 //! Who may know of the call is asked first: to anybody else it does not exist. What may happen to it is asked before it
 //! is claimed, so a mismatch leaves it waiting for a run that fits.
 
-use crate::call::{CallId, Failed, Outcome, SafeError, ToolExecResult};
+use std::sync::Arc;
+
+use crate::call::{Failed, Outcome, RecordedArguments, SafeError, ToolExecResult};
+use crate::contain::discard;
 use crate::json;
 use crate::policy::RunTools;
-use crate::runner::Run;
+use crate::runner::draft::{Draft, Refused};
+use crate::runner::ending::Stop;
 use crate::runner::suspend::Purpose;
+use crate::runner::{Run, telemetry};
 use crate::store::PendingCall;
 
 /// Whether what is kept under the run's id belongs to the principal and the tenant of the run. Run ids can come from a
@@ -31,13 +36,23 @@ pub(super) fn is_theirs(run: &Run, pending: &PendingCall, purpose: Purpose) -> b
 /// `Err` says what differs, for operators.
 ///
 /// Labels are not compared but taken over: the run carries those of the call from now on.
-pub(super) fn compare(run: &Run, pending: &PendingCall) -> Result<(), &'static str> {
+pub(super) fn compare(run: &Run, pending: &PendingCall) -> Result<(), Box<Refused>> {
+    differs(run, pending).map_err(|why| {
+        let shown = RecordedArguments::Masked(Arc::clone(&pending.shown_arguments));
+        Box::new(Refused { stop: Stop::new(Outcome::ApprovalMismatch).reason(why, None), shown })
+    })?;
+    let mut state = run.state();
+    pending.labels.iter().for_each(|label| state.label(label));
+    Ok(())
+}
+
+fn differs(run: &Run, pending: &PendingCall) -> Result<(), &'static str> {
     let (shared, options) = (run.shared(), run.options());
     let definition = shared.catalog.entry(pending.tool.as_str()).map(|entry| entry.spec.definition_hash);
     if definition != Some(pending.definition_hash) {
         return Err("the definition of the tool changed");
     }
-    if shared.policy.revision() != pending.policy_revision {
+    if run.policy().revision() != pending.policy_revision {
         return Err("the policy changed");
     }
     if json::digest(pending.arguments.as_str()) != pending.argument_digest {
@@ -49,18 +64,42 @@ pub(super) fn compare(run: &Run, pending: &PendingCall) -> Result<(), &'static s
     if !RunTools::within(options.tools.as_ref(), pending.tools.as_ref()) {
         return Err("the run has a tool that the call's run did not have");
     }
-    let mut state = run.state();
-    pending.labels.iter().for_each(|label| state.label(label));
     Ok(())
 }
 
-/// The result of an attempt that does not fit the call. The call still waits, so no record and no event tells it.
-pub(super) fn mismatch(id: CallId, why: &'static str) -> ToolExecResult {
+/// Whether a claimed call is the one that was compared, and not another one that was suspended under its id since.
+pub(super) fn is_same(claimed: &PendingCall, compared: &PendingCall) -> bool {
+    let of = |call: &PendingCall| (call.suspension, call.created_at, call.definition_hash, call.policy_revision);
+    of(claimed) == of(compared)
+        && claimed.principal == compared.principal
+        && claimed.tenant == compared.tenant
+        && claimed.arguments == compared.arguments
+        && claimed.argument_digest == compared.argument_digest
+}
+
+/// Records a decision or an answer that does not fit, and returns its result. The call still waits: its own record stays
+/// open, and this one has another id. No event tells it, because for a UI the call has not moved.
+pub(super) async fn refuse(run: &Run, pending: &PendingCall, refused: Refused) -> ToolExecResult {
+    let Refused { mut stop, shown } = refused;
+    if stop.reason.is_none() {
+        let why = format!("what was given for the call is `{}`", stop.outcome);
+        stop = stop.reason(why, None);
+    }
+    stop.outcome = Outcome::ApprovalMismatch;
+    let draft = Draft::of_attempt(run, pending, shown);
     let error = SafeError {
-        error_code: Outcome::ApprovalMismatch,
+        error_code: stop.outcome,
         tool_code: None,
-        safe_message: Outcome::ApprovalMismatch.safe_message().to_owned(),
-        errors: Vec::new(),
+        safe_message: stop.message.to_string(),
+        errors: stop.errors.clone(),
     };
-    ToolExecResult::failed(id, false, Failed { error, concealed: false, detail: Some(why.into()) })
+    let detail = stop.reason.as_ref().map(|reason| Arc::clone(&reason.text));
+    let failed = Failed { error, concealed: false, detail };
+    let result = ToolExecResult::failed(pending.call_id.clone(), false, failed);
+    telemetry::contained(run, &draft, &stop);
+    if let Err(error) = run.shared().store.put(draft.record(run, &result, Some(&stop))).await {
+        telemetry::record_lost(run, &draft, &error);
+        discard(error);
+    }
+    result
 }

@@ -13,7 +13,7 @@ use crate::tool::{Schema, ToolSpec};
 /// The string arguments of a tool that are ids by their name, at any depth, alone or in an array: `id`, `*_id`,
 /// `*_ids`, `*Id`, `*Ids`. Arguments that need evidence are ids whatever they are called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct IdArguments {
+pub(crate) struct IdArguments {
     /// Properties of the schema; `None` for a tool without a schema, where the name of an argument alone decides.
     names: Option<BTreeSet<Box<str>>>,
     evidence: Box<[Box<str>]>,
@@ -27,8 +27,8 @@ impl IdArguments {
     }
 
     /// The same of a schema as a value.
-    #[must_use]
-    pub fn of_value(schema: &Value) -> Self {
+    #[cfg(test)]
+    pub(crate) fn of_value(schema: &Value) -> Self {
         let mut names = BTreeSet::new();
         properties(schema, &mut names);
         Self { names: Some(names), evidence: Box::default() }
@@ -44,7 +44,7 @@ impl IdArguments {
     }
 
     /// Cuts white space off both ends of each, before the schema sees them.
-    pub fn trim(&self, arguments: &mut Tree<'_>) {
+    pub(crate) fn trim(&self, arguments: &mut Tree<'_>) {
         if self.looks() {
             self.each_mut(arguments, true);
         }
@@ -52,7 +52,7 @@ impl IdArguments {
 
     /// Refuses those that are blank or stand for no value.
     #[must_use]
-    pub fn check(&self, arguments: &Tree<'_>) -> Vec<Violation> {
+    pub(crate) fn check(&self, arguments: &Tree<'_>) -> Vec<Violation> {
         let mut violations = Vec::new();
         // Most calls have none, and pointers are made only for those that do.
         if self.looks() && self.any_placeholder(arguments, true) {

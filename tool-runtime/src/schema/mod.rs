@@ -20,8 +20,8 @@ mod merge;
 mod output;
 mod positions;
 mod problem;
-mod review;
-mod subset;
+pub(crate) mod review;
+pub(crate) mod subset;
 mod suspicion;
 mod texts;
 pub mod validator;
@@ -33,17 +33,11 @@ pub(crate) use engine::takes;
 pub(crate) use foreign::check_foreign;
 pub(crate) use generate::compile_input;
 pub(crate) use hash::definition_hash;
-// The corpora of this workspace score these directly.
-#[doc(hidden)]
-pub use ids::IdArguments;
-pub(crate) use ids::argument_names;
 #[cfg(test)]
 pub(crate) use ids::is_placeholder;
+pub(crate) use ids::{IdArguments, argument_names};
 pub(crate) use output::compile_output;
 pub use problem::SchemaProblem;
-pub use review::{Advice, Finding, Reason, Review, review, review_text};
-#[doc(hidden)]
-pub use subset::is_subset;
 
 #[cfg(test)]
 mod tests;

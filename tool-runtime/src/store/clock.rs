@@ -31,7 +31,7 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
 
 /// The machine's clock.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct SystemClock;
+pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {

@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use crate::call::{CallId, ToolInvocationRecord};
-use crate::store::chain::{self, GENESIS};
+use crate::store::Chain;
 use crate::store::pending::{PendingCall, PendingFilter};
 use crate::store::{Receipt, RecordFilter, Store, StoreError};
-use crate::tool::Hash;
 
 /// How much a [`MemoryStore`] holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +44,8 @@ struct State {
     closed: VecDeque<ToolInvocationRecord>,
     /// How many at the front of `closed` are sealed.
     sealed: usize,
-    /// The hash of the last sealed record.
-    head: Option<Hash>,
+    /// Ends with the last sealed record.
+    chain: Chain,
     /// Records dropped since then, unsealed.
     gap: u64,
     dropped: u64,
@@ -175,14 +174,15 @@ impl State {
     }
 
     fn seal(&mut self) -> Result<(), StoreError> {
-        let mut head = self.head.unwrap_or(GENESIS);
+        // A copy, so that a record that cannot be sealed leaves the state as it was.
+        let mut chain = self.chain;
         if self.gap > 0 {
-            head = chain::skip(head, self.gap);
+            chain.skip(self.gap);
         }
         for record in self.closed.iter_mut().skip(self.sealed) {
-            head = chain::seal(head, record)?;
+            chain.seal(record)?;
         }
-        (self.head, self.gap, self.sealed) = (Some(head), 0, self.closed.len());
+        (self.chain, self.gap, self.sealed) = (chain, 0, self.closed.len());
         Ok(())
     }
 

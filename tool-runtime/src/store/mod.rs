@@ -13,10 +13,11 @@ mod receipt;
 mod tests;
 mod traits;
 
-pub use chain::{ChainError, GENESIS, seal, verify, verify_after};
-pub use clock::{Clock, ManualClock, SystemClock};
+pub use chain::{Chain, ChainError};
+pub(crate) use clock::SystemClock;
+pub use clock::{Clock, ManualClock};
 pub use error::StoreError;
 pub use memory::{MemoryLimits, MemoryStore};
-pub use pending::{FrozenArguments, PENDING_VERSION, PendingCall, PendingFilter, Suspension};
-pub use receipt::{Receipt, ReceiptSender};
+pub use pending::{FrozenArguments, PendingCall, PendingFilter};
+pub use receipt::Receipt;
 pub use traits::{RecordFilter, Store};

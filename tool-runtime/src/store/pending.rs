@@ -7,19 +7,16 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Caller, RepairUse};
+use crate::call::{CallId, Caller, RepairUse, Suspension};
 use crate::policy::RunTools;
 use crate::tool::{Hash, ToolName};
-
-/// The version of the document that this library writes, and the only one it reads.
-pub const PENDING_VERSION: u32 = 1;
 
 /// A call that waits. Everything in it is compared before anything is done with it: principal, tenant, roles, tools,
 /// the tool's definition, the arguments, the policy and the time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PendingCall {
-    /// [`PENDING_VERSION`]. First, so that a document of another version says so before anything else.
+    /// [`PendingCall::VERSION`]. First, so that a document of another version says so before anything else.
     #[serde(deserialize_with = "version")]
     pub version: u32,
     /// The id of the call.
@@ -71,6 +68,9 @@ pub struct PendingCall {
 }
 
 impl PendingCall {
+    /// The version of the document that this library writes, and the only one that it reads.
+    pub const VERSION: u32 = 1;
+
     /// Whether it has expired.
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
@@ -80,20 +80,9 @@ impl PendingCall {
 
 fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     match u32::deserialize(deserializer)? {
-        PENDING_VERSION => Ok(PENDING_VERSION),
+        PendingCall::VERSION => Ok(PendingCall::VERSION),
         _ => Err(serde::de::Error::custom("the pending call was written by another version of the library; deny it")),
     }
-}
-
-/// What a suspended call waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Suspension {
-    /// The decision of a person.
-    Approval,
-    /// The result of a client, which executes the call.
-    Client,
 }
 
 /// Frozen arguments as canonical JSON text, digit for digit. `Debug` is blank: sensitive arguments are in it.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Caller, Outcome, RecordedArguments, ToolInvocationRecord};
-use crate::store::{FrozenArguments, PENDING_VERSION, PendingCall, Suspension};
+use crate::call::{CallId, Caller, Outcome, RecordedArguments, Suspension, ToolInvocationRecord};
+use crate::store::{FrozenArguments, PendingCall};
 use crate::tool::{Hash, ToolName};
 
 fn raw(text: &str) -> Arc<RawValue> {
@@ -24,6 +24,7 @@ fn at(second: i64) -> Timestamp {
 fn record(run: &str, call: &str, ended: Option<i64>) -> ToolInvocationRecord {
     ToolInvocationRecord {
         tool_call_id: CallId::new(call),
+        meant_for: None,
         name: "core__add".to_owned(),
         definition_hash: Some(Hash([7; 32])),
         arguments: RecordedArguments::Masked(raw(r#"{"b":2,"a":18446744073709551615}"#)),
@@ -52,7 +53,7 @@ fn record(run: &str, call: &str, ended: Option<i64>) -> ToolInvocationRecord {
 
 fn waiting(run: &str, call: &str, expires: i64) -> PendingCall {
     PendingCall {
-        version: PENDING_VERSION,
+        version: PendingCall::VERSION,
         call_id: CallId::new(call),
         tool: ToolName::parse("core__add").unwrap(),
         definition_hash: Hash([7; 32]),

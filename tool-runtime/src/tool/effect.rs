@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::ParseError;
+
 /// How far a tool or a capability reaches. The order is the order of reach.
 ///
 /// ```
@@ -25,6 +27,9 @@ pub enum ToolEffect {
 }
 
 impl ToolEffect {
+    /// Every effect, in the order of reach.
+    pub const ALL: [Self; 3] = [Self::ReadOnly, Self::StateChange, Self::ExternalSideEffect];
+
     /// Returns the name used in policies, records and attributes.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -42,28 +47,13 @@ impl fmt::Display for ToolEffect {
     }
 }
 
-/// The text is not the name of an effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct EffectError;
-
-impl fmt::Display for EffectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("unknown effect; write `read_only`, `state_change` or `external_side_effect`")
-    }
-}
-
-impl std::error::Error for EffectError {}
-
 impl FromStr for ToolEffect {
-    type Err = EffectError;
+    type Err = ParseError;
 
-    fn from_str(text: &str) -> Result<Self, EffectError> {
-        match text {
-            "read_only" => Ok(Self::ReadOnly),
-            "state_change" => Ok(Self::StateChange),
-            "external_side_effect" => Ok(Self::ExternalSideEffect),
-            _ => Err(EffectError),
-        }
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let mut effects = Self::ALL.iter().copied();
+        effects.find(|effect| effect.as_str() == text).ok_or_else(|| {
+            ParseError::none_of("unknown_effect", "effect", Self::ALL.iter().map(|effect| effect.as_str()))
+        })
     }
 }

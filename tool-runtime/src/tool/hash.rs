@@ -7,6 +7,10 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::error::ParseError;
+
+const NOT_A_HASH: ParseError = ParseError::new("not_a_hash", "expected 64 hexadecimal digits");
+
 /// A SHA-256 hash, written as 64 lower-case hexadecimal digits.
 ///
 /// ```
@@ -17,7 +21,7 @@ use sha2::{Digest as _, Sha256};
 /// assert_eq!(hash.to_string(), text);
 /// assert_eq!(hash.as_ref().len(), 32);
 /// assert!("9f86".parse::<Hash>().is_err());
-/// # Ok::<(), tool_runtime::tool::HashError>(())
+/// # Ok::<(), tool_runtime::error::ParseError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hash(pub(crate) [u8; 32]);
@@ -54,16 +58,16 @@ impl fmt::Debug for Hash {
 }
 
 impl FromStr for Hash {
-    type Err = HashError;
+    type Err = ParseError;
 
-    fn from_str(text: &str) -> Result<Self, HashError> {
+    fn from_str(text: &str) -> Result<Self, ParseError> {
         // `from_str_radix` would take a sign.
         if text.len() != 64 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return Err(HashError);
+            return Err(NOT_A_HASH);
         }
         let mut bytes = [0; 32];
         for (byte, at) in bytes.iter_mut().zip((0..64).step_by(2)) {
-            *byte = text.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or(HashError)?;
+            *byte = text.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or(NOT_A_HASH)?;
         }
         Ok(Self(bytes))
     }
@@ -81,19 +85,6 @@ impl<'de> Deserialize<'de> for Hash {
     }
 }
 
-/// The text is not 64 hexadecimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct HashError;
-
-impl fmt::Display for HashError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("expected 64 hexadecimal digits")
-    }
-}
-
-impl std::error::Error for HashError {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,7 +95,7 @@ mod tests {
         assert_eq!(hash.to_string().parse(), Ok(hash));
         assert_eq!(format!("{hash:x}"), hash.to_string());
         for text in ["", "ab", &"+1".repeat(32), &"zz".repeat(32), &"é".repeat(32), &"ab".repeat(33)] {
-            assert_eq!(text.parse::<Hash>(), Err(HashError), "{text}");
+            assert_eq!(text.parse::<Hash>(), Err(NOT_A_HASH), "{text}");
         }
     }
 }

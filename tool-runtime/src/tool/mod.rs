@@ -5,18 +5,18 @@ mod effect;
 mod hash;
 pub(crate) mod level;
 mod location;
-mod name;
+pub(crate) mod name;
 mod redaction;
 mod spec;
 
 pub(crate) use digested::Digested;
-pub use effect::{EffectError, ToolEffect};
-pub use hash::{Hash, HashError};
+pub use effect::ToolEffect;
+pub use hash::Hash;
 // Compiler messages print a type by its name alone only if it can be named outside of hidden modules.
 #[doc(hidden)]
 pub use level::{external_side_effect, read_only, state_change};
 pub use location::Location;
+pub use name::ToolName;
 pub(crate) use name::is_discovered;
-pub use name::{NameError, ToolName};
 pub use redaction::Redaction;
 pub use spec::{Execution, NoSchemaMode, Schema, ToolSpec};

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::error::ParseError;
+
 /// A wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -44,26 +46,15 @@ impl fmt::Display for Format {
     }
 }
 
-/// The error of parsing a name that is not a [`Format`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnknownFormat;
-
-impl fmt::Display for UnknownFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("unknown wire format; write one of")?;
-        Format::ALL.iter().try_for_each(|format| write!(f, " `{format}`"))
-    }
-}
-
-impl std::error::Error for UnknownFormat {}
-
 impl FromStr for Format {
-    type Err = UnknownFormat;
+    type Err = ParseError;
 
     /// Takes the name with `_` or `-`.
-    fn from_str(text: &str) -> Result<Self, UnknownFormat> {
+    fn from_str(text: &str) -> Result<Self, ParseError> {
         let name = text.replace('-', "_");
-        Self::ALL.iter().copied().find(|format| format.as_str() == name).ok_or(UnknownFormat)
+        let unknown =
+            || ParseError::none_of("unknown_format", "wire format", Self::ALL.iter().map(|format| format.as_str()));
+        Self::ALL.iter().copied().find(|format| format.as_str() == name).ok_or_else(unknown)
     }
 }
 

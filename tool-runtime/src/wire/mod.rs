@@ -56,6 +56,7 @@ mod encode;
 mod format;
 mod formats;
 pub mod history;
+mod settings;
 pub mod ui;
 
 pub use crate::call::usage::Usage;
@@ -67,5 +68,6 @@ pub use encode::{
     EncodeError, EncodeErrorKind, EncodeOptions, Encoded, EncodedMessages, Loss, OnUnsupported, SentSchema, ToolChoice,
     WireTool,
 };
-pub use format::{Format, UnknownFormat};
+pub use format::Format;
 pub use history::Message;
+pub use settings::{Effort, RequestSettings};

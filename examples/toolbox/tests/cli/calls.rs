@@ -101,8 +101,10 @@ fn decisions_are_denied_edited_and_answered() {
     let denied = rig.run(&["approvals", "deny", &id, "not this week"]).code(3).stdout;
     assert!(denied.contains("approval_denied") && denied.contains("not this week"), "{denied}");
     let id = delete(&rig);
-    rig.run(&["approvals", "edit", &id, "{\"task_id\":\"nonsense\"}"]).code(4);
-    let id = delete(&rig);
+    let unfit = rig.run(&["approvals", "edit", &id, "{\"task_id\":\"nonsense\"}"]).code(4).stdout;
+    assert!(unfit.contains("approval_mismatch") && unfit.contains("/task_id"), "{unfit}");
+    // The call still waits for a decision that fits.
+    assert_eq!(rig.waiting().len(), 1);
     rig.run(&["approvals", "answer", &id, &json!({ "task_id": TASK }).to_string()]).code(0);
     assert!(rig.run(&["call", "tasks__list_tasks"]).code(0).stdout.contains(TASK), "an answer deletes nothing");
 }

@@ -6,10 +6,6 @@ fn ledger(budget: &str) -> Ledger {
     Ledger::new(toml::from_str(budget).unwrap())
 }
 
-fn which(result: Result<Reservation, BudgetExceeded>) -> Option<BudgetKind> {
-    result.err().map(|error| error.which)
-}
-
 fn spend(calls: u64, tokens: u64, cost: f64) -> Spend {
     Spend { calls, tokens, cost, ..Spend::default() }
 }
@@ -17,35 +13,39 @@ fn spend(calls: u64, tokens: u64, cost: f64) -> Spend {
 #[test]
 fn what_is_asked_for_is_refused_once_it_passes_a_limit() {
     #[track_caller]
-    fn check(budget: &str, wanted: &[(Spend, Option<BudgetKind>)]) {
+    fn check(budget: &str, wanted: &[(Spend, Option<BudgetExceeded>)]) {
         let ledger = ledger(budget);
         let mut held = Vec::new();
         for (at, (wanted, refused)) in wanted.iter().enumerate() {
             let got = ledger.reserve(*wanted);
-            assert_eq!(got.as_ref().err().map(|error| error.which), *refused, "request {at}");
+            assert_eq!(got.as_ref().err().copied(), *refused, "request {at}");
             held.extend(got);
         }
     }
     let call = Spend::call(None);
     check("", &[(call, None), (spend(1, u64::MAX, f64::INFINITY), None), (spend(1, u64::MAX, f64::NAN), None)]);
-    check("calls = 2", &[(call, None), (call, None), (call, Some(BudgetKind::Calls))]);
-    check("calls = 0", &[(call, Some(BudgetKind::Calls))]);
+    check("calls = 2", &[(call, None), (call, None), (call, Some(BudgetExceeded::Calls))]);
+    check("calls = 0", &[(call, Some(BudgetExceeded::Calls))]);
     check(
         "tokens = 10",
-        &[(spend(1, 11, 0.0), Some(BudgetKind::Tokens)), (spend(1, 10, 0.0), None), (call, Some(BudgetKind::Tokens))],
+        &[
+            (spend(1, 11, 0.0), Some(BudgetExceeded::Tokens)),
+            (spend(1, 10, 0.0), None),
+            (call, Some(BudgetExceeded::Tokens)),
+        ],
     );
     check(
         "cost = 1.5",
         &[
             (spend(1, 0, 1.0), None),
-            (spend(1, 0, 1.0), Some(BudgetKind::Cost)),
-            (spend(1, 0, f64::NAN), Some(BudgetKind::Cost)),
+            (spend(1, 0, 1.0), Some(BudgetExceeded::Cost)),
+            (spend(1, 0, f64::NAN), Some(BudgetExceeded::Cost)),
             (spend(1, 0, 0.5), None),
         ],
     );
     check(
         "time_ms = 10",
-        &[(Spend::call(Some(Duration::from_millis(4))), None), (call, None), (call, Some(BudgetKind::Time))],
+        &[(Spend::call(Some(Duration::from_millis(4))), None), (call, None), (call, Some(BudgetExceeded::Time))],
     );
 }
 
@@ -59,8 +59,8 @@ fn a_reservation_is_settled_or_dropped() {
     ledger.charge(Usage::new(50, 3), f64::NAN);
     let spent = Spend { input_tokens: 50, output_tokens: 3, ..spend(2, 100, 0.25) };
     assert_eq!(ledger.spent(), spent);
-    assert_eq!(ledger.exhausted_for_model().unwrap().which, BudgetKind::Tokens);
-    assert_eq!(which(ledger.reserve(Spend::call(None))), Some(BudgetKind::Tokens));
+    assert_eq!(ledger.exhausted_for_model(), Some(BudgetExceeded::Tokens));
+    assert_eq!(ledger.reserve(Spend::call(None)).err(), Some(BudgetExceeded::Tokens));
 }
 
 #[tokio::test(start_paused = true)]

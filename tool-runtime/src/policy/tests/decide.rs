@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::call::Caller;
+use crate::call::{Caller, Verdict};
 use crate::policy::*;
 use crate::tool::ToolEffect::{self, ExternalSideEffect, ReadOnly, StateChange};
 use crate::tool::{Hash, NoSchemaMode};
@@ -52,26 +52,22 @@ arguments = [
 #[derive(Clone)]
 struct Case<'a> {
     context: PolicyContext<'a>,
-    stage: Stage,
     tool: Subject<'a>,
     arguments: Option<serde_json::Value>,
 }
 
 fn call(name: &str, effect: ToolEffect) -> Case<'_> {
-    Case {
-        context: PolicyContext::default(),
-        stage: Stage::Frozen,
-        tool: Subject::new(name, effect),
-        arguments: Some(json!({})),
-    }
+    Case { context: PolicyContext::default(), tool: Subject::new(name, effect), arguments: Some(json!({})) }
 }
 
 #[track_caller]
 #[allow(clippy::needless_pass_by_value, reason = "cases are written in place")]
 fn check(case: Case<'_>, expected: &str) {
     let policy = ToolPolicy::from_toml(POLICY).unwrap();
-    let arguments = case.arguments.as_ref().map(ToString::to_string);
-    let decision = policy.decide(&case.context, case.stage, &case.tool, arguments.as_deref());
+    let decision = match &case.arguments {
+        Some(arguments) => policy.decide(&case.context, &case.tool, &arguments.to_string()),
+        None => policy.admit(&case.context, &case.tool),
+    };
     assert_eq!(format!("{} {}", decision.verdict, decision.rule), expected);
 }
 
@@ -85,12 +81,7 @@ fn what_is_not_named_is_denied() {
     check(call("t__reads", ReadOnly), "deny allowed_tools");
     check(call("T__READ", ReadOnly), "deny allowed_tools");
     check(call("", ReadOnly), "deny allowed_tools");
-    let decision = ToolPolicy::deny_all().decide(
-        &PolicyContext::default(),
-        Stage::Visibility,
-        &Subject::new("t__read", ReadOnly),
-        None,
-    );
+    let decision = ToolPolicy::deny_all().admit(&PolicyContext::default(), &Subject::new("t__read", ReadOnly));
     assert_eq!(decision.verdict, Verdict::Deny);
 }
 
@@ -186,9 +177,10 @@ fn arguments_are_looked_at_once_they_are_frozen() {
     check(with(Some(json!({"to": "a", "amount": 11}))), "require_approval tools.t__send.arguments[1]");
     check(with(Some(json!({"to": "c", "amount": 11}))), "deny tools.t__send.arguments[0]");
     check(with(Some(json!({}))), "deny tools.t__send.arguments[0]");
-    check(with(None), "deny internal_error.arguments_missing");
-    check(Case { stage: Stage::Admission, ..with(None) }, "allow allowed_tools");
-    check(Case { stage: Stage::Visibility, ..with(None) }, "allow allowed_tools");
+    check(with(None), "allow allowed_tools");
+    let policy = ToolPolicy::from_toml(POLICY).unwrap();
+    let unreadable = policy.decide(&PolicyContext::default(), &Subject::new("t__send", ReadOnly), "{");
+    assert_eq!(unreadable.rule, "internal_error.arguments_unreadable");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Decide: the policy is asked again, now with the arguments.
 
-use crate::call::{Outcome, Verdict};
+use crate::call::{Decision, Outcome, Verdict};
 use crate::hydrate::Hydrated;
-use crate::policy::Stage;
+use crate::runner::Run;
 use crate::runner::ending::Stop;
 use crate::runner::open::OpenCall;
 
@@ -19,18 +19,25 @@ pub(in crate::runner) enum Judged {
 
 /// Asks the policy about frozen arguments.
 pub(in crate::runner) fn decide(open: &mut OpenCall, hydrated: Hydrated) -> Result<Judged, Stop> {
-    let run = open.run();
-    let subject = hydrated.entry.subject().repaired(hydrated.repaired);
-    let labels = run.state().labels();
-    let policy = &run.shared().policy;
-    let decision = policy.decide(&run.context(&labels), Stage::Frozen, &subject, Some(hydrated.frozen.text()));
-    let verdict = run.shared().effective(decision.verdict);
+    let decision = judge(open.run(), &hydrated);
+    let verdict = open.run().shared().effective(decision.verdict);
     open.draft.decided(Some(decision));
     match verdict {
         Verdict::Allow => Ok(Judged::Permitted(Permit { hydrated })),
         Verdict::RequireApproval => Ok(Judged::NeedsApproval(hydrated)),
         Verdict::Deny => Err(Stop::new(Outcome::PolicyDenied)),
     }
+}
+
+/// Whether the policy denies a call with these arguments, so that no person can approve it.
+pub(in crate::runner) fn is_denied(run: &Run, hydrated: &Hydrated) -> bool {
+    judge(run, hydrated).verdict == Verdict::Deny
+}
+
+fn judge(run: &Run, hydrated: &Hydrated) -> Decision {
+    let subject = hydrated.entry.subject().repaired(hydrated.repaired);
+    let labels = run.state().labels();
+    run.policy().decide(&run.context(&labels), &subject, hydrated.frozen.text())
 }
 
 /// Asks the policy about arguments that a person approved: only a denial still counts.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::call::{Outcome, RecordedArguments, ToolCall};
 use crate::catalog::Entry;
-use crate::hydrate::{self, FailedStage, Hydrated, HydrationError, HydrationResult};
+use crate::hydrate::{self, FailedStage, Hydrated, HydrationError, HydrationResult, Treatment};
 use crate::json::Limits;
 use crate::runner::Run;
 use crate::runner::draft::Refused;
@@ -12,6 +12,7 @@ use crate::runner::ending::Stop;
 use crate::runner::open::OpenCall;
 use crate::runner::stages::admit::Admitted;
 use crate::runner::stages::resolve::resolve;
+use crate::store::PendingCall;
 
 /// Hydrates an admitted call.
 pub(in crate::runner) fn hydrate(
@@ -30,12 +31,38 @@ pub(in crate::runner) fn hydrate(
     open.draft.hydrated(treatment);
     hydrated.map_err(|unhydrated| {
         let (call, error) = *unhydrated;
-        let shown = match &error.masked {
-            Some(masked) => RecordedArguments::Masked(Arc::clone(masked)),
-            None => RecordedArguments::unread(call.arguments.as_str()),
-        };
+        let shown = shown_of(&call, &error);
         Box::new(Refused { stop: refused(open.run(), entry.spec.name.as_str(), error), shown })
     })
+}
+
+/// Hydrates a call that waits, before it is claimed. What is wrong with it is not the model's doing, so it does not count
+/// as one of the model's failures.
+pub(in crate::runner) fn hydrate_waiting(
+    run: &Run,
+    pending: &PendingCall,
+    call: ToolCall,
+) -> Result<(Hydrated, Treatment), Box<Refused>> {
+    let shown = || RecordedArguments::Masked(Arc::clone(&pending.shown_arguments));
+    let Some(entry) = run.shared().catalog.entry(pending.tool.as_str()) else {
+        return Err(Box::new(Refused { stop: Stop::new(Outcome::ApprovalMismatch), shown: shown() }));
+    };
+    let (hydrated, treatment) = with_settings(run, entry, |settings| hydrate::hydrate(call, entry, settings));
+    let hydrated = hydrated.map_err(|unhydrated| {
+        let (call, error) = *unhydrated;
+        let shown = shown_of(&call, &error);
+        let message = format!("{error} The call still waits.");
+        Box::new(Refused { stop: Stop::new(error.outcome).errors(error.violations).message(message), shown })
+    })?;
+    Ok((hydrated, treatment))
+}
+
+/// What a record may show of arguments that could not be hydrated.
+fn shown_of(call: &ToolCall, error: &HydrationError) -> RecordedArguments {
+    match &error.masked {
+        Some(masked) => RecordedArguments::Masked(Arc::clone(masked)),
+        None => RecordedArguments::unread(call.arguments.as_str()),
+    }
 }
 
 /// Hydrates one call for a caller that inspects it before it runs.
@@ -55,19 +82,19 @@ pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationRes
 
 fn with_settings<T>(run: &Run, entry: &Entry, hydrate: impl FnOnce(&hydrate::Settings<'_>) -> T) -> T {
     let shared = run.shared();
-    let policy = shared.policy.data();
+    let of_policy = run.policy().limits();
     let limits = Limits {
-        bytes: shared.policy.limits_of(entry.spec.name.as_str()).argument_bytes,
-        depth: policy.limits.argument_depth,
+        bytes: run.policy().limits_of(entry.spec.name.as_str()).argument_bytes,
+        depth: of_policy.argument_depth,
     };
     let settings = hydrate::Settings {
         limits: &limits,
         run: run.identity(),
-        call_id_bytes: policy.limits.call_id_bytes,
+        call_id_bytes: of_policy.call_id_bytes,
         compiled: &shared.compiled,
         lists: &|tool| run.catalog().get(tool).is_some(),
         repairers: &shared.repairers,
-        allowed_repairers: &policy.repair.allowed,
+        repairs: &|repairer| run.policy().repairs(repairer),
         evidence: run.seen(),
     };
     hydrate(&settings)

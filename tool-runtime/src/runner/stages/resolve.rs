@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::call::{Decision, NO_SUCH_TOOL, Outcome};
+use crate::call::{Decision, NO_SUCH_TOOL, Outcome, Verdict};
 use crate::catalog::Entry;
-use crate::policy::{Stage, Verdict};
 use crate::runner::Run;
 use crate::runner::ending::Stop;
 
@@ -21,7 +20,7 @@ pub(super) fn resolve(run: &Run, name: &str) -> Result<Arc<Entry>, Box<Unresolve
         return Err(Box::new(Unresolved { decision: None, stop: Stop::new(Outcome::Unavailable) }));
     };
     let labels = run.state().labels();
-    let (verdict, decision) = shared.decide(&run.context(&labels), Stage::Admission, entry);
+    let (verdict, decision) = shared.admit(run.policy(), &run.context(&labels), entry);
     if verdict != Verdict::Deny {
         return Ok(Arc::clone(entry));
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::schema::{Advice, Reason, review, review_text};
+use crate::schema::review::{Advice, Reason, review, review_text};
 
 #[track_caller]
 fn check(name: &str, description: &str, schema: &Value, expected: (Advice, Option<Reason>)) {

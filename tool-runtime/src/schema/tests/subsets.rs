@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::schema::is_subset;
+use crate::schema::subset::is_subset;
 
 #[track_caller]
 fn check(schema: &Value, expected: &[&str]) {

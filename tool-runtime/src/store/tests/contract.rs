@@ -3,11 +3,12 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use crate::call::CallId;
+use tokio::sync::oneshot;
+
+use crate::call::{CallId, Suspension};
 use crate::store::tests::{at, record, waiting};
 use crate::store::{
-    Clock, GENESIS, ManualClock, MemoryStore, PendingCall, PendingFilter, Receipt, RecordFilter, Store, StoreError,
-    Suspension, verify_after,
+    Chain, Clock, ManualClock, MemoryStore, PendingCall, PendingFilter, Receipt, RecordFilter, Store, StoreError,
 };
 
 /// Runs every case on a store of its own.
@@ -34,10 +35,10 @@ async fn closed_records_are_chained(store: &dyn Store) {
     store.flush().await.unwrap();
     let all = store.records(&RecordFilter::default()).await.unwrap();
     assert_eq!(ids(&all), ["a", "a", "b"]);
-    assert_eq!(verify_after(GENESIS, &all), Ok(()));
+    assert_eq!(Chain::new().follow(&all), Ok(()));
     store.put(record("two", "c", Some(1))).await.unwrap();
     let more = store.records(&RecordFilter::default()).await.unwrap();
-    assert_eq!(verify_after(GENESIS, &more), Ok(()));
+    assert_eq!(Chain::new().follow(&more), Ok(()));
     assert_eq!(more[2].hash, all[2].hash);
     assert_eq!(ids(&store.records(&RecordFilter::run("one")).await.unwrap()), ["a", "b"]);
     let call = RecordFilter::call("two", CallId::new("a"));
@@ -119,13 +120,10 @@ fn a_pending_call_is_a_versioned_document() {
 
 #[tokio::test]
 async fn a_receipt_resolves_when_its_writer_says_so() {
-    let (sender, receipt) = Receipt::channel();
-    sender.send(Ok(()));
-    assert!(receipt.await.is_ok());
-    let (sender, receipt) = Receipt::channel();
-    drop(sender);
-    assert!(matches!(receipt.await, Err(StoreError::Lost)));
-    let (sender, receipt) = Receipt::channel();
-    drop(receipt);
-    sender.send(Ok(()));
+    let (writer, receiver) = oneshot::channel();
+    writer.send(Ok(())).unwrap();
+    assert!(Receipt::new(receiver).await.is_ok());
+    let (writer, receiver) = oneshot::channel();
+    drop(writer);
+    assert!(matches!(Receipt::new(receiver).await, Err(StoreError::Lost)));
 }

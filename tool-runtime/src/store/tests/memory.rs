@@ -1,7 +1,7 @@
 //! The bounds of the store in memory.
 
 use crate::store::tests::{record, waiting};
-use crate::store::{GENESIS, MemoryLimits, MemoryStore, RecordFilter, Store, StoreError, verify, verify_after};
+use crate::store::{Chain, MemoryLimits, MemoryStore, RecordFilter, Store, StoreError};
 
 fn small() -> MemoryStore {
     MemoryStore::with_limits(MemoryLimits { records: 3, open: 2 })
@@ -23,7 +23,7 @@ async fn the_oldest_closed_records_make_room() {
     assert_eq!((later.len(), later[0].tool_call_id.as_str(), store.dropped()), (3, "call_1", 1));
     // What was read before and what was read later still make one chain, since nothing was dropped unread.
     read.extend_from_slice(&later[1..]);
-    assert_eq!(verify_after(GENESIS, &read), Ok(()));
+    assert_eq!(Chain::new().follow(&read), Ok(()));
 }
 
 #[tokio::test]
@@ -34,9 +34,9 @@ async fn a_gap_shows_in_the_chain() {
     put(&store, 3..10).await;
     let later = store.records(&all).await.unwrap();
     assert_eq!((later.len(), store.dropped()), (3, 7));
-    assert_eq!(verify(&later), Ok(()));
+    assert_eq!(Chain::verify(&later), Ok(()));
     read.extend(later);
-    assert_eq!(verify_after(GENESIS, &read).unwrap_err().at, 3);
+    assert_eq!(Chain::new().follow(&read).unwrap_err().at, 3);
 }
 
 #[tokio::test]

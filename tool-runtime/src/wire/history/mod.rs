@@ -16,7 +16,7 @@ mod repair;
 mod result;
 
 pub use call::CallMessage;
-pub use carried::{Carried, CarriedError};
+pub use carried::Carried;
 pub use check::{Answer, HistoryError, HistoryErrorKind, HistoryLimits, Issued, check};
 pub use media::{Media, MediaSource};
 pub(crate) use message::joined;

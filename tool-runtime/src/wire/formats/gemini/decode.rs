@@ -8,6 +8,34 @@ use crate::wire::decode::{Dialect, Framing, unreadable};
 use crate::wire::formats::gemini::partial::{self, PartialArguments};
 use crate::wire::{ErrorCode, Finish, Format, Usage, WireError, WireErrorKind};
 
+/// The provider's words for a turn that a filter cut.
+const FILTERED: &[&str] = &[
+    "SAFETY",
+    "RECITATION",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "MODEL_ARMOR",
+    "ESCALATION",
+    "IMAGE_SAFETY",
+    "IMAGE_PROHIBITED_CONTENT",
+    "IMAGE_RECITATION",
+];
+
+/// The provider's words for a turn that failed.
+const FAILED: &[&str] = &[
+    "LANGUAGE",
+    "OTHER",
+    "MALFORMED_FUNCTION_CALL",
+    "UNEXPECTED_TOOL_CALL",
+    "TOO_MANY_TOOL_CALLS",
+    "MISSING_THOUGHT_SIGNATURE",
+    "MALFORMED_RESPONSE",
+    "PUP_LIMITED_DISABLED",
+    "IMAGE_OTHER",
+    "NO_IMAGE",
+];
+
 /// The state of one response.
 #[derive(Default)]
 pub(crate) struct Gemini {
@@ -75,6 +103,7 @@ shape! {
         "candidatesTokenCount" => candidates: Integer,
         "thoughtsTokenCount" => thoughts: Integer,
         "toolUsePromptTokenCount" => tool_use_prompt: Integer,
+        "cachedContentTokenCount" => cached: Integer,
     }
 }
 
@@ -84,11 +113,15 @@ impl Tokens {
     fn usage(&self) -> Option<Usage> {
         let counts = [self.prompt, self.candidates, self.thoughts, self.tool_use_prompt];
         let [prompt, candidates, thoughts, tool_use_prompt] = counts.map(|count| count.count().unwrap_or(0));
-        let usage = Usage::new(prompt, candidates.saturating_add(thoughts));
-        counts
-            .iter()
-            .any(|count| count.count().is_some())
-            .then_some(Usage { earlier_input_tokens: tool_use_prompt, ..usage })
+        if counts.iter().all(|count| count.count().is_none()) {
+            return None;
+        }
+        Some(Usage {
+            cache_read_tokens: self.cached.count().unwrap_or(0),
+            reasoning_tokens: thoughts,
+            earlier_input_tokens: tool_use_prompt,
+            ..Usage::new(prompt, candidates.saturating_add(thoughts))
+        })
     }
 }
 
@@ -222,32 +255,15 @@ impl Gemini {
             return;
         }
         turn.provider_finish(word);
-        match word {
+        let word = word.to_ascii_uppercase();
+        match word.as_str() {
             // A call that still continues never ends (G3).
             "STOP" if self.open.is_some() => turn.fail_with(WireErrorKind::ProtocolViolation),
             "STOP" => turn.end_well(),
-            "MAX_TOKENS" => turn.end_cut(Finish::Length),
-            "SAFETY"
-            | "RECITATION"
-            | "BLOCKLIST"
-            | "PROHIBITED_CONTENT"
-            | "SPII"
-            | "MODEL_ARMOR"
-            | "IMAGE_SAFETY"
-            | "IMAGE_PROHIBITED_CONTENT"
-            | "IMAGE_RECITATION" => turn.end_cut(Finish::ContentFilter),
-            "LANGUAGE"
-            | "OTHER"
-            | "MALFORMED_FUNCTION_CALL"
-            | "UNEXPECTED_TOOL_CALL"
-            | "TOO_MANY_TOOL_CALLS"
-            | "MISSING_THOUGHT_SIGNATURE"
-            | "MALFORMED_RESPONSE"
-            | "IMAGE_OTHER"
-            | "NO_IMAGE" => {
-                // `finishMessage` stays out of it: it can hold the arguments of the call.
-                turn.fail(WireError::provider("", Some(ErrorCode::Text(word.to_owned()))));
-            }
+            "MAX_TOKENS" | "CONTINUATION" => turn.end_cut(Finish::Length),
+            filtered if FILTERED.contains(&filtered) => turn.end_cut(Finish::ContentFilter),
+            // `finishMessage` stays out of the error: it can hold the arguments of the call.
+            failed if FAILED.contains(&failed) => turn.fail(WireError::provider("", Some(ErrorCode::Text(word)))),
             _ => turn.fail_with(WireErrorKind::ProtocolViolation),
         }
     }

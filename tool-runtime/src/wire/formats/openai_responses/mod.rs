@@ -6,6 +6,7 @@ mod item;
 mod items;
 mod places;
 mod replay;
+mod settings;
 
 pub(super) use decode::Responses as Decode;
 pub(super) use encode::Responses as Encode;

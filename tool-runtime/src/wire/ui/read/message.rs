@@ -1,7 +1,9 @@
 //! The messages of a posted body: only the fields that are read.
 
 use crate::json::Tree;
-use crate::wire::ui::read::{ChatError, ChatErrorKind, id};
+use crate::wire::Message;
+use crate::wire::history::{CallMessage, Media, Part, ResultMessage};
+use crate::wire::ui::read::{ChatError, ChatErrorKind, file, id};
 
 /// The most parts of one message.
 const MAX_PARTS: usize = 1024;
@@ -23,7 +25,9 @@ pub(super) struct Posted<'a> {
     pub(super) text: String,
     /// The calls of an assistant's message.
     pub(super) calls: Vec<Call<'a>>,
-    /// The first part of a user's message that is not text.
+    /// The files of the last message, if it is the user's.
+    pub(super) files: Vec<Media>,
+    /// The first part of a user's message that is neither text nor a file.
     pub(super) unsupported: Option<usize>,
 }
 
@@ -58,14 +62,32 @@ impl Claim<'_> {
 pub(super) fn read<'a>(messages: &'a Tree<'_>) -> Result<Vec<Posted<'a>>, ChatError> {
     let messages = messages.as_array().filter(|messages| !messages.is_empty());
     let messages = messages.ok_or_else(|| malformed("/messages".to_owned()))?;
-    messages.iter().enumerate().map(|(at, message)| one(message, &format!("/messages/{at}"))).collect()
+    let last = messages.len() - 1;
+    let read = |(at, message)| one(message, &format!("/messages/{at}"), at == last);
+    messages.iter().enumerate().map(read).collect()
+}
+
+/// The messages as a history, each with its place.
+pub(super) fn history(posted: &[Posted<'_>]) -> Vec<(usize, Message)> {
+    let mut history = Vec::new();
+    for (at, message) in posted.iter().enumerate() {
+        if message.role == Role::User {
+            history.push((at, Message::user(message.text.as_str())));
+            continue;
+        }
+        let calls = message.calls.iter().map(|call| Part::Call(CallMessage::new(call.id, call.name, "{}")));
+        history.push((at, Message::Assistant(calls.collect())));
+        let claimed = message.calls.iter().filter(|call| call.claim.is_result());
+        history.extend(claimed.map(|call| (at, Message::Result(ResultMessage::new(call.id, "")))));
+    }
+    history
 }
 
 fn malformed(path: String) -> ChatError {
     ChatError { kind: ChatErrorKind::Malformed, path }
 }
 
-fn one<'a>(message: &'a Tree<'_>, path: &str) -> Result<Posted<'a>, ChatError> {
+fn one<'a>(message: &'a Tree<'_>, path: &str, is_last: bool) -> Result<Posted<'a>, ChatError> {
     let role = match message.get("role").and_then(Tree::as_str) {
         Some("user") => Role::User,
         Some("assistant") => Role::Assistant,
@@ -76,7 +98,7 @@ fn one<'a>(message: &'a Tree<'_>, path: &str) -> Result<Posted<'a>, ChatError> {
     if parts.len() > MAX_PARTS {
         return Err(ChatError { kind: ChatErrorKind::TooLarge, path: format!("{path}/parts") });
     }
-    let mut posted = Posted { id, role, text: String::new(), calls: Vec::new(), unsupported: None };
+    let mut posted = Posted { id, role, text: String::new(), calls: Vec::new(), files: Vec::new(), unsupported: None };
     for (at, part) in parts.iter().enumerate() {
         let path = format!("{path}/parts/{at}");
         let kind = part.get("type").and_then(Tree::as_str).ok_or_else(|| malformed(path.clone()))?;
@@ -88,6 +110,9 @@ fn one<'a>(message: &'a Tree<'_>, path: &str) -> Result<Posted<'a>, ChatError> {
                 }
                 posted.text.push_str(text);
             }
+            // The files of earlier messages are in the history of this side.
+            (Role::User, "file") if !is_last => {}
+            (Role::User, "file") => file::add(&mut posted.files, posted_file(part, &path)?, &path)?,
             (Role::User, _) => {
                 posted.unsupported.get_or_insert(at);
             }
@@ -103,6 +128,17 @@ fn one<'a>(message: &'a Tree<'_>, path: &str) -> Result<Posted<'a>, ChatError> {
         }
     }
     Ok(posted)
+}
+
+fn posted_file(part: &Tree<'_>, path: &str) -> Result<Media, ChatError> {
+    let text = |key: &str| part.get(key).and_then(Tree::as_str);
+    let missing = |key: &str| malformed(format!("{path}/{key}"));
+    let media_type = text("mediaType").ok_or_else(|| missing("mediaType"))?;
+    let file = file::at_url(media_type, text("url").ok_or_else(|| missing("url"))?, path)?;
+    Ok(match text("filename") {
+        Some(name) => file.with_name(name),
+        None => file,
+    })
 }
 
 fn call<'a>(part: &'a Tree<'_>, at: usize, name: Option<&'a str>, path: &str) -> Result<Call<'a>, ChatError> {
@@ -124,15 +160,22 @@ fn call<'a>(part: &'a Tree<'_>, at: usize, name: Option<&'a str>, path: &str) ->
 }
 
 fn decided<'a>(approval: &'a Tree<'_>, path: &str) -> Result<Claim<'a>, ChatError> {
-    let missing = |key: &str| malformed(format!("{path}/approval/{key}"));
-    let question = approval.get("id").and_then(Tree::as_str).ok_or_else(|| missing("id"))?;
-    let Some(Tree::Bool(approved)) = approval.get("approved") else { return Err(missing("approved")) };
-    let reason = match approval.get("reason") {
+    let path = format!("{path}/approval");
+    let question = approval.get("id").and_then(Tree::as_str).ok_or_else(|| malformed(format!("{path}/id")))?;
+    let (approved, reason) = decision(approval, &path)?;
+    Ok(Claim::Decided { question, approved, reason })
+}
+
+/// Whether a person approved, and what they say about it.
+pub(super) fn decision<'a>(answer: &'a Tree<'_>, path: &str) -> Result<(bool, Option<&'a str>), ChatError> {
+    let missing = |key: &str| malformed(format!("{path}/{key}"));
+    let Some(Tree::Bool(approved)) = answer.get("approved") else { return Err(missing("approved")) };
+    let reason = match answer.get("reason") {
         None | Some(Tree::Null) => None,
         Some(reason) => Some(reason.as_str().ok_or_else(|| missing("reason"))?),
     };
     if reason.is_some_and(|reason| reason.len() > REASON_BYTES) {
-        return Err(ChatError { kind: ChatErrorKind::TooLarge, path: format!("{path}/approval/reason") });
+        return Err(ChatError { kind: ChatErrorKind::TooLarge, path: format!("{path}/reason") });
     }
-    Ok(Claim::Decided { question, approved: *approved, reason })
+    Ok((*approved, reason))
 }

@@ -1,0 +1,164 @@
+//! Decisions and answers that do not fit: the call still waits, what was wrong is told and recorded, and the call is
+//! decided once.
+
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use tool_runtime::store::{PendingCall, PendingFilter, Receipt, StoreError};
+
+use super::*;
+
+/// Opens a door that only the client can open.
+#[tool(name = "waiting__open", effect = state_change, execution = client, client_result = bool, prepare = ["$"],
+    redact = ["$"])]
+struct Open {}
+
+impl ToolComponent for Open {
+    type Capabilities = ();
+    type Output = bool;
+
+    async fn run(self, (): (), _: &Call<Self>) -> Result<bool, ToolError> {
+        Ok(true)
+    }
+}
+
+fn edited(text: &str) -> ApprovalDecision {
+    ApprovalDecision::ApproveEdited(text.into())
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_told_and_can_be_corrected() {
+    let respond = |text: &str| ApprovalDecision::Respond(text.into());
+    for (unfit, pointer, why) in [
+        (edited(r#"{"to":"three"}"#), Some("/to"), "validation_error"),
+        (edited(r#"{"to":3,"at":1}"#), Some(""), "validation_error"),
+        (edited("{"), None, "invalid_json"),
+        (edited(""), Some(""), "validation_error"),
+        (edited(&format!(r#"{{"to":{}3}}"#, " ".repeat(9000))), None, "limit_exceeded"),
+        (edited(r#"{"to":13}"#), None, "policy_denied"),
+        (respond("[]"), None, "output_invalid"),
+        (respond("three"), None, "output_invalid"),
+    ] {
+        let store = Arc::new(MemoryStore::new());
+        let run = suspended(&runner(POLICY, &store), ada()).await;
+        let given = format!("{unfit:?} {why}");
+        let result = run.resume("person", unfit).await.expect("it waits");
+        assert_eq!((result.outcome(), result.executed()), (Outcome::ApprovalMismatch, false), "{given}");
+        let error = result.error().expect("a refusal");
+        assert_eq!(error.errors.first().map(|violation| violation.pointer.as_str()), pointer, "{given}");
+        assert!(error.safe_message.contains("still waits"), "{given}: {}", error.safe_message);
+        assert!(result.detail().expect("a reason").contains(why), "{given}: {:?}", result.detail());
+        // It has a closed record of its own, and the call's stays open.
+        let filter = RecordFilter::run("run-1");
+        let records = store.records(&filter).await.expect("records");
+        let [refused] = &records[..] else { panic!("one record: {records:?}") };
+        assert_eq!(refused.meant_for.as_ref().map(CallId::as_str), Some("person"), "{given}");
+        assert_eq!(refused.outcome, Outcome::ApprovalMismatch);
+        assert_eq!(refused.violations.first().map(|violation| violation.pointer.as_str()), pointer, "{given}");
+        assert_eq!(record(&store, "person").await.ended_at, None, "{given}");
+        // Corrected, it runs, once.
+        let done = run.resume("person", edited(r#"{"to":4}"#)).await.expect("it still waits");
+        assert_eq!((done.to_model().as_str(), done.executed()), ("4", true), "{given}");
+        assert_eq!(run.resume("person", ApprovalDecision::Approve).await.expect_err("decided").code(), "not_pending");
+    }
+}
+
+#[tokio::test]
+async fn of_many_decisions_at_once_one_runs() {
+    let store = Arc::new(MemoryStore::new());
+    let runner = runner(POLICY, &store);
+    suspended(&runner, ada()).await;
+    let mut decisions = tokio::task::JoinSet::new();
+    for number in 0..40_u32 {
+        // Every second one does not fit.
+        let decision = if number % 2 == 0 { edited(r#"{"to":5}"#) } else { edited(r#"{"to":-5}"#) };
+        let run = runner.run(ada());
+        decisions.spawn(async move { run.resume("person", decision).await.map(|result| result.outcome()) });
+    }
+    let decided = decisions.join_all().await;
+    assert_eq!(decided.iter().filter(|outcome| matches!(outcome, Ok(Outcome::Ok))).count(), 1, "{decided:?}");
+    assert!(decided.iter().all(|outcome| matches!(outcome, Ok(Outcome::Ok | Outcome::ApprovalMismatch) | Err(_))));
+}
+
+/// A store in which, between the look and the claim, the call is finished and another person's call takes its id.
+struct Swapping(Arc<MemoryStore>, Mutex<Option<PendingCall>>);
+
+#[async_trait]
+impl Store for Swapping {
+    fn put(&self, record: ToolInvocationRecord) -> Receipt {
+        self.0.put(record)
+    }
+
+    async fn records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
+        self.0.records(filter).await
+    }
+
+    async fn open_records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
+        self.0.open_records(filter).await
+    }
+
+    async fn suspend(&self, call: PendingCall) -> Result<(), StoreError> {
+        self.0.suspend(call).await
+    }
+
+    async fn pending(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
+        self.0.pending(run_id, call_id).await
+    }
+
+    async fn claim(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
+        let other = self.1.lock().expect("no poison").take();
+        if let Some(other) = other {
+            self.0.claim(run_id, call_id).await?;
+            self.0.suspend(other).await?;
+        }
+        self.0.claim(run_id, call_id).await
+    }
+
+    async fn list(&self, filter: &PendingFilter) -> Result<Vec<PendingCall>, StoreError> {
+        self.0.list(filter).await
+    }
+
+    async fn flush(&self) -> Result<(), StoreError> {
+        self.0.flush().await
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_takes_the_id_of_another_is_not_decided_for_it() {
+    let mallory = || RunOptions::new().run_id("run-1").principal("mallory").role("editor");
+    let theirs = {
+        let store = Arc::new(MemoryStore::new());
+        let run = runner(POLICY, &store).run(mallory());
+        run.exec(ToolCall::text("person", "waiting__change", r#"{"to":9}"#)).await;
+        store.pending("run-1", &CallId::new("person")).await.expect("a store").expect("it waits")
+    };
+    for decision in decisions() {
+        let memory = Arc::new(MemoryStore::new());
+        suspended(&runner(POLICY, &memory), ada()).await;
+        let catalog = ToolCatalog::collect().expect("a catalog");
+        let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
+        let store = Swapping(Arc::clone(&memory), Mutex::new(Some(theirs.clone())));
+        let swapped = ToolRunner::builder(catalog, policy).approvals(true).store(store).build().expect("a runner");
+        let given = format!("{decision:?}");
+        let error = swapped.run(ada()).resume("person", decision).await.expect_err("another call");
+        assert_eq!(error.code(), "not_pending", "{given}");
+        // It waits for its own people.
+        let result = swapped.run(mallory()).resume("person", ApprovalDecision::Approve).await;
+        assert_eq!(result.expect("it waits").to_model(), "9", "{given}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_client_was_asked_to_do_may_have_happened() {
+    let store = Arc::new(MemoryStore::new());
+    let run = runner(POLICY, &store).run(ada());
+    for id in ["answered", "abandoned"] {
+        assert_eq!(run.exec(ToolCall::text(id, "waiting__open", "{}")).await.outcome(), Outcome::ClientRequired);
+    }
+    let unfit = run.client_result("answered", "\"yes\"").await.expect("it waits");
+    assert_eq!(unfit.outcome(), Outcome::ApprovalMismatch);
+    assert_eq!(unfit.error().expect("a refusal").errors[0].keyword, "type");
+    assert!(run.client_result("answered", "true").await.expect("it still waits").is_ok());
+    let abandoned = run.abandon("abandoned").await.expect("it waits");
+    assert_eq!((abandoned.outcome(), abandoned.executed()), (Outcome::OutcomeUnknown, true));
+}
