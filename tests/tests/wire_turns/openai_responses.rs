@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tests::wire::{decode, fixtures, read_json};
-use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
+use tool_runtime::wire::history::{CallMessage, Media, Part, ResultMessage};
 use tool_runtime::wire::{DecodeOptions, Decoded, DisplayEvent, Finish, Format, Message, WireErrorKind};
 
 use crate::{body, losses};
@@ -98,7 +98,7 @@ fn recorded_turns_go_back_whole() {
         seen += 1;
     }
     assert!(seen >= 20, "{seen}");
-    for needed in ["reasoning", "message", "function_call", "web_search_call", "mcp_call", "image_generation_call"] {
+    for needed in ["reasoning", "message", "function_call", "web_search_call", "mcp_call"] {
         assert!(kinds.contains(needed), "{needed}");
     }
 }
@@ -192,6 +192,18 @@ fn free_form_calls_are_answered_in_their_own_way() {
     assert!(!decoded.calls[0].is_executable());
     let answer = json!({ "type": "custom_tool_call_output", "call_id": "call_1", "output": "1" });
     assert_eq!(input(&[Message::Assistant(decoded.parts()), result("call_1")]), json!([call, answer]));
+}
+
+#[test]
+fn a_picture_is_media_and_goes_back_once() {
+    let output = json!([{ "type": "image_generation_call", "id": "ig_1", "status": "completed", "output_format": "webp", "result": "UklGRg==" }]);
+    let whole = parts(&output);
+    assert_eq!(whole[1], Part::Media(Media::base64("image/webp", "UklGRg==")));
+    assert_eq!(input(&[Message::Assistant(whole.clone())]), output);
+    // Without the picture the call that made it means nothing.
+    let history = [Message::Assistant(whole[..1].to_vec())];
+    assert_eq!(input(&history), json!([]));
+    assert_eq!(losses(FORMAT, &history, Some("m")).len(), 1);
 }
 
 #[test]
