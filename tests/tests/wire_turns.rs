@@ -1,5 +1,7 @@
 //! A turn is kept whole: what a response carries goes back to its provider unchanged and in its place, and to no other.
 
+#[path = "wire_turns/gemini.rs"]
+mod gemini;
 #[path = "wire_turns/openai_responses.rs"]
 mod openai_responses;
 
