@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 /// Offered tools, ready to be put into a request body.
@@ -28,7 +28,7 @@ pub enum SentSchema {
     /// A closed copy in which optional properties stay optional.
     Closed,
     /// A closed copy in which optional properties are required and nullable. Arguments written against it go through
-    /// [`remove_nulls`](crate::wire::remove_nulls) before they are validated.
+    /// [`WireTool::remove_nulls`](crate::wire::WireTool::remove_nulls) before they are validated.
     ClosedWithNulls,
 }
 
@@ -59,8 +59,7 @@ impl fmt::Display for Loss {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct EncodeError {
-    /// What is wrong.
-    pub kind: EncodeErrorKind,
+    kind: EncodeErrorKind,
     /// The tool it concerns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
@@ -74,6 +73,12 @@ impl EncodeError {
         Self { kind, tool: tool.map(str::to_owned), path }
     }
 
+    /// Returns a stable word for each case, such as `invalid_tool_name` or `unsupported_schema`.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        self.kind.code()
+    }
+
     /// The error as `{"error": {kind, tool?, path?}}`.
     #[must_use]
     pub fn to_json(&self) -> Value {
@@ -82,10 +87,8 @@ impl EncodeError {
 }
 
 /// The kinds of [`EncodeError`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum EncodeErrorKind {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EncodeErrorKind {
     /// A name outside `[a-zA-Z0-9_-]{1,64}`.
     InvalidToolName,
     /// Two tools have the same name.
@@ -101,6 +104,17 @@ pub enum EncodeErrorKind {
 }
 
 impl EncodeErrorKind {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::InvalidToolName => "invalid_tool_name",
+            Self::DuplicateToolName => "duplicate_tool_name",
+            Self::UnsupportedSchema => "unsupported_schema",
+            Self::StrictUnsupported => "strict_unsupported",
+            Self::UnknownToolChoice => "unknown_tool_choice",
+            Self::UnsupportedToolChoice => "unsupported_tool_choice",
+        }
+    }
+
     const fn sentence(self) -> &'static str {
         match self {
             Self::InvalidToolName => "a tool name must match [a-zA-Z0-9_-]{1,64}",
@@ -110,6 +124,12 @@ impl EncodeErrorKind {
             Self::UnknownToolChoice => "the choice names a tool that is not offered",
             Self::UnsupportedToolChoice => "the format has no such choice",
         }
+    }
+}
+
+impl Serialize for EncodeErrorKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.code())
     }
 }
 
