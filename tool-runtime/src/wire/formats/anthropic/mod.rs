@@ -2,6 +2,7 @@
 
 mod decode;
 mod encode;
+mod settings;
 mod usage;
 
 pub(super) use decode::Messages as Decode;

@@ -3,6 +3,7 @@
 mod decode;
 mod encode;
 mod partial;
+mod settings;
 
 pub(super) use decode::Gemini as Decode;
 pub(super) use encode::Gemini as Encode;
