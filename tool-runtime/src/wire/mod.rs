@@ -63,10 +63,8 @@ pub use crate::call::usage::Usage;
 pub use decode::{
     CallStatus, DecodeOptions, Decoded, DecodedCall, Decoder, DisplayEvent, ErrorCode, Finish, WireError, WireErrorKind,
 };
-pub use encode::strict::remove_nulls;
 pub use encode::{
-    EncodeError, EncodeErrorKind, EncodeOptions, Encoded, EncodedMessages, Loss, OnUnsupported, SentSchema, ToolChoice,
-    WireTool,
+    EncodeError, EncodeOptions, Encoded, EncodedMessages, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool,
 };
 pub use format::Format;
 pub use history::Message;
