@@ -4,6 +4,10 @@
 mod anthropic;
 #[path = "wire_turns/anthropic_rules.rs"]
 mod anthropic_rules;
+#[path = "wire_turns/gemini.rs"]
+mod gemini;
+#[path = "wire_turns/openai_responses.rs"]
+mod openai_responses;
 
 use serde_json::{Value, json};
 use tests::wire::decode;

@@ -6,8 +6,8 @@ use crate::agent::{ModelTurn, WaitingCall};
 use crate::call::{CallId, Cause, Outcome, Suspension, ToolExecResult};
 use crate::runner::Run;
 use crate::tool::ToolEffect;
-use crate::wire::Message;
 use crate::wire::history::{Missing, ResultMessage};
+use crate::wire::{Message, RequestSettings};
 
 /// What a conversation remembers.
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -16,6 +16,9 @@ pub(super) struct State {
     pub(super) history: Vec<Message>,
     /// The calls of the last turn, in order, while any of them has no result yet.
     pub(super) open: Vec<Slot>,
+    /// What the last message of the user asked for.
+    #[serde(default)]
+    pub(super) settings: RequestSettings,
     /// Model turns since the last message of the user.
     pub(super) asked: u32,
     pub(super) turns: Vec<ModelTurn>,
@@ -114,9 +117,14 @@ impl Slot {
     }
 
     /// What the model reads of the call while it has no result; the one place that decides it. Only a call that
-    /// never reached the gate, or whose tool has no effect, can be called again without harm.
+    /// never reached the gate, or whose tool has no effect, can be called again without harm. A client that was asked to
+    /// execute a call may have done so.
     pub(super) fn missing(&self) -> Missing {
-        let begun = matches!(self.progress, Progress::Running);
+        let begun = match &self.progress {
+            Progress::Running => true,
+            Progress::Waiting(call) => call.suspension == Suspension::Client,
+            Progress::Queued | Progress::Done(_) => false,
+        };
         match self.effect.map(|effect| Cause::Cancelled.outcome(effect)) {
             Some(Outcome::OutcomeUnknown) if begun => Missing::OutcomeUnknown,
             _ => Missing::Cancelled,

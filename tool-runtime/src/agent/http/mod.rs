@@ -25,16 +25,16 @@ mod tls;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use reqwest::{Client, Url};
-use serde_json::{Map, Value};
 
 use crate::agent::{ModelClient, ModelError, ModelRequest, Show};
 use crate::call::Arguments;
 use crate::capability::Secret;
-use crate::wire::{DecodeOptions, Decoded, Format, SentSchema, remove_nulls};
+use crate::wire::{DecodeOptions, Decoded, Format, SentSchema, WireTool};
 
 pub use builder::HttpModelBuilder;
 
@@ -42,38 +42,30 @@ use retry::Retries;
 
 /// A model behind an HTTP endpoint. Cheap to clone; clones share connections.
 ///
+/// A turn has at most 4,096 tokens unless the settings of the request say otherwise.
+///
 /// ```
 /// use tool_runtime::agent::Agent;
-/// use tool_runtime::agent::http::{HttpModel, OutputLimitField};
-/// use tool_runtime::wire::Format;
+/// use tool_runtime::agent::http::HttpModel;
+/// use tool_runtime::wire::{Format, RequestSettings};
 ///
 /// let model = HttpModel::builder(Format::OpenAiChat, "https://api.mistral.ai", "mistral-large-latest")
 ///     .key("the application's key")
-///     .output_limit_field(OutputLimitField::MaxTokens)
-///     .body_field("temperature", 0.2)
 ///     .build()?;
-/// let agent = Agent::new(model);
+/// let settings = RequestSettings::new().temperature(0.2).max_output_tokens(900).legacy_max_tokens(true);
+/// let agent = Agent::new(model).settings(settings);
 /// # let _ = agent;
 /// # Ok::<(), tool_runtime::agent::ModelError>(())
 /// ```
 #[derive(Clone)]
 pub struct HttpModel(Arc<Inner>);
 
-/// The field that carries the output limit in a Chat Completions request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum OutputLimitField {
-    /// `max_completion_tokens`, which OpenAI's reasoning models require.
-    #[default]
-    MaxCompletionTokens,
-    /// `max_tokens`, the older name, which Mistral and many compatible servers require.
-    MaxTokens,
-}
-
 struct Inner {
     client: Client,
     url: Url,
     settings: Settings,
+    /// The model has no encrypted reasoning, so it is not asked for.
+    unsealed: AtomicBool,
 }
 
 /// What a request looks like and how long it may take.
@@ -82,11 +74,8 @@ struct Settings {
     model: String,
     key: Option<Secret<String>>,
     headers: Vec<(String, Secret<String>)>,
-    body_fields: Map<String, Value>,
     stream: bool,
     strict: bool,
-    max_output_tokens: u32,
-    output_limit_field: Option<OutputLimitField>,
     max_response_bytes: usize,
     first_byte_timeout: Option<Duration>,
     idle_timeout: Duration,
@@ -101,11 +90,8 @@ impl Settings {
             model,
             key: None,
             headers: Vec::new(),
-            body_fields: Map::new(),
             stream: true,
             strict: false,
-            max_output_tokens: 4096,
-            output_limit_field: None,
             max_response_bytes: 32 << 20,
             first_byte_timeout: None,
             idle_timeout: Duration::from_secs(60),
@@ -136,20 +122,29 @@ impl ModelClient for HttpModel {
 
     async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
         let settings = &self.0.settings;
-        let (body, offered) = endpoint::body(settings, &request)?;
+        let sealed = settings.format == Format::OpenAiResponses && !self.0.unsealed.load(Ordering::Relaxed);
+        let (body, offered) = endpoint::body(settings, &request, sealed)?;
         let options = DecodeOptions::default()
             .with_max_bytes(settings.max_response_bytes)
             .with_model(settings.model.as_str())
-            .with_choice(request.choice.cloned().unwrap_or_default())
+            .with_choice(request.settings.tool_choice.clone().unwrap_or_default())
             .with_offered(offered.keys().map(String::as_str));
-        let mut decoded = exchange::exchange(&self.0, body, &options, show).await?;
+        let mut decoded = match exchange::exchange(&self.0, body, &options, show).await {
+            Err(error) if sealed && endpoint::refuses_sealed(&error) => {
+                let (body, _) = endpoint::body(settings, &request, false)?;
+                let decoded = exchange::exchange(&self.0, body, &options, show).await?;
+                self.0.unsealed.store(true, Ordering::Relaxed);
+                decoded
+            }
+            answer => answer?,
+        };
         for decoded in &mut decoded.calls {
             let sent = offered.get(&decoded.call.name);
             if let Some(spec) =
                 request.tools.get(&decoded.call.name).filter(|_| sent == Some(&SentSchema::ClosedWithNulls))
             {
                 let (Arguments::Text(text) | Arguments::Object(text)) = &mut decoded.call.arguments;
-                if let Cow::Owned(less) = remove_nulls(spec.input_schema.as_str(), text) {
+                if let Cow::Owned(less) = WireTool::from(spec).remove_nulls(text) {
                     *text = less;
                 }
             }

@@ -69,9 +69,19 @@ impl<'a> Messages<'a> {
         self.later.iter().map(|(_, piece)| piece)
     }
 
+    /// The model that the request asks, if it is known.
+    pub(crate) const fn model(&self) -> Option<&'a str> {
+        self.model
+    }
+
     /// What is carried with a part, if this request's format and model take it back.
     pub(crate) fn fits<'c>(&self, carried: Option<&'c Carried>) -> Option<&'c str> {
-        carried.filter(|carried| carried.fits(self.format, self.model)).map(Carried::json)
+        carried.filter(|carried| self.takes(carried)).map(Carried::json)
+    }
+
+    /// Whether this request's format and model take back what is carried.
+    pub(crate) fn takes(&self, carried: &Carried) -> bool {
+        carried.fits(self.format, self.model)
     }
 
     /// Like [`fits`](Self::fits) for a part that is written in any case: what is lost of it is reported.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-/// Offered tools, ready to be put into a request body.
+/// A part of a request body: the offered tools, or the settings.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Encoded {
@@ -28,7 +28,7 @@ pub enum SentSchema {
     /// A closed copy in which optional properties stay optional.
     Closed,
     /// A closed copy in which optional properties are required and nullable. Arguments written against it go through
-    /// [`remove_nulls`](crate::wire::remove_nulls) before they are validated.
+    /// [`WireTool::remove_nulls`](crate::wire::WireTool::remove_nulls) before they are validated.
     ClosedWithNulls,
 }
 
@@ -55,16 +55,16 @@ impl fmt::Display for Loss {
     }
 }
 
-/// Why tools cannot be offered in a format.
+/// Why a request cannot be written in a format.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct EncodeError {
-    /// What is wrong.
-    pub kind: EncodeErrorKind,
+    kind: EncodeErrorKind,
     /// The tool it concerns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// A JSON pointer into its input schema; `None` if it concerns the whole schema or the name.
+    /// A JSON pointer into its input schema, or the name of a setting; `None` if it concerns the whole schema or the
+    /// name of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 }
@@ -72,6 +72,12 @@ pub struct EncodeError {
 impl EncodeError {
     pub(super) fn new(kind: EncodeErrorKind, tool: Option<&str>, path: Option<String>) -> Self {
         Self { kind, tool: tool.map(str::to_owned), path }
+    }
+
+    /// Returns a stable word for each case, such as `invalid_tool_name` or `unsupported_schema`.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        self.kind.code()
     }
 
     /// The error as `{"error": {kind, tool?, path?}}`.
@@ -82,10 +88,8 @@ impl EncodeError {
 }
 
 /// The kinds of [`EncodeError`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum EncodeErrorKind {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EncodeErrorKind {
     /// A name outside `[a-zA-Z0-9_-]{1,64}`.
     InvalidToolName,
     /// Two tools have the same name.
@@ -98,9 +102,29 @@ pub enum EncodeErrorKind {
     UnknownToolChoice,
     /// The format has no such choice.
     UnsupportedToolChoice,
+    /// A setting has a value that no provider takes; the path names the setting.
+    InvalidSetting,
+    /// An extra field of the body would override what the request or a setting writes; the path names it.
+    ReservedField,
+    /// The extra fields of the body have more than 64 KiB.
+    ExtraTooLarge,
 }
 
 impl EncodeErrorKind {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::InvalidToolName => "invalid_tool_name",
+            Self::DuplicateToolName => "duplicate_tool_name",
+            Self::UnsupportedSchema => "unsupported_schema",
+            Self::StrictUnsupported => "strict_unsupported",
+            Self::UnknownToolChoice => "unknown_tool_choice",
+            Self::UnsupportedToolChoice => "unsupported_tool_choice",
+            Self::InvalidSetting => "invalid_setting",
+            Self::ReservedField => "reserved_field",
+            Self::ExtraTooLarge => "extra_too_large",
+        }
+    }
+
     const fn sentence(self) -> &'static str {
         match self {
             Self::InvalidToolName => "a tool name must match [a-zA-Z0-9_-]{1,64}",
@@ -109,7 +133,16 @@ impl EncodeErrorKind {
             Self::StrictUnsupported => "the input schema cannot be made strict",
             Self::UnknownToolChoice => "the choice names a tool that is not offered",
             Self::UnsupportedToolChoice => "the format has no such choice",
+            Self::InvalidSetting => "a setting has a value that no provider takes",
+            Self::ReservedField => "this field of the body is written by the request or by a setting; leave it out",
+            Self::ExtraTooLarge => "the extra fields of the body are larger than 64 KiB",
         }
+    }
+}
+
+impl Serialize for EncodeErrorKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.code())
     }
 }
 

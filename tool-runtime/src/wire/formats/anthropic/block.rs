@@ -50,7 +50,7 @@ impl Block {
             "text" => {
                 let part = turn.start_text();
                 let rest = rewritten(raw, &["type", "text"], Vec::new());
-                Kind::Text { part: turn.text_at(part, block.text.get()), rest, citations: String::new() }
+                Kind::Text { part: turn.text_at(Some(part), block.text.get()), rest, citations: String::new() }
             }
             "tool_use" => {
                 let call = turn.start(block.id.get(), block.name.get())?;
@@ -91,7 +91,7 @@ impl Block {
     /// Adds a delta. What does not belong to the kind of block is skipped, as the official SDKs do (A1).
     pub(super) fn delta(&mut self, delta: &Delta<'_>, data: &str, turn: &mut Writer<'_>) {
         match (&mut self.kind, delta.kind.get()) {
-            (Kind::Text { part, .. }, "text_delta") => *part = turn.text_at(*part, delta.text.get()),
+            (Kind::Text { part, .. }, "text_delta") => *part = turn.text_at(Some(*part), delta.text.get()),
             (Kind::Call(call, _), "input_json_delta") => {
                 turn.reopen();
                 turn.append_text(*call, delta.partial_json.get());

@@ -3,6 +3,7 @@
 mod decode;
 mod encode;
 mod select;
+mod settings;
 
 pub(super) use decode::Chat as Decode;
 pub(super) use encode::Chat as Encode;

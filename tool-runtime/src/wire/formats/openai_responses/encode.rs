@@ -2,26 +2,37 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::wire::ToolChoice;
 use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, PropertyNames};
-use crate::wire::formats::REFUSED_BY_OPENAI;
-use crate::wire::history::{Part, Piece};
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Object, PropertyNames, Vocabulary};
+use crate::wire::formats::openai;
+use crate::wire::formats::openai_responses::replay::{Replay, is_custom_call};
+use crate::wire::formats::openai_responses::settings;
+use crate::wire::history::Piece;
+use crate::wire::{RequestSettings, ToolChoice};
 
 /// Responses, as a request is written.
 pub(crate) struct Responses;
 
 const CARRIES: Carries = Carries {
-    refused_at_root: REFUSED_BY_OPENAI,
+    refused_at_root: openai::REFUSED_AT_ROOT,
     property_names: PropertyNames::Any,
     closing: Some(Closing::Nullable),
     parallel: true,
     choice: true,
+    allowed: true,
 };
 
 impl Dialect for Responses {
     fn carries(&self) -> &'static Carries {
         &CARRIES
+    }
+
+    fn vocabulary(&self) -> &'static Vocabulary {
+        &settings::VOCABULARY
+    }
+
+    fn settings(&self, settings: &RequestSettings, out: &mut Fields) {
+        settings::settings(settings, out);
     }
 
     fn tool(&self, tool: CheckedTool<'_>) -> Value {
@@ -39,6 +50,10 @@ impl Dialect for Responses {
             ToolChoice::None => json!("none"),
             ToolChoice::Required => json!("required"),
             ToolChoice::Named(name) => json!({ "type": "function", "name": name }),
+            ToolChoice::Allowed { names, required } => {
+                let tools: Vec<_> = names.iter().map(|name| json!({ "type": "function", "name": name })).collect();
+                json!({ "type": "allowed_tools", "mode": if *required { "required" } else { "auto" }, "tools": tools })
+            }
         };
         Some(("tool_choice", choice))
     }
@@ -63,27 +78,11 @@ impl Dialect for Responses {
                 out.push(message("user", Object::of_type("input_text").with("text", text)));
             }
             Piece::Assistant { parts, answered } => {
-                for part in parts {
-                    match part {
-                        Part::Text(_) | Part::Refusal(_) => {
-                            let text = part.as_text().unwrap_or_default();
-                            let none = Node::List(Vec::new());
-                            let content = Object::of_type("output_text").with("text", text).with("annotations", none);
-                            if !text.is_empty() {
-                                out.push(message("assistant", content));
-                            }
-                        }
-                        Part::Call(call) => {
-                            let carried = out.replay(call.carried());
-                            let item = Object::of_type("function_call").with("call_id", call.id.as_str());
-                            let item = item.with("name", &*call.name).with("arguments", call.arguments());
-                            out.push(item.with_carried(carried));
-                        }
-                        part => out.lose_part(part),
-                    }
-                }
+                Replay::new(out).turn(parts);
                 for (call, result) in answered {
-                    let item = Object::of_type("function_call_output").with("call_id", call.id.as_str());
+                    let custom = is_custom_call(out, call);
+                    let kind = if custom { "custom_tool_call_output" } else { "function_call_output" };
+                    let item = Object::of_type(kind).with("call_id", call.id.as_str());
                     out.push(item.with("output", result.content.clone()));
                 }
             }

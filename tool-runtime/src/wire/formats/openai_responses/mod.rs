@@ -2,7 +2,11 @@
 
 mod decode;
 mod encode;
+mod item;
 mod items;
+mod places;
+mod replay;
+mod settings;
 
 pub(super) use decode::Responses as Decode;
 pub(super) use encode::Responses as Encode;
