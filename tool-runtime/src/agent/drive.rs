@@ -41,7 +41,8 @@ impl Conversation {
     async fn ask(&mut self) -> Result<Decoded, StopReason> {
         let messages = self.messages();
         let settings = self.settings();
-        let request = ModelRequest { messages: &messages, tools: self.run.catalog(), settings: &settings };
+        let request =
+            ModelRequest { messages: &messages, tools: self.run.catalog(), settings: &settings, answer: None };
         let model = self.agent.model.name().to_owned();
         let prompt_hash = request.prompt_hash(&model);
         let started = Instant::now();

@@ -33,7 +33,7 @@ use reqwest::{Client, Url};
 use crate::agent::{ModelClient, ModelError, ModelRequest, Show};
 use crate::call::Arguments;
 use crate::capability::Secret;
-use crate::wire::{DecodeOptions, Decoded, Format, SentSchema, remove_nulls};
+use crate::wire::{AnswerMode, DecodeOptions, Decoded, Format, SentSchema, remove_nulls};
 
 pub use builder::HttpModelBuilder;
 
@@ -73,6 +73,7 @@ struct Settings {
     headers: Vec<(String, Secret<String>)>,
     stream: bool,
     strict: bool,
+    answers: AnswerMode,
     max_response_bytes: usize,
     first_byte_timeout: Option<Duration>,
     idle_timeout: Duration,
@@ -89,6 +90,7 @@ impl Settings {
             headers: Vec::new(),
             stream: true,
             strict: false,
+            answers: AnswerMode::Schema,
             max_response_bytes: 32 << 20,
             first_byte_timeout: None,
             idle_timeout: Duration::from_secs(60),
