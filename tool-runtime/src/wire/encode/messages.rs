@@ -62,6 +62,11 @@ impl<'a> Messages<'a> {
         }
     }
 
+    /// The model that the request asks, if it is known.
+    pub(crate) const fn model(&self) -> Option<&'a str> {
+        self.model
+    }
+
     /// What is carried with a part, if this request's format and model take it back.
     pub(crate) fn fits(&self, carried: Option<&'a Carried>) -> Option<&'a str> {
         carried.filter(|carried| carried.fits(self.format, self.model)).map(Carried::json)
