@@ -65,11 +65,9 @@ pub use answer::AnswerFormat;
 pub use decode::{
     CallStatus, DecodeOptions, Decoded, DecodedCall, Decoder, DisplayEvent, ErrorCode, Finish, WireError, WireErrorKind,
 };
-pub use encode::strict::remove_nulls;
 pub(crate) use encode::{AnswerMode, Asked, Request};
 pub use encode::{
-    EncodeError, EncodeErrorKind, EncodeOptions, Encoded, EncodedMessages, Loss, OnUnsupported, SentSchema, ToolChoice,
-    WireTool,
+    EncodeError, EncodeOptions, Encoded, EncodedMessages, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool,
 };
 pub use format::Format;
 pub use history::Message;

@@ -33,7 +33,7 @@ use reqwest::{Client, Url};
 use crate::agent::{ModelClient, ModelError, ModelRequest, Show};
 use crate::call::Arguments;
 use crate::capability::Secret;
-use crate::wire::{AnswerMode, DecodeOptions, Decoded, Format, SentSchema, remove_nulls};
+use crate::wire::{AnswerMode, DecodeOptions, Decoded, Format, SentSchema, WireTool};
 
 pub use builder::HttpModelBuilder;
 
@@ -134,7 +134,7 @@ impl ModelClient for HttpModel {
                 request.tools.get(&decoded.call.name).filter(|_| sent == Some(&SentSchema::ClosedWithNulls))
             {
                 let (Arguments::Text(text) | Arguments::Object(text)) = &mut decoded.call.arguments;
-                if let Cow::Owned(less) = remove_nulls(spec.input_schema.as_str(), text) {
+                if let Cow::Owned(less) = WireTool::from(spec).remove_nulls(text) {
                     *text = less;
                 }
             }

@@ -15,7 +15,7 @@ pub use messages::EncodedMessages;
 pub(crate) use messages::{Messages, encode_messages};
 pub(crate) use node::{Node, Object};
 pub use options::{EncodeOptions, OnUnsupported, ToolChoice, WireTool};
-pub use report::{EncodeError, EncodeErrorKind, Encoded, Loss, SentSchema};
+pub use report::{EncodeError, Encoded, Loss, SentSchema};
 pub(crate) use request::{Asked, MARK, Request, encode_request};
 pub(crate) use settings::{Fields, Vocabulary, encode_settings};
 pub(crate) use tools::{AnswerMode, Carries, CheckedTool, PropertyNames, encode_tools};

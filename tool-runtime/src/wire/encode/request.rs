@@ -7,9 +7,10 @@ use serde_json::{Map, Value};
 
 use crate::json::quote;
 use crate::wire::encode::messages::encode_marked;
+use crate::wire::encode::report::EncodeErrorKind;
 use crate::wire::encode::tools::offer;
 use crate::wire::encode::{
-    AnswerMode, Dialect, EncodeError, EncodeErrorKind, EncodeOptions, Loss, SentSchema, WireTool, encode_settings,
+    AnswerMode, Dialect, EncodeError, EncodeOptions, Loss, SentSchema, WireTool, encode_settings,
 };
 use crate::wire::{AnswerFormat, Format, Message};
 

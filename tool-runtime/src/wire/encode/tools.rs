@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use crate::wire::encode::report::EncodeErrorKind;
 use crate::wire::encode::strict::{self, Closing, Room};
 use crate::wire::encode::{
-    Dialect, EncodeError, EncodeErrorKind, EncodeOptions, Encoded, Loss, OnUnsupported, SentSchema, ToolChoice,
-    WireTool,
+    Dialect, EncodeError, EncodeOptions, Encoded, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool,
 };
 use crate::wire::{AnswerFormat, Effort};
 
