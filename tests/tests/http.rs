@@ -6,6 +6,8 @@
 mod connection;
 #[path = "http/prefix.rs"]
 mod prefix;
+#[path = "http/reasoning.rs"]
+mod reasoning;
 
 use std::io::Write as _;
 use std::time::Duration;

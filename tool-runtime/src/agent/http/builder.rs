@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
@@ -153,7 +154,7 @@ impl HttpModelBuilder {
             builder = builder.proxy(parse_proxy(proxy.expose()).map_err(invalid)?);
         }
         let client = builder.build().map_err(|error| invalid(error.to_string()))?;
-        Ok(HttpModel(Arc::new(Inner { client, url, settings })))
+        Ok(HttpModel(Arc::new(Inner { client, url, settings, unsealed: AtomicBool::new(false) })))
     }
 }
 

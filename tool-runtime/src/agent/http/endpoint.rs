@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use reqwest::Url;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::agent::http::Settings;
 use crate::agent::{ModelError, ModelErrorKind, ModelRequest};
@@ -17,6 +17,9 @@ const USER_AGENT: &str = concat!("tool-runtime/", env!("CARGO_PKG_VERSION"));
 
 /// Headers that decide how the bytes are read, so that an application cannot set them.
 pub(super) const OWN_HEADERS: [&str; 4] = ["accept-encoding", "content-length", "content-type", "transfer-encoding"];
+
+/// What a response of the `openai_responses` format is asked to include.
+const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
 
 /// The most tokens of a turn if the settings name no other limit.
 const MAX_OUTPUT_TOKENS: u32 = 4096;
@@ -80,11 +83,22 @@ pub(super) fn headers(settings: &Settings) -> Vec<(String, String)> {
 pub(super) type Offered = BTreeMap<String, SentSchema>;
 
 /// The body of a request, as JSON text, and the tools in it. A tool that the format cannot carry is left out, because
-/// the provider would refuse the whole request.
-pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<(Vec<u8>, Offered), ModelError> {
+/// the provider would refuse the whole request. `sealed` asks for encrypted reasoning, which is all that comes back of it
+/// when the provider keeps no response.
+pub(super) fn body(
+    settings: &Settings,
+    request: &ModelRequest<'_>,
+    sealed: bool,
+) -> Result<(Vec<u8>, Offered), ModelError> {
     let format = settings.format;
     let mut asked = request.settings.clone();
     asked.max_output_tokens.get_or_insert(MAX_OUTPUT_TOKENS);
+    if sealed && let Value::Array(include) = asked.extra.entry("include").or_insert_with(|| json!([])) {
+        let reasoning = json!(ENCRYPTED_REASONING);
+        if !include.contains(&reasoning) {
+            include.push(reasoning);
+        }
+    }
     let options = EncodeOptions::default().with_strict(settings.strict).with_on_unsupported(OnUnsupported::LeaveOut);
     let options = options.with_settings(asked);
     let answer = request.answer.map(|answer| (answer, settings.answers));
@@ -120,6 +134,17 @@ fn cache_key(request: &ModelRequest<'_>) -> String {
     let first = request.messages.iter().position(|message| !matches!(message, Message::System(_)));
     let opening = request.messages.get(..=first.unwrap_or(0)).unwrap_or_default();
     ModelRequest { messages: opening, ..*request }.prompt_hash("").to_string()
+}
+
+/// Whether the provider refused a request because its model has no encrypted reasoning, or because the server does not
+/// know the field that asks for it.
+pub(super) fn refuses_sealed(error: &ModelError) -> bool {
+    let names_it = |detail: &str| {
+        ["\"include\"", "'include'", "`include`", "include[", ENCRYPTED_REASONING, "Encrypted content"]
+            .iter()
+            .any(|word| detail.contains(word))
+    };
+    matches!(error.kind(), ModelErrorKind::Status(400 | 422)) && names_it(error.detail())
 }
 
 fn encode(error: impl std::error::Error + Send + Sync + 'static) -> ModelError {

@@ -69,7 +69,12 @@ impl<'a> Messages<'a> {
 
     /// What is carried with a part, if this request's format and model take it back.
     pub(crate) fn fits(&self, carried: Option<&'a Carried>) -> Option<&'a str> {
-        carried.filter(|carried| carried.fits(self.format, self.model)).map(Carried::json)
+        carried.filter(|carried| self.takes(carried)).map(Carried::json)
+    }
+
+    /// Whether this request's format and model take back what is carried.
+    pub(crate) fn takes(&self, carried: &Carried) -> bool {
+        carried.fits(self.format, self.model)
     }
 
     /// Like [`fits`](Self::fits) for a part that is written in any case: what is lost of it is reported.

@@ -19,7 +19,7 @@ pub(crate) enum Node<'a> {
 #[derive(Default)]
 pub(crate) struct Object<'a> {
     fields: Vec<(&'static str, Node<'a>)>,
-    carried: Option<&'a str>,
+    carried: Option<Cow<'a, str>>,
 }
 
 impl<'a> Object<'a> {
@@ -39,7 +39,12 @@ impl<'a> Object<'a> {
     }
 
     /// Adds the fields of an object that is carried. They are none of those that were added.
-    pub(crate) const fn with_carried(mut self, object: Option<&'a str>) -> Self {
+    pub(crate) fn with_carried(self, object: Option<&'a str>) -> Self {
+        self.with_members(object.map(Cow::Borrowed))
+    }
+
+    /// Like [`with_carried`](Self::with_carried) for an object that may be built for the purpose.
+    pub(crate) fn with_members(mut self, object: Option<Cow<'a, str>>) -> Self {
         self.carried = object;
         self
     }
@@ -75,7 +80,7 @@ impl<'a> Object<'a> {
             out.push(':');
             value.write(out);
         }
-        let members = self.carried.and_then(|object| object.trim().strip_prefix('{')?.strip_suffix('}'));
+        let members = self.carried.as_deref().and_then(|object| object.trim().strip_prefix('{')?.strip_suffix('}'));
         if let Some(members) = members.filter(|members| !members.trim().is_empty()) {
             if !self.fields.is_empty() {
                 out.push(',');
