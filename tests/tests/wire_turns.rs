@@ -1,5 +1,10 @@
 //! A turn is kept whole: what a response carries goes back to its provider unchanged and in its place, and to no other.
 
+#[path = "wire_turns/gemini.rs"]
+mod gemini;
+#[path = "wire_turns/openai_responses.rs"]
+mod openai_responses;
+
 use serde_json::{Value, json};
 use tests::wire::decode;
 use tool_runtime::wire::history::{Carried, Part, Reasoning};
