@@ -31,6 +31,9 @@ fn message(text: &str, stream: bool) -> Option<Value> {
                     let entries = whole.entry(key).or_insert_with(|| json!([])).as_array_mut().unwrap();
                     list.iter().for_each(|entry| merge(entries, entry));
                 }
+                ("annotations", Value::Array(list)) => {
+                    whole.entry(key).or_insert_with(|| json!([])).as_array_mut().unwrap().extend(list.iter().cloned());
+                }
                 ("tool_calls" | "content" | "role", _) => {}
                 _ => {
                     whole.insert(key.clone(), value.clone());
