@@ -4,6 +4,8 @@
 
 #[path = "http/connection.rs"]
 mod connection;
+#[path = "http/gemini.rs"]
+mod gemini;
 
 use std::io::Write as _;
 use std::time::Duration;
