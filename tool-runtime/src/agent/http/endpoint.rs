@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use reqwest::Url;
-use serde_json::value::to_raw_value;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::agent::http::Settings;
 use crate::agent::{ModelError, ModelErrorKind, ModelRequest};
-use crate::wire::{EncodeOptions, Format, OnUnsupported, SentSchema};
+use crate::wire::{Asked, EncodeOptions, Format, Message, OnUnsupported, SentSchema};
 
 /// The version of the Messages API that the `anthropic` format speaks.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -94,50 +93,47 @@ pub(super) fn body(
     let format = settings.format;
     let mut asked = request.settings.clone();
     asked.max_output_tokens.get_or_insert(MAX_OUTPUT_TOKENS);
-    let options = EncodeOptions::default().with_strict(settings.strict).with_on_unsupported(OnUnsupported::LeaveOut);
-    let options = options.with_settings(asked);
-    let tools = format.encode_tools(request.tools.specs(), &options).map_err(encode)?;
-    for spec in request.tools.specs().filter(|spec| !tools.tools.contains_key(spec.name.as_str())) {
-        tracing::warn!(tool = %spec.name, %format, "the format cannot carry the tool, so the model is not offered it");
-    }
-    let fields = format.encode_settings(&options.settings).map_err(encode)?;
-    for loss in tools.losses.iter().chain(&fields.losses) {
-        tracing::debug!(tool = loss.tool.as_deref(), path = loss.path, what = loss.what, "not carried by the format");
-    }
-    let mut body = Map::new();
-    // Gemini has both in the URL.
-    if format != Format::Gemini {
-        body.insert("model".to_owned(), settings.model.as_str().into());
-        body.insert("stream".to_owned(), settings.stream.into());
-    }
-    match format {
-        Format::OpenAiChat if settings.stream => {
-            body.insert("stream_options".to_owned(), json!({"include_usage": true}));
-        }
-        // The whole history goes with each request, so the provider need not keep any of it.
-        Format::OpenAiResponses => {
-            body.insert("store".to_owned(), false.into());
-        }
-        _ => {}
-    }
-    body.extend(fields.body);
-    if sealed && let Value::Array(include) = body.entry("include").or_insert_with(|| json!([])) {
+    if sealed && let Value::Array(include) = asked.extra.entry("include").or_insert_with(|| json!([])) {
         let reasoning = json!(ENCRYPTED_REASONING);
         if !include.contains(&reasoning) {
             include.push(reasoning);
         }
     }
-    body.extend(tools.body);
-    let messages = format.encode_messages(request.messages, Some(&settings.model));
-    for loss in &messages.losses {
-        tracing::debug!(path = loss.path, what = loss.what, "not carried by the format");
+    let options = EncodeOptions::default().with_strict(settings.strict).with_on_unsupported(OnUnsupported::LeaveOut);
+    let options = options.with_settings(asked);
+    let answer = request.answer.map(|answer| (answer, settings.answers));
+    let asked = Asked { messages: request.messages, model: &settings.model, options: &options, answer };
+    let mut body = format.encode_request(request.tools.specs(), &asked).map_err(encode)?;
+    for spec in request.tools.specs().filter(|spec| !body.tools.contains_key(spec.name.as_str())) {
+        tracing::warn!(tool = %spec.name, %format, "the format cannot carry the tool, so the model is not offered it");
     }
-    // The history is passed on as text, so that what the provider wants back stays as it came.
-    let mut fields = messages.body;
-    for (name, value) in body {
-        fields.insert(name, to_raw_value(&value).map_err(encode)?);
+    for loss in &body.losses {
+        tracing::debug!(tool = loss.tool.as_deref(), path = loss.path, what = loss.what, "not carried by the format");
     }
-    Ok((serde_json::to_vec(&fields).map_err(encode)?, tools.tools))
+    // Gemini has both in the URL.
+    if format != Format::Gemini {
+        body.lead("model", settings.model.as_str());
+        body.trail("stream", settings.stream);
+    }
+    match format {
+        Format::OpenAiChat if settings.stream => body.trail("stream_options", json!({"include_usage": true})),
+        Format::OpenAiResponses => {
+            // The whole history goes with each request, so the provider need not keep any of it.
+            body.trail("store", false);
+            if options.settings.cache != Some(false) {
+                body.trail("prompt_cache_key", cache_key(request));
+            }
+        }
+        _ => {}
+    }
+    Ok((body.write().into_bytes(), body.tools))
+}
+
+/// A key that the requests of one conversation share: of its instructions, its tools and its first message.
+fn cache_key(request: &ModelRequest<'_>) -> String {
+    let first = request.messages.iter().position(|message| !matches!(message, Message::System(_)));
+    let opening = request.messages.get(..=first.unwrap_or(0)).unwrap_or_default();
+    ModelRequest { messages: opening, ..*request }.prompt_hash("").to_string()
 }
 
 /// Whether the provider refused a request because its model has no encrypted reasoning, or because the server does not

@@ -34,7 +34,7 @@ use reqwest::{Client, Url};
 use crate::agent::{ModelClient, ModelError, ModelRequest, Show};
 use crate::call::Arguments;
 use crate::capability::Secret;
-use crate::wire::{DecodeOptions, Decoded, Format, SentSchema, WireTool};
+use crate::wire::{AnswerMode, DecodeOptions, Decoded, Format, SentSchema, WireTool};
 
 pub use builder::HttpModelBuilder;
 
@@ -76,6 +76,7 @@ struct Settings {
     headers: Vec<(String, Secret<String>)>,
     stream: bool,
     strict: bool,
+    answers: AnswerMode,
     max_response_bytes: usize,
     first_byte_timeout: Option<Duration>,
     idle_timeout: Duration,
@@ -92,6 +93,7 @@ impl Settings {
             headers: Vec::new(),
             stream: true,
             strict: false,
+            answers: AnswerMode::Schema,
             max_response_bytes: 32 << 20,
             first_byte_timeout: None,
             idle_timeout: Duration::from_secs(60),

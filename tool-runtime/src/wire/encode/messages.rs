@@ -121,6 +121,17 @@ pub(crate) fn encode_messages(
     history: &[Message],
     model: Option<&str>,
 ) -> EncodedMessages {
+    encode_marked(format, dialect, history, model, false)
+}
+
+/// As [`encode_messages`], marked for the provider's cache if that is wanted.
+pub(super) fn encode_marked(
+    format: Format,
+    dialect: &dyn Dialect,
+    history: &[Message],
+    model: Option<&str>,
+    marks: bool,
+) -> EncodedMessages {
     let pieces = pieces(history, |_| Missing::OutcomeUnknown);
     let (list, system, fields, losses) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut messages = Messages { format, model, at: 0, list, system, fields, losses };
@@ -128,9 +139,13 @@ pub(crate) fn encode_messages(
         messages.at = *at;
         dialect.message(piece, &mut messages);
     }
-    let Messages { list, system, mut fields, losses, .. } = messages;
+    let Messages { mut list, system, mut fields, losses, .. } = messages;
+    let mut system = dialect.system(&system).filter(|_| !system.is_empty());
+    if marks {
+        dialect.mark(system.as_mut().map(|(_, node)| node), &mut list);
+    }
     fields.push((dialect.messages_key(), list.into()));
-    fields.extend(dialect.system(&system).filter(|_| !system.is_empty()));
+    fields.extend(system);
     let raw = |node: Node<'_>| {
         let mut json = String::new();
         node.write(&mut json);

@@ -53,6 +53,23 @@ impl<'a> Object<'a> {
         self.fields.iter_mut().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
+    /// Adds a field to an object that is already part of a list.
+    pub(crate) fn add(&mut self, key: &'static str, value: impl Into<Node<'a>>) {
+        self.fields.push((key, value.into()));
+    }
+
+    /// The last block of a message of this role, if it is one of ours.
+    pub(crate) fn last_block(&mut self, role: &str, key: &str) -> Option<&mut Self> {
+        let same = matches!(self.get_mut("role"), Some(Node::Text(own)) if *own == role);
+        match self.get_mut(key).filter(|_| same)? {
+            Node::List(blocks) => match blocks.last_mut()? {
+                Node::Object(block) => Some(block),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     fn write(&self, out: &mut String) {
         out.push('{');
         for (at, (key, value)) in self.fields.iter().enumerate() {

@@ -35,6 +35,11 @@ impl Dialect for Responses {
         settings::settings(settings, out);
     }
 
+    fn answer(&self, name: &str, schema: Value, _with_tools: bool) -> Option<(&'static str, Value)> {
+        let format = json!({ "type": "json_schema", "name": name, "schema": schema, "strict": true });
+        Some(("text", json!({ "format": format })))
+    }
+
     fn tool(&self, tool: CheckedTool<'_>) -> Value {
         let is_strict = tool.is_strict();
         let mut tool = tool.object("parameters");
