@@ -208,38 +208,20 @@ impl<'a, T: Field<'a>> Field<'a> for List<T> {
     }
 }
 
-/// Text that comes as a string or as a list of parts. Parts that are not text are left out.
+/// Text that comes as a string, or as a list of pieces.
 #[derive(Default)]
-pub(crate) struct Content<'a>(Text<'a>);
-
-impl Content<'_> {
-    pub(crate) fn get(&self) -> &str {
-        self.0.get()
-    }
-}
-
-shape! {
-    struct Part<'a> {
-        "type" => kind: Text<'a>,
-        "text" => text: Text<'a>,
-    }
+pub(crate) struct Content<'a> {
+    pub(crate) text: Text<'a>,
+    /// The list as it was written; `None` for a string.
+    pub(crate) list: Option<&'a str>,
 }
 
 impl<'a> Field<'a> for Content<'a> {
     fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
         if json.peek() != b'[' {
-            return self.0.read(json);
+            return self.text.read(json);
         }
-        let mut joined = String::new();
-        json.array(|json| {
-            let mut part = Object::<Part<'a>>::default();
-            part.read(json)?;
-            if let Some(part) = part.0.filter(|part| matches!(part.kind.get(), "" | "text" | "output_text")) {
-                joined.push_str(part.text.get());
-            }
-            Ok(())
-        })?;
-        self.0 = Text(Some(Cow::Owned(joined)));
+        self.list = Some(json.raw()?);
         Ok(())
     }
 }
