@@ -9,7 +9,6 @@ pub mod demo;
 mod refusal;
 mod request;
 mod routes;
-mod stream;
 pub mod tools;
 pub mod warehouse;
 

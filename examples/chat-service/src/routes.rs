@@ -1,6 +1,5 @@
 //! The routes, and the way of one request.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::Router;
@@ -13,13 +12,11 @@ use axum::routing::{get, post};
 use tokio::task::JoinHandle;
 use tool_runtime::RunOptions;
 use tool_runtime::agent::{Conversation, Incoming, UiStream};
-use tool_runtime::call::{Event, EventSink};
 use tool_runtime::wire::ui::Protocol;
 
 use crate::chats::Taken;
 use crate::refusal::Refusal;
 use crate::request;
-use crate::stream::TurnBody;
 use crate::{Service, log};
 
 /// The largest body, in bytes: clients post the whole chat each time, with its files.
@@ -46,7 +43,7 @@ async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
     let request = conversation.chat_reader().with_max_bytes(BODY).read(&body)?;
 
     let stream = if request.text.is_some() || !request.files.is_empty() {
-        begin(&mut conversation, &taken.next_message())
+        conversation.ui_stream(PROTOCOL, &taken.next_message())
     } else {
         // Continues the message that the client shows; the calls in it that waited are updated in place.
         conversation.ui_stream_resuming(PROTOCOL, &taken.message())
@@ -66,9 +63,10 @@ async fn ag_ui(State(service): State<Arc<Service>>, headers: HeaderMap, body: By
     Ok(respond(Protocol::AgUi, stream, tokio::spawn(turn(conversation, request.into(), taken))))
 }
 
-/// The turn is a task of its own: a client that goes away in the middle leaves a whole conversation behind.
+/// The turn is a task of its own: a client that goes away in the middle leaves a whole conversation behind. The body
+/// ends when the turn was saved, so that a client which then sends its next request finds the chat as it has seen it.
 fn respond(protocol: Protocol, stream: UiStream, turn: JoinHandle<()>) -> Response {
-    let mut response = Body::from_stream(TurnBody { stream, turn }).into_response();
+    let mut response = Body::from_stream(stream.end_after(turn)).into_response();
     let content_type = ("content-type", protocol.content_type());
     for &(name, value) in protocol.headers().iter().chain([&content_type]) {
         response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
@@ -84,19 +82,6 @@ async fn turn(mut conversation: Conversation, incoming: Incoming, taken: Taken) 
         // The chat stays as it was before this turn.
         Err(error) => log(format_args!("a turn could not be saved: {error}")),
     }
-}
-
-/// A stream for a message of its own. Calls that still wait are given up when the user writes something else; the
-/// client shows them in an earlier message, so how they end is not part of this one.
-fn begin(conversation: &mut Conversation, message: &str) -> UiStream {
-    let earlier: HashSet<_> = conversation.waiting().map(|call| call.id.clone()).collect();
-    let (sink, stream) = UiStream::new(PROTOCOL, message);
-    conversation.events(move |event: Event| {
-        if !matches!(&event, Event::ToolCallResult { id, .. } if earlier.contains(id)) {
-            sink.emit(event);
-        }
-    });
-    stream
 }
 
 impl Service {

@@ -8,7 +8,7 @@ use crate::agent::display::Done;
 use crate::agent::settle::Action;
 use crate::agent::state::{Progress, Slot, State};
 use crate::agent::{Agent, ClientAnswer, Ended, Incoming, ModelTurn, StopReason, WaitingCall};
-use crate::call::{CallId, Event, EventSink, Outcome, Suspension};
+use crate::call::{CallId, Event, EventSink, Suspension};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::wire::history::{Content, Missing, repair};
 use crate::wire::{Message, RequestSettings};
@@ -129,8 +129,7 @@ impl Conversation {
         let ended = self.go_on().await;
         if let Some(error) = misfit {
             // Without it a client would take its answer for taken, and send the same one again.
-            self.run
-                .emit(Event::Error { code: Outcome::ApprovalMismatch.code().to_owned(), message: error.safe_message });
+            self.run.emit(Event::Error { code: error.error_code.code().to_owned(), message: error.safe_message });
         }
         Ok(done.with(ended))
     }

@@ -17,12 +17,12 @@ impl Conversation {
     /// Finishes a call that waits. One that was finished elsewhere gets the result of its record.
     ///
     /// The call counts as begun while this runs, so that the history after a dropped future never says that it did not
-    /// run. Returns why the action did not fit if the call waits for another one.
+    /// run. Returns why the action did not fit; the call then waits for another one.
     pub(super) async fn act(&mut self, id: &CallId, action: Action) -> Result<Option<SafeError>, ResumeError> {
         let Some(at) = self.state.open.iter().position(|slot| slot.id == *id && slot.waiting().is_some()) else {
             return Ok(None);
         };
-        let before = self.state.set(at, Progress::Running);
+        let mut before = self.state.set(at, Progress::Running);
         let result = match action {
             Action::Decide(decision) => self.run.resume(id.as_str(), decision).await,
             Action::Answer(ClientAnswer::Value { json, .. }) => self.run.client_result(id.as_str(), &json).await,
@@ -30,11 +30,15 @@ impl Conversation {
             Action::Abandon => self.run.abandon(id.as_str()).await,
         };
         match result {
-            // The run did not fit, so the call may still wait: the store knows.
+            // What was given does not fit, or the run does not: the call still waits.
             Ok(result) if result.outcome() == Outcome::ApprovalMismatch => {
-                settle(&self.run, &mut self.state, at).await;
-                let waits = self.state.open.get(at).is_some_and(|slot| slot.waiting().is_some());
-                return Ok(result.error().filter(|_| waits).cloned());
+                if let (Some(Progress::Waiting(call)), Some(error)) = (&mut before, result.error()) {
+                    call.refused = Some(error.clone());
+                }
+                if let Some(before) = before {
+                    self.state.set(at, before);
+                }
+                return Ok(result.error().cloned());
             }
             Ok(result) => self.state.take(at, &result),
             Err(ResumeError::NotWaiting(_)) => settle(&self.run, &mut self.state, at).await,
