@@ -3,6 +3,7 @@
 import collections.abc
 from typing import Annotated, Any
 
+from anthropic.types.beta import message_create_params as anthropic_beta
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming, MessageCreateParamsStreaming
 from google.genai import types as genai
 from ollama._types import ChatRequest
@@ -22,6 +23,8 @@ TYPED = {
     "openai_chat": (CompletionCreateParamsNonStreaming, CompletionCreateParamsStreaming),
     "openai_responses": (ResponseCreateParamsNonStreaming, ResponseCreateParamsStreaming),
     "anthropic": (MessageCreateParamsNonStreaming, MessageCreateParamsStreaming),
+    # Some blocks that go back, such as a compaction, are types of the beta only.
+    "anthropic_beta": (anthropic_beta.MessageCreateParamsNonStreaming, anthropic_beta.MessageCreateParamsStreaming),
 }
 ADAPTERS = {name: tuple(TypeAdapter(one) for one in both) for name, both in TYPED.items()}
 
@@ -79,8 +82,6 @@ def check(name: str, body: dict) -> None:
             genai.ToolConfig.model_validate(rest.pop("toolConfig"))
         if "systemInstruction" in rest:
             genai.Content.model_validate(rest.pop("systemInstruction"))
-        if "generationConfig" in rest:
-            genai.GenerationConfig.model_validate(rest.pop("generationConfig"))
         if "generationConfig" in rest:
             genai.GenerationConfig.model_validate(rest.pop("generationConfig"))
         if "serviceTier" in rest:
