@@ -2,6 +2,8 @@
 
 #[path = "wire_turns/gemini.rs"]
 mod gemini;
+#[path = "wire_turns/ollama.rs"]
+mod ollama;
 #[path = "wire_turns/openai_chat.rs"]
 mod openai_chat;
 #[path = "wire_turns/openai_responses.rs"]
