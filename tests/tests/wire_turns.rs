@@ -1,5 +1,9 @@
 //! A turn is kept whole: what a response carries goes back to its provider unchanged and in its place, and to no other.
 
+#[path = "wire_turns/anthropic.rs"]
+mod anthropic;
+#[path = "wire_turns/anthropic_rules.rs"]
+mod anthropic_rules;
 #[path = "wire_turns/gemini.rs"]
 mod gemini;
 #[path = "wire_turns/ollama.rs"]

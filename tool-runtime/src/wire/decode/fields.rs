@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::wire::decode::cursor::{Invalid, Json};
 
 /// The most entries of one list of a frame; no model writes more.
-const MAX_LIST: usize = 1 << 16;
+pub(crate) const MAX_LIST: usize = 1 << 16;
 
 /// A value that is read in place: moving the fields of many small frames would cost more than reading them.
 pub(crate) trait Field<'a>: Default {
@@ -113,6 +113,11 @@ impl<'a> Raw<'a> {
     /// The value as an object; `None` for other JSON.
     pub(crate) fn object<T: Field<'a>>(self) -> Option<T> {
         self.0.and_then(|text| read(text).ok())
+    }
+
+    /// The value as an object of a known shape, like a field of type [`Object`].
+    pub(crate) fn known<T: Field<'a>>(self) -> Result<Object<T>, Invalid> {
+        self.0.filter(|text| text.starts_with('{')).map_or_else(|| Ok(Object::default()), read)
     }
 }
 

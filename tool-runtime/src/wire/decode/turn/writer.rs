@@ -27,6 +27,13 @@ impl Writer<'_> {
         }
     }
 
+    /// Another model served the rest of the response.
+    pub(crate) fn served_by(&mut self, model: &str) {
+        if !model.is_empty() {
+            self.turn.model = Some(model.to_owned());
+        }
+    }
+
     /// Starts a call; `None` if there are too many.
     pub(crate) fn start(&mut self, id: &str, name: &str) -> Option<usize> {
         let call = self.turn.calls.len();
