@@ -12,7 +12,7 @@ use source::{Library, Named};
 
 /// The layers of `tool-runtime`, lowest first. A module imports its own layer and lower ones only.
 const LAYERS: &[&[&str]] = &[
-    &["contain", "error", "text", "tool"],
+    &["contain", "error", "media", "text", "tool"],
     &["capability"],
     &["call"],
     &["component"],

@@ -1,6 +1,7 @@
 //! What is written into a request: the offered tools ([`tools`]), closed copies of their schemas ([`strict`]) and the
 //! history ([`messages`]).
 
+mod media;
 mod messages;
 mod node;
 mod options;
@@ -8,6 +9,7 @@ mod report;
 pub(crate) mod strict;
 mod tools;
 
+pub(crate) use media::{data_url, file_name, quoted_file};
 pub use messages::EncodedMessages;
 pub(crate) use messages::{Messages, encode_messages};
 pub(crate) use node::{Node, Object};

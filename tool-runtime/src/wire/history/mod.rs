@@ -15,10 +15,10 @@ mod part;
 mod repair;
 mod result;
 
+pub use crate::media::Media;
 pub use call::CallMessage;
 pub use carried::{Carried, CarriedError};
 pub use check::{Answer, HistoryError, HistoryErrorKind, HistoryLimits, Issued, check};
-pub use media::{Media, MediaSource};
 pub(crate) use message::joined;
 pub use message::{Content, Message};
 pub use part::{Citation, Part, Reasoning, TextPart};

@@ -2,6 +2,7 @@
 
 mod decode;
 mod encode;
+mod media;
 mod usage;
 
 pub(super) use decode::Messages as Decode;

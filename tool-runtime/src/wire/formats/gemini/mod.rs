@@ -2,6 +2,7 @@
 
 mod decode;
 mod encode;
+mod media;
 mod partial;
 
 pub(super) use decode::Gemini as Decode;

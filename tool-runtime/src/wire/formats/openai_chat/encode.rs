@@ -6,7 +6,8 @@ use crate::wire::ToolChoice;
 use crate::wire::encode::strict::Closing;
 use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, PropertyNames};
 use crate::wire::formats::REFUSED_BY_OPENAI;
-use crate::wire::history::{Part, Piece, joined};
+use crate::wire::formats::openai_chat::media;
+use crate::wire::history::{Content, Part, Piece, joined};
 
 /// Chat Completions, as a request is written.
 pub(crate) struct Chat;
@@ -52,8 +53,14 @@ impl Dialect for Chat {
         match piece {
             Piece::System(text) => out.push(message("system").with("content", *text)),
             Piece::User(content) => {
-                let text = out.text_of(content);
-                out.push(message("user").with("content", text));
+                let user = message("user");
+                let message = if content.iter().all(|one| one.as_text().is_some()) {
+                    user.with("content", joined(content.iter().filter_map(Content::as_text)))
+                } else {
+                    let text = |text| Object::of_type("text").with("text", Node::Text(text));
+                    user.with("content", out.blocks_of(content, text, media::part))
+                };
+                out.push(message);
             }
             Piece::Assistant { parts, answered } => {
                 let mut calls = Vec::new();
@@ -75,7 +82,9 @@ impl Dialect for Chat {
                 out.push(if calls.is_empty() { turn } else { turn.with("tool_calls", calls) });
                 for (call, result) in answered {
                     let id = call.id.as_str();
-                    out.push(message("tool").with("tool_call_id", id).with("content", result.content.clone()));
+                    // A tool's message carries text only.
+                    let (text, _) = out.result_of(result, |_| None);
+                    out.push(message("tool").with("tool_call_id", id).with("content", text));
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 mod decode;
 mod encode;
+mod media;
 mod select;
 
 pub(super) use decode::Chat as Decode;

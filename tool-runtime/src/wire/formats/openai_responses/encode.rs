@@ -6,7 +6,8 @@ use crate::wire::ToolChoice;
 use crate::wire::encode::strict::Closing;
 use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, PropertyNames};
 use crate::wire::formats::REFUSED_BY_OPENAI;
-use crate::wire::history::{Part, Piece};
+use crate::wire::formats::openai_responses::media;
+use crate::wire::history::{Content, Part, Piece, joined};
 
 /// Responses, as a request is written.
 pub(crate) struct Responses;
@@ -53,14 +54,20 @@ impl Dialect for Responses {
 
     // The results of a turn follow its calls, in their order (M1).
     fn message<'a>(&self, piece: &Piece<'a>, out: &mut Messages<'a>) {
-        let message = |role: &'static str, content: Object<'a>| {
-            Object::of_type("message").with("role", role).with("content", vec![content])
+        let written = |role: &'static str, content: Vec<Object<'a>>| {
+            Object::of_type("message").with("role", role).with("content", content)
         };
+        let message = |role: &'static str, content: Object<'a>| written(role, vec![content]);
         match piece {
             Piece::System(text) => out.push(message("system", Object::of_type("input_text").with("text", *text))),
             Piece::User(content) => {
-                let text = out.text_of(content);
-                out.push(message("user", Object::of_type("input_text").with("text", text)));
+                let text = |text| Object::of_type("input_text").with("text", Node::Text(text));
+                let user = if content.iter().all(|one| one.as_text().is_some()) {
+                    message("user", text(joined(content.iter().filter_map(Content::as_text)).into()))
+                } else {
+                    written("user", out.blocks_of(content, text, media::part))
+                };
+                out.push(user);
             }
             Piece::Assistant { parts, answered } => {
                 for part in parts {
@@ -84,7 +91,13 @@ impl Dialect for Responses {
                 }
                 for (call, result) in answered {
                     let item = Object::of_type("function_call_output").with("call_id", call.id.as_str());
-                    out.push(item.with("output", result.content.clone()));
+                    let (text, parts) = out.result_of(result, media::part);
+                    out.push(if parts.is_empty() {
+                        item.with("output", text)
+                    } else {
+                        let text = (!text.trim().is_empty()).then(|| Object::of_type("input_text").with("text", text));
+                        item.with("output", text.into_iter().chain(parts).collect::<Vec<_>>())
+                    });
                 }
             }
         }
