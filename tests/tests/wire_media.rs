@@ -131,7 +131,8 @@ fn a_client_cannot_bring_files_into_results_or_too_many_into_a_history() {
 
     let large = Media::bytes("text/plain", "a".repeat(11 << 20).as_bytes()).unwrap();
     let message = Message::User(vec![Content::Media(large)]);
-    let checked = |history: &[Message]| check(history, &[].into(), &HistoryLimits::default()).map_err(|error| error.kind);
+    let checked =
+        |history: &[Message]| check(history, &[].into(), &HistoryLimits::default()).map_err(|error| error.kind);
     assert_eq!(checked(&[message.clone()]), Ok(()));
     assert_eq!(checked(&[message.clone(), message]), Err(HistoryErrorKind::TooLarge));
 }

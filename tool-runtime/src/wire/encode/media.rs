@@ -38,16 +38,19 @@ impl<'a> Messages<'a> {
         format!("[The user sent a file ({}) that cannot be passed on to this model.]", media.label())
     }
 
-    /// The blocks of the files that a tool returned, and its text, in which a sentence takes the place of each file that
-    /// the format cannot carry.
+    /// The text of a result and the blocks of its files. What the format cannot carry is in the text: a text file as it
+    /// is, any other as a sentence.
     pub(crate) fn result_of(&mut self, result: &Cow<'a, ResultMessage>, block: Block) -> (String, Vec<Object<'a>>) {
         let (mut text, mut blocks) = (result.content.clone(), Vec::new());
         // One that takes the place of a missing result has none.
         let Cow::Borrowed(result) = result else { return (text, blocks) };
         for media in &result.media {
-            match block(media) {
-                Some(block) => blocks.push(block),
-                None => {
+            match (block(media), quoted_file(media)) {
+                (Some(block), _) => blocks.push(block),
+                (None, Some(file)) => {
+                    let _ = write!(text, "\n\n{file}");
+                }
+                (None, None) => {
                     self.lose(&format!("media of a result ({})", media.essence()));
                     let file = media.label();
                     let _ = write!(

@@ -10,9 +10,6 @@ pub(super) fn part(media: &Media) -> Option<Object<'_>> {
     if let Some(text) = quoted_file(media) {
         return Some(Object::of_type("text").with("text", text));
     }
-    if let Some(id) = media.id_at(Format::OpenAiChat) {
-        return Some(Object::of_type("file").with("file", Object::new().with("file_id", id)));
-    }
     match kind {
         "image/jpeg" | "image/png" | "image/gif" | "image/webp" => {
             Some(Object::of_type("image_url").with("image_url", Object::new().with("url", data_url(media)?)))
@@ -22,8 +19,14 @@ pub(super) fn part(media: &Media) -> Option<Object<'_>> {
             let audio = Object::new().with("data", media.data()?).with("format", format);
             Some(Object::of_type("input_audio").with("input_audio", audio))
         }
-        "application/pdf" if media.data().is_some() => {
-            let file = Object::new().with("filename", file_name(media)).with("file_data", data_url(media)?);
+        "application/pdf" => {
+            let file = match media.id_at(Format::OpenAiChat) {
+                Some(id) => Object::new().with("file_id", id),
+                // The format has no place for the URL of a file.
+                None => Object::new()
+                    .with("filename", file_name(media))
+                    .with("file_data", data_url(media).filter(|_| media.data().is_some())?),
+            };
             Some(Object::of_type("file").with("file", file))
         }
         _ => None,
