@@ -17,8 +17,9 @@ use tool_runtime::agent::{
     Agent, ClientAnswer, Conversation, Ended, ModelErrorKind, Prices, SavedConversation, ScriptedModel, ScriptedTurn,
     StopReason,
 };
+use tool_runtime::call::Suspension;
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::{MemoryStore, RecordFilter, Store, Suspension};
+use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::wire::{Finish, Format, Message, history};
 use tool_runtime::{Event, Outcome, RunOptions, ToolError, ToolPolicy, ToolRunner, tool};
 

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use tests::rig::Heard;
 use tool_runtime::Call;
 use tool_runtime::call::Cause;
-use tool_runtime::policy::{Budgets, RunBudget};
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::{
@@ -266,8 +265,8 @@ async fn an_unclean_turn_runs_nothing() {
 
 #[tokio::test]
 async fn budgets_and_the_loop_guard_stop_a_run() {
-    let budgets = Budgets { run: RunBudget { calls: Some(4), ..RunBudget::default() }, ..Budgets::default() };
-    let rig = rig(ToolPolicy::allow(TOOLS).with_budgets(budgets));
+    let policy = json!({"allowed_tools": TOOLS, "budgets": {"run": {"calls": 4}}});
+    let rig = rig(ToolPolicy::from_json(&policy.to_string()).unwrap());
     let same = r#"{"a":1,"b":1}"#;
     assert_eq!(rig.exec("1", "gate__add", same).await.to_model(), "2");
     let warned = rig.exec("2", "gate__add", same).await;

@@ -15,7 +15,7 @@ use tests::wire::{fixtures, read_json, same};
 use tests::{six_turns, wire};
 use tool_runtime::agent::http::{HttpModel, HttpModelBuilder};
 use tool_runtime::agent::{Agent, Ended, ModelClient, ModelError, ModelErrorKind};
-use tool_runtime::wire::{CallStatus, Decoded, Finish, Format, Message, WireErrorKind};
+use tool_runtime::wire::{CallStatus, Decoded, Finish, Format, Message, RequestSettings, ToolChoice, WireErrorKind};
 use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
 fn client(format: Format, server: &Server) -> HttpModelBuilder {
@@ -23,10 +23,14 @@ fn client(format: Format, server: &Server) -> HttpModelBuilder {
 }
 
 async fn ask(model: &HttpModel) -> Result<Decoded, ModelError> {
+    ask_with(model, &RequestSettings::new()).await
+}
+
+async fn ask_with(model: &HttpModel, settings: &RequestSettings) -> Result<Decoded, ModelError> {
     let catalog = ToolCatalog::builder().build().unwrap();
     let run = ToolRunner::builder(catalog, ToolPolicy::deny_all()).build().unwrap().run(RunOptions::new());
     let messages = [Message::user("Hello?")];
-    model.complete(tool_runtime::agent::ModelRequest::new(&messages, run.catalog()), &mut |_| {}).await
+    model.complete(tool_runtime::agent::ModelRequest::new(&messages, run.catalog(), settings), &mut |_| {}).await
 }
 
 async fn answer(format: Format, reply: Reply) -> Result<Decoded, ModelError> {

@@ -6,6 +6,8 @@
 mod corrected;
 #[path = "waiting/edges.rs"]
 mod edges;
+#[path = "waiting/restored.rs"]
+mod restored;
 
 use std::sync::Arc;
 

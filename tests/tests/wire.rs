@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tests::wire::{cases, decode, each_case, expected, fixtures, input, raw, read_json, recorded, result, turn};
 use tool_runtime::wire::history::{CallMessage, Message, ResultMessage};
-use tool_runtime::wire::{EncodeOptions, Format, ToolChoice, WireTool, remove_nulls};
+use tool_runtime::wire::{EncodeOptions, Format, RequestSettings, ToolChoice, WireTool, remove_nulls};
 
 #[test]
 fn streams_decode_the_same_in_every_cut() {
@@ -53,14 +53,15 @@ fn requests() {
     each_case("request", |format, case| {
         let raw = raw(case);
         let input: Input<'_> = serde_json::from_str(raw.get()).unwrap();
-        let mut options = EncodeOptions::default().with_strict(input.strict);
-        options.parallel = input.parallel;
-        options.choice = input.tool_choice.map(|choice| match choice.as_str() {
+        let mut settings = RequestSettings::new();
+        settings.parallel_calls = input.parallel;
+        settings.tool_choice = input.tool_choice.map(|choice| match choice.as_str() {
             Some("auto") => ToolChoice::Auto,
             Some("required") => ToolChoice::Required,
             Some("none") => ToolChoice::None,
             _ => ToolChoice::Named(choice["name"].as_str().unwrap().to_owned()),
         });
+        let options = EncodeOptions::default().with_strict(input.strict).with_settings(settings);
         let tools =
             input.tools.iter().map(|tool| WireTool::new(&tool.name, &tool.description, tool.input_schema.get()));
         let got = match format.encode_tools(tools, &options) {

@@ -4,10 +4,10 @@
 
 use serde_json::{Value, json};
 use tests::wire::turn;
-use tool_runtime::call::CallId;
+use tool_runtime::call::{CallId, Suspension};
 use tool_runtime::wire::Message;
 use tool_runtime::wire::history::{CallMessage, ResultMessage};
-use tool_runtime::wire::ui::{Asked, ChatAnswer, ChatReader, ChatRequest};
+use tool_runtime::wire::ui::{ChatAnswer, ChatReader, ChatRequest};
 
 /// `done` ended, `ask` waits for a person, `run` for the client.
 fn reader() -> ChatReader {
@@ -17,7 +17,7 @@ fn reader() -> ChatReader {
         turn("", vec![call("done"), call("ask"), call("run")]),
         Message::Result(ResultMessage::new("done", "1")),
     ];
-    ChatReader::new(&history, [(CallId::new("ask"), Asked::Approval), (CallId::new("run"), Asked::Client)])
+    ChatReader::new(&history, [(CallId::new("ask"), Suspension::Approval), (CallId::new("run"), Suspension::Client)])
 }
 
 fn user(text: &str) -> Value {

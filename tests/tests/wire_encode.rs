@@ -7,7 +7,9 @@ use tool_runtime::call::CallId;
 use tool_runtime::wire::history::{
     self, Answer, CallMessage, HistoryErrorKind, HistoryLimits, Issued, Message, Missing, ResultMessage,
 };
-use tool_runtime::wire::{EncodeOptions, Format, OnUnsupported, SentSchema, ToolChoice, WireTool, remove_nulls};
+use tool_runtime::wire::{
+    EncodeOptions, Format, OnUnsupported, RequestSettings, SentSchema, ToolChoice, WireTool, remove_nulls,
+};
 
 /// The closed copy, or the pointer of what cannot be closed.
 #[track_caller]
@@ -105,6 +107,10 @@ fn strict_nulls_keep_everything_else_digit_for_digit() {
     }
 }
 
+fn chosen(name: &str) -> RequestSettings {
+    RequestSettings::new().tool_choice(ToolChoice::Named(name.to_owned()))
+}
+
 #[test]
 fn choices_without_tools_and_unknown_ones() {
     let tools = [WireTool::new("a", "", r#"{"type":"object","properties":{}}"#)];
@@ -114,9 +120,10 @@ fn choices_without_tools_and_unknown_ones() {
                 .encode_tools(tools.iter().copied(), &options)
                 .map_err(|error| error.to_json()["error"]["kind"].clone())
         };
-        let named = || EncodeOptions::default().with_choice(ToolChoice::Named("b".to_owned()));
+        let named = || EncodeOptions::default().with_settings(chosen("b"));
         assert_eq!(encode(&tools, named()).unwrap_err(), "unknown_tool_choice", "{format}");
-        let auto = EncodeOptions::default().with_choice(ToolChoice::Auto).with_parallel(false);
+        let auto = EncodeOptions::default()
+            .with_settings(RequestSettings::new().tool_choice(ToolChoice::Auto).parallel_calls(false));
         assert!(encode(&[], auto).unwrap().body.is_empty(), "{format}");
         let strict = encode(&tools, EncodeOptions::default().with_strict(true)).unwrap();
         assert_eq!(strict.losses.is_empty(), !matches!(format, Format::Ollama | Format::Gemini), "{format}");
@@ -237,7 +244,7 @@ fn a_tool_that_a_provider_refuses_does_not_block_the_others() {
     let losses: Vec<_> = encoded.losses.iter().map(ToString::to_string).collect();
     assert_eq!(losses, ["a__bad: the provider does not take this input schema at /properties/ok/properties/bad name"]);
     // A choice of a tool that was left out is refused, and other formats carry the name.
-    let named = options.clone().with_choice(ToolChoice::Named("a__bad".to_owned()));
+    let named = options.clone().with_settings(chosen("a__bad"));
     assert!(Format::Anthropic.encode_tools(tools(), &named).is_err());
     assert_eq!(Format::Gemini.encode_tools(tools(), &options).unwrap().tools.len(), 2);
 }

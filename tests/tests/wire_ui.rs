@@ -104,7 +104,16 @@ fn any_event(random: &mut Random) -> Value {
     let id = random.pick(&IDS);
     let value: Value = json!("VALUE");
     let reason = random.pick(&REASONS);
-    match random.below(20) {
+    match random.below(24) {
+        20 => json!({"type": "reasoning_delta", "text": random.pick(&["", "Hm", "\n\ndata: [DONE]\n\n"])}),
+        21 => {
+            let url = random.pick(&[Some("https://a.example/b"), Some("javascript:alert(1)"), None]);
+            json!({"type": "source", "id": id, "url": url, "title": random.pick(&[None, Some("T\n")])})
+        }
+        22 => {
+            json!({"type": "file", "media_type": "image/png", "url": random.pick(&["data:image/png;base64,AA==", "x:y"])})
+        }
+        23 => json!({"type": "data", "name": "d", "id": random.pick(&[None, Some("i")]), "value": value}),
         0 => json!({"type": "message_start", "id": "m"}),
         1 => json!({"type": "step_start", "id": "m"}),
         2 | 3 => {
@@ -168,7 +177,7 @@ fn artifacts_and_parents_stay_where_they_exist() {
         {"type": "tool_result", "id": "b", "result": 1, "artifact": {"x": 2}}]));
     for &protocol in Protocol::ALL {
         let text = String::from_utf8(encode(protocol, &list)).unwrap();
-        let exist = protocol != Protocol::UiMessageStream;
+        let exist = matches!(protocol, Protocol::DataStream | Protocol::AssistantTransport);
         assert_eq!((text.contains("parentId"), text.contains("artifact")), (exist, exist), "{protocol}");
     }
 }
@@ -348,7 +357,11 @@ fn any_order_of_the_runners_events_gives_a_valid_stream() {
             .map(|_| {
                 let id = random.pick(&IDS);
                 let value = Some(Arc::from(RawValue::from_string(random.pick(&VALUES).to_owned()).unwrap()));
-                match random.below(16) {
+                match random.below(20) {
+                    16 => event(&json!({"type": "reasoning_delta", "text": "Hm"})),
+                    17 => event(&json!({"type": "source", "id": id, "url": "https://a.example"})),
+                    18 => event(&json!({"type": "file", "media_type": "image/png", "url": "https://a.example/b.png"})),
+                    19 => Event::data("d", None, RawValue::from_string("[1]".to_owned()).unwrap()),
                     0 | 1 => text("Hi"),
                     2..=4 => start(id),
                     5..=7 => delta(id, random.pick(&DELTAS)),

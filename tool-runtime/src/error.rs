@@ -193,6 +193,7 @@ impl<E: Error + Send + Sync + 'static> ErrorSource for E {}
     note = "return `Result<_, ToolError>`: `?` converts every `std::error::Error`, and `.map_err(ToolError::internal)?` converts `anyhow::Error`, `Box<dyn Error + Send + Sync>` and text",
     note = "of an error that is not `Send + Sync`, for example `Box<dyn Error>`, pass on the text: `.map_err(|error| ToolError::internal(error.to_string()))?`"
 )]
+#[doc(hidden)] // For the signature of `#[tool]` functions, which take any error that `?` takes.
 pub trait IntoToolError {
     /// Converts; the text of a foreign error stays with the operators.
     fn into_tool_error(self) -> ToolError;

@@ -93,10 +93,10 @@ pub use call::{CallId, Event, EventSink, Outcome, ToolCall, ToolContext, ToolExe
 pub use capability::{Cap, Capabilities, Connection, Secret};
 pub use catalog::ToolCatalog;
 pub use component::{Call, ToolComponent, ToolOutput};
-pub use error::{IntoToolError, ToolError};
+pub use error::ToolError;
 pub use policy::ToolPolicy;
 pub use runner::{Run, RunOptions, ToolRunner};
-pub use tool::{NameError, ToolEffect, ToolName, ToolSpec};
+pub use tool::{ToolEffect, ToolName, ToolSpec};
 /// Reads the definition of a tool without a catalog: `definition!(path::to::tool)`.
 ///
 /// The path names a struct or a function with [`#[tool]`](macro@tool). The value is a

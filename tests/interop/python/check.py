@@ -51,6 +51,21 @@ def requests() -> Score:
     return score
 
 
+def settings() -> Score:
+    score = Score("encoded settings")
+    for case in json.loads((FIXTURES / "settings/cases.json").read_bytes()):
+        # Extra fields are what no type names.
+        if "extra" in case["settings"]:
+            continue
+        for name in params.FORMATS:
+            asked = {"tools": [], "settings": case["settings"]}
+            encoded = toolbox.encode(name, "request", json.dumps(asked).encode())
+            if "error" in encoded:
+                continue
+            score.run(f"{case['name']} {name}", lambda body=params.whole(name, encoded), name=name: params.check(name, body))
+    return score
+
+
 def results() -> Score:
     score = Score("encoded results")
     for case in (case for case in wire if case["kind"] == "result"):
@@ -183,4 +198,4 @@ def unchunked(body: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.exit(1 if sum(part().report() for part in (requests, results, histories, refusals, streams)) else 0)
+    sys.exit(1 if sum(part().report() for part in (requests, settings, results, histories, refusals, streams)) else 0)

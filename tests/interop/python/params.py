@@ -1,7 +1,7 @@
 """What the official SDKs say a request body is, as validators that look at every part of it."""
 
 import collections.abc
-from typing import Any
+from typing import Annotated, Any
 
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming, MessageCreateParamsStreaming
 from google.genai import types as genai
@@ -14,7 +14,7 @@ from openai.types.responses.response_create_params import (
     ResponseCreateParamsNonStreaming,
     ResponseCreateParamsStreaming,
 )
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 FORMATS = ["openai_chat", "openai_responses", "anthropic", "ollama", "gemini"]
 
@@ -57,6 +57,11 @@ def check(name: str, body: dict) -> None:
         known = TYPED[name][streaming].__annotations__.keys()
         bases = [base.__annotations__.keys() for base in TYPED[name][streaming].__orig_bases__ if hasattr(base, "__annotations__")]
         unknown = set(body) - set(known).union(*bases)
+        if name == "anthropic":
+            # The SDK speaks version 2026-10-21, which has no sampling; the client names 2023-06-01, which has.
+            for key in unknown & {"temperature", "top_p"}:
+                TypeAdapter(Annotated[float, Field(ge=0, le=1)]).validate_python(body[key], strict=True)
+            unknown -= {"temperature", "top_p"}
         if unknown:
             raise ValueError(f"unknown keys {sorted(unknown)}")
     elif name == "ollama":
@@ -76,6 +81,12 @@ def check(name: str, body: dict) -> None:
             genai.Content.model_validate(rest.pop("systemInstruction"))
         if "generationConfig" in rest:
             genai.GenerationConfig.model_validate(rest.pop("generationConfig"))
+        if "generationConfig" in rest:
+            genai.GenerationConfig.model_validate(rest.pop("generationConfig"))
+        if "serviceTier" in rest:
+            genai.ServiceTier(rest.pop("serviceTier"))
+        if "labels" in rest:
+            TypeAdapter(dict[str, str]).validate_python(rest.pop("labels"))
         rest.pop("model", None)
         if rest:
             raise ValueError(f"unknown keys {sorted(rest)}")
@@ -91,5 +102,5 @@ def whole(name: str, parts: dict) -> dict:
     else:
         body.setdefault("messages", [{"role": "user", "content": "Hello"}])
     if name == "anthropic":
-        body["max_tokens"] = 10
+        body.setdefault("max_tokens", 10)
     return body

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use tool_runtime::agent::{Incoming, ModelClient, ModelError, ModelRequest, Show};
 use tool_runtime::runner::Failure;
-use tool_runtime::wire::{DecodeOptions, Decoded, ToolChoice};
+use tool_runtime::wire::{DecodeOptions, Decoded, RequestSettings, ToolChoice};
 
 use super::*;
 
@@ -189,18 +189,23 @@ async fn operators_learn_why_models_and_tools_failed() {
 #[tokio::test]
 async fn a_forced_choice_holds_for_the_first_turn() {
     let turns = || [ScriptedTurn::call("a", "rig__double", r#"{"n":1}"#), ScriptedTurn::text("2")];
+    let subset = |required| ToolChoice::Allowed { names: vec!["rig__fail".to_owned()], required };
     for (choice, expected) in [
         (ToolChoice::Required, [Some(ToolChoice::Required), None]),
         (ToolChoice::Named("rig__double".to_owned()), [Some(ToolChoice::Named("rig__double".to_owned())), None]),
+        (subset(true), [Some(subset(true)), None]),
+        (subset(false), [Some(subset(false)), Some(subset(false))]),
         (ToolChoice::None, [Some(ToolChoice::None), Some(ToolChoice::None)]),
     ] {
         let rig = rig(turns());
-        let agent = rig.agent().tool_choice(choice.clone());
+        let agent = rig.agent().settings(RequestSettings::new().tool_choice(choice.clone()));
         let mut conversation = agent.converse(rig.runner.run(rig.options()));
         assert!(matches!(conversation.send("Go.").await, Ended::Answered { .. }));
-        assert_eq!(rig.model.choices(), expected, "{choice:?}");
+        let asked: Vec<_> = rig.model.settings().into_iter().map(|settings| settings.tool_choice).collect();
+        assert_eq!(asked, expected, "{choice:?}");
         let flagged = conversation.turns()[0].calls[0].outside_choice;
-        assert_eq!(flagged, choice == ToolChoice::None, "a call outside the choice is flagged: {choice:?}");
+        let outside = matches!(choice, ToolChoice::None | ToolChoice::Allowed { .. });
+        assert_eq!(flagged, outside, "a call outside the choice is flagged: {choice:?}");
         assert_eq!(conversation.turns()[0].calls[0].outcome, Some(Outcome::Ok), "and the gate decides");
     }
 }

@@ -1,24 +1,24 @@
 //! Failures while nobody waits any more, and parts of the application whose destructors panic.
 
+use tokio::sync::oneshot;
 use tool_runtime::call::Violation;
 use tool_runtime::hydrate::Repairer;
 use tool_runtime::schema::SchemaProblem;
 use tool_runtime::schema::validator::{Compiled, Tree, Validator};
-use tool_runtime::store::ReceiptSender;
 use tool_runtime::tool::Schema;
 
 use super::*;
 
 /// Keeps everything, and never says so.
-struct Silent(MemoryStore, Mutex<Vec<ReceiptSender>>);
+struct Silent(MemoryStore, Mutex<Vec<oneshot::Sender<Result<(), StoreError>>>>);
 
 #[async_trait]
 impl Store for Silent {
     fn put(&self, record: ToolInvocationRecord) -> Receipt {
-        let (sender, receipt) = Receipt::channel();
+        let (sender, receiver) = oneshot::channel();
         drop(self.0.put(record));
         self.1.lock().expect("no poison").push(sender);
-        receipt
+        Receipt::new(receiver)
     }
 
     async fn records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {

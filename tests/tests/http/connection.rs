@@ -5,7 +5,6 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::json;
-use tool_runtime::agent::http::OutputLimitField;
 
 use super::*;
 
@@ -153,55 +152,45 @@ async fn a_refusal_that_never_ends_is_given_up() {
 
 #[tokio::test]
 async fn requests_hold_what_the_application_sets() {
-    let tool_less = |format: Format, configure: Configure| async move {
+    let tool_less = |format: Format, configure: Configure, settings: RequestSettings| async move {
         let server = Server::start([Reply::stream(&Turn::text("Hi.").stream(format))]).unwrap();
-        ask(&configure(client(format, &server)).build().unwrap()).await.unwrap();
+        ask_with(&configure(client(format, &server)).build().unwrap(), &settings).await.unwrap();
         let asked = server.asked().remove(0);
         let body: Value = serde_json::from_str(&asked.body).unwrap();
         (asked.head.to_ascii_lowercase(), body)
     };
-    let (head, body) = tool_less(Format::OpenAiChat, |model| model.body_field("temperature", 0.5)).await;
+    let plain = |model: HttpModelBuilder| model;
+    let new = RequestSettings::new;
+    let (head, body) = tool_less(Format::OpenAiChat, plain, new().temperature(0.5)).await;
     assert!(head.contains("user-agent: tool-runtime/"), "{head}");
     assert_eq!((&body["temperature"], &body["max_completion_tokens"]), (&json!(0.5), &json!(4096)));
-    let (head, body) = tool_less(Format::OpenAiChat, |model| {
-        model.output_limit_field(OutputLimitField::MaxTokens).max_output_tokens(9).header("user-agent", "mine")
-    })
-    .await;
+    let mine: Configure = |model| model.header("user-agent", "mine");
+    let limit = new().legacy_max_tokens(true).max_output_tokens(9);
+    let (head, body) = tool_less(Format::OpenAiChat, mine, limit).await;
     assert!(head.contains("user-agent: mine") && !head.contains("tool-runtime"), "{head}");
     assert_eq!((&body["max_tokens"], body.get("max_completion_tokens")), (&json!(9), None));
-    let (_, body) = tool_less(Format::Ollama, |model| model.body_field("options", json!({"seed": 7}))).await;
-    assert_eq!(body["options"], json!({"num_predict": 4096, "seed": 7}));
+    let (_, body) = tool_less(Format::Ollama, plain, new().seed(7).extra("options", json!({"num_ctx": 8192}))).await;
+    assert_eq!(body["options"], json!({"num_predict": 4096, "seed": 7, "num_ctx": 8192}));
     let endless = |model: HttpModelBuilder| model.timeout(Duration::MAX).idle_timeout(Duration::MAX);
-    let (_, body) = tool_less(Format::Anthropic, endless).await;
+    let (_, body) = tool_less(Format::Anthropic, endless, new()).await;
     assert_eq!(body["max_tokens"], json!(4096));
-    let hot = |model: HttpModelBuilder| model.body_field("generationConfig", json!({"temperature": 1})).stream(false);
-    let (head, body) = tool_less(Format::Gemini, hot).await;
-    assert!(head.starts_with("post /v1beta/models/m:generatecontent http"), "{head}");
-    let contents = json!([{"role": "user", "parts": [{"text": "Hello?"}]}]);
-    let generation = json!({"maxOutputTokens": 4096, "temperature": 1});
-    assert_eq!(body, json!({"contents": contents, "generationConfig": generation}));
-    let (_, body) = tool_less(Format::OpenAiResponses, |model| model.body_field("store", true)).await;
+    let (_, body) = tool_less(Format::OpenAiResponses, plain, new().extra("store", true)).await;
     assert_eq!(body["store"], json!(true));
+    let (_, body) = tool_less(Format::Gemini, plain, new().top_p(0.5)).await;
+    assert_eq!(body["generationConfig"], json!({"maxOutputTokens": 4096, "topP": 0.5}));
 }
 
 #[tokio::test]
-async fn a_gemini_model_is_named_in_the_url() {
-    for (path, name, asked) in [
-        ("", "gemini-3-pro", "/v1beta/models/gemini-3-pro"),
-        ("", "models/gemini-3-pro", "/v1beta/models/gemini-3-pro"),
-        ("", "tunedModels/mine", "/v1beta/tunedModels/mine"),
-        (
-            "/v1/projects/p/locations/l/publishers/google/",
-            "gemini-3@001",
-            "/v1/projects/p/locations/l/publishers/google/models/gemini-3@001",
-        ),
+async fn settings_that_cannot_be_sent_reach_no_endpoint() {
+    for (settings, word) in [
+        (RequestSettings::new().extra("messages", json!([])), "`extra.messages`"),
+        (RequestSettings::new().temperature(f64::NAN), "`temperature`"),
+        (RequestSettings::new().tool_choice(ToolChoice::Named("math__unknown".to_owned())), "not offered"),
     ] {
-        let server = Server::start([Reply::stream(&Turn::text("Hi.").stream(Format::Gemini))]).unwrap();
-        let base = server.url() + path;
-        let decoded = ask(&HttpModel::builder(Format::Gemini, base, name).build().unwrap()).await.unwrap();
-        assert_eq!(decoded.text, "Hi.");
-        let head = server.asked().remove(0).head;
-        assert!(head.starts_with(&format!("POST {asked}:streamGenerateContent?alt=sse HTTP/1.1")), "{head}");
+        let model = HttpModel::builder(Format::OpenAiChat, "http://127.0.0.1:1", "m").build().unwrap();
+        let error = ask_with(&model, &settings).await.expect_err(word);
+        assert_eq!(error.kind(), ModelErrorKind::Encode);
+        assert!(error.detail().contains(word), "{}", error.detail());
     }
 }
 
@@ -231,27 +220,10 @@ fn settings_that_cannot_work_are_refused() {
         let error = HttpModel::builder(format, url, "m").build().expect_err("it cannot work");
         assert_eq!(error.kind(), ModelErrorKind::Encode, "{url}");
     }
-    let refused: [(Format, Configure, &str); 18] = [
+    let refused: [(Format, Configure, &str); 5] = [
         (Format::Ollama, |model| model.header("x y", "1"), "`x y`"),
         (Format::Ollama, |model| model.header("x-y", "a\nb"), "`x-y`"),
         (Format::Ollama, |model| model.header("Content-Length", "1"), "leave it out"),
-        (Format::OpenAiChat, |model| model.body_field("messages", json!([])), "`messages`"),
-        (Format::OpenAiChat, |model| model.body_field("max_tokens", 1), "`max_tokens`"),
-        (Format::Anthropic, |model| model.body_field("tools", json!([])), "`tools`"),
-        (Format::OpenAiResponses, |model| model.body_field("stream", false), "`stream`"),
-        (Format::OpenAiChat, |model| model.body_field("metadata", "x".repeat(65 << 10)), "at most"),
-        (Format::Ollama, |model| model.body_field("options", 1), "object"),
-        (Format::Ollama, |model| model.body_field("options", json!({"num_predict": 1})), "max_output_tokens"),
-        (Format::Gemini, |model| model.body_field("generationConfig", json!([])), "object"),
-        (
-            Format::Gemini,
-            |model| model.body_field("generationConfig", json!({"maxOutputTokens": 1})),
-            "max_output_tokens",
-        ),
-        (Format::Gemini, |model| model.body_field("generationConfig", json!({"candidateCount": 2})), "one candidate"),
-        (Format::Gemini, |model| model.body_field("contents", json!([])), "`contents`"),
-        (Format::Gemini, |model| model.body_field("systemInstruction", "x"), "`systemInstruction`"),
-        (Format::Anthropic, |model| model.output_limit_field(OutputLimitField::MaxTokens), "Chat Completions"),
         (Format::Ollama, |model| model.root_certificates("no certificate"), "PEM"),
         (Format::Ollama, |model| model.proxy("socks5://user:CANARY@127.0.0.1"), "http://"),
     ];

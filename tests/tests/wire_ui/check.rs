@@ -1,4 +1,6 @@
-//! Reads a UI stream by the rules U1 to U7 and refuses what breaks one.
+//! Reads a UI stream by the rules U1 to U8 and refuses what breaks one.
+
+mod ag_ui;
 
 use serde_json::Value;
 use tool_runtime::wire::ui::Protocol;
@@ -7,6 +9,9 @@ use tool_runtime::wire::ui::Protocol;
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) text: String,
+    pub(crate) reasoning: String,
+    /// Sources, files and data: what it is and its address or name.
+    pub(crate) extras: Vec<String>,
     pub(crate) calls: Vec<Call>,
     pub(crate) steps: usize,
     pub(crate) finish: Option<String>,
@@ -56,6 +61,11 @@ fn keys(value: &Value) -> Checked {
 impl Seen {
     fn call(&mut self, id: &str) -> Checked<&mut Call> {
         self.calls.iter_mut().find(|call| call.id == id).ok_or_else(|| format!("U2 unknown call {id}"))
+    }
+
+    fn extra(&mut self, kind: &str, what: &str) -> Checked {
+        self.extras.push(format!("{kind} {what}"));
+        self.inside()
     }
 
     fn start(&mut self, id: &str, name: &str, parent: Option<&str>) -> Checked {
@@ -116,8 +126,10 @@ impl Seen {
 /// Reads a whole stream.
 pub(crate) fn check(protocol: Protocol, bytes: &[u8]) -> Checked<Seen> {
     let stream = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
-    if protocol == Protocol::DataStream {
-        return data_stream(stream);
+    match protocol {
+        Protocol::DataStream => return data_stream(stream),
+        Protocol::AgUi => return ag_ui::read(stream),
+        _ => {}
     }
     let body = stream.strip_suffix("data: [DONE]\n\n").ok_or("U1 no [DONE]")?;
     let body = body.strip_suffix("\n\n").ok_or("an open frame")?;
@@ -168,6 +180,20 @@ fn data_stream(stream: &str) -> Checked<Seen> {
                 seen.end_step()?;
             }
             "d" => seen.end(text(&value, "finishReason")?)?,
+            "g" => {
+                seen.inside()?;
+                seen.reasoning.push_str(value.as_str().ok_or("no text")?);
+            }
+            "h" => {
+                ensure(value["sourceType"] == "url", "a source without an address")?;
+                text(&value, "id")?;
+                seen.extra("source", text(&value, "url")?)?;
+            }
+            "k" => {
+                text(&value, "mimeType")?;
+                seen.extra("file", text(&value, "data")?)?;
+            }
+            "aui-data" => seen.extra("data", text(&value, "name")?)?,
             "2" => {}
             "3" => seen.error = Some(value.as_str().ok_or("no text")?.to_owned()),
             _ => return Err(format!("unknown line {kind}")),
@@ -178,6 +204,8 @@ fn data_stream(stream: &str) -> Checked<Seen> {
 
 enum Part {
     Text,
+    Reasoning,
+    Whole,
     Call(String),
     Ended,
 }
@@ -191,14 +219,30 @@ fn transport(seen: &mut Seen, parts: &mut Vec<Part>, frame: &Value) -> Checked {
         ("part-start", None) => {
             let part = &frame["part"];
             seen.inside()?;
-            parts.push(if part["type"] == "text" {
-                Part::Text
-            } else {
-                let id = text(part, "toolCallId")?;
-                seen.start(id, text(part, "toolName")?, part["parentId"].as_str())?;
-                Part::Call(id.to_owned())
+            parts.push(match text(part, "type")? {
+                "text" => Part::Text,
+                "reasoning" => Part::Reasoning,
+                "tool-call" => {
+                    let id = text(part, "toolCallId")?;
+                    seen.start(id, text(part, "toolName")?, part["parentId"].as_str())?;
+                    Part::Call(id.to_owned())
+                }
+                kind => {
+                    let what = match kind {
+                        "source" => text(part, "url")?,
+                        "file" => text(part, "data")?,
+                        "data" => text(part, "name")?,
+                        _ => return Err(format!("unknown part {kind}")),
+                    };
+                    seen.extra(kind, what)?;
+                    Part::Whole
+                }
             });
             Ok(())
+        }
+        ("text-delta", Some(Part::Reasoning)) => {
+            seen.reasoning.push_str(text(frame, "textDelta")?);
+            seen.inside()
         }
         ("text-delta", Some(Part::Text)) => {
             seen.text.push_str(text(frame, "textDelta")?);
@@ -252,16 +296,32 @@ fn message_stream(seen: &mut Seen, texts: &mut Vec<String>, frame: &Value) -> Ch
             seen.error = Some(text(frame, "errorText")?.to_owned());
             Ok(())
         }
-        "text-start" => {
+        "text-start" | "reasoning-start" => {
+            ensure(texts.is_empty(), "text within reasoning, or reasoning within text")?;
             texts.push(text(frame, "id")?.to_owned());
             seen.inside()
         }
-        "text-delta" => {
+        kind @ ("text-delta" | "reasoning-delta") => {
             ensure(texts.iter().any(|id| frame["id"] == *id), "U2 text without start")?;
-            seen.text.push_str(text(frame, "delta")?);
+            let words = if kind == "text-delta" { &mut seen.text } else { &mut seen.reasoning };
+            words.push_str(text(frame, "delta")?);
             seen.inside()
         }
-        "text-end" => {
+        "source-url" => {
+            text(frame, "sourceId")?;
+            seen.extra("source", text(frame, "url")?)
+        }
+        "source-document" => {
+            text(frame, "mediaType")?;
+            text(frame, "title")?;
+            text(frame, "sourceId")?;
+            seen.extra("data", "source-document")
+        }
+        "file" => {
+            text(frame, "mediaType")?;
+            seen.extra("file", text(frame, "url")?)
+        }
+        "text-end" | "reasoning-end" => {
             let open = texts.len();
             texts.retain(|id| frame["id"] != *id);
             ensure(texts.len() < open, "U2 end of no text")
@@ -300,6 +360,9 @@ fn message_stream(seen: &mut Seen, texts: &mut Vec<String>, frame: &Value) -> Ch
             ensure(matches!(call.approval, Some((_, Some(_)))), "a refusal without an answer")?;
             seen.settle(id()?, Value::Null, true)
         }
-        other => Err(format!("unknown frame {other}")),
+        other => match other.strip_prefix("data-") {
+            Some(name) => seen.extra("data", name),
+            None => Err(format!("unknown frame {other}")),
+        },
     }
 }

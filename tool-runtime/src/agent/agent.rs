@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::agent::state::State;
 use crate::agent::{Conversation, ModelClient, Prices};
 use crate::runner::Run;
-use crate::wire::ToolChoice;
+use crate::wire::RequestSettings;
 
 /// A model plus the settings of the loop that drives it. Cheap to clone.
 ///
@@ -25,7 +25,7 @@ pub struct Agent {
     pub(super) guidance: bool,
     pub(super) max_turns: u32,
     pub(super) parallel: Option<usize>,
-    pub(super) choice: Option<ToolChoice>,
+    pub(super) settings: RequestSettings,
     pub(super) prices: Prices,
 }
 
@@ -39,7 +39,7 @@ impl Agent {
             guidance: true,
             max_turns: 16,
             parallel: None,
-            choice: None,
+            settings: RequestSettings::default(),
             prices: Prices::default(),
         }
     }
@@ -71,14 +71,24 @@ impl Agent {
         self
     }
 
-    /// Sets which tools the model may or has to call. A choice that forces a call holds for the first turn after each
-    /// message of the user, [`ToolChoice::None`] for every turn.
+    /// Sets what every request asks for: temperature, limits, reasoning, the choice of tools and so on. What a message
+    /// sets ([`Incoming::settings`](crate::agent::Incoming::settings)) wins, one by one.
     ///
-    /// A call outside the choice is flagged in [`TurnCall::outside_choice`](crate::agent::TurnCall::outside_choice)
-    /// and in the log, and goes through the gate like any other: to refuse tools, leave them out of
-    /// [`RunOptions::tools`](crate::RunOptions::tools).
-    pub fn tool_choice(mut self, choice: ToolChoice) -> Self {
-        self.choice = Some(choice);
+    /// A choice that forces a call holds for the first turn after each message of the user, any other choice for every
+    /// turn. A call outside the choice is flagged in
+    /// [`TurnCall::outside_choice`](crate::agent::TurnCall::outside_choice) and in the log, and goes through the gate
+    /// like any other: to refuse tools, leave them out of [`RunOptions::tools`](crate::RunOptions::tools).
+    ///
+    /// ```
+    /// use tool_runtime::agent::{Agent, ScriptedModel};
+    /// use tool_runtime::wire::{Effort, RequestSettings, ToolChoice};
+    ///
+    /// let settings = RequestSettings::new().temperature(0.2).reasoning(Effort::Low).tool_choice(ToolChoice::Required);
+    /// let agent = Agent::new(ScriptedModel::new([])).settings(settings);
+    /// # let _ = agent;
+    /// ```
+    pub fn settings(mut self, settings: RequestSettings) -> Self {
+        self.settings = settings;
         self
     }
 

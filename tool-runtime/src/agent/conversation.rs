@@ -7,12 +7,11 @@ use std::sync::Arc;
 use crate::agent::display::Done;
 use crate::agent::settle::Action;
 use crate::agent::state::{Progress, Slot, State};
-use crate::agent::{Agent, ClientAnswer, Ended, Incoming, ModelTurn, NotWaiting, StopReason, WaitingCall};
-use crate::call::{CallId, Event, EventSink};
-use crate::runner::{ApprovalDecision, NotPending, Run};
-use crate::store::Suspension;
-use crate::wire::Message;
+use crate::agent::{Agent, ClientAnswer, Ended, Incoming, ModelTurn, StopReason, WaitingCall};
+use crate::call::{CallId, Event, EventSink, Suspension};
+use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::wire::history::{Missing, repair};
+use crate::wire::{Message, RequestSettings};
 
 /// One history and the run that its calls go through. Made by [`Agent::converse`] or [`Agent::restore`].
 ///
@@ -77,7 +76,7 @@ impl Conversation {
     /// Calls that still wait are abandoned: the model reads that nobody acted on them.
     pub async fn send(&mut self, text: impl Into<String>) -> Ended {
         let done = Done::new(&self.run);
-        let ended = self.say(text.into()).await;
+        let ended = self.say(text.into(), RequestSettings::default()).await;
         done.with(ended)
     }
 
@@ -86,7 +85,7 @@ impl Conversation {
     /// # Errors
     /// One of the ids does not wait for a client, or is answered twice; no answer was taken. A refusal emits an `error`
     /// event and a `done` event; to learn of it before a response begins, call [`check`](Self::check).
-    pub async fn answer(&mut self, answers: impl IntoIterator<Item = ClientAnswer>) -> Result<Ended, NotWaiting> {
+    pub async fn answer(&mut self, answers: impl IntoIterator<Item = ClientAnswer>) -> Result<Ended, ResumeError> {
         self.receive(Incoming { answers: answers.into_iter().collect(), ..Incoming::new() }).await
     }
 
@@ -95,7 +94,7 @@ impl Conversation {
     /// # Errors
     /// No call with this id waits for a person; the conversation is unchanged. See
     /// [`answer`](Self::answer) for the events.
-    pub async fn decide(&mut self, id: &CallId, decision: ApprovalDecision) -> Result<Ended, NotWaiting> {
+    pub async fn decide(&mut self, id: &CallId, decision: ApprovalDecision) -> Result<Ended, ResumeError> {
         self.receive(Incoming::new().decide(id.clone(), decision)).await
     }
 
@@ -105,14 +104,14 @@ impl Conversation {
     /// # Errors
     /// One of the ids does not wait for this, or occurs twice; the conversation is unchanged. See
     /// [`answer`](Self::answer) for the events.
-    pub async fn receive(&mut self, incoming: Incoming) -> Result<Ended, NotWaiting> {
+    pub async fn receive(&mut self, incoming: Incoming) -> Result<Ended, ResumeError> {
         let done = Done::new(&self.run);
         if let Err(refused) = self.check(&incoming) {
             self.run.emit(Event::Error { code: refused.code().to_owned(), message: refused.to_string() });
             done.with_code(refused.code());
             return Err(refused);
         }
-        let Incoming { text, decisions, answers } = incoming;
+        let Incoming { text, settings, decisions, answers } = incoming;
         let decisions = decisions.into_iter().map(|(id, decision)| (id, Action::Decide(decision)));
         let answers = answers.into_iter().map(|answer| (answer.id().clone(), Action::Answer(answer)));
         for (id, action) in decisions.chain(answers) {
@@ -121,7 +120,7 @@ impl Conversation {
             }
         }
         let ended = match text {
-            Some(text) => self.say(text).await,
+            Some(text) => self.say(text, settings).await,
             None => self.go_on().await,
         };
         Ok(done.with(ended))
@@ -132,14 +131,14 @@ impl Conversation {
     ///
     /// # Errors
     /// One of the ids does not wait for this, or occurs twice.
-    pub fn check(&self, incoming: &Incoming) -> Result<(), NotWaiting> {
+    pub fn check(&self, incoming: &Incoming) -> Result<(), ResumeError> {
         let decisions = incoming.decisions.iter().map(|(id, _)| (id, Suspension::Approval));
         let answers = incoming.answers.iter().map(|answer| (answer.id(), Suspension::Client));
         let mut seen = HashSet::new();
         for (id, suspension) in decisions.chain(answers) {
             let waits = self.waiting().any(|call| call.id == *id && call.suspension == suspension);
             if !waits || !seen.insert(id) {
-                return Err(NotWaiting { id: id.clone() });
+                return Err(ResumeError::NotWaiting(id.clone()));
             }
         }
         Ok(())
@@ -182,17 +181,18 @@ impl Conversation {
         &self.run
     }
 
-    async fn say(&mut self, text: String) -> Ended {
+    async fn say(&mut self, text: String, settings: RequestSettings) -> Ended {
         if let Err(error) = self.abandon().await {
             return self.unsettled(error);
         }
         self.run.add_user_text(&text);
         self.state.history.push(Message::user(text));
+        self.state.settings = settings;
         self.state.asked = 0;
         self.drive().await
     }
 
-    fn unsettled(&self, error: NotPending) -> Ended {
+    fn unsettled(&self, error: ResumeError) -> Ended {
         self.stopped(StopReason::Unsettled(error), String::new())
     }
 }

@@ -11,7 +11,7 @@ use crate::agent::turn::{self, Progressed};
 use crate::agent::{Conversation, Ended, ModelRequest, ModelTurn, StopReason, TurnCall};
 use crate::call::{CallId, Event, ToolCall};
 use crate::wire::history::{Missing, repair};
-use crate::wire::{Decoded, DisplayEvent, Finish, Message, ToolChoice};
+use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, ToolChoice};
 
 impl Conversation {
     /// Model, gate, model, .. until there is an end.
@@ -40,15 +40,8 @@ impl Conversation {
     /// Asks the model for one turn and accounts it.
     async fn ask(&mut self) -> Result<Decoded, StopReason> {
         let messages = self.messages();
-        // A choice that forces a call holds for the first turn only: with it in each, the model could never answer.
-        let forced = |choice: &&ToolChoice| **choice != ToolChoice::None;
-        let choice = self.agent.choice.as_ref().filter(|choice| self.state.asked <= 1 || !forced(choice));
-        let request = ModelRequest {
-            messages: &messages,
-            tools: self.run.catalog(),
-            parallel: (self.parallel() > 1).then_some(true),
-            choice,
-        };
+        let settings = self.settings();
+        let request = ModelRequest { messages: &messages, tools: self.run.catalog(), settings: &settings };
         let model = self.agent.model.name().to_owned();
         let prompt_hash = request.prompt_hash(&model);
         let started = Instant::now();
@@ -172,6 +165,19 @@ impl Conversation {
         let (code, message) = (reason.code().to_owned(), reason.to_string());
         self.run.emit(Event::Error { code, message });
         Ended::Stopped { reason, text }
+    }
+
+    /// The settings of the message over those of the agent.
+    fn settings(&self) -> RequestSettings {
+        let mut settings = self.state.settings.clone().or(&self.agent.settings);
+        // A choice that forces a call holds for the first turn only: with it in each, the model could never answer.
+        if self.state.asked > 1 && settings.tool_choice.as_ref().is_some_and(ToolChoice::forces) {
+            settings.tool_choice = None;
+        }
+        if settings.parallel_calls.is_none() && self.parallel() > 1 {
+            settings.parallel_calls = Some(true);
+        }
+        settings
     }
 
     /// The instructions and the repaired history.

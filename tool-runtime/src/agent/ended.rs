@@ -8,10 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::agent::ModelError;
-use crate::call::CallId;
+use crate::call::{CallId, Suspension};
 use crate::policy::BudgetExceeded;
-use crate::runner::NotPending;
-use crate::store::Suspension;
+use crate::runner::ResumeError;
 use crate::wire::{Finish, WireError};
 
 /// How a request to a conversation ended. The history is one that every provider accepts in each case.
@@ -104,7 +103,7 @@ pub enum StopReason {
         error: Option<WireError>,
     },
     /// A call that waits could not be finished; it still waits, and the model was not asked.
-    Unsettled(NotPending),
+    Unsettled(ResumeError),
     /// The run was cancelled.
     Cancelled,
 }
@@ -156,31 +155,3 @@ impl fmt::Display for StopReason {
         }
     }
 }
-
-/// No call of this conversation waits for this answer or decision; the conversation is unchanged.
-///
-/// The id is unknown, was answered before, waits for somebody else (a person, not a client), or was given twice. The
-/// conversation is as it was: save it as usual, and answer the calls that [`Conversation::waiting`] lists.
-///
-/// [`Conversation::waiting`]: crate::agent::Conversation::waiting
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotWaiting {
-    /// The id that was answered.
-    pub id: CallId,
-}
-
-impl NotWaiting {
-    /// The stable code.
-    #[must_use]
-    pub const fn code(&self) -> &'static str {
-        "not_pending"
-    }
-}
-
-impl fmt::Display for NotWaiting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no call of this conversation waits for such an answer; it may have been given already")
-    }
-}
-
-impl std::error::Error for NotWaiting {}

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use crate::agent::{ClientAnswer, Conversation, WaitingCall};
+use crate::agent::{ClientAnswer, Conversation};
 use crate::call::CallId;
 use crate::runner::ApprovalDecision;
-use crate::store::Suspension;
-use crate::wire::ui::{Asked, ChatAnswer, ChatReader, ChatRequest};
+use crate::wire::RequestSettings;
+use crate::wire::ui::{ChatAnswer, ChatReader, ChatRequest};
 
 /// What one request brings to a conversation: decisions, answers of the client and a message of the user, in any
 /// combination. [`Conversation::receive`](crate::agent::Conversation::receive) applies all of it or none.
@@ -24,6 +24,7 @@ use crate::wire::ui::{Asked, ChatAnswer, ChatReader, ChatRequest};
 #[must_use]
 pub struct Incoming {
     pub(super) text: Option<String>,
+    pub(super) settings: RequestSettings,
     pub(super) decisions: Vec<(CallId, ApprovalDecision)>,
     pub(super) answers: Vec<ClientAnswer>,
 }
@@ -37,6 +38,13 @@ impl Incoming {
     /// Sets the message of the user. Calls that still wait after the decisions and answers are abandoned.
     pub fn text(mut self, text: impl Into<String>) -> Self {
         self.text = Some(text.into());
+        self
+    }
+
+    /// Sets what the turns that answer the message ask for. They win over the agent's settings, one by one, until the
+    /// next message. Without a message they have no effect.
+    pub fn settings(mut self, settings: RequestSettings) -> Self {
+        self.settings = settings;
         self
     }
 
@@ -71,11 +79,7 @@ impl Conversation {
     /// that wait, and refuses calls that are not part of the history.
     #[must_use]
     pub fn chat_reader(&self) -> ChatReader {
-        let asked = |call: &WaitingCall| match call.suspension {
-            Suspension::Approval => Asked::Approval,
-            Suspension::Client => Asked::Client,
-        };
-        ChatReader::new(&self.history(), self.waiting().map(|call| (call.id.clone(), asked(call))))
+        ChatReader::new(&self.history(), self.waiting().map(|call| (call.id.clone(), call.suspension)))
     }
 }
 

@@ -54,7 +54,7 @@ mod turn;
 pub use agent::Agent;
 pub use answer::ClientAnswer;
 pub use conversation::Conversation;
-pub use ended::{Ended, NotWaiting, StopReason, WaitingCall};
+pub use ended::{Ended, StopReason, WaitingCall};
 pub use incoming::Incoming;
 pub use model::{ModelClient, ModelError, ModelErrorKind, ModelRequest, ModelTurn, Show, TurnCall};
 pub use prices::Prices;

@@ -10,7 +10,7 @@ use crate::call::{CallId, Outcome, ToolCall, shown};
 use crate::catalog::CatalogView;
 use crate::json;
 use crate::tool::Hash;
-use crate::wire::{Decoded, DisplayEvent, Finish, Message, ToolChoice, Usage};
+use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, Usage};
 
 /// Takes the events of an answer while they arrive, for display only.
 pub type Show<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
@@ -69,17 +69,15 @@ pub struct ModelRequest<'a> {
     pub messages: &'a [Message],
     /// The tools that the model may see.
     pub tools: &'a CatalogView,
-    /// Whether the model may make several calls in one turn; `None` leaves it to the provider.
-    pub parallel: Option<bool>,
-    /// Which tools the model may or has to call; `None` leaves it to the model.
-    pub choice: Option<&'a ToolChoice>,
+    /// What the turn asks for beyond them. A client that cannot express a setting leaves it out.
+    pub settings: &'a RequestSettings,
 }
 
 impl<'a> ModelRequest<'a> {
-    /// Creates a request that leaves the rest to the provider.
+    /// Creates a request.
     #[must_use]
-    pub const fn new(messages: &'a [Message], tools: &'a CatalogView) -> Self {
-        Self { messages, tools, parallel: None, choice: None }
+    pub const fn new(messages: &'a [Message], tools: &'a CatalogView, settings: &'a RequestSettings) -> Self {
+        Self { messages, tools, settings }
     }
 
     /// Returns the SHA-256 of model, messages and the hash of the visible catalog.

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use crate::agent::{ModelClient, ModelError, ModelErrorKind, ModelRequest, Show};
 use crate::call::Arguments;
 use crate::wire::history::{CallMessage, Part};
-use crate::wire::{CallStatus, Decoded, DisplayEvent, Finish, Message, ToolChoice, Usage};
+use crate::wire::{CallStatus, Decoded, DisplayEvent, Finish, Message, RequestSettings, ToolChoice, Usage};
 
 /// One turn of a [`ScriptedModel`].
 #[derive(Debug)]
@@ -130,7 +130,7 @@ pub struct ScriptedModel {
 /// What one request asked.
 struct Asked {
     messages: Vec<Message>,
-    choice: Option<ToolChoice>,
+    settings: RequestSettings,
 }
 
 impl ScriptedModel {
@@ -146,10 +146,10 @@ impl ScriptedModel {
         lock(&self.asked).iter().map(|asked| asked.messages.clone()).collect()
     }
 
-    /// Returns the tool choice of every request, in order.
+    /// Returns the settings of every request, in order.
     #[must_use]
-    pub fn choices(&self) -> Vec<Option<ToolChoice>> {
-        lock(&self.asked).iter().map(|asked| asked.choice.clone()).collect()
+    pub fn settings(&self) -> Vec<RequestSettings> {
+        lock(&self.asked).iter().map(|asked| asked.settings.clone()).collect()
     }
 }
 
@@ -164,7 +164,7 @@ impl ModelClient for ScriptedModel {
     }
 
     async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
-        lock(&self.asked).push(Asked { messages: request.messages.to_vec(), choice: request.choice.cloned() });
+        lock(&self.asked).push(Asked { messages: request.messages.to_vec(), settings: request.settings.clone() });
         let turn = lock(&self.turns).pop_front();
         let turn = turn.ok_or_else(|| ModelError::new(ModelErrorKind::Script, "no turn is left"))?;
         if turn.never {
@@ -173,7 +173,7 @@ impl ModelClient for ScriptedModel {
         if let Some(error) = turn.error {
             return Err(error);
         }
-        let decoded = turn.decoded(request.choice);
+        let decoded = turn.decoded(request.settings.tool_choice.as_ref());
         for part in decoded.parts() {
             if let Part::Reasoning(reasoning) = part {
                 show(DisplayEvent::Reasoning(reasoning.text().into()));

@@ -3,7 +3,7 @@
 use crate::agent::state::{Progress, State};
 use crate::agent::{ClientAnswer, Conversation, WaitingCall};
 use crate::call::{CallId, Outcome};
-use crate::runner::{ApprovalDecision, NotPending, Run};
+use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::store::PendingCall;
 
 /// What becomes of a call that waits.
@@ -18,7 +18,7 @@ impl Conversation {
     ///
     /// The call counts as begun while this runs, so that the history after a dropped future never says that it did not
     /// run.
-    pub(super) async fn act(&mut self, id: &CallId, action: Action) -> Result<(), NotPending> {
+    pub(super) async fn act(&mut self, id: &CallId, action: Action) -> Result<(), ResumeError> {
         let Some(at) = self.state.open.iter().position(|slot| slot.id == *id && slot.waiting().is_some()) else {
             return Ok(());
         };
@@ -33,7 +33,7 @@ impl Conversation {
             // The run did not fit, so the call may still wait: the store knows.
             Ok(result) if result.outcome() == Outcome::ApprovalMismatch => settle(&self.run, &mut self.state, at).await,
             Ok(result) => self.state.take(at, &result),
-            Err(NotPending::Unknown) => settle(&self.run, &mut self.state, at).await,
+            Err(ResumeError::NotWaiting(_)) => settle(&self.run, &mut self.state, at).await,
             Err(error) => {
                 if let Some(before) = before {
                     self.state.set(at, before);
@@ -45,7 +45,7 @@ impl Conversation {
     }
 
     /// The turn before was left open: what was interrupted is looked up, what waits is abandoned.
-    pub(super) async fn abandon(&mut self) -> Result<(), NotPending> {
+    pub(super) async fn abandon(&mut self) -> Result<(), ResumeError> {
         self.look_up().await;
         let waiting: Vec<_> = self.waiting().map(|call| call.id.clone()).collect();
         for id in waiting {

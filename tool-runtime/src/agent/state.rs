@@ -3,12 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{ModelTurn, WaitingCall};
-use crate::call::{CallId, Cause, Outcome, ToolExecResult};
+use crate::call::{CallId, Cause, Outcome, Suspension, ToolExecResult};
 use crate::runner::Run;
-use crate::store::Suspension;
 use crate::tool::ToolEffect;
-use crate::wire::Message;
 use crate::wire::history::{Missing, ResultMessage};
+use crate::wire::{Message, RequestSettings};
 
 /// What a conversation remembers.
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -17,6 +16,9 @@ pub(super) struct State {
     pub(super) history: Vec<Message>,
     /// The calls of the last turn, in order, while any of them has no result yet.
     pub(super) open: Vec<Slot>,
+    /// What the last message of the user asked for.
+    #[serde(default)]
+    pub(super) settings: RequestSettings,
     /// Model turns since the last message of the user.
     pub(super) asked: u32,
     pub(super) turns: Vec<ModelTurn>,

@@ -14,7 +14,7 @@ use crate::agent::Conversation;
 use crate::call::{CallId, Event, EventSink};
 use crate::wire::ui::{Protocol, UiEncoder, UiEvent};
 
-/// The backlog from which on deltas are left out.
+/// The backlog from which on deltas, sources, files and data are left out.
 const BACKLOG: usize = 1 << 20;
 
 /// The backlog from which on values are left out, too.
@@ -24,7 +24,8 @@ const FULL: usize = 4 * BACKLOG;
 /// with its sink by [`UiStream::new`].
 ///
 /// A reader does not affect the run: a slow one does not delay it, and dropping one does not cancel it. Unread bytes
-/// are bounded: past 1 MiB the remaining deltas of the response are left out, past 4 MiB the values of results too.
+/// are bounded: past 1 MiB the remaining deltas, sources, files and data of the response are left out, past 4 MiB the
+/// values of results too.
 /// The end of each call, the end of the turn, and a final `error` saying that something was left out are always written.
 pub struct UiStream(Arc<Mutex<Shared>>);
 
@@ -69,6 +70,13 @@ impl UiStream {
         Self::with(UiEncoder::resuming(protocol, message_id, calls), Vec::new())
     }
 
+    /// Sets the ids of an AG-UI run before its first event, see [`UiEncoder::for_run`].
+    #[must_use]
+    pub fn for_run(self, thread_id: &str, run_id: &str) -> Self {
+        lock(&self.0).encoder.set_run(thread_id, run_id);
+        self
+    }
+
     /// Waits for the next bytes. `None` at the end. The same as the stream's own items, for readers without an adapter
     /// for [`Stream`].
     pub async fn chunk(&mut self) -> Option<Bytes> {
@@ -86,7 +94,8 @@ impl UiStream {
 
 impl Conversation {
     /// Streams the next turn to a chat UI, as a message that begins with this response. Replaces the sink that
-    /// [`events`](Self::events) set.
+    /// [`events`](Self::events) set. With [`Protocol::AgUi`], whose unit is the run, it is the same as
+    /// [`ui_stream_resuming`](Self::ui_stream_resuming).
     ///
     /// ```
     /// use tool_runtime::agent::{Conversation, Incoming, UiStream};
@@ -103,6 +112,9 @@ impl Conversation {
     /// }
     /// ```
     pub fn ui_stream(&mut self, protocol: Protocol, message_id: &str) -> UiStream {
+        if protocol == Protocol::AgUi {
+            return self.ui_stream_resuming(protocol, message_id);
+        }
         let (sink, stream) = UiStream::new(protocol, message_id);
         self.events(sink);
         stream
@@ -111,8 +123,9 @@ impl Conversation {
     /// Streams the next turn to a chat UI, as a response that continues the message whose calls wait: after decisions
     /// and answers. The calls are updated in place where the protocol can.
     pub fn ui_stream_resuming(&mut self, protocol: Protocol, message_id: &str) -> UiStream {
-        let calls = self.waiting().map(|call| call.id.clone()).collect();
-        let (sink, stream) = UiStream::resuming(protocol, message_id, calls);
+        let calls = self.waiting().map(|call| (call.id.clone(), Some(call.suspension)));
+        let encoder = UiEncoder::continuing(protocol, message_id, calls);
+        let (sink, stream) = UiStream::with(encoder, Vec::new());
         self.events(sink);
         stream
     }
@@ -128,7 +141,14 @@ impl Shared {
             return;
         }
         match event {
-            Event::TextDelta { .. } | Event::ToolCallDelta { .. } | Event::Status { .. } | Event::Usage { .. } => {
+            Event::TextDelta { .. }
+            | Event::ReasoningDelta { .. }
+            | Event::Source { .. }
+            | Event::File { .. }
+            | Event::Data { .. }
+            | Event::ToolCallDelta { .. }
+            | Event::Status { .. }
+            | Event::Usage { .. } => {
                 self.lagged |= self.bytes.len() > BACKLOG;
                 if !self.lagged {
                     self.encode(&event);

@@ -19,6 +19,43 @@ pub enum Event {
         /// The text.
         text: String,
     },
+    /// Reasoning of the model, as far as its provider marks it as showable.
+    #[non_exhaustive]
+    ReasoningDelta {
+        /// The text.
+        text: String,
+    },
+    /// A source of the model's text.
+    #[non_exhaustive]
+    Source {
+        /// An id, unique within the turn.
+        id: String,
+        /// The address of a page; `None` for a document that has none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        url: Option<String>,
+        /// The title.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
+    },
+    /// A file that the model made.
+    #[non_exhaustive]
+    File {
+        /// The media type, such as `image/png`.
+        media_type: String,
+        /// A data URL, or the address from which to fetch it.
+        url: String,
+    },
+    /// Data of the application for its own UI.
+    #[non_exhaustive]
+    Data {
+        /// What the data is; the UI chooses how to show it by this name.
+        name: String,
+        /// Data with the same name and id replaces what was shown before.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        /// The data.
+        value: Arc<RawValue>,
+    },
     /// A call that the model is writing, for display only: it is not validated, and may never be completed.
     ///
     /// The first one of a call is empty and announces it, before the start of the call. Text follows for tools without
@@ -116,12 +153,31 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Creates data of the application for its own UI, to be given to the sink of a [`UiStream`] between the events of
+    /// the run.
+    ///
+    /// [`UiStream`]: crate::agent::UiStream
+    ///
+    /// ```
+    /// use tool_runtime::Event;
+    ///
+    /// let event = Event::data("weather", None, serde_json::value::to_raw_value(&21)?);
+    /// assert_eq!(serde_json::to_string(&event)?, r#"{"type":"data","name":"weather","value":21}"#);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    #[must_use]
+    pub fn data(name: impl Into<String>, id: Option<&str>, value: impl Into<Arc<RawValue>>) -> Self {
+        Self::Data { name: name.into(), id: id.map(str::to_owned), value: value.into() }
+    }
+}
+
 /// The fields of all variants: a raw value cannot be read out of a tagged enum.
 #[derive(Deserialize)]
 struct Document {
     #[serde(rename = "type")]
     kind: String,
-    id: Option<CallId>,
+    id: Option<String>,
     name: Option<String>,
     delta: Option<String>,
     arguments: Option<Arc<RawValue>>,
@@ -142,6 +198,9 @@ struct Document {
     code: Option<String>,
     message: Option<String>,
     reason: Option<String>,
+    url: Option<String>,
+    title: Option<String>,
+    media_type: Option<String>,
 }
 
 /// Reads what [`Serialize`] wrote, so that events can cross a process.
@@ -155,21 +214,33 @@ impl<'de> Deserialize<'de> for Event {
         }
         Ok(match read.kind.as_str() {
             "text_delta" => Self::TextDelta { text: needed!(text) },
+            "reasoning_delta" => Self::ReasoningDelta { text: needed!(text) },
+            "source" => Self::Source { id: needed!(id), url: read.url, title: read.title },
+            "file" => {
+                let (media_type, url) = needed!(media_type, url);
+                Self::File { media_type, url }
+            }
+            "data" => {
+                // `null` is a value, too.
+                let value = read.value.unwrap_or_else(|| RawValue::NULL.to_owned().into());
+                Self::Data { name: needed!(name), id: read.id, value }
+            }
             "tool_call_delta" => {
                 let (id, name, delta) = needed!(id, name, delta);
-                Self::ToolCallDelta { id, name, delta }
+                Self::ToolCallDelta { id: id.into(), name, delta }
             }
             "tool_call_start" => {
                 let (id, name) = needed!(id, name);
-                Self::ToolCallStart { id, name }
+                Self::ToolCallStart { id: id.into(), name }
             }
             "tool_call_suspended" => {
                 let (id, name, outcome) = needed!(id, name, outcome);
+                let id = id.into();
                 Self::ToolCallSuspended { id, name, arguments: read.arguments, outcome, prepared: read.prepared }
             }
             "tool_call_result" => {
                 let (id, name, outcome, executed) = needed!(id, name, outcome, executed);
-                let (arguments, value, error) = (read.arguments, read.value, read.error);
+                let (id, arguments, value, error) = (id.into(), read.arguments, read.value, read.error);
                 Self::ToolCallResult { id, name, arguments, outcome, value, error, executed }
             }
             "usage" => {

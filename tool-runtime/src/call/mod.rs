@@ -8,6 +8,7 @@ mod outcome;
 mod record;
 mod result;
 mod safe_error;
+mod suspension;
 mod tool_call;
 pub(crate) mod usage;
 mod violation;
@@ -22,6 +23,7 @@ pub use record::{Caller, RecordedArguments, RecordedViolation, RepairUse, RunSum
 pub use result::ToolExecResult;
 pub(crate) use result::{Delivered, Failed};
 pub use safe_error::SafeError;
+pub use suspension::Suspension;
 pub use tool_call::{Arguments, CallId, IdSource, Origin, ToolCall};
 pub(crate) use tool_call::{SHOWN_BYTES, shown};
 pub use violation::Violation;

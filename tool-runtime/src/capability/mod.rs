@@ -12,6 +12,8 @@ pub use broker::{ConnectionBroker, ConnectionError, ConnectionHandle, Connection
 pub use cap::Cap;
 pub(crate) use cap::bound;
 pub use capabilities::Capabilities;
-pub use connection::{Connection, ConnectionId, ConnectionKind};
+#[doc(hidden)]
+pub use connection::ConnectionKind;
+pub use connection::{Connection, ConnectionId};
 pub(crate) use requirement::{Requirement, Source};
 pub use secret::Secret;

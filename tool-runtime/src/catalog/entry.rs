@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::capability::Requirement;
 use crate::catalog::problem::Problems;
 use crate::catalog::{CatalogProblem, CatalogProblemKind};
-use crate::policy::{Subject, ToolPolicy};
+use crate::policy::{RunPolicy, Subject};
 use crate::redact::Projector;
 use crate::registration::{Behaviour, Checked, Described};
 use crate::schema::{self, Effective, IdArguments};
@@ -114,7 +114,7 @@ impl Entry {
 
     /// How long a result may be: the tool's own limit under the policy's. The same for an output, for a client's result
     /// and for what a person answers in the tool's place.
-    pub(crate) fn result_bytes(&self, policy: &ToolPolicy) -> usize {
+    pub(crate) fn result_bytes(&self, policy: &RunPolicy) -> usize {
         let limit = policy.limits_of(self.spec.name.as_str()).result_bytes;
         self.max_result_bytes.map_or(limit, |own| own.min(limit))
     }

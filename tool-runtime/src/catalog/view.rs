@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::catalog::{Entry, guidance};
 use crate::json::{self, canonical};
-use crate::tool::{Hash, ToolSpec};
+use crate::tool::{Execution, Hash, ToolSpec};
 
 /// The tools of one run, sorted by name.
 pub struct CatalogView {
@@ -26,10 +26,12 @@ impl CatalogView {
         self.entry(name).map(|entry| &*entry.spec)
     }
 
-    /// Whether argument text may be shown while the model writes it: the tool is visible and none of it is sensitive.
+    /// Whether argument text may be shown while the model writes it: the tool is visible, none of it is sensitive, and
+    /// it is not executed by the client, which gets what the tool prepares in its place.
     #[must_use]
     pub fn may_show_arguments(&self, name: &str) -> bool {
-        self.entry(name).is_some_and(|entry| entry.spec.sensitive.is_empty())
+        let open = |entry: &Entry| entry.spec.sensitive.is_empty() && entry.spec.execution != Execution::Client;
+        self.entry(name).is_some_and(open)
     }
 
     fn entry(&self, name: &str) -> Option<&Entry> {

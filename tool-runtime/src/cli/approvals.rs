@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::agent::ClientAnswer;
-use crate::call::{CallId, Outcome};
+use crate::call::{CallId, Outcome, Suspension};
 use crate::cli::args::{Approvals, Endpoint};
 use crate::cli::attend::cancellable;
 use crate::cli::call::json;
@@ -17,7 +17,7 @@ use crate::cli::saved::{Desk, Document, Kept};
 use crate::cli::session::Cli;
 use crate::cli::{input, table, terminal};
 use crate::runner::{ApprovalDecision, RunSnapshot};
-use crate::store::{Clock as _, PendingCall, Suspension, SystemClock};
+use crate::store::{Clock as _, PendingCall, SystemClock};
 
 /// What a person decides, or what a client answers.
 enum Decision {

@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
+use crate::call::Suspension;
 use crate::catalog::ToolCatalog;
 use crate::cli::fold::{Room, fields};
 use crate::cli::session::Cli;
 use crate::cli::terminal;
-use crate::store::{PendingCall, Suspension};
+use crate::store::PendingCall;
 use crate::tool::ToolEffect;
 
 /// How many lines of arguments are shown.

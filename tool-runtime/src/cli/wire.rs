@@ -10,7 +10,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::{input, terminal};
 use crate::wire::history::{CallMessage, Message, Part, ResultMessage};
 use crate::wire::ui::{Protocol, UiEncoder, UiEvent};
-use crate::wire::{DecodeOptions, EncodeOptions, Format, ToolChoice, WireTool, remove_nulls};
+use crate::wire::{DecodeOptions, EncodeOptions, Format, RequestSettings, ToolChoice, WireTool, remove_nulls};
 
 pub(super) fn wire(direction: &Direction) -> Result<Exit, Failure> {
     let bytes = input::stdin()?;
@@ -48,6 +48,8 @@ struct Request<'a> {
     tools: Vec<Tool<'a>>,
     tool_choice: Option<Value>,
     parallel: Option<bool>,
+    /// Settings by the names that [`RequestSettings`] gives them; their parts of the body are printed too.
+    settings: Option<RequestSettings>,
     #[serde(default)]
     strict: bool,
 }
@@ -63,11 +65,20 @@ struct Tool<'a> {
 
 fn encode_request(format: Format, text: &str) -> Result<Exit, Failure> {
     let request: Request<'_> = read(text)?;
-    let mut options = EncodeOptions::default().with_strict(request.strict);
-    options.parallel = request.parallel;
-    options.choice = request.tool_choice.as_ref().filter(|choice| !choice.is_null()).map(choice).transpose()?;
+    let mut settings = request.settings.clone().unwrap_or_default();
+    settings.parallel_calls = request.parallel.or(settings.parallel_calls);
+    if let Some(asked) = request.tool_choice.as_ref().filter(|choice| !choice.is_null()) {
+        settings.tool_choice = Some(choice(asked)?);
+    }
+    let options = EncodeOptions::default().with_strict(request.strict).with_settings(settings);
     let tools = request.tools.iter().map(|tool| WireTool::new(&tool.name, &tool.description, tool.input_schema.get()));
-    match format.encode_tools(tools, &options) {
+    let encoded = format.encode_tools(tools, &options).and_then(|mut tools| {
+        let settings = format.encode_settings(&options.settings)?;
+        tools.body.extend(settings.body);
+        tools.losses.extend(settings.losses);
+        Ok(tools)
+    });
+    match encoded {
         Ok(encoded) => {
             losses(&encoded.losses);
             print(&encoded.body.into())
@@ -85,7 +96,11 @@ fn choice(choice: &Value) -> Result<ToolChoice, Failure> {
         (Some("none"), _) => Ok(ToolChoice::None),
         (Some("required"), _) => Ok(ToolChoice::Required),
         (_, Some(name)) => Ok(ToolChoice::Named(name.to_owned())),
-        _ => Err(Failure::usage("`tool_choice` is `auto`, `none`, `required` or {\"name\": ..}")),
+        _ => serde_json::from_value(choice.clone()).map_err(|_| {
+            let forms =
+                "`auto`, `none`, `required`, {\"name\": ..} or {\"allowed\": {\"names\": [..], \"required\": ..}}";
+            Failure::usage(format!("`tool_choice` is {forms}"))
+        }),
     }
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
-/// A text is none of the values of its type: an effect, a hash, a wire format, a protocol.
+/// A text is none of the values of its type: a tool name, an effect, a hash, a wire format, a protocol, carried JSON.
 ///
 /// The message says what to write. It does not repeat the text.
 ///
@@ -15,23 +15,32 @@ use std::fmt;
 /// assert_eq!(error.to_string(), "unknown effect; write one of `read_only`, `state_change`, `external_side_effect`");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParseError(Cow<'static, str>);
+pub struct ParseError {
+    code: &'static str,
+    message: Cow<'static, str>,
+}
 
 impl ParseError {
-    pub(crate) const fn new(message: &'static str) -> Self {
-        Self(Cow::Borrowed(message))
+    pub(crate) const fn new(code: &'static str, message: &'static str) -> Self {
+        Self { code, message: Cow::Borrowed(message) }
     }
 
     /// The text is none of these names of a `kind`.
-    pub(crate) fn none_of<'a>(kind: &str, names: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn none_of<'a>(code: &'static str, kind: &str, names: impl IntoIterator<Item = &'a str>) -> Self {
         let names: Vec<_> = names.into_iter().map(|name| format!("`{name}`")).collect();
-        Self(format!("unknown {kind}; write one of {}", names.join(", ")).into())
+        Self { code, message: format!("unknown {kind}; write one of {}", names.join(", ")).into() }
+    }
+
+    /// Returns a stable word for what is wrong, such as `name_too_long` or `unknown_format`.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        self.code
     }
 }
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.message)
     }
 }
 

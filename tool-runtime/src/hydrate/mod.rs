@@ -8,7 +8,6 @@ mod provenance;
 pub(crate) mod repair;
 mod semantic;
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -101,8 +100,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) call_id_bytes: usize,
     /// Those of the application, beside the built-in ones.
     pub(crate) repairers: &'a [Arc<dyn Repairer>],
-    /// Those that the policy allows, by name. There is one attempt at most.
-    pub(crate) allowed_repairers: &'a BTreeSet<String>,
+    /// Whether the policy allows one of them, by name. There is one attempt at most.
+    pub(crate) repairs: &'a dyn Fn(&str) -> bool,
     /// What was seen in this run.
     pub(crate) evidence: &'a Mutex<EvidenceSet>,
 }
@@ -116,7 +115,7 @@ impl Settings<'_> {
         let own = self.repairers.iter().map(AsRef::as_ref);
         let all = own.chain(repair::BUILT_IN);
         // A repairer may be the application's.
-        caught(|| repair::attempt(all.filter(|one| self.allowed_repairers.contains(one.name())), text))?
+        caught(|| repair::attempt(all.filter(|one| (self.repairs)(one.name())), text))?
     }
 }
 

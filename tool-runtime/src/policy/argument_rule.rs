@@ -19,7 +19,7 @@ use crate::policy::rule_verdict::RuleVerdict;
 /// not, and when the argument is absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Table<Written>", into = "Written")]
-pub struct ArgumentRule {
+pub(crate) struct ArgumentRule {
     /// JSON Pointer (RFC 6901) into the arguments.
     pub pointer: String,
     /// What is asked of the argument.
@@ -32,7 +32,7 @@ pub struct ArgumentRule {
 
 /// When a rule fires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum When {
+pub(crate) enum When {
     /// Written as `then = ..`.
     Match,
     /// Written as `otherwise = ..`.
@@ -41,7 +41,7 @@ pub enum When {
 
 /// What is asked of an argument.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Condition {
+pub(crate) enum Condition {
     /// It is this value. Numbers compare by value, however they are written.
     Equals(RuleValue),
     /// It is one of these values.
@@ -55,7 +55,7 @@ pub enum Condition {
 /// A value to compare with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum RuleValue {
+pub(crate) enum RuleValue {
     /// `true` or `false`
     Bool(bool),
     /// An integer.

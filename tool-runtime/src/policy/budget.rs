@@ -10,7 +10,7 @@ use crate::policy::parse;
 /// What one call and one run may use. Written as `[budgets.default]`, `[budgets.tools.NAME]`, `[budgets.run]`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Budgets {
+pub(crate) struct Budgets {
     /// For one call of any tool.
     #[serde(deserialize_with = "parse::table")]
     pub default: ToolBudget,
@@ -25,7 +25,7 @@ pub struct Budgets {
 /// What one call may use. Left out means: as for every tool, or no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct ToolBudget {
+pub(crate) struct ToolBudget {
     /// The time it may take, in milliseconds.
     #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
     pub max_runtime_ms: Option<u64>,
@@ -40,7 +40,7 @@ pub struct ToolBudget {
 /// What one run may use. Left out means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct RunBudget {
+pub(crate) struct RunBudget {
     /// Calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<u64>,
@@ -93,7 +93,7 @@ impl Budgets {
 /// Size limits where no budget of a tool says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct PolicyLimits {
+pub(crate) struct PolicyLimits {
     /// The longest call id, in bytes.
     #[serde(deserialize_with = "parse::at_least_one")]
     pub call_id_bytes: usize,

@@ -16,7 +16,7 @@ use crate::tool::{Hash, ToolEffect};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
-pub struct PolicyData {
+pub(crate) struct PolicyData {
     /// Tools that every run may call, by exact name. A tool that is not named is denied.
     #[serde(deserialize_with = "parse::names")]
     pub allowed_tools: BTreeSet<String>,
@@ -89,7 +89,7 @@ impl Default for PolicyData {
 /// What a role, a principal, a tenant or a caller adds to the allowed tools, and what it takes away. Taking away wins.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Grant {
+pub(crate) struct Grant {
     /// Additional allowed tools.
     #[serde(deserialize_with = "parse::names")]
     pub allowed_tools: BTreeSet<String>,
@@ -101,7 +101,7 @@ pub struct Grant {
 /// The rules for one tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct ToolRule {
+pub(crate) struct ToolRule {
     /// How far the tool reaches. Any value for a discovered tool (`mcp__`); an authored one can only be raised.
     pub effect: Option<ToolEffect>,
     /// The `definition_hash` that a discovered tool must have. Without it, or with another definition, the tool is
@@ -119,7 +119,7 @@ pub struct ToolRule {
 /// Whether malformed arguments may be repaired: off unless a repairer is named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct RepairRule {
+pub(crate) struct RepairRule {
     /// Repairers that may be tried, by name.
     pub allowed: BTreeSet<String>,
     /// A repaired call waits for a person. On by default: what runs is not what the model wrote.

@@ -10,7 +10,7 @@ use crate::tool::ToolEffect;
 /// One label: what puts it on a run, and what it then means. A run never loses a label.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct LabelRule {
+pub(crate) struct LabelRule {
     /// Tools whose results put the label on the run.
     #[serde(deserialize_with = "parse::names")]
     pub from_tools: BTreeSet<String>,
@@ -26,5 +26,5 @@ pub struct LabelRule {
 
 impl LabelRule {
     /// The label that a result of a discovered tool (`mcp__`) always puts on its run.
-    pub const UNTRUSTED: &str = "untrusted";
+    pub(crate) const UNTRUSTED: &str = "untrusted";
 }

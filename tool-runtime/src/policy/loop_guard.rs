@@ -9,7 +9,7 @@ use crate::tool::{Digested, Hash};
 /// When repeated calls are warned about and stopped. Written as `[loop_guard]`; 0 means never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written")]
-pub struct LoopThresholds {
+pub(crate) struct LoopThresholds {
     /// The repetition from which the model is warned.
     pub warn_at: u32,
     /// The repetition from which the call is refused.

@@ -24,20 +24,18 @@ mod policy;
 mod problem;
 mod read;
 mod rule_verdict;
+mod run_policy;
 mod subject;
 
-pub use argument_rule::{ArgumentRule, Condition, RuleValue, When};
-pub use budget::{Budgets, PolicyLimits, RunBudget, ToolBudget};
-pub use data::{Grant, PolicyData, RepairRule, ToolRule};
-pub use label::LabelRule;
+pub(crate) use data::{PolicyData, ToolRule};
 pub use ledger::BudgetExceeded;
 pub(crate) use ledger::{Ledger, Reservation, Spend};
-pub use loop_guard::LoopThresholds;
 pub(crate) use loop_guard::{Last, LoopGuard, LoopVerdict};
 pub use names::RunTools;
 pub use policy::ToolPolicy;
 pub use problem::{PolicyError, PolicyProblem};
-pub use rule_verdict::RuleVerdict;
+pub(crate) use rule_verdict::RuleVerdict;
+pub(crate) use run_policy::{Policies, RunPolicy};
 pub use subject::{PolicyContext, Subject};
 
 #[cfg(test)]

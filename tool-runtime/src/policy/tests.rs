@@ -3,6 +3,7 @@
 mod check;
 mod decide;
 mod read;
+mod restored;
 
 use crate::tool::{Execution, Hash, Redaction, Schema, ToolEffect, ToolName, ToolSpec};
 

@@ -8,11 +8,10 @@ use std::time::Duration;
 use crate::capability::Requirement;
 use crate::component::Tool;
 use crate::component::declaration::Declaration;
+use crate::error::ParseError;
 use crate::registration::{Behaviour, Registration};
 use crate::schema::{self, SchemaProblem};
-use crate::tool::{
-    Execution, Hash, Location, NameError, NoSchemaMode, Redaction, Schema, ToolEffect, ToolName, ToolSpec,
-};
+use crate::tool::{Execution, Hash, Location, NoSchemaMode, Redaction, Schema, ToolEffect, ToolName, ToolSpec};
 
 /// A schema, or everything that is wrong with it.
 pub(crate) type Checked = Result<Schema, Vec<SchemaProblem>>;
@@ -21,7 +20,7 @@ pub(crate) type Checked = Result<Schema, Vec<SchemaProblem>>;
 pub(crate) struct Described {
     /// The name as written.
     pub(crate) written: String,
-    pub(crate) name: Result<ToolName, NameError>,
+    pub(crate) name: Result<ToolName, ParseError>,
     pub(crate) title: Option<Arc<str>>,
     pub(crate) description: Arc<str>,
     pub(crate) input: Checked,
@@ -52,7 +51,7 @@ pub(crate) struct Described {
 #[non_exhaustive]
 pub struct DefinitionError {
     /// The name is not legal.
-    pub name: Option<NameError>,
+    pub name: Option<ParseError>,
     /// What is wrong with the schema of the arguments.
     pub input: Vec<SchemaProblem>,
     /// What is wrong with the schema of the output, or of a client's answer.

@@ -13,7 +13,7 @@ use crate::error::ToolError;
 use crate::registration::Described;
 use crate::registration::handled::Handled;
 use crate::schema;
-use crate::tool::{NameError, NoSchemaMode, ToolEffect, ToolName, is_discovered};
+use crate::tool::{NoSchemaMode, ToolEffect, ToolName, is_discovered, name};
 
 /// What a dynamic tool does. Its arguments passed the tool's schema; its value is checked against the output schema
 /// before any of it is shown. Implement it with `#[async_trait]`, as the example of [`DynamicTool`] does.
@@ -228,9 +228,9 @@ impl DynamicTool {
         // A model takes `MCP__` for `mcp__`.
         let reserved = is_discovered(&written.to_ascii_lowercase()) && !self.discovered;
         let name = ToolName::foreign(&written).and_then(|name| match self.discovered {
-            false if reserved => Err(NameError::Reserved),
+            false if reserved => Err(name::RESERVED),
             // A namespace of its own would take it out of every rule for discovered tools.
-            true if !is_discovered(&written) => Err(NameError::Discovered),
+            true if !is_discovered(&written) => Err(name::DISCOVERED),
             _ => Ok(name),
         });
         let output = self.output.as_ref().map(schema::check_foreign);

@@ -1,10 +1,9 @@
 //! Approvals: a person decides on a call that waits. Everything is checked again, and it happens once.
 
-use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::call::{Outcome, RecordedArguments, ToolCall, ToolExecResult};
+use crate::call::{Outcome, RecordedArguments, Suspension, ToolCall, ToolExecResult};
 use crate::catalog::Entry;
 use crate::hydrate::{Hydrated, Treatment};
 use crate::json;
@@ -15,8 +14,8 @@ use crate::runner::ending::{Ending, MAX_MESSAGE_BYTES, Stop, sentence};
 use crate::runner::open::OpenCall;
 use crate::runner::stages;
 use crate::runner::suspend::{Purpose, Reopened, reopen};
-use crate::runner::{Run, exec};
-use crate::store::{PendingCall, StoreError, Suspension};
+use crate::runner::{ResumeError, Run, exec};
+use crate::store::PendingCall;
 
 /// What a person decides on a call that waits.
 #[derive(Clone, PartialEq, Eq)]
@@ -47,45 +46,6 @@ impl fmt::Debug for ApprovalDecision {
     }
 }
 
-/// No call of this id waits for this run, or the store could not be asked.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum NotPending {
-    /// It never waited, was finished already, or belongs to another principal or tenant.
-    Unknown,
-    /// The store failed.
-    Store(StoreError),
-}
-
-impl NotPending {
-    /// A stable word: `not_pending` or the store's own.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Unknown => "not_pending",
-            Self::Store(error) => error.code(),
-        }
-    }
-}
-
-impl fmt::Display for NotPending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown => f.write_str("no call of this id waits in this run; it may have been finished already"),
-            Self::Store(error) => fmt::Display::fmt(error, f),
-        }
-    }
-}
-
-impl Error for NotPending {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Unknown => None,
-            Self::Store(error) => Some(error),
-        }
-    }
-}
-
 impl Run {
     /// Finishes a call that waits for an approval, once: a second decision is refused.
     ///
@@ -101,7 +61,7 @@ impl Run {
     /// is a result, not an error.
     ///
     /// [`ToolInvocationRecord::meant_for`]: crate::call::ToolInvocationRecord::meant_for
-    pub async fn resume(&self, call_id: &str, decision: ApprovalDecision) -> Result<ToolExecResult, NotPending> {
+    pub async fn resume(&self, call_id: &str, decision: ApprovalDecision) -> Result<ToolExecResult, ResumeError> {
         let purpose = match decision {
             ApprovalDecision::Deny(_) | ApprovalDecision::Expire => Purpose::Close(Some(Suspension::Approval)),
             _ => Purpose::Resume(Suspension::Approval),
@@ -179,7 +139,7 @@ fn respond(run: &Run, pending: &PendingCall, value: &str) -> Result<Decided, Box
     let projector = projector.ok_or_else(|| unfit(Stop::new(Outcome::RedactionFailed)))?;
     let tree =
         json::parse_value(value, &json::Limits::UNBOUNDED).map_err(|_| unfit(Stop::new(Outcome::OutputInvalid)))?;
-    let limit = entry.result_bytes(&shared.policy);
+    let limit = entry.result_bytes(run.policy());
     let projected = projector.project(&tree, limit).map_err(|error| unfit(stages::unprojected(&error)))?;
     Ok(Decided::Respond(Arc::clone(entry), projected))
 }

@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::call::{Outcome, RecordedArguments, ToolExecResult};
+use crate::call::{Outcome, RecordedArguments, Suspension, ToolExecResult};
 use crate::catalog::Entry;
 use crate::json::{self, Limits};
 use crate::redact::Projected;
-use crate::runner::Run;
-use crate::runner::approval::NotPending;
 use crate::runner::deliver::deliver;
 use crate::runner::draft::Refused;
 use crate::runner::ending::{Ending, Stop};
-use crate::runner::stages;
 use crate::runner::suspend::{Purpose, Reopened, reopen};
-use crate::store::{PendingCall, Suspension};
+use crate::runner::{ResumeError, Run, stages};
+use crate::store::PendingCall;
 
 impl Run {
     /// Finishes a call that waits for its client with the client's result, a JSON value as text. It counts once.
@@ -28,7 +26,7 @@ impl Run {
     /// # Errors
     /// No call waits for a client under this id, or the store failed. A value that does not fit is a result, not an
     /// error.
-    pub async fn client_result(&self, call_id: &str, value: &str) -> Result<ToolExecResult, NotPending> {
+    pub async fn client_result(&self, call_id: &str, value: &str) -> Result<ToolExecResult, ResumeError> {
         let purpose = Purpose::Resume(Suspension::Client);
         match reopen(self, call_id, purpose, |pending| answered(self, pending, value)).await? {
             Reopened::Mismatch(result) => Ok(result),
@@ -45,7 +43,7 @@ impl Run {
     ///
     /// # Errors
     /// No call waits for a client under this id, or the store failed.
-    pub async fn client_failed(&self, call_id: &str) -> Result<ToolExecResult, NotPending> {
+    pub async fn client_failed(&self, call_id: &str) -> Result<ToolExecResult, ResumeError> {
         match reopen(self, call_id, Purpose::Close(Some(Suspension::Client)), |_| Ok(())).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, ()) => {
@@ -76,7 +74,7 @@ fn answered(run: &Run, pending: &PendingCall, value: &str) -> Result<Answered, B
     let entry = shared.catalog.entry(pending.tool.as_str());
     let found = entry.and_then(|entry| Some((entry, entry.answer.as_ref()?)));
     let (entry, answer) = found.ok_or_else(|| unfit(Stop::new(Outcome::ApprovalMismatch)))?;
-    let limit = entry.result_bytes(&shared.policy);
+    let limit = entry.result_bytes(run.policy());
     let limits = Limits { bytes: limit, ..Limits::default() };
     let tree = json::parse_value(value, &limits).map_err(|error| {
         unfit(Stop::new(if error.kind.is_limit() { Outcome::ResultTooLarge } else { Outcome::OutputInvalid }))

@@ -23,6 +23,6 @@ pub(super) fn deliver(run: &Run, entry: &Entry, projected: Projected, warning: O
 
 /// Puts the tool's labels on the run: the model is about to read something of it.
 pub(super) fn label(run: &Run, entry: &Entry) {
-    let mut state = run.state();
-    run.shared().policy.labels_of(&entry.subject()).for_each(|label| state.label(label));
+    let (subject, mut state) = (entry.subject(), run.state());
+    run.policy().labels_of(&subject).for_each(|label| state.label(label));
 }

@@ -6,13 +6,14 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::call::{
-    CallId, Caller, Decision, RecordedArguments, RepairUse, ToolCall, ToolExecResult, ToolInvocationRecord, Verdict,
+    CallId, Caller, Decision, RecordedArguments, RepairUse, Suspension, ToolCall, ToolExecResult, ToolInvocationRecord,
+    Verdict,
 };
 use crate::catalog::Entry;
 use crate::hydrate::{Hydrated, Treatment, ValidatorUse};
 use crate::runner::Run;
 use crate::runner::ending::Stop;
-use crate::store::{PendingCall, Suspension};
+use crate::store::PendingCall;
 use crate::tool::{Hash, ToolEffect};
 
 /// The record of a call while the call is open.

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::call::{Cause, Delivered, Outcome, Violation};
-use crate::store::Suspension;
+use crate::call::{Cause, Delivered, Outcome, Suspension, Violation};
 use crate::text::cut;
 
 /// A call left the gate as it should.

@@ -5,14 +5,13 @@
 
 use std::future::Future;
 
-use crate::call::{ToolCall, ToolExecResult};
+use crate::call::{Suspension, ToolCall, ToolExecResult};
 use crate::hydrate::{Hydrated, HydrationResult};
 use crate::runner::Run;
 use crate::runner::ending::{Ending, Stop};
 use crate::runner::open::OpenCall;
 use crate::runner::stages::{self, Concluded, Judged, Permit};
 use crate::runner::suspend::suspend;
-use crate::store::Suspension;
 
 impl Run {
     /// Takes one call through the gate. The call's start is announced now; if the returned future is dropped,

@@ -13,12 +13,12 @@ impl Run {
     /// How far a tool reaches, as the policy takes it. `None` if there is no such tool.
     pub(crate) fn effect_of(&self, name: &str) -> Option<ToolEffect> {
         let shared = self.shared();
-        shared.catalog.get(name).map(|spec| shared.policy.effect_of(name, spec.effect))
+        shared.catalog.get(name).map(|spec| self.policy().effect_of(name, spec.effect))
     }
 
     /// How many `read_only` calls of one turn the policy lets run at the same time; at least one.
     pub(crate) fn parallel(&self) -> usize {
-        self.shared().policy.parallel()
+        self.policy().parallel()
     }
 
     /// The stored document of a call of this run that waits.

@@ -17,6 +17,7 @@ mod open;
 mod options;
 mod problem;
 mod restore;
+mod resume_error;
 mod run;
 mod settle;
 mod shared;
@@ -30,18 +31,19 @@ mod waiting;
 use std::fmt;
 use std::sync::Arc;
 
-pub use approval::{ApprovalDecision, NotPending};
+pub use approval::ApprovalDecision;
 pub use builder::RunnerBuilder;
 pub use error::RunnerError;
 pub use failure::Failure;
 pub use options::RunOptions;
 pub use problem::RunProblem;
 pub use restore::RestoreError;
+pub use resume_error::ResumeError;
 pub use run::Run;
 pub use snapshot::RunSnapshot;
 
 use crate::catalog::{CatalogError, ToolCatalog};
-use crate::policy::ToolPolicy;
+use crate::policy::{RunPolicy, ToolPolicy};
 use crate::runner::shared::Shared;
 use crate::store::Store;
 
@@ -62,7 +64,7 @@ impl ToolRunner {
     /// Starts a run: one conversation or one task of an agent.
     #[must_use]
     pub fn run(&self, options: RunOptions) -> Run {
-        Run::start(Arc::clone(&self.shared), options)
+        Run::start(Arc::clone(&self.shared), RunPolicy::new(self.shared.policy.clone()), options)
     }
 
     /// Compiles every validator now, for applications that want to pay before the first call.

@@ -2,12 +2,12 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
-use crate::policy::RunTools;
+use crate::policy::{RunPolicy, RunTools};
 use crate::runner::snapshot::{RunSnapshot, Waiting};
 use crate::runner::{Run, RunOptions, ToolRunner};
 use crate::store::{PendingCall, RecordFilter, StoreError};
-use crate::tool::Hash;
 
 /// Why a run cannot be restored.
 #[derive(Debug)]
@@ -15,16 +15,19 @@ use crate::tool::Hash;
 pub enum RestoreError {
     /// The snapshot, or a call that waits in it, belongs to another principal or tenant than the options name.
     OtherPrincipal,
+    /// The run ran under more than 16 policies other than the runner's. Start a new one.
+    TooManyPolicies,
     /// The store failed.
     Store(StoreError),
 }
 
 impl RestoreError {
-    /// A stable word: `other_principal` or the store's own.
+    /// A stable word: `other_principal`, `too_many_policies` or the store's own.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::OtherPrincipal => "other_principal",
+            Self::TooManyPolicies => "too_many_policies",
             Self::Store(error) => error.code(),
         }
     }
@@ -34,6 +37,7 @@ impl fmt::Display for RestoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OtherPrincipal => f.write_str("the snapshot belongs to another principal or tenant"),
+            Self::TooManyPolicies => f.write_str("the run is held to too many policies; start a new one"),
             Self::Store(error) => fmt::Display::fmt(error, f),
         }
     }
@@ -42,7 +46,7 @@ impl fmt::Display for RestoreError {
 impl Error for RestoreError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::OtherPrincipal => None,
+            Self::OtherPrincipal | Self::TooManyPolicies => None,
             Self::Store(error) => Some(error),
         }
     }
@@ -53,13 +57,21 @@ impl ToolRunner {
     /// are put into the store, unless it knows them.
     ///
     /// The restored run has the tools and the roles that both the snapshot and the options name, and the labels of
-    /// either. Under another policy than the run had, it has no tool that the run could not see. A waiting call runs only under the policy that suspended it, see [`Run::resume`].
+    /// either. Under another policy than the run had, both decide from now on: the strictest verdict, the least of each
+    /// budget and limit, the labels of both, and no tool that the run could not see. A waiting call runs only under the
+    /// policies that suspended it, see [`Run::resume`].
     ///
     /// # Errors
-    /// The snapshot, or a call that waits in it, is another principal's or tenant's; or the store failed.
+    /// The snapshot, or a call that waits in it, is another principal's or tenant's; the run ran under more than 16 other
+    /// policies; or the store failed.
     pub async fn restore(&self, snapshot: RunSnapshot, options: RunOptions) -> Result<Run, RestoreError> {
-        let options = narrowed(&snapshot, options, self.policy().revision())?;
-        let run = self.run(options);
+        let options = narrowed(&snapshot, options)?;
+        let policy =
+            RunPolicy::restored(self.policy().clone(), snapshot.policies).ok_or(RestoreError::TooManyPolicies)?;
+        // What another policy let the run see is also what somebody approved of there, or nobody could.
+        let visible = (!policy.is_current()).then_some(snapshot.visible);
+        let tools = RunTools::intersection(options.tools.clone(), visible);
+        let run = Run::start(Arc::clone(&self.shared), policy, RunOptions { tools, ..options });
         run.ledger().restore(snapshot.spent);
         run.loop_guard().restore(snapshot.loop_guard);
         run.evidence().merge(&snapshot.evidence);
@@ -72,7 +84,7 @@ impl ToolRunner {
 }
 
 /// The options with no more than the snapshot had.
-fn narrowed(snapshot: &RunSnapshot, mut options: RunOptions, policy: Hash) -> Result<RunOptions, RestoreError> {
+fn narrowed(snapshot: &RunSnapshot, mut options: RunOptions) -> Result<RunOptions, RestoreError> {
     let theirs = |call: &PendingCall| {
         (&call.run_id, &call.principal, &call.tenant) == (&snapshot.run_id, &snapshot.principal, &snapshot.tenant)
     };
@@ -84,10 +96,6 @@ fn narrowed(snapshot: &RunSnapshot, mut options: RunOptions, policy: Hash) -> Re
     }
     options.roles.retain(|role| snapshot.roles.contains(role));
     options.tools = RunTools::intersection(options.tools, snapshot.tools.clone());
-    if policy != snapshot.policy_revision {
-        // Another policy may allow more; what it denies is denied in any case.
-        options.tools = RunTools::intersection(options.tools, Some(snapshot.visible.clone()));
-    }
     Ok(options.run_id(snapshot.run_id.clone()))
 }
 

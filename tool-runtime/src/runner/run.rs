@@ -9,7 +9,7 @@ use crate::call::usage::Usage;
 use crate::call::{CallId, Event, EventSink, RunSummary};
 use crate::catalog::CatalogView;
 use crate::hydrate::EvidenceSet;
-use crate::policy::{BudgetExceeded, Ledger, LoopGuard, PolicyContext};
+use crate::policy::{BudgetExceeded, Ledger, LoopGuard, PolicyContext, RunPolicy};
 use crate::runner::RunOptions;
 use crate::runner::contained::Contained;
 use crate::runner::failure::Failure;
@@ -56,6 +56,7 @@ struct RunInner {
     /// Allocated for this run alone, so that its address tells two runs of one id apart.
     id: Arc<str>,
     view: CatalogView,
+    policy: RunPolicy,
     problems: Vec<RunProblem>,
     events: Option<Contained<dyn EventSink>>,
     ledger: Ledger,
@@ -66,25 +67,26 @@ struct RunInner {
 }
 
 impl Run {
-    pub(super) fn start(shared: Arc<Shared>, mut options: RunOptions) -> Self {
+    pub(super) fn start(shared: Arc<Shared>, policy: RunPolicy, mut options: RunOptions) -> Self {
         let id: Arc<str> = match &options.run_id {
             Some(id) => Arc::from(&**id),
             None => format!("run_{}", uuid::Uuid::new_v4().simple()).into(),
         };
         let context = options.context(&id, &options.labels);
-        let view = shared.catalog.view(|entry| shared.visible(&context, entry));
+        let view = shared.catalog.view(|entry| shared.visible(&policy, &context, entry));
         let mut evidence = EvidenceSet::new();
         options.user_text.iter().for_each(|text| evidence.insert_text(text));
         let events = options.events.take().map(|sink| Contained::new(sink, shared.failures.clone()));
         let run = Self(Arc::new(RunInner {
-            ledger: shared.policy.ledger(),
-            loop_guard: shared.policy.loop_guard(),
+            ledger: policy.ledger(),
+            loop_guard: policy.loop_guard(),
             evidence: Mutex::new(evidence),
             state: Mutex::new(RunState::with_labels(&options.labels)),
             problems: problem::of(&options, &shared),
             listener: Listener::default(),
             events,
             view,
+            policy,
             id,
             options,
             shared,
@@ -203,6 +205,11 @@ impl Run {
 
     pub(super) fn shared(&self) -> &Shared {
         &self.0.shared
+    }
+
+    /// What decides for this run.
+    pub(super) fn policy(&self) -> &RunPolicy {
+        &self.0.policy
     }
 
     pub(super) fn options(&self) -> &RunOptions {

@@ -1,12 +1,12 @@
 //! Calls that nobody finishes, and the results of calls that ended unobserved.
 
-use crate::call::{CallId, Cause, Delivered, Failed, Outcome, SafeError, ToolExecResult, ToolInvocationRecord};
-use crate::runner::Run;
-use crate::runner::approval::NotPending;
+use crate::call::{
+    CallId, Cause, Delivered, Failed, Outcome, SafeError, Suspension, ToolExecResult, ToolInvocationRecord,
+};
 use crate::runner::ending::Stop;
 use crate::runner::suspend::{Purpose, Reopened, reopen};
-use crate::runner::waiting;
-use crate::store::{PendingCall, RecordFilter, StoreError, Suspension};
+use crate::runner::{ResumeError, Run, waiting};
+use crate::store::{PendingCall, RecordFilter, StoreError};
 use crate::tool::ToolEffect;
 
 impl Run {
@@ -15,7 +15,7 @@ impl Run {
     ///
     /// # Errors
     /// No call waits under this id, or the store failed.
-    pub async fn abandon(&self, call_id: &str) -> Result<ToolExecResult, NotPending> {
+    pub async fn abandon(&self, call_id: &str) -> Result<ToolExecResult, ResumeError> {
         let effect = |pending: &PendingCall| match pending.suspension {
             Suspension::Approval => ToolEffect::ReadOnly,
             // A tool that is gone may have had any.

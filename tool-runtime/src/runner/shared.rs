@@ -8,7 +8,7 @@ use crate::capability::{Capabilities, ConnectionBroker};
 use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
 use crate::contain::discard;
 use crate::hydrate::Repairer;
-use crate::policy::{PolicyContext, ToolPolicy};
+use crate::policy::{PolicyContext, RunPolicy, ToolPolicy};
 use crate::runner::contained::Contained;
 use crate::runner::failure::Failures;
 use crate::store::{Clock, Store};
@@ -41,8 +41,8 @@ impl Drop for Shared {
 impl Shared {
     /// The policy's decision on a tool before its arguments are read. Without anybody who approves, a tool that needs
     /// an approval is denied.
-    pub(super) fn admit(&self, context: &PolicyContext<'_>, entry: &Entry) -> (Verdict, Decision) {
-        let decision = self.policy.admit(context, &entry.subject());
+    pub(super) fn admit(&self, policy: &RunPolicy, context: &PolicyContext<'_>, entry: &Entry) -> (Verdict, Decision) {
+        let decision = policy.admit(context, &entry.subject());
         (self.effective(decision.verdict), decision)
     }
 
@@ -55,7 +55,7 @@ impl Shared {
     }
 
     /// Whether the model of a run with this context may see the tool.
-    pub(super) fn visible(&self, context: &PolicyContext<'_>, entry: &Entry) -> bool {
-        self.admit(context, entry).0 != Verdict::Deny
+    pub(super) fn visible(&self, policy: &RunPolicy, context: &PolicyContext<'_>, entry: &Entry) -> bool {
+        self.admit(policy, context, entry).0 != Verdict::Deny
     }
 }

@@ -7,16 +7,15 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::call::ToolInvocationRecord;
 use crate::hydrate::EvidenceSet;
-use crate::policy::{Last, RunTools, Spend};
+use crate::policy::{Last, Policies, RunTools, Spend};
 use crate::runner::state::RunState;
 use crate::runner::{Run, waiting};
 use crate::store::{PendingCall, PendingFilter, RecordFilter, StoreError};
-use crate::tool::Hash;
 
 /// The version of the document that this library writes, and the only one it reads.
 const VERSION: u32 = 1;
 
-/// The state of a run: principal, tenant, roles, tools, labels, evidence, spent budget, loop guard, known call ids,
+/// The state of a run: principal, tenant, roles, tools, policies, labels, evidence, spent budget, loop guard, call ids,
 /// calls whose effects are not known, and the calls that wait.
 ///
 /// Keep it where clients cannot change it: it is trusted, and the frozen arguments of waiting calls are in it, the
@@ -32,8 +31,8 @@ pub struct RunSnapshot {
     pub(super) tenant: Option<Arc<str>>,
     pub(super) roles: Vec<Arc<str>>,
     pub(super) tools: Option<RunTools>,
-    /// The policy of the run, and the tools that it let the run see.
-    pub(super) policy_revision: Hash,
+    /// The policies of the run, and the tools that they let the run see.
+    pub(super) policies: Policies,
     pub(super) visible: RunTools,
     pub(super) state: RunState,
     pub(super) loop_guard: Option<Last>,
@@ -101,7 +100,7 @@ impl Run {
             tenant: options.tenant.clone(),
             roles: options.roles.clone(),
             tools: options.tools.clone(),
-            policy_revision: self.shared().policy.revision(),
+            policies: self.policy().policies(),
             visible: self.catalog().specs().map(|spec| spec.name.as_str()).collect(),
             state: self.state().clone(),
             loop_guard: self.loop_guard().last(),

@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Outcome, ToolExecResult, ToolInvocationRecord};
+use crate::call::{CallId, Outcome, Suspension, ToolExecResult, ToolInvocationRecord};
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
-use crate::runner::approval::NotPending;
 use crate::runner::draft::{Draft, Refused};
 use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::open::OpenCall;
-use crate::runner::{Run, telemetry, waiting};
-use crate::store::{FrozenArguments, PendingCall, RecordFilter, StoreError, Suspension};
+use crate::runner::{ResumeError, Run, telemetry, waiting};
+use crate::store::{FrozenArguments, PendingCall, RecordFilter, StoreError};
 
 /// Freezes a call into the store, so that it can be resumed later.
 pub(super) async fn suspend(
@@ -37,7 +36,7 @@ pub(super) async fn suspend(
         tenant: options.tenant.clone(),
         roles: options.roles.clone(),
         tools: options.tools.clone(),
-        policy_revision: shared.policy.revision(),
+        policy_revision: run.policy().revision(),
         rule: open.draft.rule().map(str::to_owned),
         labels: run.state().labels().to_vec(),
         run_id: Arc::clone(run.identity()),
@@ -89,12 +88,14 @@ pub(super) async fn reopen<P>(
     call_id: &str,
     purpose: Purpose,
     prepare: impl FnOnce(&PendingCall) -> Result<P, Box<Refused>>,
-) -> Result<Reopened<P>, NotPending> {
+) -> Result<Reopened<P>, ResumeError> {
     let store = &run.shared().store;
     let id = CallId::new(call_id);
     // Looked at first: a call that waits for somebody else, or for other people, stays in the store.
     let waiting = store.pending(run.id(), &id).await.map_err(|error| failed(run, error))?;
-    let pending = waiting.filter(|pending| waiting::is_theirs(run, pending, purpose)).ok_or(NotPending::Unknown)?;
+    let pending = waiting
+        .filter(|pending| waiting::is_theirs(run, pending, purpose))
+        .ok_or_else(|| ResumeError::NotWaiting(id.clone()))?;
     let compared = match purpose {
         Purpose::Resume(_) => waiting::compare(run, &pending),
         Purpose::Close(_) => Ok(()),
@@ -107,11 +108,11 @@ pub(super) async fn reopen<P>(
     let own = |record: &ToolInvocationRecord| waiting::owns(run, record.principal.as_deref(), record.tenant.as_deref());
     let record = store.open_records(&filter).await.map_err(|error| failed(run, error))?.into_iter().find(own);
     let claimed = store.claim(run.id(), &id).await.map_err(|error| failed(run, error))?;
-    let claimed = claimed.ok_or(NotPending::Unknown)?;
+    let claimed = claimed.ok_or_else(|| ResumeError::NotWaiting(id.clone()))?;
     if !waiting::is_same(&claimed, &pending) {
         // The call was finished in the meantime, and another one, perhaps of other people, waits under its id.
         put_back(run, claimed).await;
-        return Err(NotPending::Unknown);
+        return Err(ResumeError::NotWaiting(id));
     }
     // No await from here on: a future that is dropped has not claimed, or leaves a record.
     // A store that could not keep the open record, or that closed it for another call under the same id, still has what
@@ -130,7 +131,7 @@ async fn put_back(run: &Run, call: PendingCall) {
     }
 }
 
-fn failed(run: &Run, error: StoreError) -> NotPending {
+fn failed(run: &Run, error: StoreError) -> ResumeError {
     run.report(error.code(), &error.detail());
-    NotPending::Store(error)
+    ResumeError::Store(error)
 }

@@ -52,7 +52,7 @@ fn differs(run: &Run, pending: &PendingCall) -> Result<(), &'static str> {
     if definition != Some(pending.definition_hash) {
         return Err("the definition of the tool changed");
     }
-    if shared.policy.revision() != pending.policy_revision {
+    if run.policy().revision() != pending.policy_revision {
         return Err("the policy changed");
     }
     if json::digest(pending.arguments.as_str()) != pending.argument_digest {

@@ -18,6 +18,6 @@ pub(crate) use clock::SystemClock;
 pub use clock::{Clock, ManualClock};
 pub use error::StoreError;
 pub use memory::{MemoryLimits, MemoryStore};
-pub use pending::{FrozenArguments, PendingCall, PendingFilter, Suspension};
-pub use receipt::{Receipt, ReceiptSender};
+pub use pending::{FrozenArguments, PendingCall, PendingFilter};
+pub use receipt::Receipt;
 pub use traits::{RecordFilter, Store};

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Caller, RepairUse};
+use crate::call::{CallId, Caller, RepairUse, Suspension};
 use crate::policy::RunTools;
 use crate::tool::{Hash, ToolName};
 
@@ -83,17 +83,6 @@ fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> 
         PendingCall::VERSION => Ok(PendingCall::VERSION),
         _ => Err(serde::de::Error::custom("the pending call was written by another version of the library; deny it")),
     }
-}
-
-/// What a suspended call waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Suspension {
-    /// The decision of a person.
-    Approval,
-    /// The result of a client, which executes the call.
-    Client,
 }
 
 /// Frozen arguments as canonical JSON text, digit for digit. `Debug` is blank: sensitive arguments are in it.

@@ -19,33 +19,32 @@ enum State {
     Waiting(oneshot::Receiver<Result<(), StoreError>>),
 }
 
-/// The other end of a receipt, for the writer of a store. If it is dropped unused, the receipt is [`StoreError::Lost`].
-#[derive(Debug)]
-pub struct ReceiptSender(oneshot::Sender<Result<(), StoreError>>);
-
 impl Receipt {
     /// A receipt that has resolved already.
     pub const fn ready(result: Result<(), StoreError>) -> Self {
         Self(State::Ready(Some(result)))
     }
 
-    /// A receipt that resolves when its sender does.
-    pub fn channel() -> (ReceiptSender, Self) {
-        let (sender, receiver) = oneshot::channel();
-        (ReceiptSender(sender), Self(State::Waiting(receiver)))
+    /// A receipt that resolves when the writer of the store sends through the channel. A sender that is dropped unused
+    /// is [`StoreError::Lost`].
+    ///
+    /// ```
+    /// use tokio::sync::oneshot;
+    /// use tool_runtime::store::Receipt;
+    ///
+    /// let (writer, receiver) = oneshot::channel();
+    /// let receipt = Receipt::new(receiver);
+    /// assert!(writer.send(Ok(())).is_ok());
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(receipt)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub const fn new(receiver: oneshot::Receiver<Result<(), StoreError>>) -> Self {
+        Self(State::Waiting(receiver))
     }
 
     /// Whether the record is kept already, so that nobody has to wait.
     pub(crate) const fn is_kept(&self) -> bool {
         matches!(self.0, State::Ready(Some(Ok(()))))
-    }
-}
-
-impl ReceiptSender {
-    /// Resolves the receipt.
-    pub fn send(self, result: Result<(), StoreError>) {
-        // The receipt may have been dropped: nobody waits for it then.
-        let _ = self.0.send(result);
     }
 }
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Caller, Outcome, RecordedArguments, ToolInvocationRecord};
-use crate::store::{FrozenArguments, PendingCall, Suspension};
+use crate::call::{CallId, Caller, Outcome, RecordedArguments, Suspension, ToolInvocationRecord};
+use crate::store::{FrozenArguments, PendingCall};
 use crate::tool::{Hash, ToolName};
 
 fn raw(text: &str) -> Arc<RawValue> {

@@ -52,8 +52,8 @@ impl FromStr for ToolEffect {
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let mut effects = Self::ALL.iter().copied();
-        effects
-            .find(|effect| effect.as_str() == text)
-            .ok_or_else(|| ParseError::none_of("effect", Self::ALL.iter().map(|effect| effect.as_str())))
+        effects.find(|effect| effect.as_str() == text).ok_or_else(|| {
+            ParseError::none_of("unknown_effect", "effect", Self::ALL.iter().map(|effect| effect.as_str()))
+        })
     }
 }

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::ParseError;
 
-const NOT_A_HASH: ParseError = ParseError::new("expected 64 hexadecimal digits");
+const NOT_A_HASH: ParseError = ParseError::new("not_a_hash", "expected 64 hexadecimal digits");
 
 /// A SHA-256 hash, written as 64 lower-case hexadecimal digits.
 ///

@@ -5,7 +5,7 @@ mod effect;
 mod hash;
 pub(crate) mod level;
 mod location;
-mod name;
+pub(crate) mod name;
 mod redaction;
 mod spec;
 
@@ -16,7 +16,7 @@ pub use hash::Hash;
 #[doc(hidden)]
 pub use level::{external_side_effect, read_only, state_change};
 pub use location::Location;
+pub use name::ToolName;
 pub(crate) use name::is_discovered;
-pub use name::{NameError, ToolName};
 pub use redaction::Redaction;
 pub use spec::{Execution, NoSchemaMode, Schema, ToolSpec};

@@ -5,8 +5,27 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::ParseError;
+
 /// The longest name that every provider takes, in bytes.
 const MAX_BYTES: usize = 64;
+
+const EMPTY: ParseError = ParseError::new("name_empty", "the tool name is empty; write `<namespace>__<tool>`");
+const TOO_LONG: ParseError = ParseError::new("name_too_long", "the tool name is longer than 64 bytes");
+const CHARACTER: ParseError =
+    ParseError::new("name_character", "the tool name holds a character other than ASCII letters, digits, `_` and `-`");
+const NO_NAMESPACE: ParseError =
+    ParseError::new("name_without_namespace", "the tool name has no namespace; write `<namespace>__<tool>`");
+const NAMESPACE: ParseError =
+    ParseError::new("name_namespace", "the namespace of the tool name does not start with an ASCII letter");
+const TOOL_PART: ParseError =
+    ParseError::new("name_tool_part", "the part after the first `__` is empty or holds a second `__`");
+pub(crate) const RESERVED: ParseError =
+    ParseError::new("name_reserved", "the namespace `mcp` is reserved for tools discovered from MCP servers");
+pub(crate) const DISCOVERED: ParseError = ParseError::new(
+    "name_discovered",
+    "a discovered tool is called `mcp__<server>__<tool>`; give it no namespace, or make it with `DynamicTool::new` if it is not a server's",
+);
 
 /// The name of a tool.
 ///
@@ -17,7 +36,7 @@ const MAX_BYTES: usize = 64;
 /// assert_eq!(name.namespace(), Some("tasks"));
 /// assert!(ToolName::parse("update_task").is_err());
 /// assert!(ToolName::foreign("update_task").is_ok());
-/// # Ok::<(), tool_runtime::NameError>(())
+/// # Ok::<(), tool_runtime::error::ParseError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
@@ -29,19 +48,19 @@ impl ToolName {
     ///
     /// # Errors
     /// The text is not such a name; the error says which part is wrong.
-    pub fn parse(name: &str) -> Result<Self, NameError> {
+    pub fn parse(name: &str) -> Result<Self, ParseError> {
         check_alphabet(name)?;
         let Some((namespace, tool)) = name.split_once("__") else {
-            return Err(NameError::NoNamespace);
+            return Err(NO_NAMESPACE);
         };
         if !namespace.starts_with(|first: char| first.is_ascii_alphabetic()) {
-            return Err(NameError::Namespace);
+            return Err(NAMESPACE);
         }
         if tool.is_empty() || tool.contains("__") {
-            return Err(NameError::ToolPart);
+            return Err(TOOL_PART);
         }
         if namespace == "mcp" {
-            return Err(NameError::Reserved);
+            return Err(RESERVED);
         }
         Ok(Self(name.into()))
     }
@@ -50,7 +69,7 @@ impl ToolName {
     ///
     /// # Errors
     /// The text is empty, longer than 64 bytes, or holds another character.
-    pub fn foreign(name: &str) -> Result<Self, NameError> {
+    pub fn foreign(name: &str) -> Result<Self, ParseError> {
         check_alphabet(name)?;
         Ok(Self(name.into()))
     }
@@ -79,15 +98,15 @@ pub(crate) fn is_discovered(name: &str) -> bool {
     name.starts_with("mcp__")
 }
 
-fn check_alphabet(name: &str) -> Result<(), NameError> {
+fn check_alphabet(name: &str) -> Result<(), ParseError> {
     if name.is_empty() {
-        return Err(NameError::Empty);
+        return Err(EMPTY);
     }
     if name.len() > MAX_BYTES {
-        return Err(NameError::TooLong);
+        return Err(TOO_LONG);
     }
     if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-') {
-        return Err(NameError::Character);
+        return Err(CHARACTER);
     }
     Ok(())
 }
@@ -112,18 +131,18 @@ impl AsRef<str> for ToolName {
 
 /// Takes any legal name, as [`ToolName::foreign`] does.
 impl std::str::FromStr for ToolName {
-    type Err = NameError;
+    type Err = ParseError;
 
-    fn from_str(name: &str) -> Result<Self, NameError> {
+    fn from_str(name: &str) -> Result<Self, ParseError> {
         Self::foreign(name)
     }
 }
 
 /// Takes any legal name, as [`ToolName::foreign`] does.
 impl TryFrom<String> for ToolName {
-    type Error = NameError;
+    type Error = ParseError;
 
-    fn try_from(name: String) -> Result<Self, NameError> {
+    fn try_from(name: String) -> Result<Self, ParseError> {
         Self::foreign(&name)
     }
 }
@@ -140,62 +159,3 @@ impl<'de> Deserialize<'de> for ToolName {
         Self::foreign(&name).map_err(serde::de::Error::custom)
     }
 }
-
-/// Why a text is not a tool name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum NameError {
-    /// The text is empty.
-    Empty,
-    /// Over 64 bytes.
-    TooLong,
-    /// A character outside `a-z A-Z 0-9 _ -`.
-    Character,
-    /// There is no `__`.
-    NoNamespace,
-    /// The namespace does not start with a letter.
-    Namespace,
-    /// The tool part is empty or holds a second `__`.
-    ToolPart,
-    /// `mcp__` belongs to discovered tools.
-    Reserved,
-    /// A discovered tool was given a namespace.
-    Discovered,
-}
-
-impl NameError {
-    /// Returns a stable code for each case.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Empty => "name_empty",
-            Self::TooLong => "name_too_long",
-            Self::Character => "name_character",
-            Self::NoNamespace => "name_without_namespace",
-            Self::Namespace => "name_namespace",
-            Self::ToolPart => "name_tool_part",
-            Self::Reserved => "name_reserved",
-            Self::Discovered => "name_discovered",
-        }
-    }
-}
-
-impl fmt::Display for NameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Empty => "the tool name is empty; write `<namespace>__<tool>`",
-            Self::TooLong => "the tool name is longer than 64 bytes",
-            Self::Character => "the tool name holds a character other than ASCII letters, digits, `_` and `-`",
-            Self::NoNamespace => "the tool name has no namespace; write `<namespace>__<tool>`",
-            Self::Namespace => "the namespace of the tool name does not start with an ASCII letter",
-            Self::ToolPart => "the part after the first `__` is empty or holds a second `__`",
-            Self::Reserved => "the namespace `mcp` is reserved for tools discovered from MCP servers",
-            Self::Discovered => {
-                "a discovered tool is called `mcp__<server>__<tool>`; give it no namespace, or make it with \
-                 `DynamicTool::new` if it is not a server's"
-            }
-        })
-    }
-}
-
-impl std::error::Error for NameError {}

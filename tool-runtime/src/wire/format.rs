@@ -52,7 +52,8 @@ impl FromStr for Format {
     /// Takes the name with `_` or `-`.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let name = text.replace('-', "_");
-        let unknown = || ParseError::none_of("wire format", Self::ALL.iter().map(|format| format.as_str()));
+        let unknown =
+            || ParseError::none_of("unknown_format", "wire format", Self::ALL.iter().map(|format| format.as_str()));
         Self::ALL.iter().copied().find(|format| format.as_str() == name).ok_or_else(unknown)
     }
 }

@@ -56,6 +56,7 @@ mod encode;
 mod format;
 mod formats;
 pub mod history;
+mod settings;
 pub mod ui;
 
 pub use crate::call::usage::Usage;
@@ -69,3 +70,4 @@ pub use encode::{
 };
 pub use format::Format;
 pub use history::Message;
+pub use settings::{Effort, RequestSettings};

@@ -99,10 +99,25 @@ fn calls_and_results_are_for_people() {
 fn the_endpoint_gets_what_the_options_say() {
     let endpoint = Endpoint::new(vec![text("Hi.")]);
     let options =
-        ["--no-stream", "--body", "temperature=0.5", "--output-limit-field", "max_tokens", "--max-output-tokens", "9"];
+        ["--no-stream", "--temperature", "0.5", "--output-limit-field", "max_tokens", "--max-output-tokens", "9"];
     rig(&endpoint).run(&[&["chat"], &options[..], &["Hello"]].concat()).code(0);
     let request = endpoint.request();
     assert_eq!((&request["temperature"], &request["max_tokens"]), (&json!(0.5), &json!(9)), "{request}");
+    let endpoint = Endpoint::new(vec![text("Hi.")]);
+    let options = ["--no-stream", "--effort", "low", "--stop", "END", "--seed", "-3", "--body", "top_k=40"];
+    rig(&endpoint).run(&[&["chat"], &options[..], &["Hello"]].concat()).code(0);
+    let request = endpoint.request();
+    let sent = json!([request["reasoning_effort"], request["stop"], request["seed"], request["top_k"]]);
+    assert_eq!(sent, json!(["low", ["END"], -3, 40]));
+    for (options, word) in [
+        (["--body", "messages=[]"], "extra.messages"),
+        (["--body", "temperature=0.5"], "extra.temperature"),
+        (["--temperature", "NaN"], "temperature"),
+        (["--effort", "huge"], "xhigh"),
+    ] {
+        let ended = rig(&endpoint).run(&[&["chat"], &options[..], &["Hello"]].concat()).code(2);
+        assert!(ended.stderr.contains(word), "{}", ended.stderr);
+    }
     let silent = Endpoint::new(vec![Value::Null]);
     let options = ["--no-stream", "--timeout", "300ms", "--retries", "0"];
     rig(&silent).run(&[&["chat"], &options[..], &["Hello"]].concat()).code(1);

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, Proxy, Url, redirect};
-use serde_json::Value;
 
-use crate::agent::http::{HttpModel, Inner, OutputLimitField, Settings, endpoint, tls};
+use crate::agent::http::{HttpModel, Inner, Settings, endpoint, tls};
 use crate::agent::{ModelError, ModelErrorKind};
 use crate::capability::Secret;
 use crate::wire::Format;
@@ -47,28 +46,6 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Adds a field to the body of every request: `temperature`, `reasoning_effort`, `thinking` and whatever else the
-    /// provider knows. A second value for one name replaces the first.
-    ///
-    /// The fields that carry the conversation, its tools, the output limit or the kind of stream cannot be set here,
-    /// and all fields together may have 64 KiB. Ollama's `options` and Gemini's `generationConfig` are merged with what
-    /// this client writes.
-    ///
-    /// ```
-    /// use serde_json::json;
-    /// use tool_runtime::agent::http::HttpModel;
-    /// use tool_runtime::wire::Format;
-    ///
-    /// let model = HttpModel::builder(Format::Anthropic, "https://api.anthropic.com", "claude-sonnet-4-5")
-    ///     .body_field("thinking", json!({"type": "enabled", "budget_tokens": 2048}))
-    ///     .build()?;
-    /// # Ok::<(), tool_runtime::agent::ModelError>(())
-    /// ```
-    pub fn body_field(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.settings.body_fields.insert(name.into(), value.into());
-        self
-    }
-
     /// Sets whether the answer is streamed; `true` by default.
     pub const fn stream(mut self, wanted: bool) -> Self {
         self.settings.stream = wanted;
@@ -79,19 +56,6 @@ impl HttpModelBuilder {
     /// from the calls again. `false` by default.
     pub const fn strict(mut self, wanted: bool) -> Self {
         self.settings.strict = wanted;
-        self
-    }
-
-    /// Sets the most tokens of one answer; 4,096 by default.
-    pub const fn max_output_tokens(mut self, tokens: u32) -> Self {
-        self.settings.max_output_tokens = tokens;
-        self
-    }
-
-    /// Sets the field that carries the output limit in Chat Completions; `max_completion_tokens` by default. Mistral
-    /// and many compatible servers know only [`OutputLimitField::MaxTokens`].
-    pub const fn output_limit_field(mut self, field: OutputLimitField) -> Self {
-        self.settings.output_limit_field = Some(field);
         self
     }
 
@@ -157,14 +121,12 @@ impl HttpModelBuilder {
     /// Checks the settings and makes the client.
     ///
     /// # Errors
-    /// A URL, header, certificate or body field that cannot be used, a model that cannot be a part of Gemini's URL, or
-    /// an option that the format does not have. The kind is [`ModelErrorKind::Encode`] and [`ModelError::detail`] says
-    /// what to correct.
+    /// A URL, header or certificate that cannot be used, or a model that cannot be a part of Gemini's URL. The kind is
+    /// [`ModelErrorKind::Encode`] and [`ModelError::detail`] says what to correct.
     pub fn build(self) -> Result<HttpModel, ModelError> {
         let invalid = |detail: String| ModelError::new(ModelErrorKind::Encode, detail);
         let settings = self.settings;
         let url = endpoint::url(&settings, &self.base_url).map_err(invalid)?;
-        endpoint::check_fields(&settings).map_err(invalid)?;
         for (name, _) in &settings.headers {
             if endpoint::OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
                 return Err(invalid(format!("the header `{name}` is set by the client; leave it out")));

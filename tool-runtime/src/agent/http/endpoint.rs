@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use reqwest::Url;
 use serde_json::value::to_raw_value;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 
-use crate::agent::http::{OutputLimitField, Settings};
+use crate::agent::http::Settings;
 use crate::agent::{ModelError, ModelErrorKind, ModelRequest};
 use crate::wire::{EncodeOptions, Format, OnUnsupported, SentSchema};
 
@@ -19,72 +19,8 @@ const USER_AGENT: &str = concat!("tool-runtime/", env!("CARGO_PKG_VERSION"));
 /// Headers that decide how the bytes are read, so that an application cannot set them.
 pub(super) const OWN_HEADERS: [&str; 4] = ["accept-encoding", "content-length", "content-type", "transfer-encoding"];
 
-/// Fields of a body that the client writes in one format or another, or that would change what it reads.
-const OWN_FIELDS: [&str; 23] = [
-    "background",
-    "contents",
-    "conversation",
-    "function_call",
-    "functions",
-    "input",
-    "instructions",
-    "max_completion_tokens",
-    "max_output_tokens",
-    "max_tokens",
-    "messages",
-    "model",
-    "n",
-    "parallel_tool_calls",
-    "previous_response_id",
-    "prompt",
-    "stream",
-    "stream_options",
-    "system",
-    "systemInstruction",
-    "toolConfig",
-    "tool_choice",
-    "tools",
-];
-
-/// The most bytes of an application's own fields.
-const FIELDS_BYTES: usize = 64 << 10;
-
-/// Checks the application's own fields, and the options that not every format has.
-pub(super) fn check_fields(settings: &Settings) -> Result<(), String> {
-    let format = settings.format;
-    if settings.output_limit_field.is_some() && format != Format::OpenAiChat {
-        return Err(format!("`output_limit_field` is for Chat Completions; {format} has one field for it"));
-    }
-    let fields = &settings.body_fields;
-    if let Some(name) = fields.keys().find(|name| OWN_FIELDS.contains(&name.as_str())) {
-        return Err(format!("the field `{name}` of the body is written by the client; leave it out"));
-    }
-    if let Some((field, limit)) = merged(format)
-        && let Some(options) = fields.get(field)
-    {
-        let options = options.as_object().ok_or_else(|| format!("`{field}` is an object for {format}"))?;
-        if options.contains_key(limit) {
-            return Err(format!("`{field}.{limit}` is written by the client; set `max_output_tokens`"));
-        }
-        if options.contains_key("candidateCount") {
-            return Err("one candidate is read; leave `candidateCount` out".to_owned());
-        }
-    }
-    let bytes = serde_json::to_vec(fields).map_err(|error| error.to_string())?.len();
-    if bytes > FIELDS_BYTES {
-        return Err(format!("the fields of the body have {bytes} bytes; at most {FIELDS_BYTES} are sent"));
-    }
-    Ok(())
-}
-
-/// The field of a body that holds the output limit beside the application's own options.
-const fn merged(format: Format) -> Option<(&'static str, &'static str)> {
-    match format {
-        Format::Ollama => Some(("options", "num_predict")),
-        Format::Gemini => Some(("generationConfig", "maxOutputTokens")),
-        _ => None,
-    }
-}
+/// The most tokens of a turn if the settings name no other limit.
+const MAX_OUTPUT_TOKENS: u32 = 4096;
 
 /// The address of the endpoint: the base's path, or the provider's usual one, and the operation.
 pub(super) fn url(settings: &Settings, base: &str) -> Result<Url, String> {
@@ -148,17 +84,17 @@ pub(super) type Offered = BTreeMap<String, SentSchema>;
 /// the provider would refuse the whole request.
 pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<(Vec<u8>, Offered), ModelError> {
     let format = settings.format;
-    let mut options =
-        EncodeOptions::default().with_strict(settings.strict).with_on_unsupported(OnUnsupported::LeaveOut);
-    options.choice = request.choice.cloned();
-    // Ollama and Gemini have no word for it.
-    options.parallel = request.parallel.filter(|_| !matches!(format, Format::Ollama | Format::Gemini));
+    let mut asked = request.settings.clone();
+    asked.max_output_tokens.get_or_insert(MAX_OUTPUT_TOKENS);
+    let options = EncodeOptions::default().with_strict(settings.strict).with_on_unsupported(OnUnsupported::LeaveOut);
+    let options = options.with_settings(asked);
     let tools = format.encode_tools(request.tools.specs(), &options).map_err(encode)?;
-    for loss in &tools.losses {
-        tracing::debug!(tool = loss.tool.as_deref(), path = loss.path, what = loss.what, "not carried by the format");
-    }
     for spec in request.tools.specs().filter(|spec| !tools.tools.contains_key(spec.name.as_str())) {
         tracing::warn!(tool = %spec.name, %format, "the format cannot carry the tool, so the model is not offered it");
+    }
+    let fields = format.encode_settings(&options.settings).map_err(encode)?;
+    for loss in tools.losses.iter().chain(&fields.losses) {
+        tracing::debug!(tool = loss.tool.as_deref(), path = loss.path, what = loss.what, "not carried by the format");
     }
     let mut body = Map::new();
     // Gemini has both in the URL.
@@ -166,41 +102,17 @@ pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<(V
         body.insert("model".to_owned(), settings.model.as_str().into());
         body.insert("stream".to_owned(), settings.stream.into());
     }
-    let tokens = settings.max_output_tokens;
     match format {
-        Format::OpenAiChat => {
-            let field = match settings.output_limit_field.unwrap_or_default() {
-                OutputLimitField::MaxCompletionTokens => "max_completion_tokens",
-                OutputLimitField::MaxTokens => "max_tokens",
-            };
-            body.insert(field.to_owned(), tokens.into());
-            if settings.stream {
-                body.insert("stream_options".to_owned(), json!({"include_usage": true}));
-            }
+        Format::OpenAiChat if settings.stream => {
+            body.insert("stream_options".to_owned(), json!({"include_usage": true}));
         }
+        // The whole history goes with each request, so the provider need not keep any of it.
         Format::OpenAiResponses => {
-            body.insert("max_output_tokens".to_owned(), tokens.into());
-            // The whole history goes with each request, so the provider need not keep any of it.
             body.insert("store".to_owned(), false.into());
         }
-        Format::Anthropic => {
-            body.insert("max_tokens".to_owned(), tokens.into());
-        }
-        Format::Ollama | Format::Gemini => {
-            if let Some((field, limit)) = merged(format) {
-                body.insert(field.to_owned(), json!({ limit: tokens }));
-            }
-        }
+        _ => {}
     }
-    for (name, value) in &settings.body_fields {
-        match (body.get_mut(name), value) {
-            // The options of Ollama and Gemini: ours stay beside the application's.
-            (Some(Value::Object(ours)), Value::Object(theirs)) => ours.extend(theirs.clone()),
-            _ => {
-                body.insert(name.clone(), value.clone());
-            }
-        }
-    }
+    body.extend(fields.body);
     body.extend(tools.body);
     let messages = format.encode_messages(request.messages, Some(&settings.model));
     for loss in &messages.losses {

@@ -29,7 +29,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use reqwest::{Client, Url};
-use serde_json::{Map, Value};
 
 use crate::agent::{ModelClient, ModelError, ModelRequest, Show};
 use crate::call::Arguments;
@@ -42,33 +41,23 @@ use retry::Retries;
 
 /// A model behind an HTTP endpoint. Cheap to clone; clones share connections.
 ///
+/// A turn has at most 4,096 tokens unless the settings of the request say otherwise.
+///
 /// ```
 /// use tool_runtime::agent::Agent;
-/// use tool_runtime::agent::http::{HttpModel, OutputLimitField};
-/// use tool_runtime::wire::Format;
+/// use tool_runtime::agent::http::HttpModel;
+/// use tool_runtime::wire::{Format, RequestSettings};
 ///
 /// let model = HttpModel::builder(Format::OpenAiChat, "https://api.mistral.ai", "mistral-large-latest")
 ///     .key("the application's key")
-///     .output_limit_field(OutputLimitField::MaxTokens)
-///     .body_field("temperature", 0.2)
 ///     .build()?;
-/// let agent = Agent::new(model);
+/// let settings = RequestSettings::new().temperature(0.2).max_output_tokens(900).legacy_max_tokens(true);
+/// let agent = Agent::new(model).settings(settings);
 /// # let _ = agent;
 /// # Ok::<(), tool_runtime::agent::ModelError>(())
 /// ```
 #[derive(Clone)]
 pub struct HttpModel(Arc<Inner>);
-
-/// The field that carries the output limit in a Chat Completions request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum OutputLimitField {
-    /// `max_completion_tokens`, which OpenAI's reasoning models require.
-    #[default]
-    MaxCompletionTokens,
-    /// `max_tokens`, the older name, which Mistral and many compatible servers require.
-    MaxTokens,
-}
 
 struct Inner {
     client: Client,
@@ -82,11 +71,8 @@ struct Settings {
     model: String,
     key: Option<Secret<String>>,
     headers: Vec<(String, Secret<String>)>,
-    body_fields: Map<String, Value>,
     stream: bool,
     strict: bool,
-    max_output_tokens: u32,
-    output_limit_field: Option<OutputLimitField>,
     max_response_bytes: usize,
     first_byte_timeout: Option<Duration>,
     idle_timeout: Duration,
@@ -101,11 +87,8 @@ impl Settings {
             model,
             key: None,
             headers: Vec::new(),
-            body_fields: Map::new(),
             stream: true,
             strict: false,
-            max_output_tokens: 4096,
-            output_limit_field: None,
             max_response_bytes: 32 << 20,
             first_byte_timeout: None,
             idle_timeout: Duration::from_secs(60),
@@ -140,7 +123,7 @@ impl ModelClient for HttpModel {
         let options = DecodeOptions::default()
             .with_max_bytes(settings.max_response_bytes)
             .with_model(settings.model.as_str())
-            .with_choice(request.choice.cloned().unwrap_or_default())
+            .with_choice(request.settings.tool_choice.clone().unwrap_or_default())
             .with_offered(offered.keys().map(String::as_str));
         let mut decoded = exchange::exchange(&self.0, body, &options, show).await?;
         for decoded in &mut decoded.calls {

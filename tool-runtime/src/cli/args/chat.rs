@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::values::{self, LimitField};
+use super::settings::Asked;
+use super::values;
 use crate::wire::Format;
 
 #[derive(Debug, Args)]
@@ -47,9 +48,6 @@ pub(in crate::cli) struct Endpoint {
     /// One more header of each request; a key belongs into `--key-env`, because others can see the command line
     #[arg(long, value_name = "NAME: VALUE", value_parser = values::header)]
     pub(in crate::cli) header: Vec<(String, String)>,
-    /// One more field of each request's body, for example `temperature=0.2`
-    #[arg(long, value_name = "NAME=JSON", value_parser = values::field)]
-    pub(in crate::cli) body: Vec<(String, serde_json::Value)>,
     /// The proxy for the requests; none is taken from the environment
     #[arg(long, value_name = "URL")]
     pub(in crate::cli) proxy: Option<String>,
@@ -62,12 +60,6 @@ pub(in crate::cli) struct Endpoint {
     /// Ask for the answer in one piece
     #[arg(long)]
     pub(in crate::cli) no_stream: bool,
-    /// The most tokens of one answer
-    #[arg(long, value_name = "TOKENS", default_value_t = 4096)]
-    pub(in crate::cli) max_output_tokens: u32,
-    /// The field of that limit in openai-chat; many compatible servers know `max_tokens` only
-    #[arg(long, value_name = "FIELD")]
-    pub(in crate::cli) output_limit_field: Option<LimitField>,
     /// How long one answer may take, retries included, for example 90s or 10m
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "10m")]
     pub(in crate::cli) timeout: Duration,
@@ -86,6 +78,8 @@ pub(in crate::cli) struct Endpoint {
     /// How many reading calls of one turn may run at the same time
     #[arg(long, value_name = "CALLS", default_value_t = 4)]
     pub(in crate::cli) parallel: usize,
+    #[command(flatten)]
+    pub(in crate::cli) asked: Asked,
 }
 
 /// A duration: a whole number with `ms`, `s` or `m`.

@@ -2,10 +2,11 @@
 
 mod chat;
 mod help;
+mod settings;
 mod values;
 
 pub(super) use chat::{Chat, Endpoint};
-pub(super) use values::{Color, Form, Kind, LimitField, View, name, named};
+pub(super) use values::{Color, Form, Kind, View, name, named};
 
 use std::path::PathBuf;
 

@@ -60,17 +60,9 @@ impl std::error::Error for Unlisted {}
 
 /// A field of a request's body, `NAME=JSON`.
 pub(super) fn field(text: &str) -> Result<(String, serde_json::Value), String> {
-    let (name, value) = text.split_once('=').ok_or("write `NAME=JSON`, for example `temperature=0.2`")?;
+    let (name, value) = text.split_once('=').ok_or("write `NAME=JSON`, for example `top_k=40`")?;
     let value = serde_json::from_str(value).map_err(|_| "the value is not JSON; quote text twice: `name=\"text\"`")?;
     Ok((name.trim().to_owned(), value))
-}
-
-/// The name of the field with the output limit in Chat Completions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub(in crate::cli) enum LimitField {
-    MaxCompletionTokens,
-    MaxTokens,
 }
 
 /// A header, `NAME: VALUE`.

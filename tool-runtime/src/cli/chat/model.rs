@@ -2,9 +2,10 @@
 
 use async_trait::async_trait;
 
-use crate::agent::http::{HttpModel, OutputLimitField};
+use crate::agent::http::HttpModel;
 use crate::agent::{Agent, ModelClient, ModelError, ModelErrorKind, ModelRequest, Show};
-use crate::cli::args::{Endpoint, LimitField};
+use crate::cli::args::Endpoint;
+use crate::cli::catalog::losses;
 use crate::cli::exit::Failure;
 use crate::cli::input;
 use crate::wire::{Decoded, Format};
@@ -15,24 +16,19 @@ pub(in crate::cli) fn agent(endpoint: &Endpoint) -> Result<Option<Agent>, Failur
     let Some(name) = &endpoint.model else {
         return Err(Failure::usage("the endpoint needs a model: add `--model NAME`"));
     };
-    let mut builder = HttpModel::builder(endpoint.format.unwrap_or(Format::OpenAiChat), url, name)
+    let format = endpoint.format.unwrap_or(Format::OpenAiChat);
+    let settings = endpoint.asked.settings();
+    let encoded =
+        format.encode_settings(&settings).map_err(|error| Failure::usage(error.to_string()).code("settings"))?;
+    losses(&encoded.losses);
+    let mut builder = HttpModel::builder(format, url, name)
         .stream(!endpoint.no_stream)
         .strict(endpoint.strict)
         .timeout(endpoint.timeout)
         .idle_timeout(endpoint.idle_timeout)
-        .retries(endpoint.retries)
-        .max_output_tokens(endpoint.max_output_tokens);
+        .retries(endpoint.retries);
     for (name, value) in &endpoint.header {
         builder = builder.header(name, value);
-    }
-    for (name, value) in &endpoint.body {
-        builder = builder.body_field(name, value.clone());
-    }
-    if let Some(field) = endpoint.output_limit_field {
-        builder = builder.output_limit_field(match field {
-            LimitField::MaxCompletionTokens => OutputLimitField::MaxCompletionTokens,
-            LimitField::MaxTokens => OutputLimitField::MaxTokens,
-        });
     }
     if let Some(time) = endpoint.first_byte_timeout {
         builder = builder.first_byte_timeout(time);
@@ -49,7 +45,7 @@ pub(in crate::cli) fn agent(endpoint: &Endpoint) -> Result<Option<Agent>, Failur
         builder = builder.key(key);
     }
     let model = builder.build().map_err(|error| Failure::usage(error.detail()).code(error.code()))?;
-    let agent = Agent::new(model).parallel(endpoint.parallel);
+    let agent = Agent::new(model).parallel(endpoint.parallel).settings(settings);
     Ok(Some(match &endpoint.instructions {
         Some(text) => agent.instructions(text.as_str()),
         None => agent,

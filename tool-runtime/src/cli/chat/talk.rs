@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::IsTerminal as _;
 
-use crate::agent::{ClientAnswer, Conversation, Ended, ModelErrorKind, NotWaiting, StopReason};
-use crate::call::{CallId, Outcome};
+use crate::agent::{ClientAnswer, Conversation, Ended, ModelErrorKind, StopReason};
+use crate::call::{CallId, Outcome, Suspension};
 use crate::cli::attend::{cancellable, interruptible};
 use crate::cli::chat::line::Keyboard;
 use crate::cli::chat::question;
@@ -13,8 +13,8 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::saved::{Document, Kept};
 use crate::cli::session::{Cli, Gate};
 use crate::cli::terminal;
-use crate::runner::{ApprovalDecision, RestoreError, Run};
-use crate::store::{Store as _, Suspension};
+use crate::runner::{ApprovalDecision, RestoreError, ResumeError, Run};
+use crate::store::Store as _;
 
 /// A conversation with what it needs to be shown, decided and saved.
 pub(in crate::cli) struct Talk<'c> {
@@ -129,7 +129,7 @@ impl<'c> Talk<'c> {
         self.resolved(ended.transpose(), offline).await
     }
 
-    async fn resolved(&mut self, ended: Result<Option<Ended>, NotWaiting>, offline: bool) -> Result<(), Failure> {
+    async fn resolved(&mut self, ended: Result<Option<Ended>, ResumeError>, offline: bool) -> Result<(), Failure> {
         let ended = match ended {
             Ok(ended) => ended,
             Err(error) => {

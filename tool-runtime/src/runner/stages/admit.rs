@@ -36,7 +36,7 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
         open.draft.decided(unresolved.decision);
         unresolved.stop
     })?;
-    let effect = open.run().shared().policy.effect_of(entry.spec.name.as_str(), entry.spec.effect);
+    let effect = open.run().policy().effect_of(entry.spec.name.as_str(), entry.spec.effect);
     open.draft.found(&entry, effect);
     if open.run().shared().compiled.projector(&entry).is_none() {
         let message = "The tool has no redaction allowlist, so its output could not be shown. It did not run.";

@@ -37,8 +37,7 @@ pub(in crate::runner) fn is_denied(run: &Run, hydrated: &Hydrated) -> bool {
 fn judge(run: &Run, hydrated: &Hydrated) -> Decision {
     let subject = hydrated.entry.subject().repaired(hydrated.repaired);
     let labels = run.state().labels();
-    let policy = &run.shared().policy;
-    policy.decide(&run.context(&labels), &subject, hydrated.frozen.text())
+    run.policy().decide(&run.context(&labels), &subject, hydrated.frozen.text())
 }
 
 /// Asks the policy about arguments that a person approved: only a denial still counts.

@@ -82,19 +82,19 @@ pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationRes
 
 fn with_settings<T>(run: &Run, entry: &Entry, hydrate: impl FnOnce(&hydrate::Settings<'_>) -> T) -> T {
     let shared = run.shared();
-    let policy = shared.policy.data();
+    let of_policy = run.policy().limits();
     let limits = Limits {
-        bytes: shared.policy.limits_of(entry.spec.name.as_str()).argument_bytes,
-        depth: policy.limits.argument_depth,
+        bytes: run.policy().limits_of(entry.spec.name.as_str()).argument_bytes,
+        depth: of_policy.argument_depth,
     };
     let settings = hydrate::Settings {
         limits: &limits,
         run: run.identity(),
-        call_id_bytes: policy.limits.call_id_bytes,
+        call_id_bytes: of_policy.call_id_bytes,
         compiled: &shared.compiled,
         lists: &|tool| run.catalog().get(tool).is_some(),
         repairers: &shared.repairers,
-        allowed_repairers: &policy.repair.allowed,
+        repairs: &|repairer| run.policy().repairs(repairer),
         evidence: run.seen(),
     };
     hydrate(&settings)

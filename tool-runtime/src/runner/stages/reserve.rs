@@ -34,7 +34,7 @@ pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Rese
             return Err(Stop::new(Outcome::BudgetExceeded).message(message));
         }
     };
-    let wanted = [hydrated.entry.timeout, run.shared().policy.limits_of(name).runtime].into_iter().flatten().min();
+    let wanted = [hydrated.entry.timeout, run.policy().limits_of(name).runtime].into_iter().flatten().min();
     let reservation = run
         .ledger()
         .reserve(Spend::call(wanted))

@@ -20,7 +20,7 @@ pub(super) fn resolve(run: &Run, name: &str) -> Result<Arc<Entry>, Box<Unresolve
         return Err(Box::new(Unresolved { decision: None, stop: Stop::new(Outcome::Unavailable) }));
     };
     let labels = run.state().labels();
-    let (verdict, decision) = shared.admit(&run.context(&labels), entry);
+    let (verdict, decision) = shared.admit(run.policy(), &run.context(&labels), entry);
     if verdict != Verdict::Deny {
         return Ok(Arc::clone(entry));
     }

@@ -32,7 +32,7 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: Bound) -> Result<
     let Reserved { mut hydrated, reservation, timeout, warning } = reserved;
     let entry = Arc::clone(&hydrated.entry);
     let shared = open.run().shared();
-    let max_bytes = entry.result_bytes(&shared.policy);
+    let max_bytes = entry.result_bytes(open.run().policy());
     let future = {
         let bindings = Bindings {
             granted: &entry.requirements,

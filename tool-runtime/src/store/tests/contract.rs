@@ -3,11 +3,12 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use crate::call::CallId;
+use tokio::sync::oneshot;
+
+use crate::call::{CallId, Suspension};
 use crate::store::tests::{at, record, waiting};
 use crate::store::{
     Chain, Clock, ManualClock, MemoryStore, PendingCall, PendingFilter, Receipt, RecordFilter, Store, StoreError,
-    Suspension,
 };
 
 /// Runs every case on a store of its own.
@@ -119,13 +120,10 @@ fn a_pending_call_is_a_versioned_document() {
 
 #[tokio::test]
 async fn a_receipt_resolves_when_its_writer_says_so() {
-    let (sender, receipt) = Receipt::channel();
-    sender.send(Ok(()));
-    assert!(receipt.await.is_ok());
-    let (sender, receipt) = Receipt::channel();
-    drop(sender);
-    assert!(matches!(receipt.await, Err(StoreError::Lost)));
-    let (sender, receipt) = Receipt::channel();
-    drop(receipt);
-    sender.send(Ok(()));
+    let (writer, receiver) = oneshot::channel();
+    writer.send(Ok(())).unwrap();
+    assert!(Receipt::new(receiver).await.is_ok());
+    let (writer, receiver) = oneshot::channel();
+    drop(writer);
+    assert!(matches!(Receipt::new(receiver).await, Err(StoreError::Lost)));
 }

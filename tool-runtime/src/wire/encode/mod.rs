@@ -1,11 +1,13 @@
-//! What is written into a request: the offered tools ([`tools`]), closed copies of their schemas ([`strict`]) and the
-//! history ([`messages`]).
+//! What is written into a request: the offered tools ([`tools`]), closed copies of their schemas ([`strict`]), the
+//! settings ([`settings`]) and the history ([`messages`]).
 
+mod extra;
 mod media;
 mod messages;
 mod node;
 mod options;
 mod report;
+mod settings;
 pub(crate) mod strict;
 mod tools;
 
@@ -15,16 +17,24 @@ pub(crate) use messages::{Messages, encode_messages};
 pub(crate) use node::{Node, Object};
 pub use options::{EncodeOptions, OnUnsupported, ToolChoice, WireTool};
 pub use report::{EncodeError, EncodeErrorKind, Encoded, Loss, SentSchema};
+pub(crate) use settings::{Fields, Vocabulary, encode_settings};
 pub(crate) use tools::{Carries, CheckedTool, PropertyNames, encode_tools};
 
 use serde_json::{Map, Value};
 
+use crate::wire::RequestSettings;
 use crate::wire::history::Piece;
 
 /// What differs between the formats when a request is written.
 pub(crate) trait Dialect {
     /// What the format can carry.
     fn carries(&self) -> &'static Carries;
+
+    /// Where the format has its settings.
+    fn vocabulary(&self) -> &'static Vocabulary;
+
+    /// Writes the settings that the vocabulary does not: reasoning, notes and the person.
+    fn settings(&self, settings: &RequestSettings, out: &mut Fields);
 
     /// One tool of the list.
     fn tool(&self, tool: CheckedTool<'_>) -> Value;

@@ -1,6 +1,9 @@
 //! What goes into an encoder: [`WireTool`], [`ToolChoice`] and [`EncodeOptions`].
 
+use serde::{Deserialize, Serialize};
+
 use crate::tool::ToolSpec;
+use crate::wire::RequestSettings;
 
 /// The parts of a definition that a provider receives (E1).
 #[derive(Debug, Clone, Copy)]
@@ -28,8 +31,9 @@ impl<'a> From<&'a ToolSpec> for WireTool<'a> {
     }
 }
 
-/// Whether and which tool the model must call.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Which tools the model may or has to call.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum ToolChoice {
     /// The model decides.
@@ -41,6 +45,13 @@ pub enum ToolChoice {
     Required,
     /// A call of this tool.
     Named(String),
+    /// Calls of these tools only.
+    Allowed {
+        /// The tools, at least one.
+        names: Vec<String>,
+        /// At least one call.
+        required: bool,
+    },
 }
 
 impl ToolChoice {
@@ -50,7 +61,13 @@ impl ToolChoice {
             Self::Auto | Self::Required => true,
             Self::None => false,
             Self::Named(only) => only == name,
+            Self::Allowed { names, .. } => names.iter().any(|allowed| allowed == name),
         }
+    }
+
+    /// Whether the model has to call a tool.
+    pub(crate) const fn forces(&self) -> bool {
+        matches!(self, Self::Required | Self::Named(_) | Self::Allowed { required: true, .. })
     }
 }
 
@@ -70,10 +87,8 @@ pub enum OnUnsupported {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct EncodeOptions {
-    /// The choice; `None` writes no choice, which every provider reads as `auto`.
-    pub choice: Option<ToolChoice>,
-    /// Whether one turn may hold several calls; `None` leaves it to the provider.
-    pub parallel: Option<bool>,
+    /// The settings of the request; the choice and the limit to one call are written with the tools.
+    pub settings: RequestSettings,
     /// Sends closed copies of the schemas that bind the model, if the format supports them.
     pub strict: bool,
     /// What happens to a tool that the format cannot carry.
@@ -81,17 +96,10 @@ pub struct EncodeOptions {
 }
 
 impl EncodeOptions {
-    /// Sets the choice.
+    /// Sets the settings of the request.
     #[must_use]
-    pub fn with_choice(mut self, choice: ToolChoice) -> Self {
-        self.choice = Some(choice);
-        self
-    }
-
-    /// Sets whether one turn may hold several calls.
-    #[must_use]
-    pub const fn with_parallel(mut self, parallel: bool) -> Self {
-        self.parallel = Some(parallel);
+    pub fn with_settings(mut self, settings: RequestSettings) -> Self {
+        self.settings = settings;
         self
     }
 

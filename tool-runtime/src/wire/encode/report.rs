@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// Offered tools, ready to be put into a request body.
+/// A part of a request body: the offered tools, or the settings.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Encoded {
@@ -55,7 +55,7 @@ impl fmt::Display for Loss {
     }
 }
 
-/// Why tools cannot be offered in a format.
+/// Why a request cannot be written in a format.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct EncodeError {
@@ -64,7 +64,8 @@ pub struct EncodeError {
     /// The tool it concerns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// A JSON pointer into its input schema; `None` if it concerns the whole schema or the name.
+    /// A JSON pointer into its input schema, or the name of a setting; `None` if it concerns the whole schema or the
+    /// name of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 }
@@ -98,6 +99,12 @@ pub enum EncodeErrorKind {
     UnknownToolChoice,
     /// The format has no such choice.
     UnsupportedToolChoice,
+    /// A setting has a value that no provider takes; the path names the setting.
+    InvalidSetting,
+    /// An extra field of the body would override what the request or a setting writes; the path names it.
+    ReservedField,
+    /// The extra fields of the body have more than 64 KiB.
+    ExtraTooLarge,
 }
 
 impl EncodeErrorKind {
@@ -109,6 +116,9 @@ impl EncodeErrorKind {
             Self::StrictUnsupported => "the input schema cannot be made strict",
             Self::UnknownToolChoice => "the choice names a tool that is not offered",
             Self::UnsupportedToolChoice => "the format has no such choice",
+            Self::InvalidSetting => "a setting has a value that no provider takes",
+            Self::ReservedField => "this field of the body is written by the request or by a setting; leave it out",
+            Self::ExtraTooLarge => "the extra fields of the body are larger than 64 KiB",
         }
     }
 }

@@ -22,6 +22,8 @@ pub(crate) struct Carries {
     pub(crate) parallel: bool,
     /// It has choices other than `auto`.
     pub(crate) choice: bool,
+    /// It has a choice of several tools; without, only those are offered.
+    pub(crate) allowed: bool,
 }
 
 /// Which names of properties a provider takes.
@@ -69,6 +71,9 @@ pub(crate) fn encode_tools<'a, T: Into<WireTool<'a>>>(
     let (mut names, mut checked) = (BTreeSet::new(), Vec::new());
     for tool in tools {
         let tool: WireTool<'a> = tool.into();
+        if offer.leaves_out(tool.name) {
+            continue;
+        }
         match offer.check(tool, &mut names) {
             Ok(tool) => checked.push(tool),
             Err(error) if options.on_unsupported == OnUnsupported::Refuse => return Err(error),
@@ -82,10 +87,10 @@ pub(crate) fn encode_tools<'a, T: Into<WireTool<'a>>>(
     if !checked.is_empty() {
         let list = checked.into_iter().map(|tool| dialect.tool(tool)).collect();
         body.insert("tools".to_owned(), dialect.tools(list));
-        if let Some((key, value)) = options.choice.as_ref().and_then(|choice| dialect.choice(choice)) {
+        if let Some((key, value)) = options.settings.tool_choice.as_ref().and_then(|choice| dialect.choice(choice)) {
             body.insert(key.to_owned(), value);
         }
-        if let Some(parallel) = options.parallel.filter(|_| offer.carries.parallel) {
+        if let Some(parallel) = options.settings.parallel_calls.filter(|_| offer.carries.parallel) {
             dialect.parallel(parallel, &mut body);
         }
     }
@@ -101,6 +106,19 @@ struct Offer<'o> {
 }
 
 impl Offer<'_> {
+    /// Whether the choice is a subset that the format cannot name, and the tool is none of it.
+    fn leaves_out(&mut self, name: &str) -> bool {
+        let out = match &self.options.settings.tool_choice {
+            Some(choice @ ToolChoice::Allowed { .. }) => !self.carries.allowed && !choice.allows(name),
+            _ => false,
+        };
+        if out {
+            let what = "the format has no choice of several tools, so that the others are not offered".to_owned();
+            self.losses.push(Loss { tool: Some(name.to_owned()), path: "tool_choice".to_owned(), what });
+        }
+        out
+    }
+
     /// Checks the name (E4) and the schema (E5).
     fn check<'a>(&mut self, tool: WireTool<'a>, names: &mut BTreeSet<&'a str>) -> Result<CheckedTool<'a>, EncodeError> {
         let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
@@ -166,7 +184,13 @@ impl Offer<'_> {
 
     /// A choice that the format cannot express, or that names no offered tool, is refused (E3).
     fn check_choice(&self, tools: &BTreeMap<String, SentSchema>) -> Result<(), EncodeError> {
-        match &self.options.choice {
+        let unknown = |names: &[String]| names.iter().find(|name| !tools.contains_key(*name)).cloned();
+        match &self.options.settings.tool_choice {
+            Some(ToolChoice::Allowed { names, .. }) if unknown(names).is_some() => {
+                Err(EncodeError::new(EncodeErrorKind::UnknownToolChoice, unknown(names).as_deref(), None))
+            }
+            // A subset that the model may call is what is offered.
+            Some(ToolChoice::Allowed { required: false, .. }) => Ok(()),
             Some(ToolChoice::Named(name)) if !tools.contains_key(name) => {
                 Err(EncodeError::new(EncodeErrorKind::UnknownToolChoice, Some(name), None))
             }
@@ -184,8 +208,8 @@ impl Offer<'_> {
         if self.options.strict && self.carries.closing.is_none() {
             lose("strict", "the format has no strict schemas");
         }
-        if self.options.parallel == Some(false) && !self.carries.parallel {
-            lose("parallel", "the format cannot limit a turn to one call");
+        if self.options.settings.parallel_calls == Some(false) && !self.carries.parallel {
+            lose("parallel_calls", "the format cannot limit a turn to one call");
         }
     }
 }

@@ -3,15 +3,13 @@
 mod anthropic;
 mod gemini;
 mod ollama;
+mod openai;
 mod openai_chat;
 mod openai_responses;
 
 use crate::wire::decode::{DecodeOptions, Decoder};
 use crate::wire::encode::{self, Dialect, EncodeError, EncodeOptions, Encoded, EncodedMessages, WireTool};
-use crate::wire::{Format, Message};
-
-/// Keywords that OpenAI refuses at the root of a schema.
-const REFUSED_BY_OPENAI: &[&str] = &["oneOf", "anyOf", "allOf", "enum", "not"];
+use crate::wire::{Format, Message, RequestSettings};
 
 impl Format {
     /// Returns a decoder for one response, streamed or whole.
@@ -55,6 +53,15 @@ impl Format {
         options: &EncodeOptions,
     ) -> Result<Encoded, EncodeError> {
         encode::encode_tools(self.dialect(), tools, options)
+    }
+
+    /// Returns the parts of a request body that carry the settings, extra fields included; see [`RequestSettings`]. The
+    /// choice of tools and the limit to one call are written with the tools.
+    ///
+    /// # Errors
+    /// A setting has a value that no provider takes, or an extra field would override another part of the body.
+    pub fn encode_settings(self, settings: &RequestSettings) -> Result<Encoded, EncodeError> {
+        encode::encode_settings(self.dialect(), settings)
     }
 
     /// Returns the parts of a request body that hold the history, such as `messages` and `system`.

@@ -5,7 +5,10 @@ use std::fmt;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
+use crate::error::ParseError;
 use crate::wire::Format;
+
+const NOT_AN_OBJECT: ParseError = ParseError::new("carried_not_an_object", "carried JSON has to be one JSON object");
 
 /// JSON that a provider wants back in the next request and that nobody else understands: a signature, encrypted
 /// reasoning, a block of one of its own tools.
@@ -20,7 +23,7 @@ use crate::wire::Format;
 /// let carried = Carried::new(Format::Anthropic, None, r#"{"type":"redacted_thinking","data":"EmwKAhgB"}"#)?;
 /// assert!(carried.fits(Format::Anthropic, Some("claude-sonnet-4-5")));
 /// assert!(!carried.fits(Format::Gemini, None));
-/// # Ok::<(), tool_runtime::wire::history::CarriedError>(())
+/// # Ok::<(), tool_runtime::error::ParseError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, try_from = "Saved")]
@@ -43,9 +46,9 @@ struct Saved {
 }
 
 impl TryFrom<Saved> for Carried {
-    type Error = CarriedError;
+    type Error = ParseError;
 
-    fn try_from(Saved { format, model, json }: Saved) -> Result<Self, CarriedError> {
+    fn try_from(Saved { format, model, json }: Saved) -> Result<Self, ParseError> {
         Self::new(format, model.as_deref(), json)
     }
 }
@@ -55,11 +58,11 @@ impl Carried {
     ///
     /// # Errors
     /// The text is not one JSON object.
-    pub fn new(format: Format, model: Option<&str>, json: impl Into<String>) -> Result<Self, CarriedError> {
+    pub fn new(format: Format, model: Option<&str>, json: impl Into<String>) -> Result<Self, ParseError> {
         let json = json.into();
         let is_object = json.starts_with('{') && serde_json::from_str::<IgnoredAny>(&json).is_ok();
         let model = model.map(str::to_owned);
-        if is_object { Ok(Self { format, model, json: json.trim_end().to_owned() }) } else { Err(CarriedError) }
+        if is_object { Ok(Self { format, model, json: json.trim_end().to_owned() }) } else { Err(NOT_AN_OBJECT) }
     }
 
     /// Creates carried JSON from an object that a decoder read.
@@ -107,15 +110,3 @@ impl fmt::Debug for Carried {
             .finish()
     }
 }
-
-/// The error of [`Carried::new`]: the text is not one JSON object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CarriedError;
-
-impl fmt::Display for CarriedError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("carried JSON has to be one JSON object")
-    }
-}
-
-impl std::error::Error for CarriedError {}

@@ -17,7 +17,7 @@ mod result;
 
 pub use crate::media::Media;
 pub use call::CallMessage;
-pub use carried::{Carried, CarriedError};
+pub use carried::Carried;
 pub use check::{Answer, HistoryError, HistoryErrorKind, HistoryLimits, Issued, check};
 pub(crate) use message::joined;
 pub use message::{Content, Message};

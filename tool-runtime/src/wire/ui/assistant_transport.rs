@@ -1,6 +1,6 @@
 //! `assistant-transport`: server-sent events that address the parts of the message by path.
 
-use crate::wire::ui::frame::{DONE, Frame, Json, Part, object, sse};
+use crate::wire::ui::frame::{DONE, Frame, Json, Part, SOURCE, Words, document, json, sse};
 
 /// The name of the protocol.
 pub(super) const NAME: &str = "assistant-transport";
@@ -11,32 +11,40 @@ const MESSAGE: (&str, Json<'_>) = ("path", Json::Path(None));
 pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
     match *frame {
         Frame::StepStart { id } => sse(out, &[kind("step-start"), ("messageId", Json::Text(id)), MESSAGE]),
-        Frame::TextStart(_) => start(out, &[kind("text")]),
-        Frame::CallStart { call, parent } => {
+        Frame::WordsStart(Words::Text, _) => start(out, &[kind("text")]),
+        Frame::WordsStart(Words::Reasoning, _) => start(out, &[kind("reasoning")]),
+        Frame::CallStart { call, parent, .. } => {
             let id = ("toolCallId", Json::Text(&call.id));
             let name = ("toolName", Json::Text(&call.name));
             start(out, &[kind("tool-call"), id, name, ("parentId", Json::Optional(parent))]);
         }
-        Frame::Text { part, text } | Frame::Arguments { call: part, text } => {
+        Frame::Source { index, id, url: Some(url), title } => {
+            let (source, title) = (("sourceType", Json::Text("url")), ("title", Json::Optional(title)));
+            whole(out, index, &[kind("source"), source, ("id", Json::Text(id)), ("url", Json::Text(url)), title]);
+        }
+        Frame::Source { index, id, url: None, title } => data(out, index, SOURCE, &document(id, title)),
+        Frame::File { index, media_type, url } => {
+            whole(out, index, &[kind("file"), ("data", Json::Text(url)), ("mimeType", Json::Text(media_type))]);
+        }
+        Frame::Data { index, name, value, .. } => data(out, index, name, value),
+        Frame::Words { part, text, .. } | Frame::Arguments { call: part, text } => {
             sse(out, &[kind("text-delta"), ("textDelta", Json::Text(text)), path(part)]);
         }
-        Frame::ArgumentsEnd { call, input, streamed } => end(out, call, (!streamed).then_some(input)),
+        Frame::ArgumentsEnd { call, input, streamed, .. } => end(out, call, (!streamed).then_some(input)),
         Frame::ArgumentsError { call, streamed, .. } => end(out, call, (!streamed).then_some("{}")),
         Frame::Result { call, result, artifact } => settle(out, call, result, false, artifact),
         Frame::Failure { call, result, .. } | Frame::Denied { call, result } => settle(out, call, result, true, None),
-        Frame::TextEnd(part) | Frame::Left(part) => sse(out, &[kind("part-finish"), path(part)]),
+        Frame::WordsEnd(_, part) | Frame::Left(part) => sse(out, &[kind("part-finish"), path(part)]),
         Frame::Status { text } => {
-            let mut status = Vec::new();
-            object(&mut status, &[kind("status"), ("text", Json::Text(text))]);
-            let status = format!("[{}]", String::from_utf8_lossy(&status));
-            sse(out, &[kind("data"), ("data", Json::Raw(&status)), MESSAGE]);
+            let status = [json(&[kind("status"), ("text", Json::Text(text))])];
+            sse(out, &[kind("data"), ("data", Json::List(&status)), MESSAGE]);
         }
         Frame::StepFinish { reason, usage, continued } => {
             let continued = ("isContinued", Json::Bool(continued));
             let reason = ("finishReason", Json::Text(reason));
             sse(out, &[kind("step-finish"), reason, ("usage", Json::Usage(usage)), continued, MESSAGE]);
         }
-        Frame::Finish { reason, usage } => {
+        Frame::Finish { reason, usage, .. } => {
             let reason = ("finishReason", Json::Text(reason));
             sse(out, &[kind("message-finish"), reason, ("usage", Json::Usage(usage)), MESSAGE]);
         }
@@ -56,9 +64,17 @@ fn path(part: &Part) -> (&'static str, Json<'static>) {
 }
 
 fn start(out: &mut Vec<u8>, part: &[(&str, Json<'_>)]) {
-    let mut json = Vec::new();
-    object(&mut json, part);
-    sse(out, &[kind("part-start"), ("part", Json::Raw(&String::from_utf8_lossy(&json))), MESSAGE]);
+    sse(out, &[kind("part-start"), ("part", Json::Raw(&json(part))), MESSAGE]);
+}
+
+/// A part without deltas.
+fn whole(out: &mut Vec<u8>, index: usize, part: &[(&str, Json<'_>)]) {
+    start(out, part);
+    sse(out, &[kind("part-finish"), ("path", Json::Path(Some(index)))]);
+}
+
+fn data(out: &mut Vec<u8>, index: usize, name: &str, value: &str) {
+    whole(out, index, &[kind("data"), ("name", Json::Text(name)), ("data", Json::Raw(value))]);
 }
 
 fn end(out: &mut Vec<u8>, call: &Part, rest: Option<&str>) {

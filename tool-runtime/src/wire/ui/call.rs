@@ -1,7 +1,7 @@
 //! [`Call`]: one open call and what was written of it.
 
-use crate::call::Outcome;
-use crate::wire::ui::frame::{Frame, Part};
+use crate::call::{Outcome, Suspension};
+use crate::wire::ui::frame::{Frame, Part, Question};
 use crate::wire::ui::keys::{self, Keys};
 
 /// An open call.
@@ -23,10 +23,10 @@ pub(super) struct Call {
 pub(super) enum Wait {
     /// The tool itself, or nobody.
     Nobody,
-    /// A person or a client was asked in an earlier response.
-    Earlier,
-    /// A person: the id of the question.
-    Asked(String),
+    /// A person or a client was asked in an earlier response; `None` if it is not known who.
+    Earlier(Option<Suspension>),
+    /// A person: the id of the question and why it is asked.
+    Asked(String, Option<String>),
     /// A person who answered.
     Answered,
     /// A client.
@@ -41,9 +41,9 @@ impl Call {
     }
 
     /// A call that an earlier response announced with its arguments. Its name is known there.
-    pub(super) fn earlier(id: String) -> Self {
+    pub(super) fn earlier(id: String, asked: Option<Suspension>) -> Self {
         let part = Part { index: 0, id, name: String::new(), dynamic: false };
-        Self { wait: Wait::Earlier, closed: true, earlier: true, ..Self::new(part) }
+        Self { wait: Wait::Earlier(asked), closed: true, earlier: true, ..Self::new(part) }
     }
 
     /// Whether an earlier response announced the call.
@@ -53,7 +53,7 @@ impl Call {
 
     /// A call of an earlier response is suspended again. `in_place` allows its arguments to be written again.
     pub(super) fn reopen(&mut self, name: &str, in_place: bool) {
-        if matches!(self.wait, Wait::Earlier) {
+        if matches!(self.wait, Wait::Earlier(_)) {
             name.clone_into(&mut self.part.name);
             self.part.dynamic = is_discovered(name);
             self.wait = Wait::Nobody;
@@ -73,7 +73,16 @@ impl Call {
 
     /// Whether a person or a client has to continue.
     pub(super) fn waits(&self) -> bool {
-        matches!(self.wait, Wait::Earlier | Wait::Asked(_) | Wait::Client)
+        matches!(self.wait, Wait::Earlier(_) | Wait::Asked(..) | Wait::Client)
+    }
+
+    /// The question that is open. The id of one of an earlier response is that of its call.
+    pub(super) fn question(&self) -> Option<Question<'_>> {
+        match &self.wait {
+            Wait::Asked(id, reason) => Some(Question { id, reason: reason.as_deref() }),
+            Wait::Earlier(None | Some(Suspension::Approval)) => Some(Question { id: &self.part.id, reason: None }),
+            Wait::Nobody | Wait::Earlier(Some(Suspension::Client)) | Wait::Answered | Wait::Client => None,
+        }
     }
 
     pub(super) fn delta(&mut self, text: &str, write: Write<'_>) {
@@ -92,14 +101,14 @@ impl Call {
         if !std::mem::replace(&mut self.closed, true) {
             let streamed = !self.text.is_empty();
             self.text = String::new();
-            write(&Frame::ArgumentsEnd { call: &self.part, input: &keys::whole(json), streamed });
+            write(&Frame::ArgumentsEnd { call: &self.part, input: &keys::whole(json), streamed, again: self.earlier });
         }
     }
 
     pub(super) fn unreadable(&mut self, message: &str, write: Write<'_>) {
         if !std::mem::replace(&mut self.closed, true) {
             let streamed = !std::mem::take(&mut self.text).is_empty();
-            write(&Frame::ArgumentsError { call: &self.part, message, streamed });
+            write(&Frame::ArgumentsError { call: &self.part, message, streamed, again: self.earlier });
         }
     }
 
@@ -126,13 +135,13 @@ impl Call {
     pub(super) fn ask(&mut self, approval: &str, reason: Option<&str>, write: Write<'_>) {
         if matches!(self.wait, Wait::Nobody) {
             self.close(write);
-            self.wait = Wait::Asked(approval.to_owned());
+            self.wait = Wait::Asked(approval.to_owned(), reason.map(str::to_owned));
             write(&Frame::ApprovalRequest { call: &self.part, approval, reason });
         }
     }
 
     pub(super) fn answer(&mut self, approved: bool, reason: Option<&str>, write: Write<'_>) {
-        if let Wait::Asked(approval) = std::mem::replace(&mut self.wait, Wait::Answered) {
+        if let Wait::Asked(approval, _) = std::mem::replace(&mut self.wait, Wait::Answered) {
             write(&Frame::ApprovalResponse { approval: &approval, approved, reason });
         }
     }

@@ -1,6 +1,6 @@
 //! `data-stream`: lines of a letter and a JSON value, as `assistant-stream` reads them.
 
-use crate::wire::ui::frame::{Frame, Json, object, text};
+use crate::wire::ui::frame::{Frame, Json, SOURCE, Words, document, object, text};
 
 /// The name of the protocol.
 pub(super) const NAME: &str = "data-stream";
@@ -8,8 +8,19 @@ pub(super) const NAME: &str = "data-stream";
 pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
     match *frame {
         Frame::StepStart { id } => line(out, b'f', &[("messageId", Json::Text(id))]),
-        Frame::Text { text, .. } => value(out, b'0', text),
-        Frame::CallStart { call, parent } => {
+        Frame::Words { words: Words::Text, text, .. } => value(out, b'0', text),
+        Frame::Words { words: Words::Reasoning, text, .. } => value(out, b'g', text),
+        Frame::Source { id, url: Some(url), title, .. } => {
+            let kind = ("sourceType", Json::Text("url"));
+            let title = ("title", Json::Optional(title));
+            line(out, b'h', &[kind, ("id", Json::Text(id)), ("url", Json::Text(url)), title]);
+        }
+        Frame::Source { id, url: None, title, .. } => data(out, SOURCE, &document(id, title)),
+        Frame::File { media_type, url, .. } => {
+            line(out, b'k', &[("data", Json::Text(url)), ("mimeType", Json::Text(media_type))]);
+        }
+        Frame::Data { name, value, .. } => data(out, name, value),
+        Frame::CallStart { call, parent, .. } => {
             let members = [
                 ("toolCallId", Json::Text(&call.id)),
                 ("toolName", Json::Text(&call.name)),
@@ -20,7 +31,7 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
         Frame::Arguments { call, text } => {
             line(out, b'c', &[("toolCallId", Json::Text(&call.id)), ("argsTextDelta", Json::Text(text))]);
         }
-        Frame::ArgumentsEnd { call, input, streamed } => end(out, &call.id, if streamed { "" } else { input }),
+        Frame::ArgumentsEnd { call, input, streamed, .. } => end(out, &call.id, if streamed { "" } else { input }),
         Frame::ArgumentsError { call, streamed, .. } => end(out, &call.id, if streamed { "" } else { "{}" }),
         Frame::Result { call, result, artifact } => {
             let members = [
@@ -48,14 +59,14 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
             ];
             line(out, b'e', &members);
         }
-        Frame::Finish { reason, usage } => {
+        Frame::Finish { reason, usage, .. } => {
             line(out, b'd', &[("finishReason", Json::Text(reason)), ("usage", Json::Usage(usage))]);
         }
         Frame::Error { message } => value(out, b'3', message),
         // There are no frames for the start of a message, for parts and for approvals.
         Frame::MessageStart { .. }
-        | Frame::TextStart(_)
-        | Frame::TextEnd(_)
+        | Frame::WordsStart(..)
+        | Frame::WordsEnd(..)
         | Frame::ApprovalRequest { .. }
         | Frame::ApprovalResponse { .. }
         | Frame::Left(_)
@@ -66,6 +77,12 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
 fn end(out: &mut Vec<u8>, id: &str, rest: &str) {
     let members = [("toolCallId", Json::Text(id)), ("argsTextDelta", Json::Text(rest)), ("isFinal", Json::Bool(true))];
     line(out, b'c', &members);
+}
+
+fn data(out: &mut Vec<u8>, name: &str, value: &str) {
+    out.extend_from_slice(b"aui-data:");
+    object(out, &[("name", Json::Text(name)), ("data", Json::Raw(value))]);
+    out.push(b'\n');
 }
 
 fn line(out: &mut Vec<u8>, letter: u8, members: &[(&str, Json<'_>)]) {

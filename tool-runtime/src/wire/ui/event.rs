@@ -29,6 +29,36 @@ pub enum UiEvent {
         /// The text.
         text: String,
     },
+    /// Reasoning that may be shown.
+    ReasoningDelta {
+        /// The text.
+        text: String,
+    },
+    /// A source of the text. One whose address is not `http` or `https` is left out.
+    Source {
+        /// The id of the source.
+        id: String,
+        /// The address of a page; `None` for a document that has none.
+        url: Option<String>,
+        /// The title.
+        title: Option<String>,
+    },
+    /// A file. One whose address is not a data URL, `http` or `https` is left out.
+    File {
+        /// The media type, such as `image/png`.
+        media_type: String,
+        /// A data URL, or the address from which to fetch it.
+        url: String,
+    },
+    /// Data of the application for its own UI.
+    Data {
+        /// What the data is.
+        name: String,
+        /// Data with the same name and id replaces what was shown before, where the protocol can.
+        id: Option<String>,
+        /// The data.
+        value: Arc<RawValue>,
+    },
     /// A call begins.
     ToolStart {
         /// The id of the call.
@@ -158,6 +188,10 @@ struct Flat {
     arguments: Option<Arc<RawValue>>,
     result: Option<Arc<RawValue>>,
     artifact: Option<Arc<RawValue>>,
+    value: Option<Arc<RawValue>>,
+    url: Option<String>,
+    title: Option<String>,
+    media_type: Option<String>,
     #[serde(default)]
     is_error: bool,
     #[serde(default)]
@@ -173,7 +207,7 @@ impl TryFrom<Flat> for UiEvent {
 
     fn try_from(flat: Flat) -> Result<Self, String> {
         let missing = |member| format!("`{}` needs `{member}`", flat.r#type);
-        let id = flat.id.ok_or_else(|| missing("id"));
+        let id = flat.id.clone().ok_or_else(|| missing("id"));
         let text = |member, value: Option<String>| value.ok_or_else(|| missing(member));
         let usage = || Usage::new(flat.usage[0], flat.usage[1]);
         let null = || RawValue::NULL.to_owned().into();
@@ -181,6 +215,12 @@ impl TryFrom<Flat> for UiEvent {
             "message_start" => Self::MessageStart { id: id? },
             "step_start" => Self::StepStart { id: id? },
             "text_delta" => Self::TextDelta { text: text("text", flat.text)? },
+            "reasoning_delta" => Self::ReasoningDelta { text: text("text", flat.text)? },
+            "source" => Self::Source { id: id?, url: flat.url, title: flat.title },
+            "file" => Self::File { media_type: text("media_type", flat.media_type)?, url: text("url", flat.url)? },
+            "data" => {
+                Self::Data { name: text("name", flat.name)?, id: flat.id, value: flat.value.unwrap_or_else(null) }
+            }
             "tool_start" => Self::ToolStart {
                 id: id?,
                 name: text("name", flat.name)?,

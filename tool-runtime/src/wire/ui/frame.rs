@@ -2,12 +2,12 @@
 
 use crate::wire::Usage;
 
-/// The place of a call or a text in the message.
+/// The place of a call or of words in the message.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
     /// Its index among the parts of the message.
     pub(super) index: usize,
-    /// The id of the call or of the text.
+    /// The id of the call or of the words.
     pub(super) id: String,
     /// The name of the tool.
     pub(super) name: String,
@@ -15,39 +15,94 @@ pub(super) struct Part {
     pub(super) dynamic: bool,
 }
 
+/// What the words of a part are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Words {
+    Text,
+    Reasoning,
+}
+
+/// The ids that the client gave to its request.
+#[derive(Debug, Default)]
+pub(super) struct RunIds {
+    pub(super) thread: String,
+    pub(super) run: String,
+}
+
+/// A call that stays open after the message.
+#[derive(Debug)]
+pub(super) struct Open<'a> {
+    pub(super) call: &'a Part,
+    /// The question that a person has to answer.
+    pub(super) question: Option<Question<'a>>,
+}
+
+/// A question about a call.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Question<'a> {
+    pub(super) id: &'a str,
+    pub(super) reason: Option<&'a str>,
+}
+
 /// What a protocol writes. Comes in a valid order only; JSON texts are in one line and hold no refused key.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Frame<'a> {
     MessageStart {
         id: &'a str,
+        run: &'a RunIds,
     },
     StepStart {
         id: &'a str,
     },
-    TextStart(&'a Part),
-    Text {
+    WordsStart(Words, &'a Part),
+    Words {
+        words: Words,
         part: &'a Part,
         text: &'a str,
     },
-    TextEnd(&'a Part),
+    WordsEnd(Words, &'a Part),
+    /// The address is `http` or `https`, or there is none.
+    Source {
+        index: usize,
+        id: &'a str,
+        url: Option<&'a str>,
+        title: Option<&'a str>,
+    },
+    /// The address is a data URL, `http` or `https`.
+    File {
+        index: usize,
+        media_type: &'a str,
+        url: &'a str,
+    },
+    Data {
+        index: usize,
+        name: &'a str,
+        id: Option<&'a str>,
+        value: &'a str,
+    },
+    /// `carrier` is the message that the call belongs to, where messages of a step have ids.
     CallStart {
         call: &'a Part,
         parent: Option<&'a str>,
+        carrier: Option<&'a str>,
     },
     Arguments {
         call: &'a Part,
         text: &'a str,
     },
-    /// With `streamed` their text was written before and is not written again.
+    /// With `streamed` their text was written before and is not written again. With `again` an earlier response ended
+    /// the arguments of the call, and these take their place.
     ArgumentsEnd {
         call: &'a Part,
         input: &'a str,
         streamed: bool,
+        again: bool,
     },
     ArgumentsError {
         call: &'a Part,
         message: &'a str,
         streamed: bool,
+        again: bool,
     },
     ApprovalRequest {
         call: &'a Part,
@@ -83,9 +138,13 @@ pub(super) enum Frame<'a> {
         usage: Usage,
         continued: bool,
     },
+    /// `code` is the reason as it was given, `reason` the protocols' word for it.
     Finish {
         reason: &'a str,
+        code: &'a str,
         usage: Usage,
+        run: &'a RunIds,
+        open: &'a [Open<'a>],
     },
     Error {
         message: &'a str,
@@ -108,6 +167,8 @@ pub(super) enum Json<'a> {
     /// The path of a part; of the message itself when there is none.
     Path(Option<usize>),
     Usage(Usage),
+    /// A list of JSON texts.
+    List(&'a [String]),
 }
 
 /// Writes an object in the order of the members.
@@ -132,6 +193,7 @@ pub(super) fn object(out: &mut Vec<u8>, members: &[(&str, Json<'_>)]) {
                 let (input, output) = (usage.input_tokens, usage.output_tokens);
                 out.extend_from_slice(format!(r#"{{"inputTokens":{input},"outputTokens":{output}}}"#).as_bytes());
             }
+            Json::List(items) => out.extend_from_slice(format!("[{}]", items.join(",")).as_bytes()),
             Json::Flag(_) => out.extend_from_slice(b"true"),
             Json::Optional(None) | Json::OptionalRaw(None) => {}
         }
@@ -142,10 +204,26 @@ pub(super) fn object(out: &mut Vec<u8>, members: &[(&str, Json<'_>)]) {
     out.push(b'}');
 }
 
+/// Returns an object in the order of the members.
+pub(super) fn json(members: &[(&str, Json<'_>)]) -> String {
+    let mut out = Vec::new();
+    object(&mut out, members);
+    // Strings and JSON texts are UTF-8.
+    String::from_utf8(out).unwrap_or_default()
+}
+
 /// Writes a JSON string.
 pub(super) fn text(out: &mut Vec<u8>, text: &str) {
     // Writing a string to memory cannot fail.
     let _ = serde_json::to_writer(out, text);
+}
+
+/// The name of data that describes a source without an address, for protocols whose sources have one.
+pub(super) const SOURCE: &str = "source-document";
+
+/// A source without an address, as data.
+pub(super) fn document(id: &str, title: Option<&str>) -> String {
+    json(&[("id", Json::Text(id)), ("title", Json::Optional(title))])
 }
 
 /// Writes one server-sent event.

@@ -1,22 +1,40 @@
 //! `ui-message-stream`: server-sent events of the `ai` package; the only protocol with approvals.
 
-use crate::wire::ui::frame::{DONE, Frame, Json, Part, object, sse};
+use crate::wire::ui::frame::{DONE, Frame, Json, Part, Words, json, sse};
 
 /// The name of the protocol.
 pub(super) const NAME: &str = "ui-message-stream";
 
 pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
-    let mut event = |name, members: &[(&str, Json<'_>)]| {
+    let mut event = |name: &str, members: &[(&str, Json<'_>)]| {
         let mut all = vec![("type", Json::Text(name))];
         all.extend_from_slice(members);
         sse(out, &all);
     };
     match *frame {
-        Frame::MessageStart { id } => event("start", &[("messageId", Json::Text(id))]),
+        Frame::MessageStart { id, .. } => event("start", &[("messageId", Json::Text(id))]),
         Frame::StepStart { .. } => event("start-step", &[]),
-        Frame::TextStart(part) => event("text-start", &[("id", Json::Text(&part.id))]),
-        Frame::Text { part, text } => event("text-delta", &[("id", Json::Text(&part.id)), ("delta", Json::Text(text))]),
-        Frame::TextEnd(part) => event("text-end", &[("id", Json::Text(&part.id))]),
+        Frame::WordsStart(words, part) => event(kind(words, ["text-start", "reasoning-start"]), &[id(part)]),
+        Frame::Words { words, part, text } => {
+            event(kind(words, ["text-delta", "reasoning-delta"]), &[id(part), ("delta", Json::Text(text))]);
+        }
+        Frame::WordsEnd(words, part) => event(kind(words, ["text-end", "reasoning-end"]), &[id(part)]),
+        Frame::Source { id, url: Some(url), title, .. } => {
+            let title = ("title", Json::Optional(title));
+            event("source-url", &[("sourceId", Json::Text(id)), ("url", Json::Text(url)), title]);
+        }
+        Frame::Source { id, url: None, title, .. } => {
+            // Both are needed there.
+            let title = ("title", Json::Text(title.unwrap_or(id)));
+            let media_type = ("mediaType", Json::Text("application/octet-stream"));
+            event("source-document", &[("sourceId", Json::Text(id)), media_type, title]);
+        }
+        Frame::File { media_type, url, .. } => {
+            event("file", &[("url", Json::Text(url)), ("mediaType", Json::Text(media_type))]);
+        }
+        Frame::Data { name, id, value, .. } => {
+            event(&format!("data-{name}"), &[("id", Json::Optional(id)), ("data", Json::Raw(value))]);
+        }
         Frame::CallStart { call, .. } => {
             let name = ("toolName", Json::Text(&call.name));
             event("tool-input-start", &[("toolCallId", Json::Text(&call.id)), name, dynamic(call)]);
@@ -55,10 +73,8 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
         }
         Frame::Denied { call, .. } => event("tool-output-denied", &[("toolCallId", Json::Text(&call.id))]),
         Frame::Status { text } => {
-            let mut data = Vec::new();
-            object(&mut data, &[("text", Json::Text(text))]);
             // Transient: it is shown, but it does not become a part of the message.
-            let data = String::from_utf8_lossy(&data);
+            let data = json(&[("text", Json::Text(text))]);
             event("data-status", &[("data", Json::Raw(&data)), ("transient", Json::Bool(true))]);
         }
         Frame::StepFinish { .. } => event("finish-step", &[]),
@@ -68,6 +84,15 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
         // The protocol does not end the part of a call that stays open.
         Frame::Left(_) => {}
     }
+}
+
+/// The name for text, or for reasoning.
+fn kind(words: Words, [text, reasoning]: [&'static str; 2]) -> &'static str {
+    if words == Words::Text { text } else { reasoning }
+}
+
+fn id(part: &Part) -> (&'static str, Json<'_>) {
+    ("id", Json::Text(&part.id))
 }
 
 fn dynamic(call: &Part) -> (&'static str, Json<'static>) {

@@ -1,4 +1,4 @@
-//! UI streams: the events of a run as bytes for chat UIs, in three protocols, and [`ChatReader`] for what they post.
+//! UI streams: the events of a run as bytes for chat UIs, in four protocols, and [`ChatReader`] for what they post.
 //!
 //! The rules that the code names:
 //!
@@ -6,11 +6,12 @@
 //! | --- | --- |
 //! | U1 | Start, arguments, end of arguments, result: each once and in this order per call; every stream ends with its end frame |
 //! | U2 | What the packages refuse is never written |
-//! | U3 | Approvals have frames in `ui-message-stream` only; elsewhere the call stays open and the turn ends with `tool-calls` |
+//! | U3 | Approvals have frames in `ui-message-stream`, and are interrupts at the end of a run in `ag-ui`; elsewhere the call stays open and the turn ends with `tool-calls` |
 //! | U4 | Arguments that did not parse are shown as `{}` and an error |
-//! | U5 | Parents and artifacts exist in the first two protocols only |
+//! | U5 | Parents and artifacts exist in `data-stream` and `assistant-transport` only |
 //! | U6 | `data-stream` finishes the arguments of one call before the next one starts; results come before the end of a step |
 //! | U7 | No key `__proto__` reaches a stream; it is renamed to `_proto_` |
+//! | U8 | `ag-ui` ends every message, call and step before the run; a text has one id in the whole thread |
 //!
 //! ```
 //! use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
@@ -22,6 +23,7 @@
 //! assert!(encoder.finish().ends_with(b"\n"));
 //! ```
 
+mod ag_ui;
 mod assistant_transport;
 mod call;
 mod data_stream;
@@ -36,9 +38,9 @@ mod steps;
 
 pub use event::UiEvent;
 pub use protocol::Protocol;
-pub use read::{Asked, ChatAnswer, ChatError, ChatErrorKind, ChatReader, ChatRequest};
+pub use read::{ChatAnswer, ChatError, ChatErrorKind, ChatReader, ChatRequest};
 
-use crate::call::{CallId, Event};
+use crate::call::{CallId, Event, Suspension};
 use order::Order;
 use steps::Steps;
 
@@ -64,8 +66,8 @@ impl UiEncoder {
     ///
     /// `message_id` is the id of the message that the client shows; `calls` are its calls that were suspended, such as
     /// those of [`Conversation::waiting`](crate::agent::Conversation::waiting). With
-    /// [`Protocol::UiMessageStream`] these calls are updated in place: they get their output, refusal or failure before
-    /// the next step begins. The other protocols start them again.
+    /// [`Protocol::UiMessageStream`] and [`Protocol::AgUi`] these calls are updated in place: they get their output,
+    /// refusal or failure before the next step begins. The other protocols start them again.
     ///
     /// ```
     /// use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
@@ -82,9 +84,40 @@ impl UiEncoder {
     where
         I: IntoIterator<Item: Into<CallId>>,
     {
+        Self::continuing(protocol, message_id, calls.into_iter().map(|id| (id.into(), None)))
+    }
+
+    /// Creates an encoder for a response that continues a message, when it is known who the calls wait for.
+    pub(crate) fn continuing(
+        protocol: Protocol,
+        message_id: &str,
+        calls: impl Iterator<Item = (CallId, Option<Suspension>)>,
+    ) -> Self {
         let mut encoder = Self::new(protocol);
-        encoder.order.resume(message_id, calls.into_iter().map(|id| id.into().to_string()));
+        encoder.order.resume(message_id, calls.map(|(id, asked)| (id.to_string(), asked)));
         encoder
+    }
+
+    /// Sets the ids of an AG-UI run: those of the request, [`ChatRequest::chat_id`] and [`ChatRequest::run_id`].
+    /// Without them the thread and the run are named like the message. The other protocols have no such ids, and after
+    /// the first event of the run they no longer change.
+    ///
+    /// ```
+    /// use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
+    ///
+    /// let mut encoder = UiEncoder::new(Protocol::AgUi).for_run("thread_1", "run_1");
+    /// let text = String::from_utf8(encoder.push(&UiEvent::TextDelta { text: "Hi".to_owned() }))?;
+    /// assert!(text.starts_with(r#"data: {"type":"RUN_STARTED","threadId":"thread_1","runId":"run_1""#));
+    /// # Ok::<(), std::string::FromUtf8Error>(())
+    /// ```
+    #[must_use]
+    pub fn for_run(mut self, thread_id: &str, run_id: &str) -> Self {
+        self.set_run(thread_id, run_id);
+        self
+    }
+
+    pub(crate) fn set_run(&mut self, thread_id: &str, run_id: &str) {
+        self.order.for_run(thread_id, run_id);
     }
 
     /// Takes an event and returns the bytes to send now.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::error::ParseError;
 use crate::wire::ui::frame::Frame;
-use crate::wire::ui::{assistant_transport, data_stream, message_stream};
+use crate::wire::ui::{ag_ui, assistant_transport, data_stream, message_stream};
 
 /// A protocol of a chat UI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,11 +17,13 @@ pub enum Protocol {
     AssistantTransport,
     /// Server-sent events, as `ai` reads them.
     UiMessageStream,
+    /// Server-sent events of AG-UI, as `@ag-ui/client` reads them.
+    AgUi,
 }
 
 impl Protocol {
     /// Every protocol.
-    pub const ALL: &[Self] = &[Self::DataStream, Self::AssistantTransport, Self::UiMessageStream];
+    pub const ALL: &[Self] = &[Self::DataStream, Self::AssistantTransport, Self::UiMessageStream, Self::AgUi];
 
     /// The name that fixtures and the command line use.
     #[must_use]
@@ -30,6 +32,7 @@ impl Protocol {
             Self::DataStream => data_stream::NAME,
             Self::AssistantTransport => assistant_transport::NAME,
             Self::UiMessageStream => message_stream::NAME,
+            Self::AgUi => ag_ui::NAME,
         }
     }
 
@@ -38,7 +41,7 @@ impl Protocol {
     pub const fn content_type(self) -> &'static str {
         match self {
             Self::DataStream => "text/plain; charset=utf-8",
-            Self::AssistantTransport | Self::UiMessageStream => "text/event-stream",
+            Self::AssistantTransport | Self::UiMessageStream | Self::AgUi => "text/event-stream",
         }
     }
 
@@ -49,10 +52,16 @@ impl Protocol {
         match self {
             Self::DataStream => &[("x-vercel-ai-data-stream", "v1")],
             Self::AssistantTransport => &[("cache-control", "no-cache")],
+            Self::AgUi => &[("cache-control", "no-cache"), ("x-accel-buffering", "no")],
             Self::UiMessageStream => {
                 &[("cache-control", "no-cache"), ("x-vercel-ai-ui-message-stream", "v1"), ("x-accel-buffering", "no")]
             }
         }
+    }
+
+    /// Whether a response can update calls that an earlier one announced.
+    pub(super) const fn updates_in_place(self) -> bool {
+        matches!(self, Self::UiMessageStream | Self::AgUi)
     }
 
     pub(super) fn write(self, frame: &Frame<'_>, out: &mut Vec<u8>) {
@@ -60,6 +69,7 @@ impl Protocol {
             Self::DataStream => data_stream::write(frame, out),
             Self::AssistantTransport => assistant_transport::write(frame, out),
             Self::UiMessageStream => message_stream::write(frame, out),
+            Self::AgUi => ag_ui::write(frame, out),
         }
     }
 }
@@ -74,7 +84,9 @@ impl FromStr for Protocol {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let unknown = || ParseError::none_of("UI protocol", Self::ALL.iter().map(|protocol| protocol.as_str()));
+        let unknown = || {
+            ParseError::none_of("unknown_protocol", "UI protocol", Self::ALL.iter().map(|protocol| protocol.as_str()))
+        };
         Self::ALL.iter().copied().find(|protocol| protocol.as_str() == text).ok_or_else(unknown)
     }
 }

@@ -28,6 +28,19 @@ impl Steps {
                 self.turn(order);
                 order.push(&UiEvent::TextDelta { text: text.clone() });
             }
+            Event::ReasoningDelta { text } => {
+                self.turn(order);
+                order.push(&UiEvent::ReasoningDelta { text: text.clone() });
+            }
+            Event::Source { id, url, title } => {
+                order.push(&UiEvent::Source { id: id.clone(), url: url.clone(), title: title.clone() });
+            }
+            Event::File { media_type, url } => {
+                order.push(&UiEvent::File { media_type: media_type.clone(), url: url.clone() });
+            }
+            Event::Data { name, id, value } => {
+                order.push(&UiEvent::Data { name: name.clone(), id: id.clone(), value: Arc::clone(value) });
+            }
             Event::ToolCallDelta { id, name, delta } => {
                 self.start(id, name, order);
                 order.push(&UiEvent::ToolArgsDelta { id: id.to_string(), delta: delta.clone() });
@@ -45,7 +58,7 @@ impl Steps {
                 self.settle(id);
                 let id = id.to_string();
                 tell_arguments(&id, *outcome, arguments.as_ref(), error.as_ref(), order);
-                let asked = order.call(&id).is_some_and(|call| matches!(call.wait, Wait::Asked(_)));
+                let asked = order.call(&id).is_some_and(|call| matches!(call.wait, Wait::Asked(..)));
                 if asked && *executed {
                     order.push(&UiEvent::ApprovalResponse { approval_id: id.clone(), approved: true, reason: None });
                 }

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::wire::ToolChoice;
 use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, PropertyNames};
-use crate::wire::formats::anthropic::media;
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
+use crate::wire::formats::anthropic::{media, settings};
 use crate::wire::history::{Part, Piece};
+use crate::wire::{RequestSettings, ToolChoice};
 
 /// Messages, as a request is written.
 pub(crate) struct Anthropic;
@@ -17,11 +17,20 @@ const CARRIES: Carries = Carries {
     closing: Some(Closing::Optional),
     parallel: true,
     choice: true,
+    allowed: false,
 };
 
 impl Dialect for Anthropic {
     fn carries(&self) -> &'static Carries {
         &CARRIES
+    }
+
+    fn vocabulary(&self) -> &'static Vocabulary {
+        &settings::VOCABULARY
+    }
+
+    fn settings(&self, settings: &RequestSettings, out: &mut Fields) {
+        settings::settings(settings, out);
     }
 
     fn tool(&self, tool: CheckedTool<'_>) -> Value {
@@ -35,9 +44,10 @@ impl Dialect for Anthropic {
 
     fn choice(&self, choice: &ToolChoice) -> Option<(&'static str, Value)> {
         let choice = match choice {
-            ToolChoice::Auto => json!({ "type": "auto" }),
+            // A subset is what is offered.
+            ToolChoice::Auto | ToolChoice::Allowed { required: false, .. } => json!({ "type": "auto" }),
             ToolChoice::None => json!({ "type": "none" }),
-            ToolChoice::Required => json!({ "type": "any" }),
+            ToolChoice::Required | ToolChoice::Allowed { .. } => json!({ "type": "any" }),
             ToolChoice::Named(name) => json!({ "type": "tool", "name": name }),
         };
         Some(("tool_choice", choice))

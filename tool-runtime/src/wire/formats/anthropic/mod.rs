@@ -3,6 +3,7 @@
 mod decode;
 mod encode;
 mod media;
+mod settings;
 mod usage;
 
 pub(super) use decode::Messages as Decode;

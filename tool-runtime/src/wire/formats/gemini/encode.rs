@@ -2,20 +2,34 @@
 
 use serde_json::{Value, json};
 
-use crate::wire::ToolChoice;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, PropertyNames};
-use crate::wire::formats::gemini::media;
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
+use crate::wire::formats::gemini::{media, settings};
 use crate::wire::history::{Part, Piece};
+use crate::wire::{RequestSettings, ToolChoice};
 
 /// Gemini, as a request is written.
 pub(crate) struct Gemini;
 
-const CARRIES: Carries =
-    Carries { refused_at_root: &[], property_names: PropertyNames::Any, closing: None, parallel: false, choice: true };
+const CARRIES: Carries = Carries {
+    refused_at_root: &[],
+    property_names: PropertyNames::Any,
+    closing: None,
+    parallel: false,
+    choice: true,
+    allowed: true,
+};
 
 impl Dialect for Gemini {
     fn carries(&self) -> &'static Carries {
         &CARRIES
+    }
+
+    fn vocabulary(&self) -> &'static Vocabulary {
+        &settings::VOCABULARY
+    }
+
+    fn settings(&self, settings: &RequestSettings, out: &mut Fields) {
+        settings::settings(settings, out);
     }
 
     fn tool(&self, tool: CheckedTool<'_>) -> Value {
@@ -32,6 +46,9 @@ impl Dialect for Gemini {
             ToolChoice::None => json!({ "mode": "NONE" }),
             ToolChoice::Required => json!({ "mode": "ANY" }),
             ToolChoice::Named(name) => json!({ "mode": "ANY", "allowedFunctionNames": [name] }),
+            ToolChoice::Allowed { names, required } => {
+                json!({ "mode": if *required { "ANY" } else { "VALIDATED" }, "allowedFunctionNames": names })
+            }
         };
         Some(("toolConfig", json!({ "functionCallingConfig": calling })))
     }

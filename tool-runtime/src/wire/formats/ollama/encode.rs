@@ -2,19 +2,34 @@
 
 use serde_json::{Value, json};
 
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, PropertyNames};
-use crate::wire::formats::ollama::media;
+use crate::wire::RequestSettings;
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
+use crate::wire::formats::ollama::{media, settings};
 use crate::wire::history::{Part, Piece, joined};
 
 /// Ollama's chat, as a request is written. It has no choice but the model's own (E3).
 pub(crate) struct Ollama;
 
-const CARRIES: Carries =
-    Carries { refused_at_root: &[], property_names: PropertyNames::Any, closing: None, parallel: false, choice: false };
+const CARRIES: Carries = Carries {
+    refused_at_root: &[],
+    property_names: PropertyNames::Any,
+    closing: None,
+    parallel: false,
+    choice: false,
+    allowed: false,
+};
 
 impl Dialect for Ollama {
     fn carries(&self) -> &'static Carries {
         &CARRIES
+    }
+
+    fn vocabulary(&self) -> &'static Vocabulary {
+        &settings::VOCABULARY
+    }
+
+    fn settings(&self, settings: &RequestSettings, out: &mut Fields) {
+        settings::settings(settings, out);
     }
 
     fn tool(&self, tool: CheckedTool<'_>) -> Value {

@@ -2,27 +2,36 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::wire::ToolChoice;
 use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, PropertyNames};
-use crate::wire::formats::REFUSED_BY_OPENAI;
-use crate::wire::formats::openai_chat::media;
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
+use crate::wire::formats::openai;
+use crate::wire::formats::openai_chat::{media, settings};
 use crate::wire::history::{Content, Part, Piece, joined};
+use crate::wire::{RequestSettings, ToolChoice};
 
 /// Chat Completions, as a request is written.
 pub(crate) struct Chat;
 
 const CARRIES: Carries = Carries {
-    refused_at_root: REFUSED_BY_OPENAI,
+    refused_at_root: openai::REFUSED_AT_ROOT,
     property_names: PropertyNames::Any,
     closing: Some(Closing::Nullable),
     parallel: true,
     choice: true,
+    allowed: true,
 };
 
 impl Dialect for Chat {
     fn carries(&self) -> &'static Carries {
         &CARRIES
+    }
+
+    fn vocabulary(&self) -> &'static Vocabulary {
+        &settings::VOCABULARY
+    }
+
+    fn settings(&self, settings: &RequestSettings, out: &mut Fields) {
+        settings::settings(settings, out);
     }
 
     fn tool(&self, tool: CheckedTool<'_>) -> Value {
@@ -40,6 +49,12 @@ impl Dialect for Chat {
             ToolChoice::None => json!("none"),
             ToolChoice::Required => json!("required"),
             ToolChoice::Named(name) => json!({ "type": "function", "function": { "name": name } }),
+            ToolChoice::Allowed { names, required } => {
+                let tool = |name: &String| json!({ "type": "function", "function": { "name": name } });
+                let tools: Vec<_> = names.iter().map(tool).collect();
+                let mode = if *required { "required" } else { "auto" };
+                json!({ "type": "allowed_tools", "allowed_tools": { "mode": mode, "tools": tools } })
+            }
         };
         Some(("tool_choice", choice))
     }

@@ -4,6 +4,7 @@ mod decode;
 mod encode;
 mod media;
 mod select;
+mod settings;
 
 pub(super) use decode::Chat as Decode;
 pub(super) use encode::Chat as Encode;

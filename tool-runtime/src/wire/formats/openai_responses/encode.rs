@@ -2,27 +2,36 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::wire::ToolChoice;
 use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, PropertyNames};
-use crate::wire::formats::REFUSED_BY_OPENAI;
-use crate::wire::formats::openai_responses::media;
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
+use crate::wire::formats::openai;
+use crate::wire::formats::openai_responses::{media, settings};
 use crate::wire::history::{Content, Part, Piece, joined};
+use crate::wire::{RequestSettings, ToolChoice};
 
 /// Responses, as a request is written.
 pub(crate) struct Responses;
 
 const CARRIES: Carries = Carries {
-    refused_at_root: REFUSED_BY_OPENAI,
+    refused_at_root: openai::REFUSED_AT_ROOT,
     property_names: PropertyNames::Any,
     closing: Some(Closing::Nullable),
     parallel: true,
     choice: true,
+    allowed: true,
 };
 
 impl Dialect for Responses {
     fn carries(&self) -> &'static Carries {
         &CARRIES
+    }
+
+    fn vocabulary(&self) -> &'static Vocabulary {
+        &settings::VOCABULARY
+    }
+
+    fn settings(&self, settings: &RequestSettings, out: &mut Fields) {
+        settings::settings(settings, out);
     }
 
     fn tool(&self, tool: CheckedTool<'_>) -> Value {
@@ -40,6 +49,10 @@ impl Dialect for Responses {
             ToolChoice::None => json!("none"),
             ToolChoice::Required => json!("required"),
             ToolChoice::Named(name) => json!({ "type": "function", "name": name }),
+            ToolChoice::Allowed { names, required } => {
+                let tools: Vec<_> = names.iter().map(|name| json!({ "type": "function", "name": name })).collect();
+                json!({ "type": "allowed_tools", "mode": if *required { "required" } else { "auto" }, "tools": tools })
+            }
         };
         Some(("tool_choice", choice))
     }

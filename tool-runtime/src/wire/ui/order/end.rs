@@ -3,7 +3,7 @@
 use crate::call::Outcome;
 use crate::wire::Usage;
 use crate::wire::ui::call::{Call, failure};
-use crate::wire::ui::frame::{Frame, TOOL_CALLS, reason_word};
+use crate::wire::ui::frame::{Frame, Open, TOOL_CALLS, reason_word};
 use crate::wire::ui::order::Order;
 
 impl Order {
@@ -28,39 +28,45 @@ impl Order {
         if !self.in_step {
             return;
         }
-        self.end_text();
+        self.end_words();
         let reason = reason_word(reason);
         self.settle_rest(reason);
-        self.end_text();
+        self.end_words();
         let reason = if self.calls.iter().any(Call::waits) { TOOL_CALLS } else { reason };
         self.in_step = false;
+        self.carrier = None;
         self.write(&Frame::StepFinish { reason, usage, continued });
     }
 
-    fn leave(&mut self) {
-        for call in std::mem::take(&mut self.calls) {
+    /// Leaves the calls that are open to whom they wait for.
+    fn leave(&mut self) -> Vec<Call> {
+        let left = std::mem::take(&mut self.calls);
+        for call in &left {
             self.write(&Frame::Left(&call.part));
         }
         self.over = true;
+        left
     }
 
-    pub(in crate::wire::ui) fn finish(&mut self, reason: &str, usage: Usage) {
+    pub(in crate::wire::ui) fn finish(&mut self, code: &str, usage: Usage) {
         if self.over {
             return;
         }
-        self.begin(None);
-        self.finish_step(reason, usage, false);
-        let reason = if self.calls.is_empty() { reason_word(reason) } else { TOOL_CALLS };
-        self.leave();
-        self.write(&Frame::Finish { reason, usage });
+        self.begin();
+        self.finish_step(code, usage, false);
+        let reason = if self.calls.is_empty() { reason_word(code) } else { TOOL_CALLS };
+        let left = self.leave();
+        let open: Vec<_> = left.iter().map(|call| Open { call: &call.part, question: call.question() }).collect();
+        let Self { protocol, run, out, .. } = self;
+        protocol.write(&Frame::Finish { reason, code, usage, run, open: &open }, out);
     }
 
     pub(super) fn fail(&mut self, message: &str) {
-        self.begin(None);
-        self.end_text();
+        self.begin();
+        self.end_words();
         if self.in_step {
             self.settle_rest("error");
-            self.end_text();
+            self.end_words();
         }
         self.leave();
         self.write(&Frame::Error { message });

@@ -3,17 +3,18 @@
 //! It forgets a call when the call ends. Eight bytes of each id are kept until the end of the message, because the
 //! packages refuse an id that comes twice.
 
+mod begin;
 mod end;
+mod words;
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
 use serde_json::value::RawValue;
-use uuid::Uuid;
 
 use crate::wire::Usage;
 use crate::wire::ui::call::{Call, Wait};
-use crate::wire::ui::frame::{Frame, Part};
+use crate::wire::ui::frame::{Frame, Part, RunIds, Words};
 use crate::wire::ui::keys;
 use crate::wire::ui::{Protocol, UiEvent};
 
@@ -22,8 +23,15 @@ use crate::wire::ui::{Protocol, UiEvent};
 pub(super) struct Order {
     protocol: Protocol,
     message: Option<String>,
-    text: Option<Part>,
-    texts: usize,
+    run: RunIds,
+    /// The start of the message was written.
+    begun: bool,
+    /// The text or reasoning that is being written.
+    words: Option<(Words, Part)>,
+    /// How many ids of parts were made.
+    named: usize,
+    /// The message of AG-UI that carries the calls of this step.
+    carrier: Option<String>,
     parts: usize,
     calls: Vec<Call>,
     used: HashSet<u64>,
@@ -40,8 +48,11 @@ impl Order {
         Self {
             protocol,
             message: None,
-            text: None,
-            texts: 0,
+            run: RunIds::default(),
+            begun: false,
+            words: None,
+            named: 0,
+            carrier: None,
             parts: 0,
             calls: Vec::new(),
             used: HashSet::new(),
@@ -63,21 +74,10 @@ impl Order {
         self.write(&Frame::End);
     }
 
-    /// Continues a message: its calls, announced in an earlier response, are updated in place. The other protocols
-    /// have no frame for that: their calls start again.
-    pub(super) fn resume(&mut self, message: &str, calls: impl Iterator<Item = String>) {
-        self.begin(Some(message));
-        if self.protocol == Protocol::UiMessageStream {
-            for id in calls.filter(|id| self.used.insert(self.hasher.hash_one(id.as_str()))) {
-                self.calls.push(Call::earlier(id));
-            }
-        }
-    }
-
     /// A call of an earlier response is suspended again: it is asked about or handed over anew.
     pub(super) fn reopen(&mut self, id: &str, name: &str) {
-        // Within a step its arguments would become a second part.
-        let in_place = !self.in_step;
+        // Within a step its arguments would become a second part; AG-UI has no parts.
+        let in_place = !self.in_step || self.protocol == Protocol::AgUi;
         if let Some(call) = self.call(id) {
             call.reopen(name, in_place);
         }
@@ -85,7 +85,11 @@ impl Order {
 
     /// The call was announced.
     pub(super) fn knows(&self, id: &str) -> bool {
-        self.used.contains(&self.hasher.hash_one(id))
+        self.used.contains(&self.hash(id))
+    }
+
+    fn hash(&self, id: &str) -> u64 {
+        self.hasher.hash_one(id)
     }
 
     /// The call is open.
@@ -110,7 +114,7 @@ impl Order {
     /// Shows a person a status, which is not part of the message.
     pub(super) fn status(&mut self, text: &str) {
         if !self.over {
-            self.begin(None);
+            self.begin();
             self.write(&Frame::Status { text });
         }
     }
@@ -145,14 +149,19 @@ impl Order {
 
     fn apply(&mut self, event: &UiEvent) {
         match event {
-            UiEvent::MessageStart { id } => self.begin(Some(id)),
+            UiEvent::MessageStart { id } => self.name(id),
             UiEvent::StepStart { id } => {
                 self.finish_step("other", Usage::default(), false);
-                self.begin(Some(id));
+                self.name(id);
+                self.begin();
                 self.in_step = true;
                 self.write(&Frame::StepStart { id });
             }
-            UiEvent::TextDelta { text } => self.add_text(text),
+            UiEvent::TextDelta { text } => self.add_words(Words::Text, text),
+            UiEvent::ReasoningDelta { text } => self.add_words(Words::Reasoning, text),
+            UiEvent::Source { id, url, title } => self.add_source(id, url.as_deref(), title.as_deref()),
+            UiEvent::File { media_type, url } => self.add_file(media_type, url),
+            UiEvent::Data { name, id, value } => self.add_data(name, id.as_deref(), value.get()),
             UiEvent::ToolStart { id, name, parent_id, dynamic } => {
                 let part = Part { index: 0, id: id.clone(), name: name.clone(), dynamic: *dynamic };
                 self.start(part, parent_id.as_deref());
@@ -165,7 +174,7 @@ impl Order {
                 self.with(id, |call, write| call.ask(approval_id, reason.as_deref(), write));
             }
             UiEvent::ApprovalResponse { approval_id, approved, reason } => {
-                let asked = |call: &&Call| matches!(&call.wait, Wait::Asked(id) if id == approval_id);
+                let asked = |call: &&Call| matches!(&call.wait, Wait::Asked(id, _) if id == approval_id);
                 if let Some(id) = self.calls.iter().find(asked).map(|call| call.part.id.clone()) {
                     self.with(&id, |call, write| call.answer(*approved, reason.as_deref(), write));
                 }
@@ -181,62 +190,22 @@ impl Order {
         }
     }
 
-    fn begin(&mut self, id: Option<&str>) {
-        if self.message.is_none() {
-            let id = id.map_or_else(|| format!("msg_{}", Uuid::new_v4().simple()), str::to_owned);
-            self.write(&Frame::MessageStart { id: &id });
-            self.message = Some(id);
-        }
-    }
-
-    fn begin_step(&mut self) {
-        self.begin(None);
-        if !self.in_step {
-            self.in_step = true;
-            let id = self.message.clone().unwrap_or_default();
-            self.write(&Frame::StepStart { id: &id });
-        }
-    }
-
-    fn add_text(&mut self, text: &str) {
-        if text.is_empty() {
-            return;
-        }
-        self.begin_step();
-        let part = self.text.take().unwrap_or_else(|| {
-            self.texts += 1;
-            let id = format!("text-{}", self.texts);
-            let part = Part { index: self.parts, id, name: String::new(), dynamic: false };
-            self.parts += 1;
-            self.write(&Frame::TextStart(&part));
-            part
-        });
-        self.write(&Frame::Text { part: &part, text });
-        self.text = Some(part);
-    }
-
-    fn end_text(&mut self) {
-        if let Some(part) = self.text.take() {
-            self.write(&Frame::TextEnd(&part));
-        }
-    }
-
     fn start(&mut self, part: Part, parent: Option<&str>) {
-        if !self.used.insert(self.hasher.hash_one(part.id.as_str())) {
+        if !self.used.insert(self.hash(&part.id)) {
             return;
         }
         self.begin_step();
-        self.end_text();
-        let part = Part { index: self.parts, ..part };
-        self.parts += 1;
-        self.write(&Frame::CallStart { call: &part, parent });
+        self.end_words();
+        let part = Part { index: self.next_part(), ..part };
+        let carrier = self.carrier();
+        self.write(&Frame::CallStart { call: &part, parent, carrier: carrier.as_deref() });
         self.calls.push(Call::new(part));
     }
 
     fn with(&mut self, id: &str, act: impl FnOnce(&mut Call, &mut dyn FnMut(&Frame<'_>))) {
         match self.call(id).map(|call| call.is_earlier()) {
             // The package updates a part of an earlier response in place, before a step begins.
-            Some(true) => self.begin(None),
+            Some(true) => self.begin(),
             // A call of an earlier step continues inside a step (U6).
             Some(false) => self.begin_step(),
             None => {}

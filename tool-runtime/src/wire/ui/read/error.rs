@@ -20,9 +20,9 @@ pub struct ChatError {
 pub enum ChatErrorKind {
     /// More bytes, messages or parts than allowed.
     TooLarge,
-    /// Not JSON, or not the shape that `useChat` posts.
+    /// Not JSON, or not the shape that the client posts.
     Malformed,
-    /// A role other than `user` and `assistant`.
+    /// A role that no message of a client has: with `useChat` other than `user` and `assistant`.
     Role,
     /// A part of the user's message that is not text.
     Part,
@@ -30,8 +30,16 @@ pub enum ChatErrorKind {
     Trigger,
     /// The messages claim calls or results that were not issued here.
     History(HistoryErrorKind),
+    /// Approvals wait, and `resume` does not answer each of them.
+    Interrupts,
     /// The body brings neither a text nor an answer to a call that waits.
     Empty,
+}
+
+impl ChatError {
+    pub(super) fn new(kind: ChatErrorKind, path: impl Into<String>) -> Self {
+        Self { kind, path: path.into() }
+    }
 }
 
 impl ChatErrorKind {
@@ -45,6 +53,7 @@ impl ChatErrorKind {
             Self::Part => "chat_part",
             Self::Trigger => "chat_trigger",
             Self::History(kind) => kind.code(),
+            Self::Interrupts => "chat_interrupts",
             Self::Empty => "chat_empty",
         }
     }
@@ -54,13 +63,14 @@ impl fmt::Display for ChatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind {
             ChatErrorKind::TooLarge => "the body is larger than allowed",
-            ChatErrorKind::Malformed => "the body is not what `useChat` posts",
-            ChatErrorKind::Role => "a message has a role other than `user` and `assistant`",
+            ChatErrorKind::Malformed => "the body is not what a chat UI posts",
+            ChatErrorKind::Role => "a message has a role that a client does not write",
             ChatErrorKind::Part => "a part of the message is not text; send text only",
             ChatErrorKind::Trigger => "the trigger is not `submit-message`; send another message instead",
             ChatErrorKind::History(HistoryErrorKind::Duplicate) => "a call occurs twice",
             ChatErrorKind::History(HistoryErrorKind::TooLarge) => "the messages are larger than allowed",
             ChatErrorKind::History(_) => "the messages claim a call or a result that was not issued here",
+            ChatErrorKind::Interrupts => "`resume` does not answer every interrupt of the last run",
             ChatErrorKind::Empty => "the body brings neither a text nor an answer to a call that waits",
         })?;
         if self.path.is_empty() { Ok(()) } else { write!(f, " at {}", self.path) }

@@ -1,6 +1,8 @@
 //! The messages of a posted body: only the fields that are read.
 
 use crate::json::Tree;
+use crate::wire::Message;
+use crate::wire::history::{CallMessage, Part, ResultMessage};
 use crate::wire::ui::read::{ChatError, ChatErrorKind, id};
 
 /// The most parts of one message.
@@ -59,6 +61,22 @@ pub(super) fn read<'a>(messages: &'a Tree<'_>) -> Result<Vec<Posted<'a>>, ChatEr
     let messages = messages.as_array().filter(|messages| !messages.is_empty());
     let messages = messages.ok_or_else(|| malformed("/messages".to_owned()))?;
     messages.iter().enumerate().map(|(at, message)| one(message, &format!("/messages/{at}"))).collect()
+}
+
+/// The messages as a history, each with its place.
+pub(super) fn history(posted: &[Posted<'_>]) -> Vec<(usize, Message)> {
+    let mut history = Vec::new();
+    for (at, message) in posted.iter().enumerate() {
+        if message.role == Role::User {
+            history.push((at, Message::user(message.text.as_str())));
+            continue;
+        }
+        let calls = message.calls.iter().map(|call| Part::Call(CallMessage::new(call.id, call.name, "{}")));
+        history.push((at, Message::Assistant(calls.collect())));
+        let claimed = message.calls.iter().filter(|call| call.claim.is_result());
+        history.extend(claimed.map(|call| (at, Message::Result(ResultMessage::new(call.id, "")))));
+    }
+    history
 }
 
 fn malformed(path: String) -> ChatError {
@@ -124,15 +142,22 @@ fn call<'a>(part: &'a Tree<'_>, at: usize, name: Option<&'a str>, path: &str) ->
 }
 
 fn decided<'a>(approval: &'a Tree<'_>, path: &str) -> Result<Claim<'a>, ChatError> {
-    let missing = |key: &str| malformed(format!("{path}/approval/{key}"));
-    let question = approval.get("id").and_then(Tree::as_str).ok_or_else(|| missing("id"))?;
-    let Some(Tree::Bool(approved)) = approval.get("approved") else { return Err(missing("approved")) };
-    let reason = match approval.get("reason") {
+    let path = format!("{path}/approval");
+    let question = approval.get("id").and_then(Tree::as_str).ok_or_else(|| malformed(format!("{path}/id")))?;
+    let (approved, reason) = decision(approval, &path)?;
+    Ok(Claim::Decided { question, approved, reason })
+}
+
+/// Whether a person approved, and what they say about it.
+pub(super) fn decision<'a>(answer: &'a Tree<'_>, path: &str) -> Result<(bool, Option<&'a str>), ChatError> {
+    let missing = |key: &str| malformed(format!("{path}/{key}"));
+    let Some(Tree::Bool(approved)) = answer.get("approved") else { return Err(missing("approved")) };
+    let reason = match answer.get("reason") {
         None | Some(Tree::Null) => None,
         Some(reason) => Some(reason.as_str().ok_or_else(|| missing("reason"))?),
     };
     if reason.is_some_and(|reason| reason.len() > REASON_BYTES) {
-        return Err(ChatError { kind: ChatErrorKind::TooLarge, path: format!("{path}/approval/reason") });
+        return Err(ChatError { kind: ChatErrorKind::TooLarge, path: format!("{path}/reason") });
     }
-    Ok(Claim::Decided { question, approved: *approved, reason })
+    Ok((*approved, reason))
 }

@@ -1,46 +1,38 @@
-//! [`ChatReader`]: what `useChat` of the AI SDK posts, as the answers and the text to act on.
+//! [`ChatReader`]: what `useChat` of the AI SDK and clients of AG-UI post, as the answers and the text to act on.
 //!
 //! A client is not trusted. Of its messages only the answers to calls that wait and the last text of the user are
 //! taken; everything else is the client's memory of what this side sent, and is refused where it cannot be that.
 
+mod ag_ui;
 mod error;
 mod message;
+mod request;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 pub use error::{ChatError, ChatErrorKind};
+pub use request::{ChatAnswer, ChatRequest};
 
-use crate::call::CallId;
+use crate::call::{CallId, Suspension};
 use crate::json::{self, Limits, Tree};
 use crate::wire::Message;
-use crate::wire::history::{self, Answer, CallMessage, HistoryLimits, Issued, Part};
-use message::{Claim, Posted, Role};
+use crate::wire::history::{self, Answer, CallMessage, HistoryLimits, Issued};
+use message::{Claim, Posted, Role, decision};
 
 /// The most bytes of the id of a chat or a message.
 const ID_BYTES: usize = 128;
 
-/// Who a call waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Asked {
-    /// A person, who approves or denies.
-    Approval,
-    /// The client, which executes the call.
-    Client,
-}
-
-/// Reads the bodies that `useChat` posts to one conversation.
+/// Reads the bodies that a chat UI posts to one conversation.
 ///
 /// ```
-/// use tool_runtime::call::CallId;
+/// use tool_runtime::call::{CallId, Suspension};
 /// use tool_runtime::wire::Message;
 /// use tool_runtime::wire::history::{CallMessage, Part};
-/// use tool_runtime::wire::ui::{Asked, ChatAnswer, ChatReader};
+/// use tool_runtime::wire::ui::{ChatAnswer, ChatReader};
 ///
 /// let call = CallMessage::new("call_1", "mail__send", "{}");
 /// let history = [Message::Assistant(vec![Part::Call(call)])];
-/// let reader = ChatReader::new(&history, [(CallId::new("call_1"), Asked::Approval)]);
+/// let reader = ChatReader::new(&history, [(CallId::new("call_1"), Suspension::Approval)]);
 ///
 /// let request = reader.read(br#"{"id":"chat_1","trigger":"submit-message","messages":[
 ///     {"id":"m1","role":"user","parts":[{"type":"text","text":"Write to Ada."}]},
@@ -63,14 +55,14 @@ pub struct ChatReader {
 impl ChatReader {
     /// Creates a reader for a conversation: its history, and its calls that wait.
     #[must_use]
-    pub fn new(history: &[Message], waiting: impl IntoIterator<Item = (CallId, Asked)>) -> Self {
+    pub fn new(history: &[Message], waiting: impl IntoIterator<Item = (CallId, Suspension)>) -> Self {
         let waiting: BTreeMap<_, _> = waiting.into_iter().collect();
         let mut issued = BTreeMap::new();
         for message in history {
             for call in message.calls() {
                 let answer = match waiting.get(&call.id) {
-                    Some(Asked::Client) => Answer::Client,
-                    Some(Asked::Approval) => Answer::Pending,
+                    Some(Suspension::Client) => Answer::Client,
+                    Some(Suspension::Approval) => Answer::Pending,
                     None => Answer::Ended,
                 };
                 // The client was shown masked or prepared arguments, so they cannot be compared.
@@ -88,60 +80,87 @@ impl ChatReader {
         self
     }
 
-    /// Reads one body.
+    /// Reads one body that `useChat` posts.
     ///
     /// # Errors
     /// The body is too large or not of this kind, or it claims what cannot be: a call that was never issued, a result
     /// of a call that this side executes, an answer that nobody asked for, two parts of one call. Nothing of a refused
     /// body may be acted on.
     pub fn read(&self, body: &[u8]) -> Result<ChatRequest, ChatError> {
-        let fail = |kind, path: &str| ChatError { kind, path: path.to_owned() };
-        if body.len() > self.max_bytes {
-            return Err(fail(ChatErrorKind::TooLarge, ""));
-        }
-        let text = std::str::from_utf8(body).map_err(|_| fail(ChatErrorKind::Malformed, ""))?;
-        let limits = Limits { bytes: self.max_bytes, ..Limits::default() };
-        let body = json::parse_value(text, &limits).map_err(|_| fail(ChatErrorKind::Malformed, ""))?;
-        let chat_id = id(&body, "id").ok_or_else(|| fail(ChatErrorKind::Malformed, "/id"))?;
+        let text = self.text(body)?;
+        let body = self.parse(text)?;
+        let chat_id = id(&body, "id").ok_or_else(|| ChatError::new(ChatErrorKind::Malformed, "/id"))?;
         match body.get("trigger").map(Tree::as_str) {
             None | Some(Some("submit-message")) => {}
-            Some(_) => return Err(fail(ChatErrorKind::Trigger, "/trigger")),
+            Some(_) => return Err(ChatError::new(ChatErrorKind::Trigger, "/trigger")),
         }
         let posted = message::read(body.get("messages").unwrap_or(&Tree::Null))?;
-        self.check(&posted)?;
-        let request = self.request(chat_id, &posted)?;
-        if request.text.is_none() && request.answers.is_empty() {
-            return Err(fail(ChatErrorKind::Empty, "/messages"));
-        }
-        Ok(request)
+        self.check(&message::history(&posted))?;
+        self.request(chat_id, &posted)?.brings_something()
     }
 
-    /// Refuses calls that were not issued, and results that are not the client's to give.
-    fn check(&self, posted: &[Posted<'_>]) -> Result<(), ChatError> {
-        let mut history = Vec::new();
-        for message in posted {
-            if message.role == Role::User {
-                history.push(Message::user(message.text.as_str()));
-                continue;
-            }
-            let calls = message.calls.iter().map(|call| CallMessage::new(call.id, call.name, "{}"));
-            history.push(Message::Assistant(calls.map(Part::Call).collect()));
-            let claimed = message.calls.iter().filter(|call| call.claim.is_result());
-            history.extend(claimed.map(|call| Message::Result(history::ResultMessage::new(call.id, ""))));
+    /// Reads one `RunAgentInput` that a client of AG-UI posts.
+    ///
+    /// The answers to interrupts are in `resume`, those of the client's tools in messages of the role `tool`. What
+    /// else a client may send (`tools`, `state`, `context`, `forwardedProps`) is not read: which tools there are is
+    /// the catalog's to say.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); also where approvals wait and `resume` does not answer each of them.
+    ///
+    /// ```
+    /// use tool_runtime::wire::ui::ChatReader;
+    ///
+    /// let reader = ChatReader::new(&[], []);
+    /// let request = reader.read_ag_ui(br#"{"threadId":"thread_1","runId":"run_1","messages":[
+    ///     {"id":"m1","role":"user","content":"Write to Ada."}]}"#)?;
+    /// assert_eq!((request.chat_id.as_str(), request.run_id.as_deref()), ("thread_1", Some("run_1")));
+    /// assert_eq!(request.text.as_deref(), Some("Write to Ada."));
+    /// # Ok::<(), tool_runtime::wire::ui::ChatError>(())
+    /// ```
+    pub fn read_ag_ui(&self, body: &[u8]) -> Result<ChatRequest, ChatError> {
+        let text = self.text(body)?;
+        let body = self.parse(text)?;
+        let input = ag_ui::read(&body)?;
+        self.check(&input.history)?;
+        self.resumed(input)?.brings_something()
+    }
+
+    fn text<'a>(&self, body: &'a [u8]) -> Result<&'a str, ChatError> {
+        if body.len() > self.max_bytes {
+            return Err(ChatError::new(ChatErrorKind::TooLarge, ""));
         }
+        std::str::from_utf8(body).map_err(|_| ChatError::new(ChatErrorKind::Malformed, ""))
+    }
+
+    fn parse<'a>(&self, text: &'a str) -> Result<Tree<'a>, ChatError> {
+        let limits = Limits { bytes: self.max_bytes, ..Limits::default() };
+        json::parse_value(text, &limits).map_err(|_| ChatError::new(ChatErrorKind::Malformed, ""))
+    }
+
+    /// Refuses calls that were not issued, and results that are not the client's to give. Each message has its place
+    /// among those that were posted.
+    fn check(&self, posted: &[(usize, Message)]) -> Result<(), ChatError> {
         let refused = |error: history::HistoryError| {
-            let named = |(at, message): (usize, &Posted<'_>)| {
-                let call = error.id.as_ref()?;
-                message.calls.iter().any(|posted| posted.id == call.as_str()).then(|| format!("/messages/{at}"))
+            let names = |message: &Message| match (&error.id, message) {
+                (Some(id), Message::Result(result)) => result.id == *id,
+                (Some(id), message) => message.calls().any(|call| call.id == *id),
+                (None, _) => false,
             };
-            let path = posted.iter().enumerate().find_map(named).unwrap_or_else(|| "/messages".to_owned());
+            let named = posted.iter().find(|(_, message)| names(message));
+            let path = named.map_or_else(|| "/messages".to_owned(), |(at, _)| format!("/messages/{at}"));
             ChatError { kind: ChatErrorKind::History(error.kind), path }
         };
+        let history: Vec<_> = posted.iter().map(|(_, message)| message.clone()).collect();
         history::check(&history, &self.issued, &HistoryLimits::default()).map_err(refused)
     }
 
+    fn answer(&self, id: &str) -> Option<&Answer> {
+        self.issued.get(id).map(|issued| &issued.answer)
+    }
+
     fn request(&self, chat_id: String, posted: &[Posted<'_>]) -> Result<ChatRequest, ChatError> {
-        let mut request = ChatRequest { chat_id, message_id: None, answers: Vec::new(), text: None };
+        let mut request = ChatRequest::new(chat_id);
         let mut rest = posted;
         if let [before @ .., last] = rest
             && last.role == Role::User
@@ -163,7 +182,7 @@ impl ChatReader {
                 kind: ChatErrorKind::History(history::HistoryErrorKind::Forged),
                 path: format!("/messages/{}/parts/{}", rest.len() - 1, call.part),
             };
-            let answer = self.issued.get(call.id).map(|issued| &issued.answer);
+            let answer = self.answer(call.id);
             let id = CallId::new(call.id);
             request.answers.push(match (&call.claim, answer) {
                 (Claim::Decided { question, approved, reason }, Some(Answer::Pending)) => {
@@ -179,70 +198,6 @@ impl ChatReader {
             });
         }
         Ok(request)
-    }
-}
-
-/// What a client asks for. Answers come first: the text, if there is one, follows them.
-#[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ChatRequest {
-    /// The client's id of the chat.
-    pub chat_id: String,
-    /// The id of the message that the response continues, for
-    /// [`UiEncoder::resuming`](crate::wire::ui::UiEncoder::resuming); `None` if it begins another message.
-    pub message_id: Option<String>,
-    /// The answers to calls that wait, in the order of the calls.
-    pub answers: Vec<ChatAnswer>,
-    /// What the user wrote.
-    pub text: Option<String>,
-}
-
-/// One answer to a call that waits.
-#[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ChatAnswer {
-    /// A person decided.
-    Decision {
-        /// The call.
-        id: CallId,
-        /// Whether the call may run.
-        approved: bool,
-        /// What the person says about it.
-        reason: Option<String>,
-    },
-    /// The client executed the call.
-    Output {
-        /// The call.
-        id: CallId,
-        /// The result as JSON text.
-        json: String,
-    },
-    /// The client could not execute the call.
-    Failed {
-        /// The call.
-        id: CallId,
-    },
-}
-
-// What people and clients say stays out of logs.
-impl fmt::Debug for ChatRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChatRequest")
-            .field("chat_id", &self.chat_id)
-            .field("message_id", &self.message_id)
-            .field("answers", &self.answers)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for ChatAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, id) = match self {
-            Self::Decision { id, .. } => ("Decision", id),
-            Self::Output { id, .. } => ("Output", id),
-            Self::Failed { id } => ("Failed", id),
-        };
-        f.debug_struct(name).field("id", id).finish_non_exhaustive()
     }
 }
 

@@ -1,0 +1,110 @@
+//! A run that is restored under another policy is held to both: no verdict, budget, limit or label is wider than it was.
+
+use super::*;
+
+const ALL: &str = "allowed_tools = ['waiting__change', 'waiting__read', 'waiting__page', 'waiting__hang']\n";
+
+/// The same run, in another process under other rules.
+async fn restored(run: &Run, rules: &str) -> Run {
+    let snapshot = moved(&run.snapshot().await.expect("a snapshot"));
+    let elsewhere = runner(&format!("{ALL}{rules}"), &Arc::new(MemoryStore::new()));
+    elsewhere.restore(snapshot, ada()).await.expect("a run")
+}
+
+async fn last_of(run: &Run, round: usize, calls: &[(&str, &str)]) -> Outcome {
+    let mut outcome = Outcome::Ok;
+    for (at, (name, arguments)) in calls.iter().enumerate() {
+        outcome = run.exec(ToolCall::text(&*format!("{round}-{at}"), *name, *arguments)).await.outcome();
+    }
+    outcome
+}
+
+#[tokio::test]
+async fn under_two_policies_the_strictest_of_each_counts() {
+    let (one, two) = (("waiting__change", r#"{"to":1}"#), ("waiting__change", r#"{"to":2}"#));
+    let (read, hang) = (("waiting__read", "{}"), ("waiting__hang", "{}"));
+    let label = "[labels.seen]\nfrom_tools = ['waiting__read']\ndeny_effects = ['external_side_effect']";
+    let thirteen = "[[tools.waiting__change.arguments]]\npointer = '/to'\nequals = 13\nthen = 'deny'";
+    let cases: &[(&str, &str, &[(&str, &str)], Outcome)] = &[
+        ("require_approval_for_tools = ['waiting__change']", "", &[one], Outcome::ApprovalRequired),
+        ("require_approval_for_effects = ['state_change']", "", &[one], Outcome::ApprovalRequired),
+        ("tags.web = 'deny'", "tags.web = 'require_approval'", &[one], Outcome::PolicyDenied),
+        ("roles.editor.denied_tools = ['waiting__change']", "", &[one], Outcome::PolicyDenied),
+        (thirteen, "", &[("waiting__change", r#"{"to":13}"#)], Outcome::PolicyDenied),
+        (label, "", &[read, hang], Outcome::PolicyDenied),
+        ("budgets.run.calls = 1", "budgets.run.calls = 9", &[one, two], Outcome::BudgetExceeded),
+        ("budgets.run.time_ms = 0", "", &[one], Outcome::BudgetExceeded),
+        ("budgets.default.max_argument_bytes = 7", "", &[one], Outcome::LimitExceeded),
+        ("limits.argument_bytes = 7", "limits.argument_bytes = 9000", &[one], Outcome::LimitExceeded),
+        ("limits.argument_depth = 1", "", &[("waiting__change", r#"{"to":[[1]]}"#)], Outcome::LimitExceeded),
+        ("limits.call_id_bytes = 2", "", &[one], Outcome::LimitExceeded),
+        ("loop_guard = { warn_at = 0, stop_at = 2 }", "", &[read, read], Outcome::BudgetExceeded),
+        ("", "loop_guard = { warn_at = 0, stop_at = 0 }", &[read, read, read], Outcome::BudgetExceeded),
+        (
+            "tools.waiting__read.effect = 'external_side_effect'\nrequire_approval_for_effects = ['external_side_effect']",
+            "",
+            &[read],
+            Outcome::ApprovalRequired,
+        ),
+        (
+            "",
+            "repair = { allowed = ['fenced_json'], require_approval = false }",
+            &[("waiting__change", "```json\n{\"to\":1}\n```")],
+            Outcome::InvalidJson,
+        ),
+    ];
+    for (rules, other, calls, expected) in cases {
+        // Whichever policy came first, and however often the run moved since.
+        for (first, then) in [(rules, other), (other, rules)] {
+            let begun = runner(&format!("{ALL}{first}"), &Arc::new(MemoryStore::new())).run(ada());
+            let once = restored(&begun, then).await;
+            let twice = restored(&restored(&begun, then).await, then).await;
+            let back = restored(&restored(&begun, then).await, first).await;
+            for (round, run) in [once, twice, back].into_iter().enumerate() {
+                let outcome = last_of(&run, round, calls).await;
+                assert_eq!(outcome, *expected, "`{first}` then `{then}`, {round}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn tokens_and_cost_stay_the_least_of_both() {
+    for (one, other) in [("tokens", 10), ("input_tokens", 10), ("cost", 1)] {
+        let begun = runner(&format!("{ALL}budgets.run.{one} = {other}"), &Arc::default()).run(ada());
+        let run = restored(&begun, &format!("budgets.run.{one} = 1000")).await;
+        assert!(run.exhausted().is_none(), "{one}");
+        run.account(tool_runtime::wire::Usage::new(10, 10), 1.0);
+        assert!(run.exhausted().is_some(), "{one}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_narrowed_run_suspends_waits_for_a_run_that_is_as_narrow() {
+    let rules = "require_approval_for_tools = ['waiting__change']";
+    let begun = runner(&format!("{ALL}budgets.run.calls = 1"), &Arc::new(MemoryStore::new())).run(ada());
+    let store = Arc::new(MemoryStore::new());
+    let later = runner(&format!("{ALL}{rules}"), &store);
+    let snapshot = begun.snapshot().await.expect("a snapshot");
+    let run = later.restore(snapshot, ada()).await.expect("a run");
+    let waits = run.exec(ToolCall::text("w", "waiting__change", r#"{"to":1}"#)).await;
+    assert_eq!(waits.outcome(), Outcome::ApprovalRequired);
+    // The same id under the runner's policy alone would have the wider budget.
+    let fresh = later.run(ada()).resume("w", ApprovalDecision::Approve).await.expect("it waits");
+    assert_eq!(fresh.outcome(), Outcome::ApprovalMismatch);
+    let again = later.restore(moved(&run.snapshot().await.expect("a snapshot")), ada()).await.expect("a run");
+    assert!(again.resume("w", ApprovalDecision::Approve).await.expect("it waits").is_ok());
+}
+
+#[tokio::test]
+async fn a_run_is_held_to_a_bounded_number_of_policies() {
+    let mut run = runner(ALL, &Arc::default()).run(ada());
+    for parallel in 2..=17 {
+        run = restored(&run, &format!("parallel = {parallel}")).await;
+    }
+    let snapshot = run.snapshot().await.expect("a snapshot");
+    let one_more = runner(&format!("{ALL}parallel = 18"), &Arc::default());
+    assert_eq!(one_more.restore(snapshot.clone(), ada()).await.expect_err("too many").code(), "too_many_policies");
+    // Under one of those it ran under before there are no more.
+    assert!(runner(&format!("{ALL}parallel = 5"), &Arc::default()).restore(snapshot, ada()).await.is_ok());
+}

@@ -1,0 +1,198 @@
+//! [`RunPolicy`]: what decides for one run. A restored run is held to every policy under which it ran before, so that it
+//! is never wider than it was.
+
+use serde::{Deserialize, Serialize};
+
+use crate::call::{Decision, Verdict};
+use crate::json;
+use crate::policy::budget::{PolicyLimits, RunBudget, ToolLimits};
+use crate::policy::loop_guard::LoopThresholds;
+use crate::policy::subject::{PolicyContext, Subject};
+use crate::policy::{Ledger, LoopGuard, ToolPolicy, ToolRule};
+use crate::tool::{Hash, ToolEffect, is_discovered};
+
+/// The most earlier policies that a run is held to. A snapshot carries each of them.
+const MOST: usize = 16;
+
+/// The runner's policy, and those under which the run ran in earlier processes. The strictest of them counts.
+#[derive(Debug)]
+pub(crate) struct RunPolicy {
+    current: ToolPolicy,
+    earlier: Vec<ToolPolicy>,
+}
+
+/// The policies of a run, as a snapshot carries them.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Policies(Vec<ToolPolicy>);
+
+impl RunPolicy {
+    /// Creates the policy of a run that begins now.
+    pub(crate) const fn new(current: ToolPolicy) -> Self {
+        Self { current, earlier: Vec::new() }
+    }
+
+    /// Creates the policy of a restored run. `None` if it ran under more policies than a run is held to.
+    pub(crate) fn restored(current: ToolPolicy, before: Policies) -> Option<Self> {
+        let mut seen = vec![current.revision()];
+        let mut earlier = before.0;
+        earlier.retain(|policy| {
+            let new = !seen.contains(&policy.revision());
+            seen.push(policy.revision());
+            new
+        });
+        (earlier.len() <= MOST).then_some(Self { current, earlier })
+    }
+
+    /// Returns the policies for a snapshot.
+    pub(crate) fn policies(&self) -> Policies {
+        Policies(self.all().cloned().collect())
+    }
+
+    /// The one revision of all of them. A call waits for a run with the same.
+    pub(crate) fn revision(&self) -> Hash {
+        if self.earlier.is_empty() {
+            return self.current.revision();
+        }
+        let mut revisions: Vec<_> = self.all().map(|policy| policy.revision().0).collect();
+        revisions.sort_unstable();
+        json::digest(revisions.concat())
+    }
+
+    /// Whether the run ran under the runner's policy only.
+    pub(crate) const fn is_current(&self) -> bool {
+        self.earlier.is_empty()
+    }
+
+    /// See [`ToolPolicy::admit`].
+    pub(crate) fn admit(&self, context: &PolicyContext<'_>, tool: &Subject<'_>) -> Decision {
+        self.strictest(tool, |policy| policy.admit(context, tool))
+    }
+
+    /// See [`ToolPolicy::decide`].
+    pub(crate) fn decide(&self, context: &PolicyContext<'_>, tool: &Subject<'_>, arguments: &str) -> Decision {
+        self.strictest(tool, |policy| policy.decide(context, tool, arguments))
+    }
+
+    /// See [`ToolPolicy::effect_of`]: the one that reaches furthest.
+    pub(crate) fn effect_of(&self, name: &str, declared: ToolEffect) -> ToolEffect {
+        let effect = self.current.effect_of(name, declared);
+        self.earlier.iter().map(|policy| policy.effect_of(name, declared)).fold(effect, Ord::max)
+    }
+
+    /// See [`ToolPolicy::labels_of`]: those of each, so that a label may come twice.
+    pub(crate) fn labels_of<'a>(&'a self, tool: &'a Subject<'a>) -> impl Iterator<Item = &'a str> + 'a {
+        self.all().flat_map(move |policy| policy.labels_of(tool))
+    }
+
+    /// See [`ToolPolicy::limits_of`]: the least of each.
+    pub(crate) fn limits_of(&self, name: &str) -> ToolLimits {
+        let limits = self.current.limits_of(name);
+        self.earlier.iter().map(|policy| policy.limits_of(name)).fold(limits, |one, other| ToolLimits {
+            runtime: least(one.runtime, other.runtime),
+            result_bytes: one.result_bytes.min(other.result_bytes),
+            argument_bytes: one.argument_bytes.min(other.argument_bytes),
+        })
+    }
+
+    /// The least of the size limits for call ids and nesting.
+    pub(crate) fn limits(&self) -> PolicyLimits {
+        let limits = self.current.data().limits;
+        self.earlier.iter().map(|policy| policy.data().limits).fold(limits, |one, other| PolicyLimits {
+            call_id_bytes: one.call_id_bytes.min(other.call_id_bytes),
+            argument_bytes: one.argument_bytes.min(other.argument_bytes),
+            argument_depth: one.argument_depth.min(other.argument_depth),
+            result_bytes: one.result_bytes.min(other.result_bytes),
+        })
+    }
+
+    /// Whether every policy allows this repairer.
+    pub(crate) fn repairs(&self, repairer: &str) -> bool {
+        self.all().all(|policy| policy.data().repair.allowed.contains(repairer))
+    }
+
+    /// See [`ToolPolicy::parallel`].
+    pub(crate) fn parallel(&self) -> usize {
+        self.all().map(ToolPolicy::parallel).min().unwrap_or(1)
+    }
+
+    /// An empty ledger with the least of the run budgets.
+    pub(crate) fn ledger(&self) -> Ledger {
+        let budgets = self.all().map(|policy| policy.data().budgets.run);
+        Ledger::new(budgets.reduce(narrower).unwrap_or_default())
+    }
+
+    /// A guard that warns and stops as early as the earliest.
+    pub(crate) fn loop_guard(&self) -> LoopGuard {
+        // 0 is never.
+        let earlier = |one: u32, other: u32| if one == 0 || other == 0 { one.max(other) } else { one.min(other) };
+        let guards = self.all().map(|policy| policy.data().loop_guard);
+        let guard = guards.reduce(|one, other| LoopThresholds {
+            warn_at: earlier(one.warn_at, other.warn_at),
+            stop_at: earlier(one.stop_at, other.stop_at),
+        });
+        LoopGuard::new(guard.unwrap_or_default())
+    }
+
+    fn all(&self) -> impl Iterator<Item = &ToolPolicy> {
+        std::iter::once(&self.current).chain(&self.earlier)
+    }
+
+    /// The strictest decision; of equals, the runner's own.
+    fn strictest(&self, tool: &Subject<'_>, decide: impl Fn(&ToolPolicy) -> Decision) -> Decision {
+        let mut strictest = decide(&self.current);
+        for policy in &self.earlier {
+            if !shows_no_more(&self.current, policy, tool.name) {
+                return Decision { verdict: Verdict::Deny, rule: format!("tools.{}.redact", tool.name).into() };
+            }
+            let decision = decide(policy);
+            if rank(decision.verdict) > rank(strictest.verdict) {
+                strictest = decision;
+            }
+        }
+        strictest
+    }
+}
+
+const fn rank(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Allow => 0,
+        Verdict::RequireApproval => 1,
+        Verdict::Deny => 2,
+    }
+}
+
+fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    one.into_iter().chain(other).min()
+}
+
+fn narrower(one: RunBudget, other: RunBudget) -> RunBudget {
+    RunBudget {
+        calls: least(one.calls, other.calls),
+        time_ms: least(one.time_ms, other.time_ms),
+        tokens: least(one.tokens, other.tokens),
+        input_tokens: least(one.input_tokens, other.input_tokens),
+        output_tokens: least(one.output_tokens, other.output_tokens),
+        reasoning_tokens: least(one.reasoning_tokens, other.reasoning_tokens),
+        cost: one.cost.into_iter().chain(other.cost).reduce(f64::min),
+    }
+}
+
+/// Whether the runner's policy shows no more of a discovered tool than an earlier one did. The allowlists of policies are
+/// compiled once for all runs of a runner, so a wider one cannot be narrowed for one run.
+fn shows_no_more(current: &ToolPolicy, earlier: &ToolPolicy, tool: &str) -> bool {
+    if !is_discovered(tool) {
+        return true;
+    }
+    let shown =
+        |policy: &ToolPolicy| policy.tool(tool).map(|rule: &ToolRule| (rule.redact.clone(), rule.model.clone()));
+    let (now, before) = (shown(current).unwrap_or_default(), shown(earlier).unwrap_or_default());
+    match (now.0, before.0) {
+        (None, None) => true,
+        (Some(now_shown), Some(shown)) => {
+            now_shown.iter().all(|path| shown.contains(path))
+                && now.1.iter().all(|path| shown.contains(path) || before.1.contains(path))
+        }
+        _ => false,
+    }
+}

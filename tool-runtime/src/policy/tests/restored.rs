@@ -1,0 +1,55 @@
+//! Policies of restored runs.
+
+use crate::policy::run_policy::RunPolicy;
+use crate::policy::tests::spec;
+use crate::policy::*;
+use crate::tool::{Hash, ToolEffect, ToolSpec};
+
+fn policy(rules: &str) -> ToolPolicy {
+    let pin = "7".repeat(64);
+    ToolPolicy::from_toml(&format!(
+        "allowed_tools = ['mcp__x__get', 'core__add']\n{rules}\n[tools.mcp__x__get]\npin = '{pin}'"
+    ))
+    .unwrap()
+}
+
+fn with_list(list: &str) -> ToolPolicy {
+    let pin = "7".repeat(64);
+    ToolPolicy::from_toml(&format!("allowed_tools = ['mcp__x__get']\n[tools.mcp__x__get]\npin = '{pin}'\n{list}"))
+        .unwrap()
+}
+
+#[test]
+fn an_allowlist_of_a_policy_is_not_widened_for_a_restored_run() {
+    let get = ToolSpec { definition_hash: Hash([0x77; 32]), ..spec("mcp__x__get", ToolEffect::ReadOnly) };
+    for (before, now, allowed) in [
+        ("redact = ['a', 'b']", "redact = ['a', 'b']", true),
+        ("redact = ['a', 'b']", "redact = ['a']", true),
+        ("redact = ['a', 'b']\nmodel = ['c']", "redact = ['a']\nmodel = ['b', 'c']", true),
+        ("redact = ['a']\nmodel = ['c']", "redact = ['a', 'c']", false),
+        ("redact = ['a']", "redact = ['a', 'b']", false),
+        ("redact = ['a']", "redact = ['a']\nmodel = ['b']", false),
+        ("redact = ['a']", "", false),
+        ("", "redact = ['a']", false),
+        ("", "", true),
+    ] {
+        let before = RunPolicy::new(with_list(before)).policies();
+        let run = RunPolicy::restored(with_list(now), before).unwrap();
+        let verdict = run.admit(&PolicyContext::default(), &Subject::of(&get)).verdict;
+        assert_eq!(verdict == crate::call::Verdict::Allow, allowed, "{now}");
+    }
+}
+
+#[test]
+fn parallel_effects_and_revisions_are_of_all_policies() {
+    let (wide, narrow) = (policy("parallel = 9"), policy("parallel = 3"));
+    let run = RunPolicy::restored(wide.clone(), RunPolicy::new(narrow.clone()).policies()).unwrap();
+    assert_eq!(run.parallel(), 3);
+    assert!(run.revision() != wide.revision() && run.revision() != narrow.revision());
+    let other_way = RunPolicy::restored(narrow, run.policies()).unwrap();
+    assert_eq!(run.revision(), other_way.revision());
+    // Under the policy that it began with a run is as before.
+    let same = RunPolicy::restored(wide.clone(), RunPolicy::new(wide.clone()).policies()).unwrap();
+    assert!(same.is_current());
+    assert_eq!(same.revision(), wide.revision());
+}

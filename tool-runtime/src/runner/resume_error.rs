@@ -1,0 +1,47 @@
+//! [`ResumeError`]: a call that waits cannot be finished.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::call::CallId;
+use crate::store::StoreError;
+
+/// A call that waits cannot be finished. Nothing was changed: it still waits, if it did before.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ResumeError {
+    /// No call with this id waits for this answer or decision: it never waited, was finished already, waits for somebody
+    /// else (a person, not a client), belongs to another principal or tenant, or was named twice.
+    NotWaiting(CallId),
+    /// The store failed.
+    Store(StoreError),
+}
+
+impl ResumeError {
+    /// A stable word: `not_pending` or the store's own.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotWaiting(_) => "not_pending",
+            Self::Store(error) => error.code(),
+        }
+    }
+}
+
+impl fmt::Display for ResumeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotWaiting(_) => f.write_str("no call waits for such an answer; it may have been given already"),
+            Self::Store(error) => fmt::Display::fmt(error, f),
+        }
+    }
+}
+
+impl Error for ResumeError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::NotWaiting(_) => None,
+            Self::Store(error) => Some(error),
+        }
+    }
+}

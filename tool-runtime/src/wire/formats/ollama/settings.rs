@@ -1,0 +1,50 @@
+//! Settings in the shape of Ollama's chat.
+
+use serde_json::Value;
+
+use crate::wire::encode::{Fields, Vocabulary};
+use crate::wire::{Effort, RequestSettings};
+
+pub(super) const VOCABULARY: Vocabulary = Vocabulary {
+    under: "options",
+    temperature: f64::MAX,
+    top_p: "top_p",
+    limit: "num_predict",
+    legacy_limit: None,
+    stop: Some(("stop", usize::MAX)),
+    seed: Some(i64::MAX),
+    tier: None,
+    metadata: None,
+    cache_key: None,
+    named: &["think"],
+};
+
+pub(super) fn settings(settings: &RequestSettings, out: &mut Fields) {
+    let think: Option<Value> = settings.reasoning.and_then(|reasoning| match reasoning {
+        Effort::Off => Some(false.into()),
+        Effort::Minimal => {
+            out.lose("reasoning", "the lowest level is `low`, which is sent");
+            Some("low".into())
+        }
+        Effort::Low => Some("low".into()),
+        Effort::Medium => Some("medium".into()),
+        Effort::High => Some("high".into()),
+        Effort::XHigh | Effort::Max => {
+            out.lose("reasoning", "the highest level is `high`, which is sent");
+            Some("high".into())
+        }
+        Effort::Tokens(_) => {
+            out.lose("reasoning", "the format takes a level, not a number of tokens");
+            None
+        }
+    });
+    if let Some(think) = think {
+        out.set("think", think);
+    }
+    if !settings.metadata.is_empty() {
+        out.lose("metadata", "the server keeps no notes");
+    }
+    if settings.user.is_some() {
+        out.lose("user", "the server knows no persons");
+    }
+}

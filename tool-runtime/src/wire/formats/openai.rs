@@ -1,0 +1,53 @@
+//! What Chat Completions and Responses have in common.
+
+use crate::wire::encode::Fields;
+use crate::wire::{Effort, RequestSettings};
+
+/// Keywords that OpenAI refuses at the root of a schema.
+pub(super) const REFUSED_AT_ROOT: &[&str] = &["oneOf", "anyOf", "allOf", "enum", "not"];
+
+/// The most notes, and the most characters of a key, of a value and of the id of a person.
+const NOTES: usize = 16;
+const KEY: usize = 64;
+const VALUE: usize = 512;
+const USER: usize = 128;
+
+/// The word for how much the model reasons.
+pub(super) fn effort(settings: &RequestSettings, out: &mut Fields) -> Option<&'static str> {
+    match settings.reasoning? {
+        Effort::Off => Some("none"),
+        Effort::Minimal => Some("minimal"),
+        Effort::Low => Some("low"),
+        Effort::Medium => Some("medium"),
+        Effort::High => Some("high"),
+        Effort::XHigh => Some("xhigh"),
+        Effort::Max => Some("max"),
+        Effort::Tokens(_) => {
+            out.lose("reasoning", "the format takes a level, not a number of tokens");
+            None
+        }
+    }
+}
+
+/// Notes and the id of the person.
+pub(super) fn notes(settings: &RequestSettings, out: &mut Fields) {
+    let fits = |(key, value): &(&String, &String)| key.chars().count() <= KEY && value.chars().count() <= VALUE;
+    let notes: serde_json::Map<_, _> = settings
+        .metadata
+        .iter()
+        .filter(fits)
+        .take(NOTES)
+        .map(|(key, value)| (key.clone(), value.as_str().into()))
+        .collect();
+    if notes.len() < settings.metadata.len() {
+        out.lose("metadata", "there are more or longer notes than the provider takes; those that fit are sent");
+    }
+    if !notes.is_empty() {
+        out.set("metadata", notes);
+    }
+    match &settings.user {
+        Some(user) if user.chars().count() > USER => out.lose("user", "it is longer than the provider takes"),
+        Some(user) => out.set("safety_identifier", user.as_str()),
+        None => {}
+    }
+}

@@ -1,0 +1,245 @@
+//! [`RequestSettings`]: what a request asks for beyond its messages and its tools, in the terms of no provider.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::wire::ToolChoice;
+
+/// What a request asks for beyond its messages and its tools. A setting that is left out is left to the provider.
+///
+/// Each format writes the settings as its provider documents them; what a format lacks, or a value outside what its
+/// provider takes, is left out and reported as a [`Loss`](crate::wire::Loss). What no provider takes (a temperature
+/// that is negative or no number) is refused. Settings of a message win over those of the agent, one by one.
+///
+/// ```
+/// use tool_runtime::wire::{Format, Effort, RequestSettings};
+///
+/// let settings = RequestSettings::new().temperature(0.2).max_output_tokens(800).reasoning(Effort::Low).seed(7);
+/// let chat = Format::OpenAiChat.encode_settings(&settings)?;
+/// assert_eq!(chat.body["reasoning_effort"], "low");
+/// let anthropic = Format::Anthropic.encode_settings(&settings)?;
+/// let lost: Vec<_> = anthropic.losses.iter().map(|loss| loss.path.as_str()).collect();
+/// assert_eq!(lost, ["temperature", "seed"]);
+/// # Ok::<(), tool_runtime::wire::EncodeError>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+#[must_use]
+pub struct RequestSettings {
+    /// How random the answer is, from 0; most providers take up to 2, Anthropic up to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// The share of the most likely tokens to choose from, from 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// The most tokens of one turn, reasoning included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u32>,
+    /// Whether Chat Completions carries that limit as `max_tokens`, the older name, which Mistral and many compatible
+    /// servers require; `max_completion_tokens` otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub legacy_max_tokens: bool,
+    /// Texts that end the answer when the model writes them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<String>,
+    /// Makes repeated requests answer alike, as far as the provider can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<i64>,
+    /// How much the model reasons before it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<Effort>,
+    /// Which tools the model may or has to call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<ToolChoice>,
+    /// Whether one turn may hold several calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parallel_calls: Option<bool>,
+    /// The provider's word for the class of service, such as `flex`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_tier: Option<String>,
+    /// Notes that the provider keeps with the request.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
+    /// An opaque id of the person behind the request, with which providers find abuse. Send a hash, not a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Groups requests that begin alike, for providers that route them to the cache by a key (OpenAI).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_key: Option<String>,
+    /// Whether the stable beginning of a request is marked for the provider's cache (Anthropic).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<bool>,
+    /// Fields of the body that no setting names, as the provider documents them.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub extra: Map<String, Value>,
+}
+
+/// How much a model reasons before it answers. A provider without a level gets the nearest one that it has.
+///
+/// ```
+/// use tool_runtime::wire::{Format, Effort, RequestSettings};
+///
+/// let settings = RequestSettings::new().reasoning(Effort::Tokens(2048));
+/// let encoded = Format::Anthropic.encode_settings(&settings)?;
+/// assert_eq!(encoded.body["thinking"]["budget_tokens"], 2048);
+/// # Ok::<(), tool_runtime::wire::EncodeError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Effort {
+    /// It answers without.
+    Off,
+    /// As little as the model can.
+    Minimal,
+    /// Little.
+    Low,
+    /// The usual amount.
+    Medium,
+    /// Much.
+    High,
+    /// More than much, for models that know it.
+    #[serde(rename = "xhigh")]
+    XHigh,
+    /// As much as the model can.
+    Max,
+    /// Up to this many tokens, for providers that take a number (Anthropic, Gemini).
+    Tokens(u32),
+}
+
+impl RequestSettings {
+    /// Creates settings that leave everything to the provider.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how random the answer is.
+    pub const fn temperature(mut self, temperature: f64) -> Self {
+        self.temperature = Some(temperature);
+        self
+    }
+
+    /// Sets the share of the most likely tokens to choose from.
+    pub const fn top_p(mut self, share: f64) -> Self {
+        self.top_p = Some(share);
+        self
+    }
+
+    /// Sets the most tokens of one turn.
+    pub const fn max_output_tokens(mut self, tokens: u32) -> Self {
+        self.max_output_tokens = Some(tokens);
+        self
+    }
+
+    /// Sets whether Chat Completions carries the limit as `max_tokens`.
+    pub const fn legacy_max_tokens(mut self, wanted: bool) -> Self {
+        self.legacy_max_tokens = wanted;
+        self
+    }
+
+    /// Adds a text that ends the answer.
+    pub fn stop(mut self, text: impl Into<String>) -> Self {
+        self.stop.push(text.into());
+        self
+    }
+
+    /// Sets the seed.
+    pub const fn seed(mut self, seed: i64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Sets how much the model reasons.
+    pub const fn reasoning(mut self, reasoning: Effort) -> Self {
+        self.reasoning = Some(reasoning);
+        self
+    }
+
+    /// Sets which tools the model may or has to call.
+    pub fn tool_choice(mut self, choice: ToolChoice) -> Self {
+        self.tool_choice = Some(choice);
+        self
+    }
+
+    /// Sets whether one turn may hold several calls.
+    pub const fn parallel_calls(mut self, wanted: bool) -> Self {
+        self.parallel_calls = Some(wanted);
+        self
+    }
+
+    /// Sets the class of service, in the provider's own word.
+    pub fn service_tier(mut self, tier: impl Into<String>) -> Self {
+        self.service_tier = Some(tier.into());
+        self
+    }
+
+    /// Adds a note. A second value for one key replaces the first.
+    pub fn metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.metadata.insert(key.into(), value.into());
+        self
+    }
+
+    /// Sets the opaque id of the person behind the request.
+    pub fn user(mut self, id: impl Into<String>) -> Self {
+        self.user = Some(id.into());
+        self
+    }
+
+    /// Sets the key of requests that begin alike.
+    pub fn cache_key(mut self, key: impl Into<String>) -> Self {
+        self.cache_key = Some(key.into());
+        self
+    }
+
+    /// Sets whether the stable beginning of a request is marked for the cache.
+    pub const fn cache(mut self, wanted: bool) -> Self {
+        self.cache = Some(wanted);
+        self
+    }
+
+    /// Adds a field of the body that no setting names. A second value for one name replaces the first.
+    ///
+    /// Refused when a request is written: a field that carries the conversation, its tools or the kind of stream, and
+    /// one that a setting has a name for, also inside an object (`generationConfig`, `options`). All fields together
+    /// may have 64 KiB.
+    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.extra.insert(name.into(), value.into());
+        self
+    }
+
+    /// Returns these settings, completed from `other` where they are left out; notes and extra fields add up.
+    pub fn or(mut self, other: &Self) -> Self {
+        macro_rules! fall_back {
+            ($($field:ident),+) => { $(if self.$field.is_none() { self.$field.clone_from(&other.$field); })+ };
+        }
+        fall_back!(
+            temperature,
+            top_p,
+            max_output_tokens,
+            seed,
+            reasoning,
+            tool_choice,
+            parallel_calls,
+            service_tier,
+            user,
+            cache_key,
+            cache
+        );
+        self.legacy_max_tokens |= other.legacy_max_tokens;
+        if self.stop.is_empty() {
+            self.stop.clone_from(&other.stop);
+        }
+        for (key, value) in &other.metadata {
+            self.metadata.entry(key.clone()).or_insert_with(|| value.clone());
+        }
+        for (name, value) in &other.extra {
+            if !self.extra.contains_key(name) {
+                self.extra.insert(name.clone(), value.clone());
+            }
+        }
+        self
+    }
+}

@@ -1,0 +1,88 @@
+//! Text, reasoning, sources, files and data.
+
+use crate::wire::ui::Protocol;
+use crate::wire::ui::frame::{Frame, Part, Words};
+use crate::wire::ui::keys;
+use crate::wire::ui::order::Order;
+
+impl Order {
+    pub(super) fn add_words(&mut self, words: Words, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.begin_step();
+        if self.words.as_ref().is_some_and(|(other, _)| *other != words) {
+            self.end_words();
+        }
+        let (_, part) = self.words.take().unwrap_or_else(|| (words, self.start_words(words)));
+        self.write(&Frame::Words { words, part: &part, text });
+        self.words = Some((words, part));
+    }
+
+    fn start_words(&mut self, words: Words) -> Part {
+        let id = self.make_id(if words == Words::Text { "text" } else { "reasoning" });
+        if words == Words::Text && self.carrier.is_none() {
+            self.carrier = Some(id.clone());
+        }
+        let part = Part { index: self.next_part(), id, name: String::new(), dynamic: false };
+        self.write(&Frame::WordsStart(words, &part));
+        part
+    }
+
+    pub(super) fn end_words(&mut self) {
+        if let Some((words, part)) = self.words.take() {
+            self.write(&Frame::WordsEnd(words, &part));
+        }
+    }
+
+    pub(super) fn add_source(&mut self, id: &str, url: Option<&str>, title: Option<&str>) {
+        if url.is_none_or(is_web) {
+            self.begin_step();
+            let index = self.next_part();
+            self.write(&Frame::Source { index, id, url, title });
+        }
+    }
+
+    pub(super) fn add_file(&mut self, media_type: &str, url: &str) {
+        if is_web(url) || has_scheme(url, "data:") {
+            self.begin_step();
+            let index = self.next_part();
+            self.write(&Frame::File { index, media_type, url });
+        }
+    }
+
+    pub(super) fn add_data(&mut self, name: &str, id: Option<&str>, value: &str) {
+        self.begin_step();
+        let index = self.next_part();
+        self.write(&Frame::Data { index, name, id, value: &keys::whole(value) });
+    }
+
+    pub(super) fn next_part(&mut self) -> usize {
+        self.parts += 1;
+        self.parts - 1
+    }
+
+    /// An id for words. Clients of AG-UI know texts by their ids in the whole thread.
+    fn make_id(&mut self, kind: &str) -> String {
+        self.named += 1;
+        let prefix = if self.protocol == Protocol::AgUi { &self.run.run } else { kind };
+        format!("{prefix}-{}", self.named)
+    }
+
+    /// The message that carries the calls of this step: its first text, or a message without text.
+    pub(super) fn carrier(&mut self) -> Option<String> {
+        if self.protocol == Protocol::AgUi && self.carrier.is_none() {
+            self.carrier = Some(self.make_id(""));
+        }
+        self.carrier.clone()
+    }
+}
+
+/// Whether a browser fetches the address and runs nothing of it.
+fn is_web(url: &str) -> bool {
+    has_scheme(url, "https:") || has_scheme(url, "http:")
+}
+
+fn has_scheme(url: &str, scheme: &str) -> bool {
+    url.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
+}

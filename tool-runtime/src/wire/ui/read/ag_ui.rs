@@ -1,0 +1,223 @@
+//! The `RunAgentInput` of AG-UI: only the fields that are read.
+
+use std::collections::BTreeMap;
+
+use crate::call::CallId;
+use crate::json::{self, Limits, Tree};
+use crate::wire::Message;
+use crate::wire::history::{Answer, CallMessage, HistoryErrorKind, HistoryLimits, Part, ResultMessage};
+use crate::wire::ui::read::{ChatAnswer, ChatError, ChatErrorKind, ChatReader, ChatRequest, decision, id};
+
+/// What a client posts.
+pub(super) struct Input<'a> {
+    thread: String,
+    run: String,
+    /// The calls, results and texts of the user, each with its place.
+    pub(super) history: Vec<(usize, Message)>,
+    /// The results that the client claims.
+    results: BTreeMap<&'a str, Claim>,
+    resume: Vec<Resume<'a>>,
+    /// The text of the last message, if it is the user's.
+    text: Option<String>,
+}
+
+/// What a client says about a call that it executes.
+enum Claim {
+    /// The output as JSON text.
+    Output(String),
+    Failed,
+}
+
+/// One answer to an interrupt.
+struct Resume<'a> {
+    id: &'a str,
+    /// `None` if the interrupt was cancelled.
+    payload: Option<&'a Tree<'a>>,
+}
+
+pub(super) fn read<'a>(body: &'a Tree<'a>) -> Result<Input<'a>, ChatError> {
+    let thread = id(body, "threadId").ok_or_else(|| malformed("/threadId"))?;
+    let run = id(body, "runId").ok_or_else(|| malformed("/runId"))?;
+    let resume = match body.get("resume") {
+        None | Some(Tree::Null) => Vec::new(),
+        Some(resume) => resume_entries(resume.as_array().ok_or_else(|| malformed("/resume"))?)?,
+    };
+    let mut input = Input { thread, run, history: Vec::new(), results: BTreeMap::new(), resume, text: None };
+    let messages = body.get("messages").and_then(Tree::as_array).ok_or_else(|| malformed("/messages"))?;
+    if messages.len() > HistoryLimits::default().messages {
+        let kind = ChatErrorKind::History(HistoryErrorKind::TooLarge);
+        return Err(ChatError::new(kind, "/messages"));
+    }
+    for (at, message) in messages.iter().enumerate() {
+        input.take(at, message, at + 1 == messages.len())?;
+    }
+    Ok(input)
+}
+
+impl<'a> Input<'a> {
+    fn take(&mut self, at: usize, message: &'a Tree<'a>, is_last: bool) -> Result<(), ChatError> {
+        let path = format!("/messages/{at}");
+        match message.get("role").and_then(Tree::as_str) {
+            Some("user") => {
+                let text = text(message.get("content"), &path, is_last)?;
+                self.history.push((at, Message::user(text.as_str())));
+                self.text = Some(text).filter(|text| is_last && !text.trim().is_empty());
+            }
+            Some("assistant") => self.calls(at, message, &path)?,
+            Some("tool") => {
+                let id = string(message, "toolCallId").ok_or_else(|| malformed(format!("{path}/toolCallId")))?;
+                let claim = match message.get("error") {
+                    None | Some(Tree::Null) => Claim::Output(json_text(&text(message.get("content"), &path, false)?)),
+                    Some(_) => Claim::Failed,
+                };
+                self.results.insert(id, claim);
+                self.history.push((at, Message::Result(ResultMessage::new(id, ""))));
+            }
+            // What was streamed to the client, and what only the client shows.
+            Some("reasoning" | "activity") => {}
+            _ => return Err(ChatError::new(ChatErrorKind::Role, format!("{path}/role"))),
+        }
+        Ok(())
+    }
+
+    fn calls(&mut self, at: usize, message: &'a Tree<'a>, path: &str) -> Result<(), ChatError> {
+        let posted = match message.get("toolCalls") {
+            None | Some(Tree::Null) => return Ok(()),
+            Some(calls) => calls.as_array().ok_or_else(|| malformed(format!("{path}/toolCalls")))?,
+        };
+        let mut read = Vec::new();
+        for (index, call) in posted.iter().enumerate() {
+            let name = call.get("function").and_then(|function| string(function, "name"));
+            let (Some(id), Some(name)) = (string(call, "id"), name) else {
+                return Err(malformed(format!("{path}/toolCalls/{index}")));
+            };
+            read.push(Part::Call(CallMessage::new(id, name, "{}")));
+        }
+        // A turn can be shown as several messages; its results may follow the last of them.
+        match self.history.last_mut() {
+            Some((_, Message::Assistant(parts))) => parts.append(&mut read),
+            _ if read.is_empty() => {}
+            _ => self.history.push((at, Message::Assistant(read))),
+        }
+        Ok(())
+    }
+
+    /// The ids that the client names, in the order of the calls; interrupts of calls that it no longer shows at the end.
+    fn named(&self) -> Vec<CallId> {
+        let calls = self.history.iter().flat_map(|(_, message)| message.calls());
+        let mut ids: Vec<CallId> = calls.map(|call| call.id.clone()).collect();
+        for resume in &self.resume {
+            if !ids.iter().any(|id| id.as_str() == resume.id) {
+                ids.push(CallId::new(resume.id));
+            }
+        }
+        ids
+    }
+}
+
+impl ChatReader {
+    /// The answers and the text of a client whose history was checked.
+    pub(super) fn resumed(&self, mut input: Input<'_>) -> Result<ChatRequest, ChatError> {
+        let mut answered = BTreeMap::new();
+        for (at, resume) in input.resume.iter().enumerate() {
+            let answer = self.answer(resume.id);
+            let refused = |kind| Err(ChatError::new(ChatErrorKind::History(kind), format!("/resume/{at}")));
+            if answer.is_none() {
+                return refused(HistoryErrorKind::Forged);
+            }
+            if answered.contains_key(resume.id) || input.results.contains_key(resume.id) {
+                return refused(HistoryErrorKind::Duplicate);
+            }
+            answered.insert(resume.id, resume.answer(answer == Some(&Answer::Pending), at)?);
+        }
+        let mut asked = self.issued.values().filter(|issued| issued.answer == Answer::Pending);
+        if asked.any(|issued| !answered.contains_key(issued.call.id.as_str())) {
+            return Err(ChatError::new(ChatErrorKind::Interrupts, "/resume"));
+        }
+        let mut request = ChatRequest::new(std::mem::take(&mut input.thread));
+        request.run_id = Some(std::mem::take(&mut input.run));
+        for id in input.named() {
+            let claim = input.results.remove(id.as_str());
+            request.answers.extend(match (self.answer(id.as_str()), answered.remove(id.as_str()), claim) {
+                (Some(Answer::Pending | Answer::Client), Some(answer), _) => Some(answer),
+                (Some(Answer::Client), None, Some(Claim::Output(json))) => Some(ChatAnswer::Output { id, json }),
+                (Some(Answer::Client), None, Some(Claim::Failed)) => Some(ChatAnswer::Failed { id }),
+                _ => None,
+            });
+        }
+        request.text = input.text;
+        Ok(request)
+    }
+}
+
+impl Resume<'_> {
+    fn answer(&self, asks: bool, at: usize) -> Result<ChatAnswer, ChatError> {
+        let id = CallId::new(self.id);
+        let path = format!("/resume/{at}/payload");
+        match self.payload {
+            None if asks => Ok(ChatAnswer::Decision { id, approved: false, reason: None }),
+            None => Ok(ChatAnswer::Failed { id }),
+            Some(payload) if asks => {
+                // Other arguments were not offered, so that none is taken for approved.
+                if payload.get("editedArgs").is_some() {
+                    return Err(malformed(format!("{path}/editedArgs")));
+                }
+                let (approved, reason) = decision(payload, &path)?;
+                Ok(ChatAnswer::Decision { id, approved, reason: reason.map(str::to_owned) })
+            }
+            Some(payload) => {
+                let json = serde_json::to_string(payload).map_err(|_| malformed(path))?;
+                Ok(ChatAnswer::Output { id, json })
+            }
+        }
+    }
+}
+
+fn resume_entries<'a>(entries: &'a [Tree<'a>]) -> Result<Vec<Resume<'a>>, ChatError> {
+    let entry = |(at, entry): (usize, &'a Tree<'a>)| {
+        let missing = |key: &str| malformed(format!("/resume/{at}/{key}"));
+        let id = string(entry, "interruptId").ok_or_else(|| missing("interruptId"))?;
+        let payload = match string(entry, "status") {
+            Some("resolved") => Some(entry.get("payload").unwrap_or(&Tree::Null)),
+            Some("cancelled") => None,
+            _ => return Err(missing("status")),
+        };
+        Ok(Resume { id, payload })
+    };
+    entries.iter().enumerate().map(entry).collect()
+}
+
+/// The text of a message. With `strict` its other parts are refused.
+fn text(content: Option<&Tree<'_>>, path: &str, strict: bool) -> Result<String, ChatError> {
+    let Some(content) = content else { return Err(malformed(format!("{path}/content"))) };
+    if let Some(text) = content.as_str() {
+        return Ok(text.to_owned());
+    }
+    let parts = content.as_array().ok_or_else(|| malformed(format!("{path}/content")))?;
+    let mut texts = Vec::new();
+    for (at, part) in parts.iter().enumerate() {
+        let path = format!("{path}/content/{at}");
+        match part.get("type").and_then(Tree::as_str) {
+            Some("text") => texts.push(part.get("text").and_then(Tree::as_str).ok_or_else(|| malformed(path))?),
+            Some(_) if strict => return Err(ChatError::new(ChatErrorKind::Part, path)),
+            Some(_) => {}
+            None => return Err(malformed(path)),
+        }
+    }
+    Ok(texts.join("\n"))
+}
+
+/// Tools of a client return text: JSON is taken as the value, anything else as a string.
+fn json_text(text: &str) -> String {
+    let limits = Limits { bytes: text.len(), ..Limits::default() };
+    let value = json::parse_value(text, &limits).ok().and_then(|value| serde_json::to_string(&value).ok());
+    value.unwrap_or_else(|| serde_json::Value::from(text).to_string())
+}
+
+fn string<'a>(object: &'a Tree<'_>, key: &str) -> Option<&'a str> {
+    object.get(key).and_then(Tree::as_str).filter(|text| !text.is_empty())
+}
+
+fn malformed(path: impl Into<String>) -> ChatError {
+    ChatError::new(ChatErrorKind::Malformed, path)
+}

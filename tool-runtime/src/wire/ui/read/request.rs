@@ -1,0 +1,87 @@
+//! [`ChatRequest`]: what a client asks for.
+
+use std::fmt;
+
+use crate::call::CallId;
+use crate::wire::ui::read::{ChatError, ChatErrorKind};
+
+/// What a client asks for. Answers come first: the text, if there is one, follows them.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChatRequest {
+    /// The client's id of the chat; the thread of AG-UI.
+    pub chat_id: String,
+    /// The client's id of the run that it asks for; `None` unless it speaks AG-UI. With `chat_id` for
+    /// [`UiEncoder::for_run`](crate::wire::ui::UiEncoder::for_run).
+    pub run_id: Option<String>,
+    /// The id of the message that the response continues, for
+    /// [`UiEncoder::resuming`](crate::wire::ui::UiEncoder::resuming); `None` if it begins another message.
+    pub message_id: Option<String>,
+    /// The answers to calls that wait, in the order of the calls.
+    pub answers: Vec<ChatAnswer>,
+    /// What the user wrote.
+    pub text: Option<String>,
+}
+
+impl ChatRequest {
+    pub(super) const fn new(chat_id: String) -> Self {
+        Self { chat_id, run_id: None, message_id: None, answers: Vec::new(), text: None }
+    }
+
+    pub(super) fn brings_something(self) -> Result<Self, ChatError> {
+        if self.text.is_none() && self.answers.is_empty() {
+            return Err(ChatError::new(ChatErrorKind::Empty, "/messages"));
+        }
+        Ok(self)
+    }
+}
+
+/// One answer to a call that waits.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChatAnswer {
+    /// A person decided.
+    Decision {
+        /// The call.
+        id: CallId,
+        /// Whether the call may run.
+        approved: bool,
+        /// What the person says about it.
+        reason: Option<String>,
+    },
+    /// The client executed the call.
+    Output {
+        /// The call.
+        id: CallId,
+        /// The result as JSON text.
+        json: String,
+    },
+    /// The client could not execute the call.
+    Failed {
+        /// The call.
+        id: CallId,
+    },
+}
+
+// What people and clients say stays out of logs.
+impl fmt::Debug for ChatRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChatRequest")
+            .field("chat_id", &self.chat_id)
+            .field("run_id", &self.run_id)
+            .field("message_id", &self.message_id)
+            .field("answers", &self.answers)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ChatAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, id) = match self {
+            Self::Decision { id, .. } => ("Decision", id),
+            Self::Output { id, .. } => ("Output", id),
+            Self::Failed { id } => ("Failed", id),
+        };
+        f.debug_struct(name).field("id", id).finish_non_exhaustive()
+    }
+}
