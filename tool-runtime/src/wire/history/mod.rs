@@ -15,7 +15,7 @@ mod part;
 mod repair;
 mod result;
 
-pub use crate::media::Media;
+pub(crate) use crate::media::Media;
 pub use call::CallMessage;
 pub use carried::Carried;
 pub use check::{Answer, HistoryError, HistoryErrorKind, HistoryLimits, Issued, check};
