@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tests::wire::turn;
 use tool_runtime::call::{CallId, Suspension};
 use tool_runtime::wire::Message;
-use tool_runtime::wire::history::{CallMessage, ResultMessage};
+use tool_runtime::wire::history::{CallMessage, Media, ResultMessage};
 use tool_runtime::wire::ui::{ChatAnswer, ChatReader, ChatRequest};
 
 /// `done` ended, `ask` waits for a person, `run` for the client.
@@ -90,6 +90,41 @@ fn texts_and_answers_are_read() {
     assert_eq!(read(&[assistant(&[dynamic])]).answers, [ChatAnswer::Output { id: "run".into(), json: "7".to_owned() }]);
 }
 
+fn file(media_type: &str, url: &str) -> Value {
+    json!({ "type": "file", "mediaType": media_type, "url": url, "filename": "plan.png" })
+}
+
+const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=";
+
+#[test]
+fn files_of_the_last_message_are_read() {
+    let says = |parts: &[Value]| json!({ "id": "u", "role": "user", "parts": parts });
+    let (inline, there) =
+        (file("image/png", &format!("data:image/png;base64,{PNG}")), file("image/png", "https://a.example/b.png"));
+    let request = read(&[says(&[inline.clone(), json!({ "type": "text", "text": "What is this?" }), there])]);
+    let expected = [Media::base64("image/png", PNG), Media::url("image/png", "https://a.example/b.png")];
+    assert_eq!(request.files, expected.map(|file| file.with_name("plan.png")));
+    assert_eq!(request.text.as_deref(), Some("What is this?"));
+    assert!(!format!("{request:?}").contains("iVBOR") && !format!("{request:?}").contains("example"));
+    // A file alone is a message; those of earlier messages are not read again.
+    assert_eq!(read(&[says(std::slice::from_ref(&inline))]).files.len(), 1);
+    assert_eq!(read(&[says(&[file("", "x:y")]), assistant(&[done()]), user("And?")]).files, []);
+
+    for (file, code, path) in [
+        (file("image/png", "data:image/gif;base64,R0lGOD"), "chat_file", "/messages/0/parts/0"),
+        (file("image/png", "data:image/png,iVBOR"), "chat_file", "/messages/0/parts/0"),
+        (file("image/png", "data:image/png;base64,"), "chat_file", "/messages/0/parts/0"),
+        (file("image/png", "data:"), "chat_file", "/messages/0/parts/0"),
+        (file("image/png", "file:///etc/passwd"), "chat_file", "/messages/0/parts/0"),
+        (file("image/png", "javascript:alert(1)"), "chat_file", "/messages/0/parts/0"),
+        (json!({ "type": "file", "url": "https://a.example" }), "chat_malformed", "/messages/0/parts/0/mediaType"),
+        (json!({ "type": "file", "mediaType": "image/png" }), "chat_malformed", "/messages/0/parts/0/url"),
+    ] {
+        refused(&post(&[says(&[file])]), code, path);
+    }
+    refused(&post(&[says(&vec![inline; 33])]), "chat_too_large", "/messages/0/parts/32");
+}
+
 #[test]
 fn lies_are_refused() {
     let of = |parts: &[Value]| post(&[user("Go."), assistant(parts)]);
@@ -140,7 +175,7 @@ fn other_shapes_are_refused() {
         (json!({ "id": "c", "messages": [{ "role": "user", "parts": [] }] }), "chat_malformed", "/messages/0/id"),
         (json!({ "id": "c", "messages": [{ "id": "u", "role": "user" }] }), "chat_malformed", "/messages/0/parts"),
         (
-            json!({ "id": "c", "messages": [{ "id": "u", "role": "user", "parts": [{ "type": "file", "url": "data:" }] }] }),
+            json!({ "id": "c", "messages": [{ "id": "u", "role": "user", "parts": [{ "type": "reasoning", "text": "Hm." }] }] }),
             "chat_part",
             "/messages/0/parts/0",
         ),

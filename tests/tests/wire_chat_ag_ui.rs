@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use tool_runtime::call::{CallId, Suspension};
 use tool_runtime::wire::Message;
-use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
+use tool_runtime::wire::history::{CallMessage, Media, Part, ResultMessage};
 use tool_runtime::wire::ui::{ChatAnswer, ChatReader, ChatRequest};
 
 /// `done` ended, `ask` waits for a person, `run` for the client.
@@ -172,7 +172,8 @@ fn other_shapes_are_refused() {
         ("/runId", json!(1), "chat_malformed", "/runId"),
         ("/messages", json!({}), "chat_malformed", "/messages"),
         ("/messages/0/content", Value::Null, "chat_malformed", "/messages/0/content"),
-        ("/messages/0/content", json!([{ "type": "video" }]), "chat_part", "/messages/0/content/0"),
+        ("/messages/0/content", json!([{ "type": "hologram" }]), "chat_part", "/messages/0/content/0"),
+        ("/messages/0/content", json!([{ "type": "video" }]), "chat_malformed", "/messages/0/content/0/source"),
         ("/messages/0/content", json!([{ "text": "Hi." }]), "chat_malformed", "/messages/0/content/0"),
         ("/messages/0/role", json!("system"), "chat_role", "/messages/0/role"),
         ("/messages/0/role", json!("developer"), "chat_role", "/messages/0/role"),
@@ -190,6 +191,34 @@ fn other_shapes_are_refused() {
     refused(&body(&[user(&"a".repeat(40 << 10))], &yes()), "history_too_large", "/messages");
     refused(&body(&[user(&"a".repeat(1 << 20))], &yes()), "chat_too_large", "");
     assert_eq!(reader().read_ag_ui(b"{").unwrap_err().kind.code(), "chat_malformed");
+}
+
+#[test]
+fn files_are_read_and_ids_at_a_provider_are_not() {
+    let image = |source: Value| {
+        json!({ "id": "u", "role": "user", "content": [
+        { "type": "text", "text": "What is this?" }, { "type": "image", "source": source }] })
+    };
+    let source = |kind: &str, value: &str| json!({ "type": kind, "value": value, "mimeType": "image/png" });
+    const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=";
+    for (source, file) in [
+        (source("data", PNG), Media::base64("image/png", PNG)),
+        (source("url", &format!("data:image/png;base64,{PNG}")), Media::base64("image/png", PNG)),
+        (source("url", "https://a.example/b.png"), Media::url("image/png", "https://a.example/b.png")),
+    ] {
+        let request = read(&[image(source)], &yes());
+        assert_eq!((request.files, request.text.as_deref()), (vec![file], Some("What is this?")));
+    }
+    let path = "/messages/0/content/1/source";
+    refused(&body(&[image(source("file", "file-123"))], &yes()), "chat_part", path);
+    refused(&body(&[image(source("url", "ftp://a.example"))], &yes()), "chat_file", path);
+    refused(
+        &body(&[image(json!({ "type": "data", "value": "AA==" }))], &yes()),
+        "chat_malformed",
+        &format!("{path}/mimeType"),
+    );
+    // In an earlier message they were read before.
+    assert_eq!(read(&[image(source("file", "file-123")), user("And?")], &yes()).files, []);
 }
 
 #[test]

@@ -67,8 +67,9 @@ async function poisons(format) {
   for (const decode of decoders[format]) {
     const bytes = encode(format, poisoned);
     await accepts(`${format}/poisoned`, bytes, decode);
-    const [call] = (await decode(bytes)).parts.filter((part) => part.toolCallId === "__proto__");
-    const shown = call?.result ?? call?.output;
+    const { parts, messages } = await decode(bytes);
+    const [call] = (parts ?? messages).filter((part) => part.toolCallId === "__proto__");
+    const shown = call?.result ?? call?.output ?? JSON.parse(call?.content ?? "null");
     if (shown?.[0]?._proto_?.x !== 1) report(`${format}/poisoned`, call, "the result");
   }
 }

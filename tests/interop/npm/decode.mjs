@@ -1,5 +1,6 @@
 // Decodes a UI stream with the package that chat UIs read it with, into the shape of the fixtures.
 
+import { HttpAgent } from "@ag-ui/client";
 import * as ai from "ai";
 import { parseJsonEventStream, readUIMessageStream, uiMessageChunkSchema } from "ai";
 import * as ai6 from "ai6";
@@ -52,8 +53,8 @@ function assistant(protocol, Decoder) {
     });
 }
 
-// A result alone completes a call with another reason.
-const isFinished = (part) => part.status.type === "complete" && part.status.reason === "unknown";
+// A result alone completes a call with another reason. Parts that come whole have no status.
+const isFinished = ({ status }) => status === undefined || (status.type === "complete" && status.reason === "unknown");
 
 function messageStream(bytes) {
   return listening(async (warnings) => {
@@ -80,10 +81,38 @@ function messageStream(bytes) {
   });
 }
 
+// The client of AG-UI with all its stages: the schemas, the order of events, the messages that it builds.
+function agUi(bytes) {
+  return listening(async (warnings) => {
+    const shown = { protocol: "ag-ui", ok: true, messages: [], outcome: null, pending: [], interrupts: [], custom: [] };
+    Object.assign(shown, { usage: [], stream_errors: [], error: null, warnings });
+    const response = () => new Response(stream(bytes), { headers: { "content-type": "text/event-stream" } });
+    const agent = new HttpAgent({ url: "http://localhost/", fetch: async () => response() });
+    // What these return would replace the messages of the agent.
+    const seen = {
+      onCustomEvent: ({ event }) => void shown.custom.push({ name: event.name, value: event.value }),
+      onRunErrorEvent: ({ event }) => void shown.stream_errors.push(event.message),
+      onRunFinishedEvent: ({ event, outcome, pendingToolCallIds = [] }) =>
+        void Object.assign(shown, { outcome, pending: pendingToolCallIds, usage: event.usage ?? [] }),
+    };
+    try {
+      await agent.runAgent({}, seen);
+    } catch (error) {
+      Object.assign(shown, { ok: false, error: error.message });
+    }
+    if (shown.ok && shown.outcome === null && shown.stream_errors.length === 0) {
+      Object.assign(shown, { ok: false, error: "the run did not end" });
+    }
+    Object.assign(shown, { messages: agent.messages, interrupts: agent.pendingInterrupts });
+    return plain(shown);
+  });
+}
+
 export const decoders = {
   "data-stream": [assistant("data-stream", DataStreamDecoder)],
   "assistant-transport": [assistant("assistant-transport", AssistantTransportDecoder)],
   "ui-message-stream": [messageStream, assistant("ui-message-stream", UIMessageStreamDecoder)],
+  "ag-ui": [agUi],
 };
 
 // The message that a client has after two responses. Between them a person decides, as the chat does it.

@@ -2,6 +2,7 @@
 
 use tool_runtime::agent::{Incoming, UiStream};
 use tool_runtime::call::EventSink;
+use tool_runtime::wire::history::{Citation, Media, Part, Reasoning};
 use tool_runtime::wire::ui::Protocol;
 
 use super::*;
@@ -123,7 +124,7 @@ async fn a_turn_that_is_dropped_ends_its_stream() {
 
 #[tokio::test]
 async fn a_reader_that_is_slow_gets_every_ending_within_bounds() {
-    for protocol in [Protocol::UiMessageStream, Protocol::DataStream, Protocol::AssistantTransport] {
+    for &protocol in Protocol::ALL {
         let rig = rig([ScriptedTurn::call("a", "rig__double", r#"{"n":21}"#), ScriptedTurn::text("42")]);
         let events = {
             rig.converse().send("Go.").await;
@@ -149,4 +150,74 @@ async fn a_reader_that_is_slow_gets_every_ending_within_bounds() {
         assert!(end.contains("too slow for a part"), "{end}");
         assert_eq!(text.matches("too slow for a part").count(), 1);
     }
+}
+
+#[tokio::test]
+async fn reasoning_sources_and_files_of_an_answer_are_shown() {
+    let source = |url: &str| {
+        let mut citation = Citation::default();
+        (citation.url, citation.title) = (Some(url.to_owned()), Some("A page".to_owned()));
+        Part::Citation(citation)
+    };
+    for &protocol in Protocol::ALL {
+        let answer = ScriptedTurn::text("See the page.")
+            .and_part(Part::Reasoning(Reasoning::new("I looked it up.")))
+            .and_part(source("https://a.example/page"))
+            .and_part(source("https://a.example/page"))
+            .and_part(source("javascript:alert(1)"))
+            .and_part(Part::Media(Media::base64("image/png", "iVBORw0K")))
+            .and_part(Part::Media(Media::base64("image/png;a=\",b", "AAAA")))
+            .and_part(Part::Media(Media::url("image/png", "https://a.example/b.png")))
+            .and_part(Part::Media(Media::base64("image/png", "A".repeat(9 << 20))));
+        let rig = rig([answer]);
+        let mut conversation = rig.converse();
+        let stream = conversation.ui_stream(protocol, "msg_1");
+        conversation.send("Go.").await;
+        let text = read(stream).await;
+        for (what, times) in [
+            ("I looked it up.", 1),
+            ("https://a.example/page", 1),
+            ("javascript:", 0),
+            ("data:image/png;base64,iVBORw0K", 1),
+            ("data:application/octet-stream;base64,AAAA", 1),
+            ("https://a.example/b.png", 1),
+            ("too large to be shown", 1),
+        ] {
+            assert_eq!(text.matches(what).count(), times, "{protocol}: {what}");
+        }
+        assert!(text.find("I looked").unwrap() < text.find("See the page.").unwrap());
+        assert!(text.len() < 1 << 20);
+    }
+}
+
+#[tokio::test]
+async fn an_ag_ui_run_that_asks_is_resumed_by_the_next_one() {
+    let rig = rig([waits(), ScriptedTurn::text("Sent.")]);
+    let mut conversation = rig.converse();
+    let body = |run: &str, messages: serde_json::Value, resume: serde_json::Value| {
+        let body = serde_json::json!({"threadId": "t", "runId": run, "messages": messages, "resume": resume});
+        body.to_string().into_bytes()
+    };
+    let user = serde_json::json!([{"id": "m1", "role": "user", "content": "Go."}]);
+    let request =
+        conversation.chat_reader().read_ag_ui(&body("r1", user.clone(), serde_json::json!([]))).expect("a run");
+    let first = conversation.ui_stream(Protocol::AgUi, "r1").for_run(&request.chat_id, "r1");
+    conversation.receive(request.into()).await.expect("a turn");
+    let first = read(first).await;
+    assert!(
+        first.contains(r#""outcome":{"type":"interrupt","interrupts":[{"id":"s""#) && !first.contains("1234"),
+        "{first}"
+    );
+
+    let again = conversation.chat_reader().read_ag_ui(&body("r2", user.clone(), serde_json::json!([])));
+    assert_eq!(again.expect_err("unanswered").kind.code(), "chat_interrupts");
+    let resume = serde_json::json!([{"interruptId": "s", "status": "resolved", "payload": {"approved": true}}]);
+    let request = conversation.chat_reader().read_ag_ui(&body("r2", serde_json::json!([]), resume)).expect("a run");
+    let second = conversation.ui_stream(Protocol::AgUi, "r2").for_run(&request.chat_id, "r2");
+    conversation.receive(request.into()).await.expect("a turn");
+    let second = read(second).await;
+    let begin = r#"data: {"type":"RUN_STARTED","threadId":"t","runId":"r2""#;
+    assert!(second.starts_with(begin) && !second.contains("TOOL_CALL_START"), "{second}");
+    assert_eq!(kinds(&second)[1], "TOOL_CALL_RESULT", "{second}");
+    assert!(second.contains("Sent.") && second.contains(r#""outcome":{"type":"success"}"#), "{second}");
 }

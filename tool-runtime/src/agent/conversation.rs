@@ -10,7 +10,7 @@ use crate::agent::state::{Progress, Slot, State};
 use crate::agent::{Agent, ClientAnswer, Ended, Incoming, ModelTurn, StopReason, WaitingCall};
 use crate::call::{CallId, Event, EventSink, Suspension};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
-use crate::wire::history::{Missing, repair};
+use crate::wire::history::{Content, Missing, repair};
 use crate::wire::{Message, RequestSettings};
 
 /// One history and the run that its calls go through. Made by [`Agent::converse`] or [`Agent::restore`].
@@ -76,7 +76,7 @@ impl Conversation {
     /// Calls that still wait are abandoned: the model reads that nobody acted on them.
     pub async fn send(&mut self, text: impl Into<String>) -> Ended {
         let done = Done::new(&self.run);
-        let ended = self.say(text.into(), RequestSettings::default()).await;
+        let ended = self.say(vec![Content::Text(text.into())], RequestSettings::default()).await;
         done.with(ended)
     }
 
@@ -111,7 +111,7 @@ impl Conversation {
             done.with_code(refused.code());
             return Err(refused);
         }
-        let Incoming { text, settings, decisions, answers } = incoming;
+        let Incoming { text, media, settings, decisions, answers } = incoming;
         let decisions = decisions.into_iter().map(|(id, decision)| (id, Action::Decide(decision)));
         let answers = answers.into_iter().map(|answer| (answer.id().clone(), Action::Answer(answer)));
         for (id, action) in decisions.chain(answers) {
@@ -119,10 +119,8 @@ impl Conversation {
                 return Ok(done.with(self.unsettled(error)));
             }
         }
-        let ended = match text {
-            Some(text) => self.say(text, settings).await,
-            None => self.go_on().await,
-        };
+        let content = Incoming::content(text, media);
+        let ended = if content.is_empty() { self.go_on().await } else { self.say(content, settings).await };
         Ok(done.with(ended))
     }
 
@@ -181,12 +179,14 @@ impl Conversation {
         &self.run
     }
 
-    async fn say(&mut self, text: String, settings: RequestSettings) -> Ended {
+    async fn say(&mut self, content: Vec<Content>, settings: RequestSettings) -> Ended {
         if let Err(error) = self.abandon().await {
             return self.unsettled(error);
         }
-        self.run.add_user_text(&text);
-        self.state.history.push(Message::user(text));
+        for text in content.iter().filter_map(Content::as_text) {
+            self.run.add_user_text(text);
+        }
+        self.state.history.push(Message::User(content));
         self.state.settings = settings;
         self.state.asked = 0;
         self.drive().await

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use crate::agent::{Ended, StopReason};
-use crate::call::{CallId, Event, shown};
+use crate::agent::{Ended, StopReason, shown};
+use crate::call::{CallId, Event, shown as shown_name};
 use crate::runner::Run;
 use crate::wire::{Decoded, DisplayEvent};
 
@@ -22,6 +22,7 @@ pub(super) struct Display {
     /// The calls that were announced, by the provider's id.
     announced: HashMap<CallId, Announced>,
     texts: usize,
+    thoughts: usize,
     activity: Arc<AtomicUsize>,
 }
 
@@ -35,7 +36,7 @@ struct Announced {
 
 impl Display {
     pub(super) fn new(run: Run, ids: HashSet<CallId>) -> Self {
-        Self { run, ids, announced: HashMap::new(), texts: 0, activity: Arc::default() }
+        Self { run, ids, announced: HashMap::new(), texts: 0, thoughts: 0, activity: Arc::default() }
     }
 
     /// Returns the counter of what the model has shown.
@@ -50,7 +51,10 @@ impl Display {
                 self.texts += 1;
                 self.run.emit(Event::TextDelta { text: text.into_owned() });
             }
-            DisplayEvent::Reasoning(_) => {}
+            DisplayEvent::Reasoning(text) => {
+                self.thoughts += 1;
+                self.run.emit(Event::ReasoningDelta { text: text.into_owned() });
+            }
             DisplayEvent::CallStarted { id, name } => {
                 self.announce(&id, &name);
             }
@@ -67,15 +71,21 @@ impl Display {
     fn announce(&mut self, provider: &CallId, name: &str) -> CallId {
         let id = if self.ids.contains(provider) { CallId::generate() } else { provider.clone() };
         let open = self.run.catalog().may_show_arguments(name);
-        let name = shown(name);
+        let name = shown_name(name);
         self.run.emit(Event::ToolCallDelta { id: id.clone(), name: name.clone(), delta: String::new() });
         self.announced.insert(provider.clone(), Announced { id: id.clone(), name, open });
         id
     }
 
     /// The decoded turn gets the ids that were shown. What came in one piece was not shown before and is shown now,
-    /// and so are the words with which a model refused: they count as its text.
+    /// and so are the words with which a model refused, which count as its text, its sources and its files.
     pub(super) fn finish(&mut self, decoded: &mut Decoded) {
+        let parts = decoded.parts();
+        if self.thoughts == 0 {
+            for text in parts.iter().filter_map(shown::reasoning) {
+                self.run.emit(Event::ReasoningDelta { text });
+            }
+        }
         if self.texts == 0 && !decoded.text.is_empty() {
             self.run.emit(Event::TextDelta { text: decoded.text.clone() });
         }
@@ -83,6 +93,7 @@ impl Display {
             let separator = if decoded.text.is_empty() { "" } else { "\n\n" };
             self.run.emit(Event::TextDelta { text: format!("{separator}{refusal}") });
         }
+        shown::extras(&parts).for_each(|event| self.run.emit(event));
         for decoded in &mut decoded.calls {
             let call = &mut decoded.call;
             call.id = match self.announced.remove(&call.id) {

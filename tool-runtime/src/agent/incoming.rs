@@ -6,6 +6,7 @@ use crate::agent::{ClientAnswer, Conversation};
 use crate::call::CallId;
 use crate::runner::ApprovalDecision;
 use crate::wire::RequestSettings;
+use crate::wire::history::{Content, Media};
 use crate::wire::ui::{ChatAnswer, ChatReader, ChatRequest};
 
 /// What one request brings to a conversation: decisions, answers of the client and a message of the user, in any
@@ -24,6 +25,7 @@ use crate::wire::ui::{ChatAnswer, ChatReader, ChatRequest};
 #[must_use]
 pub struct Incoming {
     pub(super) text: Option<String>,
+    pub(super) media: Vec<Media>,
     pub(super) settings: RequestSettings,
     pub(super) decisions: Vec<(CallId, ApprovalDecision)>,
     pub(super) answers: Vec<ClientAnswer>,
@@ -39,6 +41,17 @@ impl Incoming {
     pub fn text(mut self, text: impl Into<String>) -> Self {
         self.text = Some(text.into());
         self
+    }
+
+    /// Adds an image, audio or a file to the message of the user. It comes before the text.
+    pub fn media(mut self, media: Media) -> Self {
+        self.media.push(media);
+        self
+    }
+
+    /// What the user says and sends; empty if there is no message.
+    pub(super) fn content(text: Option<String>, media: Vec<Media>) -> Vec<Content> {
+        media.into_iter().map(Content::Media).chain(text.map(Content::Text)).collect()
     }
 
     /// Sets what the turns that answer the message ask for. They win over the agent's settings, one by one, until the
@@ -64,7 +77,7 @@ impl Incoming {
 /// What a chat UI posted. A refusal carries the person's reason as the message that the model reads.
 impl From<ChatRequest> for Incoming {
     fn from(request: ChatRequest) -> Self {
-        let incoming = Self { text: request.text, ..Self::new() };
+        let incoming = Self { text: request.text, media: request.files, ..Self::new() };
         request.answers.into_iter().fold(incoming, |incoming, answer| match answer {
             ChatAnswer::Decision { id, approved: true, .. } => incoming.decide(id, ApprovalDecision::Approve),
             ChatAnswer::Decision { id, approved: false, reason } => incoming.decide(id, ApprovalDecision::Deny(reason)),
@@ -88,6 +101,7 @@ impl fmt::Debug for Incoming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Incoming")
             .field("text", &self.text.is_some())
+            .field("media", &self.media.len())
             .field("decisions", &self.decisions.len())
             .field("answers", &self.answers.len())
             .finish()

@@ -47,6 +47,7 @@ mod prices;
 mod saved;
 mod scripted;
 mod settle;
+mod shown;
 mod state;
 mod stream;
 mod turn;

@@ -25,7 +25,7 @@ const FULL: usize = 4 * BACKLOG;
 ///
 /// A reader does not affect the run: a slow one does not delay it, and dropping one does not cancel it. Unread bytes
 /// are bounded: past 1 MiB the remaining deltas, sources, files and data of the response are left out, past 4 MiB the
-/// values of results too.
+/// values of results too. A file of the model in the stream itself is at most 8 MiB; a larger one becomes a status.
 /// The end of each call, the end of the turn, and a final `error` saying that something was left out are always written.
 pub struct UiStream(Arc<Mutex<Shared>>);
 

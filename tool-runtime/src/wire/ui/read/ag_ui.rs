@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::call::CallId;
 use crate::json::{self, Limits, Tree};
 use crate::wire::Message;
-use crate::wire::history::{Answer, CallMessage, HistoryErrorKind, HistoryLimits, Part, ResultMessage};
-use crate::wire::ui::read::{ChatAnswer, ChatError, ChatErrorKind, ChatReader, ChatRequest, decision, id};
+use crate::wire::history::{Answer, CallMessage, HistoryErrorKind, HistoryLimits, Media, Part, ResultMessage};
+use crate::wire::ui::read::{ChatAnswer, ChatError, ChatErrorKind, ChatReader, ChatRequest, decision, file, id};
 
 /// What a client posts.
 pub(super) struct Input<'a> {
@@ -17,8 +17,9 @@ pub(super) struct Input<'a> {
     /// The results that the client claims.
     results: BTreeMap<&'a str, Claim>,
     resume: Vec<Resume<'a>>,
-    /// The text of the last message, if it is the user's.
+    /// The text and the files of the last message, if it is the user's.
     text: Option<String>,
+    files: Vec<Media>,
 }
 
 /// What a client says about a call that it executes.
@@ -42,7 +43,8 @@ pub(super) fn read<'a>(body: &'a Tree<'a>) -> Result<Input<'a>, ChatError> {
         None | Some(Tree::Null) => Vec::new(),
         Some(resume) => resume_entries(resume.as_array().ok_or_else(|| malformed("/resume"))?)?,
     };
-    let mut input = Input { thread, run, history: Vec::new(), results: BTreeMap::new(), resume, text: None };
+    let mut input =
+        Input { thread, run, history: Vec::new(), results: BTreeMap::new(), resume, text: None, files: Vec::new() };
     let messages = body.get("messages").and_then(Tree::as_array).ok_or_else(|| malformed("/messages"))?;
     if messages.len() > HistoryLimits::default().messages {
         let kind = ChatErrorKind::History(HistoryErrorKind::TooLarge);
@@ -59,7 +61,8 @@ impl<'a> Input<'a> {
         let path = format!("/messages/{at}");
         match message.get("role").and_then(Tree::as_str) {
             Some("user") => {
-                let text = text(message.get("content"), &path, is_last)?;
+                let files = is_last.then_some(&mut self.files);
+                let text = text(message.get("content"), &path, files)?;
                 self.history.push((at, Message::user(text.as_str())));
                 self.text = Some(text).filter(|text| is_last && !text.trim().is_empty());
             }
@@ -67,7 +70,7 @@ impl<'a> Input<'a> {
             Some("tool") => {
                 let id = string(message, "toolCallId").ok_or_else(|| malformed(format!("{path}/toolCallId")))?;
                 let claim = match message.get("error") {
-                    None | Some(Tree::Null) => Claim::Output(json_text(&text(message.get("content"), &path, false)?)),
+                    None | Some(Tree::Null) => Claim::Output(json_text(&text(message.get("content"), &path, None)?)),
                     Some(_) => Claim::Failed,
                 };
                 self.results.insert(id, claim);
@@ -146,6 +149,7 @@ impl ChatReader {
             });
         }
         request.text = input.text;
+        request.files = input.files;
         Ok(request)
     }
 }
@@ -187,8 +191,8 @@ fn resume_entries<'a>(entries: &'a [Tree<'a>]) -> Result<Vec<Resume<'a>>, ChatEr
     entries.iter().enumerate().map(entry).collect()
 }
 
-/// The text of a message. With `strict` its other parts are refused.
-fn text(content: Option<&Tree<'_>>, path: &str, strict: bool) -> Result<String, ChatError> {
+/// The text of a message. Its files are read where they are asked for.
+fn text(content: Option<&Tree<'_>>, path: &str, mut files: Option<&mut Vec<Media>>) -> Result<String, ChatError> {
     let Some(content) = content else { return Err(malformed(format!("{path}/content"))) };
     if let Some(text) = content.as_str() {
         return Ok(text.to_owned());
@@ -199,12 +203,31 @@ fn text(content: Option<&Tree<'_>>, path: &str, strict: bool) -> Result<String, 
         let path = format!("{path}/content/{at}");
         match part.get("type").and_then(Tree::as_str) {
             Some("text") => texts.push(part.get("text").and_then(Tree::as_str).ok_or_else(|| malformed(path))?),
-            Some(_) if strict => return Err(ChatError::new(ChatErrorKind::Part, path)),
+            Some("image" | "audio" | "video" | "document") => {
+                if let Some(files) = &mut files {
+                    file::add(files, posted_file(part, &path)?, &path)?;
+                }
+            }
+            Some(_) if files.is_some() => return Err(ChatError::new(ChatErrorKind::Part, path)),
             Some(_) => {}
             None => return Err(malformed(path)),
         }
     }
     Ok(texts.join("\n"))
+}
+
+/// A file in the body or at an address. An id at a provider is refused: it could be that of a file of somebody else.
+fn posted_file(part: &Tree<'_>, path: &str) -> Result<Media, ChatError> {
+    let path = format!("{path}/source");
+    let source = part.get("source").ok_or_else(|| malformed(path.as_str()))?;
+    let missing = |key: &str| malformed(format!("{path}/{key}"));
+    let value = string(source, "value").ok_or_else(|| missing("value"))?;
+    let media_type = || string(source, "mimeType").ok_or_else(|| missing("mimeType"));
+    match string(source, "type") {
+        Some("data") => file::in_base64(media_type()?, value, &path),
+        Some("url") => file::at_url(media_type()?, value, &path),
+        _ => Err(ChatError::new(ChatErrorKind::Part, path)),
+    }
 }
 
 /// Tools of a client return text: JSON is taken as the value, anything else as a string.

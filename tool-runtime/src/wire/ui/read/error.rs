@@ -24,15 +24,18 @@ pub enum ChatErrorKind {
     Malformed,
     /// A role that no message of a client has: with `useChat` other than `user` and `assistant`.
     Role,
-    /// A part of the user's message that is not text.
+    /// A part of the user's message that is neither text nor a file.
     Part,
+    /// A file that is empty, is not what its media type says, or has an address that is neither a data URL in Base64
+    /// nor `http` or `https`.
+    File,
     /// A trigger other than `submit-message`. An answer cannot be generated again, because its tools may have run.
     Trigger,
     /// The messages claim calls or results that were not issued here.
     History(HistoryErrorKind),
     /// Approvals wait, and `resume` does not answer each of them.
     Interrupts,
-    /// The body brings neither a text nor an answer to a call that waits.
+    /// The body brings neither a text, a file nor an answer to a call that waits.
     Empty,
 }
 
@@ -51,6 +54,7 @@ impl ChatErrorKind {
             Self::Malformed => "chat_malformed",
             Self::Role => "chat_role",
             Self::Part => "chat_part",
+            Self::File => "chat_file",
             Self::Trigger => "chat_trigger",
             Self::History(kind) => kind.code(),
             Self::Interrupts => "chat_interrupts",
@@ -65,13 +69,16 @@ impl fmt::Display for ChatError {
             ChatErrorKind::TooLarge => "the body is larger than allowed",
             ChatErrorKind::Malformed => "the body is not what a chat UI posts",
             ChatErrorKind::Role => "a message has a role that a client does not write",
-            ChatErrorKind::Part => "a part of the message is not text; send text only",
+            ChatErrorKind::Part => "a part of the message is neither text nor a file",
+            ChatErrorKind::File => {
+                "a file is not what its media type says, or its address is neither a data URL in Base64 nor a web address"
+            }
             ChatErrorKind::Trigger => "the trigger is not `submit-message`; send another message instead",
             ChatErrorKind::History(HistoryErrorKind::Duplicate) => "a call occurs twice",
             ChatErrorKind::History(HistoryErrorKind::TooLarge) => "the messages are larger than allowed",
             ChatErrorKind::History(_) => "the messages claim a call or a result that was not issued here",
             ChatErrorKind::Interrupts => "`resume` does not answer every interrupt of the last run",
-            ChatErrorKind::Empty => "the body brings neither a text nor an answer to a call that waits",
+            ChatErrorKind::Empty => "the body brings neither a text, a file nor an answer to a call that waits",
         })?;
         if self.path.is_empty() { Ok(()) } else { write!(f, " at {}", self.path) }
     }

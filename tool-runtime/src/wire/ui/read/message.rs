@@ -2,8 +2,8 @@
 
 use crate::json::Tree;
 use crate::wire::Message;
-use crate::wire::history::{CallMessage, Part, ResultMessage};
-use crate::wire::ui::read::{ChatError, ChatErrorKind, id};
+use crate::wire::history::{CallMessage, Media, Part, ResultMessage};
+use crate::wire::ui::read::{ChatError, ChatErrorKind, file, id};
 
 /// The most parts of one message.
 const MAX_PARTS: usize = 1024;
@@ -25,7 +25,9 @@ pub(super) struct Posted<'a> {
     pub(super) text: String,
     /// The calls of an assistant's message.
     pub(super) calls: Vec<Call<'a>>,
-    /// The first part of a user's message that is not text.
+    /// The files of the last message, if it is the user's.
+    pub(super) files: Vec<Media>,
+    /// The first part of a user's message that is neither text nor a file.
     pub(super) unsupported: Option<usize>,
 }
 
@@ -60,7 +62,9 @@ impl Claim<'_> {
 pub(super) fn read<'a>(messages: &'a Tree<'_>) -> Result<Vec<Posted<'a>>, ChatError> {
     let messages = messages.as_array().filter(|messages| !messages.is_empty());
     let messages = messages.ok_or_else(|| malformed("/messages".to_owned()))?;
-    messages.iter().enumerate().map(|(at, message)| one(message, &format!("/messages/{at}"))).collect()
+    let last = messages.len() - 1;
+    let read = |(at, message)| one(message, &format!("/messages/{at}"), at == last);
+    messages.iter().enumerate().map(read).collect()
 }
 
 /// The messages as a history, each with its place.
@@ -83,7 +87,7 @@ fn malformed(path: String) -> ChatError {
     ChatError { kind: ChatErrorKind::Malformed, path }
 }
 
-fn one<'a>(message: &'a Tree<'_>, path: &str) -> Result<Posted<'a>, ChatError> {
+fn one<'a>(message: &'a Tree<'_>, path: &str, is_last: bool) -> Result<Posted<'a>, ChatError> {
     let role = match message.get("role").and_then(Tree::as_str) {
         Some("user") => Role::User,
         Some("assistant") => Role::Assistant,
@@ -94,7 +98,7 @@ fn one<'a>(message: &'a Tree<'_>, path: &str) -> Result<Posted<'a>, ChatError> {
     if parts.len() > MAX_PARTS {
         return Err(ChatError { kind: ChatErrorKind::TooLarge, path: format!("{path}/parts") });
     }
-    let mut posted = Posted { id, role, text: String::new(), calls: Vec::new(), unsupported: None };
+    let mut posted = Posted { id, role, text: String::new(), calls: Vec::new(), files: Vec::new(), unsupported: None };
     for (at, part) in parts.iter().enumerate() {
         let path = format!("{path}/parts/{at}");
         let kind = part.get("type").and_then(Tree::as_str).ok_or_else(|| malformed(path.clone()))?;
@@ -106,6 +110,9 @@ fn one<'a>(message: &'a Tree<'_>, path: &str) -> Result<Posted<'a>, ChatError> {
                 }
                 posted.text.push_str(text);
             }
+            // The files of earlier messages are in the history of this side.
+            (Role::User, "file") if !is_last => {}
+            (Role::User, "file") => file::add(&mut posted.files, posted_file(part, &path)?, &path)?,
             (Role::User, _) => {
                 posted.unsupported.get_or_insert(at);
             }
@@ -121,6 +128,17 @@ fn one<'a>(message: &'a Tree<'_>, path: &str) -> Result<Posted<'a>, ChatError> {
         }
     }
     Ok(posted)
+}
+
+fn posted_file(part: &Tree<'_>, path: &str) -> Result<Media, ChatError> {
+    let text = |key: &str| part.get(key).and_then(Tree::as_str);
+    let missing = |key: &str| malformed(format!("{path}/{key}"));
+    let media_type = text("mediaType").ok_or_else(|| missing("mediaType"))?;
+    let file = file::at_url(media_type, text("url").ok_or_else(|| missing("url"))?, path)?;
+    Ok(match text("filename") {
+        Some(name) => file.with_name(name),
+        None => file,
+    })
 }
 
 fn call<'a>(part: &'a Tree<'_>, at: usize, name: Option<&'a str>, path: &str) -> Result<Call<'a>, ChatError> {

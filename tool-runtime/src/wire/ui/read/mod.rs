@@ -5,6 +5,7 @@
 
 mod ag_ui;
 mod error;
+mod file;
 mod message;
 mod request;
 
@@ -96,7 +97,7 @@ impl ChatReader {
         }
         let posted = message::read(body.get("messages").unwrap_or(&Tree::Null))?;
         self.check(&message::history(&posted))?;
-        self.request(chat_id, &posted)?.brings_something()
+        self.request(chat_id, posted)?.brings_something()
     }
 
     /// Reads one `RunAgentInput` that a client of AG-UI posts.
@@ -159,28 +160,23 @@ impl ChatReader {
         self.issued.get(id).map(|issued| &issued.answer)
     }
 
-    fn request(&self, chat_id: String, posted: &[Posted<'_>]) -> Result<ChatRequest, ChatError> {
+    fn request(&self, chat_id: String, mut posted: Vec<Posted<'_>>) -> Result<ChatRequest, ChatError> {
         let mut request = ChatRequest::new(chat_id);
-        let mut rest = posted;
-        if let [before @ .., last] = rest
-            && last.role == Role::User
-        {
+        if let Some(last) = posted.pop_if(|last| last.role == Role::User) {
             if let Some(part) = last.unsupported {
-                return Err(ChatError {
-                    kind: ChatErrorKind::Part,
-                    path: format!("/messages/{}/parts/{part}", before.len()),
-                });
+                let path = format!("/messages/{}/parts/{part}", posted.len());
+                return Err(ChatError::new(ChatErrorKind::Part, path));
             }
-            request.text = Some(last.text.clone()).filter(|text| !text.trim().is_empty());
-            rest = before;
+            request.text = Some(last.text).filter(|text| !text.trim().is_empty());
+            request.files = last.files;
         } else {
-            request.message_id = rest.last().map(|last| last.id.clone());
+            request.message_id = posted.last().map(|last| last.id.clone());
         }
-        let Some(last) = rest.last().filter(|last| last.role == Role::Assistant) else { return Ok(request) };
+        let Some(last) = posted.last().filter(|last| last.role == Role::Assistant) else { return Ok(request) };
         for call in &last.calls {
             let forged = || ChatError {
                 kind: ChatErrorKind::History(history::HistoryErrorKind::Forged),
-                path: format!("/messages/{}/parts/{}", rest.len() - 1, call.part),
+                path: format!("/messages/{}/parts/{}", posted.len() - 1, call.part),
             };
             let answer = self.answer(call.id);
             let id = CallId::new(call.id);

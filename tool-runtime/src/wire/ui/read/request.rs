@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::call::CallId;
+use crate::wire::history::Media;
 use crate::wire::ui::read::{ChatError, ChatErrorKind};
 
 /// What a client asks for. Answers come first: the text, if there is one, follows them.
@@ -21,15 +22,17 @@ pub struct ChatRequest {
     pub answers: Vec<ChatAnswer>,
     /// What the user wrote.
     pub text: Option<String>,
+    /// The files that the user sent with the text.
+    pub files: Vec<Media>,
 }
 
 impl ChatRequest {
     pub(super) const fn new(chat_id: String) -> Self {
-        Self { chat_id, run_id: None, message_id: None, answers: Vec::new(), text: None }
+        Self { chat_id, run_id: None, message_id: None, answers: Vec::new(), text: None, files: Vec::new() }
     }
 
     pub(super) fn brings_something(self) -> Result<Self, ChatError> {
-        if self.text.is_none() && self.answers.is_empty() {
+        if self.text.is_none() && self.files.is_empty() && self.answers.is_empty() {
             return Err(ChatError::new(ChatErrorKind::Empty, "/messages"));
         }
         Ok(self)
@@ -71,6 +74,7 @@ impl fmt::Debug for ChatRequest {
             .field("run_id", &self.run_id)
             .field("message_id", &self.message_id)
             .field("answers", &self.answers)
+            .field("files", &self.files.len())
             .finish_non_exhaustive()
     }
 }
