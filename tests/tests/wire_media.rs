@@ -103,6 +103,21 @@ fn what_a_format_cannot_carry_is_said_in_text_and_reported() {
 }
 
 #[test]
+fn an_image_that_is_too_large_for_its_provider_is_said_in_text() {
+    let image = |size: usize| {
+        let mut bytes = vec![0; size];
+        bytes[..PNG.len()].copy_from_slice(PNG);
+        [Message::User(vec![Content::Media(Media::bytes("image/png", &bytes).unwrap())])]
+    };
+    for (size, carries) in [(3_932_160, true), (3_932_161, false)] {
+        let got = encoded(Format::Anthropic, &image(size), None);
+        assert_eq!(got["losses"] == json!([]), carries);
+        assert_eq!(got["body"]["messages"][0]["content"][0]["type"] == "image", carries);
+        assert_eq!(encoded(Format::OpenAiChat, &image(size), None)["losses"], json!([]));
+    }
+}
+
+#[test]
 fn a_message_of_text_is_written_as_it_was_before() {
     let message = [Message::User(vec![Content::Text("a".to_owned()), Content::Text("b".to_owned())])];
     assert_eq!(encoded(Format::OpenAiChat, &message, None)["body"]["messages"][0]["content"], "a\n\nb");

@@ -1,5 +1,8 @@
 //! A turn is kept whole: what a response carries goes back to its provider unchanged and in its place, and to no other.
 
+#[path = "wire_turns/gemini.rs"]
+mod gemini;
+
 use serde_json::{Value, json};
 use tests::wire::decode;
 use tool_runtime::wire::history::{Carried, Part, Reasoning};

@@ -15,7 +15,8 @@ use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, Usage
 /// Takes the events of an answer while they arrive, for display only.
 pub type Show<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
 
-/// Asks a model for its next turn. Implement it with [`macro@async_trait`]. Dropping the future cancels the request.
+/// Asks a model for its next turn. Implement it with [`macro@async_trait`]. Dropping the future cancels the request. A
+/// panic ends the turn as [`ModelErrorKind::Panicked`].
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -164,6 +165,8 @@ pub enum ModelErrorKind {
     Protocol,
     /// A script has no turn for this request.
     Script,
+    /// The [`ModelClient`] panicked. The message of the panic is the detail.
+    Panicked,
 }
 
 impl ModelError {
@@ -200,6 +203,7 @@ impl ModelError {
             ModelErrorKind::TooLarge => "model_answer_too_large",
             ModelErrorKind::Protocol => "model_protocol",
             ModelErrorKind::Script => "model_script",
+            ModelErrorKind::Panicked => "model_panicked",
         }
     }
 
@@ -231,6 +235,7 @@ impl fmt::Display for ModelError {
                 f.write_str("the answer does not follow the format: is this the right URL and format?")
             }
             ModelErrorKind::Script => f.write_str("the script has no turn for this request"),
+            ModelErrorKind::Panicked => f.write_str("the model's client failed unexpectedly"),
         }
     }
 }

@@ -26,6 +26,12 @@ impl CallId {
         Self(format!("call_{}", uuid::Uuid::new_v4().simple()).into())
     }
 
+    /// Whether it has the shape of a generated id.
+    pub(crate) fn is_generated(&self) -> bool {
+        let is_hex = |digits: &str| digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        self.0.strip_prefix("call_").is_some_and(is_hex)
+    }
+
     /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

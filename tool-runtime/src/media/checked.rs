@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::media::{MAX_BYTES, MAX_IMAGE_BYTES, MediaError, content, types};
+use crate::media::{MAX_BYTES, MediaError, content, types};
 use crate::text::cut;
 use crate::tool::Hash;
 
@@ -23,8 +23,7 @@ const MAX_NAME_BYTES: usize = 255;
 
 /// An image, audio or a file, with its media type. Cheap to clone: clones share the bytes.
 ///
-/// The content is held to its media type: a PDF that says it is `image/png` is refused. An image has at most 3.75 MiB
-/// (5 MiB in Base64) and any other file 20 MiB, which every provider takes.
+/// The content is held to its media type: a PDF that says it is `image/png` is refused. It has at most 20 MiB.
 ///
 /// ```
 /// use tool_runtime::media::{Media, MediaError};
@@ -115,7 +114,7 @@ impl Media {
     /// The media type is not valid or not that of the content, or there are no bytes or too many.
     pub fn bytes(media_type: &str, bytes: &[u8]) -> Result<Self, MediaError> {
         let media_type = types::parse(media_type)?;
-        check_size(&media_type, bytes.len())?;
+        check_size(bytes.len())?;
         content::check(&media_type, bytes)?;
         Ok(Self::of(media_type, Source::Base64(STANDARD.encode(bytes).into())))
     }
@@ -126,9 +125,7 @@ impl Media {
     /// # Errors
     /// The content is not recognised, or there are no bytes or too many.
     pub fn file(name: &str, bytes: &[u8]) -> Result<Self, MediaError> {
-        if bytes.len() > MAX_BYTES {
-            return Err(MediaError::TooLarge { limit: MAX_BYTES });
-        }
+        check_size(bytes.len())?;
         let media_type = content::media_type(bytes).ok_or(MediaError::Mismatch { found: None })?;
         Ok(Self::bytes(media_type, bytes)?.with_name(name))
     }
@@ -140,7 +137,7 @@ impl Media {
     pub fn base64(media_type: &str, data: impl Into<Arc<str>>) -> Result<Self, MediaError> {
         let data = data.into();
         let media_type = types::parse(media_type)?;
-        check_size(&media_type, decoded_len(&data))?;
+        check_size(decoded_len(&data))?;
         let bytes = STANDARD.decode(&*data).map_err(|_| MediaError::Base64)?;
         content::check(&media_type, &bytes)?;
         Ok(Self::of(media_type, Source::Base64(data)))
@@ -250,11 +247,10 @@ impl Media {
     }
 }
 
-fn check_size(media_type: &str, size: usize) -> Result<(), MediaError> {
-    let limit = if media_type.starts_with("image/") { MAX_IMAGE_BYTES } else { MAX_BYTES };
+const fn check_size(size: usize) -> Result<(), MediaError> {
     match size {
         0 => Err(MediaError::Empty),
-        size if size > limit => Err(MediaError::TooLarge { limit }),
+        size if size > MAX_BYTES => Err(MediaError::TooLarge { limit: MAX_BYTES }),
         _ => Ok(()),
     }
 }

@@ -12,9 +12,6 @@ pub use checked::Media;
 pub(crate) use checked::Source;
 pub use error::MediaError;
 
-/// The most bytes of an image: 5 MiB of Base64, the smallest limit that a provider documents.
-pub(crate) const MAX_IMAGE_BYTES: usize = 5 * 1024 * 1024 / 4 * 3;
-
-/// The most bytes of any other file, and of all media in one history: 20 MiB. In Base64 they fit into a request of
-/// 32 MB, the smallest limit that a provider documents.
+/// The most bytes of one file, and of all media in one history: 20 MiB. In Base64 they fit into a request of 32 MB, the
+/// smallest limit that a provider documents.
 pub(crate) const MAX_BYTES: usize = 20 * 1024 * 1024;

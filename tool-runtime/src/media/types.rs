@@ -30,10 +30,11 @@ pub(super) fn canonical(essence: &str) -> &str {
 pub(super) fn parse(written: &str) -> Result<String, MediaError> {
     let (essence, parameters) = written.split_once(';').unwrap_or((written, ""));
     let essence = essence.trim_matches(' ').to_ascii_lowercase();
+    // Of the marks that RFC 6838 allows, those that mean something in a URL are in no registered name.
     let is_name = |name: &str| {
         let mut bytes = name.bytes();
         bytes.next().is_some_and(|first| first.is_ascii_alphanumeric())
-            && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
+            && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte))
     };
     let valid = essence.split_once('/').is_some_and(|(kind, subtype)| is_name(kind) && is_name(subtype));
     let printable = parameters.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b',');
@@ -42,8 +43,8 @@ pub(super) fn parse(written: &str) -> Result<String, MediaError> {
     }
     let mut parsed = canonical(&essence).to_owned();
     if !parameters.trim().is_empty() {
-        parsed.push_str("; ");
-        parsed.push_str(parameters.trim());
+        parsed.push(';');
+        parsed.push_str(parameters);
     }
     Ok(parsed)
 }

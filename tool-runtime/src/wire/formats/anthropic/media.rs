@@ -4,6 +4,9 @@ use crate::media::Media;
 use crate::wire::Format;
 use crate::wire::encode::{Node, Object};
 
+/// The largest image in Base64 that the provider takes, in bytes: 5 MiB.
+const MAX_IMAGE_BYTES: usize = 5 << 20;
+
 /// A block of a user's message or of a result: images of four types, PDFs, and text.
 pub(super) fn block(media: &Media) -> Option<Object<'_>> {
     let kind = media.essence();
@@ -17,6 +20,9 @@ pub(super) fn block(media: &Media) -> Option<Object<'_>> {
     } else if is_text {
         Object::of_type("text").with("media_type", "text/plain").with("data", media.text()?)
     } else if let Some(data) = media.data() {
+        if block == "image" && data.len() > MAX_IMAGE_BYTES {
+            return None;
+        }
         Object::of_type("base64").with("media_type", kind).with("data", data)
     } else {
         Object::of_type("url").with("url", media.link()?)

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
-use crate::wire::formats::gemini::{media, settings};
-use crate::wire::history::{Part, Piece};
+use crate::wire::formats::gemini::{media, settings, turn};
+use crate::wire::history::Piece;
 use crate::wire::{RequestSettings, ToolChoice};
 
 /// Gemini, as a request is written.
@@ -72,33 +72,14 @@ impl Dialect for Gemini {
                 }
             }
             Piece::Assistant { parts, answered } => {
-                for part in parts {
-                    match part {
-                        Part::Text(_) | Part::Refusal(_) => {
-                            let text = part.as_text().unwrap_or_default();
-                            let carried = out.replay(part.carried());
-                            if !text.is_empty() || carried.is_some() {
-                                out.join("model", "parts", Object::new().with("text", text).with_carried(carried));
-                            }
-                        }
-                        Part::Call(call) => {
-                            let function = Object::new().with("id", call.id.as_str()).with("name", &*call.name);
-                            let function = function.with("args", Node::Raw(call.arguments().into()));
-                            let carried = out.replay(call.carried());
-                            let part = Object::new().with("functionCall", function).with_carried(carried);
-                            out.join("model", "parts", part);
-                        }
-                        part => out.lose_part(part),
-                    }
-                }
+                turn::write(parts, out);
                 let takes_media = media::reads_response_parts(out.model());
                 let part = if takes_media { media::response_part } else { media::no_part };
                 for (call, result) in answered {
                     let (text, parts) = out.result_of(result, part);
                     let key = if result.is_error { "error" } else { "output" };
                     let response = Object::new().with(key, text);
-                    let response =
-                        Object::new().with("id", call.id.as_str()).with("name", &*call.name).with("response", response);
+                    let response = turn::named(call).with("response", response);
                     let response = if parts.is_empty() { response } else { response.with("parts", parts) };
                     out.join("user", "parts", Object::new().with("functionResponse", response));
                 }
