@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tests::wire::{cases, decode, each_case, expected, fixtures, input, raw, read_json, recorded, result, turn};
 use tool_runtime::wire::history::{CallMessage, Message, ResultMessage};
-use tool_runtime::wire::{DecodedCall, EncodeOptions, Format, RequestSettings, ToolChoice, WireTool, remove_nulls};
+use tool_runtime::wire::{DecodedCall, EncodeOptions, Format, RequestSettings, ToolChoice, WireTool};
 
 #[test]
 fn streams_decode_the_same_in_every_cut() {
@@ -132,7 +132,8 @@ fn strict_nulls() {
     each_case("strict_null", |_, case| {
         let input = input(case);
         let arguments = input["arguments"].to_string();
-        let less = remove_nulls(&input["input_schema"].to_string(), &arguments).into_owned();
+        let schema = input["input_schema"].to_string();
+        let less = WireTool::new("", "", &schema).remove_nulls(&arguments).into_owned();
         let got = json!({ "arguments": serde_json::from_str::<Value>(&less).unwrap() });
         vec![(String::new(), got, expected(case))]
     });

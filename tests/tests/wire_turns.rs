@@ -2,6 +2,8 @@
 
 #[path = "wire_turns/gemini.rs"]
 mod gemini;
+#[path = "wire_turns/openai_responses.rs"]
+mod openai_responses;
 
 use serde_json::{Value, json};
 use tests::wire::decode;

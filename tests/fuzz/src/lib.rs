@@ -9,7 +9,6 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tests::wire::same;
 use tool_runtime::__workspace::{Limits, ParseErrorKind, Tree, parse, parse_value};
-use tool_runtime::call::IdSource;
 use tool_runtime::wire::{DecodeOptions, DecodedCall, DisplayEvent, Format, WireErrorKind};
 
 const WIDE: Limits = Limits { bytes: usize::MAX, depth: usize::MAX };
@@ -62,7 +61,7 @@ fn decode(format: Format, bytes: &[u8], mut cut: impl FnMut(usize) -> usize) -> 
         assert!(ids.insert(call.id.as_str()), "ids are unique");
         assert!(!executable || decoded.error.is_none(), "nothing runs after an error");
         kept += call.name.len() + call.arguments.as_str().len();
-        let id = (call.id_source == IdSource::Provider).then_some(&call.id);
+        let id = call.has_provider_id().then_some(&call.id);
         // The text of the arguments, not their value: half a character is JSON text and no value.
         calls.push(json!([id, call.name, call.arguments.as_str(), status, executable, call.origin.frame]));
     }

@@ -42,7 +42,8 @@ impl Conversation {
     async fn ask(&mut self) -> Result<Decoded, StopReason> {
         let messages = self.messages();
         let settings = self.settings();
-        let request = ModelRequest { messages: &messages, tools: self.run.catalog(), settings: &settings };
+        let request =
+            ModelRequest { messages: &messages, tools: self.run.catalog(), settings: &settings, answer: None };
         let client = &*self.agent.model;
         let model = attempted(|| client.name().to_owned());
         let model = model.map_err(|text| self.unanswered("", ModelError::new(ModelErrorKind::Panicked, text)))?;

@@ -10,7 +10,7 @@ use crate::call::{CallId, Outcome, ToolCall, shown};
 use crate::catalog::CatalogView;
 use crate::json;
 use crate::tool::Hash;
-use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, Usage};
+use crate::wire::{AnswerFormat, Decoded, DisplayEvent, Finish, Message, RequestSettings, Usage};
 
 /// Takes the events of an answer while they arrive, for display only.
 pub type Show<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
@@ -72,13 +72,15 @@ pub struct ModelRequest<'a> {
     pub tools: &'a CatalogView,
     /// What the turn asks for beyond them. A client that cannot express a setting leaves it out.
     pub settings: &'a RequestSettings,
+    /// What the final answer has to be; `None` for text.
+    pub answer: Option<&'a AnswerFormat>,
 }
 
 impl<'a> ModelRequest<'a> {
     /// Creates a request.
     #[must_use]
     pub const fn new(messages: &'a [Message], tools: &'a CatalogView, settings: &'a RequestSettings) -> Self {
-        Self { messages, tools, settings }
+        Self { messages, tools, settings, answer: None }
     }
 
     /// Returns the SHA-256 of model, messages and the hash of the visible catalog.

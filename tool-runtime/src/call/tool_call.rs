@@ -93,7 +93,7 @@ pub(crate) fn shown(name: &str) -> String {
 /// Who made the id of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum IdSource {
+pub(crate) enum IdSource {
     /// It came over the wire.
     Provider,
     /// No usable one came.
@@ -157,7 +157,7 @@ pub struct ToolCall {
     /// Stable from start to result.
     pub id: CallId,
     /// Who made the id.
-    pub id_source: IdSource,
+    pub(crate) id_source: IdSource,
     /// The name as the model wrote it; empty when it wrote none.
     pub name: String,
     /// The arguments as they arrived.
@@ -187,6 +187,12 @@ impl ToolCall {
     pub fn incomplete(mut self) -> Self {
         self.complete = false;
         self
+    }
+
+    /// Whether the provider made the id; otherwise none came that could be used, and this library made it.
+    #[must_use]
+    pub fn has_provider_id(&self) -> bool {
+        self.id_source == IdSource::Provider
     }
 
     /// Whether the turn of the call ended well.

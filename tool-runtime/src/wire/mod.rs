@@ -51,6 +51,7 @@
 //! assert_eq!((decoded.text.as_str(), decoded.finish), ("Hi", Finish::Stop));
 //! ```
 
+mod answer;
 mod decode;
 mod encode;
 mod format;
@@ -60,13 +61,13 @@ mod settings;
 pub mod ui;
 
 pub use crate::call::usage::Usage;
+pub use answer::AnswerFormat;
 pub use decode::{
     CallStatus, DecodeOptions, Decoded, DecodedCall, Decoder, DisplayEvent, ErrorCode, Finish, WireError, WireErrorKind,
 };
-pub use encode::strict::remove_nulls;
+pub(crate) use encode::{AnswerMode, Asked, Request};
 pub use encode::{
-    EncodeError, EncodeErrorKind, EncodeOptions, Encoded, EncodedMessages, Loss, OnUnsupported, SentSchema, ToolChoice,
-    WireTool,
+    EncodeError, EncodeOptions, Encoded, EncodedMessages, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool,
 };
 pub use format::Format;
 pub use history::Message;

@@ -141,6 +141,23 @@ impl<'a, T: Field<'a>> Field<'a> for Object<T> {
     }
 }
 
+/// An object of a known shape, and how it was written.
+#[derive(Default)]
+pub(crate) struct Whole<'a, T> {
+    pub(crate) value: T,
+    pub(crate) text: &'a str,
+}
+
+impl<'a, T: Field<'a>> Field<'a> for Whole<'a, T> {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
+        json.peek();
+        let start = json.clone();
+        self.value.read(json)?;
+        self.text = json.since(&start);
+        Ok(())
+    }
+}
+
 /// A list of objects; other entries are left out. One entry needs no allocation, and most lists have one.
 pub(crate) struct List<T> {
     first: Option<T>,

@@ -69,7 +69,12 @@ impl<'a> Messages<'a> {
 
     /// What is carried with a part, if this request's format and model take it back.
     pub(crate) fn fits(&self, carried: Option<&'a Carried>) -> Option<&'a str> {
-        carried.filter(|carried| carried.fits(self.format, self.model)).map(Carried::json)
+        carried.filter(|carried| self.takes(carried)).map(Carried::json)
+    }
+
+    /// Whether this request's format and model take back what is carried.
+    pub(crate) fn takes(&self, carried: &Carried) -> bool {
+        carried.fits(self.format, self.model)
     }
 
     /// Like [`fits`](Self::fits) for a part that is written in any case: what is lost of it is reported.
@@ -108,6 +113,17 @@ pub(crate) fn encode_messages(
     history: &[Message],
     model: Option<&str>,
 ) -> EncodedMessages {
+    encode_marked(format, dialect, history, model, false)
+}
+
+/// As [`encode_messages`], marked for the provider's cache if that is wanted.
+pub(super) fn encode_marked(
+    format: Format,
+    dialect: &dyn Dialect,
+    history: &[Message],
+    model: Option<&str>,
+    marks: bool,
+) -> EncodedMessages {
     let pieces = pieces(history, |_| Missing::OutcomeUnknown);
     let (list, system, fields, losses) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut messages = Messages { format, model, at: 0, list, system, fields, losses };
@@ -115,9 +131,13 @@ pub(crate) fn encode_messages(
         messages.at = *at;
         dialect.message(piece, &mut messages);
     }
-    let Messages { list, system, mut fields, losses, .. } = messages;
+    let Messages { mut list, system, mut fields, losses, .. } = messages;
+    let mut system = dialect.system(&system).filter(|_| !system.is_empty());
+    if marks {
+        dialect.mark(system.as_mut().map(|(_, node)| node), &mut list);
+    }
     fields.push((dialect.messages_key(), list.into()));
-    fields.extend(dialect.system(&system).filter(|_| !system.is_empty()));
+    fields.extend(system);
     let raw = |node: Node<'_>| {
         let mut json = String::new();
         node.write(&mut json);

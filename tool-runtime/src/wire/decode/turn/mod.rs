@@ -94,7 +94,9 @@ impl Turn {
             self.error = Some(WireError::new(WireErrorKind::TruncatedStream));
         }
         let clean = self.error.is_none() && self.ending == Ending::Well;
-        let finish = match (&self.error, self.ending) {
+        // An item that waits for the client does not change how the turn ended; the error says that somebody has to act.
+        let broken = self.error.as_ref().filter(|error| error.kind != WireErrorKind::UnsupportedItem);
+        let finish = match (broken, self.ending) {
             (Some(error), _) if error.kind == WireErrorKind::TruncatedStream => Finish::Truncated,
             (Some(_), _) | (None, Ending::Open) => Finish::Error,
             (None, Ending::Cut(finish)) => finish,

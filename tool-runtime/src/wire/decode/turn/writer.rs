@@ -36,6 +36,23 @@ impl Writer<'_> {
         self.turn.layout.add(Slot::Text(self.turn.text.len()))
     }
 
+    /// Adds text to a part of text, or starts another if it is no longer the last. Returns the part.
+    pub(crate) fn text_at(&mut self, part: Option<usize>, text: &str) -> usize {
+        let part = part.filter(|part| self.is_last(*part)).unwrap_or_else(|| self.start_text());
+        self.text(text);
+        part
+    }
+
+    /// Whether a part is the last one.
+    pub(crate) const fn is_last(&self, part: usize) -> bool {
+        self.turn.layout.is_last(part)
+    }
+
+    /// Replaces the text of a part by that of an authoritative event (S2). What was shown stays shown.
+    pub(crate) fn replace_text_at(&mut self, part: usize, text: &str) {
+        self.turn.layout.replace_text(part, text, &mut self.turn.text);
+    }
+
     /// Adds reasoning that the provider shows to the last part if that is reasoning. Otherwise starts a part and returns
     /// it.
     pub(crate) fn reasoning(&mut self, text: &str) -> Option<usize> {
@@ -68,6 +85,15 @@ impl Writer<'_> {
         }
     }
 
+    /// Adds reasoning to a part that has none yet.
+    pub(crate) fn reasoning_once(&mut self, part: usize, text: &str) {
+        if let Some(Slot::Reasoning(before)) = self.turn.layout.get_mut(part)
+            && before.is_empty()
+        {
+            self.reasoning_at(part, text);
+        }
+    }
+
     pub(crate) fn refusal(&mut self, text: &str) {
         self.turn.refusal.push_str(text);
         if !self.turn.layout.has_refusal() {
@@ -87,8 +113,13 @@ impl Writer<'_> {
 
     /// Adds a block that only its provider understands, as a JSON object.
     pub(crate) fn carried(&mut self, json: String) {
-        let part = self.turn.layout.add(Slot::Carried);
+        let part = self.start_carried();
         self.carry(part, json);
+    }
+
+    /// Starts a block that only its provider understands; without JSON it is left out.
+    pub(crate) fn start_carried(&mut self) -> usize {
+        self.turn.layout.add(Slot::Carried)
     }
 
     /// Sets what the provider wants back with a part, as a JSON object in the shape that the format's encoder expects.

@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
+use crate::wire::encode::{
+    Carries, CheckedTool, Dialect, Fields, MARK, Messages, Node, Object, PropertyNames, Vocabulary,
+};
 use crate::wire::formats::anthropic::{media, settings};
 use crate::wire::history::{Part, Piece};
 use crate::wire::{RequestSettings, ToolChoice};
@@ -31,6 +33,30 @@ impl Dialect for Anthropic {
 
     fn settings(&self, settings: &RequestSettings, out: &mut Fields) {
         settings::settings(settings, out);
+    }
+
+    fn answer(&self, _name: &str, schema: Value, _with_tools: bool) -> Option<(&'static str, Value)> {
+        Some(("output_config", json!({ "format": { "type": "json_schema", "schema": schema } })))
+    }
+
+    fn mark_tools(&self, tools: &mut Value) {
+        let mark = json!({ "type": "ephemeral" });
+        if let Some(Value::Object(last)) = tools.as_array_mut().and_then(|tools| tools.last_mut()) {
+            last.insert("cache_control".to_owned(), mark);
+        }
+    }
+
+    // Four blocks may be marked: the last tool, the instructions, and the last blocks of the last two messages of the
+    // user. The provider looks back 20 blocks from a mark, so the second one finds what the turn before wrote.
+    fn mark<'a>(&self, system: Option<&mut Node<'a>>, list: &mut [Object<'a>]) {
+        if let Some(system) = system {
+            let text = std::mem::replace(system, Node::Null);
+            let block = Object::of_type("text").with("text", text).with("cache_control", Node::Raw(MARK.into()));
+            *system = vec![block].into();
+        }
+        list.iter_mut().rev().filter_map(|message| message.last_block("user", "content")).take(2).for_each(|block| {
+            block.add("cache_control", Node::Raw(MARK.into()));
+        });
     }
 
     fn tool(&self, tool: CheckedTool<'_>) -> Value {

@@ -32,6 +32,12 @@ impl Dialect for Gemini {
         settings::settings(settings, out);
     }
 
+    // Models before Gemini 3 refuse a schema beside tools.
+    fn answer(&self, _name: &str, schema: Value, with_tools: bool) -> Option<(&'static str, Value)> {
+        let config = json!({ "responseMimeType": "application/json", "responseJsonSchema": schema });
+        (!with_tools).then_some(("generationConfig", config))
+    }
+
     fn tool(&self, tool: CheckedTool<'_>) -> Value {
         tool.object("parametersJsonSchema").into()
     }

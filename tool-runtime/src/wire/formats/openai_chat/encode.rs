@@ -34,6 +34,11 @@ impl Dialect for Chat {
         settings::settings(settings, out);
     }
 
+    fn answer(&self, name: &str, schema: Value, _with_tools: bool) -> Option<(&'static str, Value)> {
+        let schema = json!({ "name": name, "schema": schema, "strict": true });
+        Some(("response_format", json!({ "type": "json_schema", "json_schema": schema })))
+    }
+
     fn tool(&self, tool: CheckedTool<'_>) -> Value {
         let is_strict = tool.is_strict();
         let mut function = tool.object("parameters");
