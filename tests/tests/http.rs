@@ -4,6 +4,8 @@
 
 #[path = "http/connection.rs"]
 mod connection;
+#[path = "http/gemini.rs"]
+mod gemini;
 #[path = "http/prefix.rs"]
 mod prefix;
 #[path = "http/reasoning.rs"]

@@ -143,6 +143,14 @@ impl Media {
         Ok(Self::of(media_type, Source::Base64(data)))
     }
 
+    /// Creates media from bytes in Base64 whose type nobody says: that of the content, if it is recognised.
+    pub(crate) fn unlabelled(data: &str) -> Result<Self, MediaError> {
+        check_size(decoded_len(data))?;
+        let bytes = STANDARD.decode(data).map_err(|_| MediaError::Base64)?;
+        let media_type = content::media_type(&bytes).unwrap_or("application/octet-stream");
+        Ok(Self::of(media_type.to_owned(), Source::Base64(data.into())))
+    }
+
     /// Creates media behind an `http` or `https` URL, which the provider fetches; nothing is fetched here.
     ///
     /// # Errors

@@ -1,9 +1,12 @@
 //! Anthropic Messages.
 
+mod block;
 mod decode;
 mod encode;
 mod media;
 mod settings;
+mod shape;
+mod turn;
 mod usage;
 
 pub(super) use decode::Messages as Decode;

@@ -1,34 +1,24 @@
-//! Images, audio and files in the shape of Chat Completions.
+//! Media that a model made, as Chat Completions and its gateways write them.
 
 use crate::media::Media;
-use crate::wire::Format;
-use crate::wire::encode::{Object, data_url, file_name, quoted_file};
+use crate::wire::encode::data_url;
 
-/// A part of a user's message: images, WAV and MP3, PDFs, and text.
-pub(super) fn part(media: &Media) -> Option<Object<'_>> {
-    let kind = media.essence();
-    if let Some(text) = quoted_file(media) {
-        return Some(Object::of_type("text").with("text", text));
+/// An image behind a URL, which may hold the bytes itself (RFC 2397). `None` if it is no image that could be kept.
+pub(super) fn image(url: &str) -> Option<Media> {
+    let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+    match inline {
+        // Gateways write the wrong type at times; the bytes say which it is.
+        Some((kind, data)) => Media::base64(kind, data).or_else(|_| Media::unlabelled(data)).ok(),
+        None => Media::url("application/octet-stream", url).ok(),
     }
-    match kind {
-        "image/jpeg" | "image/png" | "image/gif" | "image/webp" => {
-            Some(Object::of_type("image_url").with("image_url", Object::new().with("url", data_url(media)?)))
-        }
-        "audio/wav" | "audio/mpeg" => {
-            let format = if kind == "audio/wav" { "wav" } else { "mp3" };
-            let audio = Object::new().with("data", media.data()?).with("format", format);
-            Some(Object::of_type("input_audio").with("input_audio", audio))
-        }
-        "application/pdf" => {
-            let file = match media.id_at(Format::OpenAiChat) {
-                Some(id) => Object::new().with("file_id", id),
-                // The format has no place for the URL of a file.
-                None => Object::new()
-                    .with("filename", file_name(media))
-                    .with("file_data", data_url(media).filter(|_| media.data().is_some())?),
-            };
-            Some(Object::of_type("file").with("file", file))
-        }
-        _ => None,
-    }
+}
+
+/// The URL of an image; `None` for media that only a provider has.
+pub(super) fn url(media: &Media) -> Option<String> {
+    data_url(media)
+}
+
+/// Audio. The request chose its format, so the bytes have to say which it is.
+pub(super) fn audio(data: &str) -> Option<Media> {
+    Media::unlabelled(data).ok()
 }
