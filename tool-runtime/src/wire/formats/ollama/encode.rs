@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::wire::RequestSettings;
 use crate::wire::decode::fields::{Raw, Text, read, shape};
 use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
-use crate::wire::formats::ollama::settings;
+use crate::wire::formats::ollama::{media, settings};
 use crate::wire::history::{CallMessage, Media, MediaSource, Part, Piece, joined};
 
 /// Ollama's chat, as a request is written. It has no choice but the model's own (E3).
@@ -48,12 +48,15 @@ impl Dialect for Ollama {
         match piece {
             Piece::System(text) => out.push(message("system").with("content", *text)),
             Piece::User(content) => {
-                let text = out.text_of(content);
-                out.push(message("user").with("content", text));
+                let (text, images) = media::user(content, out);
+                let turn = message("user").with("content", text);
+                out.push(if images.is_empty() { turn } else { turn.with("images", images) });
             }
             Piece::Assistant { parts, answered } => {
                 turn(parts, out);
                 for (call, result) in answered {
+                    // A tool's message carries text only.
+                    let (text, _) = out.result_of(result, |_| None);
                     let answer = message("tool").with("tool_name", &*call.name);
                     // A server that gave the call an id finds it again by that.
                     let given = kept(call, out).and_then(|kept| read::<Ids<'_>>(kept.call.0?).ok());
@@ -61,7 +64,7 @@ impl Dialect for Ollama {
                         Some(given) => answer.with("tool_call_id", given.id.get().to_owned()),
                         None => answer,
                     };
-                    out.push(answer.with("content", result.content.clone()));
+                    out.push(answer.with("content", text));
                 }
             }
         }
