@@ -8,6 +8,8 @@ mod connection;
 mod prefix;
 #[path = "http/reasoning.rs"]
 mod reasoning;
+#[path = "http/typed.rs"]
+mod typed;
 
 use std::io::Write as _;
 use std::time::Duration;

@@ -51,7 +51,6 @@
 //! assert_eq!((decoded.text.as_str(), decoded.finish), ("Hi", Finish::Stop));
 //! ```
 
-mod answer;
 mod decode;
 mod encode;
 mod format;
@@ -61,7 +60,6 @@ mod settings;
 pub mod ui;
 
 pub use crate::call::usage::Usage;
-pub use answer::AnswerFormat;
 pub use decode::{
     CallStatus, DecodeOptions, Decoded, DecodedCall, Decoder, DisplayEvent, ErrorCode, Finish, WireError, WireErrorKind,
 };
