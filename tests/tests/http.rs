@@ -4,12 +4,19 @@
 
 #[path = "http/connection.rs"]
 mod connection;
+#[path = "http/gemini.rs"]
+mod gemini;
 #[path = "http/prefix.rs"]
 mod prefix;
 #[path = "http/reasoning.rs"]
 mod reasoning;
+<<<<<<< HEAD
 #[path = "http/typed.rs"]
 mod typed;
+=======
+#[path = "http/replayed.rs"]
+mod replayed;
+>>>>>>> main
 
 use std::io::Write as _;
 use std::time::Duration;

@@ -249,6 +249,49 @@ async fn an_answer_that_does_not_fit_can_be_corrected() {
     is_whole(&conversation);
 }
 
+/// A model whose provider reads most of the prompt from a cache; the answer may break off.
+struct Cached(&'static str);
+
+#[async_trait::async_trait]
+impl ModelClient for Cached {
+    fn name(&self) -> &'static str {
+        "cached"
+    }
+
+    async fn complete(&self, _: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+        let mut decoder = Format::Anthropic.decoder(DecodeOptions::default());
+        let usage =
+            r#"{"input_tokens":3,"cache_read_input_tokens":48000,"cache_creation_input_tokens":100,"output_tokens":1}"#;
+        let start = format!(
+            "event: message_start\ndata: {{\"type\":\"message_start\",\"message\":{{\"id\":\"m\",\"type\":\"message\",\
+             \"role\":\"assistant\",\"content\":[],\"model\":\"x\",\"usage\":{usage}}}}}\n\n"
+        );
+        decoder.push_with(start.as_bytes(), &mut *show);
+        decoder.push_with(self.0.as_bytes(), show);
+        Ok(decoder.finish())
+    }
+}
+
+#[tokio::test]
+async fn tokens_from_a_cache_count_and_so_do_those_of_a_broken_answer() {
+    const TEXT: &str = "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n\
+        data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Hi\"}}\n\n\
+        data: {\"type\":\"content_block_stop\",\"index\":0}\n\n\
+        data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":5}}\n\n\
+        data: {\"type\":\"message_stop\"}\n\n";
+    for (rest, written, reason) in [(TEXT, 5, "answered"), ("", 1, "truncated")] {
+        let rig = with_policy(&format!("{POLICY}\n[budgets.run]\ntokens = 48000"), []);
+        let agent = Agent::new(Cached(rest)).prices(Prices::new(1.0, 1.0));
+        let mut conversation = agent.converse(rig.runner.run(rig.options()));
+        assert_eq!(conversation.send("Hello?").await.code(), reason);
+        let usage = conversation.run().summary().usage;
+        assert_eq!((usage.total_input(), usage.total_output()), (48_103, written), "{reason}");
+        assert!(conversation.run().summary().cost > 0.0, "{reason}");
+        // The budget of 48,000 is used up: 3 tokens alone would have left it.
+        assert_eq!(stopped(conversation.send("Again?").await).code(), "budget_exceeded", "{reason}");
+    }
+}
+
 #[tokio::test]
 async fn operators_learn_why_models_and_tools_failed() {
     let script = [

@@ -296,3 +296,20 @@ async fn an_ag_ui_run_that_asks_is_resumed_by_the_next_one() {
     assert_eq!(kinds(&second)[1], "TOOL_CALL_RESULT", "{second}");
     assert!(second.contains("Sent.") && second.contains(r#""outcome":{"type":"success"}"#), "{second}");
 }
+
+/// Without an error the client would take its answer for taken and send it again, for ever.
+#[tokio::test]
+async fn an_answer_that_does_not_fit_is_an_error_and_the_call_still_waits() {
+    let rig = rig([ScriptedTurn::call("c", "rig__cursor", r#"{"file":"a.rs"}"#), ScriptedTurn::text("Line 7.")]);
+    let mut conversation = rig.converse();
+    conversation.send("Where?").await;
+    let stream = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
+    let answer = |json: &str| Incoming::new().answer(ClientAnswer::value("c", json));
+    let ended = conversation.receive(answer("\"nowhere\"")).await;
+    assert!(matches!(ended, Ok(Ended::Waiting { .. })), "{ended:?}");
+    assert_eq!(kinds(&read(stream).await), ["start", "error"]);
+    let stream = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
+    assert!(matches!(conversation.receive(answer("7")).await, Ok(Ended::Answered { .. })));
+    assert_eq!(kinds(&read(stream).await)[..2], ["start", "tool-output-available"]);
+    assert_eq!(rig.heard.done(), ["client_required", "client_required", "answered"]);
+}

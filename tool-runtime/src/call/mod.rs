@@ -27,3 +27,6 @@ pub use suspension::Suspension;
 pub use tool_call::{Arguments, CallId, Origin, ToolCall};
 pub(crate) use tool_call::{IdSource, SHOWN_BYTES, shown};
 pub use violation::Violation;
+
+#[cfg(test)]
+mod tests;

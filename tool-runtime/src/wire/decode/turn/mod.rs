@@ -1,6 +1,8 @@
 //! [`Turn`]: the decoding state of one response, and [`Writer`], which changes it by the rules of all formats.
 
+mod compose;
 mod parts;
+mod read;
 mod writer;
 
 use std::collections::HashMap;

@@ -63,6 +63,12 @@ impl Layout {
         self.parts.get_mut(part).map(|(slot, _)| slot)
     }
 
+    /// The parts of text.
+    pub(super) fn texts(&self) -> impl Iterator<Item = usize> {
+        let texts = self.parts.iter().enumerate().filter(|(_, (slot, _))| matches!(slot, Slot::Text(_)));
+        texts.map(|(at, _)| at)
+    }
+
     pub(super) const fn is_last(&self, part: usize) -> bool {
         part + 1 == self.parts.len()
     }
