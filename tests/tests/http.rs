@@ -10,13 +10,10 @@ mod gemini;
 mod prefix;
 #[path = "http/reasoning.rs"]
 mod reasoning;
-<<<<<<< HEAD
-#[path = "http/typed.rs"]
-mod typed;
-=======
 #[path = "http/replayed.rs"]
 mod replayed;
->>>>>>> main
+#[path = "http/typed.rs"]
+mod typed;
 
 use std::io::Write as _;
 use std::time::Duration;

@@ -124,10 +124,7 @@ impl Conversation {
             }
         }
         let content = Incoming::content(text, media);
-<<<<<<< HEAD
         self.expect(typed, !content.is_empty());
-        let ended = if content.is_empty() { self.go_on().await } else { self.say(content, settings).await };
-=======
         if !content.is_empty() {
             return Ok(done.with(self.say(content, settings).await));
         }
@@ -136,7 +133,6 @@ impl Conversation {
             // Without it a client would take its answer for taken, and send the same one again.
             self.run.emit(Event::Error { code: error.error_code.code().to_owned(), message: error.safe_message });
         }
->>>>>>> main
         Ok(done.with(ended))
     }
 
