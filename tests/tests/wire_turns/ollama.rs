@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use tests::wire::{decode, fixtures, read_json};
-use tool_runtime::wire::history::{Media, Part, ResultMessage};
+use tool_runtime::media::Media;
+use tool_runtime::wire::history::{Part, ResultMessage};
 use tool_runtime::wire::{Format, Message};
 
 use crate::{body, losses};
@@ -76,10 +77,10 @@ fn calls_keep_their_ids_and_places() {
 
 #[test]
 fn pictures_go_back_and_turns_without_anything_do_not() {
-    let line = json!({ "model": "m", "done": true, "message": { "content": "Here.", "images": ["iVBORw0=", 1] } });
+    let line = json!({ "model": "m", "done": true, "message": { "content": "Here.", "images": ["iVBORw0KGgo=", 1] } });
     let turn = decode(FORMAT, line.to_string().as_bytes(), 1).parts();
-    assert_eq!(turn[1], Part::Media(Media::base64("image/png", "iVBORw0=")));
-    let message = json!({ "role": "assistant", "content": "Here.", "images": ["iVBORw0="] });
+    assert_eq!(turn[1], Part::Media(Media::base64("image/png", "iVBORw0KGgo=").unwrap()));
+    let message = json!({ "role": "assistant", "content": "Here.", "images": ["iVBORw0KGgo="] });
     assert_eq!(sent(turn, Some("m")), json!([message]));
 
     let line = json!({ "model": "m", "done": true, "message": { "thinking": "Hm" } });

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::media::Media;
 use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::cursor::Json;
 use crate::wire::decode::fields::{Integer, List, Object, Raw, Text, Whole, read, shape};
@@ -9,7 +10,6 @@ use crate::wire::decode::members::without;
 use crate::wire::decode::provider_error::{CodeIn, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, Framing};
-use crate::wire::history::Media;
 use crate::wire::{Finish, Format, Usage, WireErrorKind};
 
 /// Lines are independent of each other, so there is no state.
@@ -74,7 +74,10 @@ impl Dialect for Ollama {
             }
             turn.text(message.content.get());
             for image in message.images.0.map(strings).unwrap_or_default() {
-                turn.media(picture(image));
+                // The server names no type, so the bytes have to say what it is.
+                if let Ok(media) = Media::unlabelled(&image) {
+                    turn.media(media);
+                }
             }
             // Each listed call is complete, and lists add up (O1).
             for Whole { value: call, text } in message.tool_calls.iter() {
@@ -114,13 +117,6 @@ fn strings(list: &str) -> Vec<Cow<'_, str>> {
     let _ =
         json.array(|json| if json.peek() == b'"' { json.string().map(|text| strings.push(text)) } else { json.skip() });
     strings
-}
-
-/// A picture in Base64, whose first bytes say what it is.
-fn picture(data: Cow<'_, str>) -> Media {
-    let kinds = [("iVBOR", "image/png"), ("/9j/", "image/jpeg"), ("R0lGOD", "image/gif"), ("UklGR", "image/webp")];
-    let kind = kinds.iter().find(|(start, _)| data.starts_with(start));
-    Media::base64(kind.map_or("application/octet-stream", |(_, kind)| *kind), data)
 }
 
 /// The meaning of the reason; older servers send none. An unknown one fails the turn (R5, R10).

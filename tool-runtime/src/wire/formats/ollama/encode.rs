@@ -6,7 +6,7 @@ use crate::wire::RequestSettings;
 use crate::wire::decode::fields::{Raw, Text, read, shape};
 use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
 use crate::wire::formats::ollama::{media, settings};
-use crate::wire::history::{CallMessage, Media, MediaSource, Part, Piece, joined};
+use crate::wire::history::{CallMessage, Part, Piece, joined};
 
 /// Ollama's chat, as a request is written. It has no choice but the model's own (E3).
 pub(crate) struct Ollama;
@@ -110,9 +110,10 @@ fn turn<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
             Part::Reasoning(reasoning) if out.fits(reasoning.carried()).is_some() => {
                 thinking.push_str(reasoning.text());
             }
-            Part::Media(Media { source: MediaSource::Base64(data), media_type, .. }) if is_picture(media_type) => {
-                images.push(data.as_str());
-            }
+            Part::Media(media) => match media.data().filter(|_| media.essence().starts_with("image/")) {
+                Some(data) => images.push(data),
+                None => out.lose_part(part),
+            },
             part => out.lose_part(part),
         }
     }
@@ -131,9 +132,4 @@ fn turn<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
         message = message.with("images", images);
     }
     out.push(if calls.is_empty() { message } else { message.with("tool_calls", calls) });
-}
-
-/// The server reads the bytes of a picture and asks for no type.
-fn is_picture(media_type: &str) -> bool {
-    media_type.starts_with("image/") || media_type == "application/octet-stream"
 }
