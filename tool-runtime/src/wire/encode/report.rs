@@ -71,7 +71,7 @@ pub struct EncodeError {
 }
 
 impl EncodeError {
-    pub(super) fn new(kind: EncodeErrorKind, tool: Option<&str>, path: Option<String>) -> Self {
+    pub(crate) fn new(kind: EncodeErrorKind, tool: Option<&str>, path: Option<String>) -> Self {
         Self { kind, tool: tool.map(str::to_owned), path }
     }
 

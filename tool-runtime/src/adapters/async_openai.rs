@@ -1,0 +1,126 @@
+//! A run's tools, calls and results in the types of [async-openai](https://docs.rs/async-openai) (feature
+//! `async-openai`).
+//!
+//! ```
+//! use async_openai::types::chat::{ChatCompletionRequestMessage, CreateChatCompletionRequest, CreateChatCompletionResponse};
+//! use tool_runtime::Run;
+//! use tool_runtime::adapters::async_openai::chat;
+//! use tool_runtime::wire::EncodeError;
+//!
+//! /// Offers the run's tools.
+//! fn offer(run: &Run, request: &mut CreateChatCompletionRequest) -> Result<(), EncodeError> {
+//!     request.tools = Some(chat::tools(run)?);
+//!     Ok(())
+//! }
+//!
+//! /// Takes the calls of a response through the gate and returns what answers them.
+//! async fn answers(run: &Run, response: &CreateChatCompletionResponse) -> Vec<ChatCompletionRequestMessage> {
+//!     let mut answers = Vec::new();
+//!     for decoded in chat::decoded(response).calls {
+//!         answers.push(chat::answer(&run.exec(decoded.call).await));
+//!     }
+//!     answers
+//! }
+//! # let _ = (offer, answers);
+//! ```
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::call::ToolExecResult;
+use crate::runner::Run;
+use crate::tool::ToolSpec;
+use crate::wire::{DecodeOptions, Decoded, EncodeError, EncodeErrorKind, EncodeOptions, Format};
+
+/// Chat Completions.
+pub mod chat {
+    use async_openai::types::chat::{
+        ChatCompletionRequestMessage, ChatCompletionRequestToolMessage,
+        ChatCompletionRequestToolMessageContent, ChatCompletionTools,
+        CreateChatCompletionResponse,
+    };
+
+    use super::{Decoded, EncodeError, Format, Run, ToolExecResult};
+
+    /// Returns the definitions of the tools that the run may use.
+    ///
+    /// # Errors
+    /// The format cannot carry a tool.
+    pub fn tools(run: &Run) -> Result<Vec<ChatCompletionTools>, EncodeError> {
+        super::tools(Format::OpenAiChat, run)
+    }
+
+    /// Reads a response with the rules of this crate's decoder: a response that was cut or filtered runs nothing.
+    #[must_use]
+    pub fn decoded(response: &CreateChatCompletionResponse) -> Decoded {
+        super::decoded(Format::OpenAiChat, response)
+    }
+
+    /// Returns the result of a call as the model reads it.
+    #[must_use]
+    pub fn answer(result: &ToolExecResult) -> ChatCompletionRequestMessage {
+        ChatCompletionRequestMessage::Tool(ChatCompletionRequestToolMessage {
+            content: ChatCompletionRequestToolMessageContent::Text(result.to_model()),
+            tool_call_id: result.call_id().as_str().to_owned(),
+        })
+    }
+}
+
+/// Responses.
+pub mod responses {
+    use async_openai::types::responses::{
+        FunctionCallOutput, FunctionCallOutputItemParam, InputItem, Item, Response, Tool,
+    };
+
+    use super::{Decoded, EncodeError, Format, Run, ToolExecResult};
+
+    /// Returns the definitions of the tools that the run may use.
+    ///
+    /// # Errors
+    /// The format cannot carry a tool.
+    pub fn tools(run: &Run) -> Result<Vec<Tool>, EncodeError> {
+        super::tools(Format::OpenAiResponses, run)
+    }
+
+    /// Reads a response with the rules of this crate's decoder: a response that was cut or filtered runs nothing.
+    #[must_use]
+    pub fn decoded(response: &Response) -> Decoded {
+        super::decoded(Format::OpenAiResponses, response)
+    }
+
+    /// Returns the result of a call as the model reads it.
+    #[must_use]
+    pub fn answer(result: &ToolExecResult) -> InputItem {
+        InputItem::Item(Item::FunctionCallOutput(FunctionCallOutputItemParam {
+            call_id: Some(result.call_id().as_str().to_owned()),
+            output: FunctionCallOutput::Text(result.to_model()),
+            id: None,
+            status: None,
+            name: None,
+            namespace: None,
+            caller: None,
+        }))
+    }
+}
+
+/// The types mirror the wire, so what the encoder writes can be read as theirs.
+fn tools<T: DeserializeOwned>(format: Format, run: &Run) -> Result<Vec<T>, EncodeError> {
+    let mut encoded = format.encode_tools(run.catalog().specs(), &EncodeOptions::default())?;
+    let tools = match encoded.body.remove("tools") {
+        Some(Value::Array(tools)) => tools,
+        _ => Vec::new(),
+    };
+    let read = |(tool, spec): (Value, &ToolSpec)| {
+        let refused = |_| EncodeError::new(EncodeErrorKind::UnsupportedSchema, Some(spec.name.as_str()), None);
+        serde_json::from_value(tool).map_err(refused)
+    };
+    tools.into_iter().zip(run.catalog().specs()).map(read).collect()
+}
+
+/// What the types hold is what the provider wrote, without the fields that they do not know.
+fn decoded<R: Serialize>(format: Format, response: &R) -> Decoded {
+    let mut decoder = format.decoder(DecodeOptions::default());
+    decoder.push(&serde_json::to_vec(response).unwrap_or_default());
+    decoder.finish()
+}
