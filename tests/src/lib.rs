@@ -1,5 +1,6 @@
 //! Shared helpers of the tests.
 
+pub mod blocks;
 pub mod corpus;
 pub mod failing;
 pub mod provider;

@@ -2,6 +2,9 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
+#[path = "gate/edges.rs"]
+mod edges;
+
 use std::sync::Arc;
 use std::time::Duration;
 

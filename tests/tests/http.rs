@@ -4,6 +4,12 @@
 
 #[path = "http/connection.rs"]
 mod connection;
+#[path = "http/gemini.rs"]
+mod gemini;
+#[path = "http/prefix.rs"]
+mod prefix;
+#[path = "http/reasoning.rs"]
+mod reasoning;
 
 use std::io::Write as _;
 use std::time::Duration;

@@ -86,6 +86,51 @@ async fn a_discovered_tool_runs_when_its_definition_is_pinned() {
 }
 
 #[tokio::test]
+async fn results_of_discovered_tools_are_untrusted() {
+    let discovered = || DynamicTool::discovered("srv", "echo", "Says it again.", who(), Arc::new(Echo));
+    let hash = catalog(discovered()).unwrap().get("mcp__srv__echo").unwrap().definition_hash;
+    let change =
+        || DynamicTool::new("t__b", "Changes.", who(), ToolEffect::StateChange, Arc::new(Echo)).redact(["who"]);
+    let policy = format!(
+        "allowed_tools = ['mcp__srv__echo', 't__b']\n[tools.mcp__srv__echo]\npin = '{hash}'\nredact = ['who']\n\
+         [labels.untrusted]\ndeny_effects = ['state_change']"
+    );
+    let catalog = ToolCatalog::builder().dynamic(discovered()).dynamic(change()).build().unwrap();
+    let policy = ToolPolicy::from_toml(&policy).unwrap();
+    let run = ToolRunner::builder(catalog, policy).build().unwrap().run(RunOptions::new());
+    let call = async |id: &str, name: &str| run.exec(ToolCall::text(id, name, r#"{"who":"ada"}"#)).await.outcome();
+    assert_eq!(call("1", "t__b").await, Outcome::Ok);
+    assert_eq!(call("2", "mcp__srv__echo").await, Outcome::Ok);
+    // No rule names the tool: the label comes with its name.
+    assert_eq!(call("3", "t__b").await, Outcome::PolicyDenied);
+}
+
+#[tokio::test]
+async fn an_array_is_no_object() {
+    for (output, expected) in
+        [(json!({"type": "object"}), Outcome::Ok), (json!({"type": "array"}), Outcome::OutputInvalid)]
+    {
+        let tool = tool("t__a", who()).output_schema(output).redact(Vec::<String>::new());
+        let result = run_of(tool, "allowed_tools = ['t__a']").exec(ToolCall::text("c", "t__a", "{}")).await;
+        assert_eq!(result.outcome(), expected);
+    }
+    let listed = schema(&json!({"a": {"type": "string"}}));
+    let tool = DynamicTool::new("t__a", "Lists.", who(), ToolEffect::ReadOnly, Arc::new(Listed)).output_schema(listed);
+    let result = run_of(tool.redact(["a"]), "allowed_tools = ['t__a']").exec(ToolCall::text("c", "t__a", "{}")).await;
+    assert_eq!(result.outcome(), Outcome::OutputInvalid, "{:?}", result.value());
+}
+
+/// Answers with an array of what should be one object.
+struct Listed;
+
+#[async_trait]
+impl DynamicHandler for Listed {
+    async fn call(&self, _: &Value, _: &ToolContext) -> Result<Value, ToolError> {
+        Ok(json!([{"a": "x"}]))
+    }
+}
+
+#[tokio::test]
 async fn a_policy_narrows_the_allowlist_of_a_discovered_tool() {
     let discovered =
         || DynamicTool::discovered("srv", "echo", "Says it.", who(), Arc::new(Echo)).redact(["who", "secret"]);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tests::wire::{cases, decode, each_case, expected, fixtures, input, raw, read_json, recorded, result, turn};
 use tool_runtime::wire::history::{CallMessage, Message, ResultMessage};
-use tool_runtime::wire::{EncodeOptions, Format, RequestSettings, ToolChoice, WireTool, remove_nulls};
+use tool_runtime::wire::{DecodedCall, EncodeOptions, Format, RequestSettings, ToolChoice, WireTool};
 
 #[test]
 fn streams_decode_the_same_in_every_cut() {
@@ -110,11 +110,30 @@ fn results() {
 }
 
 #[test]
+fn turns_go_back_in_the_next_request() {
+    each_case("turn", |format, case| {
+        let bytes = std::fs::read(fixtures("wire").join(case["input"].as_str().unwrap())).unwrap();
+        let model = case["model"].as_str();
+        let sent = |cut| {
+            let decoded = decode(format, &bytes, cut);
+            let done = |call: &DecodedCall| Message::Result(ResultMessage::new(call.call.id.clone(), "done"));
+            let mut history = vec![Message::user("Hello"), Message::Assistant(decoded.parts())];
+            history.extend(decoded.calls.iter().map(done));
+            let encoded = format.encode_messages(&history, model);
+            assert!(encoded.losses.is_empty(), "{}: {:?}", case["id"], encoded.losses);
+            serde_json::to_value(encoded.body).unwrap()
+        };
+        [usize::MAX, 1, 7].map(|cut| (format!("cut {cut}"), sent(cut), expected(case))).into()
+    });
+}
+
+#[test]
 fn strict_nulls() {
     each_case("strict_null", |_, case| {
         let input = input(case);
         let arguments = input["arguments"].to_string();
-        let less = remove_nulls(&input["input_schema"].to_string(), &arguments).into_owned();
+        let schema = input["input_schema"].to_string();
+        let less = WireTool::new("", "", &schema).remove_nulls(&arguments).into_owned();
         let got = json!({ "arguments": serde_json::from_str::<Value>(&less).unwrap() });
         vec![(String::new(), got, expected(case))]
     });

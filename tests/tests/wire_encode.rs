@@ -7,9 +7,7 @@ use tool_runtime::call::CallId;
 use tool_runtime::wire::history::{
     self, Answer, CallMessage, HistoryErrorKind, HistoryLimits, Issued, Message, Missing, ResultMessage,
 };
-use tool_runtime::wire::{
-    EncodeOptions, Format, OnUnsupported, RequestSettings, SentSchema, ToolChoice, WireTool, remove_nulls,
-};
+use tool_runtime::wire::{EncodeOptions, Format, OnUnsupported, RequestSettings, SentSchema, ToolChoice, WireTool};
 
 /// The closed copy, or the pointer of what cannot be closed.
 #[track_caller]
@@ -103,7 +101,7 @@ fn strict_nulls_keep_everything_else_digit_for_digit() {
         ("not json", "not json"),
         ("[null]", "[null]"),
     ] {
-        assert_eq!(remove_nulls(schema, arguments), expected);
+        assert_eq!(WireTool::new("", "", schema).remove_nulls(arguments), expected);
     }
 }
 

@@ -1,5 +1,16 @@
 //! A turn is kept whole: what a response carries goes back to its provider unchanged and in its place, and to no other.
 
+#[path = "wire_turns/anthropic.rs"]
+mod anthropic;
+#[path = "wire_turns/anthropic_rules.rs"]
+mod anthropic_rules;
+#[path = "wire_turns/gemini.rs"]
+mod gemini;
+#[path = "wire_turns/openai_chat.rs"]
+mod openai_chat;
+#[path = "wire_turns/openai_responses.rs"]
+mod openai_responses;
+
 use serde_json::{Value, json};
 use tests::wire::decode;
 use tool_runtime::wire::history::{Carried, Part, Reasoning};

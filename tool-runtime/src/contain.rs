@@ -1,7 +1,10 @@
 //! Containing panics of authors' code: a panic ends where it is caught, its payload included.
 
 use std::any::Any;
+use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::Poll;
 
 use crate::text::cut;
 
@@ -16,6 +19,33 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
 /// Runs code that may panic; `Err` holds the message of the panic. It can hold values: it is for operators only.
 pub(crate) fn attempted<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(message)
+}
+
+/// Makes and awaits a future that may panic: while it is made, polled or dropped. `Err` holds the message of the panic.
+pub(crate) async fn awaited<'a, T>(
+    make: impl FnOnce() -> Pin<Box<dyn Future<Output = T> + Send + 'a>>,
+) -> Result<T, String> {
+    let mut future = Dropped(Some(attempted(make)?));
+    poll_fn(|cx| match &mut future.0 {
+        None => Poll::Ready(Err(String::new())),
+        Some(running) => match attempted(|| running.as_mut().poll(cx)) {
+            Ok(poll) => poll.map(Ok),
+            Err(text) => {
+                discard(future.0.take());
+                Poll::Ready(Err(text))
+            }
+        },
+    })
+    .await
+}
+
+/// A value whose destructor may panic.
+struct Dropped<T>(Option<T>);
+
+impl<T> Drop for Dropped<T> {
+    fn drop(&mut self) {
+        discard(self.0.take());
+    }
 }
 
 /// Drops a value whose destructor may panic.

@@ -8,7 +8,6 @@ pub mod demo;
 mod refusal;
 mod request;
 mod routes;
-mod stream;
 pub mod tools;
 pub mod warehouse;
 

@@ -1,6 +1,5 @@
 //! The routes, and the way of one request.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::Router;
@@ -11,14 +10,12 @@ use axum::http::{HeaderMap, HeaderName};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use tool_runtime::RunOptions;
-use tool_runtime::agent::{Conversation, Incoming, UiStream};
-use tool_runtime::call::{Event, EventSink};
+use tool_runtime::agent::{Conversation, Incoming};
 use tool_runtime::wire::ui::Protocol;
 
 use crate::chats::Taken;
 use crate::refusal::Refusal;
 use crate::request;
-use crate::stream::TurnBody;
 use crate::{Service, log};
 
 /// The largest body, in bytes: `useChat` posts the whole chat each time.
@@ -44,7 +41,7 @@ async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
     let request = conversation.chat_reader().read(&body)?;
 
     let stream = if request.text.is_some() {
-        begin(&mut conversation, &taken.next_message())
+        conversation.ui_stream(PROTOCOL, &taken.next_message())
     } else {
         // Continues the message that the client shows; the calls in it that waited are updated in place.
         conversation.ui_stream_resuming(PROTOCOL, &taken.message())
@@ -56,7 +53,9 @@ async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
         (CACHE_CONTROL, "no-store"),
         (HeaderName::from_static("x-vercel-ai-ui-message-stream"), "v1"),
     ];
-    Ok((headers, Body::from_stream(TurnBody { stream, turn })).into_response())
+    // The body ends when the turn was saved, so that a client which then sends its next request finds the chat as it has
+    // seen it.
+    Ok((headers, Body::from_stream(stream.end_after(turn))).into_response())
 }
 
 async fn turn(mut conversation: Conversation, incoming: Incoming, taken: Taken) {
@@ -67,19 +66,6 @@ async fn turn(mut conversation: Conversation, incoming: Incoming, taken: Taken) 
         // The chat stays as it was before this turn.
         Err(error) => log(format_args!("a turn could not be saved: {error}")),
     }
-}
-
-/// A stream for a message of its own. Calls that still wait are given up when the user writes something else; the
-/// client shows them in an earlier message, so how they end is not part of this one.
-fn begin(conversation: &mut Conversation, message: &str) -> UiStream {
-    let earlier: HashSet<_> = conversation.waiting().map(|call| call.id.clone()).collect();
-    let (sink, stream) = UiStream::new(PROTOCOL, message);
-    conversation.events(move |event: Event| {
-        if !matches!(&event, Event::ToolCallResult { id, .. } if earlier.contains(id)) {
-            sink.emit(event);
-        }
-    });
-    stream
 }
 
 impl Service {

@@ -9,8 +9,8 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tests::wire::same;
 use tool_runtime::__workspace::{Limits, ParseErrorKind, Tree, parse, parse_value};
-use tool_runtime::call::IdSource;
-use tool_runtime::wire::{DecodeOptions, DecodedCall, DisplayEvent, Format, WireErrorKind};
+use tool_runtime::wire::history::Part;
+use tool_runtime::wire::{DecodeOptions, DecodedCall, DisplayEvent, Format, Message, WireErrorKind};
 
 const WIDE: Limits = Limits { bytes: usize::MAX, depth: usize::MAX };
 
@@ -62,13 +62,26 @@ fn decode(format: Format, bytes: &[u8], mut cut: impl FnMut(usize) -> usize) -> 
         assert!(ids.insert(call.id.as_str()), "ids are unique");
         assert!(!executable || decoded.error.is_none(), "nothing runs after an error");
         kept += call.name.len() + call.arguments.as_str().len();
-        let id = (call.id_source == IdSource::Provider).then_some(&call.id);
+        let id = call.has_provider_id().then_some(&call.id);
         // The text of the arguments, not their value: half a character is JSON text and no value.
         calls.push(json!([id, call.name, call.arguments.as_str(), status, executable, call.origin.frame]));
     }
     assert!(kept <= bytes.len(), "nothing is kept that did not come");
+    let carried = sent_back(format, decoded.parts());
     let end = json!([decoded.finish, decoded.provider_finish, decoded.error, decoded.refusal, decoded.usage]);
-    json!([calls, decoded.text, end, shown, started.len(), decoded.response_id, decoded.model])
+    json!([calls, decoded.text, end, shown, started.len(), decoded.response_id, decoded.model, carried])
+}
+
+/// What a turn carries, after a look at the request that sends it back.
+fn sent_back(format: Format, parts: Vec<Part>) -> Vec<String> {
+    let carried: Vec<_> = parts.iter().filter_map(Part::carried).map(|carried| carried.json().to_owned()).collect();
+    for json in &carried {
+        assert!(serde_json::from_str::<IgnoredAny>(json).is_ok() && json.starts_with('{'), "what is carried is JSON");
+    }
+    let encoded = format.encode_messages(&[Message::Assistant(parts)], None);
+    let list = ["messages", "input", "contents"].iter().find_map(|key| encoded.body.get(*key));
+    assert!(list.is_some_and(|list| list.get().starts_with('[')), "the request is JSON");
+    carried
 }
 
 /// One line of Ollama and one event of Chat Completions, distinguished from text that is not JSON.

@@ -152,6 +152,146 @@ impl ModelClient for Broken {
     }
 }
 
+/// A model whose client panics: when it is asked for its name, when it is called, while it is polled, when it is dropped.
+struct Panics(&'static str);
+
+impl Panics {
+    fn at(&self, place: &str) {
+        assert!(self.0 != place, "CANARY-{place}");
+    }
+}
+
+impl ModelClient for Panics {
+    fn name(&self) -> &'static str {
+        self.at("name");
+        "panics"
+    }
+
+    fn complete<'a, 'b, 'c, 'd, 'e>(
+        &'a self,
+        _: ModelRequest<'b>,
+        _: &'c mut Show<'d>,
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<Decoded, ModelError>> + Send + 'e>>
+    where
+        'a: 'e,
+        'b: 'e,
+        'c: 'e,
+        'd: 'e,
+        Self: 'e,
+    {
+        struct Bomb(bool);
+        impl Drop for Bomb {
+            fn drop(&mut self) {
+                assert!(!self.0, "CANARY-drop");
+            }
+        }
+        self.at("call");
+        Box::pin(async {
+            let _bomb = Bomb(self.0 == "drop");
+            tokio::task::yield_now().await;
+            self.at("poll");
+            Err(ModelError::new(ModelErrorKind::Timeout, "late"))
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_panics_stops_its_turn_only() {
+    for place in ["name", "call", "poll", "drop"] {
+        let rig = rig([ScriptedTurn::text("Here I am.")]);
+        let told: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
+        let sink = Arc::clone(&told);
+        let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
+        let runner = ToolRunner::builder(rig::tools().collect().build().expect("a catalog"), policy)
+            .approvals(true)
+            .failures(move |failure: &Failure<'_>| {
+                sink.lock().expect("no poison").push((failure.code.to_owned(), failure.text.to_owned()));
+            })
+            .build()
+            .expect("a runner");
+        let agent = Agent::new(Panics(place));
+        let mut conversation = agent.converse(runner.run(rig.options()));
+        let reason = stopped(conversation.send("Hello?").await);
+        assert_eq!(reason.code(), "model_panicked", "{place}");
+        assert!(!reason.to_string().contains("CANARY"), "{place}");
+        let told = std::mem::take(&mut *told.lock().expect("no poison"));
+        assert_eq!(told, [("model_panicked".to_owned(), format!("CANARY-{place}"))], "{place}");
+        assert_eq!(rig.heard.done(), ["model_panicked"], "{place}");
+        is_whole(&conversation);
+        // The conversation continues, here with a model that works.
+        let saved = conversation.save().await.expect("a store");
+        let mut conversation = rig.agent().restore(&runner, rig.options(), saved).await.expect("a run");
+        assert!(matches!(conversation.send("Hello?").await, Ended::Answered { .. }), "{place}");
+        is_whole(&conversation);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_fit_can_be_corrected() {
+    let rig = rig([ScriptedTurn::call("c", "rig__cursor", r#"{"file":"a.rs"}"#), ScriptedTurn::text("Line 7.")]);
+    let mut conversation = rig.converse();
+    assert!(matches!(conversation.send("Where am I?").await, Ended::Waiting { .. }));
+    drop(rig.heard.take());
+    let ended = conversation.answer([ClientAnswer::value("c", "\"seven\"")]).await.expect("it waits");
+    let Ended::Waiting { calls } = ended else { panic!("it still waits: {ended:?}") };
+    let refused = calls[0].refused.as_ref().expect("why");
+    assert_eq!((refused.error_code, refused.errors[0].keyword.as_str()), (Outcome::ApprovalMismatch, "type"));
+    let events = rig.heard.take();
+    let told = |event: &&Event| matches!(event, Event::Error { code, .. } if code == "approval_mismatch");
+    assert_eq!(events.iter().filter(told).count(), 1, "{events:?}");
+    // Another process shows why, too, and takes the right answer.
+    let saved = serde_json::to_string(&conversation.save().await.expect("a store")).expect("JSON");
+    let saved: SavedConversation = serde_json::from_str(&saved).expect("a document");
+    let mut conversation = rig.agent().restore(&rig.runner, rig.options(), saved).await.expect("a run");
+    assert!(conversation.waiting().next().expect("it waits").refused.is_some());
+    let ended = conversation.answer([ClientAnswer::value("c", "7")]).await.expect("it waits");
+    assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
+    is_whole(&conversation);
+}
+
+/// A model whose provider reads most of the prompt from a cache; the answer may break off.
+struct Cached(&'static str);
+
+#[async_trait::async_trait]
+impl ModelClient for Cached {
+    fn name(&self) -> &'static str {
+        "cached"
+    }
+
+    async fn complete(&self, _: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+        let mut decoder = Format::Anthropic.decoder(DecodeOptions::default());
+        let usage =
+            r#"{"input_tokens":3,"cache_read_input_tokens":48000,"cache_creation_input_tokens":100,"output_tokens":1}"#;
+        let start = format!(
+            "event: message_start\ndata: {{\"type\":\"message_start\",\"message\":{{\"id\":\"m\",\"type\":\"message\",\
+             \"role\":\"assistant\",\"content\":[],\"model\":\"x\",\"usage\":{usage}}}}}\n\n"
+        );
+        decoder.push_with(start.as_bytes(), &mut *show);
+        decoder.push_with(self.0.as_bytes(), show);
+        Ok(decoder.finish())
+    }
+}
+
+#[tokio::test]
+async fn tokens_from_a_cache_count_and_so_do_those_of_a_broken_answer() {
+    const TEXT: &str = "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n\
+        data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Hi\"}}\n\n\
+        data: {\"type\":\"content_block_stop\",\"index\":0}\n\n\
+        data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":5}}\n\n\
+        data: {\"type\":\"message_stop\"}\n\n";
+    for (rest, written, reason) in [(TEXT, 5, "answered"), ("", 1, "truncated")] {
+        let rig = with_policy(&format!("{POLICY}\n[budgets.run]\ntokens = 48000"), []);
+        let agent = Agent::new(Cached(rest)).prices(Prices::new(1.0, 1.0));
+        let mut conversation = agent.converse(rig.runner.run(rig.options()));
+        assert_eq!(conversation.send("Hello?").await.code(), reason);
+        let usage = conversation.run().summary().usage;
+        assert_eq!((usage.total_input(), usage.total_output()), (48_103, written), "{reason}");
+        assert!(conversation.run().summary().cost > 0.0, "{reason}");
+        // The budget of 48,000 is used up: 3 tokens alone would have left it.
+        assert_eq!(stopped(conversation.send("Again?").await).code(), "budget_exceeded", "{reason}");
+    }
+}
+
 #[tokio::test]
 async fn operators_learn_why_models_and_tools_failed() {
     let script = [

@@ -95,6 +95,81 @@ async fn a_chat_client_decides_in_a_later_request() {
     is_whole(&conversation);
 }
 
+/// A client shows each call once, in the message in which it was made.
+#[tokio::test]
+async fn a_call_that_the_user_leaves_is_no_part_of_the_next_message() {
+    for protocol in [Protocol::UiMessageStream, Protocol::DataStream, Protocol::AssistantTransport] {
+        let rig = rig([waits(), ScriptedTurn::text("As you wish.")]);
+        let mut conversation = rig.converse();
+        let first = conversation.ui_stream(protocol, "msg_1");
+        conversation.send("Go.").await;
+        assert!(read(first).await.contains("agent__send"));
+        let next = conversation.ui_stream(protocol, "msg_2");
+        drop(rig.heard.take());
+        assert!(matches!(conversation.send("No, wait.").await, Ended::Answered { .. }));
+        let next = read(next).await;
+        assert!(next.contains("As you wish.") && !next.contains("agent__send"), "{next}");
+        // The run's own sink and the history have how it ended.
+        let ended = |event: &Event| matches!(event, Event::ToolCallResult { outcome: Outcome::Cancelled, .. });
+        assert!(rig.heard.take().iter().any(ended));
+        is_whole(&conversation);
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_the_user_leaves_gets_its_end_in_the_message_that_continues() {
+    let rig = rig([waits(), ScriptedTurn::text("As you wish.")]);
+    let mut conversation = rig.converse();
+    conversation.send("Go.").await;
+    let next = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
+    conversation.send("No, wait.").await;
+    let next = read(next).await;
+    let kinds = kinds(&next);
+    assert_eq!(kinds.iter().filter(|kind| kind.starts_with("tool-")).count(), 1, "{next}");
+    assert!(
+        kinds.contains(&"tool-output-error".to_owned()) || kinds.contains(&"tool-output-denied".to_owned()),
+        "{next}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_after_the_conversation_is_saved() {
+    for protocol in [Protocol::UiMessageStream, Protocol::DataStream, Protocol::AssistantTransport] {
+        let rig = rig([ScriptedTurn::text("Hello.")]);
+        let mut conversation = rig.converse();
+        let stream = conversation.ui_stream(protocol, "msg_1");
+        let saved = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let done = Arc::clone(&saved);
+        let turn = tokio::spawn(async move {
+            conversation.send("Hello?").await;
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            conversation.save().await.expect("a store");
+            done.store(true, std::sync::atomic::Ordering::Release);
+        });
+        let mut stream = stream.end_after(turn);
+        let whole = {
+            let rig = rig_of_one();
+            let mut conversation = rig.converse();
+            let stream = conversation.ui_stream(protocol, "msg_1");
+            conversation.send("Hello?").await;
+            read(stream).await
+        };
+        let mut text = String::new();
+        while let Some(bytes) = stream.chunk().await {
+            let last = whole.len() == text.len() + bytes.len();
+            assert!(saved.load(std::sync::atomic::Ordering::Acquire) || !last, "the end comes after the save");
+            text.push_str(std::str::from_utf8(&bytes).expect("UTF-8"));
+            assert!(saved.load(std::sync::atomic::Ordering::Acquire) || !text.contains("\"finish\""), "{text}");
+        }
+        assert!(saved.load(std::sync::atomic::Ordering::Acquire));
+        assert_eq!(text, whole);
+    }
+}
+
+fn rig_of_one() -> Rig {
+    rig([ScriptedTurn::text("Hello.")])
+}
+
 #[tokio::test]
 async fn a_reader_that_hangs_up_changes_nothing() {
     let turns = || [ScriptedTurn::call("a", "rig__double", r#"{"n":1}"#), ScriptedTurn::text("2")];

@@ -194,3 +194,134 @@ async fn parts_may_panic_while_they_are_dropped() {
     // Broker, store, clock, validator, what it compiled, repairer, sink of events. The sink of failures has nobody to tell.
     assert_eq!(panicked.count(), 7, "{told:?}");
 }
+
+/// A validator that fails in one of its ways.
+struct Fails(&'static str);
+
+impl Validator for Fails {
+    fn name(&self) -> &'static str {
+        assert!(self.0 != "name", "CANARY-name");
+        "fails"
+    }
+
+    fn version(&self) -> &'static str {
+        assert!(self.0 != "version", "CANARY-version");
+        "1"
+    }
+
+    fn compile(&self, _: &Schema) -> Result<Arc<dyn Compiled>, SchemaProblem> {
+        assert!(self.0 != "compile", "CANARY-compile");
+        Ok(Arc::new(Self(self.0)))
+    }
+}
+
+impl Compiled for Fails {
+    fn check(&self, _: &Tree<'_>) -> Result<(), Vec<Violation>> {
+        assert!(self.0 != "check", "CANARY-check");
+        // Refused, and nobody says why.
+        if self.0 == "silent" { Err(Vec::new()) } else { Ok(()) }
+    }
+}
+
+impl Repairer for Fails {
+    fn name(&self) -> &'static str {
+        assert!(self.0 != "repairer's name", "CANARY-repairer's name");
+        "fails"
+    }
+
+    fn repair(&self, _: &str) -> Option<String> {
+        assert!(self.0 != "repair", "CANARY-repair");
+        None
+    }
+}
+
+fn with_parts(way: &'static str, told: &Told) -> ToolRunner {
+    let told = Arc::clone(told);
+    let policy = "allowed_tools = ['contained__next']\nrepair = { allowed = ['fails'], require_approval = false }";
+    let policy = if way == "repairer's name" { "allowed_tools = ['contained__next']" } else { policy };
+    ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), ToolPolicy::from_toml(policy).expect("a policy"))
+        .broker(Broker)
+        .validator(Fails(way))
+        .repairer(Fails(way))
+        .failures(move |failure: &Failure<'_>| {
+            told.lock().expect("no poison").push((failure.code.to_owned(), None, None, failure.text.to_owned()));
+        })
+        .build()
+        .expect("a runner")
+}
+
+#[tokio::test]
+async fn a_validator_and_a_repairer_may_fail_in_every_way() {
+    for (way, arguments, expected) in [
+        ("", r#"{"to":1}"#, Outcome::Ok),
+        ("name", r#"{"to":1}"#, Outcome::Ok),
+        ("version", r#"{"to":1}"#, Outcome::Ok),
+        ("repairer's name", r#"{"to":1}"#, Outcome::Ok),
+        ("compile", r#"{"to":1}"#, Outcome::InstantiateFailed),
+        ("check", r#"{"to":1}"#, Outcome::InstantiateFailed),
+        ("silent", r#"{"to":1}"#, Outcome::InstantiateFailed),
+        ("repair", "{to}", Outcome::InvalidJson),
+    ] {
+        let told = Told::default();
+        let runner = with_parts(way, &told);
+        let run = runner.run(RunOptions::new());
+        for id in ["1", "2"] {
+            let result = run.exec(ToolCall::text(id, "contained__next", arguments)).await;
+            assert_eq!((result.outcome(), result.executed()), (expected, expected == Outcome::Ok), "{way}");
+            assert!(!result.to_model().contains("CANARY"), "{way}");
+        }
+        let hydrated = run.hydrate([ToolCall::text("3", "contained__next", arguments)]).remove(0).hydrated;
+        assert_eq!(hydrated.is_ok(), expected == Outcome::Ok, "{way}");
+        let told = told.lock().expect("no poison");
+        let panicked =
+            told.iter().any(|(code, .., text)| code == "part_panicked" && text.ends_with(&format!("CANARY-{way}")));
+        assert_eq!(panicked, !matches!(way, "" | "silent"), "{way}: {told:?}");
+    }
+}
+
+/// An argument whose destructor panics.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(transparent)]
+struct Touchy(u8);
+
+impl Drop for Touchy {
+    fn drop(&mut self) {
+        panic!("CANARY-argument");
+    }
+}
+
+/// Takes what must not be dropped.
+#[tool(name = "contained__touchy", effect = state_change, redact = ["$"])]
+fn touchy(
+    /// Which.
+    it: Touchy,
+) -> Result<u8, ToolError> {
+    let number = it.0;
+    std::mem::forget(it);
+    Ok(number)
+}
+
+#[tokio::test]
+async fn arguments_that_are_never_used_may_panic_while_they_are_dropped() {
+    let catalog = || ToolCatalog::collect().expect("a catalog");
+    let denies = "[[tools.contained__touchy.arguments]]\npointer = '/it'\nequals = 9\nthen = 'deny'";
+    let asks = "require_approval_for_tools = ['contained__touchy']";
+    for (rules, it, expected) in [
+        (asks, 1, Outcome::ApprovalRequired),
+        (denies, 9, Outcome::PolicyDenied),
+        ("budgets.run.calls = 0", 1, Outcome::BudgetExceeded),
+        ("", 1, Outcome::Ok),
+    ] {
+        let policy =
+            ToolPolicy::from_toml(&format!("allowed_tools = ['contained__touchy']\n{rules}")).expect("a policy");
+        let builder = ToolRunner::builder(catalog(), policy).broker(Broker).approvals(true);
+        let run = builder.build().expect("a runner").run(RunOptions::new());
+        let call = |id: &str| ToolCall::text(id, "contained__touchy", format!(r#"{{"it":{it}}}"#));
+        assert_eq!(run.exec(call("1")).await.outcome(), expected, "{rules}");
+        drop(run.hydrate([call("2")]));
+        if expected == Outcome::ApprovalRequired {
+            let edited = ApprovalDecision::ApproveEdited(r#"{"it":7}"#.to_owned());
+            assert_eq!(run.resume("1", edited).await.expect("it waits").to_model(), "7");
+        }
+    }
+}

@@ -149,6 +149,28 @@ async fn a_call_that_takes_the_id_of_another_is_not_decided_for_it() {
 }
 
 #[tokio::test]
+async fn a_stored_call_that_was_changed_does_not_run() {
+    let zeros = "0".repeat(64);
+    for (key, value) in [("arguments", r#"{"to":9}"#), ("argument_digest", zeros.as_str())] {
+        let store = Arc::new(MemoryStore::new());
+        let run = suspended(&runner(POLICY, &store), ada()).await;
+        let id = CallId::new("person");
+        let call = store.claim("run-1", &id).await.expect("a store").expect("it waits");
+        let mut document = serde_json::to_value(&call).expect("a document");
+        document[key] = value.into();
+        store.suspend(serde_json::from_value(document).expect("a call")).await.expect("a store");
+        for decision in decisions().into_iter().take(3) {
+            let given = format!("{key} {decision:?}");
+            let result = run.resume("person", decision).await.expect("it waits");
+            assert_eq!((result.outcome(), result.executed()), (Outcome::ApprovalMismatch, false), "{given}");
+            assert_eq!(result.detail(), Some("the stored arguments changed"), "{given}");
+        }
+        let denied = run.resume("person", ApprovalDecision::Deny(None)).await.expect("it waits");
+        assert_eq!(denied.outcome(), Outcome::ApprovalDenied, "{key}");
+    }
+}
+
+#[tokio::test]
 async fn what_a_client_was_asked_to_do_may_have_happened() {
     let store = Arc::new(MemoryStore::new());
     let run = runner(POLICY, &store).run(ada());

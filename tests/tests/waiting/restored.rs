@@ -69,6 +69,20 @@ async fn under_two_policies_the_strictest_of_each_counts() {
 }
 
 #[tokio::test]
+async fn labels_of_the_new_options_count_too() {
+    let rules = "[labels.vip]\nfrom_run = true\ndeny_effects = ['external_side_effect']";
+    let begun = runner(&format!("{ALL}{rules}"), &Arc::default()).run(ada());
+    let snapshot = begun.snapshot().await.expect("a snapshot");
+    for (options, expected) in [(ada(), None), (ada().label("vip"), Some(Outcome::PolicyDenied))] {
+        let again = runner(&format!("{ALL}{rules}"), &Arc::default());
+        let run = again.restore(moved(&snapshot), options).await.expect("a run");
+        let call = run.exec(ToolCall::text("c", "waiting__hang", "{}"));
+        let outcome = tokio::time::timeout(std::time::Duration::from_millis(50), call).await;
+        assert_eq!(outcome.ok().map(|result| result.outcome()), expected);
+    }
+}
+
+#[tokio::test]
 async fn tokens_and_cost_stay_the_least_of_both() {
     for (one, other) in [("tokens", 10), ("input_tokens", 10), ("cost", 1)] {
         let begun = runner(&format!("{ALL}budgets.run.{one} = {other}"), &Arc::default()).run(ada());

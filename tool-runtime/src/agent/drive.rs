@@ -8,8 +8,9 @@ use tracing::Instrument;
 use crate::agent::display::{self, Display};
 use crate::agent::state::{Progress, Slot};
 use crate::agent::turn::{self, Progressed};
-use crate::agent::{Conversation, Ended, ModelRequest, ModelTurn, StopReason, TurnCall};
+use crate::agent::{Conversation, Ended, ModelError, ModelErrorKind, ModelRequest, ModelTurn, StopReason, TurnCall};
 use crate::call::{CallId, Event, ToolCall};
+use crate::contain::{attempted, awaited};
 use crate::wire::history::{Missing, repair};
 use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, ToolChoice};
 
@@ -41,8 +42,11 @@ impl Conversation {
     async fn ask(&mut self) -> Result<Decoded, StopReason> {
         let messages = self.messages();
         let settings = self.settings();
-        let request = ModelRequest { messages: &messages, tools: self.run.catalog(), settings: &settings };
-        let model = self.agent.model.name().to_owned();
+        let request =
+            ModelRequest { messages: &messages, tools: self.run.catalog(), settings: &settings, answer: None };
+        let client = &*self.agent.model;
+        let model = attempted(|| client.name().to_owned());
+        let model = model.map_err(|text| self.unanswered("", ModelError::new(ModelErrorKind::Panicked, text)))?;
         let prompt_hash = request.prompt_hash(&model);
         let started = Instant::now();
         let mut display = Display::new(self.run.clone(), self.ids());
@@ -55,14 +59,11 @@ impl Conversation {
         );
         let activity = display.activity();
         let mut show = |event: DisplayEvent<'_>| display.show(event);
-        let answer = self.agent.model.complete(request, &mut show).instrument(span);
+        let answer = awaited(|| client.complete(request, &mut show)).instrument(span);
         let answer = display::with_status(&self.run, &activity, answer);
         let answer = self.run.cancellation().run_until_cancelled(answer).await.ok_or(StopReason::Cancelled)?;
-        let mut decoded = answer.map_err(|error| {
-            tracing::error!(run = self.run.id(), model, code = error.code(), "the model gave no answer");
-            self.run.report(error.code(), error.detail());
-            StopReason::Model(error)
-        })?;
+        let answer = answer.unwrap_or_else(|text| Err(ModelError::new(ModelErrorKind::Panicked, text)));
+        let mut decoded = answer.map_err(|error| self.unanswered(&model, error))?;
         display.finish(&mut decoded);
         if let Some(usage) = decoded.usage {
             self.run.account(usage, self.agent.prices.cost(&usage));
@@ -88,6 +89,13 @@ impl Conversation {
         }
         self.state.turns.push(turn);
         Ok(decoded)
+    }
+
+    /// Logs and reports that no answer began.
+    fn unanswered(&self, model: &str, error: ModelError) -> StopReason {
+        tracing::error!(run = self.run.id(), model, code = error.code(), "the model gave no answer");
+        self.run.report(error.code(), error.detail());
+        StopReason::Model(error)
     }
 
     /// The model's answer goes into the history, and its calls through the gate. `None` if the model is next.

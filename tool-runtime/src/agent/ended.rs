@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::agent::ModelError;
-use crate::call::{CallId, Suspension};
+use crate::call::{CallId, SafeError, Suspension};
 use crate::policy::BudgetExceeded;
 use crate::runner::ResumeError;
 use crate::wire::{Finish, WireError};
@@ -73,11 +73,14 @@ pub struct WaitingCall {
     /// The time from which on it is too late. `None` if the store could not be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
+    /// Why the last decision or answer did not fit, so that it can be corrected. `None` if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<SafeError>,
 }
 
 impl WaitingCall {
     pub(super) fn new(id: CallId, name: String, suspension: Suspension, payload: Option<Arc<RawValue>>) -> Self {
-        Self { id, name, suspension, payload, shown_arguments: None, rule: None, expires_at: None }
+        Self { id, name, suspension, payload, shown_arguments: None, rule: None, expires_at: None, refused: None }
     }
 }
 

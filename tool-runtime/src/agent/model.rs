@@ -10,12 +10,13 @@ use crate::call::{CallId, Outcome, ToolCall, shown};
 use crate::catalog::CatalogView;
 use crate::json;
 use crate::tool::Hash;
-use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, Usage};
+use crate::wire::{AnswerFormat, Decoded, DisplayEvent, Finish, Message, RequestSettings, Usage};
 
 /// Takes the events of an answer while they arrive, for display only.
 pub type Show<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
 
-/// Asks a model for its next turn. Implement it with [`macro@async_trait`]. Dropping the future cancels the request.
+/// Asks a model for its next turn. Implement it with [`macro@async_trait`]. Dropping the future cancels the request. A
+/// panic ends the turn as [`ModelErrorKind::Panicked`].
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -71,13 +72,15 @@ pub struct ModelRequest<'a> {
     pub tools: &'a CatalogView,
     /// What the turn asks for beyond them. A client that cannot express a setting leaves it out.
     pub settings: &'a RequestSettings,
+    /// What the final answer has to be; `None` for text.
+    pub answer: Option<&'a AnswerFormat>,
 }
 
 impl<'a> ModelRequest<'a> {
     /// Creates a request.
     #[must_use]
     pub const fn new(messages: &'a [Message], tools: &'a CatalogView, settings: &'a RequestSettings) -> Self {
-        Self { messages, tools, settings }
+        Self { messages, tools, settings, answer: None }
     }
 
     /// Returns the SHA-256 of model, messages and the hash of the visible catalog.
@@ -164,6 +167,8 @@ pub enum ModelErrorKind {
     Protocol,
     /// A script has no turn for this request.
     Script,
+    /// The [`ModelClient`] panicked. The message of the panic is the detail.
+    Panicked,
 }
 
 impl ModelError {
@@ -200,6 +205,7 @@ impl ModelError {
             ModelErrorKind::TooLarge => "model_answer_too_large",
             ModelErrorKind::Protocol => "model_protocol",
             ModelErrorKind::Script => "model_script",
+            ModelErrorKind::Panicked => "model_panicked",
         }
     }
 
@@ -231,6 +237,7 @@ impl fmt::Display for ModelError {
                 f.write_str("the answer does not follow the format: is this the right URL and format?")
             }
             ModelErrorKind::Script => f.write_str("the script has no turn for this request"),
+            ModelErrorKind::Panicked => f.write_str("the model's client failed unexpectedly"),
         }
     }
 }

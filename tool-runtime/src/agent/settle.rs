@@ -2,7 +2,7 @@
 
 use crate::agent::state::{Progress, State};
 use crate::agent::{ClientAnswer, Conversation, WaitingCall};
-use crate::call::{CallId, Outcome};
+use crate::call::{CallId, Event, Outcome};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::store::PendingCall;
 
@@ -22,7 +22,7 @@ impl Conversation {
         let Some(at) = self.state.open.iter().position(|slot| slot.id == *id && slot.waiting().is_some()) else {
             return Ok(());
         };
-        let before = self.state.set(at, Progress::Running);
+        let mut before = self.state.set(at, Progress::Running);
         let result = match action {
             Action::Decide(decision) => self.run.resume(id.as_str(), decision).await,
             Action::Answer(ClientAnswer::Value { json, .. }) => self.run.client_result(id.as_str(), &json).await,
@@ -30,8 +30,17 @@ impl Conversation {
             Action::Abandon => self.run.abandon(id.as_str()).await,
         };
         match result {
-            // The run did not fit, so the call may still wait: the store knows.
-            Ok(result) if result.outcome() == Outcome::ApprovalMismatch => settle(&self.run, &mut self.state, at).await,
+            // What was given does not fit, or the run does not: the call still waits.
+            Ok(result) if result.outcome() == Outcome::ApprovalMismatch => {
+                if let (Some(Progress::Waiting(call)), Some(error)) = (&mut before, result.error()) {
+                    let (code, message) = (error.error_code.code().to_owned(), error.safe_message.clone());
+                    self.run.emit(Event::Error { code, message });
+                    call.refused = Some(error.clone());
+                }
+                if let Some(before) = before {
+                    self.state.set(at, before);
+                }
+            }
             Ok(result) => self.state.take(at, &result),
             Err(ResumeError::NotWaiting(_)) => settle(&self.run, &mut self.state, at).await,
             Err(error) => {

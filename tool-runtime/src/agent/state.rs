@@ -117,9 +117,14 @@ impl Slot {
     }
 
     /// What the model reads of the call while it has no result; the one place that decides it. Only a call that
-    /// never reached the gate, or whose tool has no effect, can be called again without harm.
+    /// never reached the gate, or whose tool has no effect, can be called again without harm. A client that was asked to
+    /// execute a call may have done so.
     pub(super) fn missing(&self) -> Missing {
-        let begun = matches!(self.progress, Progress::Running);
+        let begun = match &self.progress {
+            Progress::Running => true,
+            Progress::Waiting(call) => call.suspension == Suspension::Client,
+            Progress::Queued | Progress::Done(_) => false,
+        };
         match self.effect.map(|effect| Cause::Cancelled.outcome(effect)) {
             Some(Outcome::OutcomeUnknown) if begun => Missing::OutcomeUnknown,
             _ => Missing::Cancelled,

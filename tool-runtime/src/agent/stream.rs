@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -27,7 +27,11 @@ const FULL: usize = 4 * BACKLOG;
 /// are bounded: past 1 MiB the remaining deltas, sources, files and data of the response are left out, past 4 MiB the
 /// values of results too. A file of the model in the stream itself is at most 8 MiB; a larger one becomes a status.
 /// The end of each call, the end of the turn, and a final `error` saying that something was left out are always written.
-pub struct UiStream(Arc<Mutex<Shared>>);
+pub struct UiStream {
+    shared: Arc<Mutex<Shared>>,
+    /// What the end waits for.
+    until: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
 
 /// Where the events for a [`UiStream`] go.
 struct UiSink(Arc<Mutex<Shared>>);
@@ -35,6 +39,10 @@ struct UiSink(Arc<Mutex<Shared>>);
 struct Shared {
     encoder: UiEncoder,
     bytes: Vec<u8>,
+    /// The frames of the end, apart: they may have to wait for longer.
+    end: Vec<u8>,
+    /// Calls that an earlier message shows: how they end is not part of this one.
+    earlier: Vec<CallId>,
     /// Deltas were left out.
     lagged: bool,
     ended: bool,
@@ -73,7 +81,32 @@ impl UiStream {
     /// Sets the ids of an AG-UI run before its first event, see [`UiEncoder::for_run`].
     #[must_use]
     pub fn for_run(self, thread_id: &str, run_id: &str) -> Self {
-        lock(&self.0).encoder.set_run(thread_id, run_id);
+        lock(&self.shared).encoder.set_run(thread_id, run_id);
+        self
+    }
+
+    /// Holds back the end of the stream, its last frames included, until this is done: a client sends its next request
+    /// when it sees the end, and should find the conversation saved by then.
+    ///
+    /// ```
+    /// use tool_runtime::agent::{Conversation, Incoming, UiStream};
+    /// use tool_runtime::wire::ui::Protocol;
+    ///
+    /// /// The body of a response. The turn runs on, also when the client hangs up.
+    /// fn respond(mut conversation: Conversation, incoming: Incoming) -> UiStream {
+    ///     let stream = conversation.ui_stream(Protocol::UiMessageStream, "msg_1");
+    ///     let turn = tokio::spawn(async move {
+    ///         let _ended = conversation.receive(incoming).await;
+    ///         let _saved = conversation.save().await;
+    ///     });
+    ///     stream.end_after(turn)
+    /// }
+    /// ```
+    #[must_use]
+    pub fn end_after<F: Future<Output: Send> + Send + 'static>(mut self, saved: F) -> Self {
+        self.until = Some(Box::pin(async move {
+            saved.await;
+        }));
         self
     }
 
@@ -86,9 +119,11 @@ impl UiStream {
     }
 
     fn with(encoder: UiEncoder, bytes: Vec<u8>) -> (UiSink, Self) {
-        let shared = Shared { encoder, bytes, lagged: false, ended: false, abandoned: false, waker: None };
+        let (end, earlier) = (Vec::new(), Vec::new());
+        let shared =
+            Shared { encoder, bytes, end, earlier, lagged: false, ended: false, abandoned: false, waker: None };
         let shared = Arc::new(Mutex::new(shared));
-        (UiSink(Arc::clone(&shared)), Self(shared))
+        (UiSink(Arc::clone(&shared)), Self { shared, until: None })
     }
 }
 
@@ -97,25 +132,15 @@ impl Conversation {
     /// [`events`](Self::events) set. With [`Protocol::AgUi`], whose unit is the run, it is the same as
     /// [`ui_stream_resuming`](Self::ui_stream_resuming).
     ///
-    /// ```
-    /// use tool_runtime::agent::{Conversation, Incoming, UiStream};
-    /// use tool_runtime::wire::ui::Protocol;
-    ///
-    /// /// The body of a response. The turn runs on, also when the client hangs up.
-    /// fn respond(mut conversation: Conversation, incoming: Incoming) -> UiStream {
-    ///     let stream = conversation.ui_stream(Protocol::UiMessageStream, "msg_1");
-    ///     tokio::spawn(async move {
-    ///         let _ended = conversation.receive(incoming).await;
-    ///         let _saved = conversation.save().await;
-    ///     });
-    ///     stream
-    /// }
-    /// ```
+    /// A client shows each call once, in the message in which it was made. How a call of an earlier message ends is
+    /// therefore not part of this one: that of a call which still waited and is abandoned, because the user wrote
+    /// something else, goes to the run's own sink only. [`UiStream::end_after`] has an example.
     pub fn ui_stream(&mut self, protocol: Protocol, message_id: &str) -> UiStream {
         if protocol == Protocol::AgUi {
             return self.ui_stream_resuming(protocol, message_id);
         }
         let (sink, stream) = UiStream::new(protocol, message_id);
+        lock(&stream.shared).earlier = self.waiting().map(|call| call.id.clone()).collect();
         self.events(sink);
         stream
     }
@@ -137,7 +162,8 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 
 impl Shared {
     fn push(&mut self, event: Event) {
-        if self.ended || self.abandoned {
+        let elsewhere = matches!(&event, Event::ToolCallResult { id, .. } if self.earlier.contains(id));
+        if self.ended || self.abandoned || elsewhere {
             return;
         }
         match event {
@@ -167,12 +193,14 @@ impl Shared {
                 });
             }
             Event::Done { .. } => {
+                let before = self.bytes.len();
                 if self.lagged {
                     let message =
                         "The connection was too slow for a part of the response. Load the conversation again.";
                     self.encode(&Event::Error { code: "stream_lagged".to_owned(), message: message.to_owned() });
                 }
                 self.encode(&event);
+                self.end = self.bytes.split_off(before);
                 self.end();
             }
             _ => self.encode(&event),
@@ -187,7 +215,7 @@ impl Shared {
     fn end(&mut self) {
         if !self.ended && !self.abandoned {
             let bytes = self.encoder.finish();
-            self.bytes.extend(bytes);
+            self.end.extend(bytes);
         }
         self.ended = true;
     }
@@ -218,28 +246,39 @@ impl Stream for UiStream {
     type Item = Result<Bytes, Infallible>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let mut shared = lock(&self.0);
+        let this = self.get_mut();
+        let mut shared = lock(&this.shared);
         if !shared.bytes.is_empty() {
             return Poll::Ready(Some(Ok(std::mem::take(&mut shared.bytes).into())));
         }
-        if shared.ended {
-            return Poll::Ready(None);
+        if !shared.ended {
+            shared.waker = Some(cx.waker().clone());
+            return Poll::Pending;
         }
-        shared.waker = Some(cx.waker().clone());
-        Poll::Pending
+        let end = std::mem::take(&mut shared.end);
+        // What the end waits for is the application's code, and is polled without the lock.
+        drop(shared);
+        if let Some(until) = &mut this.until {
+            if until.as_mut().poll(cx).is_pending() {
+                lock(&this.shared).end = end;
+                return Poll::Pending;
+            }
+            this.until = None;
+        }
+        Poll::Ready((!end.is_empty()).then(|| Ok(end.into())))
     }
 }
 
 impl Drop for UiStream {
     fn drop(&mut self) {
-        let mut shared = lock(&self.0);
+        let mut shared = lock(&self.shared);
         shared.abandoned = true;
-        shared.bytes = Vec::new();
+        (shared.bytes, shared.end) = (Vec::new(), Vec::new());
     }
 }
 
 impl fmt::Debug for UiStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UiStream").field("unread", &lock(&self.0).bytes.len()).finish_non_exhaustive()
+        f.debug_struct("UiStream").field("unread", &lock(&self.shared).bytes.len()).finish_non_exhaustive()
     }
 }

@@ -24,6 +24,9 @@ pub use result::ToolExecResult;
 pub(crate) use result::{Delivered, Failed};
 pub use safe_error::SafeError;
 pub use suspension::Suspension;
-pub use tool_call::{Arguments, CallId, IdSource, Origin, ToolCall};
-pub(crate) use tool_call::{SHOWN_BYTES, shown};
+pub use tool_call::{Arguments, CallId, Origin, ToolCall};
+pub(crate) use tool_call::{IdSource, SHOWN_BYTES, shown};
 pub use violation::Violation;
+
+#[cfg(test)]
+mod tests;

@@ -26,6 +26,12 @@ impl CallId {
         Self(format!("call_{}", uuid::Uuid::new_v4().simple()).into())
     }
 
+    /// Whether it has the shape of a generated id.
+    pub(crate) fn is_generated(&self) -> bool {
+        let is_hex = |digits: &str| digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        self.0.strip_prefix("call_").is_some_and(is_hex)
+    }
+
     /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -87,7 +93,7 @@ pub(crate) fn shown(name: &str) -> String {
 /// Who made the id of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum IdSource {
+pub(crate) enum IdSource {
     /// It came over the wire.
     Provider,
     /// No usable one came.
@@ -151,7 +157,7 @@ pub struct ToolCall {
     /// Stable from start to result.
     pub id: CallId,
     /// Who made the id.
-    pub id_source: IdSource,
+    pub(crate) id_source: IdSource,
     /// The name as the model wrote it; empty when it wrote none.
     pub name: String,
     /// The arguments as they arrived.
@@ -181,6 +187,12 @@ impl ToolCall {
     pub fn incomplete(mut self) -> Self {
         self.complete = false;
         self
+    }
+
+    /// Whether the provider made the id; otherwise none came that could be used, and this library made it.
+    #[must_use]
+    pub fn has_provider_id(&self) -> bool {
+        self.id_source == IdSource::Provider
     }
 
     /// Whether the turn of the call ended well.

@@ -10,7 +10,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::{input, terminal};
 use crate::wire::history::{CallMessage, Message, Part, ResultMessage};
 use crate::wire::ui::{Protocol, UiEncoder, UiEvent};
-use crate::wire::{DecodeOptions, EncodeOptions, Format, RequestSettings, ToolChoice, WireTool, remove_nulls};
+use crate::wire::{DecodeOptions, EncodeOptions, Format, RequestSettings, ToolChoice, WireTool};
 
 pub(super) fn wire(direction: &Direction) -> Result<Exit, Failure> {
     let bytes = input::stdin()?;
@@ -153,7 +153,7 @@ struct StrictNull<'a> {
 
 fn strict_null(text: &str) -> Result<Exit, Failure> {
     let input: StrictNull<'_> = read(text)?;
-    let arguments = remove_nulls(input.input_schema.get(), input.arguments.get());
+    let arguments = WireTool::new("", "", input.input_schema.get()).remove_nulls(input.arguments.get());
     print(&json!({ "arguments": read::<Value>(&arguments)? }))
 }
 

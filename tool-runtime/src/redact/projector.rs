@@ -33,8 +33,6 @@ pub struct Projected {
     pub shown: Arc<RawValue>,
     /// What the model sees, where that is more.
     pub model: Option<Arc<RawValue>>,
-    /// Arrays or strings were cut to fit the limit.
-    pub truncated: bool,
 }
 
 /// Why a value could not be projected. Holds no values.
@@ -106,12 +104,9 @@ impl Projector {
     /// # Errors
     /// The value is not what its schema says, or too large even when cut.
     pub fn project<T: Serialize + ?Sized>(&self, value: &T, max_bytes: usize) -> Result<Projected, ProjectError> {
-        let (shown, cut) = self.write(value, &self.allow, max_bytes)?;
-        let Some(plan) = &self.model else {
-            return Ok(Projected { shown, model: None, truncated: cut });
-        };
-        let (model, model_cut) = self.write(value, plan, max_bytes)?;
-        Ok(Projected { shown, model: Some(model), truncated: cut || model_cut })
+        let shown = self.write(value, &self.allow, max_bytes)?;
+        let model = self.model.as_ref().map(|plan| self.write(value, plan, max_bytes)).transpose()?;
+        Ok(Projected { shown, model })
     }
 
     fn write<T: Serialize + ?Sized>(
@@ -119,7 +114,7 @@ impl Projector {
         value: &T,
         plan: &Plan,
         max_bytes: usize,
-    ) -> Result<(Arc<RawValue>, bool), ProjectError> {
+    ) -> Result<Arc<RawValue>, ProjectError> {
         // Every attempt leaves more room for markers and for what cannot be cut.
         for budget in [max_bytes, max_bytes / 2, max_bytes / 4, max_bytes / 16] {
             let written = writer::write(value, plan, budget).map_err(|fault| match fault {
@@ -131,7 +126,7 @@ impl Projector {
                     self.validate(&written.text)?;
                 }
                 let raw = RawValue::from_string(written.text).map_err(|_| ProjectError::Redaction)?;
-                return Ok((raw.into(), written.cut));
+                return Ok(raw.into());
             }
         }
         Err(ProjectError::TooLarge)

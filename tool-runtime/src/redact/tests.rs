@@ -70,6 +70,8 @@ fn what_breaks_its_schema_is_refused() {
         vec![("id", json!("1"))],
         vec![("id", json!(null))],
         vec![("id", json!([1]))],
+        vec![("id", json!([]))],
+        vec![id(), ("note", json!([]))],
         vec![("id", json!({"value": 1}))],
         vec![id(), id()],
         vec![id(), ("names", json!("a"))],
@@ -142,4 +144,15 @@ fn what_the_allowlist_empties_is_dropped_and_what_was_empty_stays() {
     ] {
         assert_eq!(projector.project(&value, 10_000).unwrap().shown.get(), expected, "{value}");
     }
+}
+
+#[test]
+fn a_schema_that_cannot_be_checked_is_refused() {
+    let schema = |pattern: &str| json!({"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}});
+    let paths = ["a".to_owned()];
+    let projector = Projector::compile(&paths, &[], &schema("^x")).unwrap();
+    assert!(projector.project(&json!({"a": "xy"}), 100).is_ok());
+    assert!(matches!(projector.project(&json!({"a": "y"}), 100), Err(ProjectError::OutputInvalid(_))));
+    // Left out, an output that breaks it would be shown.
+    assert!(Projector::compile(&paths, &[], &schema("(")).is_err());
 }

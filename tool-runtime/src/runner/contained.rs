@@ -3,7 +3,7 @@
 //! A store, clock, validator, repairer, broker or sink is reached through this type only, so a panic in one of them is
 //! an error of that part like any other, also while a dropped future is cleaned up.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use crate::call::{CallId, Event, EventSink, ToolInvocationRecord, Violation};
 use crate::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
-use crate::contain::{attempted, discard};
+use crate::contain::{attempted, awaited};
 use crate::hydrate::Repairer;
 use crate::json::Tree;
 use crate::runner::failure::Failures;
@@ -54,29 +54,7 @@ impl<T: ?Sized> Contained<T> {
         make: impl FnOnce(&'a T) -> Pin<Box<dyn Future<Output = R> + Send + 'a>>,
     ) -> Option<R> {
         let part = self.part.as_deref()?;
-        let made = attempted(|| make(part));
-        let mut future = Dropped(Some(made.map_err(|text| self.failures.panicked(name, &text)).ok()?));
-        poll_fn(|cx| match &mut future.0 {
-            None => std::task::Poll::Ready(None),
-            Some(running) => match attempted(|| running.as_mut().poll(cx)) {
-                Ok(poll) => poll.map(Some),
-                Err(text) => {
-                    self.failures.panicked(name, &text);
-                    discard(future.0.take());
-                    std::task::Poll::Ready(None)
-                }
-            },
-        })
-        .await
-    }
-}
-
-/// A future whose destructor may panic.
-struct Dropped<F>(Option<F>);
-
-impl<F> Drop for Dropped<F> {
-    fn drop(&mut self) {
-        discard(self.0.take());
+        awaited(|| make(part)).await.map_err(|text| self.failures.panicked(name, &text)).ok()
     }
 }
 

@@ -124,6 +124,11 @@ impl Draft {
         }
     }
 
+    /// The call that this is about, for logs and reports.
+    pub(super) fn call(&self) -> &CallId {
+        self.meant_for.as_ref().unwrap_or(&self.id)
+    }
+
     /// How far the tool reaches, once it is known.
     pub(super) const fn effect(&self) -> Option<ToolEffect> {
         self.effect

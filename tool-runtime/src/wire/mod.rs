@@ -28,7 +28,7 @@
 //! | O1 | A server's id is used, otherwise one is generated; each listed call is complete; lists add up |
 //! | O2 | Lines end in LF or CRLF, empty ones are skipped, the last needs no end |
 //! | G1 | A stream is server-sent events, or one array with a response in each object; an array without its closing bracket broke off |
-//! | G2 | `functionCall` is a call; text of a thought is not text; parts for other readers are skipped |
+//! | G2 | `functionCall` is a call, text of a thought is reasoning, `inlineData` is media, and every other part is carried; a part with a signature is joined with no other and goes back in its place |
 //! | G3 | A call with `willContinue` continues until a part without it; each piece of its arguments has a path; a path that has its value, or a call without its end, breaks the protocol |
 //! | G4 | The finish reason ends a turn, and a blocked prompt is a content filter; each later call needs another reason |
 //! | E1 | Exact key sets; an empty description is left out; fields of this crate never reach the wire |
@@ -51,6 +51,7 @@
 //! assert_eq!((decoded.text.as_str(), decoded.finish), ("Hi", Finish::Stop));
 //! ```
 
+mod answer;
 mod decode;
 mod encode;
 mod format;
@@ -60,13 +61,13 @@ mod settings;
 pub mod ui;
 
 pub use crate::call::usage::Usage;
+pub use answer::AnswerFormat;
 pub use decode::{
     CallStatus, DecodeOptions, Decoded, DecodedCall, Decoder, DisplayEvent, ErrorCode, Finish, WireError, WireErrorKind,
 };
-pub use encode::strict::remove_nulls;
+pub(crate) use encode::{AnswerMode, Asked, Request};
 pub use encode::{
-    EncodeError, EncodeErrorKind, EncodeOptions, Encoded, EncodedMessages, Loss, OnUnsupported, SentSchema, ToolChoice,
-    WireTool,
+    EncodeError, EncodeOptions, Encoded, EncodedMessages, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool,
 };
 pub use format::Format;
 pub use history::Message;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
@@ -10,7 +11,7 @@ use reqwest::{Client, Proxy, Url, redirect};
 use crate::agent::http::{HttpModel, Inner, Settings, endpoint, tls};
 use crate::agent::{ModelError, ModelErrorKind};
 use crate::capability::Secret;
-use crate::wire::Format;
+use crate::wire::{AnswerMode, Format};
 
 /// The settings of an [`HttpModel`] that have a default. Made by [`HttpModel::builder`].
 #[must_use]
@@ -56,6 +57,13 @@ impl HttpModelBuilder {
     /// from the calls again. `false` by default.
     pub const fn strict(mut self, wanted: bool) -> Self {
         self.settings.strict = wanted;
+        self
+    }
+
+    /// Sets whether typed answers are asked for in the format's mode for schemas; `true` by default. Servers that do not
+    /// know it, as some that speak Chat Completions, are offered a tool whose call is the answer.
+    pub const fn schema_answers(mut self, wanted: bool) -> Self {
+        self.settings.answers = if wanted { AnswerMode::Schema } else { AnswerMode::Tool };
         self
     }
 
@@ -146,7 +154,7 @@ impl HttpModelBuilder {
             builder = builder.proxy(parse_proxy(proxy.expose()).map_err(invalid)?);
         }
         let client = builder.build().map_err(|error| invalid(error.to_string()))?;
-        Ok(HttpModel(Arc::new(Inner { client, url, settings })))
+        Ok(HttpModel(Arc::new(Inner { client, url, settings, unsealed: AtomicBool::new(false) })))
     }
 }
 

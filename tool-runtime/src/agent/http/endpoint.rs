@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use reqwest::Url;
-use serde_json::value::to_raw_value;
-use serde_json::{Map, json};
+use serde_json::{Value, json};
 
 use crate::agent::http::Settings;
 use crate::agent::{ModelError, ModelErrorKind, ModelRequest};
-use crate::wire::{EncodeOptions, Format, OnUnsupported, SentSchema};
+use crate::wire::{Asked, EncodeOptions, Format, Message, OnUnsupported, SentSchema};
 
 /// The version of the Messages API that the `anthropic` format speaks.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -18,6 +17,9 @@ const USER_AGENT: &str = concat!("tool-runtime/", env!("CARGO_PKG_VERSION"));
 
 /// Headers that decide how the bytes are read, so that an application cannot set them.
 pub(super) const OWN_HEADERS: [&str; 4] = ["accept-encoding", "content-length", "content-type", "transfer-encoding"];
+
+/// What a response of the `openai_responses` format is asked to include.
+const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
 
 /// The most tokens of a turn if the settings name no other limit.
 const MAX_OUTPUT_TOKENS: u32 = 4096;
@@ -81,49 +83,68 @@ pub(super) fn headers(settings: &Settings) -> Vec<(String, String)> {
 pub(super) type Offered = BTreeMap<String, SentSchema>;
 
 /// The body of a request, as JSON text, and the tools in it. A tool that the format cannot carry is left out, because
-/// the provider would refuse the whole request.
-pub(super) fn body(settings: &Settings, request: &ModelRequest<'_>) -> Result<(Vec<u8>, Offered), ModelError> {
+/// the provider would refuse the whole request. `sealed` asks for encrypted reasoning, which is all that comes back of it
+/// when the provider keeps no response.
+pub(super) fn body(
+    settings: &Settings,
+    request: &ModelRequest<'_>,
+    sealed: bool,
+) -> Result<(Vec<u8>, Offered), ModelError> {
     let format = settings.format;
     let mut asked = request.settings.clone();
     asked.max_output_tokens.get_or_insert(MAX_OUTPUT_TOKENS);
+    if sealed && let Value::Array(include) = asked.extra.entry("include").or_insert_with(|| json!([])) {
+        let reasoning = json!(ENCRYPTED_REASONING);
+        if !include.contains(&reasoning) {
+            include.push(reasoning);
+        }
+    }
     let options = EncodeOptions::default().with_strict(settings.strict).with_on_unsupported(OnUnsupported::LeaveOut);
     let options = options.with_settings(asked);
-    let tools = format.encode_tools(request.tools.specs(), &options).map_err(encode)?;
-    for spec in request.tools.specs().filter(|spec| !tools.tools.contains_key(spec.name.as_str())) {
+    let answer = request.answer.map(|answer| (answer, settings.answers));
+    let asked = Asked { messages: request.messages, model: &settings.model, options: &options, answer };
+    let mut body = format.encode_request(request.tools.specs(), &asked).map_err(encode)?;
+    for spec in request.tools.specs().filter(|spec| !body.tools.contains_key(spec.name.as_str())) {
         tracing::warn!(tool = %spec.name, %format, "the format cannot carry the tool, so the model is not offered it");
     }
-    let fields = format.encode_settings(&options.settings).map_err(encode)?;
-    for loss in tools.losses.iter().chain(&fields.losses) {
+    for loss in &body.losses {
         tracing::debug!(tool = loss.tool.as_deref(), path = loss.path, what = loss.what, "not carried by the format");
     }
-    let mut body = Map::new();
     // Gemini has both in the URL.
     if format != Format::Gemini {
-        body.insert("model".to_owned(), settings.model.as_str().into());
-        body.insert("stream".to_owned(), settings.stream.into());
+        body.lead("model", settings.model.as_str());
+        body.trail("stream", settings.stream);
     }
     match format {
-        Format::OpenAiChat if settings.stream => {
-            body.insert("stream_options".to_owned(), json!({"include_usage": true}));
-        }
-        // The whole history goes with each request, so the provider need not keep any of it.
+        Format::OpenAiChat if settings.stream => body.trail("stream_options", json!({"include_usage": true})),
         Format::OpenAiResponses => {
-            body.insert("store".to_owned(), false.into());
+            // The whole history goes with each request, so the provider need not keep any of it.
+            body.trail("store", false);
+            if options.settings.cache != Some(false) {
+                body.trail("prompt_cache_key", cache_key(request));
+            }
         }
         _ => {}
     }
-    body.extend(fields.body);
-    body.extend(tools.body);
-    let messages = format.encode_messages(request.messages, Some(&settings.model));
-    for loss in &messages.losses {
-        tracing::debug!(path = loss.path, what = loss.what, "not carried by the format");
-    }
-    // The history is passed on as text, so that what the provider wants back stays as it came.
-    let mut fields = messages.body;
-    for (name, value) in body {
-        fields.insert(name, to_raw_value(&value).map_err(encode)?);
-    }
-    Ok((serde_json::to_vec(&fields).map_err(encode)?, tools.tools))
+    Ok((body.write().into_bytes(), body.tools))
+}
+
+/// A key that the requests of one conversation share: of its instructions, its tools and its first message.
+fn cache_key(request: &ModelRequest<'_>) -> String {
+    let first = request.messages.iter().position(|message| !matches!(message, Message::System(_)));
+    let opening = request.messages.get(..=first.unwrap_or(0)).unwrap_or_default();
+    ModelRequest { messages: opening, ..*request }.prompt_hash("").to_string()
+}
+
+/// Whether the provider refused a request because its model has no encrypted reasoning, or because the server does not
+/// know the field that asks for it.
+pub(super) fn refuses_sealed(error: &ModelError) -> bool {
+    let names_it = |detail: &str| {
+        ["\"include\"", "'include'", "`include`", "include[", ENCRYPTED_REASONING, "Encrypted content"]
+            .iter()
+            .any(|word| detail.contains(word))
+    };
+    matches!(error.kind(), ModelErrorKind::Status(400 | 422)) && names_it(error.detail())
 }
 
 fn encode(error: impl std::error::Error + Send + Sync + 'static) -> ModelError {

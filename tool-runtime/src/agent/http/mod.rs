@@ -25,6 +25,7 @@ mod tls;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -33,7 +34,7 @@ use reqwest::{Client, Url};
 use crate::agent::{ModelClient, ModelError, ModelRequest, Show};
 use crate::call::Arguments;
 use crate::capability::Secret;
-use crate::wire::{DecodeOptions, Decoded, Format, SentSchema, remove_nulls};
+use crate::wire::{AnswerMode, DecodeOptions, Decoded, Format, SentSchema, WireTool};
 
 pub use builder::HttpModelBuilder;
 
@@ -63,6 +64,8 @@ struct Inner {
     client: Client,
     url: Url,
     settings: Settings,
+    /// The model has no encrypted reasoning, so it is not asked for.
+    unsealed: AtomicBool,
 }
 
 /// What a request looks like and how long it may take.
@@ -73,6 +76,7 @@ struct Settings {
     headers: Vec<(String, Secret<String>)>,
     stream: bool,
     strict: bool,
+    answers: AnswerMode,
     max_response_bytes: usize,
     first_byte_timeout: Option<Duration>,
     idle_timeout: Duration,
@@ -89,6 +93,7 @@ impl Settings {
             headers: Vec::new(),
             stream: true,
             strict: false,
+            answers: AnswerMode::Schema,
             max_response_bytes: 32 << 20,
             first_byte_timeout: None,
             idle_timeout: Duration::from_secs(60),
@@ -119,20 +124,29 @@ impl ModelClient for HttpModel {
 
     async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
         let settings = &self.0.settings;
-        let (body, offered) = endpoint::body(settings, &request)?;
+        let sealed = settings.format == Format::OpenAiResponses && !self.0.unsealed.load(Ordering::Relaxed);
+        let (body, offered) = endpoint::body(settings, &request, sealed)?;
         let options = DecodeOptions::default()
             .with_max_bytes(settings.max_response_bytes)
             .with_model(settings.model.as_str())
             .with_choice(request.settings.tool_choice.clone().unwrap_or_default())
             .with_offered(offered.keys().map(String::as_str));
-        let mut decoded = exchange::exchange(&self.0, body, &options, show).await?;
+        let mut decoded = match exchange::exchange(&self.0, body, &options, show).await {
+            Err(error) if sealed && endpoint::refuses_sealed(&error) => {
+                let (body, _) = endpoint::body(settings, &request, false)?;
+                let decoded = exchange::exchange(&self.0, body, &options, show).await?;
+                self.0.unsealed.store(true, Ordering::Relaxed);
+                decoded
+            }
+            answer => answer?,
+        };
         for decoded in &mut decoded.calls {
             let sent = offered.get(&decoded.call.name);
             if let Some(spec) =
                 request.tools.get(&decoded.call.name).filter(|_| sent == Some(&SentSchema::ClosedWithNulls))
             {
                 let (Arguments::Text(text) | Arguments::Object(text)) = &mut decoded.call.arguments;
-                if let Cow::Owned(less) = remove_nulls(spec.input_schema.as_str(), text) {
+                if let Cow::Owned(less) = WireTool::from(spec).remove_nulls(text) {
                     *text = less;
                 }
             }

@@ -191,3 +191,30 @@ fn ids_that_were_seen_are_evidence() {
     assert!(check_evidence(&read(r#"{"task": "task-1", "many": [42]}"#), &rules, &seen, &|_| true).is_empty());
     assert!(check_evidence(&read("{}"), &rules, &seen, &|_| true).is_empty());
 }
+
+#[test]
+fn what_a_run_keeps_as_evidence_is_bounded() {
+    // One more than the most ids: the last is not evidence.
+    let mut seen = EvidenceSet::new();
+    seen.insert_result(&Tree::Array((0..=100_000).map(Tree::Int).collect()));
+    assert!(seen.contains(&Tree::Int(99_999)) && !seen.contains(&Tree::Int(100_000)));
+    let mut merged = EvidenceSet::new();
+    merged.insert_result(&Tree::Int(-1));
+    merged.merge(&seen);
+    assert!(merged.contains(&Tree::Int(-1)));
+    assert_eq!((0..100_000).filter(|id| merged.contains(&Tree::Int(*id))).count(), 99_999);
+
+    // Text up to 4 MiB in all.
+    let mut seen = EvidenceSet::new();
+    let text = |id: &str, length: usize| format!("{id} {}", ".".repeat(length - id.len() - 1));
+    seen.insert_text(&text("T-1", (4 << 20) - 100));
+    seen.insert_text(&text("T-2", 100));
+    seen.insert_text(&text("T-3", 99));
+    assert!(seen.contains_id("T-1") && !seen.contains_id("T-2") && seen.contains_id("T-3"));
+
+    // A result of 256 bytes is an id, a longer one a text that mentions ids.
+    let mut seen = EvidenceSet::new();
+    seen.insert_result(&Tree::String(text("T-4", 256).into()));
+    seen.insert_result(&Tree::String(text("T-5", 257).into()));
+    assert!(!seen.contains_id("T-4") && seen.contains_id("T-5"));
+}

@@ -176,6 +176,11 @@ impl<'a> Json<'a> {
         self.slice(start, self.at)
     }
 
+    /// The text between an earlier position and this one.
+    pub(crate) fn since(&self, start: &Self) -> &'a str {
+        self.text.get(start.at..self.at).unwrap_or_default()
+    }
+
     /// Any value.
     pub(crate) fn skip(&mut self) -> Result<(), Invalid> {
         match self.peek() {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::wire::decode::cursor::{Invalid, Json};
 
 /// The most entries of one list of a frame; no model writes more.
-const MAX_LIST: usize = 1 << 16;
+pub(crate) const MAX_LIST: usize = 1 << 16;
 
 /// A value that is read in place: moving the fields of many small frames would cost more than reading them.
 pub(crate) trait Field<'a>: Default {
@@ -114,6 +114,11 @@ impl<'a> Raw<'a> {
     pub(crate) fn object<T: Field<'a>>(self) -> Option<T> {
         self.0.and_then(|text| read(text).ok())
     }
+
+    /// The value as an object of a known shape, like a field of type [`Object`].
+    pub(crate) fn known<T: Field<'a>>(self) -> Result<Object<T>, Invalid> {
+        self.0.filter(|text| text.starts_with('{')).map_or_else(|| Ok(Object::default()), read)
+    }
 }
 
 impl<'a> Field<'a> for Raw<'a> {
@@ -138,6 +143,23 @@ impl<'a, T: Field<'a>> Field<'a> for Object<T> {
             return json.skip();
         }
         self.0.insert(T::default()).read(json)
+    }
+}
+
+/// An object of a known shape, and how it was written.
+#[derive(Default)]
+pub(crate) struct Whole<'a, T> {
+    pub(crate) value: T,
+    pub(crate) text: &'a str,
+}
+
+impl<'a, T: Field<'a>> Field<'a> for Whole<'a, T> {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
+        json.peek();
+        let start = json.clone();
+        self.value.read(json)?;
+        self.text = json.since(&start);
+        Ok(())
     }
 }
 
@@ -186,38 +208,20 @@ impl<'a, T: Field<'a>> Field<'a> for List<T> {
     }
 }
 
-/// Text that comes as a string or as a list of parts. Parts that are not text are left out.
+/// Text that comes as a string, or as a list of pieces.
 #[derive(Default)]
-pub(crate) struct Content<'a>(Text<'a>);
-
-impl Content<'_> {
-    pub(crate) fn get(&self) -> &str {
-        self.0.get()
-    }
-}
-
-shape! {
-    struct Part<'a> {
-        "type" => kind: Text<'a>,
-        "text" => text: Text<'a>,
-    }
+pub(crate) struct Content<'a> {
+    pub(crate) text: Text<'a>,
+    /// The list as it was written; `None` for a string.
+    pub(crate) list: Option<&'a str>,
 }
 
 impl<'a> Field<'a> for Content<'a> {
     fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
         if json.peek() != b'[' {
-            return self.0.read(json);
+            return self.text.read(json);
         }
-        let mut joined = String::new();
-        json.array(|json| {
-            let mut part = Object::<Part<'a>>::default();
-            part.read(json)?;
-            if let Some(part) = part.0.filter(|part| matches!(part.kind.get(), "" | "text" | "output_text")) {
-                joined.push_str(part.text.get());
-            }
-            Ok(())
-        })?;
-        self.0 = Text(Some(Cow::Owned(joined)));
+        self.list = Some(json.raw()?);
         Ok(())
     }
 }

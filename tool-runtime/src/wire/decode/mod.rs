@@ -6,6 +6,7 @@ mod decoded;
 mod display;
 pub(crate) mod fields;
 mod framing;
+pub(crate) mod members;
 mod options;
 pub(crate) mod provider_error;
 pub(crate) mod turn;

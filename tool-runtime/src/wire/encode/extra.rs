@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::wire::encode::EncodeError;
+use crate::wire::encode::report::EncodeErrorKind;
 use crate::wire::encode::settings::Vocabulary;
-use crate::wire::encode::{EncodeError, EncodeErrorKind};
 
 /// Fields that carry the conversation, its tools or the kind of stream in one format or another, or that would change
 /// what comes back.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 
 use crate::wire::encode::{Dialect, Loss, Node, Object};
-use crate::wire::history::{Carried, Content, Missing, Part, joined, pieces};
+use crate::wire::history::{Carried, Content, Missing, Part, Piece, joined, pieces};
 use crate::wire::{Format, Message};
 
 /// A history, ready to be put into a request body.
@@ -25,6 +25,8 @@ pub(crate) struct Messages<'a> {
     model: Option<&'a str>,
     /// The index of the message in the history.
     at: usize,
+    /// The pieces that come after the message.
+    later: &'a [(usize, Piece<'a>)],
     list: Vec<Object<'a>>,
     system: Vec<&'a str>,
     /// Fields of the body that only this provider has.
@@ -62,15 +64,30 @@ impl<'a> Messages<'a> {
         }
     }
 
+    /// The pieces that come after the message.
+    pub(crate) fn later(&self) -> impl Iterator<Item = &'a Piece<'a>> + use<'a> {
+        self.later.iter().map(|(_, piece)| piece)
+    }
+
+    /// The model that the request asks, if it is known.
+    pub(crate) const fn model(&self) -> Option<&'a str> {
+        self.model
+    }
+
     /// What is carried with a part, if this request's format and model take it back.
-    pub(crate) fn fits(&self, carried: Option<&'a Carried>) -> Option<&'a str> {
-        carried.filter(|carried| carried.fits(self.format, self.model)).map(Carried::json)
+    pub(crate) fn fits<'c>(&self, carried: Option<&'c Carried>) -> Option<&'c str> {
+        carried.filter(|carried| self.takes(carried)).map(Carried::json)
+    }
+
+    /// Whether this request's format and model take back what is carried.
+    pub(crate) fn takes(&self, carried: &Carried) -> bool {
+        carried.fits(self.format, self.model)
     }
 
     /// Like [`fits`](Self::fits) for a part that is written in any case: what is lost of it is reported.
     pub(crate) fn replay(&mut self, carried: Option<&'a Carried>) -> Option<&'a str> {
         let json = self.fits(carried);
-        if carried.is_some() && json.is_none() {
+        if json.is_none() && carried.is_some_and(|carried| !carried.says_nothing()) {
             self.lose("what only another provider or model understands");
         }
         json
@@ -111,16 +128,32 @@ pub(crate) fn encode_messages(
     history: &[Message],
     model: Option<&str>,
 ) -> EncodedMessages {
+    encode_marked(format, dialect, history, model, false)
+}
+
+/// As [`encode_messages`], marked for the provider's cache if that is wanted.
+pub(super) fn encode_marked(
+    format: Format,
+    dialect: &dyn Dialect,
+    history: &[Message],
+    model: Option<&str>,
+    marks: bool,
+) -> EncodedMessages {
     let pieces = pieces(history, |_| Missing::OutcomeUnknown);
     let (list, system, fields, losses) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut messages = Messages { format, model, at: 0, list, system, fields, losses };
+    let mut messages = Messages { format, model, at: 0, later: &pieces, list, system, fields, losses };
     for (at, piece) in &pieces {
         messages.at = *at;
+        messages.later = messages.later.get(1..).unwrap_or_default();
         dialect.message(piece, &mut messages);
     }
-    let Messages { list, system, mut fields, losses, .. } = messages;
+    let Messages { mut list, system, mut fields, losses, .. } = messages;
+    let mut system = dialect.system(&system).filter(|_| !system.is_empty());
+    if marks {
+        dialect.mark(system.as_mut().map(|(_, node)| node), &mut list);
+    }
     fields.push((dialect.messages_key(), list.into()));
-    fields.extend(dialect.system(&system).filter(|_| !system.is_empty()));
+    fields.extend(system);
     let raw = |node: Node<'_>| {
         let mut json = String::new();
         node.write(&mut json);

@@ -6,6 +6,7 @@ mod messages;
 mod node;
 mod options;
 mod report;
+mod request;
 mod settings;
 pub(crate) mod strict;
 mod tools;
@@ -14,9 +15,10 @@ pub use messages::EncodedMessages;
 pub(crate) use messages::{Messages, encode_messages};
 pub(crate) use node::{Node, Object};
 pub use options::{EncodeOptions, OnUnsupported, ToolChoice, WireTool};
-pub use report::{EncodeError, EncodeErrorKind, Encoded, Loss, SentSchema};
+pub use report::{EncodeError, Encoded, Loss, SentSchema};
+pub(crate) use request::{Asked, MARK, Request, encode_request};
 pub(crate) use settings::{Fields, Vocabulary, encode_settings};
-pub(crate) use tools::{Carries, CheckedTool, PropertyNames, encode_tools};
+pub(crate) use tools::{AnswerMode, Carries, CheckedTool, PropertyNames, encode_tools};
 
 use serde_json::{Map, Value};
 
@@ -59,6 +61,16 @@ pub(crate) trait Dialect {
     fn system<'a>(&self, _texts: &[&'a str]) -> Option<(&'static str, Node<'a>)> {
         None
     }
+
+    /// Writes the provider's mode for a schema. Returns `None` if the format has none for such a request: it then offers
+    /// a tool in its place.
+    fn answer(&self, name: &str, schema: Value, with_tools: bool) -> Option<(&'static str, Value)>;
+
+    /// Marks the last tool for the provider's cache.
+    fn mark_tools(&self, _tools: &mut Value) {}
+
+    /// Marks instructions and the last blocks of the history for the provider's cache.
+    fn mark<'a>(&self, _system: Option<&mut Node<'a>>, _list: &mut [Object<'a>]) {}
 
     /// Writes a message, with its results if it has calls.
     fn message<'a>(&self, piece: &Piece<'a>, out: &mut Messages<'a>);

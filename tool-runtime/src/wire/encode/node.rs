@@ -19,7 +19,7 @@ pub(crate) enum Node<'a> {
 #[derive(Default)]
 pub(crate) struct Object<'a> {
     fields: Vec<(&'static str, Node<'a>)>,
-    carried: Option<&'a str>,
+    carried: Option<Cow<'a, str>>,
 }
 
 impl<'a> Object<'a> {
@@ -39,13 +39,35 @@ impl<'a> Object<'a> {
     }
 
     /// Adds the fields of an object that is carried. They are none of those that were added.
-    pub(crate) const fn with_carried(mut self, object: Option<&'a str>) -> Self {
+    pub(crate) fn with_carried(self, object: Option<&'a str>) -> Self {
+        self.with_members(object.map(Cow::Borrowed))
+    }
+
+    /// Like [`with_carried`](Self::with_carried) for an object that may be built for the purpose.
+    pub(crate) fn with_members(mut self, object: Option<Cow<'a, str>>) -> Self {
         self.carried = object;
         self
     }
 
     pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut Node<'a>> {
         self.fields.iter_mut().find(|(name, _)| *name == key).map(|(_, value)| value)
+    }
+
+    /// Adds a field to an object that is already part of a list.
+    pub(crate) fn add(&mut self, key: &'static str, value: impl Into<Node<'a>>) {
+        self.fields.push((key, value.into()));
+    }
+
+    /// The last block of a message of this role, if it is one of ours.
+    pub(crate) fn last_block(&mut self, role: &str, key: &str) -> Option<&mut Self> {
+        let same = matches!(self.get_mut("role"), Some(Node::Text(own)) if *own == role);
+        match self.get_mut(key).filter(|_| same)? {
+            Node::List(blocks) => match blocks.last_mut()? {
+                Node::Object(block) => Some(block),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     fn write(&self, out: &mut String) {
@@ -58,7 +80,7 @@ impl<'a> Object<'a> {
             out.push(':');
             value.write(out);
         }
-        let members = self.carried.and_then(|object| object.trim().strip_prefix('{')?.strip_suffix('}'));
+        let members = self.carried.as_deref().and_then(|object| object.trim().strip_prefix('{')?.strip_suffix('}'));
         if let Some(members) = members.filter(|members| !members.trim().is_empty()) {
             if !self.fields.is_empty() {
                 out.push(',');

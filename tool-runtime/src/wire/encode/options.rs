@@ -1,9 +1,12 @@
 //! What goes into an encoder: [`WireTool`], [`ToolChoice`] and [`EncodeOptions`].
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::tool::ToolSpec;
 use crate::wire::RequestSettings;
+use crate::wire::encode::strict::remove_nulls;
 
 /// The parts of a definition that a provider receives (E1).
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +25,22 @@ impl<'a> WireTool<'a> {
     #[must_use]
     pub const fn new(name: &'a str, description: &'a str, input_schema: &'a str) -> Self {
         Self { name, description, input_schema }
+    }
+
+    /// Returns the arguments of a call without the nulls that only a closed copy of the schema allows
+    /// ([`SentSchema::ClosedWithNulls`](crate::wire::SentSchema::ClosedWithNulls)). Arguments that do not parse are
+    /// returned as they are.
+    ///
+    /// ```
+    /// use tool_runtime::wire::WireTool;
+    ///
+    /// let schema = r#"{"type":"object","properties":{"note":{"type":"string"}}}"#;
+    /// let tool = WireTool::new("tasks__add", "Adds a task.", schema);
+    /// assert_eq!(tool.remove_nulls(r#"{"note":null}"#), "{}");
+    /// ```
+    #[must_use]
+    pub fn remove_nulls<'b>(&self, arguments: &'b str) -> Cow<'b, str> {
+        remove_nulls(self.input_schema, arguments)
     }
 }
 

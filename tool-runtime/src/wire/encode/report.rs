@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 /// A part of a request body: the offered tools, or the settings.
@@ -28,7 +28,7 @@ pub enum SentSchema {
     /// A closed copy in which optional properties stay optional.
     Closed,
     /// A closed copy in which optional properties are required and nullable. Arguments written against it go through
-    /// [`remove_nulls`](crate::wire::remove_nulls) before they are validated.
+    /// [`WireTool::remove_nulls`](crate::wire::WireTool::remove_nulls) before they are validated.
     ClosedWithNulls,
 }
 
@@ -59,8 +59,7 @@ impl fmt::Display for Loss {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct EncodeError {
-    /// What is wrong.
-    pub kind: EncodeErrorKind,
+    kind: EncodeErrorKind,
     /// The tool it concerns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
@@ -75,6 +74,12 @@ impl EncodeError {
         Self { kind, tool: tool.map(str::to_owned), path }
     }
 
+    /// Returns a stable word for each case, such as `invalid_tool_name` or `unsupported_schema`.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        self.kind.code()
+    }
+
     /// The error as `{"error": {kind, tool?, path?}}`.
     #[must_use]
     pub fn to_json(&self) -> Value {
@@ -83,10 +88,8 @@ impl EncodeError {
 }
 
 /// The kinds of [`EncodeError`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum EncodeErrorKind {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EncodeErrorKind {
     /// A name outside `[a-zA-Z0-9_-]{1,64}`.
     InvalidToolName,
     /// Two tools have the same name.
@@ -108,6 +111,20 @@ pub enum EncodeErrorKind {
 }
 
 impl EncodeErrorKind {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::InvalidToolName => "invalid_tool_name",
+            Self::DuplicateToolName => "duplicate_tool_name",
+            Self::UnsupportedSchema => "unsupported_schema",
+            Self::StrictUnsupported => "strict_unsupported",
+            Self::UnknownToolChoice => "unknown_tool_choice",
+            Self::UnsupportedToolChoice => "unsupported_tool_choice",
+            Self::InvalidSetting => "invalid_setting",
+            Self::ReservedField => "reserved_field",
+            Self::ExtraTooLarge => "extra_too_large",
+        }
+    }
+
     const fn sentence(self) -> &'static str {
         match self {
             Self::InvalidToolName => "a tool name must match [a-zA-Z0-9_-]{1,64}",
@@ -120,6 +137,12 @@ impl EncodeErrorKind {
             Self::ReservedField => "this field of the body is written by the request or by a setting; leave it out",
             Self::ExtraTooLarge => "the extra fields of the body are larger than 64 KiB",
         }
+    }
+}
+
+impl Serialize for EncodeErrorKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.code())
     }
 }
 

@@ -4,7 +4,8 @@
 use serde_json::{Map, Value};
 
 use crate::wire::encode::extra;
-use crate::wire::encode::{Dialect, EncodeError, EncodeErrorKind, Encoded, Loss};
+use crate::wire::encode::report::EncodeErrorKind;
+use crate::wire::encode::{Dialect, EncodeError, Encoded, Loss};
 use crate::wire::{RequestSettings, ToolChoice};
 
 /// Where a format has its settings, and which values its provider takes.

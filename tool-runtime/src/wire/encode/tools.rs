@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use crate::wire::encode::report::EncodeErrorKind;
 use crate::wire::encode::strict::{self, Closing, Room};
 use crate::wire::encode::{
-    Dialect, EncodeError, EncodeErrorKind, EncodeOptions, Encoded, Loss, OnUnsupported, SentSchema, ToolChoice,
-    WireTool,
+    Dialect, EncodeError, EncodeOptions, Encoded, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool,
 };
+use crate::wire::{AnswerFormat, Effort};
 
 /// What a format can carry.
 pub(crate) struct Carries {
@@ -61,11 +62,30 @@ impl CheckedTool<'_> {
     }
 }
 
+/// Whether the endpoint has the provider's mode for schemas.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AnswerMode {
+    /// It has, where the format has one.
+    Schema,
+    /// It has not: a tool takes its place.
+    Tool,
+}
+
 /// The parts of a request body that offer the tools; empty without tools (E2).
 pub(crate) fn encode_tools<'a, T: Into<WireTool<'a>>>(
     dialect: &dyn Dialect,
     tools: impl IntoIterator<Item = T>,
     options: &EncodeOptions,
+) -> Result<Encoded, EncodeError> {
+    offer(dialect, tools, options, None)
+}
+
+/// As [`encode_tools`], with the format of the answer: in the provider's mode for schemas, or as one more tool.
+pub(super) fn offer<'a, T: Into<WireTool<'a>>>(
+    dialect: &dyn Dialect,
+    tools: impl IntoIterator<Item = T>,
+    options: &EncodeOptions,
+    answer: Option<(&AnswerFormat, AnswerMode)>,
 ) -> Result<Encoded, EncodeError> {
     let mut offer = Offer { options, carries: dialect.carries(), losses: Vec::new(), room: Room::default() };
     let (mut names, mut checked) = (BTreeSet::new(), Vec::new());
@@ -80,14 +100,27 @@ pub(crate) fn encode_tools<'a, T: Into<WireTool<'a>>>(
             Err(error) => offer.losses.push(error.into()),
         }
     }
-    let tools: BTreeMap<_, _> = checked.iter().map(|tool| (tool.name.to_owned(), tool.sent)).collect();
-    offer.check_choice(&tools)?;
+    let sent: BTreeMap<_, _> = checked.iter().map(|tool| (tool.name.to_owned(), tool.sent)).collect();
+    offer.check_choice(&sent)?;
     offer.report_options();
     let mut body = Map::new();
+    let mut choice = options.settings.tool_choice.clone();
+    if let Some((answer, mode)) = answer {
+        let schema = offer.answer_schema(answer).filter(|_| mode == AnswerMode::Schema);
+        if let Some((key, value)) = schema.and_then(|schema| dialect.answer(&answer.name, schema, !checked.is_empty()))
+        {
+            body.insert(key.to_owned(), value);
+        } else {
+            let tool = WireTool::new(&answer.name, AnswerFormat::DESCRIPTION, &answer.schema);
+            choice = offer.answering(choice, &answer.name, checked.is_empty());
+            checked.push(offer.check(tool, &mut BTreeSet::new())?);
+        }
+    }
+    let tools = checked.iter().map(|tool| (tool.name.to_owned(), tool.sent)).collect();
     if !checked.is_empty() {
         let list = checked.into_iter().map(|tool| dialect.tool(tool)).collect();
         body.insert("tools".to_owned(), dialect.tools(list));
-        if let Some((key, value)) = options.settings.tool_choice.as_ref().and_then(|choice| dialect.choice(choice)) {
+        if let Some((key, value)) = choice.as_ref().and_then(|choice| dialect.choice(choice)) {
             body.insert(key.to_owned(), value);
         }
         if let Some(parallel) = options.settings.parallel_calls.filter(|_| offer.carries.parallel) {
@@ -180,6 +213,30 @@ impl Offer<'_> {
             Closing::Optional => SentSchema::Closed,
         };
         Ok(Some((closed.schema, sent)))
+    }
+
+    /// The schema of the answer as the provider's mode takes it; `None` if it cannot be closed where it has to be.
+    fn answer_schema(&mut self, answer: &AnswerFormat) -> Option<Value> {
+        let Some(closing) = self.carries.closing else { return serde_json::from_str(&answer.schema).ok() };
+        let closed = strict::close(&answer.schema, closing).ok()?;
+        self.room.take(closing, &closed).ok()?;
+        Some(closed.schema)
+    }
+
+    /// The choice with which the model can answer by a tool.
+    fn answering(&self, choice: Option<ToolChoice>, name: &str, alone: bool) -> Option<ToolChoice> {
+        let named = || Some(ToolChoice::Named(name.to_owned()));
+        // A provider may refuse a forced call beside reasoning; the tool's description asks for it then.
+        let reasons = self.options.settings.reasoning.is_some_and(|effort| effort != Effort::Off);
+        match choice {
+            Some(ToolChoice::None) if self.carries.choice => named(),
+            Some(ToolChoice::Allowed { mut names, required }) => {
+                names.push(name.to_owned());
+                Some(ToolChoice::Allowed { names, required })
+            }
+            None | Some(ToolChoice::Auto) if alone && self.carries.choice && !reasons => named(),
+            choice => choice,
+        }
     }
 
     /// A choice that the format cannot express, or that names no offered tool, is refused (E3).

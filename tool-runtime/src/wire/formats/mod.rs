@@ -9,7 +9,7 @@ mod openai_responses;
 
 use crate::wire::decode::{DecodeOptions, Decoder};
 use crate::wire::encode::{self, Dialect, EncodeError, EncodeOptions, Encoded, EncodedMessages, WireTool};
-use crate::wire::{Format, Message, RequestSettings};
+use crate::wire::{Asked, Format, Message, Request, RequestSettings};
 
 impl Format {
     /// Returns a decoder for one response, streamed or whole.
@@ -72,6 +72,15 @@ impl Format {
     #[must_use]
     pub fn encode_messages(self, history: &[Message], model: Option<&str>) -> EncodedMessages {
         encode::encode_messages(self, self.dialect(), history, model)
+    }
+
+    /// A whole request body but for the fields of the endpoint.
+    pub(crate) fn encode_request<'a, T: Into<WireTool<'a>>>(
+        self,
+        tools: impl IntoIterator<Item = T>,
+        asked: &Asked<'_>,
+    ) -> Result<Request, EncodeError> {
+        encode::encode_request(self, self.dialect(), tools, asked)
     }
 
     fn dialect(self) -> &'static dyn Dialect {

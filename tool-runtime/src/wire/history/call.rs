@@ -45,6 +45,11 @@ impl CallMessage {
         self.arguments.as_deref().unwrap_or("{}")
     }
 
+    /// Whether the arguments are JSON that the gate can read.
+    pub(crate) const fn is_readable(&self) -> bool {
+        self.arguments.is_some()
+    }
+
     pub(crate) fn with_carried(mut self, carried: Option<Carried>) -> Self {
         self.carried = carried;
         self

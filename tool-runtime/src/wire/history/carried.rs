@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ParseError;
 use crate::wire::Format;
+use crate::wire::decode::cursor::Json;
 
 const NOT_AN_OBJECT: ParseError = ParseError::new("carried_not_an_object", "carried JSON has to be one JSON object");
 
@@ -72,6 +73,16 @@ impl Carried {
 
     pub(crate) fn set_model(&mut self, model: Option<&str>) {
         self.model = model.map(str::to_owned);
+    }
+
+    /// Whether no member has a value: some providers write fields that they leave empty.
+    pub(crate) fn says_nothing(&self) -> bool {
+        let mut nothing = true;
+        let read = Json::new(&self.json).object(|json, _| {
+            nothing &= matches!(json.raw()?, "null" | "[]" | "{}" | "\"\"");
+            Ok(())
+        });
+        read.is_ok() && nothing
     }
 
     /// Returns the format that it came from.

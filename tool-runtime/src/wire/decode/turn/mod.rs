@@ -1,6 +1,8 @@
 //! [`Turn`]: the decoding state of one response, and [`Writer`], which changes it by the rules of all formats.
 
+mod compose;
 mod parts;
+mod read;
 mod writer;
 
 use std::collections::HashMap;
@@ -94,7 +96,9 @@ impl Turn {
             self.error = Some(WireError::new(WireErrorKind::TruncatedStream));
         }
         let clean = self.error.is_none() && self.ending == Ending::Well;
-        let finish = match (&self.error, self.ending) {
+        // An item that waits for the client does not change how the turn ended; the error says that somebody has to act.
+        let broken = self.error.as_ref().filter(|error| error.kind != WireErrorKind::UnsupportedItem);
+        let finish = match (broken, self.ending) {
             (Some(error), _) if error.kind == WireErrorKind::TruncatedStream => Finish::Truncated,
             (Some(_), _) | (None, Ending::Open) => Finish::Error,
             (None, Ending::Cut(finish)) => finish,

@@ -63,6 +63,32 @@ impl Layout {
         self.parts.get_mut(part).map(|(slot, _)| slot)
     }
 
+    /// The parts of text.
+    pub(super) fn texts(&self) -> impl Iterator<Item = usize> {
+        let texts = self.parts.iter().enumerate().filter(|(_, (slot, _))| matches!(slot, Slot::Text(_)));
+        texts.map(|(at, _)| at)
+    }
+
+    pub(super) const fn is_last(&self, part: usize) -> bool {
+        part + 1 == self.parts.len()
+    }
+
+    /// Replaces the text of a part within the text of the turn.
+    pub(super) fn replace_text(&mut self, part: usize, new: &str, text: &mut String) {
+        let ends = |(slot, _): &(Slot, _)| if let Slot::Text(to) = slot { Some(*to) } else { None };
+        let Some(to) = self.parts.get(part).and_then(ends) else { return };
+        let from = self.parts.iter().take(part).rev().find_map(ends).unwrap_or(0);
+        if text.get(from..to).is_none_or(|before| before == new) {
+            return;
+        }
+        text.replace_range(from..to, new);
+        for (slot, _) in self.parts.iter_mut().skip(part) {
+            if let Slot::Text(end) = slot {
+                *end = *end - (to - from) + new.len();
+            }
+        }
+    }
+
     pub(super) fn has_refusal(&self) -> bool {
         self.parts.iter().any(|(slot, _)| matches!(slot, Slot::Refusal))
     }

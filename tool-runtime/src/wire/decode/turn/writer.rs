@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use crate::call::CallId;
 use crate::wire::decode::turn::parts::Slot;
 use crate::wire::decode::turn::{Call, Ending, Turn};
-use crate::wire::history::{Carried, Citation, Media};
 use crate::wire::{DisplayEvent, Finish, Usage, WireError, WireErrorKind};
 
 /// A turn and the observer of its display events.
@@ -15,96 +14,6 @@ pub(crate) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Adds text to the last part if that is text, and starts a part otherwise.
-    pub(crate) fn text(&mut self, text: &str) {
-        if text.is_empty() {
-            return;
-        }
-        self.turn.text.push_str(text);
-        let end = self.turn.text.len();
-        match self.turn.layout.last_mut() {
-            Some(Slot::Text(to)) => *to = end,
-            _ => {
-                self.turn.layout.add(Slot::Text(end));
-            }
-        }
-        (self.show)(DisplayEvent::Text(Cow::Borrowed(text)));
-    }
-
-    /// Starts a part of text, to which [`text`](Self::text) adds until another part begins, and returns it.
-    pub(crate) fn start_text(&mut self) -> usize {
-        self.turn.layout.add(Slot::Text(self.turn.text.len()))
-    }
-
-    /// Adds reasoning that the provider shows to the last part if that is reasoning. Otherwise starts a part and returns
-    /// it.
-    pub(crate) fn reasoning(&mut self, text: &str) -> Option<usize> {
-        if text.is_empty() {
-            return None;
-        }
-        let started = match self.turn.layout.last_mut() {
-            Some(Slot::Reasoning(before)) => {
-                before.push_str(text);
-                None
-            }
-            _ => Some(self.turn.layout.add(Slot::Reasoning(text.to_owned()))),
-        };
-        (self.show)(DisplayEvent::Reasoning(Cow::Borrowed(text)));
-        started
-    }
-
-    /// Starts a part of reasoning and returns it.
-    pub(crate) fn start_reasoning(&mut self) -> usize {
-        self.turn.layout.add(Slot::Reasoning(String::new()))
-    }
-
-    /// Adds reasoning that the provider shows to a part.
-    pub(crate) fn reasoning_at(&mut self, part: usize, text: &str) {
-        if let Some(Slot::Reasoning(before)) = self.turn.layout.get_mut(part)
-            && !text.is_empty()
-        {
-            before.push_str(text);
-            (self.show)(DisplayEvent::Reasoning(Cow::Borrowed(text)));
-        }
-    }
-
-    pub(crate) fn refusal(&mut self, text: &str) {
-        self.turn.refusal.push_str(text);
-        if !self.turn.layout.has_refusal() {
-            self.turn.layout.add(Slot::Refusal);
-        }
-    }
-
-    /// Adds media that the model made.
-    pub(crate) fn media(&mut self, media: Media) -> usize {
-        self.turn.layout.add(Slot::Media(media))
-    }
-
-    /// Adds a source of the text before it.
-    pub(crate) fn citation(&mut self, citation: Citation) {
-        self.turn.layout.add(Slot::Citation(citation));
-    }
-
-    /// Adds a block that only its provider understands, as a JSON object.
-    pub(crate) fn carried(&mut self, json: String) {
-        let part = self.turn.layout.add(Slot::Carried);
-        self.carry(part, json);
-    }
-
-    /// Sets what the provider wants back with a part, as a JSON object in the shape that the format's encoder expects.
-    pub(crate) fn carry(&mut self, part: usize, json: String) {
-        if self.turn.layout.carry(part, Carried::read(self.turn.format, json)) > self.turn.max_carried_bytes {
-            self.fail_with(WireErrorKind::LimitExceeded);
-        }
-    }
-
-    /// Sets what the provider wants back with a call.
-    pub(crate) fn carry_call(&mut self, call: usize, json: String) {
-        if let Some(part) = self.turn.layout.of_call(call) {
-            self.carry(part, json);
-        }
-    }
-
     pub(crate) fn usage(&mut self, usage: Usage) {
         self.turn.usage = Some(usage);
     }
@@ -115,6 +24,13 @@ impl Writer<'_> {
             if slot.is_none() && !text.is_empty() {
                 *slot = Some(text.to_owned());
             }
+        }
+    }
+
+    /// Another model served the rest of the response.
+    pub(crate) fn served_by(&mut self, model: &str) {
+        if !model.is_empty() {
+            self.turn.model = Some(model.to_owned());
         }
     }
 
@@ -130,18 +46,6 @@ impl Writer<'_> {
         self.turn.layout.add(Slot::Call(call));
         self.offer_id(call, id);
         Some(call)
-    }
-
-    pub(crate) fn call_by_id(&self, id: &str) -> Option<usize> {
-        self.turn.by_id.get(id).copied()
-    }
-
-    pub(crate) fn name(&self, call: usize) -> &str {
-        self.turn.calls.get(call).map_or("", |call| &call.name)
-    }
-
-    pub(crate) fn has_arguments(&self, call: usize) -> bool {
-        self.turn.calls.get(call).is_some_and(|call| !call.text.is_empty() || call.object.is_some())
     }
 
     /// Takes the first id of a call (R2); an id that another call has is ignored (R4).

@@ -98,18 +98,8 @@ pub(crate) fn close(schema: &str, closing: Closing) -> Result<Closed, String> {
     Ok(Closed { schema, dropped, optional, unions })
 }
 
-/// Returns the arguments without the nulls that only a closed copy of the schema allows
-/// ([`SentSchema::ClosedWithNulls`](crate::wire::SentSchema::ClosedWithNulls)). `schema` is the authoritative schema as
-/// JSON text. Arguments that do not parse are returned as they are.
-///
-/// ```
-/// use tool_runtime::wire::remove_nulls;
-///
-/// let schema = r#"{"type":"object","properties":{"note":{"type":"string"}}}"#;
-/// assert_eq!(remove_nulls(schema, r#"{"note":null}"#), "{}");
-/// ```
-#[must_use]
-pub fn remove_nulls<'a>(schema: &str, arguments: &'a str) -> Cow<'a, str> {
+/// See [`WireTool::remove_nulls`](crate::wire::WireTool::remove_nulls).
+pub(super) fn remove_nulls<'a>(schema: &str, arguments: &'a str) -> Cow<'a, str> {
     let (Some(root), Some(mut value)) = (Node::parse(schema), Node::parse(arguments)) else {
         return Cow::Borrowed(arguments);
     };

@@ -3,9 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
-use crate::wire::formats::anthropic::settings;
-use crate::wire::history::{Content, Part, Piece};
+use crate::wire::encode::{
+    Carries, CheckedTool, Dialect, Fields, MARK, Messages, Node, Object, PropertyNames, Vocabulary,
+};
+use crate::wire::formats::anthropic::{settings, turn};
+use crate::wire::history::{Content, Piece};
 use crate::wire::{RequestSettings, ToolChoice};
 
 /// Messages, as a request is written.
@@ -31,6 +33,30 @@ impl Dialect for Anthropic {
 
     fn settings(&self, settings: &RequestSettings, out: &mut Fields) {
         settings::settings(settings, out);
+    }
+
+    fn answer(&self, _name: &str, schema: Value, _with_tools: bool) -> Option<(&'static str, Value)> {
+        Some(("output_config", json!({ "format": { "type": "json_schema", "schema": schema } })))
+    }
+
+    fn mark_tools(&self, tools: &mut Value) {
+        let mark = json!({ "type": "ephemeral" });
+        if let Some(Value::Object(last)) = tools.as_array_mut().and_then(|tools| tools.last_mut()) {
+            last.insert("cache_control".to_owned(), mark);
+        }
+    }
+
+    // Four blocks may be marked: the last tool, the instructions, and the last blocks of the last two messages of the
+    // user. The provider looks back 20 blocks from a mark, so the second one finds what the turn before wrote.
+    fn mark<'a>(&self, system: Option<&mut Node<'a>>, list: &mut [Object<'a>]) {
+        if let Some(system) = system {
+            let text = std::mem::replace(system, Node::Null);
+            let block = Object::of_type("text").with("text", text).with("cache_control", Node::Raw(MARK.into()));
+            *system = vec![block].into();
+        }
+        list.iter_mut().rev().filter_map(|message| message.last_block("user", "content")).take(2).for_each(|block| {
+            block.add("cache_control", Node::Raw(MARK.into()));
+        });
     }
 
     fn tool(&self, tool: CheckedTool<'_>) -> Value {
@@ -76,33 +102,20 @@ impl Dialect for Anthropic {
                     match content {
                         Content::Text(text) if text.trim().is_empty() => {}
                         Content::Text(text) => {
-                            out.join("user", "content", Object::of_type("text").with("text", &**text))
+                            out.join("user", "content", Object::of_type("text").with("text", &**text));
                         }
                         Content::Media(_) => out.lose("media of the user"),
                     }
                 }
             }
             Piece::Assistant { parts, answered } => {
-                for part in parts {
-                    match part {
-                        Part::Text(_) | Part::Refusal(_) => {
-                            let text = part.as_text().unwrap_or_default();
-                            if !text.trim().is_empty() {
-                                let carried = out.replay(part.carried());
-                                let block = Object::of_type("text").with("text", text).with_carried(carried);
-                                out.join("assistant", "content", block);
-                            }
-                        }
-                        Part::Call(call) => {
-                            let carried = out.replay(call.carried());
-                            let block = Object::of_type("tool_use").with("id", call.id.as_str());
-                            let block =
-                                block.with("name", &*call.name).with("input", Node::Raw(call.arguments().into()));
-                            out.join("assistant", "content", block.with_carried(carried));
-                        }
-                        part => out.lose_part(part),
-                    }
-                }
+                let follows = |piece: &Piece<'_>| match piece {
+                    Piece::User(content) => !content.is_empty(),
+                    Piece::Assistant { parts, .. } => !parts.is_empty(),
+                    Piece::System(_) => false,
+                };
+                let is_last = answered.is_empty() && !out.later().any(follows);
+                turn::write(parts, is_last, out);
                 for (call, result) in answered {
                     let block = Object::of_type("tool_result").with("tool_use_id", call.id.as_str());
                     let block = block.with("content", result.content.clone());

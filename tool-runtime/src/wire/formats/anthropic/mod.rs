@@ -1,8 +1,11 @@
 //! Anthropic Messages.
 
+mod block;
 mod decode;
 mod encode;
 mod settings;
+mod shape;
+mod turn;
 mod usage;
 
 pub(super) use decode::Messages as Decode;

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
 use crate::wire::formats::gemini::settings;
-use crate::wire::history::{Content, Part, Piece};
+use crate::wire::formats::gemini::turn;
+use crate::wire::history::{Content, Piece};
 use crate::wire::{RequestSettings, ToolChoice};
 
 /// Gemini, as a request is written.
@@ -30,6 +31,12 @@ impl Dialect for Gemini {
 
     fn settings(&self, settings: &RequestSettings, out: &mut Fields) {
         settings::settings(settings, out);
+    }
+
+    // Models before Gemini 3 refuse a schema beside tools.
+    fn answer(&self, _name: &str, schema: Value, with_tools: bool) -> Option<(&'static str, Value)> {
+        let config = json!({ "responseMimeType": "application/json", "responseJsonSchema": schema });
+        (!with_tools).then_some(("generationConfig", config))
     }
 
     fn tool(&self, tool: CheckedTool<'_>) -> Value {
@@ -76,30 +83,11 @@ impl Dialect for Gemini {
                 }
             }
             Piece::Assistant { parts, answered } => {
-                for part in parts {
-                    match part {
-                        Part::Text(_) | Part::Refusal(_) => {
-                            let text = part.as_text().unwrap_or_default();
-                            let carried = out.replay(part.carried());
-                            if !text.is_empty() || carried.is_some() {
-                                out.join("model", "parts", Object::new().with("text", text).with_carried(carried));
-                            }
-                        }
-                        Part::Call(call) => {
-                            let function = Object::new().with("id", call.id.as_str()).with("name", &*call.name);
-                            let function = function.with("args", Node::Raw(call.arguments().into()));
-                            let carried = out.replay(call.carried());
-                            let part = Object::new().with("functionCall", function).with_carried(carried);
-                            out.join("model", "parts", part);
-                        }
-                        part => out.lose_part(part),
-                    }
-                }
+                turn::write(parts, out);
                 for (call, result) in answered {
                     let key = if result.is_error { "error" } else { "output" };
                     let response = Object::new().with(key, result.content.clone());
-                    let response =
-                        Object::new().with("id", call.id.as_str()).with("name", &*call.name).with("response", response);
+                    let response = turn::named(call).with("response", response);
                     out.join("user", "parts", Object::new().with("functionResponse", response));
                 }
             }

@@ -32,6 +32,11 @@ impl Dialect for Ollama {
         settings::settings(settings, out);
     }
 
+    // With a format the server lets the model write nothing but the answer, no call either.
+    fn answer(&self, _name: &str, schema: Value, with_tools: bool) -> Option<(&'static str, Value)> {
+        (!with_tools).then_some(("format", schema))
+    }
+
     fn tool(&self, tool: CheckedTool<'_>) -> Value {
         json!({ "type": "function", "function": tool.object("parameters") })
     }

@@ -1,12 +1,14 @@
 //! Frames and whole bodies of Chat Completions, read as borrowed types.
 
-use crate::wire::decode::arguments::Piece;
-use crate::wire::decode::fields::{Content, Integer, List, Object, Raw, Text, read, shape};
+use crate::wire::decode::fields::read;
 use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, unreadable};
+use crate::wire::formats::openai_chat::carry::Carry;
+use crate::wire::formats::openai_chat::chunk::{Choice, Chunk, Delta, Function, ToolDelta};
 use crate::wire::formats::openai_chat::select::Selector;
-use crate::wire::{Finish, Format, Usage, WireError, WireErrorKind};
+use crate::wire::formats::openai_chat::usage::Tokens;
+use crate::wire::{Finish, Format, WireError, WireErrorKind};
 
 /// The state for attributing deltas to calls.
 #[derive(Default)]
@@ -14,102 +16,9 @@ pub(crate) struct Chat {
     selector: Selector,
     /// The one call of the legacy `function_call` deltas (R9).
     legacy: Option<usize>,
-}
-
-shape! {
-    struct Chunk<'a> {
-        "id" => id: Text<'a>,
-        "model" => model: Text<'a>,
-        "choices" => choices: List<Choice<'a>>,
-        "usage" => usage: Raw<'a>,
-        "error" => error: Raw<'a>,
-        "object" => object: Text<'a>,
-    }
-}
-
-shape! {
-    struct Choice<'a> {
-        "index" => index: Integer,
-        "delta" => delta: Object<Delta<'a>>,
-        /// Read in whole bodies only: small structs make small frames cheap.
-        "message" => message: Raw<'a>,
-        "finish_reason" => finish_reason: Text<'a>,
-        "error" => error: Raw<'a>,
-    }
-}
-
-shape! {
-    struct Delta<'a> {
-        "content" => content: Content<'a>,
-        "refusal" => refusal: Text<'a>,
-        "tool_calls" => tool_calls: List<ToolDelta<'a>>,
-        "function_call" => function_call: Raw<'a>,
-    }
-}
-
-shape! {
-    struct ToolDelta<'a> {
-        "index" => index: Integer,
-        "id" => id: Text<'a>,
-        "function" => function: Object<Function<'a>>,
-    }
-}
-
-shape! {
-    struct Function<'a> {
-        "name" => name: Text<'a>,
-        "arguments" => arguments: Piece<'a>,
-    }
-}
-
-shape! {
-    struct Tokens {
-        "prompt_tokens" => prompt_tokens: Integer,
-        "completion_tokens" => completion_tokens: Integer,
-        "prompt_tokens_details" => read: Object<Read>,
-        "completion_tokens_details" => written: Object<Written>,
-        /// DeepSeek's word for `cached_tokens`.
-        "prompt_cache_hit_tokens" => hit: Integer,
-        /// What gateways to Anthropic add.
-        "cache_read_input_tokens" => cache_read: Integer,
-        "cache_creation_input_tokens" => cache_write: Integer,
-    }
-}
-
-shape! {
-    struct Read {
-        "cached_tokens" => cached: Integer,
-        "cache_write_tokens" => cache_write: Integer,
-    }
-}
-
-shape! {
-    struct Written {
-        "reasoning_tokens" => reasoning: Integer,
-    }
-}
-
-impl Tokens {
-    /// `None` if the provider counted none.
-    fn usage(&self) -> Option<Usage> {
-        let (input, output) = (self.prompt_tokens, self.completion_tokens);
-        if input.0.is_none() && output.0.is_none() {
-            return None;
-        }
-        let mut usage = Usage::new(input.count().unwrap_or(0), output.count().unwrap_or(0));
-        let read = self.read.0.as_ref();
-        let cached = [read.map(|read| read.cached), Some(self.hit), Some(self.cache_read)];
-        let written = [read.map(|read| read.cache_write), Some(self.cache_write)];
-        usage.cache_read_tokens = most(&cached);
-        usage.cache_write_tokens = most(&written);
-        usage.reasoning_tokens = self.written.0.as_ref().and_then(|written| written.reasoning.count()).unwrap_or(0);
-        Some(usage)
-    }
-}
-
-/// Gateways write one count under several names, and zero where they have none.
-fn most(counts: &[Option<Integer>]) -> u64 {
-    counts.iter().flatten().filter_map(|count| count.count()).max().unwrap_or(0)
+    carry: Carry,
+    /// Sources that some servers list beside the message, in every chunk anew.
+    sources: String,
 }
 
 impl Dialect for Chat {
@@ -132,6 +41,9 @@ impl Dialect for Chat {
             turn.fail_with(WireErrorKind::MalformedFrame);
             return;
         };
+        if let Some(sources) = chunk.sources.0 {
+            sources.clone_into(&mut self.sources);
+        }
         if let Some(choice) = Self::head(&chunk, turn) {
             if let Some(delta) = &choice.delta.0 {
                 self.delta(delta, turn);
@@ -145,11 +57,12 @@ impl Dialect for Chat {
         if chunk.object.get() == "error" {
             return turn.fail(event_error(body, CodeIn::Code));
         }
+        self.sources = chunk.sources.0.unwrap_or_default().to_owned();
         let Some(choice) = Self::head(&chunk, turn) else {
             return turn.fail_with(WireErrorKind::ProtocolViolation);
         };
         if let Some(message) = choice.message.object() {
-            Self::message(&message, turn);
+            self.message(&message, turn);
         }
         // Snowflake Cortex sends `"finish_reason": ""` in a document that is whole.
         if choice.finish_reason.came() && choice.finish_reason.get().is_empty() {
@@ -157,6 +70,11 @@ impl Dialect for Chat {
             return turn.end_well();
         }
         finish(choice.finish_reason.get(), turn);
+    }
+
+    fn end(&mut self, turn: &mut Writer<'_>) {
+        self.carry.sources(&self.sources, turn);
+        self.carry.end(turn);
     }
 }
 
@@ -180,9 +98,19 @@ impl Chat {
         choice
     }
 
-    fn delta(&mut self, delta: &Delta<'_>, turn: &mut Writer<'_>) {
-        turn.text(delta.content.get());
+    /// Reads everything of a delta or a message but its calls.
+    fn said(&mut self, delta: &Delta<'_>, turn: &mut Writer<'_>) {
+        self.carry.before(delta, turn);
+        turn.text(delta.content.text.get());
+        if let Some(list) = delta.content.list {
+            self.carry.list(list, turn);
+        }
         turn.refusal(delta.refusal.get());
+        self.carry.after(delta, turn);
+    }
+
+    fn delta(&mut self, delta: &Delta<'_>, turn: &mut Writer<'_>) {
+        self.said(delta, turn);
         // Servers that fill both fields mean the same call, and it must not run twice.
         if delta.tool_calls.is_empty()
             && let Some(function) = delta.function_call.object::<Function<'_>>()
@@ -191,11 +119,28 @@ impl Chat {
             self.legacy(&function, turn);
         }
         for part in delta.tool_calls.iter() {
-            let (name, arguments) = part.function.0.as_ref().map_or(("", &Piece::Nothing), Function::parts);
-            let (id, empty) = (part.id.get(), arguments.is_empty());
+            let custom = part.custom();
+            let (name, arguments) = part.named(custom.as_ref());
+            let input = custom.as_ref().map_or("", |custom| custom.input.get());
+            let (id, empty) = (part.id.get(), arguments.is_empty() && input.is_empty());
             let Some(call) = self.selector.select(part.index.0, id, name, empty, turn) else { continue };
             turn.reopen();
             arguments.add(call, turn);
+            turn.append_text(call, input);
+            self.kept(call, part, custom.is_some());
+        }
+    }
+
+    /// Keeps what a call holds beside its name and its arguments.
+    fn kept(&mut self, call: usize, part: &ToolDelta<'_>, is_custom: bool) {
+        if is_custom {
+            self.carry.custom(call);
+        }
+        if let Some(extra) = part.extra_content.0 {
+            self.carry.call(call, "extra_content", extra.to_owned());
+        }
+        if let Some(fields) = part.provider_fields.0.filter(|fields| fields.contains("signature")) {
+            self.carry.call(call, "provider_specific_fields", fields.to_owned());
         }
     }
 
@@ -214,34 +159,30 @@ impl Chat {
             },
         };
         self.legacy = Some(call);
+        self.carry.call(call, "legacy", "true".to_owned());
         turn.reopen();
         turn.settle_id(call);
         function.arguments.add(call, turn);
     }
 
     /// Reads a message that came whole: each entry is one call.
-    fn message(message: &Delta<'_>, turn: &mut Writer<'_>) {
-        turn.text(message.content.get());
-        turn.refusal(message.refusal.get());
-        let legacy = message.function_call.object::<Function<'_>>();
-        let legacy = legacy.filter(|function| message.tool_calls.is_empty() && !function.is_empty());
-        let listed = message.tool_calls.iter().map(|part| (part.id.get(), part.function.0.as_ref()));
-        for (id, function) in listed.chain(legacy.iter().map(|function| ("", Some(function)))) {
-            let (name, arguments) = function.map_or(("", &Piece::Nothing), Function::parts);
-            let Some(call) = turn.start(id, name) else { return };
+    fn message(&mut self, message: &Delta<'_>, turn: &mut Writer<'_>) {
+        self.said(message, turn);
+        for part in message.tool_calls.iter() {
+            let custom = part.custom();
+            let (name, arguments) = part.named(custom.as_ref());
+            let Some(call) = turn.start(part.id.get(), name) else { return };
             arguments.add(call, turn);
+            turn.append_text(call, custom.as_ref().map_or("", |custom| custom.input.get()));
+            self.kept(call, part, custom.is_some());
         }
-    }
-}
-
-impl<'a> Function<'a> {
-    fn parts(&self) -> (&str, &Piece<'a>) {
-        (self.name.get(), &self.arguments)
-    }
-
-    /// Some servers fill the legacy field of every message: `"function_call": {"name": "", "arguments": ""}` (R2).
-    fn is_empty(&self) -> bool {
-        self.name.get().is_empty() && self.arguments.is_empty()
+        let legacy = message.function_call.object::<Function<'_>>();
+        if let Some(function) = legacy.filter(|function| message.tool_calls.is_empty() && !function.is_empty()) {
+            let (name, arguments) = function.parts();
+            let Some(call) = turn.start("", name) else { return };
+            arguments.add(call, turn);
+            self.carry.call(call, "legacy", "true".to_owned());
+        }
     }
 }
 

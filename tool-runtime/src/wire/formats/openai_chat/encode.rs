@@ -3,10 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Object, PropertyNames, Vocabulary};
 use crate::wire::formats::openai;
+use crate::wire::formats::openai_chat::replay::{Turn, is_legacy};
 use crate::wire::formats::openai_chat::settings;
-use crate::wire::history::{Part, Piece, joined};
+use crate::wire::history::Piece;
 use crate::wire::{RequestSettings, ToolChoice};
 
 /// Chat Completions, as a request is written.
@@ -32,6 +33,11 @@ impl Dialect for Chat {
 
     fn settings(&self, settings: &RequestSettings, out: &mut Fields) {
         settings::settings(settings, out);
+    }
+
+    fn answer(&self, name: &str, schema: Value, _with_tools: bool) -> Option<(&'static str, Value)> {
+        let schema = json!({ "name": name, "schema": schema, "strict": true });
+        Some(("response_format", json!({ "type": "json_schema", "json_schema": schema })))
     }
 
     fn tool(&self, tool: CheckedTool<'_>) -> Value {
@@ -72,26 +78,14 @@ impl Dialect for Chat {
                 out.push(message("user").with("content", text));
             }
             Piece::Assistant { parts, answered } => {
-                let mut calls = Vec::new();
-                for part in parts {
-                    match part {
-                        Part::Text(_) | Part::Refusal(_) => {}
-                        Part::Call(call) => {
-                            let function = Object::new().with("name", &*call.name).with("arguments", call.arguments());
-                            let carried = out.replay(call.carried());
-                            let call = Object::new().with("id", call.id.as_str()).with("type", "function");
-                            calls.push(call.with("function", function).with_carried(carried));
-                        }
-                        part => out.lose_part(part),
-                    }
-                }
-                let text = joined(parts.iter().filter_map(|part| part.as_text()));
-                let content = if text.is_empty() && !calls.is_empty() { Node::Null } else { text.into() };
-                let turn = message("assistant").with("content", content);
-                out.push(if calls.is_empty() { turn } else { turn.with("tool_calls", calls) });
+                Turn::write(parts, out);
                 for (call, result) in answered {
-                    let id = call.id.as_str();
-                    out.push(message("tool").with("tool_call_id", id).with("content", result.content.clone()));
+                    let content = result.content.clone();
+                    out.push(if is_legacy(out, call, answered.len()) {
+                        message("function").with("name", &*call.name).with("content", content)
+                    } else {
+                        message("tool").with("tool_call_id", call.id.as_str()).with("content", content)
+                    });
                 }
             }
         }

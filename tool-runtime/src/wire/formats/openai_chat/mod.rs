@@ -1,9 +1,15 @@
 //! OpenAI Chat Completions and the many servers that are compatible with it.
 
+mod carry;
+mod chunk;
 mod decode;
 mod encode;
+mod fragments;
+mod media;
+mod replay;
 mod select;
 mod settings;
+mod usage;
 
 pub(super) use decode::Chat as Decode;
 pub(super) use encode::Chat as Encode;

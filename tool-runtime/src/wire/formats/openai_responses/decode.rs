@@ -1,11 +1,13 @@
 //! Events and whole bodies of Responses, read as borrowed types.
 
 use crate::wire::decode::arguments::Piece;
-use crate::wire::decode::fields::{Integer, List, Object, Raw, Text, read, shape};
+use crate::wire::decode::fields::{Integer, List, Object, Raw, Text, Whole, read, shape};
 use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, unreadable};
-use crate::wire::formats::openai_responses::items::{Form, Item, Items, Key};
+use crate::wire::formats::openai_responses::item::Item;
+use crate::wire::formats::openai_responses::items::{Form, Items};
+use crate::wire::formats::openai_responses::places::Key;
 use crate::wire::{Finish, Format, Usage, WireError, WireErrorKind};
 
 /// The items of one response.
@@ -20,7 +22,8 @@ shape! {
         "output_index" => output_index: Integer,
         "content_index" => content_index: Integer,
         "item_id" => item_id: Text<'a>,
-        "item" => item: Object<Item<'a>>,
+        "summary_index" => summary_index: Integer,
+        "item" => item: Object<Whole<'a, Item<'a>>>,
         "delta" => delta: Text<'a>,
         "text" => text: Text<'a>,
         "refusal" => refusal: Text<'a>,
@@ -37,7 +40,7 @@ shape! {
         "id" => id: Text<'a>,
         "model" => model: Text<'a>,
         "status" => status: Text<'a>,
-        "output" => output: List<Item<'a>>,
+        "output" => output: List<Whole<'a, Item<'a>>>,
         "usage" => usage: Object<Tokens>,
         "incomplete_details" => incomplete_details: Object<Incomplete<'a>>,
         "error" => error: Raw<'a>,
@@ -118,8 +121,8 @@ impl Dialect for Responses {
 impl Responses {
     // The type inside the data decides, not the event line (S1).
     fn event(&mut self, event: &Event<'_>, data: &str, turn: &mut Writer<'_>) {
-        let id = event.item.0.as_ref().map_or(event.item_id.get(), |item| item.id.get());
-        let key = Key::new(event.output_index.0, id);
+        let id = event.item.0.as_ref().map_or(event.item_id.get(), |item| item.value.id.get());
+        let key = Key { index: event.output_index.0, id };
         let part = event.content_index.0.unwrap_or(0);
         match event.kind.get() {
             "error" => turn.fail(event_error(data, CodeIn::Code)),
@@ -130,31 +133,36 @@ impl Responses {
             }
             "response.output_item.added" => {
                 if let Some(item) = &event.item.0 {
-                    self.items.added(&key, item, turn);
+                    self.items.added(key, &item.value, turn);
                 }
             }
             "response.output_item.done" => {
                 if let Some(item) = &event.item.0 {
-                    self.items.done(&key, item, turn);
+                    self.items.done(key, item, turn);
                 }
             }
             "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
-                let Some(call) = self.items.call(&key, turn) else { return };
+                let Some(call) = self.items.call(key, turn) else { return };
                 turn.append_text(call, event.delta.get());
             }
             "response.function_call_arguments.done" => {
-                let Some(call) = self.items.call(&key, turn) else { return };
+                let Some(call) = self.items.call(key, turn) else { return };
                 Items::name(call, event.name.get(), turn);
                 event.arguments.replace(call, turn);
             }
             "response.custom_tool_call_input.done" => {
-                let Some(call) = self.items.call(&key, turn) else { return };
+                let Some(call) = self.items.call(key, turn) else { return };
                 turn.replace_text(call, event.input.get());
             }
-            "response.output_text.delta" => self.items.text(&key, part, event.delta.get(), Form::Delta, turn),
-            "response.output_text.done" => self.items.text(&key, part, event.text.get(), Form::Whole, turn),
-            "response.refusal.delta" => self.items.refusal(&key, part, event.delta.get(), Form::Delta, turn),
-            "response.refusal.done" => self.items.refusal(&key, part, event.refusal.get(), Form::Whole, turn),
+            "response.output_text.delta" => self.items.text(key, part, event.delta.get(), Form::Delta, turn),
+            "response.output_text.done" => self.items.text(key, part, event.text.get(), Form::Whole, turn),
+            "response.refusal.delta" => self.items.refusal(key, part, event.delta.get(), Form::Delta, turn),
+            "response.refusal.done" => self.items.refusal(key, part, event.refusal.get(), Form::Whole, turn),
+            "response.reasoning_summary_text.delta" => {
+                self.items.reasoning(key, event.summary_index.0.unwrap_or(0), event.delta.get(), turn);
+            }
+            // Beside a summary there is no text, and the other way round.
+            "response.reasoning_text.delta" => self.items.reasoning(key, part, event.delta.get(), turn),
             _ if event.error.0.is_some_and(|raw| provider_error(raw, CodeIn::Code).is_some()) => {
                 turn.fail(event_error(data, CodeIn::Code));
             }
@@ -172,6 +180,7 @@ impl Responses {
         if let Some(usage) = response.usage.0.as_ref().and_then(Tokens::usage) {
             turn.usage(usage);
         }
+        self.items.begin_list();
         for (at, item) in response.output.iter().enumerate() {
             self.items.listed(i64::try_from(at).ok(), item, turn);
         }
@@ -182,10 +191,12 @@ impl Responses {
             return turn.fail(error);
         }
         match status {
-            "completed" => match self.items.unanswered() {
-                Some(kind) => turn.fail(WireError::unsupported_item(kind)),
-                None => turn.end_well(),
-            },
+            "completed" => {
+                turn.end_well();
+                if let Some(kind) = self.items.unanswered() {
+                    turn.fail(WireError::unsupported_item(kind));
+                }
+            }
             "incomplete" => match response.incomplete_details.0.as_ref().map_or("", |details| details.reason.get()) {
                 "content_filter" => turn.end_cut(Finish::ContentFilter),
                 _ => turn.end_cut(Finish::Length),

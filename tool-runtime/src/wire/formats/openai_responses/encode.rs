@@ -3,10 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Object, PropertyNames, Vocabulary};
 use crate::wire::formats::openai;
+use crate::wire::formats::openai_responses::replay::{Replay, is_custom_call};
 use crate::wire::formats::openai_responses::settings;
-use crate::wire::history::{Part, Piece};
+use crate::wire::history::Piece;
 use crate::wire::{RequestSettings, ToolChoice};
 
 /// Responses, as a request is written.
@@ -32,6 +33,11 @@ impl Dialect for Responses {
 
     fn settings(&self, settings: &RequestSettings, out: &mut Fields) {
         settings::settings(settings, out);
+    }
+
+    fn answer(&self, name: &str, schema: Value, _with_tools: bool) -> Option<(&'static str, Value)> {
+        let format = json!({ "type": "json_schema", "name": name, "schema": schema, "strict": true });
+        Some(("text", json!({ "format": format })))
     }
 
     fn tool(&self, tool: CheckedTool<'_>) -> Value {
@@ -77,27 +83,11 @@ impl Dialect for Responses {
                 out.push(message("user", Object::of_type("input_text").with("text", text)));
             }
             Piece::Assistant { parts, answered } => {
-                for part in parts {
-                    match part {
-                        Part::Text(_) | Part::Refusal(_) => {
-                            let text = part.as_text().unwrap_or_default();
-                            let none = Node::List(Vec::new());
-                            let content = Object::of_type("output_text").with("text", text).with("annotations", none);
-                            if !text.is_empty() {
-                                out.push(message("assistant", content));
-                            }
-                        }
-                        Part::Call(call) => {
-                            let carried = out.replay(call.carried());
-                            let item = Object::of_type("function_call").with("call_id", call.id.as_str());
-                            let item = item.with("name", &*call.name).with("arguments", call.arguments());
-                            out.push(item.with_carried(carried));
-                        }
-                        part => out.lose_part(part),
-                    }
-                }
+                Replay::new(out).turn(parts);
                 for (call, result) in answered {
-                    let item = Object::of_type("function_call_output").with("call_id", call.id.as_str());
+                    let custom = is_custom_call(out, call);
+                    let kind = if custom { "custom_tool_call_output" } else { "function_call_output" };
+                    let item = Object::of_type(kind).with("call_id", call.id.as_str());
                     out.push(item.with("output", result.content.clone()));
                 }
             }

@@ -2,31 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::wire::decode::arguments::Piece;
-use crate::wire::decode::fields::{List, Text, shape};
+use crate::json::quote;
+use crate::wire::decode::fields::Whole;
+use crate::wire::decode::members::without;
 use crate::wire::decode::turn::Writer;
-
-shape! {
-    /// One output item.
-    pub(super) struct Item<'a> {
-        "type" => kind: Text<'a>,
-        "id" => pub(super) id: Text<'a>,
-        "call_id" => call_id: Text<'a>,
-        "name" => name: Text<'a>,
-        "arguments" => arguments: Piece<'a>,
-        "input" => input: Text<'a>,
-        "execution" => execution: Text<'a>,
-        "content" => content: List<Part<'a>>,
-    }
-}
-
-shape! {
-    struct Part<'a> {
-        "type" => kind: Text<'a>,
-        "text" => text: Text<'a>,
-        "refusal" => refusal: Text<'a>,
-    }
-}
+use crate::wire::formats::openai_responses::item::Item;
+use crate::wire::formats::openai_responses::places::{Key, Place, Places};
+use crate::wire::history::Media;
 
 /// How a text comes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,104 +19,150 @@ pub(super) enum Form {
     Whole,
 }
 
-fn is_call(item: &Item<'_>) -> bool {
-    matches!(item.kind.get(), "function_call" | "custom_tool_call")
-}
-
-/// The identity of an item: its index in the output, or its own id if a server sends no index.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) enum Key {
-    Index(i64),
-    Id(Box<str>),
-}
-
-impl Key {
-    pub(super) fn new(index: Option<i64>, id: &str) -> Self {
-        index.map_or_else(|| Self::Id(id.into()), Self::Index)
-    }
-}
-
 #[derive(Default)]
 pub(super) struct Items {
-    calls: HashMap<Key, usize>,
-    /// Parts of messages whose text was taken from deltas, or from an earlier event that is authoritative.
-    parts: HashSet<(Key, i64)>,
+    places: Places,
+    /// The text of each piece of a message's content, by the message's first part.
+    texts: HashMap<(usize, i64), usize>,
+    /// The piece that the last delta added to: the item's index, the piece's and its part.
+    current: Option<(i64, i64, usize)>,
+    /// The piece of reasoning that the last delta added to.
+    thought: Option<(usize, i64)>,
     any_text: bool,
+    /// First parts of the items that came whole.
+    settled: HashSet<usize>,
+    /// The id of the reasoning item that came last: the provider refuses the items after it without it.
+    reasoning: Box<str>,
     /// Items that the client has to act on, and that are not calls.
     waiting: Vec<(Box<str>, &'static str)>,
     /// Their call ids that the provider answered itself.
     answered: HashSet<Box<str>>,
 }
 
-/// Kinds of items that the client has to act on. The provider handles all others, except calls.
-const WAITING: &[&str] = &[
-    "apply_patch_call",
-    "computer_call",
-    "local_shell_call",
-    "mcp_approval_request",
-    "shell_call",
-    "tool_search_call",
-];
-
 impl Items {
     /// The call of an item; without its start event the call begins without a name.
-    pub(super) fn call(&mut self, key: &Key, turn: &mut Writer<'_>) -> Option<usize> {
-        if let Some(call) = self.calls.get(key) {
-            return Some(*call);
+    pub(super) fn call(&mut self, key: Key<'_>, turn: &mut Writer<'_>) -> Option<usize> {
+        if let Some(Place::Call(call)) = self.places.get(key) {
+            return Some(call);
         }
         let call = turn.start("", "")?;
-        self.calls.insert(key.clone(), call);
+        self.places.set(key, Place::Call(call));
         Some(call)
     }
 
-    pub(super) fn added(&mut self, key: &Key, item: &Item<'_>, turn: &mut Writer<'_>) {
-        if is_call(item) {
+    /// The first part of an item that is not a call.
+    fn part(&mut self, key: Key<'_>, kind: &str, turn: &mut Writer<'_>) -> usize {
+        if let Some(Place::Part(part)) = self.places.get(key) {
+            return part;
+        }
+        let part = match kind {
+            "message" => turn.start_text(),
+            "reasoning" => turn.start_reasoning(),
+            _ => turn.start_carried(),
+        };
+        self.places.set(key, Place::Part(part));
+        part
+    }
+
+    /// An item begins, which decides its place in the turn.
+    pub(super) fn added(&mut self, key: Key<'_>, item: &Item<'_>, turn: &mut Writer<'_>) {
+        if item.is_call() {
             self.take(key, item, turn);
+        } else if !item.kind.get().is_empty() {
+            self.part(key, item.kind.get(), turn);
         }
     }
 
     /// Takes a completed item, which is authoritative (S2).
-    pub(super) fn done(&mut self, key: &Key, item: &Item<'_>, turn: &mut Writer<'_>) {
-        match item.kind.get() {
-            _ if is_call(item) => self.take(key, item, turn),
-            "message" => self.message(key, item, turn),
-            _ => self.other(item),
+    pub(super) fn done(&mut self, key: Key<'_>, whole: &Whole<'_, Item<'_>>, turn: &mut Writer<'_>) {
+        let item = &whole.value;
+        if item.is_call() {
+            if let Some(call) = self.take(key, item, turn) {
+                turn.carry_call(call, self.kept(whole.text));
+            }
+        } else if !item.kind.get().is_empty() {
+            self.settle(key, whole, turn);
         }
     }
 
-    /// An item in the list of a whole response: it counts only if none of its events came.
-    pub(super) fn listed(&mut self, at: Option<i64>, item: &Item<'_>, turn: &mut Writer<'_>) {
-        let key = Key::new(at, item.id.get());
-        let by_id = Key::Id(item.id.get().into());
-        match item.kind.get() {
-            _ if is_call(item) => {
-                let known = self.calls.contains_key(&key)
-                    || self.calls.contains_key(&by_id)
-                    || turn
-                        .call_by_id(item.call_id.get())
-                        .is_some_and(|call| self.calls.values().any(|known| *known == call));
-                if !known && let Some(call) = turn.start(item.call_id.get(), item.name.get()) {
+    fn settle(&mut self, key: Key<'_>, whole: &Whole<'_, Item<'_>>, turn: &mut Writer<'_>) {
+        let (item, kind) = (&whole.value, whole.value.kind.get());
+        let part = self.part(key, kind, turn);
+        let is_new = self.settled.insert(part);
+        match kind {
+            "message" => self.message(part, item, is_new, turn),
+            "reasoning" => {
+                turn.reasoning_once(part, &item.reasoning());
+                self.reasoning = item.id.get().into();
+                return turn.carry(part, whole.text.to_owned());
+            }
+            // The picture is kept once, as media.
+            "image_generation_call" if !item.result.get().is_empty() => {
+                if is_new {
+                    let format = Some(item.output_format.get()).filter(|format| !format.is_empty()).unwrap_or("png");
+                    turn.media(Media::base64(format!("image/{format}"), item.result.get()));
+                }
+                return turn.carry(part, self.kept(&without(whole.text, &["result"])));
+            }
+            _ if is_new => self.other(item),
+            _ => {}
+        }
+        turn.carry(part, self.kept(whole.text));
+    }
+
+    /// The list of a whole response begins: its items follow each other from the start.
+    pub(super) fn begin_list(&mut self) {
+        self.reasoning = Box::default();
+    }
+
+    /// An item in the list of a whole response. Calls and texts count only if none of their events came; what goes back
+    /// to the provider is what the list says.
+    pub(super) fn listed(&mut self, at: Option<i64>, whole: &Whole<'_, Item<'_>>, turn: &mut Writer<'_>) {
+        let item = &whole.value;
+        let key = Key { index: at, id: item.id.get() };
+        if !item.is_call() {
+            let is_repeat = item.kind.get() == "message" && self.any_text && self.places.get(key).is_none();
+            if !is_repeat && !item.kind.get().is_empty() {
+                let any_text = self.any_text;
+                self.settle(key, whole, turn);
+                self.any_text = any_text;
+            }
+            return;
+        }
+        let call = match self.places.get(key) {
+            Some(Place::Call(call)) => call,
+            _ => match turn.call_by_id(item.call_id.get()).filter(|call| self.places.has(*call)) {
+                Some(call) => call,
+                None => {
+                    let Some(call) = turn.start(item.call_id.get(), item.name.get()) else { return };
                     item.arguments.add(call, turn);
                     turn.append_text(call, item.input.get());
+                    call
                 }
-            }
-            "message" if !self.any_text => {
-                self.message(&key, item, turn);
-                self.any_text = false;
-            }
-            _ => self.other(item),
-        }
+            },
+        };
+        turn.carry_call(call, self.kept(whole.text));
     }
 
-    /// An item that is neither a call nor a message.
+    /// What goes back to the provider: the item and, if there is one, the reasoning without which it is refused.
+    fn kept(&self, item: &str) -> String {
+        if self.reasoning.is_empty() {
+            return item.to_owned();
+        }
+        let mut kept = String::with_capacity(item.len() + self.reasoning.len() + 24);
+        kept.push_str("{\"after\":");
+        quote(&mut kept, &self.reasoning);
+        kept.push_str(",\"item\":");
+        kept.push_str(item);
+        kept.push('}');
+        kept
+    }
+
+    /// An item that is neither a call, a message nor reasoning.
     fn other(&mut self, item: &Item<'_>) {
-        let kind = item.kind.get();
-        if let Some(known) = WAITING.iter().find(|known| **known == kind) {
-            // The provider executes the search unless `execution` names the client.
-            if kind != "tool_search_call" || item.execution.get() == "client" {
-                self.waiting.push((item.call_id.get().into(), known));
-            }
-        } else if kind.ends_with("_output") {
+        if let Some(kind) = item.waits() {
+            self.waiting.push((item.call_id.get().into(), kind));
+        } else if item.answers() {
             self.answered.insert(item.call_id.get().into());
         }
     }
@@ -145,21 +173,19 @@ impl Items {
         self.waiting.iter().find(waits).map(|(_, kind)| *kind)
     }
 
-    fn take(&mut self, key: &Key, item: &Item<'_>, turn: &mut Writer<'_>) {
-        let by_id = Key::Id(item.id.get().into());
-        let known =
-            self.calls.get(key).or_else(|| self.calls.get(&by_id).filter(|_| !item.id.get().is_empty())).copied();
-        let Some(call) = known.or_else(|| turn.start("", "")) else { return };
-        self.calls.insert(key.clone(), call);
-        if !item.id.get().is_empty() {
-            self.calls.insert(by_id, call);
-        }
+    fn take(&mut self, key: Key<'_>, item: &Item<'_>, turn: &mut Writer<'_>) -> Option<usize> {
+        let call = match self.places.get(key) {
+            Some(Place::Call(call)) => call,
+            _ => turn.start("", "")?,
+        };
+        self.places.set(key, Place::Call(call));
         Self::name(call, item.name.get(), turn);
         // The id of a call is `call_id`, never the item's own.
         turn.offer_id(call, item.call_id.get());
         item.arguments.replace(call, turn);
         // The input of a custom tool is text; the gate refuses what is not a JSON object.
         turn.replace_text(call, item.input.get());
+        Some(call)
     }
 
     pub(super) fn name(call: usize, name: &str, turn: &mut Writer<'_>) {
@@ -168,33 +194,69 @@ impl Items {
         }
     }
 
-    fn message(&mut self, key: &Key, item: &Item<'_>, turn: &mut Writer<'_>) {
+    fn message(&mut self, first: usize, item: &Item<'_>, is_new: bool, turn: &mut Writer<'_>) {
         for (at, part) in item.content.iter().enumerate() {
             let at = i64::try_from(at).unwrap_or(i64::MAX);
             match part.kind.get() {
-                "output_text" => self.text(key, at, part.text.get(), Form::Whole, turn),
-                "refusal" => self.refusal(key, at, part.refusal.get(), Form::Whole, turn),
+                "output_text" => {
+                    self.text_of(first, at, part.text.get(), Form::Whole, turn);
+                }
+                "refusal" if self.is_first(first, at) => turn.refusal(part.refusal.get()),
                 _ => {}
+            }
+            if is_new {
+                part.annotations.iter().filter_map(|source| source.citation()).for_each(|source| turn.citation(source));
             }
         }
     }
 
-    pub(super) fn text(&mut self, key: &Key, part: i64, text: &str, form: Form, turn: &mut Writer<'_>) {
-        if self.is_news(key, part, form) {
-            turn.text(text);
+    pub(super) fn text(&mut self, key: Key<'_>, at: i64, text: &str, form: Form, turn: &mut Writer<'_>) {
+        if let (Some((item, piece, part)), Form::Delta) = (self.current, form)
+            && key.index == Some(item)
+            && at == piece
+            && turn.is_last(part)
+        {
+            return turn.text(text);
         }
+        let first = self.part(key, "message", turn);
+        let part = self.text_of(first, at, text, form, turn);
+        self.current = key.index.map(|item| (item, at, part));
     }
 
-    pub(super) fn refusal(&mut self, key: &Key, part: i64, text: &str, form: Form, turn: &mut Writer<'_>) {
-        if self.is_news(key, part, form) {
+    fn text_of(&mut self, first: usize, at: i64, text: &str, form: Form, turn: &mut Writer<'_>) -> usize {
+        self.any_text = true;
+        let known = self.texts.get(&(first, at)).copied();
+        if let (Some(part), Form::Whole) = (known, form) {
+            turn.replace_text_at(part, text);
+            return part;
+        }
+        let is_free = || !self.texts.values().any(|part| *part == first);
+        let part = known.or_else(|| is_free().then_some(first));
+        let part = turn.text_at(part, text);
+        self.texts.insert((first, at), part);
+        part
+    }
+
+    pub(super) fn refusal(&mut self, key: Key<'_>, at: i64, text: &str, form: Form, turn: &mut Writer<'_>) {
+        let first = self.part(key, "message", turn);
+        if self.is_first(first, at) || form == Form::Delta {
             turn.refusal(text);
         }
     }
 
-    /// Whether a text is new: a whole text is, unless its deltas came.
-    fn is_news(&mut self, key: &Key, part: i64, form: Form) -> bool {
+    /// Whether this is the first that comes of a piece of a message's content.
+    fn is_first(&mut self, first: usize, at: i64) -> bool {
         self.any_text = true;
-        let first = self.parts.insert((key.clone(), part));
-        first || form == Form::Delta
+        self.texts.insert((first, at), usize::MAX).is_none()
+    }
+
+    /// Reasoning that the provider shows, piece by piece.
+    pub(super) fn reasoning(&mut self, key: Key<'_>, piece: i64, text: &str, turn: &mut Writer<'_>) {
+        let part = self.part(key, "reasoning", turn);
+        let before = self.thought.replace((part, piece));
+        if before.is_some_and(|(of, before)| of == part && before != piece) && !text.is_empty() {
+            turn.reasoning_at(part, "\n\n");
+        }
+        turn.reasoning_at(part, text);
     }
 }

@@ -2,7 +2,10 @@
 
 mod decode;
 mod encode;
+mod item;
 mod items;
+mod places;
+mod replay;
 mod settings;
 
 pub(super) use decode::Responses as Decode;

@@ -19,14 +19,8 @@ pub(super) const VOCABULARY: Vocabulary = Vocabulary {
 };
 
 pub(super) fn settings(settings: &RequestSettings, out: &mut Fields) {
-    let effort = openai::effort(settings, out);
-    if let Some(effort) = effort {
+    if let Some(effort) = openai::effort(settings, out) {
         out.set("reasoning.effort", effort);
-    }
-    // The whole history goes with each request, so the reasoning has to come back in a form that can be sent again.
-    // Models that do not reason refuse the field.
-    if effort.is_some_and(|effort| effort != "none") && !settings.extra.contains_key("include") {
-        out.set("include", vec!["reasoning.encrypted_content"]);
     }
     openai::notes(settings, out);
 }

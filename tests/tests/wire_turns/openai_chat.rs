@@ -1,0 +1,310 @@
+//! Chat Completions and its compatible servers: what a message holds beside text and calls goes back with it.
+
+use serde_json::{Map, Value, json};
+use tests::wire::{decode, fixtures, read_json};
+use tool_runtime::wire::history::{CallMessage, Media, Part, ResultMessage};
+use tool_runtime::wire::{DecodeOptions, DisplayEvent, Finish, Format, Message, WireErrorKind};
+
+use crate::{body, losses};
+
+const FORMAT: Format = Format::OpenAiChat;
+
+/// Members that a server takes back as they came.
+const AS_THEY_CAME: [&str; 4] = ["extra_content", "thought_signature", "annotations", "thinking_blocks"];
+
+/// The message of a recorded response, put together without this crate.
+fn message(text: &str, stream: bool) -> Option<Value> {
+    if !stream {
+        return serde_json::from_str::<Value>(text).ok()?.pointer("/choices/0/message").cloned();
+    }
+    let mut whole = Map::new();
+    for line in text.lines().filter_map(|line| line.strip_prefix("data:")) {
+        let Ok(chunk) = serde_json::from_str::<Value>(line) else { continue };
+        let Some(delta) = chunk.pointer("/choices/0/delta").and_then(Value::as_object) else { continue };
+        for (key, value) in delta.iter().filter(|(_, value)| !value.is_null()) {
+            match (key.as_str(), value) {
+                ("reasoning_content" | "reasoning", Value::String(more)) => {
+                    let before = whole.get(key).and_then(Value::as_str).unwrap_or_default();
+                    whole.insert(key.clone(), format!("{before}{more}").into());
+                }
+                ("reasoning_details", Value::Array(list)) => {
+                    let entries = whole.entry(key).or_insert_with(|| json!([])).as_array_mut().unwrap();
+                    list.iter().for_each(|entry| merge(entries, entry));
+                }
+                ("annotations", Value::Array(list)) => {
+                    whole.entry(key).or_insert_with(|| json!([])).as_array_mut().unwrap().extend(list.iter().cloned());
+                }
+                ("tool_calls" | "content" | "role", _) => {}
+                _ => {
+                    whole.insert(key.clone(), value.clone());
+                }
+            }
+        }
+    }
+    Some(whole.into())
+}
+
+/// As the client of the gateway joins fragments of its list.
+fn merge(entries: &mut Vec<Value>, fragment: &Value) {
+    let same = |last: &&mut Value| {
+        last["type"] == fragment["type"]
+            && last["index"] == fragment["index"]
+            && fragment["type"] != "reasoning.encrypted"
+    };
+    let Some(last) = entries.last_mut().filter(same) else { return entries.push(fragment.clone()) };
+    for (key, value) in fragment.as_object().unwrap() {
+        let before = &mut last[key];
+        match (key.as_str(), &before, value) {
+            ("text" | "summary", Value::String(text), Value::String(more)) => *before = format!("{text}{more}").into(),
+            (_, Value::Null, _) => *before = value.clone(),
+            (_, Value::String(text), _) if text.is_empty() => *before = value.clone(),
+            _ => {}
+        }
+    }
+}
+
+/// A history after it was saved by a store that reads JSON, and restored.
+fn restored(history: &[Message]) -> Vec<Message> {
+    let saved: Value = serde_json::from_str(&serde_json::to_string(history).unwrap()).unwrap();
+    serde_json::from_value(saved).unwrap()
+}
+
+#[test]
+fn recorded_turns_go_back_whole() {
+    let index = read_json(&fixtures("recorded/index.json"));
+    let mut seen = std::collections::BTreeMap::<String, usize>::new();
+    for case in index.as_array().unwrap().iter().filter(|case| case["format"] == FORMAT.as_str()) {
+        let bytes = std::fs::read(fixtures("recorded").join(case["file"].as_str().unwrap())).unwrap();
+        let Some(came) = message(std::str::from_utf8(&bytes).unwrap(), case["stream"] == true) else { continue };
+        for cut in [usize::MAX, 1, 7] {
+            let decoded = decode(FORMAT, &bytes, cut);
+            let results = decoded.calls.iter().map(|call| ResultMessage::new(call.call.id.clone(), "done"));
+            let history: Vec<_> =
+                std::iter::once(Message::Assistant(decoded.parts())).chain(results.map(Message::Result)).collect();
+            for history in [restored(&history), history] {
+                let sent = body(FORMAT, &history, decoded.model.as_deref())["messages"].take();
+                let Some(turn) = sent.get(0) else {
+                    assert!(decoded.text.is_empty() && decoded.calls.is_empty(), "{}", case["id"]);
+                    continue;
+                };
+                assert_eq!(turn["role"], "assistant");
+                for key in ["reasoning_content", "reasoning", "reasoning_details"].iter().chain(&AS_THEY_CAME) {
+                    let empty = |value: &Value| {
+                        value.is_null() || value.as_str() == Some("") || value.as_array().is_some_and(Vec::is_empty)
+                    };
+                    if empty(&came[*key]) {
+                        assert!(empty(&turn[*key]), "{} {key}: {}", case["id"], turn[*key]);
+                    } else {
+                        assert_eq!(turn[*key], came[*key], "{} {key} cut {cut}", case["id"]);
+                        *seen.entry((*key).to_owned()).or_default() += 1;
+                    }
+                }
+                if came["content"].is_array() {
+                    assert_eq!(turn["content"], came["content"], "{}", case["id"]);
+                } else if !decoded.text.is_empty() && turn["content"].is_string() {
+                    assert_eq!(turn["content"], decoded.text.as_str(), "{}", case["id"]);
+                }
+                for (call, came) in turn["tool_calls"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .zip(came["tool_calls"].as_array().into_iter().flatten())
+                {
+                    assert_eq!(call.get("extra_content"), came.get("extra_content"), "{}", case["id"]);
+                }
+                assert_eq!(losses(FORMAT, &history, decoded.model.as_deref()), [""; 0], "{}", case["id"]);
+            }
+        }
+    }
+    for needed in ["reasoning_content", "reasoning", "reasoning_details"] {
+        assert!(seen.contains_key(needed), "{needed}: {seen:?}");
+    }
+}
+
+fn whole(message: &Value) -> Vec<u8> {
+    json!({ "model": "m", "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }] })
+        .to_string()
+        .into_bytes()
+}
+
+fn stream(deltas: &[Value]) -> Vec<u8> {
+    let chunk =
+        |delta: &Value| format!("data: {}\n\n", json!({ "model": "m", "choices": [{ "index": 0, "delta": delta }] }));
+    deltas.iter().map(chunk).collect::<String>().into_bytes().into_iter().chain(*b"data: [DONE]\n\n").collect()
+}
+
+fn parts(bytes: &[u8]) -> Vec<Part> {
+    let decoded = decode(FORMAT, bytes, 7);
+    assert!(decoded.ended_well(), "{:?}", decoded.error);
+    decoded.parts()
+}
+
+/// The first message that is sent for a turn and a result for each of its calls.
+fn sent(parts: Vec<Part>) -> Value {
+    let results = parts.iter().filter_map(Part::as_call).map(|call| ResultMessage::new(call.id.clone(), "1"));
+    let results: Vec<_> = results.map(Message::Result).collect();
+    let history: Vec<_> = std::iter::once(Message::Assistant(parts)).chain(results).collect();
+    body(FORMAT, &history, Some("m"))["messages"].take()
+}
+
+fn call() -> Value {
+    json!({ "id": "call_1", "type": "function", "function": { "name": "core__add", "arguments": "{\"a\":1}" } })
+}
+
+#[test]
+fn reasoning_goes_back_in_the_fields_in_which_it_came() {
+    for fields in [&["reasoning_content"][..], &["reasoning"], &["reasoning_content", "reasoning"]] {
+        let mut message = json!({ "role": "assistant", "content": null, "tool_calls": [call()] });
+        let mut deltas = vec![json!({}), json!({})];
+        for field in fields {
+            message[*field] = "Let me see.".into();
+            (deltas[0][*field], deltas[1][*field]) = ("Let me ".into(), "see.".into());
+        }
+        let mut last = call();
+        last["index"] = 0.into();
+        deltas.push(json!({ "tool_calls": [last] }));
+        for bytes in [whole(&message), stream(&deltas)] {
+            assert_eq!(sent(parts(&bytes))[0], message);
+        }
+        let mut decoder = FORMAT.decoder(DecodeOptions::default());
+        let shown: String = decoder
+            .push(&stream(&deltas))
+            .iter()
+            .filter_map(|event| if let DisplayEvent::Reasoning(text) = event { Some(text.as_ref()) } else { None })
+            .collect();
+        assert_eq!(shown, "Let me see.");
+    }
+    // A server that thinks may ask for the field of every turn with calls, even if it was empty.
+    let message = json!({ "role": "assistant", "content": null, "reasoning_content": "", "tool_calls": [call()] });
+    assert_eq!(sent(parts(&whole(&message)))[0], message);
+}
+
+#[test]
+fn fragments_of_reasoning_details_are_joined() {
+    let detail =
+        |text: &str, index: i64| json!({ "type": "reasoning.text", "text": text, "format": "f", "index": index });
+    let mut signed = detail("", 0);
+    signed["signature"] = "c2ln".into();
+    let sealed = json!({ "type": "reasoning.encrypted", "data": "eA==", "id": "rs_1", "index": 1 });
+    let deltas = [
+        json!({ "reasoning": "Let ", "reasoning_details": [detail("Let ", 0)] }),
+        json!({ "reasoning": "me.", "reasoning_details": [detail("me.", 0)] }),
+        json!({ "reasoning_details": [signed] }),
+        json!({ "reasoning_details": [sealed] }),
+        json!({ "content": "Yes." }),
+    ];
+    let joined = json!({ "type": "reasoning.text", "text": "Let me.", "format": "f", "index": 0, "signature": "c2ln" });
+    let expected = json!({ "role": "assistant", "content": "Yes.", "reasoning": "Let me.", "reasoning_details": [joined, sealed] });
+    assert_eq!(sent(parts(&stream(&deltas)))[0], expected);
+    // What is not a list, or not a list of objects, is nothing.
+    for odd in [json!("x"), json!({}), json!([1, null, "x"]), json!(null)] {
+        let message = json!({ "role": "assistant", "content": "Yes.", "reasoning_details": odd });
+        assert_eq!(sent(parts(&whole(&message)))[0], json!({ "role": "assistant", "content": "Yes." }));
+    }
+}
+
+#[test]
+fn signatures_annotations_and_audio_go_back() {
+    let mut signed = call();
+    signed["extra_content"] = json!({ "google": { "thought_signature": "c2ln" } });
+    let note =
+        json!({ "type": "url_citation", "url_citation": { "url": "https://a", "title": "A", "start_index": 0 } });
+    let message = json!({
+        "role": "assistant", "content": "Hi", "tool_calls": [signed], "annotations": [note],
+        "extra_content": { "google": { "thought": true } }, "audio": { "id": "audio_1", "data": "UklGRg==", "transcript": "Hi" },
+    });
+    let turn = parts(&whole(&message));
+    assert!(turn.contains(&Part::Media(Media::base64("audio/wav", "UklGRg=="))));
+    let mut expected = message.clone();
+    expected["audio"] = json!({ "id": "audio_1" });
+    assert_eq!(sent(turn.clone())[0], expected);
+    assert_eq!(losses(FORMAT, &[Message::Assistant(turn.clone())], Some("m")), [""; 0]);
+    // Another format gets text and call, and says what it leaves out.
+    let lost = losses(Format::Ollama, &[Message::Assistant(turn)], Some("m"));
+    assert!(lost.len() >= 3, "{lost:?}");
+
+    let picture = json!({ "type": "image_url", "image_url": { "url": "data:image/png;base64,iVBORw0=" } });
+    let message = json!({ "role": "assistant", "content": "Here.", "images": [picture] });
+    assert_eq!(sent(parts(&whole(&message)))[0], message);
+}
+
+#[test]
+fn thinking_within_the_content_goes_back_within_it() {
+    let thought = |text: &str| json!({ "type": "thinking", "thinking": [{ "type": "text", "text": text }] });
+    let text = json!({ "type": "text", "text": "4" });
+    let reference = json!({ "type": "reference", "reference_ids": [1] });
+    let message = json!({ "role": "assistant", "content": [thought("2 + 2."), text, reference] });
+    assert_eq!(sent(parts(&whole(&message)))[0], message);
+    let deltas = [
+        json!({ "content": [thought("2 +")] }),
+        json!({ "content": [thought(" 2.")] }),
+        json!({ "content": [text] }),
+        json!({ "content": [reference] }),
+        json!({ "content": "" }),
+    ];
+    assert_eq!(sent(parts(&stream(&deltas)))[0], message);
+}
+
+#[test]
+fn calls_go_back_in_the_shape_in_which_they_came() {
+    let legacy =
+        json!({ "role": "assistant", "content": null, "function_call": { "name": "core__add", "arguments": "{}" } });
+    let answer = json!({ "role": "function", "name": "core__add", "content": "1" });
+    let fragment = |arguments: &str| json!({ "function_call": { "name": "core__add", "arguments": arguments } });
+    for bytes in [whole(&legacy), stream(&[fragment("{"), fragment("}")])] {
+        assert_eq!(sent(parts(&bytes)), json!([legacy, answer]));
+    }
+    let custom = json!({ "id": "call_1", "type": "custom", "custom": { "name": "sql", "input": "SELECT 1" } });
+    let message = json!({ "role": "assistant", "content": null, "tool_calls": [custom] });
+    let answer = json!({ "role": "tool", "tool_call_id": "call_1", "content": "1" });
+    let first = json!({ "index": 0, "id": "call_1", "type": "custom", "custom": { "name": "sql", "input": "SELECT" } });
+    let second = json!({ "index": 0, "custom": { "input": " 1" } });
+    for bytes in [whole(&message), stream(&[json!({ "tool_calls": [first] }), json!({ "tool_calls": [second] })])] {
+        let decoded = decode(FORMAT, &bytes, 7);
+        assert_eq!(decoded.finish, Finish::ToolCalls);
+        assert!(!decoded.calls[0].is_executable());
+        assert_eq!(sent(decoded.parts()), json!([message, answer]));
+    }
+}
+
+#[test]
+fn refusals_and_text_around_calls_are_one_message() {
+    let refusal = json!({ "role": "assistant", "content": null, "refusal": "No." });
+    let turn = decode(FORMAT, &whole(&refusal), 1).parts();
+    assert_eq!(sent(turn)[0], refusal);
+    let mut first = call();
+    first["index"] = 0.into();
+    let deltas = [json!({ "content": "Let " }), json!({ "tool_calls": [first] }), json!({ "content": "me." })];
+    assert_eq!(sent(parts(&stream(&deltas)))[0]["content"], "Let me.");
+    // Other formats' texts stay apart.
+    assert_eq!(sent(vec![Part::text("One."), Part::text("Two.")])[0]["content"], "One.\n\nTwo.");
+}
+
+#[test]
+fn messages_are_never_empty_and_what_is_carried_is_bounded() {
+    let only = json!({ "role": "assistant", "content": "", "reasoning_content": "Hm" });
+    let turn = Message::Assistant(parts(&whole(&only)));
+    let history = [Message::user("Hi"), turn];
+    assert_eq!(body(FORMAT, &history, Some("m"))["messages"].as_array().unwrap().len(), 1);
+    assert_eq!(losses(FORMAT, &history, Some("m")), ["reasoning without an answer at /1"]);
+    assert_eq!(losses(FORMAT, &history, Some("another")), ["reasoning at /1"]);
+
+    let sealed = json!([{ "type": "reasoning.encrypted", "data": "x".repeat(9 << 20) }]);
+    let message = json!({ "role": "assistant", "tool_calls": [call()], "reasoning_details": sealed });
+    let decoded = decode(FORMAT, &whole(&message), 1 << 16);
+    assert_eq!(decoded.error.as_ref().unwrap().kind, WireErrorKind::LimitExceeded);
+    assert!(!decoded.calls[0].is_executable());
+}
+
+#[test]
+fn items_of_responses_are_written_as_a_message() {
+    let output = json!([
+        { "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x" },
+        { "type": "message", "id": "m", "role": "assistant", "content": [{ "type": "output_text", "text": "Hi" }] },
+    ]);
+    let response = json!({ "model": "m", "status": "completed", "output": output }).to_string();
+    let mut turn = decode(Format::OpenAiResponses, response.as_bytes(), 7).parts();
+    turn.push(Part::Call(CallMessage::new("call_1", "core__add", "{\"a\":1}")));
+    assert_eq!(sent(turn.clone())[0], json!({ "role": "assistant", "content": "Hi", "tool_calls": [call()] }));
+    assert_eq!(losses(FORMAT, &[Message::Assistant(turn)], Some("m")).len(), 2);
+}

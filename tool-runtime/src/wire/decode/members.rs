@@ -1,0 +1,48 @@
+//! The members of a provider's object that are neither read nor known by name.
+
+use crate::json::quote;
+use crate::wire::decode::cursor::Json;
+
+/// An object without some of its members; the others are as they were written. `{}` for text that is no object.
+pub(crate) fn without(object: &str, names: &[&str]) -> String {
+    select(object, |name| !names.contains(&name))
+}
+
+/// An object with only some of its members, as they were written. `{}` for text that is no object.
+pub(crate) fn only(object: &str, names: &[&str]) -> String {
+    select(object, |name| names.contains(&name))
+}
+
+fn select(object: &str, wanted: impl Fn(&str) -> bool) -> String {
+    let mut out = String::from("{");
+    let read = Json::new(object).object(|json, key| {
+        let value = json.raw()?;
+        if wanted(key) {
+            if out.len() > 1 {
+                out.push(',');
+            }
+            quote(&mut out, key);
+            out.push(':');
+            out.push_str(value);
+        }
+        Ok(())
+    });
+    if read.is_err() {
+        return "{}".to_owned();
+    }
+    out.push('}');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{only, without};
+
+    #[test]
+    fn members_stay_as_they_were_written() {
+        let object = r#" {"a" : 1.0e400, "b\"": [ 1 ], "c":null} "#;
+        assert_eq!(without(object, &["c"]), r#"{"a":1.0e400,"b\"":[ 1 ]}"#);
+        assert_eq!(only(object, &["c", "d"]), r#"{"c":null}"#);
+        assert_eq!((without("[]", &[]), only("{", &["a"])), ("{}".to_owned(), "{}".to_owned()));
+    }
+}

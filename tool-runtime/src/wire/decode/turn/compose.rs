@@ -1,0 +1,129 @@
+//! The parts of a turn as decoders write them: text, reasoning, media, sources and what is carried.
+
+use std::borrow::Cow;
+
+use crate::wire::decode::turn::Writer;
+use crate::wire::decode::turn::parts::Slot;
+use crate::wire::history::{Carried, Citation, Media};
+use crate::wire::{DisplayEvent, WireErrorKind};
+
+impl Writer<'_> {
+    /// Adds text to the last part if that is text, and starts a part otherwise.
+    pub(crate) fn text(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.turn.text.push_str(text);
+        let end = self.turn.text.len();
+        match self.turn.layout.last_mut() {
+            Some(Slot::Text(to)) => *to = end,
+            _ => {
+                self.turn.layout.add(Slot::Text(end));
+            }
+        }
+        (self.show)(DisplayEvent::Text(Cow::Borrowed(text)));
+    }
+
+    /// Starts a part of text, to which [`text`](Self::text) adds until another part begins, and returns it.
+    pub(crate) fn start_text(&mut self) -> usize {
+        self.turn.layout.add(Slot::Text(self.turn.text.len()))
+    }
+
+    /// Adds text to a part of text, or starts another if it is no longer the last. Returns the part.
+    pub(crate) fn text_at(&mut self, part: Option<usize>, text: &str) -> usize {
+        let part = part.filter(|part| self.is_last(*part)).unwrap_or_else(|| self.start_text());
+        self.text(text);
+        part
+    }
+
+    /// Replaces the text of a part by that of an authoritative event (S2). What was shown stays shown.
+    pub(crate) fn replace_text_at(&mut self, part: usize, text: &str) {
+        self.turn.layout.replace_text(part, text, &mut self.turn.text);
+    }
+
+    /// Adds reasoning that the provider shows to the last part if that is reasoning. Otherwise starts a part and returns
+    /// it.
+    pub(crate) fn reasoning(&mut self, text: &str) -> Option<usize> {
+        if text.is_empty() {
+            return None;
+        }
+        let started = match self.turn.layout.last_mut() {
+            Some(Slot::Reasoning(before)) => {
+                before.push_str(text);
+                None
+            }
+            _ => Some(self.turn.layout.add(Slot::Reasoning(text.to_owned()))),
+        };
+        (self.show)(DisplayEvent::Reasoning(Cow::Borrowed(text)));
+        started
+    }
+
+    /// Starts a part of reasoning and returns it.
+    pub(crate) fn start_reasoning(&mut self) -> usize {
+        self.turn.layout.add(Slot::Reasoning(String::new()))
+    }
+
+    /// Adds reasoning that the provider shows to a part.
+    pub(crate) fn reasoning_at(&mut self, part: usize, text: &str) {
+        if let Some(Slot::Reasoning(before)) = self.turn.layout.get_mut(part)
+            && !text.is_empty()
+        {
+            before.push_str(text);
+            (self.show)(DisplayEvent::Reasoning(Cow::Borrowed(text)));
+        }
+    }
+
+    /// Adds reasoning to a part that has none yet.
+    pub(crate) fn reasoning_once(&mut self, part: usize, text: &str) {
+        if let Some(Slot::Reasoning(before)) = self.turn.layout.get_mut(part)
+            && before.is_empty()
+        {
+            self.reasoning_at(part, text);
+        }
+    }
+
+    pub(crate) fn refusal(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.turn.refusal.push_str(text);
+        if !self.turn.layout.has_refusal() {
+            self.turn.layout.add(Slot::Refusal);
+        }
+    }
+
+    /// Adds media that the model made.
+    pub(crate) fn media(&mut self, media: Media) -> usize {
+        self.turn.layout.add(Slot::Media(media))
+    }
+
+    /// Adds a source of the text before it.
+    pub(crate) fn citation(&mut self, citation: Citation) {
+        self.turn.layout.add(Slot::Citation(citation));
+    }
+
+    /// Adds a block that only its provider understands, as a JSON object.
+    pub(crate) fn carried(&mut self, json: String) {
+        let part = self.start_carried();
+        self.carry(part, json);
+    }
+
+    /// Starts a block that only its provider understands; without JSON it is left out.
+    pub(crate) fn start_carried(&mut self) -> usize {
+        self.turn.layout.add(Slot::Carried)
+    }
+
+    /// Sets what the provider wants back with a part, as a JSON object in the shape that the format's encoder expects.
+    pub(crate) fn carry(&mut self, part: usize, json: String) {
+        if self.turn.layout.carry(part, Carried::read(self.turn.format, json)) > self.turn.max_carried_bytes {
+            self.fail_with(WireErrorKind::LimitExceeded);
+        }
+    }
+
+    /// Sets what the provider wants back with a call.
+    pub(crate) fn carry_call(&mut self, call: usize, json: String) {
+        if let Some(part) = self.turn.layout.of_call(call) {
+            self.carry(part, json);
+        }
+    }
+}

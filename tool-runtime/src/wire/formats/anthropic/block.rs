@@ -1,0 +1,218 @@
+//! [`Block`]: a block of a response, from its start to its end.
+
+use serde::de::IgnoredAny;
+
+use crate::wire::WireErrorKind;
+use crate::wire::decode::arguments::Piece;
+use crate::wire::decode::fields::read;
+use crate::wire::decode::turn::Writer;
+use crate::wire::formats::anthropic::shape::{ContentBlock, Delta, Whole, members, quoted, rewritten, sources};
+
+/// A block that began.
+pub(super) struct Block {
+    kind: Kind,
+    /// Its end did not come yet.
+    open: bool,
+}
+
+enum Kind {
+    /// A call, and the input of its start until the deltas or the end decide which one counts (A2).
+    Call(usize, Option<String>),
+    /// Text: its part, the members of its start beside the text, and the citations of its deltas.
+    Text { part: usize, rest: Option<String>, citations: String },
+    /// Thinking: its part, its start and its signature.
+    Thinking { part: usize, start: String, signature: String },
+    /// A block that goes back as it came: its part, its start and what its deltas brought.
+    Carried { part: usize, start: String, added: Box<Added> },
+}
+
+/// What deltas add to a block that is carried.
+#[derive(Default)]
+struct Added {
+    text: String,
+    thinking: String,
+    input: String,
+    citations: String,
+    signature: Option<String>,
+    /// The delta that holds the final summary of a compaction.
+    compaction: Option<String>,
+}
+
+impl Block {
+    /// Starts a block. `None` if it cannot be read, which fails the turn.
+    pub(super) fn start(raw: &str, is_streamed: bool, turn: &mut Writer<'_>) -> Option<Self> {
+        let Ok(block) = read::<ContentBlock<'_>>(raw) else {
+            let is_object = raw.starts_with('{');
+            turn.fail_with(if is_object { WireErrorKind::MalformedFrame } else { WireErrorKind::ProtocolViolation });
+            return None;
+        };
+        let kind = match block.kind.get() {
+            "text" => {
+                let part = turn.start_text();
+                let rest = rewritten(raw, &["type", "text"], Vec::new());
+                Kind::Text { part: turn.text_at(Some(part), block.text.get()), rest, citations: String::new() }
+            }
+            "tool_use" => {
+                let call = turn.start(block.id.get(), block.name.get())?;
+                turn.settle_id(call);
+                turn.reopen();
+                if let Some(rest) = rewritten(raw, &["type", "id", "name", "input"], Vec::new()) {
+                    turn.carry_call(call, rest);
+                }
+                // A stream begins with an empty input, which its deltas replace.
+                let input = block.input.0.filter(|input| !is_streamed || !is_empty_object(input));
+                Kind::Call(call, input.map(str::to_owned))
+            }
+            "thinking" => {
+                let part = turn.start_reasoning();
+                turn.reasoning_at(part, block.thinking.get());
+                Kind::Thinking { part, start: raw.to_owned(), signature: block.signature.get().to_owned() }
+            }
+            "redacted_thinking" => {
+                let part = turn.start_reasoning();
+                Kind::Carried { part, start: raw.to_owned(), added: Box::default() }
+            }
+            kind => {
+                if let ("fallback", Some(to)) = (kind, &block.to.0) {
+                    turn.served_by(to.model.get());
+                }
+                let part = turn.start_carried();
+                Kind::Carried { part, start: raw.to_owned(), added: Box::default() }
+            }
+        };
+        Some(Self { kind, open: true })
+    }
+
+    /// Whether this is a call whose end did not come.
+    pub(super) const fn is_open_call(&self) -> bool {
+        self.open && matches!(self.kind, Kind::Call(..))
+    }
+
+    /// Adds a delta. What does not belong to the kind of block is skipped, as the official SDKs do (A1).
+    pub(super) fn delta(&mut self, delta: &Delta<'_>, data: &str, turn: &mut Writer<'_>) {
+        match (&mut self.kind, delta.kind.get()) {
+            (Kind::Text { part, .. }, "text_delta") => *part = turn.text_at(Some(*part), delta.text.get()),
+            (Kind::Call(call, _), "input_json_delta") => {
+                turn.reopen();
+                turn.append_text(*call, delta.partial_json.get());
+            }
+            (Kind::Call(..), _) => {}
+            // What is carried was put together at the end of the block (A4).
+            _ if !self.open => turn.fail_with(WireErrorKind::ProtocolViolation),
+            (Kind::Thinking { part, .. }, "thinking_delta") => turn.reasoning_at(*part, delta.thinking.get()),
+            (Kind::Thinking { signature, .. }, "signature_delta") => delta.signature.get().clone_into(signature),
+            (Kind::Text { citations, .. }, "citations_delta") => push(citations, delta.citation.0),
+            (Kind::Carried { added, .. }, kind) => added.delta(kind, delta, data),
+            _ => {}
+        }
+    }
+
+    /// Ends the block: decides on the input of a call (A2) and carries what goes back. Thinking without its end or its
+    /// signature cannot go back, nor can another block that broke off.
+    pub(super) fn settle(&mut self, ended: bool, turn: &mut Writer<'_>) {
+        if !std::mem::take(&mut self.open) {
+            return;
+        }
+        match &mut self.kind {
+            Kind::Call(call, input) => {
+                if let Some(input) = input.take()
+                    && !turn.has_arguments(*call)
+                    && let Ok(piece) = read::<Piece<'_>>(&input)
+                {
+                    piece.add(*call, turn);
+                }
+            }
+            Kind::Text { part, rest, citations } => {
+                let mut carried = rest.take();
+                if !citations.is_empty() {
+                    let start = carried.as_deref().unwrap_or("{}");
+                    carried = rewritten(start, &[], vec![("citations", cited(start, citations))]);
+                }
+                if let Some(json) = carried {
+                    sources(citations_of(&json)).into_iter().for_each(|source| turn.citation(source));
+                    turn.carry(*part, json);
+                }
+            }
+            Kind::Thinking { part, start, signature } if ended && !signature.is_empty() => {
+                let signature = vec![("signature", quoted(signature))];
+                if let Some(json) = rewritten(start, &["thinking"], signature) {
+                    turn.carry(*part, json);
+                }
+            }
+            Kind::Carried { part, start, added } if ended => turn.carry(*part, added.to(std::mem::take(start))),
+            Kind::Thinking { .. } | Kind::Carried { .. } => {}
+        }
+    }
+}
+
+impl Added {
+    fn delta(&mut self, kind: &str, delta: &Delta<'_>, data: &str) {
+        match kind {
+            "text_delta" => self.text.push_str(delta.text.get()),
+            "thinking_delta" => self.thinking.push_str(delta.thinking.get()),
+            "input_json_delta" => self.input.push_str(delta.partial_json.get()),
+            "signature_delta" => self.signature = Some(delta.signature.get().to_owned()),
+            "citations_delta" => push(&mut self.citations, delta.citation.0),
+            "compaction_delta" => {
+                let whole = read::<Whole<'_>>(data).ok().and_then(|event| event.delta.0);
+                self.compaction = whole.map(str::to_owned);
+            }
+            // A later kind of delta: the block stays as it is.
+            _ => {}
+        }
+    }
+
+    /// The block with what was added.
+    fn to(&self, start: String) -> String {
+        let mut set = Vec::new();
+        let block = read::<ContentBlock<'_>>(&start).unwrap_or_default();
+        for (key, before, added) in [("text", &block.text, &self.text), ("thinking", &block.thinking, &self.thinking)] {
+            if !added.is_empty() {
+                set.push((key, quoted(&[before.get(), added].concat())));
+            }
+        }
+        if let Some(signature) = &self.signature {
+            set.push(("signature", quoted(signature)));
+        }
+        if !self.citations.is_empty() {
+            set.push(("citations", cited(&start, &self.citations)));
+        }
+        if !self.input.is_empty() {
+            // An input that broke off is kept as text, from which no request is made.
+            let is_json = serde_json::from_str::<IgnoredAny>(&self.input).is_ok();
+            set.push(("input", if is_json { self.input.clone() } else { quoted(&self.input) }));
+        }
+        for (key, value) in self.compaction.as_deref().map(members).unwrap_or_default() {
+            if let Some(key) = ["content", "encrypted_content"].into_iter().find(|name| *name == key) {
+                set.push((key, value.to_owned()));
+            }
+        }
+        if set.is_empty() { start } else { rewritten(&start, &[], set).unwrap_or_default() }
+    }
+}
+
+/// The citations of a block; empty if it has none.
+fn citations_of(block: &str) -> &str {
+    read::<ContentBlock<'_>>(block).ok().and_then(|block| block.citations.0).unwrap_or_default()
+}
+
+/// The citations of a block's start and those that were added to them, as a list.
+fn cited(start: &str, added: &str) -> String {
+    let before = citations_of(start).strip_prefix('[').and_then(|list| list.strip_suffix(']')).unwrap_or_default();
+    let comma = if before.trim().is_empty() { "" } else { "," };
+    format!("[{before}{comma}{added}]")
+}
+
+/// Adds an entry to the inside of a list.
+fn push(list: &mut String, entry: Option<&str>) {
+    if let Some(entry) = entry {
+        if !list.is_empty() {
+            list.push(',');
+        }
+        list.push_str(entry);
+    }
+}
+
+fn is_empty_object(raw: &str) -> bool {
+    raw.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).is_some_and(|inner| inner.trim().is_empty())
+}

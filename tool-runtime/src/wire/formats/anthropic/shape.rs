@@ -1,0 +1,164 @@
+//! What events, messages and blocks hold, read as borrowed types, and blocks written again with what the deltas brought.
+
+use crate::json::quote;
+use crate::wire::decode::cursor::{Invalid, Json};
+use crate::wire::decode::fields::{Field, Integer, MAX_LIST, Object, Raw, Text, shape};
+use crate::wire::formats::anthropic::usage::Tokens;
+use crate::wire::history::Citation;
+
+shape! {
+    pub(super) struct Event<'a> {
+        "type" => pub(super) kind: Text<'a>,
+        "index" => pub(super) index: Integer,
+        "message" => pub(super) message: Raw<'a>,
+        "content_block" => pub(super) content_block: Raw<'a>,
+        "delta" => pub(super) delta: Object<Delta<'a>>,
+        "usage" => pub(super) usage: Raw<'a>,
+        "error" => pub(super) error: Raw<'a>,
+    }
+}
+
+shape! {
+    pub(super) struct Delta<'a> {
+        "type" => pub(super) kind: Text<'a>,
+        "text" => pub(super) text: Text<'a>,
+        "partial_json" => pub(super) partial_json: Text<'a>,
+        "thinking" => pub(super) thinking: Text<'a>,
+        "signature" => pub(super) signature: Text<'a>,
+        "citation" => pub(super) citation: Raw<'a>,
+        "stop_reason" => pub(super) stop_reason: Text<'a>,
+        "container" => pub(super) container: Raw<'a>,
+    }
+}
+
+shape! {
+    pub(super) struct Message<'a> {
+        "type" => pub(super) kind: Text<'a>,
+        "id" => pub(super) id: Text<'a>,
+        "model" => pub(super) model: Text<'a>,
+        "content" => pub(super) content: Blocks<'a>,
+        "stop_reason" => pub(super) stop_reason: Text<'a>,
+        "container" => pub(super) container: Raw<'a>,
+        "usage" => pub(super) usage: Object<Tokens>,
+        "error" => pub(super) error: Raw<'a>,
+    }
+}
+
+shape! {
+    pub(super) struct ContentBlock<'a> {
+        "type" => pub(super) kind: Text<'a>,
+        "id" => pub(super) id: Text<'a>,
+        "name" => pub(super) name: Text<'a>,
+        "input" => pub(super) input: Raw<'a>,
+        "text" => pub(super) text: Text<'a>,
+        "thinking" => pub(super) thinking: Text<'a>,
+        "signature" => pub(super) signature: Text<'a>,
+        "citations" => pub(super) citations: Raw<'a>,
+        "to" => pub(super) to: Object<Served<'a>>,
+    }
+}
+
+shape! {
+    /// The model that continued after another one refused.
+    pub(super) struct Served<'a> {
+        "model" => pub(super) model: Text<'a>,
+    }
+}
+
+shape! {
+    /// A delta of which only one kind of block knows the fields.
+    pub(super) struct Whole<'a> {
+        "delta" => pub(super) delta: Raw<'a>,
+    }
+}
+
+/// The blocks of a message, each as it was written.
+#[derive(Default)]
+pub(super) struct Blocks<'a>(pub(super) Vec<&'a str>);
+
+impl<'a> Field<'a> for Blocks<'a> {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
+        if json.peek() != b'[' {
+            return json.skip();
+        }
+        json.array(|json| {
+            if self.0.len() == MAX_LIST {
+                return Err(Invalid);
+            }
+            self.0.push(json.raw()?);
+            Ok(())
+        })
+    }
+}
+
+shape! {
+    struct Cited<'a> {
+        "title" => title: Text<'a>,
+        "document_title" => document_title: Text<'a>,
+        "url" => url: Text<'a>,
+        "source" => source: Text<'a>,
+        "cited_text" => cited_text: Text<'a>,
+    }
+}
+
+/// The sources of a list of citations. Entries that are not objects have none.
+pub(super) fn sources(list: &str) -> Vec<Citation> {
+    let mut blocks = Blocks::default();
+    if blocks.read(&mut Json::new(list)).is_err() {
+        return Vec::new();
+    }
+    let kept = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let sources = blocks.0.into_iter().filter_map(|entry| Raw(Some(entry)).object::<Cited<'_>>());
+    let citations = sources.map(|source| {
+        // The source of a search result of the application is any text; an address has a scheme.
+        let address = kept(source.source.get()).filter(|source| source.contains("://"));
+        Citation {
+            title: kept(source.title.get()).or_else(|| kept(source.document_title.get())),
+            url: kept(source.url.get()).or(address),
+            quote: kept(source.cited_text.get()),
+        }
+    });
+    citations.collect()
+}
+
+/// The members of an object, each value as it was written; none if it is not an object.
+pub(super) fn members(object: &str) -> Vec<(String, &str)> {
+    let mut members = Vec::new();
+    let read = Json::new(object).object(|json, key| {
+        members.push((key.to_owned(), json.raw()?));
+        Ok(())
+    });
+    if read.is_ok() { members } else { Vec::new() }
+}
+
+/// Writes an object again, without some of its members and with other values, as JSON, for some. `None` if no member
+/// remains.
+pub(super) fn rewritten(object: &str, without: &[&str], mut set: Vec<(&str, String)>) -> Option<String> {
+    let mut out = String::with_capacity(object.len());
+    let mut write = |key: &str, value: &str| {
+        out.push(if out.is_empty() { '{' } else { ',' });
+        quote(&mut out, key);
+        out.push(':');
+        out.push_str(value);
+    };
+    for (key, value) in members(object).iter().filter(|(key, _)| !without.contains(&key.as_str())) {
+        match set.iter().position(|(name, _)| name == key) {
+            Some(at) => {
+                let (_, value) = set.remove(at);
+                write(key, &value);
+            }
+            None => write(key, value),
+        }
+    }
+    for (key, value) in set {
+        write(key, &value);
+    }
+    (!out.is_empty()).then(|| out + "}")
+}
+
+/// A text as JSON.
+pub(super) fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    quote(&mut out, text);
+    out
+}

@@ -1,0 +1,178 @@
+//! A turn of the model, written back: each block as Anthropic sent it, in its place.
+
+use crate::wire::decode::fields::{Object as Shape, Raw, Text, read, shape};
+use crate::wire::encode::{Messages, Node, Object};
+use crate::wire::history::{CallMessage, Carried, Part, Piece, Reasoning};
+
+shape! {
+    /// What carried JSON says of itself.
+    struct Block<'a> {
+        "type" => kind: Text<'a>,
+        "id" => id: Text<'a>,
+        "tool_use_id" => answers: Text<'a>,
+        "input" => input: Raw<'a>,
+        "citations" => citations: Raw<'a>,
+        "caller" => caller: Shape<Caller<'a>>,
+        "container" => container: Shape<Container<'a>>,
+    }
+}
+
+shape! {
+    /// Who made a call: the model, or code that a server tool runs.
+    struct Caller<'a> {
+        "tool_id" => tool: Text<'a>,
+    }
+}
+
+shape! {
+    struct Container<'a> {
+        "id" => id: Text<'a>,
+    }
+}
+
+/// Writes the parts of a turn. `is_last` says that no message follows it.
+pub(super) fn write<'a>(parts: &[&'a Part], is_last: bool, out: &mut Messages<'a>) {
+    let unanswered = unanswered(parts, out);
+    let mut turn = Turn { unanswered, thinking: Vec::new(), is_cited: false, out };
+    for part in parts {
+        turn.part(part);
+    }
+    let Turn { thinking, out, .. } = turn;
+    for block in thinking {
+        // A request that ends with thinking is refused.
+        if is_last {
+            out.lose("reasoning");
+        } else {
+            out.join("assistant", "content", block);
+        }
+    }
+}
+
+struct Turn<'t, 'a> {
+    /// The ids of calls of server tools that will never have a result.
+    unanswered: Vec<String>,
+    /// Thinking that is written once another block follows it.
+    thinking: Vec<Object<'a>>,
+    /// The citations of the turn went back with its text.
+    is_cited: bool,
+    out: &'t mut Messages<'a>,
+}
+
+impl<'a> Turn<'_, 'a> {
+    fn part(&mut self, part: &'a Part) {
+        match part {
+            Part::Text(_) | Part::Refusal(_) => self.text(part),
+            Part::Reasoning(reasoning) => self.reasoning(reasoning, part),
+            Part::Call(call) => self.call(call),
+            Part::Carried(carried) => self.carried(carried, part),
+            Part::Citation(_) if self.is_cited => {}
+            part => self.out.lose_part(part),
+        }
+    }
+
+    // Blank text blocks are refused.
+    fn text(&mut self, part: &'a Part) {
+        let text = part.as_text().unwrap_or_default();
+        if !text.trim().is_empty() {
+            let carried = self.out.replay(part.carried());
+            self.is_cited |= carried.and_then(block).is_some_and(|block| block.citations.0.is_some());
+            self.block(Object::of_type("text").with("text", text).with_carried(carried));
+        }
+    }
+
+    // Thinking goes back unmodified, to the model that signed it.
+    fn reasoning(&mut self, reasoning: &'a Reasoning, part: &Part) {
+        let sealed = self.out.fits(reasoning.carried());
+        let kind = sealed.and_then(block);
+        match kind.as_ref().map_or("", |block| block.kind.get()) {
+            "thinking" => self.thinking.push(Object::new().with("thinking", reasoning.text()).with_carried(sealed)),
+            "redacted_thinking" => self.thinking.push(Object::new().with_carried(sealed)),
+            _ => self.out.lose_part(part),
+        }
+    }
+
+    fn call(&mut self, call: &'a CallMessage) {
+        let mut carried = self.out.replay(call.carried());
+        let caller = carried.and_then(block).and_then(|block| block.caller.0);
+        if caller.is_some_and(|caller| self.is_unanswered(caller.tool.get())) {
+            self.out.lose("which code made a call");
+            carried = None;
+        }
+        let block = Object::of_type("tool_use").with("id", call.id.as_str()).with("name", &*call.name);
+        let block = block.with("input", Node::Raw(call.arguments().into()));
+        self.block(block.with_carried(carried));
+    }
+
+    fn carried(&mut self, carried: &'a Carried, part: &Part) {
+        let json = self.out.fits(Some(carried));
+        let Some((json, block)) = json.and_then(|json| Some((json, block(json)?))) else {
+            return self.out.lose_part(part);
+        };
+        match (block.kind.get(), &block.container.0) {
+            ("", Some(container)) => self.out.field("container", container.id.get().to_owned()),
+            ("", None) => self.out.lose_part(part),
+            // The input is no object if the turn was cut within it.
+            _ if block.is_server_call() && !block.input.0.is_none_or(|input| input.starts_with('{')) => {
+                self.out.lose("a call of a server tool that broke off");
+            }
+            _ if block.is_server_call() && self.is_unanswered(block.id.get()) => {
+                self.out.lose("a call of a server tool without its result");
+            }
+            _ => self.block(Object::new().with_carried(Some(json))),
+        }
+    }
+
+    fn block(&mut self, block: Object<'a>) {
+        for thinking in self.thinking.drain(..) {
+            self.out.join("assistant", "content", thinking);
+        }
+        self.out.join("assistant", "content", block);
+    }
+
+    fn is_unanswered(&self, id: &str) -> bool {
+        self.unanswered.iter().any(|unanswered| unanswered == id)
+    }
+}
+
+impl Block<'_> {
+    fn is_server_call(&self) -> bool {
+        self.kind.get().ends_with("_tool_use")
+    }
+}
+
+fn block(json: &str) -> Option<Block<'_>> {
+    read(json).ok()
+}
+
+/// The ids of the calls of server tools in a turn that will never have a result. The provider completes such a call in a
+/// later response, for instance after a pause, and refuses it once the user has written.
+fn unanswered(parts: &[&Part], out: &Messages<'_>) -> Vec<String> {
+    let mut open = Vec::new();
+    answer(parts, true, &mut open, out);
+    for piece in out.later() {
+        match piece {
+            _ if open.is_empty() => break,
+            Piece::Assistant { parts, .. } => answer(parts, false, &mut open, out),
+            Piece::User(content) if !content.is_empty() => return open,
+            Piece::User(_) | Piece::System(_) => {}
+        }
+    }
+    Vec::new()
+}
+
+/// Removes the calls of server tools that a turn has the results of, and adds those that it makes itself.
+fn answer(parts: &[&Part], is_own: bool, open: &mut Vec<String>, out: &Messages<'_>) {
+    for part in parts {
+        let Part::Carried(carried) = part else { continue };
+        let Some(block) = out.fits(Some(carried)).and_then(block) else { continue };
+        let answers = block.answers.get();
+        if block.is_server_call() && is_own {
+            open.push(block.id.get().to_owned());
+        } else if let Some(at) = open.iter().position(|id| id == answers) {
+            open.remove(at);
+        } else if is_own && !answers.is_empty() && !open.is_empty() {
+            // A result that names no call belongs to the first one before it.
+            open.remove(0);
+        }
+    }
+}

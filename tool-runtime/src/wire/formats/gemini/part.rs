@@ -1,0 +1,136 @@
+//! The parts of a turn: text, thoughts, calls and what only Gemini understands (G2, G3).
+
+use crate::wire::WireErrorKind;
+use crate::wire::decode::arguments::Piece;
+use crate::wire::decode::turn::Writer;
+use crate::wire::formats::gemini::partial::PartialArguments;
+use crate::wire::formats::gemini::shape::{FunctionCall, Part};
+use crate::wire::history::Media;
+
+/// The state between the parts of a turn.
+#[derive(Default)]
+pub(super) struct Parts {
+    /// The call whose arguments still come.
+    open: Option<Open>,
+    /// The last part is signed, and nothing may be joined to it.
+    is_sealed: bool,
+}
+
+struct Open {
+    call: usize,
+    arguments: PartialArguments,
+}
+
+impl Parts {
+    /// Whether arguments of a call still come.
+    pub(super) const fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Adds a part of the response; `None` if the turn failed. Unsigned text and unsigned thoughts are joined with those
+    /// before them; a part with a signature stays one of its own.
+    pub(super) fn add(&mut self, part: &Part<'_>, turn: &mut Writer<'_>) -> Option<()> {
+        let is_thought = part.thought.0 == Some("true");
+        if let Some(call) = &part.call.0 {
+            let continues = self.is_open();
+            let at = self.call(call, turn)?;
+            if part.has_more && !continues {
+                turn.carry_call(at, part.rest(&["functionCall"]));
+            }
+        } else if part.text.came() && is_thought {
+            self.thought(part, turn);
+        } else if part.text.came() {
+            self.text(part, turn);
+        } else if let Some(blob) = part.data.0.as_ref().filter(|_| !is_thought) {
+            // A part after it, if only an empty one, says that Gemini made it.
+            turn.media(Media::base64(blob.mime_type.get(), blob.data.get()));
+            turn.carried(part.rest(&["inlineData"]));
+        } else if part.has_more {
+            turn.carried(part.whole().unwrap_or("{}").to_owned());
+        }
+        Some(())
+    }
+
+    fn text(&mut self, part: &Part<'_>, turn: &mut Writer<'_>) {
+        let text = part.text.get();
+        if text.is_empty() && !part.has_more {
+            return;
+        }
+        let started = (part.has_more || self.is_sealed).then(|| turn.start_text());
+        turn.text(text);
+        if let Some(started) = started.filter(|_| part.has_more) {
+            turn.carry(started, part.rest(&["text", "thought"]));
+        }
+        self.is_sealed = part.has_more;
+    }
+
+    // Gemini alone takes its thoughts back, so that even unsigned ones carry a mark.
+    fn thought(&mut self, part: &Part<'_>, turn: &mut Writer<'_>) {
+        let text = part.text.get();
+        if text.is_empty() && !part.has_more {
+            return;
+        }
+        let started = if part.has_more || self.is_sealed {
+            let started = turn.start_reasoning();
+            turn.reasoning_at(started, text);
+            Some(started)
+        } else {
+            turn.reasoning(text)
+        };
+        if let Some(started) = started {
+            turn.carry(started, part.rest(&["text"]));
+        }
+        self.is_sealed = part.has_more;
+    }
+
+    /// Adds a call, or the next piece of one, and returns it; `None` if the turn failed.
+    fn call(&mut self, call: &FunctionCall<'_>, turn: &mut Writer<'_>) -> Option<usize> {
+        let (id, name) = (call.id.get(), call.name.get());
+        let continues = call.will_continue.0 == Some("true");
+        let broken = |turn: &mut Writer<'_>| {
+            turn.fail_with(WireErrorKind::ProtocolViolation);
+            None
+        };
+        if let Some(open) = &self.open {
+            // A call begins before the one that continues has its end.
+            if !name.is_empty() && (name != turn.name(open.call) || call.partial_args.is_empty()) {
+                return broken(turn);
+            }
+            turn.offer_id(open.call, id);
+        } else {
+            let at = start(id, name, turn)?;
+            if !continues && call.partial_args.is_empty() {
+                call.args.add(at, turn);
+                return Some(at);
+            }
+            self.open = Some(Open { call: at, arguments: PartialArguments::default() });
+        }
+        let open = self.open.as_mut()?;
+        // Whole arguments beside pieces: which of them count, nobody says.
+        let is_whole = !matches!(call.args, Piece::Nothing | Piece::Object("{}"));
+        if is_whole || call.partial_args.iter().try_for_each(|value| open.arguments.add(value)).is_err() {
+            return broken(turn);
+        }
+        let at = open.call;
+        if !continues {
+            if !open.arguments.is_whole() {
+                return broken(turn);
+            }
+            turn.object(at, &open.arguments.to_json());
+            self.open = None;
+        }
+        Some(at)
+    }
+}
+
+/// A call that came before under its id, or a new one (R1, O1).
+fn start(id: &str, name: &str, turn: &mut Writer<'_>) -> Option<usize> {
+    let known = if id.is_empty() { None } else { turn.call_by_id(id) };
+    let call = match known.filter(|call| turn.name(*call) == name) {
+        Some(call) => call,
+        None => turn.start(id, name)?,
+    };
+    turn.reopen();
+    turn.settle_id(call);
+    Some(call)
+}

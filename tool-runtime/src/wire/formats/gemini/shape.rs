@@ -1,0 +1,187 @@
+//! What Gemini writes, as borrowed types.
+
+use crate::json::quote;
+use crate::wire::Usage;
+use crate::wire::decode::arguments::Piece;
+use crate::wire::decode::cursor::{Invalid, Json};
+use crate::wire::decode::fields::{Field, Integer, List, Object, Raw, Text, shape};
+use crate::wire::formats::gemini::partial;
+
+shape! {
+    pub(super) struct Response<'a> {
+        "candidates" => pub(super) candidates: List<Candidate<'a>>,
+        "promptFeedback" => prompt_feedback: Object<PromptFeedback<'a>>,
+        "usageMetadata" => pub(super) usage: Object<Tokens>,
+        "modelVersion" => pub(super) model: Text<'a>,
+        "responseId" => pub(super) id: Text<'a>,
+        "error" => pub(super) error: Raw<'a>,
+    }
+}
+
+shape! {
+    struct PromptFeedback<'a> {
+        "blockReason" => block_reason: Text<'a>,
+    }
+}
+
+shape! {
+    pub(super) struct Candidate<'a> {
+        "index" => pub(super) index: Integer,
+        "content" => content: Object<Content<'a>>,
+        "finishReason" => pub(super) finish_reason: Text<'a>,
+        "groundingMetadata" => pub(super) grounding: Object<Grounding<'a>>,
+    }
+}
+
+shape! {
+    struct Content<'a> {
+        "parts" => parts: List<Part<'a>>,
+    }
+}
+
+/// One part. What this crate does not know of it is found in the whole.
+#[derive(Default)]
+pub(super) struct Part<'a> {
+    pub(super) text: Text<'a>,
+    pub(super) thought: Raw<'a>,
+    pub(super) call: Object<FunctionCall<'a>>,
+    pub(super) data: Object<Blob<'a>>,
+    /// It has other members.
+    pub(super) has_more: bool,
+    whole: Option<Json<'a>>,
+}
+
+shape! {
+    pub(super) struct FunctionCall<'a> {
+        "id" => pub(super) id: Text<'a>,
+        "name" => pub(super) name: Text<'a>,
+        "args" => pub(super) args: Piece<'a>,
+        "partialArgs" => pub(super) partial_args: List<partial::Value<'a>>,
+        "willContinue" => pub(super) will_continue: Raw<'a>,
+    }
+}
+
+shape! {
+    pub(super) struct Blob<'a> {
+        "mimeType" => pub(super) mime_type: Text<'a>,
+        "data" => pub(super) data: Text<'a>,
+    }
+}
+
+shape! {
+    pub(super) struct Grounding<'a> {
+        "groundingChunks" => pub(super) chunks: List<Chunk<'a>>,
+    }
+}
+
+shape! {
+    pub(super) struct Chunk<'a> {
+        "web" => pub(super) web: Object<Source<'a>>,
+        "retrievedContext" => pub(super) retrieved: Object<Source<'a>>,
+        "maps" => pub(super) maps: Object<Source<'a>>,
+    }
+}
+
+shape! {
+    pub(super) struct Source<'a> {
+        "uri" => pub(super) uri: Text<'a>,
+        "title" => pub(super) title: Text<'a>,
+        "text" => pub(super) text: Text<'a>,
+    }
+}
+
+shape! {
+    pub(super) struct Tokens {
+        "promptTokenCount" => prompt: Integer,
+        "candidatesTokenCount" => candidates: Integer,
+        "thoughtsTokenCount" => thoughts: Integer,
+        "toolUsePromptTokenCount" => tool_use_prompt: Integer,
+        "cachedContentTokenCount" => cached: Integer,
+    }
+}
+
+impl<'a> Response<'a> {
+    pub(super) fn block_reason(&self) -> &str {
+        self.prompt_feedback.0.as_ref().map_or("", |feedback| feedback.block_reason.get())
+    }
+}
+
+impl<'a> Candidate<'a> {
+    pub(super) fn parts(&self) -> impl Iterator<Item = &Part<'a>> {
+        self.content.0.iter().flat_map(|content| content.parts.iter())
+    }
+}
+
+impl<'a> Field<'a> for Part<'a> {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
+        self.whole = Some(json.clone());
+        let mut seen = [false; 4];
+        let mut once = |at: usize| match seen.get_mut(at).map(|seen| std::mem::replace(seen, true)) {
+            Some(false) => Ok(()),
+            _ => Err(Invalid),
+        };
+        json.object(|json, key| match key {
+            "text" => once(0).and_then(|()| self.text.read(json)),
+            "thought" => once(1).and_then(|()| self.thought.read(json)),
+            "functionCall" => once(2).and_then(|()| self.call.read(json)),
+            "inlineData" => once(3).and_then(|()| self.data.read(json)),
+            _ => {
+                self.has_more = true;
+                json.skip()
+            }
+        })
+    }
+}
+
+impl<'a> Part<'a> {
+    /// The part as it came.
+    pub(super) fn whole(&self) -> Option<&'a str> {
+        self.whole.clone()?.raw().ok()
+    }
+
+    /// The members other than these, as an object; members that are null say nothing.
+    pub(super) fn rest(&self, but: &[&str]) -> String {
+        let mut rest = String::from("{");
+        if let Some(mut json) = self.whole.clone() {
+            // The part was read before, so that it is an object.
+            let _ = json.object(|json, key| {
+                let value = json.raw()?;
+                if value != "null" && !but.contains(&key) {
+                    if rest.len() > 1 {
+                        rest.push(',');
+                    }
+                    quote(&mut rest, key);
+                    rest.push(':');
+                    rest.push_str(value);
+                }
+                Ok(())
+            });
+        }
+        rest.push('}');
+        rest
+    }
+}
+
+impl<'a> Chunk<'a> {
+    pub(super) fn source(&self) -> Option<&Source<'a>> {
+        [&self.web, &self.retrieved, &self.maps].into_iter().find_map(|source| source.0.as_ref())
+    }
+}
+
+impl Tokens {
+    /// What was read and written; `None` without a count. The prompt includes what came from the cache, and the
+    /// candidates do not include the thoughts. Results of the provider's own tools are read in a pass of their own.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let counts = [self.prompt, self.candidates, self.thoughts, self.tool_use_prompt];
+        let [prompt, candidates, thoughts, tool_use_prompt] = counts.map(|count| count.count().unwrap_or(0));
+        if counts.iter().all(|count| count.count().is_none()) {
+            return None;
+        }
+        Some(Usage {
+            cache_read_tokens: self.cached.count().unwrap_or(0),
+            reasoning_tokens: thoughts,
+            earlier_input_tokens: tool_use_prompt,
+            ..Usage::new(prompt, candidates.saturating_add(thoughts))
+        })
+    }
+}

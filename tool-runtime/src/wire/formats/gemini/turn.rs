@@ -1,0 +1,75 @@
+//! A turn of the model, written back: each part as Gemini sent it, in its place.
+//!
+//! Parts with a signature are neither joined with others nor moved. Gemini 3 refuses a request in which the first call of
+//! a turn has no signature.
+
+use crate::wire::encode::{Messages, Node, Object};
+use crate::wire::history::{CallMessage, Carried, Media, MediaSource, Part};
+
+/// What the provider documents for calls that another model made: their signature is not checked.
+const UNSIGNED: &str = r#"{"thoughtSignature":"skip_thought_signature_validator"}"#;
+
+/// Writes the parts of a turn.
+pub(super) fn write<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
+    let mut wants_signature = wants_signatures(out.model());
+    let mut parts = parts.iter().copied().peekable();
+    while let Some(part) = parts.next() {
+        let written = match part {
+            Part::Text(_) | Part::Refusal(_) => {
+                let text = part.as_text().unwrap_or_default();
+                let carried = out.replay(part.carried());
+                let is_blank = text.is_empty() && carried.is_none();
+                (!is_blank).then(|| Object::new().with("text", text).with_carried(carried))
+            }
+            Part::Reasoning(reasoning) => {
+                let carried = out.fits(reasoning.carried());
+                carried.map(|_| Object::new().with("text", reasoning.text()).with_carried(carried))
+            }
+            Part::Call(call) => {
+                let unsigned = std::mem::take(&mut wants_signature).then_some(UNSIGNED);
+                let carried = out.replay(call.carried()).or(unsigned);
+                let function = named(call).with("args", Node::Raw(call.arguments().into()));
+                Some(Object::new().with("functionCall", function).with_carried(carried))
+            }
+            Part::Media(media) => {
+                // The part after it says that Gemini made it.
+                let mark = parts.peek().and_then(|next| out.fits(mark(next)));
+                let data = mark.and(data(media));
+                if data.is_some() {
+                    parts.next();
+                }
+                data.map(|data| Object::new().with("inlineData", data).with_carried(mark))
+            }
+            Part::Carried(carried) => out.fits(Some(carried)).map(|json| Object::new().with_carried(Some(json))),
+            Part::Citation(_) => None,
+        };
+        match written {
+            Some(written) => out.join("model", "parts", written),
+            None if matches!(part, Part::Text(_) | Part::Refusal(_)) => {}
+            None => out.lose_part(part),
+        }
+    }
+}
+
+/// The id and the name of a call. Gemini matches results without an id by their names and order, and an id that it did
+/// not give is left out, so that the call goes back as it came.
+pub(super) fn named(call: &CallMessage) -> Object<'_> {
+    let object = if call.id.is_generated() { Object::new() } else { Object::new().with("id", call.id.as_str()) };
+    object.with("name", &*call.name)
+}
+
+fn mark(part: &Part) -> Option<&Carried> {
+    if let Part::Carried(carried) = part { Some(carried) } else { None }
+}
+
+fn data(media: &Media) -> Option<Object<'_>> {
+    let MediaSource::Base64(data) = &media.source else { return None };
+    Some(Object::new().with("mimeType", &*media.media_type).with("data", data.as_str()))
+}
+
+/// Whether the model is Gemini 3 or later, by its name.
+fn wants_signatures(model: Option<&str>) -> bool {
+    let name = model.map_or("", |model| model.rsplit('/').next().unwrap_or(model));
+    let version = name.strip_prefix("gemini-").and_then(|rest| rest.split(['.', '-']).next());
+    version.and_then(|major| major.parse::<u32>().ok()).is_some_and(|major| major >= 3)
+}

@@ -1,0 +1,286 @@
+//! [`Carry`]: what a message holds beside its text and its calls, and what of it goes back to the provider.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::json::quote;
+use crate::wire::decode::fields::{List, Object, Raw, Text, Whole, read, shape};
+use crate::wire::decode::members::without;
+use crate::wire::decode::turn::Writer;
+use crate::wire::formats::openai_chat::chunk::Delta;
+use crate::wire::formats::openai_chat::fragments::Fragments;
+use crate::wire::formats::openai_chat::media::{audio, image};
+use crate::wire::history::Citation;
+
+shape! {
+    struct Audio<'a> {
+        "id" => id: Text<'a>,
+        "data" => data: Text<'a>,
+    }
+}
+
+shape! {
+    struct Annotation<'a> {
+        "url_citation" => url: Object<Source<'a>>,
+    }
+}
+
+shape! {
+    struct Source<'a> {
+        "title" => title: Text<'a>,
+        "url" => url: Text<'a>,
+        "content" => content: Text<'a>,
+        "snippet" => snippet: Text<'a>,
+    }
+}
+
+shape! {
+    struct Image<'a> {
+        "image_url" => url: Object<Source<'a>>,
+    }
+}
+
+shape! {
+    /// A piece of content that comes as a list.
+    struct Piece<'a> {
+        "type" => kind: Text<'a>,
+        "text" => text: Text<'a>,
+        "refusal" => refusal: Text<'a>,
+        "thinking" => thinking: Raw<'a>,
+        "image_url" => image: Object<Source<'a>>,
+    }
+}
+
+shape! {
+    struct Thought<'a> {
+        "text" => text: Text<'a>,
+    }
+}
+
+impl Source<'_> {
+    fn citation(&self) -> Citation {
+        let named = |text: &Text<'_>| Some(text.get()).filter(|text| !text.is_empty()).map(str::to_owned);
+        let quote = named(&self.content).or_else(|| named(&self.snippet));
+        Citation { title: named(&self.title), url: named(&self.url), quote }
+    }
+}
+
+/// A chunk of thinking within the content.
+struct Chunk {
+    part: usize,
+    /// The latest fragment as it was written, and all text.
+    json: String,
+    text: String,
+    fragments: usize,
+}
+
+/// What a message holds beside its text and its calls.
+#[derive(Default)]
+pub(super) struct Carry {
+    /// Which of `reasoning_content` and `reasoning` came, and the parts that they began.
+    content: bool,
+    plain: bool,
+    parts: Vec<usize>,
+    details: Fragments,
+    blocks: Fragments,
+    chunks: Vec<Chunk>,
+    /// Other members of the message, as they were written.
+    members: BTreeMap<&'static str, String>,
+    annotations: Vec<String>,
+    audio_id: String,
+    audio: String,
+    images: usize,
+    /// Sources came beside the message, which no server takes back.
+    sources: bool,
+    /// Members of calls, by the call.
+    calls: BTreeMap<usize, BTreeMap<&'static str, String>>,
+    /// Calls of free-form tools.
+    custom: BTreeSet<usize>,
+}
+
+impl Carry {
+    /// Reads what comes before the text of a delta or a message.
+    pub(super) fn before(&mut self, delta: &Delta<'_>, turn: &mut Writer<'_>) {
+        let (content, plain) = (&delta.reasoning_content, &delta.reasoning);
+        self.content |= content.came();
+        self.plain |= plain.came();
+        // Servers that fill both fields mean the same reasoning.
+        let text = if content.get().is_empty() { plain.get() } else { content.get() };
+        self.think(text, turn);
+        let details = delta.reasoning_details.0.map(|list| self.details.add(list)).unwrap_or_default();
+        let blocks = delta.thinking_blocks.0.map(|list| self.blocks.add(list)).unwrap_or_default();
+        // Most repeat the text of the fields, and some have no other.
+        if !self.content && !self.plain {
+            self.think(if details.is_empty() { &blocks } else { &details }, turn);
+        }
+    }
+
+    fn think(&mut self, text: &str, turn: &mut Writer<'_>) {
+        self.parts.extend(turn.reasoning(text));
+    }
+
+    /// Reads what comes after the text of a delta or a message.
+    pub(super) fn after(&mut self, delta: &Delta<'_>, turn: &mut Writer<'_>) {
+        let signature = delta.provider_fields.0.filter(|raw| raw.contains("signature"));
+        for (name, value) in [
+            ("extra_content", delta.extra_content.0),
+            ("thought_signature", delta.thought_signature.0),
+            ("provider_specific_fields", signature),
+        ] {
+            if let Some(value) = value {
+                self.members.insert(name, value.to_owned());
+            }
+        }
+        if let Some(list) = delta.annotations.0 {
+            let list: List<Whole<'_, Annotation<'_>>> = read(list).unwrap_or_default();
+            for annotation in list.iter() {
+                if let Some(source) = &annotation.value.url.0 {
+                    turn.citation(source.citation());
+                }
+                self.annotations.push(annotation.text.to_owned());
+            }
+        }
+        if let Some(audio) = delta.audio.object::<Audio<'_>>() {
+            self.audio_id.push_str(if self.audio_id.is_empty() { audio.id.get() } else { "" });
+            self.audio.push_str(audio.data.get());
+        }
+        if let Some(list) = delta.images.0 {
+            let list: List<Image<'_>> = read(list).unwrap_or_default();
+            for source in list.iter().filter_map(|image| image.url.0.as_ref()) {
+                turn.media(image(source.url.get()));
+                self.images += 1;
+            }
+        }
+    }
+
+    /// Reads content that comes as a list.
+    pub(super) fn list(&mut self, list: &str, turn: &mut Writer<'_>) {
+        let list: List<Whole<'_, Piece<'_>>> = read(list).unwrap_or_default();
+        for piece in list.iter() {
+            match piece.value.kind.get() {
+                "" | "text" | "output_text" => turn.text(piece.value.text.get()),
+                "refusal" => turn.refusal(piece.value.refusal.get()),
+                "thinking" => self.chunk(piece, turn),
+                "image_url" => {
+                    if let Some(source) = &piece.value.image.0 {
+                        turn.media(image(source.url.get()));
+                    }
+                }
+                _ => turn.carried(format!("{{\"content\":{}}}", piece.text)),
+            }
+        }
+    }
+
+    fn chunk(&mut self, piece: &Whole<'_, Piece<'_>>, turn: &mut Writer<'_>) {
+        let thoughts = piece.value.thinking.0.unwrap_or_default();
+        let thoughts: List<Thought<'_>> = read(thoughts).unwrap_or_default();
+        let text: String = thoughts.iter().map(|thought| thought.text.get()).collect();
+        let started = turn.reasoning(&text);
+        match (started, self.chunks.last_mut()) {
+            (None, Some(chunk)) => {
+                chunk.text.push_str(&text);
+                piece.text.clone_into(&mut chunk.json);
+                chunk.fragments += 1;
+            }
+            _ => {
+                let part = started.unwrap_or_else(|| turn.start_reasoning());
+                self.chunks.push(Chunk { part, json: piece.text.to_owned(), text, fragments: 1 });
+            }
+        }
+    }
+
+    /// Keeps a member of a call.
+    pub(super) fn call(&mut self, call: usize, name: &'static str, json: String) {
+        self.calls.entry(call).or_default().insert(name, json);
+    }
+
+    /// Keeps that a call is one of a free-form tool.
+    pub(super) fn custom(&mut self, call: usize) {
+        self.custom.insert(call);
+    }
+
+    /// The end of the response: what came is kept with the parts that it came with.
+    pub(super) fn end(&mut self, turn: &mut Writer<'_>) {
+        // A provider may ask for reasoning of every turn with calls, even if it is empty.
+        if self.content && self.parts.is_empty() && turn.has_calls() {
+            self.parts.push(turn.start_reasoning());
+        }
+        let fields = match (self.content, self.plain) {
+            (true, true) => r#"{"reasoning_content":true,"reasoning":true}"#,
+            (true, false) => r#"{"reasoning_content":true}"#,
+            (false, true) => r#"{"reasoning":true}"#,
+            (false, false) => "{}",
+        };
+        for part in &self.parts {
+            turn.carry(*part, fields.to_owned());
+        }
+        for chunk in &self.chunks {
+            turn.carry(chunk.part, chunk.json());
+        }
+        for part in turn.later_texts() {
+            turn.carry(part, "{}".to_owned());
+        }
+        for call in std::mem::take(&mut self.custom) {
+            let (mut name, mut input) = (String::new(), String::new());
+            quote(&mut name, turn.name(call));
+            quote(&mut input, turn.argument_text(call));
+            self.call(call, "custom", format!(r#"{{"name":{name},"input":{input}}}"#));
+        }
+        for (call, members) in std::mem::take(&mut self.calls) {
+            let members = members.iter().map(|(name, json)| (*name, json.as_str()));
+            turn.carry_call(call, object(members));
+        }
+        self.message(turn);
+    }
+
+    /// What belongs to the message as a whole.
+    fn message(&mut self, turn: &mut Writer<'_>) {
+        let lists = [("reasoning_details", self.details.json()), ("thinking_blocks", self.blocks.json())];
+        self.members.extend(lists.into_iter().filter_map(|(name, list)| Some((name, list?))));
+        if !self.annotations.is_empty() {
+            self.members.insert("annotations", format!("[{}]", self.annotations.join(",")));
+        }
+        if !self.audio_id.is_empty() {
+            let mut id = String::new();
+            quote(&mut id, &self.audio_id);
+            self.members.insert("audio", format!("{{\"id\":{id}}}"));
+        }
+        if !self.audio.is_empty() {
+            turn.media(audio(&self.audio));
+        }
+        if self.members.is_empty() && self.images == 0 && !turn.has_refusal() && !self.sources {
+            return;
+        }
+        let members = object(self.members.iter().map(|(name, json)| (*name, json.as_str())));
+        let (images, refusal, sources) = (self.images, turn.has_refusal(), self.sources);
+        turn.carried(format!(r#"{{"images":{images},"refusal":{refusal},"sources":{sources},"message":{members}}}"#));
+    }
+
+    /// Sources that some servers list beside the message.
+    pub(super) fn sources(&mut self, list: &str, turn: &mut Writer<'_>) {
+        let list: List<Source<'_>> = read(list).unwrap_or_default();
+        self.sources = !list.is_empty();
+        list.iter().for_each(|source| turn.citation(source.citation()));
+    }
+}
+
+impl Chunk {
+    fn json(&self) -> String {
+        let json = if self.fragments == 1 {
+            self.json.clone()
+        } else {
+            let mut text = String::new();
+            quote(&mut text, &self.text);
+            let rest = without(&self.json, &["type", "thinking"]);
+            let rest = rest.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or_default();
+            let comma = if rest.is_empty() { "" } else { "," };
+            format!(r#"{{"type":"thinking","thinking":[{{"type":"text","text":{text}}}]{comma}{rest}}}"#)
+        };
+        format!("{{\"content\":{json}}}")
+    }
+}
+
+/// An object of members that are JSON already.
+fn object<'a>(members: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let members: Vec<_> = members.map(|(name, json)| format!("\"{name}\":{json}")).collect();
+    format!("{{{}}}", members.join(","))
+}

@@ -1,0 +1,98 @@
+//! Chunks and whole bodies of Chat Completions, as borrowed types.
+
+use crate::wire::decode::arguments::Piece;
+use crate::wire::decode::fields::{Content, Integer, List, Object, Raw, Text, shape};
+
+shape! {
+    pub(super) struct Chunk<'a> {
+        "id" => pub(super) id: Text<'a>,
+        "model" => pub(super) model: Text<'a>,
+        "choices" => pub(super) choices: List<Choice<'a>>,
+        "usage" => pub(super) usage: Raw<'a>,
+        "error" => pub(super) error: Raw<'a>,
+        "object" => pub(super) object: Text<'a>,
+        "search_results" => pub(super) sources: Raw<'a>,
+    }
+}
+
+shape! {
+    pub(super) struct Choice<'a> {
+        "index" => pub(super) index: Integer,
+        "delta" => pub(super) delta: Object<Delta<'a>>,
+        /// Read in whole bodies only: small structs make small frames cheap.
+        "message" => pub(super) message: Raw<'a>,
+        "finish_reason" => pub(super) finish_reason: Text<'a>,
+        "error" => pub(super) error: Raw<'a>,
+    }
+}
+
+shape! {
+    pub(super) struct Delta<'a> {
+        "content" => pub(super) content: Content<'a>,
+        "refusal" => pub(super) refusal: Text<'a>,
+        "tool_calls" => pub(super) tool_calls: List<ToolDelta<'a>>,
+        "function_call" => pub(super) function_call: Raw<'a>,
+        "reasoning_content" => pub(super) reasoning_content: Text<'a>,
+        "reasoning" => pub(super) reasoning: Text<'a>,
+        "reasoning_details" => pub(super) reasoning_details: Raw<'a>,
+        "thinking_blocks" => pub(super) thinking_blocks: Raw<'a>,
+        "extra_content" => pub(super) extra_content: Raw<'a>,
+        "thought_signature" => pub(super) thought_signature: Raw<'a>,
+        "provider_specific_fields" => pub(super) provider_fields: Raw<'a>,
+        "annotations" => pub(super) annotations: Raw<'a>,
+        "audio" => pub(super) audio: Raw<'a>,
+        "images" => pub(super) images: Raw<'a>,
+    }
+}
+
+shape! {
+    pub(super) struct ToolDelta<'a> {
+        "index" => pub(super) index: Integer,
+        "id" => pub(super) id: Text<'a>,
+        "function" => pub(super) function: Object<Function<'a>>,
+        "custom" => pub(super) custom: Raw<'a>,
+        "extra_content" => pub(super) extra_content: Raw<'a>,
+        "provider_specific_fields" => pub(super) provider_fields: Raw<'a>,
+    }
+}
+
+shape! {
+    /// A call of a tool that takes text in place of arguments.
+    pub(super) struct Custom<'a> {
+        "name" => pub(super) name: Text<'a>,
+        "input" => pub(super) input: Text<'a>,
+    }
+}
+
+shape! {
+    pub(super) struct Function<'a> {
+        "name" => pub(super) name: Text<'a>,
+        "arguments" => pub(super) arguments: Piece<'a>,
+    }
+}
+
+impl<'a> ToolDelta<'a> {
+    /// The call of a free-form tool. Some servers fill its field of every call.
+    pub(super) fn custom(&self) -> Option<Custom<'a>> {
+        let custom = self.custom.object::<Custom<'a>>().filter(|_| self.function.0.is_none())?;
+        (!custom.name.get().is_empty() || !custom.input.get().is_empty()).then_some(custom)
+    }
+
+    pub(super) fn named<'s>(&'s self, custom: Option<&'s Custom<'a>>) -> (&'s str, &'s Piece<'a>) {
+        match custom {
+            Some(custom) => (custom.name.get(), &Piece::Nothing),
+            None => self.function.0.as_ref().map_or(("", &Piece::Nothing), Function::parts),
+        }
+    }
+}
+
+impl<'a> Function<'a> {
+    pub(super) fn parts(&self) -> (&str, &Piece<'a>) {
+        (self.name.get(), &self.arguments)
+    }
+
+    /// Some servers fill the legacy field of every message: `"function_call": {"name": "", "arguments": ""}` (R2).
+    pub(super) fn is_empty(&self) -> bool {
+        self.name.get().is_empty() && self.arguments.is_empty()
+    }
+}

@@ -1,0 +1,124 @@
+//! [`Fragments`]: a list whose entries come in fragments, such as `reasoning_details`.
+
+use crate::json::quote;
+use crate::wire::decode::cursor::Json;
+use crate::wire::decode::fields::{Integer, List, Text, Whole, read, shape};
+
+shape! {
+    struct Fragment<'a> {
+        "type" => kind: Text<'a>,
+        "index" => index: Integer,
+        "text" => text: Text<'a>,
+        "summary" => summary: Text<'a>,
+        "thinking" => thinking: Text<'a>,
+        "signature" => signature: Text<'a>,
+    }
+}
+
+/// The members whose fragments are joined.
+const JOINED: [&str; 3] = ["text", "summary", "thinking"];
+
+/// A list whose entries may come in fragments. An entry that came at once stays as it was written.
+#[derive(Default)]
+pub(super) struct Fragments(Vec<Entry>);
+
+struct Entry {
+    kind: String,
+    index: Option<i64>,
+    /// As it was written, if it came at once.
+    whole: Option<String>,
+    members: Vec<(String, String)>,
+    joined: String,
+    signed: bool,
+}
+
+impl Fragments {
+    /// Takes a list of entries or fragments, and returns the text in it that can be shown. Other JSON is left out.
+    pub(super) fn add(&mut self, list: &str) -> String {
+        let mut shown = String::new();
+        let list: List<Whole<'_, Fragment<'_>>> = read(list).unwrap_or_default();
+        for fragment in list.iter() {
+            let Fragment { kind, index, text, summary, thinking, signature } = &fragment.value;
+            let joined = [text, summary, thinking].map(Text::get).concat();
+            shown.push_str(&joined);
+            let last = self.0.last_mut().filter(|last| {
+                // What is not text, such as encrypted data, comes at once.
+                let is_text = last.kind.ends_with("text") || last.kind.ends_with("summary") || last.kind == "thinking";
+                // Without an index a signature ends an entry.
+                let same_index = match (last.index, index.0) {
+                    (Some(before), Some(now)) => before == now,
+                    _ => !last.signed,
+                };
+                is_text && last.kind == kind.get() && same_index
+            });
+            match last {
+                Some(last) => {
+                    last.add(fragment.text, &joined);
+                    last.signed |= !signature.get().is_empty();
+                }
+                None => {
+                    let (kind, index) = (kind.get().to_owned(), index.0);
+                    let whole = Some(fragment.text.to_owned());
+                    let signed = !signature.get().is_empty();
+                    self.0.push(Entry { kind, index, whole, members: Vec::new(), joined, signed });
+                }
+            }
+        }
+        shown
+    }
+
+    /// The list as JSON; `None` if nothing came.
+    pub(super) fn json(&self) -> Option<String> {
+        let entries: Vec<_> = self.0.iter().map(Entry::json).collect();
+        (!entries.is_empty()).then(|| format!("[{}]", entries.join(",")))
+    }
+}
+
+impl Entry {
+    /// Adds a fragment: its text is joined, and what came first of each other member stays, unless that was empty.
+    fn add(&mut self, fragment: &str, joined: &str) {
+        if let Some(whole) = self.whole.take() {
+            self.members = members(&whole);
+        }
+        self.joined.push_str(joined);
+        for (key, value) in members(fragment) {
+            match self.members.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, before)) if matches!(before.as_str(), "null" | "\"\"") => *before = value,
+                Some(_) => {}
+                None => self.members.push((key, value)),
+            }
+        }
+    }
+
+    fn json(&self) -> String {
+        if let Some(whole) = &self.whole {
+            return whole.clone();
+        }
+        let mut out = String::from("{");
+        for (key, value) in &self.members {
+            if out.len() > 1 {
+                out.push(',');
+            }
+            quote(&mut out, key);
+            out.push(':');
+            if JOINED.contains(&key.as_str()) {
+                quote(&mut out, &self.joined);
+            } else {
+                out.push_str(value);
+            }
+        }
+        out.push('}');
+        out
+    }
+}
+
+/// The members of an object, each value as it was written.
+fn members(object: &str) -> Vec<(String, String)> {
+    let mut members = Vec::new();
+    // The object was read before, so it is one.
+    let _ = Json::new(object).object(|json, key| {
+        members.push((key.to_owned(), json.raw()?.to_owned()));
+        Ok(())
+    });
+    members
+}

@@ -1,0 +1,194 @@
+//! A turn of the model as the one message that it came as, with what its server wants back.
+//!
+//! DeepSeek refuses a turn with calls whose `reasoning_content` is missing, in every later request, and ignores that of
+//! other turns; OpenRouter, vLLM and the others take all of it back. So all of it goes back to the model that sent it.
+
+use std::borrow::Cow;
+
+use crate::wire::Format;
+use crate::wire::decode::fields::{Integer, Raw, read, shape};
+use crate::wire::encode::{Messages, Node, Object};
+use crate::wire::formats::openai_chat::media::url;
+use crate::wire::history::{CallMessage, Carried, Part};
+
+shape! {
+    /// What is kept with a part.
+    struct Kept<'a> {
+        "message" => message: Raw<'a>,
+        "images" => images: Integer,
+        "refusal" => refusal: Raw<'a>,
+        "sources" => sources: Raw<'a>,
+        "content" => content: Raw<'a>,
+        "reasoning_content" => reasoning_content: Raw<'a>,
+        "reasoning" => reasoning: Raw<'a>,
+        "custom" => custom: Raw<'a>,
+        "legacy" => legacy: Raw<'a>,
+        "audio" => audio: Raw<'a>,
+        "annotations" => annotations: Raw<'a>,
+    }
+}
+
+/// The message of a turn, as it is written.
+#[derive(Default)]
+pub(super) struct Turn<'a> {
+    text: String,
+    /// The content as a list, for servers that think in it.
+    content: Vec<Node<'a>>,
+    is_list: bool,
+    reasoning_content: Option<String>,
+    reasoning: Option<String>,
+    refusal: Option<&'a str>,
+    calls: Vec<Object<'a>>,
+    legacy: Option<Object<'a>>,
+    images: Vec<Object<'a>>,
+}
+
+impl<'a> Turn<'a> {
+    /// Writes the message of a turn, unless there is nothing in it.
+    pub(super) fn write(parts: &[&'a Part], out: &mut Messages<'a>) {
+        let mut turn = Self::default();
+        let message = parts.iter().find_map(|part| message(part, out));
+        let (mut images, mut audio, mut sources, mut refuses) = (0, false, false, false);
+        let mut members = None;
+        if let Some(kept) = &message {
+            images = kept.images.0.unwrap_or(0);
+            refuses = kept.refusal.0 == Some("true");
+            members = kept.message.0;
+            let inner: Kept<'_> = members.and_then(|members| read(members).ok()).unwrap_or_default();
+            audio = inner.audio.0.is_some();
+            sources = inner.annotations.0.is_some() || kept.sources.0 == Some("true");
+        }
+        let is_legacy = parts.iter().filter(|part| part.as_call().is_some()).count() == 1;
+        for part in parts {
+            match part {
+                Part::Text(text) => {
+                    let own = text.carried().is_some_and(|carried| carried.format() == Format::OpenAiChat);
+                    if !own {
+                        out.replay(text.carried());
+                    }
+                    turn.text(text.text(), own);
+                }
+                Part::Refusal(text) if refuses => turn.refusal = Some(text),
+                Part::Refusal(text) => turn.text(text, false),
+                Part::Reasoning(reasoning) => match kept(reasoning.carried(), out) {
+                    Some(kept) => turn.reason(reasoning.text(), &kept),
+                    None => out.lose_part(part),
+                },
+                Part::Call(call) => turn.call(call, is_legacy, out),
+                Part::Media(media) if images > 0 => {
+                    images -= 1;
+                    let image = |url| Object::of_type("image_url").with("image_url", Object::new().with("url", url));
+                    turn.images.extend(url(media).map(image));
+                }
+                // The server has it under its id.
+                Part::Media(_) if std::mem::take(&mut audio) => {}
+                Part::Citation(_) if sources => {}
+                Part::Carried(carried) => match kept(Some(carried), out) {
+                    Some(Kept { content: Raw(Some(json)), .. }) => turn.piece(json),
+                    Some(Kept { message: Raw(Some(_)), .. }) => {}
+                    _ => out.lose_part(part),
+                },
+                Part::Media(_) | Part::Citation(_) => out.lose_part(part),
+            }
+        }
+        turn.push(members, out);
+    }
+
+    fn text(&mut self, text: &str, joined: bool) {
+        if text.is_empty() {
+            return;
+        }
+        if !joined && !self.text.is_empty() {
+            self.text.push_str("\n\n");
+        }
+        self.text.push_str(text);
+        self.content.push(Object::of_type("text").with("text", text.to_owned()).into());
+    }
+
+    fn piece(&mut self, json: &'a str) {
+        self.is_list = true;
+        self.content.push(Node::Raw(Cow::Borrowed(json)));
+    }
+
+    fn reason(&mut self, text: &str, kept: &Kept<'a>) {
+        if let Some(json) = kept.content.0 {
+            self.piece(json);
+        }
+        let fields = [(&mut self.reasoning_content, kept.reasoning_content.0), (&mut self.reasoning, kept.reasoning.0)];
+        for (field, _) in fields.into_iter().filter(|(_, came)| came.is_some()) {
+            field.get_or_insert_default().push_str(text);
+        }
+    }
+
+    fn call(&mut self, call: &'a CallMessage, only: bool, out: &mut Messages<'a>) {
+        let carried = out.replay(call.carried());
+        let kept: Kept<'a> = carried.and_then(|json| read(json).ok()).unwrap_or_default();
+        let function = || Object::new().with("name", &*call.name).with("arguments", call.arguments());
+        if kept.legacy.0.is_some() && only {
+            self.legacy = Some(function());
+            return;
+        }
+        let item = Object::new().with("id", call.id.as_str());
+        let carried = carried.filter(|_| kept.legacy.0.is_none());
+        self.calls.push(match kept.custom.0 {
+            Some(_) => item.with("type", "custom").with_carried(carried),
+            None => item.with("type", "function").with("function", function()).with_carried(carried),
+        });
+    }
+
+    fn push(self, members: Option<&'a str>, out: &mut Messages<'a>) {
+        let has_calls = !self.calls.is_empty() || self.legacy.is_some();
+        let members = members.filter(|members| *members != "{}");
+        let has_audio =
+            members.is_some_and(|members| read::<Kept<'_>>(members).is_ok_and(|kept| kept.audio.0.is_some()));
+        let said = has_calls || !self.text.is_empty() || self.refusal.is_some() || !self.images.is_empty() || has_audio;
+        if !said {
+            // Servers refuse a message without content.
+            if members.is_some() || self.is_list || self.reasoning.is_some() || self.reasoning_content.is_some() {
+                out.lose("reasoning without an answer");
+            }
+            return;
+        }
+        let content = match (self.is_list, self.text.is_empty()) {
+            (true, _) => Node::List(self.content),
+            (false, true) => Node::Null,
+            (false, false) => self.text.into(),
+        };
+        let mut message = Object::new().with("role", "assistant").with("content", content);
+        if let Some(reasoning) = self.reasoning_content {
+            message = message.with("reasoning_content", reasoning);
+        }
+        if let Some(reasoning) = self.reasoning {
+            message = message.with("reasoning", reasoning);
+        }
+        if let Some(refusal) = self.refusal {
+            message = message.with("refusal", refusal);
+        }
+        if !self.images.is_empty() {
+            message = message.with("images", self.images);
+        }
+        if !self.calls.is_empty() {
+            message = message.with("tool_calls", self.calls);
+        }
+        if let Some(function) = self.legacy {
+            message = message.with("function_call", function);
+        }
+        out.push(message.with_carried(members));
+    }
+}
+
+/// Whether a call came as the one `function_call` of older servers, and is answered in that way.
+pub(super) fn is_legacy(out: &Messages<'_>, call: &CallMessage, calls: usize) -> bool {
+    calls == 1 && kept(call.carried(), out).is_some_and(|kept| kept.legacy.0.is_some())
+}
+
+fn kept<'a>(carried: Option<&'a Carried>, out: &Messages<'_>) -> Option<Kept<'a>> {
+    let carried = carried.filter(|carried| out.takes(carried))?;
+    read(carried.json()).ok()
+}
+
+/// What belongs to the message as a whole.
+fn message<'a>(part: &&'a Part, out: &Messages<'_>) -> Option<Kept<'a>> {
+    let Part::Carried(carried) = part else { return None };
+    kept(Some(carried), out).filter(|kept| kept.message.0.is_some())
+}

@@ -1,0 +1,54 @@
+//! How Chat Completions and its compatible servers count tokens.
+
+use crate::wire::Usage;
+use crate::wire::decode::fields::{Integer, Object, shape};
+
+shape! {
+    pub(super) struct Tokens {
+        "prompt_tokens" => prompt_tokens: Integer,
+        "completion_tokens" => completion_tokens: Integer,
+        "prompt_tokens_details" => read: Object<Read>,
+        "completion_tokens_details" => written: Object<Written>,
+        /// DeepSeek's word for `cached_tokens`.
+        "prompt_cache_hit_tokens" => hit: Integer,
+        /// What gateways to Anthropic add.
+        "cache_read_input_tokens" => cache_read: Integer,
+        "cache_creation_input_tokens" => cache_write: Integer,
+    }
+}
+
+shape! {
+    struct Read {
+        "cached_tokens" => cached: Integer,
+        "cache_write_tokens" => cache_write: Integer,
+    }
+}
+
+shape! {
+    struct Written {
+        "reasoning_tokens" => reasoning: Integer,
+    }
+}
+
+impl Tokens {
+    /// `None` if the provider counted none.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let (input, output) = (self.prompt_tokens, self.completion_tokens);
+        if input.0.is_none() && output.0.is_none() {
+            return None;
+        }
+        let mut usage = Usage::new(input.count().unwrap_or(0), output.count().unwrap_or(0));
+        let read = self.read.0.as_ref();
+        let cached = [read.map(|read| read.cached), Some(self.hit), Some(self.cache_read)];
+        let written = [read.map(|read| read.cache_write), Some(self.cache_write)];
+        usage.cache_read_tokens = most(&cached);
+        usage.cache_write_tokens = most(&written);
+        usage.reasoning_tokens = self.written.0.as_ref().and_then(|written| written.reasoning.count()).unwrap_or(0);
+        Some(usage)
+    }
+}
+
+/// Gateways write one count under several names, and zero where they have none.
+fn most(counts: &[Option<Integer>]) -> u64 {
+    counts.iter().flatten().filter_map(|count| count.count()).max().unwrap_or(0)
+}

@@ -1,0 +1,51 @@
+//! Where the items of a response are in the turn (S1).
+
+use std::collections::HashMap;
+
+/// The identity of an item: its index in the output, or its own id if a server sends no index.
+#[derive(Clone, Copy)]
+pub(super) struct Key<'a> {
+    pub(super) index: Option<i64>,
+    pub(super) id: &'a str,
+}
+
+/// Where an item is in the turn.
+#[derive(Clone, Copy)]
+pub(super) enum Place {
+    Call(usize),
+    /// The item's first part.
+    Part(usize),
+}
+
+/// The places of the items that are known.
+#[derive(Default)]
+pub(super) struct Places {
+    by_index: HashMap<i64, Place>,
+    by_id: HashMap<Box<str>, (Option<i64>, Place)>,
+}
+
+impl Places {
+    pub(super) fn get(&self, key: Key<'_>) -> Option<Place> {
+        let by_id = || {
+            let (index, place) = self.by_id.get(key.id)?;
+            // Two items with an index each are two items, whatever their ids (S1).
+            (index.is_none() || key.index.is_none()).then_some(*place)
+        };
+        key.index.and_then(|index| self.by_index.get(&index).copied()).or_else(by_id)
+    }
+
+    pub(super) fn set(&mut self, key: Key<'_>, place: Place) {
+        if let Some(index) = key.index {
+            self.by_index.insert(index, place);
+        }
+        if !key.id.is_empty() || key.index.is_none() {
+            self.by_id.insert(key.id.into(), (key.index, place));
+        }
+    }
+
+    /// Whether events of a call came.
+    pub(super) fn has(&self, call: usize) -> bool {
+        let places = self.by_index.values().chain(self.by_id.values().map(|(_, place)| place));
+        places.into_iter().any(|place| matches!(place, Place::Call(known) if *known == call))
+    }
+}

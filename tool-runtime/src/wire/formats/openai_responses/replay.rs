@@ -1,0 +1,241 @@
+//! A turn of the model as items: those that came from the provider as they came, others written anew.
+//!
+//! The provider refuses reasoning without an item after it, and an item that came with reasoning without that reasoning.
+
+use std::borrow::Cow;
+
+use crate::wire::decode::arguments::Piece as Arguments;
+use crate::wire::decode::fields::{Raw, Text, read, shape};
+use crate::wire::decode::members::{only, without};
+use crate::wire::encode::{Messages, Node, Object};
+use crate::wire::formats::openai_responses::item::Item;
+use crate::wire::history::{CallMessage, Carried, Media, MediaSource, Part};
+
+shape! {
+    struct Kept<'a> {
+        "type" => kind: Text<'a>,
+        "after" => after: Text<'a>,
+        "item" => item: Raw<'a>,
+    }
+}
+
+/// An item as it came.
+struct Came<'a> {
+    text: &'a str,
+    item: Item<'a>,
+    /// The id of the reasoning item that it came with; empty if there is none.
+    after: String,
+}
+
+impl<'a> Came<'a> {
+    fn read(json: &'a str) -> Option<Self> {
+        let kept: Kept<'a> = read(json).ok()?;
+        let text = kept.item.0.filter(|_| kept.kind.get().is_empty()).unwrap_or(json);
+        Some(Self { text, item: read(text).ok()?, after: kept.after.get().to_owned() })
+    }
+}
+
+/// The items of a turn, as they are written.
+pub(super) struct Replay<'o, 'a> {
+    out: &'o mut Messages<'a>,
+    /// Reasoning that waits for the item after it.
+    held: Vec<Came<'a>>,
+    /// The ids of the reasoning in the turn.
+    reasoning: Vec<String>,
+}
+
+impl<'o, 'a> Replay<'o, 'a> {
+    pub(super) const fn new(out: &'o mut Messages<'a>) -> Self {
+        Self { out, held: Vec::new(), reasoning: Vec::new() }
+    }
+
+    pub(super) fn turn(mut self, parts: &[&'a Part]) {
+        let mut rest = parts;
+        while let Some((part, after)) = rest.split_first() {
+            rest = after;
+            match part {
+                Part::Reasoning(reasoning) => match self.came(reasoning.carried()) {
+                    Some(came) => {
+                        self.reasoning.push(came.item.id.get().to_owned());
+                        self.held.push(came);
+                    }
+                    None => self.out.lose_part(part),
+                },
+                Part::Text(text) => match self
+                    .came(text.carried())
+                    .and_then(|came| covered(&came.item, parts_of(rest, part)).map(|covers| (came, covers)))
+                {
+                    Some((came, covers)) => {
+                        rest = rest.get(covers..).unwrap_or_default();
+                        self.message(&came);
+                    }
+                    None => {
+                        if text.carried().is_some() {
+                            self.out.lose("what only another provider or model understands");
+                        }
+                        self.text(text.text());
+                    }
+                },
+                Part::Refusal(text) => self.text(text),
+                Part::Call(call) => self.call(call),
+                Part::Carried(carried) => {
+                    let came = self.came(Some(carried));
+                    let came = came.filter(|came| self.is_whole(came) && !waits(&came.item, parts));
+                    match came {
+                        Some(came) => {
+                            if self.block(&came, rest.first().copied()) {
+                                rest = rest.get(1..).unwrap_or_default();
+                            }
+                        }
+                        None => self.out.lose_part(part),
+                    }
+                }
+                Part::Media(_) | Part::Citation(_) => self.out.lose_part(part),
+            }
+        }
+        self.drop_held();
+    }
+
+    fn came(&self, carried: Option<&'a Carried>) -> Option<Came<'a>> {
+        self.out.fits(carried).and_then(Came::read)
+    }
+
+    /// Whether the reasoning that an item came with is in the turn.
+    fn is_whole(&self, came: &Came<'_>) -> bool {
+        came.after.is_empty() || self.reasoning.contains(&came.after)
+    }
+
+    /// Writes an item that came from the provider, with the reasoning before it.
+    fn push(&mut self, item: Object<'a>) {
+        for came in std::mem::take(&mut self.held) {
+            self.out.push(Object::new().with_carried(Some(came.text)));
+        }
+        self.out.push(item);
+    }
+
+    /// The item after some reasoning is gone or written anew, so the reasoning is refused.
+    fn drop_held(&mut self) {
+        for came in std::mem::take(&mut self.held) {
+            self.reasoning.retain(|id| id != came.item.id.get());
+            self.out.lose("reasoning whose next item is gone");
+        }
+    }
+
+    fn message(&mut self, came: &Came<'a>) {
+        if self.is_whole(came) {
+            return self.push(Object::new().with_carried(Some(came.text)));
+        }
+        // Without its id the message is not matched with the reasoning.
+        self.out.lose("the id of a message whose reasoning is gone");
+        self.push(Object::new().with_members(Some(Cow::Owned(without(came.text, &["id", "status"])))));
+    }
+
+    fn text(&mut self, text: &'a str) {
+        if text.is_empty() {
+            return;
+        }
+        self.drop_held();
+        let none = Node::List(Vec::new());
+        let content = Object::of_type("output_text").with("text", text).with("annotations", none);
+        self.out.push(Object::of_type("message").with("role", "assistant").with("content", vec![content]));
+    }
+
+    fn call(&mut self, call: &'a CallMessage) {
+        let neutral = |kind| Object::of_type(kind).with("call_id", call.id.as_str()).with("name", &*call.name);
+        let arguments = |item: Object<'a>| item.with("arguments", call.arguments());
+        let Some(came) = self.came(call.carried()).filter(|came| came.item.is_call()) else {
+            self.out.replay(call.carried());
+            self.drop_held();
+            return self.out.push(arguments(neutral("function_call")));
+        };
+        let is_whole = self.is_whole(&came);
+        let is_custom = is_custom(&came.item);
+        let is_readable = match &came.item.arguments {
+            Arguments::Text(text) => CallMessage::new("", "", text).is_readable(),
+            Arguments::Object(_) | Arguments::Nothing => is_custom,
+        };
+        let same = came.item.call_id.get() == call.id.as_str() && came.item.name.get() == call.name;
+        if is_whole && is_readable && same {
+            return self.push(Object::new().with_carried(Some(came.text)));
+        }
+        // The id of the call is another here, or its arguments are not JSON, or its reasoning is gone.
+        let kept = if is_whole {
+            only(came.text, &["id", "input", "namespace", "caller"])
+        } else {
+            only(came.text, &["input", "namespace", "caller"])
+        };
+        let item = if is_custom { neutral("custom_tool_call") } else { arguments(neutral("function_call")) };
+        self.push(item.with_members(Some(Cow::Owned(kept))));
+    }
+
+    /// Writes an item of the provider's own. Returns whether the next part belongs to it.
+    fn block(&mut self, came: &Came<'a>, next: Option<&'a Part>) -> bool {
+        let item = Object::new().with_carried(Some(came.text));
+        if came.item.kind.get() != "image_generation_call" || only(came.text, &["result"]) != "{}" {
+            self.push(item);
+            return false;
+        }
+        match next {
+            Some(Part::Media(Media { source: MediaSource::Base64(data), .. })) => {
+                self.push(Object::new().with("result", data.as_str()).with_carried(Some(came.text)));
+                true
+            }
+            _ => {
+                self.out.lose("what only another provider or model understands");
+                false
+            }
+        }
+    }
+}
+
+/// Whether a call is of a tool that takes text in place of arguments, and is answered in its own way.
+pub(super) fn is_custom_call(out: &Messages<'_>, call: &CallMessage) -> bool {
+    call.carried()
+        .filter(|carried| out.takes(carried))
+        .and_then(|carried| Came::read(carried.json()))
+        .is_some_and(|came| is_custom(&came.item))
+}
+
+fn is_custom(item: &Item<'_>) -> bool {
+    item.kind.get() == "custom_tool_call"
+}
+
+/// Whether an item waits for the client and the turn has no answer to it.
+fn waits(item: &Item<'_>, parts: &[&Part]) -> bool {
+    let answers = |part: &&Part| {
+        let came = if let Part::Carried(carried) = part { Came::read(carried.json()) } else { None };
+        came.is_some_and(|came| came.item.answers() && came.item.call_id.get() == item.call_id.get())
+    };
+    item.waits().is_some() && !parts.iter().any(answers)
+}
+
+/// A part of text and those after it that belong to the same message if nobody edited them.
+fn parts_of<'p, 'a>(rest: &'p [&'a Part], first: &'a Part) -> (&'a Part, &'p [&'a Part]) {
+    let own = |part: &&Part| match part {
+        Part::Text(text) => text.carried().is_none(),
+        Part::Refusal(_) | Part::Citation(_) => true,
+        _ => false,
+    };
+    let count = rest.iter().take_while(|part| own(part)).count();
+    (first, rest.get(..count).unwrap_or_default())
+}
+
+/// How many parts after the first an item covers; `None` if they do not say what the item says.
+fn covered(item: &Item<'_>, (first, rest): (&Part, &[&Part])) -> Option<usize> {
+    let (mut text, mut refusal) = (String::new(), String::new());
+    for part in std::iter::once(&first).chain(rest) {
+        match part {
+            Part::Text(part) => text.push_str(part.text()),
+            Part::Refusal(part) => refusal.push_str(part),
+            _ => {}
+        }
+    }
+    for part in item.content.iter() {
+        text = match part.kind.get() {
+            "output_text" => text.strip_prefix(part.text.get())?.to_owned(),
+            _ => text,
+        };
+        refusal = refusal.strip_prefix(part.refusal.get())?.to_owned();
+    }
+    (text.is_empty() && refusal.is_empty()).then_some(rest.len())
+}
