@@ -80,15 +80,14 @@ mod rig {
 }
 
 mod genai {
-    use genai::chat::ChatResponse;
-    use tool_runtime::adapters::genai::{answer, calls, tools};
+    use genai::chat::{ChatResponse, ToolResponse};
+    use tool_runtime::adapters::genai::tools;
+    use tool_runtime::wire::{CallStatus, Decoded};
 
     use super::{Value, json, outcomes, run};
 
     fn response(stop: Value) -> ChatResponse {
-        let call = |id: &str, arguments: Value| {
-            json!({ "ToolCall": { "call_id": id, "fn_name": "math__add", "fn_arguments": arguments } })
-        };
+        let call = |id: &str, arguments: Value| json!({ "ToolCall": { "call_id": id, "fn_name": "math__add", "fn_arguments": arguments } });
         let model = json!({ "adapter_kind": "OpenAI", "model_name": "m" });
         let text = json!({
             "content": [{ "Text": "Let me see." }, call("c1", json!({ "a": 2, "b": 3 })), call("c2", json!("two"))],
@@ -108,8 +107,10 @@ mod genai {
         assert_eq!(offered[0].schema.as_ref().unwrap()["required"], json!(["a", "b"]));
 
         let mut told = Vec::new();
-        for call in calls(&response(json!({ "ToolCall": "tool_calls" }))) {
-            let response = answer(&run.exec(call).await);
+        let decoded = Decoded::from(&response(json!({ "ToolCall": "tool_calls" })));
+        assert_eq!((decoded.text.as_str(), decoded.calls[1].status), ("Let me see.", CallStatus::ArgumentsNotObject));
+        for decoded in decoded.calls {
+            let response = ToolResponse::from(&run.exec(decoded.call).await);
             told.push((response.call_id, response.content));
         }
         assert_eq!(told[0], ("c1".to_owned(), "5".to_owned()));
@@ -121,8 +122,8 @@ mod genai {
     async fn a_response_that_was_cut_runs_nothing() {
         for stop in [json!({ "MaxTokens": "length" }), json!({ "ContentFilter": "SAFETY" }), Value::Null] {
             let (run, store) = run();
-            for call in calls(&response(stop.clone())) {
-                assert!(!run.exec(call).await.is_ok());
+            for decoded in Decoded::from(&response(stop.clone())).calls {
+                assert!(!run.exec(decoded.call).await.is_ok());
             }
             assert_eq!(outcomes(&store).await, ["incomplete_call", "incomplete_call"], "{stop}");
         }
@@ -132,7 +133,8 @@ mod genai {
 mod async_openai {
     use async_openai::types::chat::{ChatCompletionRequestMessage, CreateChatCompletionResponse};
     use async_openai::types::responses::{InputItem, Item, Response};
-    use tool_runtime::adapters::async_openai::{chat, responses};
+    use tool_runtime::adapters::async_openai::{chat_tools, response_tools};
+    use tool_runtime::wire::Decoded;
 
     use super::{CallId, Value, json, outcomes, run};
 
@@ -150,18 +152,18 @@ mod async_openai {
     #[tokio::test]
     async fn calls_of_chat_completions_go_through_the_gate() {
         let (run, store) = run();
-        let offered = serde_json::to_value(chat::tools(&run).unwrap()).unwrap();
+        let offered = serde_json::to_value(chat_tools(&run).unwrap()).unwrap();
         assert_eq!(offered[0]["function"]["name"], "math__add");
         assert_eq!(offered[0]["function"]["parameters"]["required"], json!(["a", "b"]));
 
-        let decoded = chat::decoded(&response("tool_calls"));
+        let decoded = Decoded::from(&response("tool_calls"));
         assert_eq!(decoded.text, "Let me see.");
         let result = run.exec(decoded.calls[0].call.clone()).await;
-        let told: ChatCompletionRequestMessage = chat::answer(&result);
+        let told = ChatCompletionRequestMessage::from(&result);
         let told: Value = serde_json::to_value(told).unwrap();
         assert_eq!(told, json!({ "role": "tool", "tool_call_id": "c1", "content": "5" }));
 
-        let cut = chat::decoded(&response("length"));
+        let cut = Decoded::from(&response("length"));
         assert!(!cut.calls[0].is_executable());
         assert_eq!(outcomes(&store).await, ["ok"]);
     }
@@ -169,7 +171,7 @@ mod async_openai {
     #[tokio::test]
     async fn calls_of_responses_go_through_the_gate() {
         let (run, store) = run();
-        let offered = serde_json::to_value(responses::tools(&run).unwrap()).unwrap();
+        let offered = serde_json::to_value(response_tools(&run).unwrap()).unwrap();
         assert_eq!((&offered[0]["type"], &offered[0]["name"]), (&json!("function"), &json!("math__add")));
 
         let call = json!({ "type": "function_call", "id": "f1", "call_id": "c1", "name": "math__add",
@@ -178,9 +180,9 @@ mod async_openai {
             "id": "r1", "object": "response", "created_at": 1, "model": "m", "status": "completed", "output": [call],
         }))
         .unwrap();
-        let decoded = responses::decoded(&response);
+        let decoded = Decoded::from(&response);
         assert_eq!(decoded.calls[0].call.id, CallId::new("c1"));
-        let told = responses::answer(&run.exec(decoded.calls[0].call.clone()).await);
+        let told = InputItem::from(&run.exec(decoded.calls[0].call.clone()).await);
         assert!(matches!(&told, InputItem::Item(Item::FunctionCallOutput(_))));
         let told = serde_json::to_value(told).unwrap();
         assert_eq!(told, json!({ "type": "function_call_output", "call_id": "c1", "output": "5" }));

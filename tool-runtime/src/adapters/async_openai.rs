@@ -4,26 +4,33 @@
 //! ```
 //! use async_openai::types::chat::{ChatCompletionRequestMessage, CreateChatCompletionRequest, CreateChatCompletionResponse};
 //! use tool_runtime::Run;
-//! use tool_runtime::adapters::async_openai::chat;
-//! use tool_runtime::wire::EncodeError;
+//! use tool_runtime::adapters::async_openai::chat_tools;
+//! use tool_runtime::wire::{Decoded, EncodeError};
 //!
 //! /// Offers the run's tools.
 //! fn offer(run: &Run, request: &mut CreateChatCompletionRequest) -> Result<(), EncodeError> {
-//!     request.tools = Some(chat::tools(run)?);
+//!     request.tools = Some(chat_tools(run)?);
 //!     Ok(())
 //! }
 //!
 //! /// Takes the calls of a response through the gate and returns what answers them.
 //! async fn answers(run: &Run, response: &CreateChatCompletionResponse) -> Vec<ChatCompletionRequestMessage> {
 //!     let mut answers = Vec::new();
-//!     for decoded in chat::decoded(response).calls {
-//!         answers.push(chat::answer(&run.exec(decoded.call).await));
+//!     for decoded in Decoded::from(response).calls {
+//!         answers.push((&run.exec(decoded.call).await).into());
 //!     }
 //!     answers
 //! }
 //! # let _ = (offer, answers);
 //! ```
 
+use async_openai::types::chat::{
+    ChatCompletionRequestMessage, ChatCompletionRequestToolMessage, ChatCompletionRequestToolMessageContent,
+    ChatCompletionTools, CreateChatCompletionResponse,
+};
+use async_openai::types::responses::{
+    FunctionCallOutput, FunctionCallOutputItemParam, InputItem, Item, Response, Tool,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -31,68 +38,52 @@ use serde_json::Value;
 use crate::call::ToolExecResult;
 use crate::runner::Run;
 use crate::tool::ToolSpec;
-use crate::wire::{DecodeOptions, Decoded, EncodeError, EncodeErrorKind, EncodeOptions, Format};
+use crate::wire::{DecodeOptions, Decoded, EncodeError, EncodeOptions, Format};
 
-/// Chat Completions.
-pub mod chat {
-    use async_openai::types::chat::{
-        ChatCompletionRequestMessage, ChatCompletionRequestToolMessage,
-        ChatCompletionRequestToolMessageContent, ChatCompletionTools,
-        CreateChatCompletionResponse,
-    };
+/// Returns the definitions of the tools that the run may use, for Chat Completions.
+///
+/// # Errors
+/// The format cannot carry a tool.
+pub fn chat_tools(run: &Run) -> Result<Vec<ChatCompletionTools>, EncodeError> {
+    tools(Format::OpenAiChat, run)
+}
 
-    use super::{Decoded, EncodeError, Format, Run, ToolExecResult};
+/// Returns the definitions of the tools that the run may use, for Responses.
+///
+/// # Errors
+/// The format cannot carry a tool.
+pub fn response_tools(run: &Run) -> Result<Vec<Tool>, EncodeError> {
+    tools(Format::OpenAiResponses, run)
+}
 
-    /// Returns the definitions of the tools that the run may use.
-    ///
-    /// # Errors
-    /// The format cannot carry a tool.
-    pub fn tools(run: &Run) -> Result<Vec<ChatCompletionTools>, EncodeError> {
-        super::tools(Format::OpenAiChat, run)
+/// Reads a response with the rules of this crate's decoder: one that was cut or filtered runs nothing.
+impl From<&CreateChatCompletionResponse> for Decoded {
+    fn from(response: &CreateChatCompletionResponse) -> Self {
+        decoded(Format::OpenAiChat, response)
     }
+}
 
-    /// Reads a response with the rules of this crate's decoder: a response that was cut or filtered runs nothing.
-    #[must_use]
-    pub fn decoded(response: &CreateChatCompletionResponse) -> Decoded {
-        super::decoded(Format::OpenAiChat, response)
+/// Reads a response with the rules of this crate's decoder: one that was cut or filtered runs nothing.
+impl From<&Response> for Decoded {
+    fn from(response: &Response) -> Self {
+        decoded(Format::OpenAiResponses, response)
     }
+}
 
-    /// Returns the result of a call as the model reads it.
-    #[must_use]
-    pub fn answer(result: &ToolExecResult) -> ChatCompletionRequestMessage {
-        ChatCompletionRequestMessage::Tool(ChatCompletionRequestToolMessage {
+/// The result of a call as the model reads it.
+impl From<&ToolExecResult> for ChatCompletionRequestMessage {
+    fn from(result: &ToolExecResult) -> Self {
+        Self::Tool(ChatCompletionRequestToolMessage {
             content: ChatCompletionRequestToolMessageContent::Text(result.to_model()),
             tool_call_id: result.call_id().as_str().to_owned(),
         })
     }
 }
 
-/// Responses.
-pub mod responses {
-    use async_openai::types::responses::{
-        FunctionCallOutput, FunctionCallOutputItemParam, InputItem, Item, Response, Tool,
-    };
-
-    use super::{Decoded, EncodeError, Format, Run, ToolExecResult};
-
-    /// Returns the definitions of the tools that the run may use.
-    ///
-    /// # Errors
-    /// The format cannot carry a tool.
-    pub fn tools(run: &Run) -> Result<Vec<Tool>, EncodeError> {
-        super::tools(Format::OpenAiResponses, run)
-    }
-
-    /// Reads a response with the rules of this crate's decoder: a response that was cut or filtered runs nothing.
-    #[must_use]
-    pub fn decoded(response: &Response) -> Decoded {
-        super::decoded(Format::OpenAiResponses, response)
-    }
-
-    /// Returns the result of a call as the model reads it.
-    #[must_use]
-    pub fn answer(result: &ToolExecResult) -> InputItem {
-        InputItem::Item(Item::FunctionCallOutput(FunctionCallOutputItemParam {
+/// The result of a call as the model reads it.
+impl From<&ToolExecResult> for InputItem {
+    fn from(result: &ToolExecResult) -> Self {
+        Self::Item(Item::FunctionCallOutput(FunctionCallOutputItemParam {
             call_id: Some(result.call_id().as_str().to_owned()),
             output: FunctionCallOutput::Text(result.to_model()),
             id: None,
@@ -112,8 +103,7 @@ fn tools<T: DeserializeOwned>(format: Format, run: &Run) -> Result<Vec<T>, Encod
         _ => Vec::new(),
     };
     let read = |(tool, spec): (Value, &ToolSpec)| {
-        let refused = |_| EncodeError::new(EncodeErrorKind::UnsupportedSchema, Some(spec.name.as_str()), None);
-        serde_json::from_value(tool).map_err(refused)
+        serde_json::from_value(tool).map_err(|_| EncodeError::unsupported_schema(spec.name.as_str()))
     };
     tools.into_iter().zip(run.catalog().specs()).map(read).collect()
 }

@@ -1,9 +1,10 @@
 //! A run's tools, calls and results in the types of [genai](https://docs.rs/genai) (feature `genai`).
 //!
 //! ```
-//! use genai::chat::{ChatMessage, ChatRequest, ChatResponse};
-//! use tool_runtime::adapters::genai::{answer, calls, tools};
+//! use genai::chat::{ChatMessage, ChatRequest, ChatResponse, ToolResponse};
 //! use tool_runtime::Run;
+//! use tool_runtime::adapters::genai::tools;
+//! use tool_runtime::wire::Decoded;
 //!
 //! /// Offers the run's tools.
 //! fn request(run: &Run) -> ChatRequest {
@@ -14,8 +15,8 @@
 //! async fn take(run: &Run, mut request: ChatRequest, response: &ChatResponse) -> ChatRequest {
 //!     // genai's own history keeps what a provider wants back, such as signatures.
 //!     request = request.append_message(ChatMessage::assistant(response.content.clone()));
-//!     for call in calls(response) {
-//!         request = request.append_message(answer(&run.exec(call).await));
+//!     for decoded in Decoded::from(response).calls {
+//!         request = request.append_message(ToolResponse::from(&run.exec(decoded.call).await));
 //!     }
 //!     request
 //! }
@@ -25,11 +26,13 @@
 //! genai reads a model's arguments before it hands them over, so that what its parser drops, such as a key that occurs
 //! twice or the last digits of a long number, cannot be refused here.
 
-use genai::chat::{ChatResponse, StopReason, Tool, ToolResponse};
+use genai::chat::{ChatResponse, ContentPart, StopReason, Tool, ToolResponse};
 
-use crate::call::{Origin, ToolCall, ToolExecResult};
+use crate::call::{Arguments, ToolExecResult};
 use crate::runner::Run;
 use crate::tool::ToolSpec;
+use crate::wire::history::{CallMessage, Part, Reasoning};
+use crate::wire::{CallStatus, Decoded, Finish};
 
 /// Returns the definitions of the tools that the run may use.
 #[must_use]
@@ -41,25 +44,45 @@ pub fn tools(run: &Run) -> Vec<Tool> {
     run.catalog().specs().map(tool).collect()
 }
 
-/// Returns the calls of a response, in order. Of a response that was cut or filtered none is complete, so that the gate
-/// refuses and records each.
-#[must_use]
-pub fn calls(response: &ChatResponse) -> Vec<ToolCall> {
-    let ended_well = matches!(
-        response.stop_reason,
-        Some(StopReason::Completed(_) | StopReason::ToolCall(_) | StopReason::StopSequence(_))
-    );
-    let provider = response.model_iden.adapter_kind.to_string();
-    let call = |call: &genai::chat::ToolCall| {
-        let mut ours = ToolCall::object(call.call_id.as_str(), call.fn_name.as_str(), call.fn_arguments.to_string());
-        ours.origin = Origin { provider: Some(provider.clone().into()), ..Origin::default() };
-        if ended_well { ours } else { ours.incomplete() }
-    };
-    response.content.tool_calls().into_iter().map(call).collect()
+/// The text, the reasoning and the calls of a response. Of one that was cut or filtered no call is complete, so that the
+/// gate refuses and records each.
+impl From<&ChatResponse> for Decoded {
+    fn from(response: &ChatResponse) -> Self {
+        let part = |part: &ContentPart| match part {
+            ContentPart::Text(text) => Some(Part::text(text.as_str())),
+            ContentPart::ReasoningContent(text) => Some(Part::Reasoning(Reasoning::new(text.as_str()))),
+            ContentPart::ToolCall(call) => {
+                let arguments = call.fn_arguments.to_string();
+                Some(Part::Call(CallMessage::new(call.call_id.as_str(), call.fn_name.as_str(), &arguments)))
+            }
+            _ => None,
+        };
+        let finish = match response.stop_reason {
+            Some(StopReason::ToolCall(_)) => Finish::ToolCalls,
+            Some(StopReason::Completed(_) | StopReason::StopSequence(_)) => Finish::Stop,
+            Some(StopReason::MaxTokens(_)) => Finish::Length,
+            Some(StopReason::ContentFilter(_)) => Finish::ContentFilter,
+            Some(StopReason::Other(_)) => Finish::Error,
+            None => Finish::Truncated,
+        };
+        let mut decoded = Self::new(response.content.parts().iter().filter_map(part).collect(), finish);
+        decoded.provider_finish = response.stop_reason.as_ref().map(|reason| reason.raw().to_owned());
+        decoded.model = Some(response.model_iden.model_name.to_string());
+        // What genai read as another type than an object has to reach the gate as it is, to be refused there.
+        for (decoded, call) in decoded.calls.iter_mut().zip(response.content.tool_calls()) {
+            decoded.call.origin.provider = Some(response.model_iden.adapter_kind.to_string().into());
+            if !call.fn_arguments.is_object() {
+                decoded.call.arguments = Arguments::Text(call.fn_arguments.to_string());
+                decoded.status = CallStatus::ArgumentsNotObject;
+            }
+        }
+        decoded
+    }
 }
 
-/// Returns the result of a call as the model reads it.
-#[must_use]
-pub fn answer(result: &ToolExecResult) -> ToolResponse {
-    ToolResponse::new(result.call_id().as_str(), result.to_model())
+/// The result of a call as the model reads it.
+impl From<&ToolExecResult> for ToolResponse {
+    fn from(result: &ToolExecResult) -> Self {
+        Self::new(result.call_id().as_str(), result.to_model())
+    }
 }

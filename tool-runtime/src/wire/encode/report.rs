@@ -70,8 +70,14 @@ pub struct EncodeError {
 }
 
 impl EncodeError {
-    pub(crate) fn new(kind: EncodeErrorKind, tool: Option<&str>, path: Option<String>) -> Self {
+    pub(super) fn new(kind: EncodeErrorKind, tool: Option<&str>, path: Option<String>) -> Self {
         Self { kind, tool: tool.map(str::to_owned), path }
+    }
+
+    /// The schema of a tool cannot be held by the types of another crate.
+    #[cfg(feature = "async-openai")]
+    pub(crate) fn unsupported_schema(tool: &str) -> Self {
+        Self::new(EncodeErrorKind::UnsupportedSchema, Some(tool), None)
     }
 
     /// Returns a stable word for each case, such as `invalid_tool_name` or `unsupported_schema`.
