@@ -10,6 +10,10 @@ mod gemini;
 mod prefix;
 #[path = "http/reasoning.rs"]
 mod reasoning;
+#[path = "http/replayed.rs"]
+mod replayed;
+#[path = "http/typed.rs"]
+mod typed;
 
 use std::io::Write as _;
 use std::time::Duration;

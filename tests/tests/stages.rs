@@ -10,15 +10,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tests::rig::Heard;
+use tests::rig::{Cursor, Heard};
 use tool_runtime::call::Violation;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::runner::{ApprovalDecision, Run};
 use tool_runtime::store::{ManualClock, MemoryStore};
 use tool_runtime::tool::NoSchemaMode;
 use tool_runtime::{
-    Call, Outcome, RunOptions, ToolCall, ToolCatalog, ToolComponent, ToolContext, ToolEffect, ToolError, ToolPolicy,
-    ToolRunner, tool,
+    Outcome, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner, tool,
 };
 
 /// Finds a task.
@@ -98,23 +97,6 @@ fn fail(
     Err(ToolError::code("c".repeat(length)).with_safe(format!("bell\u{7} {}", "m".repeat(length))))
 }
 
-/// Where the user's cursor is.
-#[tool(name = "stages__cursor", effect = read_only, execution = client, client_result = u32, prepare = ["$"],
-    redact = ["$"])]
-struct Cursor {
-    /// The file.
-    file: String,
-}
-
-impl ToolComponent for Cursor {
-    type Capabilities = ();
-    type Output = String;
-
-    async fn run(self, (): (), _: &Call<Self>) -> Result<String, ToolError> {
-        Ok(self.file)
-    }
-}
-
 struct Echo;
 
 #[async_trait]
@@ -126,7 +108,7 @@ impl DynamicHandler for Echo {
 
 const TOOLS: &str = r#"
     allowed_tools = ["stages__find", "stages__change", "stages__list", "stages__pick", "stages__even", "stages__slow",
-        "stages__long", "stages__fail", "stages__cursor", "stages__bare", "stages__each", "stages__rejects"]
+        "stages__long", "stages__fail", "rig__cursor", "stages__bare", "stages__each", "stages__rejects"]
 "#;
 
 fn catalog() -> ToolCatalog {
@@ -138,6 +120,7 @@ fn catalog() -> ToolCatalog {
     ToolCatalog::builder()
         .collect()
         .namespaces(["stages"])
+        .tool::<Cursor>()
         .dynamic(dynamic("stages__bare"))
         .dynamic(without("stages__each", NoSchemaMode::ApproveEach))
         .dynamic(without("stages__rejects", NoSchemaMode::RejectEffects))
@@ -236,6 +219,11 @@ async fn call_ids_are_bounded() {
     let run = rig("limits.call_id_bytes = 16", false).run();
     assert_eq!(exec(&run, &"i".repeat(16), "stages__list", "{}").await.0, Outcome::Ok);
     assert_eq!(exec(&run, &"i".repeat(17), "stages__list", "{}").await.0, Outcome::LimitExceeded);
+    // One that is too long for a record is not remembered either: each use is refused for its length.
+    for _ in 0..2 {
+        let long = run.exec(ToolCall::text("i".repeat(1000), "stages__list", "{}")).await;
+        assert_eq!((long.outcome(), long.call_id().as_str().len()), (Outcome::LimitExceeded, 1000));
+    }
 }
 
 #[test]
@@ -340,7 +328,7 @@ async fn ids_are_evidence_from_results_answers_and_the_user() {
     assert_eq!(exec(&run, "2", "stages__pick", pick).await.0, Outcome::Ok);
 
     let run = rig("", true).run();
-    exec(&run, "1", "stages__cursor", r#"{"file":"a.rs"}"#).await;
+    exec(&run, "1", "rig__cursor", r#"{"file":"a.rs"}"#).await;
     assert!(run.client_result("1", "17").await.expect("it waits").is_ok());
     assert_eq!(exec(&run, "2", "stages__pick", r#"{"item":"17"}"#).await.0, Outcome::Ok);
 }
@@ -350,7 +338,7 @@ async fn a_suspension_is_finished_by_its_own_kind_of_answer_and_in_time() {
     let rig = rig(r#"require_approval_for_tools = ["stages__list"]"#, true);
     let run = rig.run();
     exec(&run, "person", "stages__list", "{}").await;
-    exec(&run, "client", "stages__cursor", r#"{"file":"a.rs"}"#).await;
+    exec(&run, "client", "rig__cursor", r#"{"file":"a.rs"}"#).await;
     assert!(run.client_result("person", "[]").await.is_err(), "a client does not answer for a person");
     assert!(run.resume("client", ApprovalDecision::Approve).await.is_err(), "a person does not answer for a client");
     rig.clock.advance(Duration::from_secs(100 * 24 * 60 * 60));

@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tests::rig::Heard;
+use tests::rig::{Cursor, Heard};
 use tool_runtime::agent::{Agent, Conversation, Ended, Incoming, ScriptedModel, ScriptedTurn};
 use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
-use tool_runtime::{Call, Event, RunOptions, ToolCatalog, ToolComponent, ToolError, ToolPolicy, ToolRunner, tool};
+use tool_runtime::{Event, RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
 type Failed = Box<dyn std::error::Error>;
 
@@ -24,25 +24,8 @@ fn send(
     Ok(format!("sent to {to}"))
 }
 
-/// Where the user's cursor is.
-#[tool(name = "resumed__cursor", effect = read_only, execution = client, client_result = u32, prepare = ["$"],
-    redact = ["$"])]
-struct Cursor {
-    /// The file.
-    file: String,
-}
-
-impl ToolComponent for Cursor {
-    type Capabilities = ();
-    type Output = String;
-
-    async fn run(self, (): (), _: &Call<Self>) -> Result<String, ToolError> {
-        Ok(self.file)
-    }
-}
-
 const POLICY: &str = r#"
-allowed_tools = ["resumed__send", "resumed__cursor"]
+allowed_tools = ["resumed__send", "rig__cursor"]
 require_approval_for_effects = ["external_side_effect"]
 "#;
 
@@ -67,7 +50,7 @@ fn run() -> Result<(), Failed> {
     for (name, posted) in [
         ("approved", vec![decided(true)]),
         ("denied", vec![decided(false)]),
-        ("client", vec![part("b", "resumed__cursor", "output-available", "output", &json!(7))]),
+        ("client", vec![part("b", "rig__cursor", "output-available", "output", &json!(7))]),
     ] {
         runtime.block_on(pair(&folder, name, &posted))?;
     }
@@ -82,7 +65,7 @@ async fn pair(folder: &Path, name: &str, posted: &[Value]) -> Result<(), Failed>
     let catalog = ToolCatalog::builder().tool::<send>().tool::<Cursor>().build()?;
     let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(POLICY)?).approvals(true).build()?;
     let first = match name {
-        "client" => ScriptedTurn::call("b", "resumed__cursor", r#"{"file":"a.rs"}"#),
+        "client" => ScriptedTurn::call("b", "rig__cursor", r#"{"file":"a.rs"}"#),
         _ => ScriptedTurn::call("a", "resumed__send", r#"{"to":"ada"}"#),
     };
     let agent = Agent::new(Arc::new(ScriptedModel::new([first, ScriptedTurn::text("That is all.")])));

@@ -4,4 +4,4 @@ mod heard;
 mod tools;
 
 pub use heard::Heard;
-pub use tools::tools;
+pub use tools::{Cursor, tools};

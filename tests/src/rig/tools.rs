@@ -36,7 +36,7 @@ fn denied() -> Result<bool, ToolError> {
 /// Where the user's cursor is.
 #[tool(name = "rig__cursor", effect = read_only, execution = client, client_result = u32, prepare = ["$"],
     redact = ["$"])]
-struct Cursor {
+pub struct Cursor {
     /// The file.
     file: String,
 }

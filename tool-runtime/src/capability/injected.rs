@@ -1,7 +1,9 @@
 //! The traits that decide what a tool may borrow, and under which effect.
 
+use std::any::TypeId;
+
 use crate::capability::Cap;
-use crate::capability::requirement::Source;
+use crate::capability::requirement::{Requirement, Source};
 use crate::tool::level::{EffectLevel, ExternalSideEffect, ReadOnly, StateChange};
 
 /// What a tool may borrow: a `#[capability]` trait object, a [`Connection`](crate::Connection) or the
@@ -23,6 +25,14 @@ pub trait Injected: Send + Sync + 'static {
     #[must_use]
     fn source() -> Source {
         Source::Capability
+    }
+}
+
+impl Requirement {
+    /// Returns the requirement of a borrowed `T`.
+    #[must_use]
+    pub fn of<T: Injected + ?Sized>() -> Self {
+        Self { type_id: TypeId::of::<T>(), name: T::NAME, effect: T::Effect::EFFECT, source: T::source() }
     }
 }
 
@@ -79,21 +89,30 @@ where
 {
 }
 
+/// Calls a macro with the names of the members of each tuple that can be a list of capabilities.
+macro_rules! each_tuple {
+    ($macro:ident) => {
+        $macro!();
+        $macro!(A);
+        $macro!(A B);
+        $macro!(A B C);
+        $macro!(A B C D);
+        $macro!(A B C D E);
+        $macro!(A B C D E F);
+        $macro!(A B C D E F G);
+        $macro!(A B C D E F G H);
+    };
+}
+
+pub(crate) use each_tuple;
+
 macro_rules! allowed_in {
     ($($name:ident)*) => {
         impl<Effect, $($name: AllowedIn<Effect>),*> AllowedIn<Effect> for ($($name,)*) {}
     };
 }
 
-allowed_in!();
-allowed_in!(A);
-allowed_in!(A B);
-allowed_in!(A B C);
-allowed_in!(A B C D);
-allowed_in!(A B C D E);
-allowed_in!(A B C D E F);
-allowed_in!(A B C D E F G);
-allowed_in!(A B C D E F G H);
+each_tuple!(allowed_in);
 
 /// What decides. No other crate can name these traits, so none can add to them.
 mod sealed {

@@ -2,9 +2,7 @@
 
 use std::any::TypeId;
 
-use crate::capability::injected::Injected;
 use crate::tool::ToolEffect;
-use crate::tool::level::EffectLevel;
 
 /// Where the runner takes an injected value from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,12 +27,4 @@ pub struct Requirement {
     pub effect: ToolEffect,
     /// Where it comes from.
     pub source: Source,
-}
-
-impl Requirement {
-    /// Returns the requirement of a borrowed `T`.
-    #[must_use]
-    pub fn of<T: Injected + ?Sized>() -> Self {
-        Self { type_id: TypeId::of::<T>(), name: T::NAME, effect: T::Effect::EFFECT, source: T::source() }
-    }
 }

@@ -20,6 +20,7 @@ mod hydrate;
 mod input;
 mod log;
 mod manual;
+mod places;
 mod progress;
 mod recorded;
 mod replay;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::cli::args::Color;
+use clap::ValueEnum;
 
 /// Data was lost on its way out.
 static LOST: AtomicBool = AtomicBool::new(false);
@@ -17,6 +17,15 @@ static PROGRESS: AtomicBool = AtomicBool::new(false);
 /// When something was written last.
 static LAST: Mutex<Option<Instant>> = Mutex::new(None);
 static STYLE: OnceLock<Style> = OnceLock::new();
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Color {
+    /// On a terminal, unless `NO_COLOR`, `CLICOLOR=0` or `TERM=dumb` says otherwise
+    Auto,
+    Always,
+    Never,
+}
 
 /// How this process writes.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,6 @@
 //! Lists of capabilities: what a tool holds, taken out of what the runner bound.
 
-use crate::capability::injected::Injected;
+use crate::capability::injected::{Injected, each_tuple};
 use crate::capability::{Cap, Requirement};
 use crate::component::bindings::Bindings;
 
@@ -39,12 +39,4 @@ macro_rules! capability_list {
     };
 }
 
-capability_list!();
-capability_list!(A);
-capability_list!(A B);
-capability_list!(A B C);
-capability_list!(A B C D);
-capability_list!(A B C D E);
-capability_list!(A B C D E F);
-capability_list!(A B C D E F G);
-capability_list!(A B C D E F G H);
+each_tuple!(capability_list);

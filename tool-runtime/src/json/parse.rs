@@ -16,12 +16,12 @@ const SCANNED_MEMBERS: usize = 32;
 pub struct Limits {
     /// Bytes of text, white space included.
     pub bytes: usize,
-    /// Nested arrays and objects; [`MAX_DEPTH`] at most.
+    /// Nested arrays and objects; 128 at most.
     pub depth: usize,
 }
 
 impl Limits {
-    /// For JSON that this crate wrote: as long as it is, nested to [`MAX_DEPTH`].
+    /// For JSON that this crate wrote: as long as it is, nested to 128 levels.
     pub const UNBOUNDED: Self = Self { bytes: usize::MAX, depth: MAX_DEPTH };
 }
 

@@ -149,7 +149,7 @@ impl<'a> Tree<'a> {
 
 /// Borrows a value. Numbers are read by the same rules as text.
 impl<'a> TryFrom<&'a Value> for Tree<'a> {
-    /// The value is nested deeper than [`MAX_DEPTH`] levels.
+    /// The value is nested deeper than 128 levels.
     type Error = ParseErrorKind;
 
     fn try_from(value: &'a Value) -> Result<Self, ParseErrorKind> {

@@ -3,17 +3,17 @@
 use serde_json::Value;
 use strsim::osa_distance;
 
-use crate::redact::path::{alternatives, check, is_object, members, values};
+use crate::redact::shape::{alternatives, is_object, members, values};
 
 /// The path without what other notations write for the items of an array: `items[].a`, `items.0.a`, `items.*.a`.
-pub(super) fn through_arrays(path: &str, schema: &Value) -> Option<String> {
+pub(super) fn through_arrays(path: &str, exists: impl Fn(&str) -> bool) -> Option<String> {
     let plain = |without_star: bool| {
         let index = |segment: &str| segment.is_empty() || segment.bytes().all(|byte| byte.is_ascii_digit());
         let segments = path.split('.').map(|segment| segment.split('[').next().unwrap_or_default());
         let kept: Vec<_> = segments.filter(|one| !(index(one) || without_star && *one == "*")).collect();
         kept.join(".")
     };
-    [plain(false), plain(true)].into_iter().find(|plain| plain != path && check(plain, schema).is_ok())
+    [plain(false), plain(true)].into_iter().find(|plain| plain != path && exists(plain))
 }
 
 /// The real leaf that is most like a path.

@@ -11,6 +11,7 @@ mod meant;
 mod path;
 mod plan;
 mod projector;
+mod shape;
 mod writer;
 
 pub(crate) use mask::mask_arguments;

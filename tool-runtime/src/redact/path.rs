@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::redact::meant::{nearest, through_arrays};
+use crate::redact::shape::{alternatives, is_object, is_scalar, members, values};
 use crate::schema::SchemaProblem;
 
 /// A path of an allowlist that does not fit the schema, with what to write instead.
@@ -52,7 +53,7 @@ pub(super) fn check(path: &str, schema: &Value) -> Result<(), PathProblem> {
                 Err(None) if alternatives(schema).iter().all(|one| is_scalar(one)) => {
                     return problem("names a member, but the output is a scalar; write `$`".into(), None);
                 }
-                Err(None) => match through_arrays(path, schema) {
+                Err(None) => match through_arrays(path, |plain| check(plain, schema).is_ok()) {
                     Some(plain) => {
                         return problem(
                             format!("steps into an array; arrays are passed through: write `{plain}`"),
@@ -69,57 +70,6 @@ pub(super) fn check(path: &str, schema: &Value) -> Result<(), PathProblem> {
         Ok(()) => Ok(()),
         Err(message) => problem(message, None),
     }
-}
-
-/// The schemas that a value at one place may have, arrays passed through, `null` left aside.
-pub(super) fn alternatives(schema: &Value) -> Vec<&Value> {
-    let mut found = Vec::new();
-    let mut waiting = vec![schema];
-    while let Some(schema) = waiting.pop() {
-        let branches: Vec<_> =
-            ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| schema.get(key)?.as_array()).flatten().collect();
-        if !branches.is_empty() {
-            waiting.extend(branches);
-            if schema.get("properties").is_some() {
-                found.push(schema);
-            }
-        } else if let Some(items) = schema.get("items").filter(|_| schema.get("prefixItems").is_none()) {
-            waiting.push(items);
-        } else if schema.get("type").and_then(Value::as_str) != Some("null") {
-            found.push(schema);
-        }
-    }
-    found
-}
-
-pub(super) fn members(schema: &Value) -> Option<&Map<String, Value>> {
-    schema.get("properties")?.as_object().filter(|members| !members.is_empty())
-}
-
-/// The schema of a map's values. A map with integer keys says it by a pattern.
-pub(super) fn values(schema: &Value) -> Option<&Value> {
-    let patterns = || schema.get("patternProperties")?.as_object().filter(|patterns| patterns.len() == 1);
-    let more = schema.get("additionalProperties").filter(|values| values.is_object() || **values == Value::Bool(true));
-    more.or_else(|| patterns()?.values().next())
-}
-
-fn is_scalar(schema: &Value) -> bool {
-    let scalar = |ty: &str| matches!(ty, "string" | "number" | "integer" | "boolean" | "null");
-    match schema.get("type") {
-        Some(Value::String(ty)) => scalar(ty),
-        Some(Value::Array(types)) => types.iter().all(|ty| ty.as_str().is_some_and(scalar)),
-        _ => schema.get("const").is_some() || schema.get("enum").is_some(),
-    }
-}
-
-pub(super) fn is_object(schema: &Value) -> bool {
-    let ty = schema.get("type");
-    let named = match ty {
-        Some(Value::String(ty)) => ty == "object",
-        Some(Value::Array(types)) => types.iter().any(|ty| ty == "object"),
-        _ => false,
-    };
-    named || schema.get("properties").is_some()
 }
 
 /// One segment deeper. `Err(None)`: there is no such member in any branch.

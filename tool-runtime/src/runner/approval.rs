@@ -13,7 +13,8 @@ use crate::runner::draft::Refused;
 use crate::runner::ending::{Ending, MAX_MESSAGE_BYTES, Stop, sentence};
 use crate::runner::open::OpenCall;
 use crate::runner::stages;
-use crate::runner::suspend::{Purpose, Reopened, reopen};
+use crate::runner::suspend::{Reopened, reopen};
+use crate::runner::waiting::Purpose;
 use crate::runner::{ResumeError, Run, exec};
 use crate::store::PendingCall;
 

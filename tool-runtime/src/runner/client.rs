@@ -9,7 +9,8 @@ use crate::redact::Projected;
 use crate::runner::deliver::deliver;
 use crate::runner::draft::Refused;
 use crate::runner::ending::{Ending, Stop};
-use crate::runner::suspend::{Purpose, Reopened, reopen};
+use crate::runner::suspend::{Reopened, reopen};
+use crate::runner::waiting::Purpose;
 use crate::runner::{ResumeError, Run, stages};
 use crate::store::PendingCall;
 

@@ -4,7 +4,8 @@ use crate::call::{
     CallId, Cause, Delivered, Failed, Outcome, SafeError, Suspension, ToolExecResult, ToolInvocationRecord,
 };
 use crate::runner::ending::Stop;
-use crate::runner::suspend::{Purpose, Reopened, reopen};
+use crate::runner::suspend::{Reopened, reopen};
+use crate::runner::waiting::Purpose;
 use crate::runner::{ResumeError, Run, waiting};
 use crate::store::{PendingCall, RecordFilter, StoreError};
 use crate::tool::ToolEffect;

@@ -10,6 +10,7 @@ use crate::hydrate::Hydrated;
 use crate::runner::draft::{Draft, Refused};
 use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::open::OpenCall;
+use crate::runner::waiting::Purpose;
 use crate::runner::{ResumeError, Run, telemetry, waiting};
 use crate::store::{FrozenArguments, PendingCall, RecordFilter, StoreError};
 
@@ -60,15 +61,6 @@ pub(super) async fn suspend(
             Err(Stop::new(Outcome::Cancelled).message("The call could not be kept for later. It did not run."))
         }
     }
-}
-
-/// What is to become of a suspended call.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// Something may happen: it runs, or a value takes the place of its output.
-    Resume(Suspension),
-    /// It ends without anything having happened; `None` closes a call whatever it waits for.
-    Close(Option<Suspension>),
 }
 
 /// A suspended call that was found and compared, with what was made of the decision or the answer.

@@ -5,15 +5,23 @@
 
 use std::sync::Arc;
 
-use crate::call::{Failed, Outcome, RecordedArguments, SafeError, ToolExecResult};
+use crate::call::{Failed, Outcome, RecordedArguments, SafeError, Suspension, ToolExecResult};
 use crate::contain::discard;
 use crate::json;
 use crate::policy::RunTools;
 use crate::runner::draft::{Draft, Refused};
 use crate::runner::ending::Stop;
-use crate::runner::suspend::Purpose;
 use crate::runner::{Run, telemetry};
 use crate::store::PendingCall;
+
+/// What is to become of a suspended call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Something may happen: it runs, or a value takes the place of its output.
+    Resume(Suspension),
+    /// It ends without anything having happened; `None` closes a call whatever it waits for.
+    Close(Option<Suspension>),
+}
 
 /// Whether what is kept under the run's id belongs to the principal and the tenant of the run. Run ids can come from a
 /// request, so two runs of one id need not be of the same people.

@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 use clap::Command;
 
 use crate::cli::app::App;
-use crate::cli::config;
-use crate::cli::terminal;
+use crate::cli::{places, terminal};
 
 const EXIT: &str = "\
 Exit codes:
@@ -49,7 +48,7 @@ const EXAMPLES: &[(&str, &str)] = &[
 
 /// Adds examples, exit codes, environment and files to the help, and fits it to the terminal.
 pub(super) fn write(command: Command, app: &App) -> Command {
-    let mut command = command.after_help(EXIT).after_long_help(format!("{}\n\n{EXIT}", places(app.name)));
+    let mut command = command.after_help(EXIT).after_long_help(format!("{}\n\n{EXIT}", settings(app.name)));
     for (name, examples) in EXAMPLES {
         let examples = examples.replace('%', app.name).replace('\n', "\n  ");
         let text = format!("Examples:\n  {examples}\n\n{EXIT}");
@@ -61,15 +60,15 @@ pub(super) fn write(command: Command, app: &App) -> Command {
     }
 }
 
-fn places(app: &str) -> String {
-    let prefix = config::prefix(app);
+fn settings(app: &str) -> String {
+    let prefix = places::prefix(app);
     let mut text = String::from("Environment:\n");
-    for (variable, meaning) in config::VARIABLES {
+    for (variable, meaning) in places::VARIABLES {
         let name = format!("{prefix}_{variable}");
         let _ = writeln!(text, "  {name:24}  {meaning}");
     }
     text += "  NO_COLOR, CLICOLOR, TERM  whether colours are used\n  COLUMNS                   the width of tables and help\n";
-    let (place, keys) = (config::usual_place(app), config::KEYS);
+    let (place, keys) = (places::usual_place(app), places::KEYS);
     let _ = write!(
         text,
         "\nConfiguration:\n  {place}, or the file that --config or {prefix}_CONFIG names: TOML with the keys\n  {keys}.\n  \

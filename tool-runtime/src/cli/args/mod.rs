@@ -6,7 +6,7 @@ mod settings;
 mod values;
 
 pub(super) use chat::{Chat, Endpoint};
-pub(super) use values::{Color, Form, Kind, View, name, named};
+pub(super) use values::{Form, Kind, View, name, named};
 
 use std::path::PathBuf;
 
@@ -14,6 +14,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::cli::app::App;
+use crate::cli::terminal::Color;
 use crate::wire::Format;
 use crate::wire::ui::Protocol;
 

@@ -87,11 +87,3 @@ pub(in crate::cli) enum View {
     /// The record
     Audit,
 }
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum Color {
-    /// On a terminal, unless `NO_COLOR`, `CLICOLOR=0` or `TERM=dumb` says otherwise
-    Auto,
-    Always,
-    Never,
-}

@@ -1,0 +1,29 @@
+//! Where settings are written: the variables of the environment, and the configuration file.
+
+/// The variables, without the application's prefix, and what they set.
+pub(super) const VARIABLES: &[(&str, &str)] = &[
+    ("POLICY", "--policy"),
+    ("DATA", "--data"),
+    ("PRINCIPAL", "--principal"),
+    ("TENANT", "--tenant"),
+    ("ROLES", "--role, separated by commas"),
+    ("LOG", "--log"),
+    ("MODEL_URL", "--model-url"),
+    ("MODEL", "--model"),
+    ("FORMAT", "--format"),
+    ("KEY_ENV", "--key-env"),
+    ("CONFIG", "--config"),
+];
+
+/// The keys of the file, for the help.
+pub(super) const KEYS: &str = "policy, data, principal, tenant, roles, log, color, model_url, model, format, key_env";
+
+/// The prefix of the application's variables: `TOOLBOX` for `toolbox`.
+pub(super) fn prefix(app: &str) -> String {
+    app.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' }).collect()
+}
+
+/// Where the file is unless somebody names another, for people.
+pub(super) fn usual_place(app: &str) -> String {
+    if cfg!(windows) { format!("%APPDATA%\\{app}\\config.toml") } else { format!("~/.config/{app}/config.toml") }
+}

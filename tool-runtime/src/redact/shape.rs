@@ -1,0 +1,54 @@
+//! What a schema says of the shape of a value, as far as allowlists need it.
+
+use serde_json::{Map, Value};
+
+/// The schemas that a value at one place may have, arrays passed through, `null` left aside.
+pub(super) fn alternatives(schema: &Value) -> Vec<&Value> {
+    let mut found = Vec::new();
+    let mut waiting = vec![schema];
+    while let Some(schema) = waiting.pop() {
+        let branches: Vec<_> =
+            ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| schema.get(key)?.as_array()).flatten().collect();
+        if !branches.is_empty() {
+            waiting.extend(branches);
+            if schema.get("properties").is_some() {
+                found.push(schema);
+            }
+        } else if let Some(items) = schema.get("items").filter(|_| schema.get("prefixItems").is_none()) {
+            waiting.push(items);
+        } else if schema.get("type").and_then(Value::as_str) != Some("null") {
+            found.push(schema);
+        }
+    }
+    found
+}
+
+pub(super) fn members(schema: &Value) -> Option<&Map<String, Value>> {
+    schema.get("properties")?.as_object().filter(|members| !members.is_empty())
+}
+
+/// The schema of a map's values. A map with integer keys says it by a pattern.
+pub(super) fn values(schema: &Value) -> Option<&Value> {
+    let patterns = || schema.get("patternProperties")?.as_object().filter(|patterns| patterns.len() == 1);
+    let more = schema.get("additionalProperties").filter(|values| values.is_object() || **values == Value::Bool(true));
+    more.or_else(|| patterns()?.values().next())
+}
+
+pub(super) fn is_scalar(schema: &Value) -> bool {
+    let scalar = |ty: &str| matches!(ty, "string" | "number" | "integer" | "boolean" | "null");
+    match schema.get("type") {
+        Some(Value::String(ty)) => scalar(ty),
+        Some(Value::Array(types)) => types.iter().all(|ty| ty.as_str().is_some_and(scalar)),
+        _ => schema.get("const").is_some() || schema.get("enum").is_some(),
+    }
+}
+
+pub(super) fn is_object(schema: &Value) -> bool {
+    let ty = schema.get("type");
+    let named = match ty {
+        Some(Value::String(ty)) => ty == "object",
+        Some(Value::Array(types)) => types.iter().any(|ty| ty == "object"),
+        _ => false,
+    };
+    named || schema.get("properties").is_some()
+}
