@@ -76,13 +76,21 @@ def results() -> Score:
 
 
 def turns() -> Score:
-    """What goes back of a turn; the tests hold the encoders to these bodies."""
+    """The requests after turns that carry something; the tests compare them with what is encoded."""
     score = Score("turns sent back")
-    # No type names the blocks of tomorrow, which are quirks.
     for case in (case for case in wire if case["kind"] == "turn" and case["class"] == "well_formed"):
         body = params.whole(case["format"], json.loads((FIXTURES / "wire" / case["expected_file"]).read_bytes()))
-        name = "anthropic_beta" if case["format"] == "anthropic" else case["format"]
-        score.run(case["id"], lambda body=body, name=name: params.check(name, body))
+        score.run(case["id"], lambda body=body, case=case: params.check_turn(case["format"], body))
+    return score
+
+
+def histories() -> Score:
+    """Images and files in messages of users and in results: the golden bodies, which the encoders write."""
+    score = Score("encoded files")
+    for path in sorted(FIXTURES.glob("wire/*/history/*.expected.json")):
+        name = path.parts[-3]
+        body = params.whole(name, json.loads(path.read_bytes())["body"])
+        score.run(f"{name} {path.stem}", lambda body=body, name=name: params.check(name, body))
     return score
 
 
@@ -199,4 +207,4 @@ def unchunked(body: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.exit(1 if sum(part().report() for part in (requests, settings, results, turns, refusals, streams)) else 0)
+    sys.exit(1 if sum(part().report() for part in (requests, settings, results, histories, turns, refusals, streams)) else 0)
