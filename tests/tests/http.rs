@@ -10,6 +10,8 @@ mod gemini;
 mod prefix;
 #[path = "http/reasoning.rs"]
 mod reasoning;
+#[path = "http/replayed.rs"]
+mod replayed;
 
 use std::io::Write as _;
 use std::time::Duration;

@@ -70,6 +70,7 @@ mod contain;
 pub mod error;
 pub mod hydrate;
 mod json;
+pub mod media;
 pub mod policy;
 mod private;
 mod redact;

@@ -4,10 +4,12 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tool_runtime::agent::{ModelClient, ModelError, ModelRequest, Show};
-use tool_runtime::wire::{DecodeOptions, Decoded, Format, Message};
+use tool_runtime::media::Media;
+use tool_runtime::wire::history::{Citation, Content, Part, Reasoning};
+use tool_runtime::wire::{DecodeOptions, Decoded, DisplayEvent, Finish, Format, Message};
 
-/// Knows three sentences: "find TEXT", "order COUNT TEXT" (of each part whose name
-/// contains it) and "where am I". Writes the bytes that an OpenAI-compatible
+/// Knows five sentences: "find TEXT", "order COUNT TEXT" (of each part whose name contains it), "where am I", "plan",
+/// which is answered with reasoning, a source and an image, and "break off". Writes the bytes that an OpenAI-compatible
 /// server would stream, so that everything after the socket is as with a real one.
 #[derive(Debug, Default)]
 pub struct DemoModel;
@@ -19,6 +21,9 @@ impl ModelClient for DemoModel {
     }
 
     async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+        if request.messages.last().is_some_and(|message| message.text() == "plan") {
+            return Ok(plan(show));
+        }
         let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
         for frame in answer(request.messages) {
             decoder.push_with(format!("data: {frame}\n\n").as_bytes(), &mut *show);
@@ -49,8 +54,35 @@ fn answer(messages: &[Message]) -> Vec<Value> {
         (["order", ..], [_, ordered @ ..]) => say(&format!("About the order: {}", ordered.join(" "))),
         (["where", ..], []) => calls("browser__locate", &[json!({ "reason": "To find the nearest store." })]),
         (["where", ..], [place, ..]) => say(&format!("You are here: {place}")),
-        _ => say(&format!("You said: {text}")),
+        (["break", "off"], []) => say("It was").into_iter().take(1).collect(),
+        _ => say(&format!("You said: {text}{}", sent(messages))),
     }
+}
+
+/// The files in the last message.
+fn sent(messages: &[Message]) -> String {
+    let Some(Message::User(content)) = messages.last() else { return String::new() };
+    let name = |content: &Content| match content {
+        Content::Media(file) => Some(format!(" [{} {}]", file.media_type(), file.name().unwrap_or("a file"))),
+        _ => None,
+    };
+    content.iter().filter_map(name).collect()
+}
+
+/// One pixel.
+const IMAGE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=";
+
+/// Reasoning, text, a source and an image. How a provider writes each differs, so the parts are given as they are.
+fn plan(show: &mut Show<'_>) -> Decoded {
+    let (reasoning, text) = ("The plan is in the manual.", "Here is the plan.");
+    show(DisplayEvent::Reasoning(reasoning.into()));
+    show(DisplayEvent::Text(text.into()));
+    let mut source = Citation::default();
+    (source.url, source.title) = (Some("https://example.org/manual".to_owned()), Some("Manual".to_owned()));
+    let image = Media::base64("image/png", IMAGE).ok().map(Part::Media);
+    let parts = vec![Part::Reasoning(Reasoning::new(reasoning)), Part::text(text), Part::Citation(source)];
+    let parts = parts.into_iter().chain(image).collect();
+    Decoded::new(parts, Finish::Stop)
 }
 
 fn result(message: &Message) -> Option<&str> {

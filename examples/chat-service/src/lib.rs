@@ -1,4 +1,5 @@
-//! A chat over HTTP: the AI SDK's `useChat` posts, and a conversation answers with a UI message stream.
+//! A chat over HTTP: the AI SDK's `useChat` posts, and a conversation answers with a UI message stream; a client of
+//! AG-UI posts, and the same conversation answers with the events of a run.
 //!
 //! Everything that a client says is checked before the stream begins: who it is, whose chat it is, whether the calls
 //! that it answers wait. What the client says of earlier messages is not read at all: the history is the server's.

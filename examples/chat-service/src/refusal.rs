@@ -14,7 +14,7 @@ pub(crate) enum Refusal {
     Unauthorised,
     /// The body names no chat.
     NoChat,
-    /// The body is not what `useChat` posts, or it claims what cannot be.
+    /// The body is not what a chat UI posts, or it claims what cannot be.
     Chat(ChatError),
     /// A request for this chat is being answered.
     Busy,
@@ -34,13 +34,17 @@ impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let (status, code, message) = match self {
             Self::Unauthorised => (StatusCode::UNAUTHORIZED, "unauthorised", "send a bearer token".to_owned()),
-            Self::NoChat => (StatusCode::BAD_REQUEST, "no_chat", "the body has no `id` of a chat".to_owned()),
+            Self::NoChat => {
+                (StatusCode::BAD_REQUEST, "no_chat", "the body has no `id` of a chat or `threadId`".to_owned())
+            }
             Self::Chat(error) => {
                 let status = match error.kind {
                     ChatErrorKind::TooLarge | ChatErrorKind::History(HistoryErrorKind::TooLarge) => {
                         StatusCode::PAYLOAD_TOO_LARGE
                     }
-                    ChatErrorKind::History(_) | ChatErrorKind::Empty => StatusCode::CONFLICT,
+                    ChatErrorKind::History(_) | ChatErrorKind::Interrupts | ChatErrorKind::Empty => {
+                        StatusCode::CONFLICT
+                    }
                     _ => StatusCode::BAD_REQUEST,
                 };
                 (status, error.kind.code(), error.to_string())

@@ -4,10 +4,12 @@ use serde::Deserialize;
 
 use crate::refusal::Refusal;
 
-/// The id of the chat: it is needed to find the conversation, which then reads the whole body.
+/// The id of the chat: it is needed to find the conversation, which then reads the whole body. `useChat` calls it
+/// `id`, AG-UI `threadId`.
 pub(crate) fn chat(body: &[u8]) -> Result<String, Refusal> {
     #[derive(Deserialize)]
     struct Named {
+        #[serde(alias = "threadId")]
         id: String,
     }
     let named: Named = serde_json::from_slice(body).map_err(|_| Refusal::NoChat)?;

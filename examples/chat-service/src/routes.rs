@@ -5,12 +5,13 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, State};
-use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use tokio::task::JoinHandle;
 use tool_runtime::RunOptions;
-use tool_runtime::agent::{Conversation, Incoming};
+use tool_runtime::agent::{Conversation, Incoming, UiStream};
 use tool_runtime::wire::ui::Protocol;
 
 use crate::chats::Taken;
@@ -18,8 +19,8 @@ use crate::refusal::Refusal;
 use crate::request;
 use crate::{Service, log};
 
-/// The largest body, in bytes: `useChat` posts the whole chat each time.
-const BODY: usize = 1024 * 1024;
+/// The largest body, in bytes: clients post the whole chat each time, with its files.
+const BODY: usize = 8 << 20;
 
 /// What `useChat` reads.
 const PROTOCOL: Protocol = Protocol::UiMessageStream;
@@ -29,6 +30,7 @@ pub fn router(service: Arc<Service>) -> Router {
     Router::new()
         .route("/health", get(|| async { "ok" }))
         .route("/api/chat", post(chat))
+        .route("/api/ag-ui", post(ag_ui))
         .layer(DefaultBodyLimit::max(BODY))
         .with_state(service)
 }
@@ -38,24 +40,38 @@ async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
     let principal = service.principal(&headers)?;
     let mut taken = service.chats.take(principal, &request::chat(&body)?)?;
     let mut conversation = service.conversation(principal, &mut taken).await?;
-    let request = conversation.chat_reader().read(&body)?;
+    let request = conversation.chat_reader().with_max_bytes(BODY).read(&body)?;
 
-    let stream = if request.text.is_some() {
+    let stream = if request.text.is_some() || !request.files.is_empty() {
         conversation.ui_stream(PROTOCOL, &taken.next_message())
     } else {
         // Continues the message that the client shows; the calls in it that waited are updated in place.
         conversation.ui_stream_resuming(PROTOCOL, &taken.message())
     };
-    // A task of its own: a client that goes away in the middle leaves a whole conversation behind.
-    let turn = tokio::spawn(turn(conversation, request.into(), taken));
-    let headers = [
-        (CONTENT_TYPE, "text/event-stream"),
-        (CACHE_CONTROL, "no-store"),
-        (HeaderName::from_static("x-vercel-ai-ui-message-stream"), "v1"),
-    ];
-    // The body ends when the turn was saved, so that a client which then sends its next request finds the chat as it has
-    // seen it.
-    Ok((headers, Body::from_stream(stream.end_after(turn))).into_response())
+    Ok(respond(PROTOCOL, stream, tokio::spawn(turn(conversation, request.into(), taken))))
+}
+
+/// One run of a client of AG-UI.
+async fn ag_ui(State(service): State<Arc<Service>>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
+    let principal = service.principal(&headers)?;
+    let mut taken = service.chats.take(principal, &request::chat(&body)?)?;
+    let mut conversation = service.conversation(principal, &mut taken).await?;
+    let request = conversation.chat_reader().with_max_bytes(BODY).read_ag_ui(&body)?;
+
+    let run = request.run_id.as_deref().unwrap_or_default();
+    let stream = conversation.ui_stream(Protocol::AgUi, run).for_run(&request.chat_id, run);
+    Ok(respond(Protocol::AgUi, stream, tokio::spawn(turn(conversation, request.into(), taken))))
+}
+
+/// The turn is a task of its own: a client that goes away in the middle leaves a whole conversation behind. The body
+/// ends when the turn was saved, so that a client which then sends its next request finds the chat as it has seen it.
+fn respond(protocol: Protocol, stream: UiStream, turn: JoinHandle<()>) -> Response {
+    let mut response = Body::from_stream(stream.end_after(turn)).into_response();
+    let content_type = ("content-type", protocol.content_type());
+    for &(name, value) in protocol.headers().iter().chain([&content_type]) {
+        response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    response
 }
 
 async fn turn(mut conversation: Conversation, incoming: Incoming, taken: Taken) {

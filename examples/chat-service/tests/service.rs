@@ -28,7 +28,11 @@ impl Rig {
     }
 
     async fn post(&self, token: &str, body: &Value) -> (StatusCode, String) {
-        let request = Request::post("/api/chat").header("authorization", format!("Bearer {token}"));
+        self.send("/api/chat", token, body).await
+    }
+
+    async fn send(&self, path: &str, token: &str, body: &Value) -> (StatusCode, String) {
+        let request = Request::post(path).header("authorization", format!("Bearer {token}"));
         let request = request.body(Body::from(body.to_string())).unwrap();
         let response = self.routes.clone().oneshot(request).await.unwrap();
         let status = response.status();
@@ -126,4 +130,29 @@ async fn malformed_bodies_get_no_stream() {
         assert_eq!(status, StatusCode::BAD_REQUEST, "{body}: {text}");
     }
     assert_eq!(rig.post("a", &says(" ")).await.0, StatusCode::CONFLICT);
+}
+
+#[tokio::test]
+async fn an_ag_ui_run_that_asks_is_resumed() {
+    let rig = Rig::new();
+    let user = json!([{ "id": "m1", "role": "user", "content": "order 3 hinge" }]);
+    let run = |run: &str, resume: Value| json!({ "threadId": "t", "runId": run, "messages": user, "resume": resume });
+    let (status, first) = rig.send("/api/ag-ui", "a", &run("r1", json!([]))).await;
+    assert_eq!(status, StatusCode::OK);
+    let end = frames(&first).pop().unwrap();
+    assert_eq!((&end["type"], &end["runId"]), (&json!("RUN_FINISHED"), &json!("r1")));
+    let interrupt = end["outcome"]["interrupts"][0]["id"].clone();
+    assert_eq!(rig.send("/api/ag-ui", "a", &run("r2", json!([]))).await.0, StatusCode::CONFLICT);
+
+    let resume = json!([{ "interruptId": interrupt, "status": "resolved", "payload": { "approved": true } }]);
+    let mut body = run("r2", resume);
+    body["messages"] = json!([]);
+    assert_eq!(rig.send("/api/ag-ui", "b", &body).await.0, StatusCode::CONFLICT);
+    let (status, second) = rig.send("/api/ag-ui", "a", &body).await;
+    assert_eq!((status, rig.warehouse.placed()), (StatusCode::OK, 1));
+    let types = types(&second);
+    assert_eq!(types[..2], ["RUN_STARTED", "TOOL_CALL_RESULT"]);
+    assert!(!types.contains(&"TOOL_CALL_START".to_owned()));
+    assert_eq!(rig.send("/api/ag-ui", "a", &body).await.0, StatusCode::CONFLICT);
+    assert_eq!(rig.warehouse.placed(), 1);
 }

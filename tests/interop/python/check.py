@@ -75,6 +75,16 @@ def results() -> Score:
     return score
 
 
+def histories() -> Score:
+    """Images and files in messages of users and in results: the golden bodies, which the encoders write."""
+    score = Score("encoded files")
+    for path in sorted(FIXTURES.glob("wire/*/history/*.expected.json")):
+        name = path.parts[-3]
+        body = params.whole(name, json.loads(path.read_bytes())["body"])
+        score.run(f"{name} {path.stem}", lambda body=body, name=name: params.check(name, body))
+    return score
+
+
 def spoiled(value, path=()):
     """Every body that differs by one value of a wrong type or one missing key."""
     if isinstance(value, dict):
@@ -188,4 +198,4 @@ def unchunked(body: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.exit(1 if sum(part().report() for part in (requests, settings, results, refusals, streams)) else 0)
+    sys.exit(1 if sum(part().report() for part in (requests, settings, results, histories, refusals, streams)) else 0)

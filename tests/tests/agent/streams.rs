@@ -2,7 +2,8 @@
 
 use tool_runtime::agent::{Incoming, UiStream};
 use tool_runtime::call::EventSink;
-use tool_runtime::wire::history::{Citation, Media, Part, Reasoning};
+use tool_runtime::media::Media;
+use tool_runtime::wire::history::{Citation, Part, Reasoning};
 use tool_runtime::wire::ui::Protocol;
 
 use super::*;
@@ -240,10 +241,10 @@ async fn reasoning_sources_and_files_of_an_answer_are_shown() {
             .and_part(source("https://a.example/page"))
             .and_part(source("https://a.example/page"))
             .and_part(source("javascript:alert(1)"))
-            .and_part(Part::Media(Media::base64("image/png", "iVBORw0K")))
-            .and_part(Part::Media(Media::base64("image/png;a=\",b", "AAAA")))
-            .and_part(Part::Media(Media::url("image/png", "https://a.example/b.png")))
-            .and_part(Part::Media(Media::base64("image/png", "A".repeat(9 << 20))));
+            .and_part(Part::Media(Media::base64("image/png", "iVBORw0KGgo=").unwrap()))
+            .and_part(Part::Media(Media::base64("application/x-test;a=\"b\"", "AAAA").unwrap()))
+            .and_part(Part::Media(Media::url("image/png", "https://a.example/b.png").unwrap()))
+            .and_part(Part::Media(Media::base64("application/x-test", "A".repeat(9 << 20)).unwrap()));
         let rig = rig([answer]);
         let mut conversation = rig.converse();
         let stream = conversation.ui_stream(protocol, "msg_1");
@@ -254,7 +255,7 @@ async fn reasoning_sources_and_files_of_an_answer_are_shown() {
             ("https://a.example/page", 1),
             ("javascript:", 0),
             ("data:image/png;base64,iVBORw0K", 1),
-            ("data:application/octet-stream;base64,AAAA", 1),
+            ("data:application/x-test;base64,AAAA", 1),
             ("https://a.example/b.png", 1),
             ("too large to be shown", 1),
         ] {
@@ -295,4 +296,21 @@ async fn an_ag_ui_run_that_asks_is_resumed_by_the_next_one() {
     assert!(second.starts_with(begin) && !second.contains("TOOL_CALL_START"), "{second}");
     assert_eq!(kinds(&second)[1], "TOOL_CALL_RESULT", "{second}");
     assert!(second.contains("Sent.") && second.contains(r#""outcome":{"type":"success"}"#), "{second}");
+}
+
+/// Without an error the client would take its answer for taken and send it again, for ever.
+#[tokio::test]
+async fn an_answer_that_does_not_fit_is_an_error_and_the_call_still_waits() {
+    let rig = rig([ScriptedTurn::call("c", "rig__cursor", r#"{"file":"a.rs"}"#), ScriptedTurn::text("Line 7.")]);
+    let mut conversation = rig.converse();
+    conversation.send("Where?").await;
+    let stream = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
+    let answer = |json: &str| Incoming::new().answer(ClientAnswer::value("c", json));
+    let ended = conversation.receive(answer("\"nowhere\"")).await;
+    assert!(matches!(ended, Ok(Ended::Waiting { .. })), "{ended:?}");
+    assert_eq!(kinds(&read(stream).await), ["start", "error"]);
+    let stream = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
+    assert!(matches!(conversation.receive(answer("7")).await, Ok(Ended::Answered { .. })));
+    assert_eq!(kinds(&read(stream).await)[..2], ["start", "tool-output-available"]);
+    assert_eq!(rig.heard.done(), ["client_required", "client_required", "answered"]);
 }

@@ -100,6 +100,7 @@ impl Conversation {
 
     /// Takes everything that one request brings: first the decisions, then the answers, then the message of the user.
     /// Without a message the model continues once no call waits; an empty [`Incoming`] continues an interrupted turn.
+    /// A decision or an answer that does not fit leaves its call waiting, and emits an `error` event.
     ///
     /// # Errors
     /// One of the ids does not wait for this, or occurs twice; the conversation is unchanged. See
@@ -114,13 +115,22 @@ impl Conversation {
         let Incoming { text, media, settings, decisions, answers } = incoming;
         let decisions = decisions.into_iter().map(|(id, decision)| (id, Action::Decide(decision)));
         let answers = answers.into_iter().map(|answer| (answer.id().clone(), Action::Answer(answer)));
+        let mut misfit = None;
         for (id, action) in decisions.chain(answers) {
-            if let Err(error) = self.act(&id, action).await {
-                return Ok(done.with(self.unsettled(error)));
+            match self.act(&id, action).await {
+                Ok(error) => misfit = misfit.or(error),
+                Err(error) => return Ok(done.with(self.unsettled(error))),
             }
         }
         let content = Incoming::content(text, media);
-        let ended = if content.is_empty() { self.go_on().await } else { self.say(content, settings).await };
+        if !content.is_empty() {
+            return Ok(done.with(self.say(content, settings).await));
+        }
+        let ended = self.go_on().await;
+        if let Some(error) = misfit {
+            // Without it a client would take its answer for taken, and send the same one again.
+            self.run.emit(Event::Error { code: error.error_code.code().to_owned(), message: error.safe_message });
+        }
         Ok(done.with(ended))
     }
 

@@ -2,7 +2,7 @@
 
 use crate::agent::state::{Progress, State};
 use crate::agent::{ClientAnswer, Conversation, WaitingCall};
-use crate::call::{CallId, Event, Outcome};
+use crate::call::{CallId, Outcome, SafeError};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::store::PendingCall;
 
@@ -17,10 +17,10 @@ impl Conversation {
     /// Finishes a call that waits. One that was finished elsewhere gets the result of its record.
     ///
     /// The call counts as begun while this runs, so that the history after a dropped future never says that it did not
-    /// run.
-    pub(super) async fn act(&mut self, id: &CallId, action: Action) -> Result<(), ResumeError> {
+    /// run. Returns why the action did not fit; the call then waits for another one.
+    pub(super) async fn act(&mut self, id: &CallId, action: Action) -> Result<Option<SafeError>, ResumeError> {
         let Some(at) = self.state.open.iter().position(|slot| slot.id == *id && slot.waiting().is_some()) else {
-            return Ok(());
+            return Ok(None);
         };
         let mut before = self.state.set(at, Progress::Running);
         let result = match action {
@@ -33,13 +33,12 @@ impl Conversation {
             // What was given does not fit, or the run does not: the call still waits.
             Ok(result) if result.outcome() == Outcome::ApprovalMismatch => {
                 if let (Some(Progress::Waiting(call)), Some(error)) = (&mut before, result.error()) {
-                    let (code, message) = (error.error_code.code().to_owned(), error.safe_message.clone());
-                    self.run.emit(Event::Error { code, message });
                     call.refused = Some(error.clone());
                 }
                 if let Some(before) = before {
                     self.state.set(at, before);
                 }
+                return Ok(result.error().cloned());
             }
             Ok(result) => self.state.take(at, &result),
             Err(ResumeError::NotWaiting(_)) => settle(&self.run, &mut self.state, at).await,
@@ -50,7 +49,7 @@ impl Conversation {
                 return Err(error);
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// The turn before was left open: what was interrupted is looked up, what waits is abandoned.

@@ -21,10 +21,11 @@
 //! | S1 | In item streams the output index identifies an item; the call's own id is the id |
 //! | S2 | Done events are authoritative over deltas; either alone is enough |
 //! | S3 | Only the completed event ends well |
-//! | A1 | The type inside the data decides; unknown events, blocks and deltas are skipped; the server's own tools are not calls |
+//! | A1 | The type inside the data decides; unknown events and deltas are skipped; blocks other than text, thinking and calls are carried; the server's own tools are not calls |
 //! | A2 | The joined partial JSON is the input; without any the start block's input is |
 //! | A3 | A stop reason ends the turn; the closing event may be missing |
-//! | A4 | A block before the start, or a delta for a block that never started, breaks the protocol |
+//! | A4 | A block before the start, a delta for a block that never started, a block that is not an object, or a second call under the index of an open one breaks the protocol |
+//! | A5 | Thinking without its end or its signature does not go back; the call of a server tool without its result goes back until the user writes |
 //! | O1 | A server's id is used, otherwise one is generated; each listed call is complete; lists add up |
 //! | O2 | Lines end in LF or CRLF, empty ones are skipped, the last needs no end |
 //! | G1 | A stream is server-sent events, or one array with a response in each object; an array without its closing bracket broke off |

@@ -108,7 +108,7 @@ impl Block {
     }
 
     /// Ends the block: decides on the input of a call (A2) and carries what goes back. Thinking without its end or its
-    /// signature cannot go back, nor can another block that broke off.
+    /// signature cannot go back, nor can another block that broke off (A5).
     pub(super) fn settle(&mut self, ended: bool, turn: &mut Writer<'_>) {
         if !std::mem::take(&mut self.open) {
             return;

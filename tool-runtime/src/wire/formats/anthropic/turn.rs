@@ -80,7 +80,7 @@ impl<'a> Turn<'_, 'a> {
         }
     }
 
-    // Thinking goes back unmodified, to the model that signed it.
+    // Thinking goes back unmodified, to the model that signed it (A5).
     fn reasoning(&mut self, reasoning: &'a Reasoning, part: &Part) {
         let sealed = self.out.fits(reasoning.carried());
         let kind = sealed.and_then(block);
@@ -145,7 +145,7 @@ fn block(json: &str) -> Option<Block<'_>> {
 }
 
 /// The ids of the calls of server tools in a turn that will never have a result. The provider completes such a call in a
-/// later response, for instance after a pause, and refuses it once the user has written.
+/// later response, for instance after a pause, and refuses it once the user has written (A5).
 fn unanswered(parts: &[&Part], out: &Messages<'_>) -> Vec<String> {
     let mut open = Vec::new();
     answer(parts, true, &mut open, out);

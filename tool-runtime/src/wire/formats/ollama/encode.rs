@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, PropertyNames};
-use crate::wire::formats::ollama::settings;
+use crate::wire::formats::ollama::{media, settings};
 use crate::wire::history::{Part, Piece, joined};
 
 /// Ollama's chat, as a request is written. It has no choice but the model's own (E3).
@@ -40,8 +40,9 @@ impl Dialect for Ollama {
         match piece {
             Piece::System(text) => out.push(message("system").with("content", *text)),
             Piece::User(content) => {
-                let text = out.text_of(content);
-                out.push(message("user").with("content", text));
+                let (text, images) = media::user(content, out);
+                let turn = message("user").with("content", text);
+                out.push(if images.is_empty() { turn } else { turn.with("images", images) });
             }
             Piece::Assistant { parts, answered } => {
                 let (mut calls, mut thinking) = (Vec::new(), String::new());
@@ -64,7 +65,9 @@ impl Dialect for Ollama {
                 let turn = if thinking.is_empty() { turn } else { turn.with("thinking", thinking) };
                 out.push(if calls.is_empty() { turn } else { turn.with("tool_calls", calls) });
                 for (call, result) in answered {
-                    out.push(message("tool").with("tool_name", &*call.name).with("content", result.content.clone()));
+                    // A tool's message carries text only.
+                    let (text, _) = out.result_of(result, |_| None);
+                    out.push(message("tool").with("tool_name", &*call.name).with("content", text));
                 }
             }
         }
