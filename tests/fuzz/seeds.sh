@@ -13,8 +13,10 @@ for format in openai_chat openai_responses anthropic ollama gemini; do
     done
     cp ../fixtures/wire/"$format"/request/*.json corpus/arguments/
 done
-for response in ../fixtures/recorded/gemini/*; do
-    { printf '\007'; cat "$response"; } >"corpus/gemini/$(basename "$response")"
+for format in gemini anthropic; do
+    for response in ../fixtures/recorded/"$format"/*; do
+        { printf '\007'; cat "$response"; } >"corpus/$format/$(basename "$response")"
+    done
 done
 # What chat UIs post, with a byte in front that says which: an answer of each kind, text and a file.
 mkdir -p corpus/chat

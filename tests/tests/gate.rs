@@ -288,9 +288,12 @@ async fn the_third_failed_turn_ends_the_turn() {
     let rig = rig(ToolPolicy::allow(TOOLS));
     for (turn, asks) in [(1, false), (2, true), (3, true)] {
         rig.run.begin_turn();
-        let result = rig.exec(&format!("t{turn}"), "gate__add", "{}").await;
-        assert_eq!(result.outcome(), Outcome::ValidationError);
-        assert_eq!(result.to_model().contains("ask the user"), asks, "turn {turn}");
+        // Several failures of one turn are one failed turn.
+        for call in ["a", "b", "c"] {
+            let result = rig.exec(&format!("{turn}{call}"), "gate__add", "{}").await;
+            assert_eq!(result.outcome(), Outcome::ValidationError);
+            assert_eq!(result.to_model().contains("ask the user"), asks, "turn {turn}");
+        }
         assert_eq!(rig.run.should_end_turn(), turn == 3);
     }
 }
@@ -330,9 +333,11 @@ async fn an_approved_call_runs_once() {
     assert_eq!((waiting.outcome(), waiting.executed()), (Outcome::ApprovalRequired, false));
     let open = rig.records().await;
     assert_eq!((open.len(), open[0].ended_at), (1, None));
+    assert!(rig.run.summary().calls.is_empty(), "a call that waits has not ended");
     let result = rig.run.resume("w", ApprovalDecision::Approve).await.expect("it waits");
     assert_eq!(result.to_model(), "3");
     rig.settled(&rig.records().await, "w", Outcome::Ok);
+    assert_eq!(rig.run.summary().calls.into_iter().collect::<Vec<_>>(), [(Outcome::Ok, 1)]);
     assert!(rig.run.resume("w", ApprovalDecision::Approve).await.is_err(), "a second time there is nothing to resume");
 }
 

@@ -219,6 +219,11 @@ async fn call_ids_are_bounded() {
     let run = rig("limits.call_id_bytes = 16", false).run();
     assert_eq!(exec(&run, &"i".repeat(16), "stages__list", "{}").await.0, Outcome::Ok);
     assert_eq!(exec(&run, &"i".repeat(17), "stages__list", "{}").await.0, Outcome::LimitExceeded);
+    // One that is too long for a record is not remembered either: each use is refused for its length.
+    for _ in 0..2 {
+        let long = run.exec(ToolCall::text("i".repeat(1000), "stages__list", "{}")).await;
+        assert_eq!((long.outcome(), long.call_id().as_str().len()), (Outcome::LimitExceeded, 1000));
+    }
 }
 
 #[test]

@@ -5,8 +5,9 @@
 use serde_json::{Value, json};
 use tests::wire::turn;
 use tool_runtime::call::{CallId, Suspension};
+use tool_runtime::media::Media;
 use tool_runtime::wire::Message;
-use tool_runtime::wire::history::{CallMessage, Media, ResultMessage};
+use tool_runtime::wire::history::{CallMessage, ResultMessage};
 use tool_runtime::wire::ui::{ChatAnswer, ChatReader, ChatRequest};
 
 /// `done` ended, `ask` waits for a person, `run` for the client.
@@ -103,7 +104,7 @@ fn files_of_the_last_message_are_read() {
         (file("image/png", &format!("data:image/png;base64,{PNG}")), file("image/png", "https://a.example/b.png"));
     let request = read(&[says(&[inline.clone(), json!({ "type": "text", "text": "What is this?" }), there])]);
     let expected = [Media::base64("image/png", PNG), Media::url("image/png", "https://a.example/b.png")];
-    assert_eq!(request.files, expected.map(|file| file.with_name("plan.png")));
+    assert_eq!(request.files, expected.map(|file| file.unwrap().with_name("plan.png")));
     assert_eq!(request.text.as_deref(), Some("What is this?"));
     assert!(!format!("{request:?}").contains("iVBOR") && !format!("{request:?}").contains("example"));
     // A file alone is a message; those of earlier messages are not read again.
@@ -114,6 +115,7 @@ fn files_of_the_last_message_are_read() {
         (file("image/png", "data:image/gif;base64,R0lGOD"), "chat_file", "/messages/0/parts/0"),
         (file("image/png", "data:image/png,iVBOR"), "chat_file", "/messages/0/parts/0"),
         (file("image/png", "data:image/png;base64,"), "chat_file", "/messages/0/parts/0"),
+        (file("image/png", "data:image/png;base64,JVBERi0xLjcK"), "chat_file", "/messages/0/parts/0"),
         (file("image/png", "data:"), "chat_file", "/messages/0/parts/0"),
         (file("image/png", "file:///etc/passwd"), "chat_file", "/messages/0/parts/0"),
         (file("image/png", "javascript:alert(1)"), "chat_file", "/messages/0/parts/0"),

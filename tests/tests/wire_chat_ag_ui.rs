@@ -4,8 +4,9 @@
 
 use serde_json::{Value, json};
 use tool_runtime::call::{CallId, Suspension};
+use tool_runtime::media::Media;
 use tool_runtime::wire::Message;
-use tool_runtime::wire::history::{CallMessage, Media, Part, ResultMessage};
+use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
 use tool_runtime::wire::ui::{ChatAnswer, ChatReader, ChatRequest};
 
 /// `done` ended, `ask` waits for a person, `run` for the client.
@@ -207,7 +208,7 @@ fn files_are_read_and_ids_at_a_provider_are_not() {
         (source("url", "https://a.example/b.png"), Media::url("image/png", "https://a.example/b.png")),
     ] {
         let request = read(&[image(source)], &yes());
-        assert_eq!((request.files, request.text.as_deref()), (vec![file], Some("What is this?")));
+        assert_eq!((request.files, request.text.as_deref()), (vec![file.unwrap()], Some("What is this?")));
     }
     let path = "/messages/0/content/1/source";
     refused(&body(&[image(source("file", "file-123"))], &yes()), "chat_part", path);

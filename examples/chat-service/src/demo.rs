@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tool_runtime::agent::{ModelClient, ModelError, ModelRequest, Show};
-use tool_runtime::wire::history::{Citation, Content, Media, Part, Reasoning};
+use tool_runtime::media::Media;
+use tool_runtime::wire::history::{Citation, Content, Part, Reasoning};
 use tool_runtime::wire::{DecodeOptions, Decoded, DisplayEvent, Finish, Format, Message};
 
 /// Knows five sentences: "find TEXT", "order COUNT TEXT" (of each part whose name contains it), "where am I", "plan",
@@ -62,7 +63,7 @@ fn answer(messages: &[Message]) -> Vec<Value> {
 fn sent(messages: &[Message]) -> String {
     let Some(Message::User(content)) = messages.last() else { return String::new() };
     let name = |content: &Content| match content {
-        Content::Media(file) => Some(format!(" [{} {}]", file.media_type, file.name.as_deref().unwrap_or("a file"))),
+        Content::Media(file) => Some(format!(" [{} {}]", file.media_type(), file.name().unwrap_or("a file"))),
         _ => None,
     };
     content.iter().filter_map(name).collect()
@@ -78,8 +79,9 @@ fn plan(show: &mut Show<'_>) -> Decoded {
     show(DisplayEvent::Text(text.into()));
     let mut source = Citation::default();
     (source.url, source.title) = (Some("https://example.org/manual".to_owned()), Some("Manual".to_owned()));
-    let image = Part::Media(Media::base64("image/png", IMAGE));
-    let parts = vec![Part::Reasoning(Reasoning::new(reasoning)), Part::text(text), Part::Citation(source), image];
+    let image = Media::base64("image/png", IMAGE).ok().map(Part::Media);
+    let parts = vec![Part::Reasoning(Reasoning::new(reasoning)), Part::text(text), Part::Citation(source)];
+    let parts = parts.into_iter().chain(image).collect();
     Decoded::new(parts, Finish::Stop)
 }
 

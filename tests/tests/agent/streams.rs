@@ -2,7 +2,8 @@
 
 use tool_runtime::agent::{Incoming, UiStream};
 use tool_runtime::call::EventSink;
-use tool_runtime::wire::history::{Citation, Media, Part, Reasoning};
+use tool_runtime::media::Media;
+use tool_runtime::wire::history::{Citation, Part, Reasoning};
 use tool_runtime::wire::ui::Protocol;
 
 use super::*;
@@ -240,10 +241,10 @@ async fn reasoning_sources_and_files_of_an_answer_are_shown() {
             .and_part(source("https://a.example/page"))
             .and_part(source("https://a.example/page"))
             .and_part(source("javascript:alert(1)"))
-            .and_part(Part::Media(Media::base64("image/png", "iVBORw0K")))
-            .and_part(Part::Media(Media::base64("image/png;a=\",b", "AAAA")))
-            .and_part(Part::Media(Media::url("image/png", "https://a.example/b.png")))
-            .and_part(Part::Media(Media::base64("image/png", "A".repeat(9 << 20))));
+            .and_part(Part::Media(Media::base64("image/png", "iVBORw0KGgo=").unwrap()))
+            .and_part(Part::Media(Media::base64("application/x-test;a=\"b\"", "AAAA").unwrap()))
+            .and_part(Part::Media(Media::url("image/png", "https://a.example/b.png").unwrap()))
+            .and_part(Part::Media(Media::base64("application/x-test", "A".repeat(9 << 20)).unwrap()));
         let rig = rig([answer]);
         let mut conversation = rig.converse();
         let stream = conversation.ui_stream(protocol, "msg_1");
@@ -254,7 +255,7 @@ async fn reasoning_sources_and_files_of_an_answer_are_shown() {
             ("https://a.example/page", 1),
             ("javascript:", 0),
             ("data:image/png;base64,iVBORw0K", 1),
-            ("data:application/octet-stream;base64,AAAA", 1),
+            ("data:application/x-test;base64,AAAA", 1),
             ("https://a.example/b.png", 1),
             ("too large to be shown", 1),
         ] {

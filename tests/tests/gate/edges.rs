@@ -61,6 +61,24 @@ async fn a_record_has_what_was_wrong_without_the_value() {
     assert!(!again.contains("CANARY"), "{again}");
 }
 
+#[tokio::test]
+async fn the_model_reads_whether_a_failed_call_ran() {
+    let rig = rig(ToolPolicy::allow(TOOLS));
+    let failed = rig.exec("failed", "gate__fail", "{}").await;
+    assert!(failed.to_model().contains(r#""executed":true"#), "{}", failed.to_model());
+    let refused = rig.exec("refused", "gate__change", r#"{"to":0}"#).await;
+    assert!(!refused.to_model().contains("executed"), "{}", refused.to_model());
+}
+
+#[tokio::test]
+async fn an_effect_whose_result_was_handed_out_is_known() {
+    let rig = rig(ToolPolicy::allow(TOOLS));
+    for (id, name, arguments) in [("ok", "gate__change", r#"{"to":1}"#), ("panics", "gate__panic_effect", "{}")] {
+        rig.exec(id, name, arguments).await;
+        assert!(!rig.run.may_have_begun(&id.into()), "{id}");
+    }
+}
+
 /// The snapshot of a run that has used this many ids.
 async fn snapshot_with(run: &Run, ids: usize) -> RunSnapshot {
     let snapshot = run.snapshot().await.expect("a snapshot");

@@ -130,6 +130,54 @@ async fn a_hook_points_at_arguments_that_exist() {
     }
 }
 
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Found {
+    title: String,
+    id: String,
+}
+
+/// Finds something; only the model sees its id.
+#[tool(name = "edges__inner", effect = read_only, redact = ["title"], model = ["id"])]
+fn inner() -> Result<Found, ToolError> {
+    Ok(Found { title: "A title".to_owned(), id: "inner-1".to_owned() })
+}
+
+/// Takes what was found.
+#[tool(name = "edges__take", effect = read_only, redact = ["$"])]
+fn take(
+    /// Which.
+    #[arg(evidence = "edges__inner")]
+    item: String,
+) -> Result<String, ToolError> {
+    Ok(item)
+}
+
+#[tokio::test]
+async fn what_only_the_model_saw_is_evidence_too() {
+    let run =
+        run_of("edges__take", "principals.ada.allowed_tools = ['edges__inner']", RunOptions::new().principal("ada"));
+    let item = r#"{"item":"inner-1"}"#;
+    assert_eq!(exec(&run, "1", "edges__take", item).await.0, Outcome::ValidationError);
+    assert_eq!(exec(&run, "2", "edges__inner", "{}").await.0, Outcome::Ok);
+    assert_eq!(exec(&run, "3", "edges__take", item).await.0, Outcome::Ok);
+}
+
+/// Says how many seconds it has.
+#[tool(name = "edges__deadline", effect = read_only, redact = ["$"], timeout = "90s")]
+fn deadline(ctx: &ToolContext) -> Result<Option<u64>, ToolError> {
+    Ok(ctx.deadline().map(|deadline| deadline.saturating_duration_since(tokio::time::Instant::now()).as_secs()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_knows_how_long_it_has() {
+    for (rules, seconds) in
+        [("", "90"), ("budgets.default.max_runtime_ms = 30000", "30"), ("budgets.run.time_ms = 20000", "20")]
+    {
+        let run = run_of("edges__deadline", rules, RunOptions::new());
+        assert_eq!(exec(&run, "c", "edges__deadline", "{}").await, (Outcome::Ok, seconds.to_owned()), "{rules}");
+    }
+}
+
 fn run_of(name: &str, rules: &str, options: RunOptions) -> Run {
     let catalog = ToolCatalog::builder().collect().namespaces(["edges"]).build().expect("a catalog");
     let policy = ToolPolicy::from_toml(&format!("allowed_tools = [\"{name}\"]\n{rules}")).expect("a policy");

@@ -4,6 +4,7 @@
 use std::sync::Mutex;
 
 use async_trait::async_trait;
+use tool_runtime::call::RecordedArguments;
 use tool_runtime::store::{PendingCall, PendingFilter, Receipt, StoreError};
 
 use super::*;
@@ -171,11 +172,34 @@ async fn a_stored_call_that_was_changed_does_not_run() {
 }
 
 #[tokio::test]
+async fn arguments_that_read_as_others_are_not_those_that_were_approved() {
+    let store = Arc::new(MemoryStore::new());
+    let run = suspended(&runner(POLICY, &store), ada()).await;
+    // Not canonical, so they are read as another text than their digest says. The digest is taken from a record.
+    let text = r#"{ "to": 9 }"#;
+    run.exec(ToolCall::text("unknown", "waiting__nothing", text)).await;
+    let digest = match record(&store, "unknown").await.arguments {
+        RecordedArguments::Unread { sha256, .. } => sha256.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let id = CallId::new("person");
+    let call = store.claim("run-1", &id).await.expect("a store").expect("it waits");
+    let mut document = serde_json::to_value(&call).expect("a document");
+    (document["arguments"], document["argument_digest"]) = (text.into(), digest.into());
+    store.suspend(serde_json::from_value(document).expect("a call")).await.expect("a store");
+    let result = run.resume("person", ApprovalDecision::Approve).await.expect("it waits");
+    assert_eq!((result.outcome(), result.executed()), (Outcome::ApprovalMismatch, false));
+    assert_eq!(result.detail(), Some("the arguments are read differently"));
+}
+
+#[tokio::test]
 async fn what_a_client_was_asked_to_do_may_have_happened() {
     let store = Arc::new(MemoryStore::new());
     let run = runner(POLICY, &store).run(ada());
     for id in ["answered", "abandoned"] {
         assert_eq!(run.exec(ToolCall::text(id, "waiting__open", "{}")).await.outcome(), Outcome::ClientRequired);
+        // It is prepared here, and executed by nobody yet.
+        assert!(!record(&store, id).await.executed && !run.may_have_begun(&CallId::new(id)), "{id}");
     }
     let unfit = run.client_result("answered", "\"yes\"").await.expect("it waits");
     assert_eq!(unfit.outcome(), Outcome::ApprovalMismatch);

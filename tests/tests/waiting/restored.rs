@@ -14,7 +14,9 @@ async fn restored(run: &Run, rules: &str) -> Run {
 async fn last_of(run: &Run, round: usize, calls: &[(&str, &str)]) -> Outcome {
     let mut outcome = Outcome::Ok;
     for (at, (name, arguments)) in calls.iter().enumerate() {
-        outcome = run.exec(ToolCall::text(&*format!("{round}-{at}"), *name, *arguments)).await.outcome();
+        let call = run.exec(ToolCall::text(&*format!("{round}-{at}"), *name, *arguments));
+        let limit = std::time::Duration::from_secs(5);
+        outcome = tokio::time::timeout(limit, call).await.expect("no limit held").outcome();
     }
     outcome
 }
@@ -37,6 +39,8 @@ async fn under_two_policies_the_strictest_of_each_counts() {
         ("budgets.default.max_argument_bytes = 7", "", &[one], Outcome::LimitExceeded),
         ("limits.argument_bytes = 7", "limits.argument_bytes = 9000", &[one], Outcome::LimitExceeded),
         ("limits.argument_depth = 1", "", &[("waiting__change", r#"{"to":[[1]]}"#)], Outcome::LimitExceeded),
+        ("limits.result_bytes = 2", "", &[("waiting__change", r#"{"to":200}"#)], Outcome::ResultTooLarge),
+        ("budgets.default.max_runtime_ms = 5", "", &[hang], Outcome::OutcomeUnknown),
         ("limits.call_id_bytes = 2", "", &[one], Outcome::LimitExceeded),
         ("loop_guard = { warn_at = 0, stop_at = 2 }", "", &[read, read], Outcome::BudgetExceeded),
         ("", "loop_guard = { warn_at = 0, stop_at = 0 }", &[read, read, read], Outcome::BudgetExceeded),
@@ -80,6 +84,34 @@ async fn labels_of_the_new_options_count_too() {
         let outcome = tokio::time::timeout(std::time::Duration::from_millis(50), call).await;
         assert_eq!(outcome.ok().map(|result| result.outcome()), expected);
     }
+}
+
+#[tokio::test]
+async fn a_snapshot_with_a_call_of_other_people_is_refused() {
+    let begun = suspended(&runner(POLICY, &Arc::new(MemoryStore::new())), ada()).await;
+    let snapshot = begun.snapshot().await.expect("a snapshot");
+    for (key, value) in [("principal", "eve"), ("tenant", "other"), ("run_id", "run-2")] {
+        let mut document = serde_json::to_value(&snapshot).expect("a document");
+        document["waiting"][0]["call"][key] = value.into();
+        let forged: RunSnapshot = serde_json::from_value(document).expect("a snapshot");
+        let error = runner(POLICY, &Arc::default()).restore(forged, ada()).await.expect_err("not theirs");
+        assert_eq!(error.code(), "other_principal", "{key}");
+    }
+    assert!(runner(POLICY, &Arc::default()).restore(moved(&snapshot), ada()).await.is_ok());
+}
+
+/// Nobody could approve the calls of the run, so its model saw no tool that needs an approval.
+#[tokio::test]
+async fn what_a_run_could_not_see_stays_unseen() {
+    let asks = format!("{ALL}require_approval_for_tools = ['waiting__change']");
+    let catalog = ToolCatalog::collect().expect("a catalog");
+    let alone = ToolRunner::builder(catalog, ToolPolicy::from_toml(&asks).expect("a policy")).approvals(false);
+    let begun = alone.build().expect("a runner").run(ada());
+    assert!(begun.catalog().get("waiting__change").is_none());
+    let run = restored(&begun, "require_approval_for_tools = ['waiting__change']\nparallel = 2").await;
+    assert!(run.catalog().get("waiting__change").is_none() && run.catalog().get("waiting__read").is_some());
+    let call = run.exec(ToolCall::text("c", "waiting__change", r#"{"to":1}"#)).await;
+    assert_eq!(call.outcome(), Outcome::PolicyDenied);
 }
 
 #[tokio::test]

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 use tests::wire::{decode, fixtures, read_json};
-use tool_runtime::wire::history::{CallMessage, Media, Part, ResultMessage};
+use tool_runtime::media::Media;
+use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
 use tool_runtime::wire::{DecodeOptions, DisplayEvent, Finish, Format, Message, WireErrorKind};
 
 use crate::{body, losses};
@@ -211,10 +212,10 @@ fn signatures_annotations_and_audio_go_back() {
         json!({ "type": "url_citation", "url_citation": { "url": "https://a", "title": "A", "start_index": 0 } });
     let message = json!({
         "role": "assistant", "content": "Hi", "tool_calls": [signed], "annotations": [note],
-        "extra_content": { "google": { "thought": true } }, "audio": { "id": "audio_1", "data": "UklGRg==", "transcript": "Hi" },
+        "extra_content": { "google": { "thought": true } }, "audio": { "id": "audio_1", "data": "UklGRiQAAABXQVZFZm10IA==", "transcript": "Hi" },
     });
     let turn = parts(&whole(&message));
-    assert!(turn.contains(&Part::Media(Media::base64("audio/wav", "UklGRg=="))));
+    assert!(turn.contains(&Part::Media(Media::base64("audio/wav", "UklGRiQAAABXQVZFZm10IA==").unwrap())));
     let mut expected = message.clone();
     expected["audio"] = json!({ "id": "audio_1" });
     assert_eq!(sent(turn.clone())[0], expected);

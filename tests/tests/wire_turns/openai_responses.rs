@@ -3,7 +3,8 @@
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tests::wire::{decode, fixtures, read_json};
-use tool_runtime::wire::history::{CallMessage, Media, Part, ResultMessage};
+use tool_runtime::media::Media;
+use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
 use tool_runtime::wire::{DecodeOptions, Decoded, DisplayEvent, Finish, Format, Message, WireErrorKind};
 
 use crate::{body, losses};
@@ -196,9 +197,9 @@ fn free_form_calls_are_answered_in_their_own_way() {
 
 #[test]
 fn a_picture_is_media_and_goes_back_once() {
-    let output = json!([{ "type": "image_generation_call", "id": "ig_1", "status": "completed", "output_format": "webp", "result": "UklGRg==" }]);
+    let output = json!([{ "type": "image_generation_call", "id": "ig_1", "status": "completed", "output_format": "webp", "result": "UklGRgAAAABXRUJQVlA4IA==" }]);
     let whole = parts(&output);
-    assert_eq!(whole[1], Part::Media(Media::base64("image/webp", "UklGRg==")));
+    assert_eq!(whole[1], Part::Media(Media::base64("image/webp", "UklGRgAAAABXRUJQVlA4IA==").unwrap()));
     assert_eq!(input(&[Message::Assistant(whole.clone())]), output);
     // Without the picture the call that made it means nothing.
     let history = [Message::Assistant(whole[..1].to_vec())];

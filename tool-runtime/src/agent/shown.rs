@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use uuid::Uuid;
 
 use crate::call::Event;
-use crate::wire::history::{Citation, Media, MediaSource, Part};
+use crate::media::Media;
+use crate::wire::history::{Citation, Part};
 
 /// The most bytes of a file that is shown in the stream itself.
 const FILE_BYTES: usize = 8 << 20;
@@ -42,18 +43,12 @@ fn source(citation: &Citation) -> Option<Event> {
 
 /// `None` for a file that only its provider can fetch.
 fn file(media: &Media) -> Option<Event> {
-    let media_type = media.media_type.clone();
-    match &media.source {
-        MediaSource::Base64(data) if data.len() > FILE_BYTES => {
+    let media_type = media.essence().to_owned();
+    match media.data() {
+        Some(data) if data.len() > FILE_BYTES => {
             Some(Event::Status { text: "A file of the model is too large to be shown.".to_owned() })
         }
-        MediaSource::Base64(data) => {
-            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/.+-".contains(&byte);
-            let media_type =
-                if media_type.bytes().all(is_plain) { media_type } else { "application/octet-stream".to_owned() };
-            Some(Event::File { url: format!("data:{media_type};base64,{data}"), media_type })
-        }
-        MediaSource::Url(url) => Some(Event::File { media_type, url: url.clone() }),
-        MediaSource::Id { .. } => None,
+        Some(data) => Some(Event::File { url: format!("data:{media_type};base64,{data}"), media_type }),
+        None => media.link().map(|url| Event::File { media_type, url: url.to_owned() }),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 
 use crate::wire::encode::{Dialect, Loss, Node, Object};
-use crate::wire::history::{Carried, Content, Missing, Part, Piece, joined, pieces};
+use crate::wire::history::{Carried, Missing, Part, Piece, pieces};
 use crate::wire::{Format, Message};
 
 /// A history, ready to be put into a request body.
@@ -109,14 +109,6 @@ impl<'a> Messages<'a> {
             Part::Refusal(_) => "a refusal",
             Part::Carried(_) => "what only another provider or model understands",
         });
-    }
-
-    /// The text of a user's message, for formats or servers that take text only.
-    pub(crate) fn text_of(&mut self, content: &'a [Content]) -> String {
-        for _ in content.iter().filter(|content| content.as_text().is_none()) {
-            self.lose("media of the user");
-        }
-        joined(content.iter().filter_map(Content::as_text))
     }
 }
 

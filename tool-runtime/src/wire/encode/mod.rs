@@ -2,6 +2,7 @@
 //! settings ([`settings`]) and the history ([`messages`]).
 
 mod extra;
+mod media;
 mod messages;
 mod node;
 mod options;
@@ -11,6 +12,7 @@ mod settings;
 pub(crate) mod strict;
 mod tools;
 
+pub(crate) use media::{data_url, file_name, quoted_file};
 pub use messages::EncodedMessages;
 pub(crate) use messages::{Messages, encode_messages};
 pub(crate) use node::{Node, Object};

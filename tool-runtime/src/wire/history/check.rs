@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::call::CallId;
+use crate::media::{MAX_BYTES, Media};
 use crate::wire::history::{CallMessage, Content, Message, Part, ResultMessage};
 
 /// How large a history that a client sends may be.
@@ -14,11 +15,13 @@ pub struct HistoryLimits {
     pub messages: usize,
     /// The most bytes of one text or of one result: 32 KiB.
     pub content_bytes: usize,
+    /// The most bytes of all images and files together: 20 MiB.
+    pub media_bytes: usize,
 }
 
 impl Default for HistoryLimits {
     fn default() -> Self {
-        Self { messages: 2048, content_bytes: 32 << 10 }
+        Self { messages: 2048, content_bytes: 32 << 10, media_bytes: MAX_BYTES }
     }
 }
 
@@ -123,8 +126,13 @@ pub fn check(
     let mut called = BTreeSet::new();
     let mut answered = BTreeSet::new();
     let mut open = BTreeSet::new();
+    let mut media_bytes = 0_usize;
     for message in history {
         if texts(message).any(|text| text.len() > limits.content_bytes) {
+            return Err(HistoryError { kind: HistoryErrorKind::TooLarge, id: None });
+        }
+        media_bytes = media(message).fold(media_bytes, |bytes, media| bytes.saturating_add(media.size()));
+        if media_bytes > limits.media_bytes {
             return Err(HistoryError { kind: HistoryErrorKind::TooLarge, id: None });
         }
         match message {
@@ -153,8 +161,9 @@ pub fn check(
                     return error(HistoryErrorKind::Orphan, &result.id);
                 }
                 match issued.get(&result.id).map(|issued| &issued.answer) {
-                    Some(Answer::Client | Answer::Ended) => {}
-                    Some(Answer::Given(given)) if given.content == result.content => {}
+                    // Files come from tools of this side only.
+                    Some(Answer::Client | Answer::Ended) if result.media.is_empty() => {}
+                    Some(Answer::Given(given)) if given.content == result.content && given.media == result.media => {}
                     _ => return error(HistoryErrorKind::Forged, &result.id),
                 }
             }
@@ -173,4 +182,18 @@ fn texts(message: &Message) -> impl Iterator<Item = &str> {
     };
     let content = content.iter().filter_map(Content::as_text);
     text.into_iter().chain(content).chain(parts.iter().filter_map(Part::as_text))
+}
+
+/// The images and files of a message.
+fn media(message: &Message) -> impl Iterator<Item = &Media> {
+    let (content, parts, result): (&[Content], &[Part], &[Media]) = match message {
+        Message::System(_) => (&[], &[], &[]),
+        Message::User(content) => (content, &[], &[]),
+        Message::Assistant(parts) => (&[], parts, &[]),
+        Message::Result(result) => (&[], &[], &result.media),
+    };
+    let content =
+        content.iter().filter_map(|content| if let Content::Media(media) = content { Some(media) } else { None });
+    let parts = parts.iter().filter_map(|part| if let Part::Media(media) = part { Some(media) } else { None });
+    content.chain(parts).chain(result)
 }

@@ -15,10 +15,10 @@ mod part;
 mod repair;
 mod result;
 
+pub(crate) use crate::media::Media;
 pub use call::CallMessage;
 pub use carried::Carried;
 pub use check::{Answer, HistoryError, HistoryErrorKind, HistoryLimits, Issued, check};
-pub use media::{Media, MediaSource};
 pub(crate) use message::joined;
 pub use message::{Content, Message};
 pub use part::{Citation, Part, Reasoning, TextPart};

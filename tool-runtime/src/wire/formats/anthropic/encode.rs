@@ -6,8 +6,8 @@ use crate::wire::encode::strict::Closing;
 use crate::wire::encode::{
     Carries, CheckedTool, Dialect, Fields, MARK, Messages, Node, Object, PropertyNames, Vocabulary,
 };
-use crate::wire::formats::anthropic::{settings, turn};
-use crate::wire::history::{Content, Piece};
+use crate::wire::formats::anthropic::{media, settings, turn};
+use crate::wire::history::Piece;
 use crate::wire::{RequestSettings, ToolChoice};
 
 /// Messages, as a request is written.
@@ -98,14 +98,8 @@ impl Dialect for Anthropic {
         match piece {
             Piece::System(text) => out.system(text),
             Piece::User(content) => {
-                for content in *content {
-                    match content {
-                        Content::Text(text) if text.trim().is_empty() => {}
-                        Content::Text(text) => {
-                            out.join("user", "content", Object::of_type("text").with("text", &**text));
-                        }
-                        Content::Media(_) => out.lose("media of the user"),
-                    }
+                for block in out.blocks_of(content, |text| Object::of_type("text").with("text", text), media::block) {
+                    out.join("user", "content", block);
                 }
             }
             Piece::Assistant { parts, answered } => {
@@ -118,7 +112,13 @@ impl Dialect for Anthropic {
                 turn::write(parts, is_last, out);
                 for (call, result) in answered {
                     let block = Object::of_type("tool_result").with("tool_use_id", call.id.as_str());
-                    let block = block.with("content", result.content.clone());
+                    let (text, blocks) = out.result_of(result, media::block);
+                    let block = if blocks.is_empty() {
+                        block.with("content", text)
+                    } else {
+                        let text = (!text.trim().is_empty()).then(|| Object::of_type("text").with("text", text));
+                        block.with("content", text.into_iter().chain(blocks).collect::<Vec<_>>())
+                    };
                     out.join("user", "content", if result.is_error { block.with("is_error", true) } else { block });
                 }
             }

@@ -3,6 +3,7 @@
 mod block;
 mod decode;
 mod encode;
+mod media;
 mod settings;
 mod shape;
 mod turn;

@@ -3,9 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
-use crate::wire::formats::gemini::settings;
-use crate::wire::formats::gemini::turn;
-use crate::wire::history::{Content, Piece};
+use crate::wire::formats::gemini::{media, settings, turn};
+use crate::wire::history::Piece;
 use crate::wire::{RequestSettings, ToolChoice};
 
 /// Gemini, as a request is written.
@@ -74,20 +73,20 @@ impl Dialect for Gemini {
         match piece {
             Piece::System(text) => out.system(text),
             Piece::User(content) => {
-                for content in *content {
-                    match content {
-                        Content::Text(text) if text.is_empty() => {}
-                        Content::Text(text) => out.join("user", "parts", Object::new().with("text", &**text)),
-                        Content::Media(_) => out.lose("media of the user"),
-                    }
+                for part in out.blocks_of(content, |text| Object::new().with("text", text), media::part) {
+                    out.join("user", "parts", part);
                 }
             }
             Piece::Assistant { parts, answered } => {
                 turn::write(parts, out);
+                let takes_media = media::reads_response_parts(out.model());
+                let part = if takes_media { media::response_part } else { media::no_part };
                 for (call, result) in answered {
+                    let (text, parts) = out.result_of(result, part);
                     let key = if result.is_error { "error" } else { "output" };
-                    let response = Object::new().with(key, result.content.clone());
+                    let response = Object::new().with(key, text);
                     let response = turn::named(call).with("response", response);
+                    let response = if parts.is_empty() { response } else { response.with("parts", parts) };
                     out.join("user", "parts", Object::new().with("functionResponse", response));
                 }
             }

@@ -2,6 +2,7 @@
 
 mod decode;
 mod encode;
+mod media;
 mod part;
 mod partial;
 mod settings;

@@ -1,11 +1,11 @@
 //! The parts of a turn: text, thoughts, calls and what only Gemini understands (G2, G3).
 
+use crate::media::Media;
 use crate::wire::WireErrorKind;
 use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::turn::Writer;
 use crate::wire::formats::gemini::partial::PartialArguments;
 use crate::wire::formats::gemini::shape::{FunctionCall, Part};
-use crate::wire::history::Media;
 
 /// The state between the parts of a turn.
 #[derive(Default)]
@@ -42,9 +42,16 @@ impl Parts {
         } else if part.text.came() {
             self.text(part, turn);
         } else if let Some(blob) = part.data.0.as_ref().filter(|_| !is_thought) {
-            // A part after it, if only an empty one, says that Gemini made it.
-            turn.media(Media::base64(blob.mime_type.get(), blob.data.get()));
-            turn.carried(part.rest(&["inlineData"]));
+            let came = blob.mime_type.get();
+            match Media::base64(came, blob.data.get()).ok().filter(|media| media.media_type() == came) {
+                Some(media) => {
+                    turn.media(media);
+                    // A part after it, if only an empty one, says that Gemini made it.
+                    turn.carried(part.rest(&["inlineData"]));
+                }
+                // What cannot be kept as a file goes back as it came.
+                None => turn.carried(part.whole().unwrap_or("{}").to_owned()),
+            }
         } else if part.has_more {
             turn.carried(part.whole().unwrap_or("{}").to_owned());
         }

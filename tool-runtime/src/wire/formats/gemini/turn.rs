@@ -3,8 +3,9 @@
 //! Parts with a signature are neither joined with others nor moved. Gemini 3 refuses a request in which the first call of
 //! a turn has no signature.
 
+use crate::media::Media;
 use crate::wire::encode::{Messages, Node, Object};
-use crate::wire::history::{CallMessage, Carried, Media, MediaSource, Part};
+use crate::wire::history::{CallMessage, Carried, Part};
 
 /// What the provider documents for calls that another model made: their signature is not checked.
 const UNSIGNED: &str = r#"{"thoughtSignature":"skip_thought_signature_validator"}"#;
@@ -63,8 +64,7 @@ fn mark(part: &Part) -> Option<&Carried> {
 }
 
 fn data(media: &Media) -> Option<Object<'_>> {
-    let MediaSource::Base64(data) = &media.source else { return None };
-    Some(Object::new().with("mimeType", &*media.media_type).with("data", data.as_str()))
+    media.data().map(|data| Object::new().with("mimeType", media.media_type()).with("data", data))
 }
 
 /// Whether the model is Gemini 3 or later, by its name.

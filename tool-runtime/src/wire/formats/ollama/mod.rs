@@ -2,6 +2,7 @@
 
 mod decode;
 mod encode;
+mod media;
 mod settings;
 
 pub(super) use decode::Ollama as Decode;

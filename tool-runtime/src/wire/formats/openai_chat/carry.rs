@@ -146,8 +146,10 @@ impl Carry {
         if let Some(list) = delta.images.0 {
             let list: List<Image<'_>> = read(list).unwrap_or_default();
             for source in list.iter().filter_map(|image| image.url.0.as_ref()) {
-                turn.media(image(source.url.get()));
-                self.images += 1;
+                if let Some(image) = image(source.url.get()) {
+                    turn.media(image);
+                    self.images += 1;
+                }
             }
         }
     }
@@ -161,8 +163,8 @@ impl Carry {
                 "refusal" => turn.refusal(piece.value.refusal.get()),
                 "thinking" => self.chunk(piece, turn),
                 "image_url" => {
-                    if let Some(source) = &piece.value.image.0 {
-                        turn.media(image(source.url.get()));
+                    if let Some(image) = piece.value.image.0.as_ref().and_then(|source| image(source.url.get())) {
+                        turn.media(image);
                     }
                 }
                 _ => turn.carried(format!("{{\"content\":{}}}", piece.text)),
@@ -244,8 +246,8 @@ impl Carry {
             quote(&mut id, &self.audio_id);
             self.members.insert("audio", format!("{{\"id\":{id}}}"));
         }
-        if !self.audio.is_empty() {
-            turn.media(audio(&self.audio));
+        if let Some(audio) = audio(&self.audio) {
+            turn.media(audio);
         }
         if self.members.is_empty() && self.images == 0 && !turn.has_refusal() && !self.sources {
             return;

@@ -3,11 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Object, PropertyNames, Vocabulary};
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
 use crate::wire::formats::openai;
 use crate::wire::formats::openai_chat::replay::{Turn, is_legacy};
-use crate::wire::formats::openai_chat::settings;
-use crate::wire::history::Piece;
+use crate::wire::formats::openai_chat::{files, settings};
+use crate::wire::history::{Content, Piece, joined};
 use crate::wire::{RequestSettings, ToolChoice};
 
 /// Chat Completions, as a request is written.
@@ -74,17 +74,24 @@ impl Dialect for Chat {
         match piece {
             Piece::System(text) => out.push(message("system").with("content", *text)),
             Piece::User(content) => {
-                let text = out.text_of(content);
-                out.push(message("user").with("content", text));
+                let user = message("user");
+                let message = if content.iter().all(|one| one.as_text().is_some()) {
+                    user.with("content", joined(content.iter().filter_map(Content::as_text)))
+                } else {
+                    let text = |text| Object::of_type("text").with("text", Node::Text(text));
+                    user.with("content", out.blocks_of(content, text, files::part))
+                };
+                out.push(message);
             }
             Piece::Assistant { parts, answered } => {
                 Turn::write(parts, out);
                 for (call, result) in answered {
-                    let content = result.content.clone();
+                    // A tool's message carries text only.
+                    let (text, _) = out.result_of(result, |_| None);
                     out.push(if is_legacy(out, call, answered.len()) {
-                        message("function").with("name", &*call.name).with("content", content)
+                        message("function").with("name", &*call.name).with("content", text)
                     } else {
-                        message("tool").with("tool_call_id", call.id.as_str()).with("content", content)
+                        message("tool").with("tool_call_id", call.id.as_str()).with("content", text)
                     });
                 }
             }

@@ -4,6 +4,7 @@ mod carry;
 mod chunk;
 mod decode;
 mod encode;
+mod files;
 mod fragments;
 mod media;
 mod replay;

@@ -3,11 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Object, PropertyNames, Vocabulary};
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
 use crate::wire::formats::openai;
 use crate::wire::formats::openai_responses::replay::{Replay, is_custom_call};
-use crate::wire::formats::openai_responses::settings;
-use crate::wire::history::Piece;
+use crate::wire::formats::openai_responses::{media, settings};
+use crate::wire::history::{Content, Piece, joined};
 use crate::wire::{RequestSettings, ToolChoice};
 
 /// Responses, as a request is written.
@@ -73,14 +73,20 @@ impl Dialect for Responses {
 
     // The results of a turn follow its calls, in their order (M1).
     fn message<'a>(&self, piece: &Piece<'a>, out: &mut Messages<'a>) {
-        let message = |role: &'static str, content: Object<'a>| {
-            Object::of_type("message").with("role", role).with("content", vec![content])
+        let written = |role: &'static str, content: Vec<Object<'a>>| {
+            Object::of_type("message").with("role", role).with("content", content)
         };
+        let message = |role: &'static str, content: Object<'a>| written(role, vec![content]);
         match piece {
             Piece::System(text) => out.push(message("system", Object::of_type("input_text").with("text", *text))),
             Piece::User(content) => {
-                let text = out.text_of(content);
-                out.push(message("user", Object::of_type("input_text").with("text", text)));
+                let text = |text| Object::of_type("input_text").with("text", Node::Text(text));
+                let user = if content.iter().all(|one| one.as_text().is_some()) {
+                    message("user", text(joined(content.iter().filter_map(Content::as_text)).into()))
+                } else {
+                    written("user", out.blocks_of(content, text, media::part))
+                };
+                out.push(user);
             }
             Piece::Assistant { parts, answered } => {
                 Replay::new(out).turn(parts);
@@ -88,7 +94,13 @@ impl Dialect for Responses {
                     let custom = is_custom_call(out, call);
                     let kind = if custom { "custom_tool_call_output" } else { "function_call_output" };
                     let item = Object::of_type(kind).with("call_id", call.id.as_str());
-                    out.push(item.with("output", result.content.clone()));
+                    let (text, parts) = out.result_of(result, media::part);
+                    out.push(if parts.is_empty() {
+                        item.with("output", text)
+                    } else {
+                        let text = (!text.trim().is_empty()).then(|| Object::of_type("input_text").with("text", text));
+                        item.with("output", text.into_iter().chain(parts).collect::<Vec<_>>())
+                    });
                 }
             }
         }

@@ -98,11 +98,14 @@ impl Items {
             }
             // The picture is kept once, as media.
             "image_generation_call" if !item.result.get().is_empty() => {
-                if is_new {
-                    let format = Some(item.output_format.get()).filter(|format| !format.is_empty()).unwrap_or("png");
-                    turn.media(Media::base64(format!("image/{format}"), item.result.get()));
+                let format = Some(item.output_format.get()).filter(|format| !format.is_empty()).unwrap_or("png");
+                // What cannot be kept as a file goes back as it came.
+                if let Ok(media) = Media::base64(&format!("image/{format}"), item.result.get()) {
+                    if is_new {
+                        turn.media(media);
+                    }
+                    return turn.carry(part, self.kept(&without(whole.text, &["result"])));
                 }
-                return turn.carry(part, self.kept(&without(whole.text, &["result"])));
             }
             _ if is_new => self.other(item),
             _ => {}

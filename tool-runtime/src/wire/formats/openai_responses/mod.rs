@@ -4,6 +4,7 @@ mod decode;
 mod encode;
 mod item;
 mod items;
+mod media;
 mod places;
 mod replay;
 mod settings;

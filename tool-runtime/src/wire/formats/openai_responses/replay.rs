@@ -9,7 +9,7 @@ use crate::wire::decode::fields::{Raw, Text, read, shape};
 use crate::wire::decode::members::{only, without};
 use crate::wire::encode::{Messages, Node, Object};
 use crate::wire::formats::openai_responses::item::Item;
-use crate::wire::history::{CallMessage, Carried, Media, MediaSource, Part};
+use crate::wire::history::{CallMessage, Carried, Part};
 
 shape! {
     struct Kept<'a> {
@@ -175,12 +175,13 @@ impl<'o, 'a> Replay<'o, 'a> {
             self.push(item);
             return false;
         }
-        match next {
-            Some(Part::Media(Media { source: MediaSource::Base64(data), .. })) => {
-                self.push(Object::new().with("result", data.as_str()).with_carried(Some(came.text)));
+        let media = if let Some(Part::Media(media)) = next { media.data() } else { None };
+        match media {
+            Some(data) => {
+                self.push(Object::new().with("result", data).with_carried(Some(came.text)));
                 true
             }
-            _ => {
+            None => {
                 self.out.lose("what only another provider or model understands");
                 false
             }

@@ -1,6 +1,6 @@
 //! Files of a user's message.
 
-use crate::wire::history::Media;
+use crate::media::{Media, MediaError};
 use crate::wire::ui::read::{ChatError, ChatErrorKind};
 
 /// The most files of one message.
@@ -18,13 +18,15 @@ pub(super) fn at_url(media_type: &str, url: &str, path: &str) -> Result<Media, C
         }
         return in_base64(media_type, data, path);
     }
-    let is_web = |scheme: &str| url.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
-    if is_web("https://") || is_web("http://") { Ok(Media::url(media_type, url)) } else { Err(refused(path)) }
+    Media::url(media_type, url).map_err(|_| refused(path))
 }
 
 /// A file in the body itself.
 pub(super) fn in_base64(media_type: &str, data: &str, path: &str) -> Result<Media, ChatError> {
-    if data.is_empty() || media_type.is_empty() { Err(refused(path)) } else { Ok(Media::base64(media_type, data)) }
+    Media::base64(media_type, data).map_err(|error| match error {
+        MediaError::TooLarge { .. } => ChatError::new(ChatErrorKind::TooLarge, path),
+        _ => refused(path),
+    })
 }
 
 /// Adds a file to those of a message.

@@ -1,0 +1,153 @@
+//! Images and files in requests: each format's own shape, and a sentence in the place of what a format cannot carry.
+
+#![allow(clippy::unwrap_used, reason = "a test says what it expects")]
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use serde_json::{Value, json};
+use tool_runtime::media::{Media, MediaError};
+use tool_runtime::wire::history::{
+    Answer, CallMessage, Content, HistoryErrorKind, HistoryLimits, Issued, Part, ResultMessage, check,
+};
+use tool_runtime::wire::{Format, Message};
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+const PDF: &[u8] = b"%PDF-1.7\n";
+const WAV: &[u8] = b"RIFF\x24\0\0\0WAVEfmt ";
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/wire")
+}
+
+fn png() -> Media {
+    Media::bytes("image/png", PNG).unwrap().with_name("plan.png")
+}
+
+/// A message of the user with every kind of file, and a result with four.
+fn history(format: Format) -> Vec<Message> {
+    let media = |media: Result<Media, MediaError>| Content::Media(media.unwrap());
+    let mut result = ResultMessage::new("call_1", r#"{"pages":1}"#);
+    result.media = vec![
+        png(),
+        Media::bytes("application/pdf", PDF).unwrap(),
+        Media::bytes("audio/wav", WAV).unwrap(),
+        Media::bytes("text/plain", b"line 1").unwrap().with_name("log.txt"),
+    ];
+    vec![
+        Message::User(vec![
+            Content::Text("What is in these?".to_owned()),
+            Content::Media(png()),
+            media(Media::url("image/jpeg", "https://example.com/a.jpg")),
+            media(Media::file("report.pdf", PDF)),
+            media(Media::url("application/pdf", "https://example.com/a.pdf")),
+            media(Media::file("say.wav", WAV)),
+            media(Media::bytes("text/markdown", b"# Notes").map(|media| media.with_name("notes.md"))),
+            media(Media::bytes("application/zip", b"PK\x03\x04")),
+            media(Media::id("application/pdf", format, "file_7")),
+            media(Media::id("image/png", format, "file_8")),
+        ]),
+        Message::Assistant(vec![Part::Call(CallMessage::new("call_1", "docs__open", "{}"))]),
+        Message::Result(result),
+    ]
+}
+
+fn encoded(format: Format, history: &[Message], model: Option<&str>) -> Value {
+    let encoded = format.encode_messages(history, model);
+    let losses: Vec<_> = encoded.losses.iter().map(ToString::to_string).collect();
+    json!({ "body": encoded.body, "losses": losses })
+}
+
+#[test]
+fn every_format_writes_files_in_its_own_shape() {
+    for &format in Format::ALL {
+        let path = fixtures().join(format!("{format}/history/media.expected.json"));
+        let got = encoded(format, &history(format), None);
+        if env::var_os("REFRESH_MEDIA").is_some() {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, format!("{got:#}\n")).unwrap();
+        }
+        let expected: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        assert_eq!(got, expected, "{format}");
+    }
+}
+
+#[test]
+fn what_a_format_cannot_carry_is_said_in_text_and_reported() {
+    let result = |media: Media| {
+        let mut result = ResultMessage::new("c", "{}");
+        result.media.push(media);
+        let call = Part::Call(CallMessage::new("c", "a__b", "{}"));
+        [Message::Assistant(vec![call]), Message::Result(result)]
+    };
+    for format in [Format::OpenAiChat, Format::Ollama] {
+        let got = encoded(format, &result(png()), None);
+        let text = got["body"]["messages"][1]["content"].as_str().unwrap();
+        assert!(text.starts_with("{}\n\n[The tool also returned a file (image/png, 16 bytes)"), "{format}: {text}");
+        assert_eq!(got["losses"], json!(["media of a result (image/png) at /0"]));
+        assert!(!got.to_string().contains("iVBOR"));
+    }
+    for (model, carries) in [("gemini-2.5-flash", false), ("models/gemini-2.0-pro", false), ("gemini-3-pro", true)] {
+        let got = encoded(Format::Gemini, &result(png()), Some(model));
+        assert_eq!(got["losses"] == json!([]), carries, "{model}");
+        assert_eq!(got.to_string().contains("iVBOR"), carries, "{model}");
+    }
+    for &format in Format::ALL {
+        let other = Format::ALL.iter().find(|other| **other != format).unwrap();
+        let stored = Media::id("image/png", *other, "file_of_another").unwrap();
+        let got = encoded(format, &[Message::User(vec![Content::Media(stored)])], None);
+        assert_eq!(got["losses"], json!(["media of the user (image/png) at /0"]), "{format}");
+        assert!(!got.to_string().contains("file_of_another"), "{format}");
+        assert!(got.to_string().contains("[The user sent a file (image/png) that cannot be passed on"), "{format}");
+    }
+}
+
+#[test]
+fn an_image_that_is_too_large_for_its_provider_is_said_in_text() {
+    let image = |size: usize| {
+        let mut bytes = vec![0; size];
+        bytes[..PNG.len()].copy_from_slice(PNG);
+        [Message::User(vec![Content::Media(Media::bytes("image/png", &bytes).unwrap())])]
+    };
+    for (size, carries) in [(3_932_160, true), (3_932_161, false)] {
+        let got = encoded(Format::Anthropic, &image(size), None);
+        assert_eq!(got["losses"] == json!([]), carries);
+        assert_eq!(got["body"]["messages"][0]["content"][0]["type"] == "image", carries);
+        assert_eq!(encoded(Format::OpenAiChat, &image(size), None)["losses"], json!([]));
+    }
+}
+
+#[test]
+fn a_message_of_text_is_written_as_it_was_before() {
+    let message = [Message::User(vec![Content::Text("a".to_owned()), Content::Text("b".to_owned())])];
+    assert_eq!(encoded(Format::OpenAiChat, &message, None)["body"]["messages"][0]["content"], "a\n\nb");
+    let responses = encoded(Format::OpenAiResponses, &message, None);
+    assert_eq!(responses["body"]["input"][0]["content"], json!([{ "type": "input_text", "text": "a\n\nb" }]));
+}
+
+#[test]
+fn a_client_cannot_bring_files_into_results_or_too_many_into_a_history() {
+    let call = CallMessage::new("c", "a__b", "{}");
+    let turn = Message::Assistant(vec![Part::Call(call.clone())]);
+    let mut given = ResultMessage::new("c", "{}");
+    let mut forged = given.clone();
+    forged.media.push(png());
+    let error = |answer, result: &ResultMessage| {
+        let issued = [("c".into(), Issued::new(call.clone(), answer))].into_iter().collect();
+        let history = [turn.clone(), Message::Result(result.clone())];
+        check(&history, &issued, &HistoryLimits::default()).map_err(|error| error.kind)
+    };
+    for answer in [Answer::Client, Answer::Ended, Answer::Given(given.clone())] {
+        assert_eq!(error(answer.clone(), &given), Ok(()));
+        assert_eq!(error(answer, &forged), Err(HistoryErrorKind::Forged));
+    }
+    given.media.push(png());
+    assert_eq!(error(Answer::Given(given.clone()), &given), Ok(()));
+
+    let large = Media::bytes("text/plain", "a".repeat(11 << 20).as_bytes()).unwrap();
+    let message = Message::User(vec![Content::Media(large)]);
+    let checked =
+        |history: &[Message]| check(history, &[].into(), &HistoryLimits::default()).map_err(|error| error.kind);
+    assert_eq!(checked(&[message.clone()]), Ok(()));
+    assert_eq!(checked(&[message.clone(), message]), Err(HistoryErrorKind::TooLarge));
+}

@@ -1,0 +1,283 @@
+//! [`Media`]: an image, audio or a file.
+
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::media::{MAX_BYTES, MediaError, content, types};
+use crate::text::cut;
+use crate::tool::Hash;
+
+/// The longest URL, in bytes.
+const MAX_URL_BYTES: usize = 8 * 1024;
+
+/// The longest id of a provider, in bytes.
+const MAX_ID_BYTES: usize = 512;
+
+/// The longest name of a file, in bytes.
+const MAX_NAME_BYTES: usize = 255;
+
+/// An image, audio or a file, with its media type. Cheap to clone: clones share the bytes.
+///
+/// The content is held to its media type: a PDF that says it is `image/png` is refused. It has at most 20 MiB.
+///
+/// ```
+/// use tool_runtime::media::{Media, MediaError};
+///
+/// let plan = Media::url("image/png", "https://example.com/plan.png")?;
+/// assert_eq!(plan.media_type(), "image/png");
+///
+/// let report = Media::file("report.pdf", b"%PDF-1.7 ..")?;
+/// assert_eq!((report.media_type(), report.name()), ("application/pdf", Some("report.pdf")));
+/// let lie = Media::bytes("image/png", b"%PDF-1.7 ..");
+/// assert_eq!(lie, Err(MediaError::Mismatch { found: Some("application/pdf") }));
+/// assert_eq!(Media::url("image/png", "file:///etc/passwd"), Err(MediaError::Url));
+/// # Ok::<(), MediaError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Saved")]
+pub struct Media {
+    media_type: Arc<str>,
+    source: Source,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<Arc<str>>,
+}
+
+/// Where the bytes of media are.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Source {
+    /// Here, in Base64 (RFC 4648, section 4).
+    Base64(#[serde(deserialize_with = "bounded")] Arc<str>),
+    /// Behind a URL that the provider fetches.
+    Url(Arc<str>),
+    /// At a provider that stored it under an id; `format` is the name of its format.
+    Id { format: Arc<str>, id: Arc<str> },
+}
+
+/// A document as it was saved, before it is checked.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Saved {
+    media_type: String,
+    source: Source,
+    #[serde(default)]
+    name: Option<String>,
+}
+
+/// Reads a text, and refuses one that is too long for any media before it is copied.
+fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+    struct Bounded;
+
+    impl Visitor<'_> for Bounded {
+        type Value = Arc<str>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("Base64")
+        }
+
+        fn visit_str<E: de::Error>(self, data: &str) -> Result<Arc<str>, E> {
+            if decoded_len(data) > MAX_BYTES {
+                return Err(E::custom(MediaError::TooLarge { limit: MAX_BYTES }));
+            }
+            Ok(data.into())
+        }
+    }
+
+    deserializer.deserialize_str(Bounded)
+}
+
+impl TryFrom<Saved> for Media {
+    type Error = MediaError;
+
+    fn try_from(Saved { media_type, source, name }: Saved) -> Result<Self, MediaError> {
+        let media = match source {
+            Source::Base64(data) => Self::base64(&media_type, data)?,
+            Source::Url(url) => Self::url(&media_type, url)?,
+            Source::Id { format, id } => Self::stored(&media_type, format, id)?,
+        };
+        Ok(match name {
+            Some(name) => media.with_name(&name),
+            None => media,
+        })
+    }
+}
+
+impl Media {
+    /// Creates media from its bytes. They are copied once they passed the checks.
+    ///
+    /// # Errors
+    /// The media type is not valid or not that of the content, or there are no bytes or too many.
+    pub fn bytes(media_type: &str, bytes: &[u8]) -> Result<Self, MediaError> {
+        let media_type = types::parse(media_type)?;
+        check_size(bytes.len())?;
+        content::check(&media_type, bytes)?;
+        Ok(Self::of(media_type, Source::Base64(STANDARD.encode(bytes).into())))
+    }
+
+    /// Creates media from the bytes of a file. Its media type is that of the content: images, audio, video, PDFs and
+    /// other formats with a signature are recognised, other text is `text/plain`.
+    ///
+    /// # Errors
+    /// The content is not recognised, or there are no bytes or too many.
+    pub fn file(name: &str, bytes: &[u8]) -> Result<Self, MediaError> {
+        check_size(bytes.len())?;
+        let media_type = content::media_type(bytes).ok_or(MediaError::Mismatch { found: None })?;
+        Ok(Self::bytes(media_type, bytes)?.with_name(name))
+    }
+
+    /// Creates media from bytes in Base64 with padding (RFC 4648, section 4).
+    ///
+    /// # Errors
+    /// The text is not Base64; see [`bytes`](Self::bytes) for the rest.
+    pub fn base64(media_type: &str, data: impl Into<Arc<str>>) -> Result<Self, MediaError> {
+        let data = data.into();
+        let media_type = types::parse(media_type)?;
+        check_size(decoded_len(&data))?;
+        let bytes = STANDARD.decode(&*data).map_err(|_| MediaError::Base64)?;
+        content::check(&media_type, &bytes)?;
+        Ok(Self::of(media_type, Source::Base64(data)))
+    }
+
+    /// Creates media from bytes in Base64 whose type nobody says: that of the content, if it is recognised.
+    pub(crate) fn unlabelled(data: &str) -> Result<Self, MediaError> {
+        check_size(decoded_len(data))?;
+        let bytes = STANDARD.decode(data).map_err(|_| MediaError::Base64)?;
+        let media_type = content::media_type(&bytes).unwrap_or("application/octet-stream");
+        Ok(Self::of(media_type.to_owned(), Source::Base64(data.into())))
+    }
+
+    /// Creates media behind an `http` or `https` URL, which the provider fetches; nothing is fetched here.
+    ///
+    /// # Errors
+    /// The media type or the URL is not valid.
+    pub fn url(media_type: &str, url: impl Into<Arc<str>>) -> Result<Self, MediaError> {
+        let url = url.into();
+        let media_type = types::parse(media_type)?;
+        let is_http = |scheme: &str| scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+        let rest = url.split_once("://").filter(|(scheme, _)| is_http(scheme)).map(|(_, rest)| rest);
+        let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).filter(|host| !host.is_empty());
+        if host.is_none() || url.len() > MAX_URL_BYTES || !url.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(MediaError::Url);
+        }
+        Ok(Self::of(media_type, Source::Url(url)))
+    }
+
+    /// Creates media that a provider stored under an id.
+    pub(crate) fn stored(media_type: &str, format: Arc<str>, id: Arc<str>) -> Result<Self, MediaError> {
+        let media_type = types::parse(media_type)?;
+        let is_id = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+        if !is_id(&format) || !is_id(&id) || format.len() > MAX_ID_BYTES || id.len() > MAX_ID_BYTES {
+            return Err(MediaError::Id);
+        }
+        Ok(Self::of(media_type, Source::Id { format, id }))
+    }
+
+    fn of(media_type: String, source: Source) -> Self {
+        Self { media_type: media_type.into(), source, name: None }
+    }
+
+    /// Sets the name of the file: what follows the last separator of a path, without control characters and at most
+    /// 255 bytes long. An empty name is no name.
+    #[must_use]
+    pub fn with_name(mut self, name: &str) -> Self {
+        let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
+        let clean: String = last.chars().filter(|one| !one.is_control()).collect();
+        let kept = cut(clean.trim(), MAX_NAME_BYTES);
+        self.name = (!kept.is_empty()).then(|| kept.into());
+        self
+    }
+
+    /// Returns the media type (RFC 6838), in lower case and by its registered name, with its parameters.
+    #[must_use]
+    pub fn media_type(&self) -> &str {
+        &self.media_type
+    }
+
+    /// Returns the name of the file; `None` if it has none.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Returns the content in Base64; `None` if it is behind a URL or stored by a provider.
+    #[must_use]
+    pub fn data(&self) -> Option<&str> {
+        if let Source::Base64(data) = &self.source { Some(data) } else { None }
+    }
+
+    /// Returns the URL; `None` if the content is here or stored by a provider.
+    #[must_use]
+    pub fn link(&self) -> Option<&str> {
+        if let Source::Url(url) = &self.source { Some(url) } else { None }
+    }
+
+    /// Returns how many bytes the content has; 0 if it is not here.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.data().map_or(0, decoded_len)
+    }
+
+    pub(crate) const fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The media type without its parameters.
+    pub(crate) fn essence(&self) -> &str {
+        types::essence(&self.media_type)
+    }
+
+    /// The content of a text file; `None` for anything else.
+    pub(crate) fn text(&self) -> Option<String> {
+        let data = self.data().filter(|_| content::is_text(self.essence()))?;
+        String::from_utf8(STANDARD.decode(data).ok()?).ok()
+    }
+
+    /// SHA-256 of the content, or of the URL or id that leads to it.
+    pub(crate) fn sha256(&self) -> Hash {
+        match &self.source {
+            // It was decoded once, so it can be decoded again.
+            Source::Base64(data) => Hash::sha256(STANDARD.decode(&**data).unwrap_or_default()),
+            Source::Url(text) | Source::Id { id: text, .. } => Hash::sha256(&**text),
+        }
+    }
+
+    /// What there is to say of it in text: its media type and the size of its content.
+    pub(crate) fn label(&self) -> String {
+        match self.size() {
+            0 => self.essence().to_owned(),
+            size => format!("{}, {size} bytes", self.essence()),
+        }
+    }
+}
+
+const fn check_size(size: usize) -> Result<(), MediaError> {
+    match size {
+        0 => Err(MediaError::Empty),
+        size if size > MAX_BYTES => Err(MediaError::TooLarge { limit: MAX_BYTES }),
+        _ => Ok(()),
+    }
+}
+
+/// How many bytes the text stands for.
+fn decoded_len(data: &str) -> usize {
+    let padding = data.bytes().rev().take(2).filter(|byte| *byte == b'=').count();
+    (data.len() / 4 * 3).saturating_sub(padding)
+}
+
+// What users send stays out of logs, and so do names and URLs, which can hold a signature.
+impl fmt::Debug for Media {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Media")
+            .field("media_type", &self.essence())
+            .field("bytes", &self.size())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! What bytes are, whatever their type says.
+
+use crate::media::MediaError;
+use crate::media::types::{canonical, essence};
+
+const PDF: &str = "application/pdf";
+
+/// Readers accept a PDF whose header begins within this many bytes.
+const PDF_HEADER_WITHIN: usize = 1024;
+
+/// The media type of content that has a signature; `None` for text and for what is not recognised.
+pub(super) fn recognised(bytes: &[u8]) -> Option<&'static str> {
+    let head = bytes.get(..PDF_HEADER_WITHIN).unwrap_or(bytes);
+    if head.windows(5).any(|window| window == b"%PDF-") && !is_image(infer::get(bytes)) {
+        return Some(PDF);
+    }
+    infer::get(bytes).map(|found| canonical(found.mime_type())).filter(|found| !found.starts_with("text/"))
+}
+
+fn is_image(found: Option<infer::Type>) -> bool {
+    found.is_some_and(|found| found.mime_type().starts_with("image/"))
+}
+
+/// Checks that the content may be of the media type.
+///
+/// Images, PDFs and text have to be what they say. Signatures of audio and video are not reliable enough for that: such
+/// content has to be no image, no document and no program. What is not recognised may be of any other type.
+pub(super) fn check(media_type: &str, bytes: &[u8]) -> Result<(), MediaError> {
+    let declared = essence(media_type);
+    let found = recognised(bytes);
+    let sounds = |found: &str| found.starts_with("audio/") || found.starts_with("video/");
+    let fits = if is_text(declared) {
+        found.is_none() && is_utf8_text(bytes)
+    } else if declared == PDF || (declared.starts_with("image/") && infer::is_mime_supported(declared)) {
+        found == Some(declared)
+    } else if sounds(declared) {
+        found.is_none_or(sounds)
+    } else {
+        found.is_none_or(|found| found.starts_with("application/") && found != PDF && !declared.starts_with("image/"))
+    };
+    if fits { Ok(()) } else { Err(MediaError::Mismatch { found }) }
+}
+
+/// Types whose content is text.
+pub(super) fn is_text(essence: &str) -> bool {
+    essence.starts_with("text/")
+        || essence.ends_with("+json")
+        || essence.ends_with("+xml")
+        || matches!(essence, "application/json" | "application/xml" | "application/x-ndjson")
+}
+
+/// The media type of a file from its content; text is `text/plain`.
+pub(super) fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    recognised(bytes).or_else(|| is_utf8_text(bytes).then_some("text/plain"))
+}
+
+fn is_utf8_text(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok_and(|text| !text.contains('\0'))
+}

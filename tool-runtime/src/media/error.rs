@@ -1,0 +1,64 @@
+//! [`MediaError`]: why something is no [`Media`](crate::media::Media).
+
+use std::fmt;
+
+/// Why bytes, a URL or an id are refused as [`Media`](crate::media::Media). It holds nothing of what was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MediaError {
+    /// The media type is not one that RFC 6838 allows, such as `image/png`.
+    Type,
+    /// The content is not what the media type says.
+    Mismatch {
+        /// The media type of the content. `None` if it is not recognised.
+        found: Option<&'static str>,
+    },
+    /// It has no bytes.
+    Empty,
+    /// It has more bytes than allowed.
+    TooLarge {
+        /// The most bytes allowed.
+        limit: usize,
+    },
+    /// The text is not Base64 with padding (RFC 4648, section 4).
+    Base64,
+    /// The URL is not an absolute `http` or `https` URL of at most 8 KiB.
+    Url,
+    /// The provider's id is empty, longer than 512 bytes, or not printable ASCII.
+    Id,
+}
+
+impl MediaError {
+    /// Returns the stable code.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Type => "media_type_invalid",
+            Self::Mismatch { .. } => "media_type_mismatch",
+            Self::Empty => "media_empty",
+            Self::TooLarge { .. } => "media_too_large",
+            Self::Base64 => "media_not_base64",
+            Self::Url => "media_url_invalid",
+            Self::Id => "media_id_invalid",
+        }
+    }
+}
+
+impl fmt::Display for MediaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Type => f.write_str("the media type is not valid; write a type and a subtype, such as `image/png`"),
+            Self::Mismatch { found: Some(found) } => {
+                write!(f, "the content is not what the media type says; its own type is `{found}`")
+            }
+            Self::Mismatch { found: None } => f.write_str("the content is not what the media type says"),
+            Self::Empty => f.write_str("the file is empty"),
+            Self::TooLarge { limit } => write!(f, "the file is larger than the limit of {limit} bytes"),
+            Self::Base64 => f.write_str("the data is not Base64 with padding"),
+            Self::Url => f.write_str("the URL is not an absolute `http` or `https` URL of at most 8 KiB"),
+            Self::Id => f.write_str("the provider's id is empty, too long or not printable ASCII"),
+        }
+    }
+}
+
+impl std::error::Error for MediaError {}

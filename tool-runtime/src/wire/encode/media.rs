@@ -1,0 +1,91 @@
+//! Media in requests: what the formats write alike, and what is said in the place of a file that one cannot carry.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use crate::media::Media;
+use crate::wire::encode::{Messages, Object};
+use crate::wire::history::{Content, ResultMessage};
+
+/// Writes a file as a block of a format; `None` if the format has no place for it.
+pub(crate) type Block = for<'a> fn(&'a Media) -> Option<Object<'a>>;
+
+impl<'a> Messages<'a> {
+    /// The blocks of a user's message without blank text; `text` writes a block of text.
+    pub(crate) fn blocks_of(
+        &mut self,
+        content: &'a [Content],
+        text: impl Fn(Cow<'a, str>) -> Object<'a>,
+        block: Block,
+    ) -> Vec<Object<'a>> {
+        let mut blocks = Vec::with_capacity(content.len());
+        for content in content {
+            match content {
+                Content::Text(said) if said.trim().is_empty() => {}
+                Content::Text(said) => blocks.push(text(said.as_str().into())),
+                Content::Media(media) => match block(media) {
+                    Some(block) => blocks.push(block),
+                    None => blocks.push(text(self.unsent_of_user(media).into())),
+                },
+            }
+        }
+        blocks
+    }
+
+    /// Reports a file of the user that the format cannot carry, and returns the sentence in its place.
+    pub(crate) fn unsent_of_user(&mut self, media: &Media) -> String {
+        self.lose(&format!("media of the user ({})", media.essence()));
+        format!("[The user sent a file ({}) that cannot be passed on to this model.]", media.label())
+    }
+
+    /// The text of a result and the blocks of its files. What the format cannot carry is in the text: a text file as it
+    /// is, any other as a sentence.
+    pub(crate) fn result_of(&mut self, result: &Cow<'a, ResultMessage>, block: Block) -> (String, Vec<Object<'a>>) {
+        let (mut text, mut blocks) = (result.content.clone(), Vec::new());
+        // One that takes the place of a missing result has none.
+        let Cow::Borrowed(result) = result else { return (text, blocks) };
+        for media in &result.media {
+            match (block(media), quoted_file(media)) {
+                (Some(block), _) => blocks.push(block),
+                (None, Some(file)) => {
+                    let _ = write!(text, "\n\n{file}");
+                }
+                (None, None) => {
+                    self.lose(&format!("media of a result ({})", media.essence()));
+                    let file = media.label();
+                    let _ = write!(
+                        text,
+                        "\n\n[The tool also returned a file ({file}) that cannot be passed on to this model.]"
+                    );
+                }
+            }
+        }
+        (text, blocks)
+    }
+}
+
+/// The content as a `data` URL (RFC 2397), or the URL that leads to it; `None` for a provider's id.
+pub(crate) fn data_url(media: &Media) -> Option<String> {
+    let inline = media.data().map(|data| format!("data:{};base64,{data}", media.essence()));
+    inline.or_else(|| media.link().map(str::to_owned))
+}
+
+/// A text file as text, with its name; `None` for other files.
+pub(crate) fn quoted_file(media: &Media) -> Option<String> {
+    let text = media.text()?;
+    Some(format!("{}:\n\n{text}", file_name(media)))
+}
+
+/// The name of a file, for providers that want one.
+pub(crate) fn file_name(media: &Media) -> String {
+    let named = |kind: &str| match kind {
+        "application/pdf" => "file.pdf",
+        "text/plain" => "file.txt",
+        "text/markdown" => "file.md",
+        "text/csv" => "file.csv",
+        "text/html" => "file.html",
+        "application/json" => "file.json",
+        _ => "file",
+    };
+    media.name().map_or_else(|| named(media.essence()).to_owned(), str::to_owned)
+}

@@ -1,0 +1,39 @@
+//! Images, audio, video and files in the shape of Gemini.
+
+use crate::media::Media;
+use crate::wire::Format;
+use crate::wire::encode::Object;
+
+/// A part of a user's content: inline bytes, or the URI of a file.
+pub(super) fn part(media: &Media) -> Option<Object<'_>> {
+    let kind = media.essence();
+    let is_taken = ["image/", "audio/", "video/", "text/"].iter().any(|prefix| kind.starts_with(prefix));
+    if !is_taken && kind != "application/pdf" && media.text().is_none() {
+        return None;
+    }
+    if let Some(data) = media.data() {
+        let kind = if media.text().is_some() && !kind.starts_with("text/") { "text/plain" } else { kind };
+        let data = Object::new().with("mimeType", kind).with("data", data);
+        return Some(Object::new().with("inlineData", data));
+    }
+    let uri = media.link().or_else(|| media.id_at(Format::Gemini))?;
+    Some(Object::new().with("fileData", Object::new().with("mimeType", kind).with("fileUri", uri)))
+}
+
+/// A part of a function's response: inline images, PDFs and text, by models that read them.
+pub(super) fn response_part(media: &Media) -> Option<Object<'_>> {
+    let kind = media.essence();
+    let is_taken = matches!(kind, "image/png" | "image/jpeg" | "image/webp" | "application/pdf" | "text/plain");
+    part(media).filter(|_| is_taken && media.data().is_some())
+}
+
+/// For models before Gemini 3, which refuse files in a function's response.
+pub(super) const fn no_part(_: &Media) -> Option<Object<'_>> {
+    None
+}
+
+/// Whether the model reads files in a function's response. A model that is not known is taken to be a newer one.
+pub(super) fn reads_response_parts(model: Option<&str>) -> bool {
+    let name = model.map(|model| model.rsplit('/').next().unwrap_or(model));
+    !name.is_some_and(|name| name.starts_with("gemini-1") || name.starts_with("gemini-2"))
+}
