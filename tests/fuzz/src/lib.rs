@@ -3,6 +3,8 @@
 //! `./seeds.sh`, then `RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir . --sanitizer none openai_chat -- -rss_limit_mb=512`
 //! from this folder; the variable lets the stable toolchain take the flags of `cargo fuzz`.
 
+pub mod chat;
+
 use std::collections::BTreeSet;
 
 use serde::de::IgnoredAny;
