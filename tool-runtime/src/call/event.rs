@@ -7,10 +7,6 @@ use serde_json::value::RawValue;
 
 use crate::call::usage::is_zero;
 use crate::call::{CallId, Outcome, SafeError};
-use crate::media::Media;
-
-/// The most Base64 of a file that is shown in the stream itself, in bytes.
-const FILE_BYTES: usize = 8 << 20;
 
 /// One thing that happened in a run. Holds projected and masked data only.
 #[derive(Debug, Clone, Serialize)]
@@ -173,18 +169,6 @@ impl Event {
     #[must_use]
     pub fn data(name: impl Into<String>, id: Option<&str>, value: impl Into<Arc<RawValue>>) -> Self {
         Self::Data { name: name.into(), id: id.map(str::to_owned), value: value.into() }
-    }
-
-    /// The event that shows a file. `None` for one that only its provider can fetch.
-    pub(crate) fn file(media: &Media) -> Option<Self> {
-        let media_type = media.essence().to_owned();
-        match media.data() {
-            Some(data) if data.len() > FILE_BYTES => {
-                Some(Self::Status { text: "A file is too large to be shown.".to_owned() })
-            }
-            Some(data) => Some(Self::File { url: format!("data:{media_type};base64,{data}"), media_type }),
-            None => media.link().map(|url| Self::File { media_type, url: url.to_owned() }),
-        }
     }
 }
 

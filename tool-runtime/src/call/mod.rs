@@ -3,6 +3,7 @@
 mod context;
 mod decision;
 mod event;
+mod file;
 mod message;
 mod outcome;
 mod record;

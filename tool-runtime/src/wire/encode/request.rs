@@ -17,7 +17,7 @@ use crate::wire::{AnswerFormat, Format, Message};
 /// The mark of a block up to which the provider keeps the request in its cache.
 pub(crate) const MARK: &str = r#"{"type":"ephemeral"}"#;
 
-/// What a request is written from, besides the tools.
+/// What a request is written from, in addition to the tools.
 pub(crate) struct Asked<'a> {
     pub(crate) messages: &'a [Message],
     pub(crate) model: &'a str,
