@@ -8,6 +8,8 @@ mod interrupted;
 mod requests;
 #[path = "agent/streams.rs"]
 mod streams;
+#[path = "agent/typed.rs"]
+mod typed;
 
 use std::sync::Arc;
 use std::time::Duration;

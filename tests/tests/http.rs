@@ -12,6 +12,8 @@ mod prefix;
 mod reasoning;
 #[path = "http/replayed.rs"]
 mod replayed;
+#[path = "http/typed.rs"]
+mod typed;
 
 use std::io::Write as _;
 use std::time::Duration;

@@ -76,6 +76,7 @@ impl Conversation {
     /// Calls that still wait are abandoned: the model reads that nobody acted on them.
     pub async fn send(&mut self, text: impl Into<String>) -> Ended {
         let done = Done::new(&self.run);
+        self.expect(None, true);
         let ended = self.say(vec![Content::Text(text.into())], RequestSettings::default()).await;
         done.with(ended)
     }
@@ -112,7 +113,7 @@ impl Conversation {
             done.with_code(refused.code());
             return Err(refused);
         }
-        let Incoming { text, media, settings, decisions, answers } = incoming;
+        let Incoming { text, media, settings, decisions, answers, typed } = incoming;
         let decisions = decisions.into_iter().map(|(id, decision)| (id, Action::Decide(decision)));
         let answers = answers.into_iter().map(|answer| (answer.id().clone(), Action::Answer(answer)));
         let mut misfit = None;
@@ -123,6 +124,7 @@ impl Conversation {
             }
         }
         let content = Incoming::content(text, media);
+        self.expect(typed, !content.is_empty());
         if !content.is_empty() {
             return Ok(done.with(self.say(content, settings).await));
         }

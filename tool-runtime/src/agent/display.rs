@@ -24,6 +24,8 @@ pub(super) struct Display {
     texts: usize,
     thoughts: usize,
     activity: Arc<AtomicUsize>,
+    /// The tool whose call is the answer, which is shown as text.
+    answer: Option<String>,
 }
 
 struct Announced {
@@ -35,8 +37,8 @@ struct Announced {
 }
 
 impl Display {
-    pub(super) fn new(run: Run, ids: HashSet<CallId>) -> Self {
-        Self { run, ids, announced: HashMap::new(), texts: 0, thoughts: 0, activity: Arc::default() }
+    pub(super) fn new(run: Run, ids: HashSet<CallId>, answer: Option<String>) -> Self {
+        Self { run, ids, announced: HashMap::new(), texts: 0, thoughts: 0, activity: Arc::default(), answer }
     }
 
     /// Returns the counter of what the model has shown.
@@ -55,6 +57,7 @@ impl Display {
                 self.thoughts += 1;
                 self.run.emit(Event::ReasoningDelta { text: text.into_owned() });
             }
+            DisplayEvent::CallStarted { name, .. } if self.answer.as_deref() == Some(&*name) => {}
             DisplayEvent::CallStarted { id, name } => {
                 self.announce(&id, &name);
             }
@@ -96,6 +99,12 @@ impl Display {
         shown::extras(&parts).for_each(|event| self.run.emit(event));
         for decoded in &mut decoded.calls {
             let call = &mut decoded.call;
+            if self.answer.as_deref() == Some(&*call.name) {
+                if self.ids.contains(&call.id) {
+                    call.id = CallId::generate();
+                }
+                continue;
+            }
             call.id = match self.announced.remove(&call.id) {
                 Some(announced) => announced.id,
                 None => self.announce(&call.id, &call.name),

@@ -8,11 +8,15 @@ use tracing::Instrument;
 use crate::agent::display::{self, Display};
 use crate::agent::state::{Progress, Slot};
 use crate::agent::turn::{self, Progressed};
+use crate::agent::typed::{Judged, Typed};
 use crate::agent::{Conversation, Ended, ModelError, ModelErrorKind, ModelRequest, ModelTurn, StopReason, TurnCall};
 use crate::call::{CallId, Event, ToolCall};
 use crate::contain::{attempted, awaited};
-use crate::wire::history::{Missing, repair};
+use crate::wire::history::{Missing, ResultMessage, repair};
 use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, ToolChoice};
+
+/// The result of an answer that comes with calls which were not made yet.
+const TOO_EARLY: &str = "The other calls of this turn come first. Give the answer alone, once they have their results.";
 
 impl Conversation {
     /// Model, gate, model, .. until there is an end.
@@ -28,7 +32,7 @@ impl Conversation {
                 return self.stopped(StopReason::TurnLimit, String::new());
             }
             self.state.asked += 1;
-            let decoded = match self.ask().await {
+            let decoded = match self.request().await {
                 Ok(decoded) => decoded,
                 Err(reason) => return self.stopped(reason, String::new()),
             };
@@ -39,17 +43,23 @@ impl Conversation {
     }
 
     /// Asks the model for one turn and accounts it.
-    async fn ask(&mut self) -> Result<Decoded, StopReason> {
+    async fn request(&mut self) -> Result<Decoded, StopReason> {
         let messages = self.messages();
         let settings = self.settings();
-        let request =
-            ModelRequest { messages: &messages, tools: self.run.catalog(), settings: &settings, answer: None };
+        let typed = self.expected();
+        let request = ModelRequest {
+            messages: &messages,
+            tools: self.run.catalog(),
+            settings: &settings,
+            answer: typed.as_ref().map(Typed::tool),
+        };
         let client = &*self.agent.model;
         let model = attempted(|| client.name().to_owned());
         let model = model.map_err(|text| self.unanswered("", ModelError::new(ModelErrorKind::Panicked, text)))?;
         let prompt_hash = request.prompt_hash(&model);
         let started = Instant::now();
-        let mut display = Display::new(self.run.clone(), self.ids());
+        let mut display =
+            Display::new(self.run.clone(), self.ids(), typed.as_ref().map(|typed| typed.tool().name.to_owned()));
         let span = tracing::info_span!(
             "chat",
             otel.name = format_args!("chat {model}"),
@@ -75,6 +85,7 @@ impl Conversation {
                 reasoning_tokens: usage.reasoning_tokens,
             });
         }
+        let is_answer = |name: &str| typed.as_ref().is_some_and(|typed| typed.is_answer(name));
         let turn = ModelTurn {
             model,
             prompt_hash,
@@ -82,7 +93,12 @@ impl Conversation {
             finish: decoded.finish,
             usage: decoded.usage,
             latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            calls: decoded.calls.iter().map(|call| TurnCall::new(&call.call)).collect(),
+            calls: decoded
+                .calls
+                .iter()
+                .filter(|call| !is_answer(&call.call.name))
+                .map(|call| TurnCall::new(&call.call))
+                .collect(),
         };
         for call in turn.calls.iter().filter(|call| call.outside_choice) {
             tracing::warn!(run = self.run.id(), tool = call.name, "the model called a tool outside the forced choice");
@@ -99,15 +115,28 @@ impl Conversation {
     }
 
     /// The model's answer goes into the history, and its calls through the gate. `None` if the model is next.
-    async fn take(&mut self, decoded: Decoded) -> Option<Ended> {
+    async fn take(&mut self, mut decoded: Decoded) -> Option<Ended> {
         let (ended_well, is_empty) = (decoded.ended_well(), decoded.is_empty());
-        let message = Message::Assistant(decoded.parts());
+        let mut parts = decoded.parts();
+        let by_call = decoded.calls.len();
+        let answer = self.take_answer(&mut decoded, &mut parts);
+        let by_call = by_call > decoded.calls.len();
+        let message = Message::Assistant(parts);
         // The words with which a model refuses count as its text.
         let text = message.text();
         let said = !matches!(&message, Message::Assistant(parts) if parts.is_empty());
         let Decoded { calls, finish, error, .. } = decoded;
         if said {
+            let early = message
+                .calls()
+                .filter(|call| self.state.typed.as_ref().is_some_and(|typed| typed.is_answer(&call.name)));
+            let early = early.map(|call| Message::Result(ResultMessage::failed(call.id.clone(), TOO_EARLY)));
+            let early: Vec<_> = early.collect();
             self.state.history.push(message);
+            self.state.history.extend(early);
+        }
+        if let Some(answer) = answer {
+            return self.judged(&answer, by_call, text);
         }
         let none = calls.is_empty();
         // Calls of an unclean end go through the gate too: it refuses and records each.
@@ -127,6 +156,20 @@ impl Conversation {
             return Some(if is_empty { self.stopped(StopReason::EmptyAnswer, text) } else { Ended::Answered { text } });
         }
         self.after_calls(text).await
+    }
+
+    /// An answer that fits ends the turn; `None` if the model is told what is wrong with it.
+    fn judged(&mut self, answer: &str, by_call: bool, text: String) -> Option<Ended> {
+        match self.judge(answer)? {
+            Judged::Answer(text) => {
+                if by_call {
+                    self.run.emit(Event::TextDelta { text: text.clone() });
+                }
+                Some(Ended::Answered { text })
+            }
+            Judged::Again => None,
+            Judged::Unfit(violations) => Some(self.stopped(StopReason::UnfitAnswer(violations), text)),
+        }
     }
 
     async fn execute(&mut self, calls: Vec<ToolCall>) {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::agent::ModelError;
-use crate::call::{CallId, SafeError, Suspension};
+use crate::call::{CallId, SafeError, Suspension, Violation};
 use crate::policy::BudgetExceeded;
 use crate::runner::ResumeError;
 use crate::wire::{Finish, WireError};
@@ -105,6 +105,8 @@ pub enum StopReason {
         /// What broke it off.
         error: Option<WireError>,
     },
+    /// The answer does not have the form that was asked for, also after the model was told so once.
+    UnfitAnswer(Vec<Violation>),
     /// A call that waits could not be finished; it still waits, and the model was not asked.
     Unsettled(ResumeError),
     /// The run was cancelled.
@@ -120,6 +122,7 @@ impl StopReason {
             Self::Budget(exceeded) => exceeded.code(),
             Self::AskUser => "ask_user",
             Self::EmptyAnswer => "empty_answer",
+            Self::UnfitAnswer(_) => "unfit_answer",
             Self::Unsettled(error) => error.code(),
             Self::Model(error) => error.code(),
             Self::Incomplete { finish, .. } => match finish {
@@ -144,6 +147,14 @@ impl fmt::Display for StopReason {
                 f.write_str("the model got one tool's arguments wrong in three consecutive turns; say it differently")
             }
             Self::EmptyAnswer => f.write_str("the model gave an empty answer"),
+            Self::UnfitAnswer(violations) => {
+                f.write_str("the answer does not have the form that was asked for")?;
+                match violations.first() {
+                    Some(first) if first.pointer.is_empty() => write!(f, ": expected {}", first.expected),
+                    Some(first) => write!(f, ": expected {} at `{}`", first.expected, first.pointer),
+                    None => Ok(()),
+                }
+            }
             Self::Unsettled(error) => error.fmt(f),
             Self::Model(error) => error.fmt(f),
             Self::Incomplete { error: Some(error), .. } => error.fmt(f),

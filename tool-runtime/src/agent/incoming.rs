@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::agent::typed::Typed;
 use crate::agent::{ClientAnswer, Conversation};
 use crate::call::CallId;
 use crate::runner::ApprovalDecision;
@@ -29,6 +30,22 @@ pub struct Incoming {
     pub(super) settings: RequestSettings,
     pub(super) decisions: Vec<(CallId, ApprovalDecision)>,
     pub(super) answers: Vec<ClientAnswer>,
+    /// What the answer to the message has to be.
+    pub(super) typed: Option<Typed>,
+}
+
+/// A message of the user.
+impl From<&str> for Incoming {
+    fn from(text: &str) -> Self {
+        Self::new().text(text)
+    }
+}
+
+/// A message of the user.
+impl From<String> for Incoming {
+    fn from(text: String) -> Self {
+        Self::new().text(text)
+    }
 }
 
 impl Incoming {

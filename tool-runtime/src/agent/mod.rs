@@ -51,6 +51,7 @@ mod shown;
 mod state;
 mod stream;
 mod turn;
+mod typed;
 
 pub use agent::Agent;
 pub use answer::ClientAnswer;
@@ -62,3 +63,4 @@ pub use prices::Prices;
 pub use saved::SavedConversation;
 pub use scripted::{ScriptedModel, ScriptedTurn};
 pub use stream::UiStream;
+pub use typed::AnswerError;

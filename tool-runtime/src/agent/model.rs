@@ -10,7 +10,7 @@ use crate::call::{CallId, Outcome, ToolCall, shown};
 use crate::catalog::CatalogView;
 use crate::json;
 use crate::tool::Hash;
-use crate::wire::{AnswerFormat, Decoded, DisplayEvent, Finish, Message, RequestSettings, Usage};
+use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, Usage, WireTool};
 
 /// Takes the events of an answer while they arrive, for display only.
 pub type Show<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
@@ -72,8 +72,10 @@ pub struct ModelRequest<'a> {
     pub tools: &'a CatalogView,
     /// What the turn asks for beyond them. A client that cannot express a setting leaves it out.
     pub settings: &'a RequestSettings,
-    /// What the final answer has to be; `None` for text.
-    pub answer: Option<&'a AnswerFormat>,
+    /// What the final answer has to be; `None` for text. A client asks for JSON that fits the input schema, in the
+    /// provider's own mode for schemas, or offers this tool in addition: its call is the answer. The agent checks what
+    /// comes.
+    pub answer: Option<WireTool<'a>>,
 }
 
 impl<'a> ModelRequest<'a> {

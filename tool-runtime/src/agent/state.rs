@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent::typed::Typed;
 use crate::agent::{ModelTurn, WaitingCall};
 use crate::call::{CallId, Cause, Outcome, Suspension, ToolExecResult};
 use crate::runner::Run;
@@ -19,6 +20,9 @@ pub(super) struct State {
     /// What the last message of the user asked for.
     #[serde(default)]
     pub(super) settings: RequestSettings,
+    /// What the answer to it has to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) typed: Option<Typed>,
     /// Model turns since the last message of the user.
     pub(super) asked: u32,
     pub(super) turns: Vec<ModelTurn>,

@@ -82,6 +82,16 @@ impl CompiledCatalog {
         violations(checked)
     }
 
+    /// Checks a value against a schema of no tool. A schema that cannot be checked refuses every value.
+    pub(crate) fn check_value(&self, schema: &Schema, value: &Tree<'_>) -> Result<(), Vec<Violation>> {
+        let checked = caught(|| self.validator.compile(schema).ok().map(|compiled| compiled.check(value))).flatten();
+        match checked.and_then(violations) {
+            Some(found) if found.is_empty() => Ok(()),
+            Some(found) => Err(found),
+            None => Err(vec![Violation::new("", "schema", "a schema that the validator can check")]),
+        }
+    }
+
     /// What of a value may be shown. `None` without any allowlist: then the tool does not run.
     pub(crate) fn projector<'c>(&'c self, entry: &'c Entry) -> Option<&'c Arc<Projector>> {
         self.narrowed.get(&entry.index).or(entry.projector.as_ref())

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 use crate::call::usage::Usage;
-use crate::call::{CallId, Event, EventSink, RunSummary};
+use crate::call::{CallId, Event, EventSink, RunSummary, Violation};
 use crate::catalog::CatalogView;
 use crate::hydrate::EvidenceSet;
+use crate::json::Tree;
 use crate::policy::{BudgetExceeded, Ledger, LoopGuard, PolicyContext, RunPolicy};
 use crate::runner::RunOptions;
 use crate::runner::contained::Contained;
@@ -17,6 +18,7 @@ use crate::runner::loops::Listener;
 use crate::runner::problem::{self, RunProblem};
 use crate::runner::shared::Shared;
 use crate::runner::state::RunState;
+use crate::tool::Schema;
 
 /// One conversation or task. Cheap to clone; all clones are the same run.
 ///
@@ -105,6 +107,11 @@ impl Run {
     #[must_use]
     pub fn catalog(&self) -> &CatalogView {
         &self.0.view
+    }
+
+    /// Checks a value against a schema of no tool, with the runner's validator.
+    pub(crate) fn check_value(&self, schema: &Schema, value: &Tree<'_>) -> Result<(), Vec<Violation>> {
+        self.shared().compiled.check_value(schema, value)
     }
 
     /// Returns the names in the run's options that its runner does not know. A run with problems is never wider than

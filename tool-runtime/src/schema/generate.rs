@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use schemars::SchemaGenerator;
 use schemars::generate::{Contract, SchemaSettings};
+use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value};
 
 use crate::schema::lower::{Lowering, lower};
@@ -161,4 +161,21 @@ fn recursion(pointer: &Pointer, reference: &str) -> SchemaProblem {
         format!("the reference `{name}` points out of the schema")
     };
     pointer.problem(message, "write a flat list whose items name their parent by id")
+}
+
+/// Compiles the schema of an answer. A type that is not an object becomes the property `wrap` of one; whether it did is
+/// returned too.
+///
+/// # Errors
+/// As [`compile_input`].
+pub(crate) fn compile_answer<T: JsonSchema>(wrap: &str) -> Result<(Schema, bool), Vec<SchemaProblem>> {
+    let (plain, _) = run(&T::json_schema, &Contract::Deserialize, true);
+    if plain.get("type").and_then(Value::as_str) == Some("object") {
+        return compile_input(T::json_schema).map(|schema| (schema, false));
+    }
+    let wrapped = |generator: &mut SchemaGenerator| {
+        let inner = generator.subschema_for::<T>();
+        schemars::json_schema!({ "type": "object", "properties": { wrap: inner }, "required": [wrap] })
+    };
+    compile_input(wrapped).map(|schema| (schema, true))
 }

@@ -31,7 +31,7 @@ pub(crate) use edit::publish_require_any;
 pub(crate) use effective::Effective;
 pub(crate) use engine::takes;
 pub(crate) use foreign::check_foreign;
-pub(crate) use generate::compile_input;
+pub(crate) use generate::{compile_answer, compile_input};
 pub(crate) use hash::definition_hash;
 #[cfg(test)]
 pub(crate) use ids::is_placeholder;

@@ -52,7 +52,6 @@
 //! assert_eq!((decoded.text.as_str(), decoded.finish), ("Hi", Finish::Stop));
 //! ```
 
-mod answer;
 mod decode;
 mod encode;
 mod format;
@@ -62,7 +61,6 @@ mod settings;
 pub mod ui;
 
 pub use crate::call::usage::Usage;
-pub use answer::AnswerFormat;
 pub use decode::{
     CallStatus, DecodeOptions, Decoded, DecodedCall, Decoder, DisplayEvent, ErrorCode, Finish, WireError, WireErrorKind,
 };

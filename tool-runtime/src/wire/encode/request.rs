@@ -12,7 +12,7 @@ use crate::wire::encode::tools::offer;
 use crate::wire::encode::{
     AnswerMode, Dialect, EncodeError, EncodeOptions, Loss, SentSchema, WireTool, encode_settings,
 };
-use crate::wire::{AnswerFormat, Format, Message};
+use crate::wire::{Format, Message};
 
 /// The mark of a block up to which the provider keeps the request in its cache.
 pub(crate) const MARK: &str = r#"{"type":"ephemeral"}"#;
@@ -22,7 +22,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) messages: &'a [Message],
     pub(crate) model: &'a str,
     pub(crate) options: &'a EncodeOptions,
-    pub(crate) answer: Option<(&'a AnswerFormat, AnswerMode)>,
+    pub(crate) answer: Option<(WireTool<'a>, AnswerMode)>,
 }
 
 /// A request body and what is known of it.

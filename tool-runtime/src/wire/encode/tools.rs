@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use crate::wire::Effort;
 use crate::wire::encode::report::EncodeErrorKind;
 use crate::wire::encode::strict::{self, Closing, Room};
 use crate::wire::encode::{
     Dialect, EncodeError, EncodeOptions, Encoded, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool,
 };
-use crate::wire::{AnswerFormat, Effort};
 
 /// What a format can carry.
 pub(crate) struct Carries {
@@ -85,7 +85,7 @@ pub(super) fn offer<'a, T: Into<WireTool<'a>>>(
     dialect: &dyn Dialect,
     tools: impl IntoIterator<Item = T>,
     options: &EncodeOptions,
-    answer: Option<(&AnswerFormat, AnswerMode)>,
+    answer: Option<(WireTool<'_>, AnswerMode)>,
 ) -> Result<Encoded, EncodeError> {
     let mut offer = Offer { options, carries: dialect.carries(), losses: Vec::new(), room: Room::default() };
     let (mut names, mut checked) = (BTreeSet::new(), Vec::new());
@@ -107,13 +107,11 @@ pub(super) fn offer<'a, T: Into<WireTool<'a>>>(
     let mut choice = options.settings.tool_choice.clone();
     if let Some((answer, mode)) = answer {
         let schema = offer.answer_schema(answer).filter(|_| mode == AnswerMode::Schema);
-        if let Some((key, value)) = schema.and_then(|schema| dialect.answer(&answer.name, schema, !checked.is_empty()))
-        {
+        if let Some((key, value)) = schema.and_then(|schema| dialect.answer(answer.name, schema, !checked.is_empty())) {
             body.insert(key.to_owned(), value);
         } else {
-            let tool = WireTool::new(&answer.name, AnswerFormat::DESCRIPTION, &answer.schema);
-            choice = offer.answering(choice, &answer.name, checked.is_empty());
-            checked.push(offer.check(tool, &mut BTreeSet::new())?);
+            choice = offer.answering(choice, answer.name, checked.is_empty());
+            checked.push(offer.check(answer, &mut BTreeSet::new())?);
         }
     }
     let tools = checked.iter().map(|tool| (tool.name.to_owned(), tool.sent)).collect();
@@ -216,9 +214,9 @@ impl Offer<'_> {
     }
 
     /// The schema of the answer as the provider's mode takes it; `None` if it cannot be closed where it has to be.
-    fn answer_schema(&mut self, answer: &AnswerFormat) -> Option<Value> {
-        let Some(closing) = self.carries.closing else { return serde_json::from_str(&answer.schema).ok() };
-        let closed = strict::close(&answer.schema, closing).ok()?;
+    fn answer_schema(&mut self, answer: WireTool<'_>) -> Option<Value> {
+        let Some(closing) = self.carries.closing else { return serde_json::from_str(answer.input_schema).ok() };
+        let closed = strict::close(answer.input_schema, closing).ok()?;
         self.room.take(closing, &closed).ok()?;
         Some(closed.schema)
     }

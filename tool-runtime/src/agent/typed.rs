@@ -1,0 +1,281 @@
+//! Typed answers: [`Conversation::ask`], the check of what comes, and the one repair.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::agent::{Conversation, Ended, Incoming, StopReason, WaitingCall};
+use crate::call::Violation;
+use crate::json::{self, Tree};
+use crate::runner::{ResumeError, Run};
+use crate::schema::{self, SchemaProblem};
+use crate::tool::Schema;
+use crate::wire::history::Part;
+use crate::wire::{CallStatus, Decoded, Message, WireTool};
+
+/// The name of the format, and of the tool that takes the place of a mode for schemas. No tool of a catalog can have it
+/// without a namespace; a foreign one gets another.
+const NAME: &str = "final_answer";
+
+/// What the tool says.
+const DESCRIPTION: &str =
+    "Gives the final answer. Call it once, alone, when no other call is needed any more; write no other answer.";
+
+/// The property that holds an answer whose type is not an object.
+const WRAPPED: &str = "answer";
+
+/// The most broken rules that the model is told of.
+const MOST_TOLD: usize = 10;
+
+/// What the answer to the last message has to be, until there is one.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Typed {
+    /// A name that no visible tool has.
+    name: String,
+    /// The schema of an object, as text.
+    schema: String,
+    /// The type is not an object, so that the schema has it as a property.
+    wrapped: bool,
+    /// The model was told once what is wrong.
+    repaired: bool,
+    /// Checks what the schema cannot say. Absent after a restore until the next [`Conversation::ask`].
+    #[serde(skip)]
+    fits: Option<Fits>,
+}
+
+type Fits = fn(&str, bool) -> Result<(), Violation>;
+
+/// What became of a turn that may be the answer.
+pub(super) enum Judged {
+    /// It fits.
+    Answer(String),
+    /// It does not, and the model is asked again.
+    Again,
+    /// It does not, again.
+    Unfit(Vec<Violation>),
+}
+
+impl Typed {
+    fn of<T: DeserializeOwned + JsonSchema>() -> Result<Self, Vec<SchemaProblem>> {
+        let (schema, wrapped) = schema::compile_answer::<T>(WRAPPED)?;
+        let (name, schema) = (NAME.to_owned(), schema.as_str().to_owned());
+        Ok(Self {
+            name,
+            schema,
+            wrapped,
+            repaired: false,
+            fits: Some(|text, wrapped| read::<T>(text, wrapped).map(|_| ())),
+        })
+    }
+
+    /// What a client asks for.
+    pub(super) fn tool(&self) -> WireTool<'_> {
+        WireTool::new(&self.name, DESCRIPTION, &self.schema)
+    }
+
+    /// A call of the answer's tool is the answer, and no call.
+    pub(super) fn is_answer(&self, name: &str) -> bool {
+        self.name == name
+    }
+
+    /// The text without the nulls that only a closed copy of the schema allows, or what is wrong with it.
+    fn check(&self, run: &Run, text: &str) -> Result<String, Vec<Violation>> {
+        let tool = self.tool();
+        let text = tool.remove_nulls(text.trim()).into_owned();
+        let tree = parse(&text).map_err(|violation| vec![violation])?;
+        run.check_value(&Schema::from_text(&*self.schema), &tree)?;
+        if let Some(fits) = self.fits {
+            fits(&text, self.wrapped).map_err(|violation| vec![violation])?;
+        }
+        Ok(text)
+    }
+}
+
+fn parse(text: &str) -> Result<Tree<'_>, Violation> {
+    let limits = json::Limits { bytes: usize::MAX, ..json::Limits::default() };
+    let wrong = || Violation::new("", "type", "one JSON object and nothing else");
+    if text.is_empty() { Err(wrong()) } else { json::parse(text, &limits).map_err(|_| wrong()) }
+}
+
+/// Builds the value. What the type says can quote the answer, so that only the place is kept.
+fn read<T: DeserializeOwned>(text: &str, wrapped: bool) -> Result<T, Violation> {
+    let tree = parse(text)?;
+    let inner = match &tree {
+        Tree::Object(members) if wrapped => members.iter().find(|(name, _)| *name == WRAPPED).map(|(_, value)| value),
+        tree => Some(tree),
+    };
+    let inner = inner.ok_or_else(|| Violation::new("", "required", WRAPPED))?;
+    json::from_tree(inner).map_err(|error| error.violation())
+}
+
+impl Conversation {
+    /// Asks for an answer of a type. The provider is asked for it in its own mode for schemas, or by a tool whose call
+    /// is the answer; tools may be called before it as usual. What comes is checked against the schema of the type by
+    /// the runner's validator. An answer that does not fit is returned to the model once, with what is wrong.
+    ///
+    /// When calls wait in between, the error lists them: ask again with the decisions and answers, also after the
+    /// conversation was saved and restored. The answer is in the history as JSON text.
+    ///
+    /// ```
+    /// use schemars::JsonSchema;
+    /// use serde::Deserialize;
+    /// use tool_runtime::agent::{Agent, ScriptedModel, ScriptedTurn};
+    /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct City {
+    ///     /// Its name.
+    ///     name: String,
+    ///     /// How many people live there.
+    ///     people: u64,
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
+    /// let model = ScriptedModel::new([
+    ///     ScriptedTurn::text(r#"{"name":"Paris"}"#),
+    ///     ScriptedTurn::text(r#"{"name":"Paris","people":2103000}"#),
+    /// ]);
+    /// let mut conversation = Agent::new(model).converse(runner.run(RunOptions::new()));
+    /// let city: City = conversation.ask("What is the capital of France?").await?;
+    /// assert_eq!((city.name.as_str(), city.people), ("Paris", 2_103_000));
+    /// # Ok(()) })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Calls wait, the turn ended without an answer that fits, an id does not wait, or the type has no schema.
+    pub async fn ask<T: DeserializeOwned + JsonSchema>(
+        &mut self,
+        incoming: impl Into<Incoming>,
+    ) -> Result<T, AnswerError> {
+        let typed = Typed::of::<T>().map_err(AnswerError::Schema)?;
+        let wrapped = typed.wrapped;
+        let incoming = Incoming { typed: Some(typed), ..incoming.into() };
+        match self.receive(incoming).await.map_err(AnswerError::NotWaiting)? {
+            Ended::Answered { text } => {
+                let unfit = |violation| StopReason::UnfitAnswer(vec![violation]);
+                read(&text, wrapped).map_err(|error| AnswerError::Stopped { reason: unfit(error), text: text.clone() })
+            }
+            Ended::Waiting { calls } => Err(AnswerError::Waiting(calls)),
+            Ended::Stopped { reason, text } => Err(AnswerError::Stopped { reason, text }),
+        }
+    }
+
+    /// What the next answer has to be, under a name that no visible tool has.
+    pub(super) fn expected(&mut self) -> Option<Typed> {
+        let typed = self.state.typed.as_mut()?;
+        while self.run.catalog().get(&typed.name).is_some() {
+            typed.name.push('_');
+        }
+        Some(typed.clone())
+    }
+
+    /// The next turns answer in this type; a request that only continues keeps what was asked.
+    pub(super) fn expect(&mut self, typed: Option<Typed>, is_message: bool) {
+        match (typed, &mut self.state.typed) {
+            (Some(new), Some(known)) if !is_message && known.schema == new.schema => known.fits = new.fits,
+            (None, _) if !is_message => {}
+            (typed, slot) => *slot = typed,
+        }
+    }
+
+    /// The calls of the answer's tool leave the turn: they never reach the gate. Returns the answer, unless other calls
+    /// come first; a call of the answer beside them stays in the history with a result that says so.
+    pub(super) fn take_answer(&self, decoded: &mut Decoded, parts: &mut Vec<Part>) -> Option<String> {
+        let typed = self.state.typed.as_ref()?;
+        let mut found = None;
+        let ended_well = decoded.ended_well();
+        decoded.calls.retain(|call| {
+            let is_answer = typed.is_answer(&call.call.name);
+            if is_answer && found.is_none() {
+                let readable = call.status != CallStatus::MissingName && ended_well;
+                found = Some(if readable { call.call.arguments.as_str().to_owned() } else { String::new() });
+            }
+            !is_answer
+        });
+        let alone = decoded.calls.is_empty();
+        if found.is_some() && (alone || !ended_well) {
+            parts.retain(|part| part.as_call().is_none_or(|call| !typed.is_answer(&call.name)));
+            if let Some(text) = found.as_deref().filter(|text| !text.is_empty()) {
+                parts.push(Part::text(text));
+            }
+        }
+        if !ended_well || !alone {
+            return None;
+        }
+        let text = || parts.iter().filter_map(Part::as_text).collect::<String>();
+        Some(found.unwrap_or_else(text))
+    }
+
+    /// Checks the answer; the first one that does not fit is returned to the model.
+    pub(super) fn judge(&mut self, text: &str) -> Option<Judged> {
+        let typed = self.state.typed.as_mut()?;
+        let violations = match typed.check(&self.run, text) {
+            Ok(answer) => {
+                self.state.typed = None;
+                return Some(Judged::Answer(answer));
+            }
+            Err(violations) => violations,
+        };
+        if std::mem::replace(&mut typed.repaired, true) {
+            self.state.typed = None;
+            return Some(Judged::Unfit(violations));
+        }
+        let mut told = String::from("The answer does not have the form that was asked for:\n");
+        for Violation { pointer, expected, .. } in violations.iter().take(MOST_TOLD) {
+            let place = if pointer.is_empty() { "the answer" } else { pointer };
+            told.push_str(&format!("- {place}: expected {expected}\n"));
+        }
+        told.push_str("Answer again, with the whole JSON object and nothing else.");
+        self.state.history.push(Message::user(told));
+        Some(Judged::Again)
+    }
+}
+
+/// Why [`Conversation::ask`] has no answer. `Display` is safe to show.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum AnswerError {
+    /// Calls wait for the client or for a person: ask again with their answers and decisions.
+    Waiting(Vec<WaitingCall>),
+    /// The turn ended without an answer that fits.
+    Stopped {
+        /// The reason.
+        reason: StopReason,
+        /// The last, possibly incomplete, text of the model.
+        text: String,
+    },
+    /// One of the ids does not wait for this; the conversation is unchanged.
+    NotWaiting(ResumeError),
+    /// The type cannot be described to a model: everything that is wrong with its schema.
+    Schema(Vec<SchemaProblem>),
+}
+
+impl fmt::Display for AnswerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Waiting(calls) => write!(f, "{} calls wait for the client or for a person", calls.len()),
+            Self::Stopped { reason, .. } => reason.fmt(f),
+            Self::NotWaiting(error) => error.fmt(f),
+            Self::Schema(problems) => {
+                f.write_str("the type of the answer has no usable schema")?;
+                problems.iter().try_for_each(|problem| write!(f, "; {problem}"))
+            }
+        }
+    }
+}
+
+impl std::error::Error for AnswerError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::NotWaiting(error) => Some(error),
+            Self::Schema(problems) => problems.first().map(|problem| problem as _),
+            Self::Waiting(_) | Self::Stopped { .. } => None,
+        }
+    }
+}
