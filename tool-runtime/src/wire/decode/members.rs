@@ -3,12 +3,12 @@
 use crate::json::quote;
 use crate::wire::decode::cursor::Json;
 
-/// An object without some of its members; the others are as they were written. `{}` for text that is no object.
+/// An object without some of its members; the others are as they were written. `{}` for text that is not an object.
 pub(crate) fn without(object: &str, names: &[&str]) -> String {
     select(object, |name| !names.contains(&name))
 }
 
-/// An object with only some of its members, as they were written. `{}` for text that is no object.
+/// An object with only some of its members, as they were written. `{}` for text that is not an object.
 pub(crate) fn only(object: &str, names: &[&str]) -> String {
     select(object, |name| names.contains(&name))
 }
