@@ -13,6 +13,29 @@ for format in openai_chat openai_responses anthropic ollama gemini; do
     done
     cp ../fixtures/wire/"$format"/request/*.json corpus/arguments/
 done
-for response in ../fixtures/recorded/gemini/*; do
-    { printf '\007'; cat "$response"; } >"corpus/gemini/$(basename "$response")"
+for format in gemini anthropic; do
+    for response in ../fixtures/recorded/"$format"/*; do
+        { printf '\007'; cat "$response"; } >"corpus/$format/$(basename "$response")"
+    done
 done
+# What chat UIs post, with a byte in front that says which: an answer of each kind, text and a file.
+mkdir -p corpus/chat
+file='data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII='
+part() { printf '{"type":"tool-ns__%s","toolCallId":"%s","state":"%s","input":{},%s}' "$1" "$1" "$2" "$3"; }
+{
+    printf '\002{"id":"c","messages":[{"id":"m","role":"assistant","parts":['
+    part ask approval-responded '"approval":{"id":"ask","approved":true,"reason":"Yes."}'
+    printf ','
+    part run output-available '"output":{"line":7}'
+    printf ']},{"id":"u","role":"user","parts":[{"type":"text","text":"Look."},'
+    printf '{"type":"file","mediaType":"image/png","filename":"a.png","url":"%s"}]}]}' "$file"
+} >corpus/chat/use_chat
+{
+    printf '\001{"threadId":"t","runId":"r","messages":[{"id":"m","role":"assistant","toolCalls":['
+    printf '{"id":"ask","type":"function","function":{"name":"ns__ask","arguments":"{}"}},'
+    printf '{"id":"run","type":"function","function":{"name":"ns__run","arguments":"{}"}}]},'
+    printf '{"id":"t1","role":"tool","toolCallId":"run","content":"{\\"line\\":7}"},'
+    printf '{"id":"u","role":"user","content":[{"type":"text","text":"Look."},{"type":"image",'
+    printf '"source":{"type":"data","mimeType":"image/png","value":"%s"}}]}],' "${file#*,}"
+    printf '"resume":[{"interruptId":"ask","status":"resolved","payload":{"approved":false,"reason":"No."}}]}'
+} >corpus/chat/ag_ui

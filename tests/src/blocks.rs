@@ -71,9 +71,15 @@ fn apply(block: &mut Map<String, Value>, delta: &Value) {
     }
 }
 
-/// The blocks that the next request has to hold. Blank text would be refused, and is left out.
+/// The blocks that the next request has to hold. Blank text and the file of a citation would be refused.
 #[must_use]
 pub fn sent_back(message: &Value) -> Vec<Value> {
+    let mut message = message.clone();
+    for block in message["content"].as_array_mut().unwrap() {
+        for citation in block.get_mut("citations").and_then(Value::as_array_mut).into_iter().flatten() {
+            citation.as_object_mut().unwrap().remove("file_id");
+        }
+    }
     let is_blank = |block: &Value| block["type"] == "text" && block["text"].as_str().unwrap().trim().is_empty();
     message["content"].as_array().unwrap().iter().filter(|block| !is_blank(block)).cloned().collect()
 }

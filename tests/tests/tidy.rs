@@ -25,12 +25,12 @@ const LAYERS: &[&[&str]] = &[
     &["hydrate"],
     &["store"],
     &["runner"],
-    &["agent", "testing", "__workspace"],
+    &["adapters", "agent", "testing", "__workspace"],
     &["cli"],
 ];
 
 /// From this layer on `wire` may be imported.
-const LOOP: &str = "agent";
+const LOOP: &str = "adapters";
 
 /// `wire` is beside the layers: it imports nothing above `json`, and only the outermost ones import it.
 const WIRE: &str = "wire";
@@ -170,7 +170,7 @@ fn tools_and_macros_touch_nothing() {
 }
 
 /// The most public items that the library may have; one more needs a reason to change this line.
-const MOST_ITEMS: usize = 177;
+const MOST_ITEMS: usize = 181;
 
 /// What users can name is in `tests/tests/source/surface.txt`, so that a review sees each addition.
 /// `REFRESH_SURFACE=1` writes the file anew.

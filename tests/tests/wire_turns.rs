@@ -6,6 +6,8 @@ mod anthropic;
 mod anthropic_rules;
 #[path = "wire_turns/gemini.rs"]
 mod gemini;
+#[path = "wire_turns/ollama.rs"]
+mod ollama;
 #[path = "wire_turns/openai_chat.rs"]
 mod openai_chat;
 #[path = "wire_turns/openai_responses.rs"]

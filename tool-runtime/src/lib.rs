@@ -46,6 +46,7 @@
 //! | [`policy`], [`capability`](mod@capability) | what is allowed, and what tools may borrow |
 //! | [`runner`] | the gate: `runner/exec.rs` is the list of its stages |
 //! | [`store`] | records in a hash chain, and calls that wait |
+//! | `adapters` | tools, calls and results in the types of other crates (features `async-openai`, `genai`, `rig`) |
 //! | [`testing`] | a preset runner for tests of tools |
 //! | `cli` | the command line that an application embeds (feature `cli`) |
 //!
@@ -58,6 +59,8 @@ extern crate self as tool_runtime;
 
 #[doc(hidden)]
 pub mod __workspace;
+#[cfg(any(feature = "async-openai", feature = "genai", feature = "rig"))]
+pub mod adapters;
 pub mod agent;
 mod attributes;
 pub mod call;

@@ -3,13 +3,15 @@
 //! `./seeds.sh`, then `RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir . --sanitizer none openai_chat -- -rss_limit_mb=512`
 //! from this folder; the variable lets the stable toolchain take the flags of `cargo fuzz`.
 
+pub mod chat;
+
 use std::collections::BTreeSet;
 
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tests::wire::same;
 use tool_runtime::__workspace::{Limits, ParseErrorKind, Tree, parse, parse_value};
-use tool_runtime::wire::history::Part;
+use tool_runtime::wire::history::{Carried, Part};
 use tool_runtime::wire::{DecodeOptions, DecodedCall, DisplayEvent, Format, Message, WireErrorKind};
 
 const WIDE: Limits = Limits { bytes: usize::MAX, depth: usize::MAX };
@@ -46,7 +48,7 @@ fn decode(format: Format, bytes: &[u8], mut cut: impl FnMut(usize) -> usize) -> 
                 started.push(id);
             }
             DisplayEvent::ArgumentsDelta { id, .. } => {
-                assert!(started.contains(&id), "a call starts before it goes on")
+                assert!(started.contains(&id), "a call starts before its arguments")
             }
             _ => {}
         });
@@ -67,21 +69,27 @@ fn decode(format: Format, bytes: &[u8], mut cut: impl FnMut(usize) -> usize) -> 
         calls.push(json!([id, call.name, call.arguments.as_str(), status, executable, call.origin.frame]));
     }
     assert!(kept <= bytes.len(), "nothing is kept that did not come");
-    let carried = sent_back(format, decoded.parts());
+    let parts = sent_back(format, decoded.parts());
     let end = json!([decoded.finish, decoded.provider_finish, decoded.error, decoded.refusal, decoded.usage]);
-    json!([calls, decoded.text, end, shown, started.len(), decoded.response_id, decoded.model, carried])
+    json!([calls, decoded.text, end, shown, started.len(), decoded.response_id, decoded.model, parts])
 }
 
-/// What a turn carries, after a look at the request that sends it back.
-fn sent_back(format: Format, parts: Vec<Part>) -> Vec<String> {
-    let carried: Vec<_> = parts.iter().filter_map(Part::carried).map(|carried| carried.json().to_owned()).collect();
-    for json in &carried {
+/// The parts of a turn, after a look at the request that sends them back. Calls are compared elsewhere, and their ids may
+/// be generated: what they carry counts here.
+fn sent_back(format: Format, parts: Vec<Part>) -> Vec<Value> {
+    for json in parts.iter().filter_map(Part::carried).map(Carried::json) {
         assert!(serde_json::from_str::<IgnoredAny>(json).is_ok() && json.starts_with('{'), "what is carried is JSON");
     }
-    let encoded = format.encode_messages(&[Message::Assistant(parts)], None);
-    let list = ["messages", "input", "contents"].iter().find_map(|key| encoded.body.get(*key));
-    assert!(list.is_some_and(|list| list.get().starts_with('[')), "the request is JSON");
-    carried
+    let kept = parts.iter().map(|part| match part {
+        Part::Call(call) => json!({ "call": call.carried() }),
+        part => serde_json::to_value(part).expect("a part is JSON"),
+    });
+    let kept = kept.collect();
+    let encoded = format.encode_messages(&[Message::Assistant(parts), Message::user("Hello?")], None);
+    for field in encoded.body.values() {
+        assert!(serde_json::from_str::<IgnoredAny>(field.get()).is_ok(), "the request is JSON");
+    }
+    kept
 }
 
 /// One line of Ollama and one event of Chat Completions, distinguished from text that is not JSON.

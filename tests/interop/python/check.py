@@ -75,6 +75,15 @@ def results() -> Score:
     return score
 
 
+def turns() -> Score:
+    """The requests after turns that carry something; the tests compare them with what is encoded."""
+    score = Score("turns sent back")
+    for case in (case for case in wire if case["kind"] == "turn" and case["class"] == "well_formed"):
+        body = params.whole(case["format"], json.loads((FIXTURES / "wire" / case["expected_file"]).read_bytes()))
+        score.run(case["id"], lambda body=body, case=case: params.check_turn(case["format"], body))
+    return score
+
+
 def histories() -> Score:
     """Images and files in messages of users and in results: the golden bodies, which the encoders write."""
     score = Score("encoded files")
@@ -198,4 +207,4 @@ def unchunked(body: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.exit(1 if sum(part().report() for part in (requests, settings, results, histories, refusals, streams)) else 0)
+    sys.exit(1 if sum(part().report() for part in (requests, settings, results, histories, turns, refusals, streams)) else 0)

@@ -133,3 +133,24 @@ async fn a_store_that_fails_loses_no_decision() {
     assert_eq!(codes(&conversation), ["sent to bob, 1 digits"]);
     is_whole(&conversation);
 }
+
+/// Run ids and call ids can come from a request. A conversation looks up its own calls only.
+#[tokio::test]
+async fn a_call_of_other_people_is_not_looked_up() {
+    let send = || ScriptedTurn::call("s", "agent__send", r#"{"to":"bob","code":"1234"}"#);
+    let rig = rig([send(), ScriptedTurn::text("I see.")]);
+    let options = |principal: &str| RunOptions::new().run_id("run-1").principal(principal);
+    let mut owner = rig.agent().converse(rig.runner.run(options("ada")));
+    assert!(matches!(owner.send("Go.").await, Ended::Waiting { .. }));
+    // The same conversation of somebody else, interrupted before its call was suspended.
+    let mut document = serde_json::to_value(owner.save().await.expect("saved")).expect("JSON");
+    document["run"]["principal"] = "mallory".into();
+    document["run"]["waiting"] = serde_json::json!([]);
+    document["state"]["open"][0]["progress"] = "running".into();
+    let saved: SavedConversation = serde_json::from_value(document).expect("a document");
+    let mut theirs = rig.agent().restore(&rig.runner, options("mallory"), saved).await.expect("restored");
+    let ended = theirs.receive(tool_runtime::agent::Incoming::new()).await.expect("an empty request");
+    assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
+    assert_eq!(theirs.waiting().count(), 0);
+    assert!(owner.waiting().next().expect("it waits").shown_arguments.as_ref().expect("shown").get().contains("bob"));
+}

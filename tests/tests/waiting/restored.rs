@@ -100,6 +100,20 @@ async fn a_snapshot_with_a_call_of_other_people_is_refused() {
     assert!(runner(POLICY, &Arc::default()).restore(moved(&snapshot), ada()).await.is_ok());
 }
 
+/// Nobody could approve the calls of the run, so its model saw no tool that needs an approval.
+#[tokio::test]
+async fn what_a_run_could_not_see_stays_unseen() {
+    let asks = format!("{ALL}require_approval_for_tools = ['waiting__change']");
+    let catalog = ToolCatalog::collect().expect("a catalog");
+    let alone = ToolRunner::builder(catalog, ToolPolicy::from_toml(&asks).expect("a policy")).approvals(false);
+    let begun = alone.build().expect("a runner").run(ada());
+    assert!(begun.catalog().get("waiting__change").is_none());
+    let run = restored(&begun, "require_approval_for_tools = ['waiting__change']\nparallel = 2").await;
+    assert!(run.catalog().get("waiting__change").is_none() && run.catalog().get("waiting__read").is_some());
+    let call = run.exec(ToolCall::text("c", "waiting__change", r#"{"to":1}"#)).await;
+    assert_eq!(call.outcome(), Outcome::PolicyDenied);
+}
+
 #[tokio::test]
 async fn tokens_and_cost_stay_the_least_of_both() {
     for (one, other) in [("tokens", 10), ("input_tokens", 10), ("cost", 1)] {

@@ -114,7 +114,7 @@ fn loses(turn: &Value) -> bool {
 #[test]
 fn streamed_blocks_are_put_together_as_the_sdk_does() {
     let citation = json!({ "type": "web_search_result_location", "cited_text": "Hi", "title": "T", "url": "https://a.example/", "encrypted_index": "e" });
-    let page = json!({ "type": "page_location", "cited_text": "Ho", "document_title": "D", "document_index": 0 });
+    let page = json!({ "type": "page_location", "cited_text": "Ho", "document_title": "D", "document_index": 0, "file_id": null });
     let text = |text: &str| json!({ "type": "text_delta", "text": text });
     let input = |text: &str| json!({ "type": "input_json_delta", "partial_json": text });
     let cites = |citation: &Value| json!({ "type": "citations_delta", "citation": citation });

@@ -43,11 +43,11 @@ pub(super) fn of(condition: &Condition, document: &Value, argument: &Value) -> O
             return (!known).then(|| misfit(key, &choices, Some(prefix)));
         }
         Condition::AtMost(limit) => {
-            let below =
-                |bound: &str, out: &dyn Fn(f64) -> bool| argument.get(bound)?.as_f64().filter(|least| out(*least));
-            let least = below("minimum", &|least| least > *limit)
-                .or_else(|| below("exclusiveMinimum", &|least| least >= *limit))?;
-            let message = format!("`at_most` is below every value of the argument, whose least is {least}");
+            let bound = |key: &str| argument.get(key).and_then(Value::as_f64);
+            let least = bound("minimum").filter(|least| least > limit).map(|least| format!("at least {least}"));
+            let beyond = bound("exclusiveMinimum").filter(|least| least >= limit);
+            let least = least.or_else(|| beyond.map(|least| format!("more than {least}")))?;
+            let message = format!("`at_most` is below every value of the argument, which is {least}");
             return Some(Misfit { message, nearest: None });
         }
     };

@@ -152,7 +152,7 @@ fn conditions_compare_with_the_type_of_the_argument() {
 #[test]
 fn conditions_can_be_met_by_some_value_of_the_argument() {
     let schema = Schema::from_text(
-        r##"{"type":"object","$defs":{"unit":{"type":"string","enum":["celsius","kelvin"]}},"properties":{"unit":{"$ref":"#/$defs/unit"},"units":{"type":"array","items":{"$ref":"#/$defs/unit"}},"state":{"type":["string","null"],"enum":["open","closed",null]},"code":{"type":"string","pattern":"^[a-z]{2}$"},"count":{"type":"integer","minimum":1,"maximum":9},"any":{"anyOf":[{"type":"boolean"},{"const":"auto"}]}}}"##,
+        r##"{"type":"object","$defs":{"unit":{"type":"string","enum":["celsius","kelvin"]}},"properties":{"unit":{"$ref":"#/$defs/unit"},"units":{"type":"array","items":{"$ref":"#/$defs/unit"}},"state":{"type":["string","null"],"enum":["open","closed",null]},"code":{"type":"string","pattern":"^[a-z]{2}$"},"count":{"type":"integer","minimum":1,"maximum":9},"share":{"type":"number","exclusiveMinimum":0},"any":{"anyOf":[{"type":"boolean"},{"const":"auto"}]}}}"##,
     );
     let known = [ToolSpec { input_schema: schema, ..spec("lab__set", ToolEffect::StateChange) }];
     let problems = |condition: &str| -> Vec<String> {
@@ -167,6 +167,7 @@ fn conditions_can_be_met_by_some_value_of_the_argument() {
         "pointer = '/code'\nequals = 'de'",
         "pointer = '/count'\nat_most = 1",
         "pointer = '/count'\nequals = 9.0",
+        "pointer = '/share'\nat_most = 0.5",
         "pointer = '/any'\nequals = true",
     ] {
         assert_eq!(problems(fitting), [""; 0], "{fitting}");
@@ -193,7 +194,11 @@ fn conditions_can_be_met_by_some_value_of_the_argument() {
         ),
         (
             "pointer = '/count'\nat_most = 0",
-            "`at_most` is below every value of the argument, whose least is 1".to_owned(),
+            "`at_most` is below every value of the argument, which is at least 1".to_owned(),
+        ),
+        (
+            "pointer = '/share'\nat_most = 0",
+            "`at_most` is below every value of the argument, which is more than 0".to_owned(),
         ),
         (
             "pointer = '/any'\nequals = 'manual'",

@@ -74,6 +74,12 @@ impl EncodeError {
         Self { kind, tool: tool.map(str::to_owned), path }
     }
 
+    /// The schema of a tool cannot be held by the types of another crate.
+    #[cfg(feature = "async-openai")]
+    pub(crate) fn unsupported_schema(tool: &str) -> Self {
+        Self::new(EncodeErrorKind::UnsupportedSchema, Some(tool), None)
+    }
+
     /// Returns a stable word for each case, such as `invalid_tool_name` or `unsupported_schema`.
     #[must_use]
     pub const fn code(&self) -> &'static str {

@@ -6,7 +6,9 @@ use crate::wire::WireErrorKind;
 use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::fields::read;
 use crate::wire::decode::turn::Writer;
-use crate::wire::formats::anthropic::shape::{ContentBlock, Delta, Whole, members, quoted, rewritten, sources};
+use crate::wire::formats::anthropic::shape::{
+    ContentBlock, Delta, Whole, entries, members, quoted, rewritten, sources,
+};
 
 /// A block that began.
 pub(super) struct Block {
@@ -124,9 +126,9 @@ impl Block {
             }
             Kind::Text { part, rest, citations } => {
                 let mut carried = rest.take();
-                if !citations.is_empty() {
-                    let start = carried.as_deref().unwrap_or("{}");
-                    carried = rewritten(start, &[], vec![("citations", cited(start, citations))]);
+                let start = carried.as_deref().unwrap_or("{}");
+                if !citations.is_empty() || citations_of(start).contains("\"file_id\"") {
+                    carried = rewritten(start, &[], vec![("citations", without_files(&cited(start, citations)))]);
                 }
                 if let Some(json) = carried {
                     sources(citations_of(&json)).into_iter().for_each(|source| turn.citation(source));
@@ -201,6 +203,16 @@ fn cited(start: &str, added: &str) -> String {
     let before = citations_of(start).strip_prefix('[').and_then(|list| list.strip_suffix(']')).unwrap_or_default();
     let comma = if before.trim().is_empty() { "" } else { "," };
     format!("[{before}{comma}{added}]")
+}
+
+/// Citations as the provider takes them back: the file that it names in each is refused.
+fn without_files(list: &str) -> String {
+    let mut blocks = String::new();
+    for entry in entries(list) {
+        let kept = entry.starts_with('{').then(|| rewritten(entry, &["file_id"], Vec::new()));
+        push(&mut blocks, kept.flatten().as_deref().or(Some(entry)));
+    }
+    format!("[{blocks}]")
 }
 
 /// Adds an entry to the inside of a list.

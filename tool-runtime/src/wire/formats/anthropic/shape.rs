@@ -101,14 +101,16 @@ shape! {
     }
 }
 
+/// The entries of a list, each as it was written.
+pub(super) fn entries(list: &str) -> Vec<&str> {
+    let mut blocks = Blocks::default();
+    if blocks.read(&mut Json::new(list)).is_ok() { blocks.0 } else { Vec::new() }
+}
+
 /// The sources of a list of citations. Entries that are not objects have none.
 pub(super) fn sources(list: &str) -> Vec<Citation> {
-    let mut blocks = Blocks::default();
-    if blocks.read(&mut Json::new(list)).is_err() {
-        return Vec::new();
-    }
     let kept = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let sources = blocks.0.into_iter().filter_map(|entry| Raw(Some(entry)).object::<Cited<'_>>());
+    let sources = entries(list).into_iter().filter_map(|entry| Raw(Some(entry)).object::<Cited<'_>>());
     let citations = sources.map(|source| {
         // The source of a search result of the application is any text; an address has a scheme.
         let address = kept(source.source.get()).filter(|source| source.contains("://"));

@@ -1,7 +1,12 @@
 //! Lines of Ollama's chat, read as borrowed types.
 
+use std::borrow::Cow;
+
+use crate::media::Media;
 use crate::wire::decode::arguments::Piece;
-use crate::wire::decode::fields::{Integer, List, Object, Raw, Text, read, shape};
+use crate::wire::decode::cursor::Json;
+use crate::wire::decode::fields::{Integer, List, Object, Raw, Text, Whole, read, shape};
+use crate::wire::decode::members::without;
 use crate::wire::decode::provider_error::{CodeIn, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, Framing};
@@ -26,14 +31,15 @@ shape! {
     struct Message<'a> {
         "thinking" => thinking: Text<'a>,
         "content" => content: Text<'a>,
-        "tool_calls" => tool_calls: List<Call<'a>>,
+        "tool_calls" => tool_calls: List<Whole<'a, Call<'a>>>,
+        "images" => images: Raw<'a>,
     }
 }
 
 shape! {
     struct Call<'a> {
         "id" => id: Text<'a>,
-        "function" => function: Object<Function<'a>>,
+        "function" => function: Object<Whole<'a, Function<'a>>>,
     }
 }
 
@@ -67,13 +73,25 @@ impl Dialect for Ollama {
                 turn.carry(part, "{}".to_owned());
             }
             turn.text(message.content.get());
+            for image in message.images.0.map(strings).unwrap_or_default() {
+                // The server names no type, so the bytes have to say what it is.
+                if let Ok(media) = Media::unlabelled(&image) {
+                    turn.media(media);
+                }
+            }
             // Each listed call is complete, and lists add up (O1).
-            for call in message.tool_calls.iter() {
-                let name = call.function.0.as_ref().map_or("", |function| function.name.get());
+            for Whole { value: call, text } in message.tool_calls.iter() {
+                let function = call.function.0.as_ref();
+                let name = function.map_or("", |function| function.value.name.get());
                 let Some(at) = turn.start(call.id.get(), name) else { return };
                 turn.settle_id(at);
-                if let Some(function) = &call.function.0 {
-                    function.arguments.add(at, turn);
+                if let Some(function) = function {
+                    function.value.arguments.add(at, turn);
+                    let rest = without(function.text, &["name", "arguments"]);
+                    let call = without(text, &["function"]);
+                    if (rest.as_str(), call.as_str()) != ("{}", "{}") {
+                        turn.carry_call(at, format!("{{\"call\":{call},\"function\":{rest}}}"));
+                    }
                 }
             }
         }
@@ -90,6 +108,15 @@ impl Dialect for Ollama {
     fn body(&mut self, body: &str, turn: &mut Writer<'_>) {
         self.frame(b"", body, turn);
     }
+}
+
+/// The strings of a list.
+fn strings(list: &str) -> Vec<Cow<'_, str>> {
+    let (mut json, mut strings) = (Json::new(list), Vec::new());
+    // What is no list, or no string, is skipped (R6).
+    let _ =
+        json.array(|json| if json.peek() == b'"' { json.string().map(|text| strings.push(text)) } else { json.skip() });
+    strings
 }
 
 /// The meaning of the reason; older servers send none. An unknown one fails the turn (R5, R10).

@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::wire::RequestSettings;
+use crate::wire::decode::fields::{Raw, Text, read, shape};
 use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
 use crate::wire::formats::ollama::{media, settings};
-use crate::wire::history::{Part, Piece, joined};
+use crate::wire::history::{CallMessage, Part, Piece, joined};
 
 /// Ollama's chat, as a request is written. It has no choice but the model's own (E3).
 pub(crate) struct Ollama;
@@ -52,31 +53,83 @@ impl Dialect for Ollama {
                 out.push(if images.is_empty() { turn } else { turn.with("images", images) });
             }
             Piece::Assistant { parts, answered } => {
-                let (mut calls, mut thinking) = (Vec::new(), String::new());
-                for part in parts {
-                    match part {
-                        Part::Text(_) | Part::Refusal(_) => {}
-                        Part::Call(call) => {
-                            let arguments = Node::Raw(call.arguments().into());
-                            let function = Object::new().with("name", &*call.name).with("arguments", arguments);
-                            let carried = out.replay(call.carried());
-                            calls.push(Object::new().with("function", function).with_carried(carried));
-                        }
-                        Part::Reasoning(reasoning) if out.fits(reasoning.carried()).is_some() => {
-                            thinking.push_str(reasoning.text());
-                        }
-                        part => out.lose_part(part),
-                    }
-                }
-                let turn = message("assistant").with("content", joined(parts.iter().filter_map(|part| part.as_text())));
-                let turn = if thinking.is_empty() { turn } else { turn.with("thinking", thinking) };
-                out.push(if calls.is_empty() { turn } else { turn.with("tool_calls", calls) });
+                turn(parts, out);
                 for (call, result) in answered {
                     // A tool's message carries text only.
                     let (text, _) = out.result_of(result, |_| None);
-                    out.push(message("tool").with("tool_name", &*call.name).with("content", text));
+                    let answer = message("tool").with("tool_name", &*call.name);
+                    // A server that gave the call an id finds it again by that.
+                    let given = kept(call, out).and_then(|kept| read::<Ids<'_>>(kept.call.0?).ok());
+                    let answer = match given.filter(|given| given.id.came()) {
+                        Some(given) => answer.with("tool_call_id", given.id.get().to_owned()),
+                        None => answer,
+                    };
+                    out.push(answer.with("content", text));
                 }
             }
         }
     }
+}
+
+shape! {
+    /// What is kept with a call.
+    struct Kept<'a> {
+        "call" => call: Raw<'a>,
+        "function" => function: Raw<'a>,
+    }
+}
+
+shape! {
+    struct Ids<'a> {
+        "id" => id: Text<'a>,
+    }
+}
+
+fn kept<'a>(call: &'a CallMessage, out: &Messages<'_>) -> Option<Kept<'a>> {
+    let carried = call.carried().filter(|carried| out.takes(carried))?;
+    read(carried.json()).ok()
+}
+
+/// Writes the message of a turn, unless there is nothing in it.
+fn turn<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
+    let (mut calls, mut images, mut thinking) = (Vec::new(), Vec::new(), String::new());
+    for part in parts {
+        match part {
+            Part::Text(text) => {
+                out.replay(text.carried());
+            }
+            Part::Refusal(_) => {}
+            Part::Call(call) => {
+                out.replay(call.carried());
+                let kept = kept(call, out).unwrap_or_default();
+                let arguments = Node::Raw(call.arguments().into());
+                let function = Object::new().with("name", &*call.name).with("arguments", arguments);
+                let function = function.with_carried(kept.function.0);
+                calls.push(Object::new().with("function", function).with_carried(kept.call.0));
+            }
+            Part::Reasoning(reasoning) if out.fits(reasoning.carried()).is_some() => {
+                thinking.push_str(reasoning.text());
+            }
+            Part::Media(media) => match media.data().filter(|_| media.essence().starts_with("image/")) {
+                Some(data) => images.push(data),
+                None => out.lose_part(part),
+            },
+            part => out.lose_part(part),
+        }
+    }
+    let text = joined(parts.iter().filter_map(|part| part.as_text()));
+    if text.is_empty() && calls.is_empty() && images.is_empty() {
+        if !thinking.is_empty() {
+            out.lose("reasoning without an answer");
+        }
+        return;
+    }
+    let mut message = Object::new().with("role", "assistant").with("content", text);
+    if !thinking.is_empty() {
+        message = message.with("thinking", thinking);
+    }
+    if !images.is_empty() {
+        message = message.with("images", images);
+    }
+    out.push(if calls.is_empty() { message } else { message.with("tool_calls", calls) });
 }

@@ -1,0 +1,1 @@
+//! The tests and the example are in their folders.

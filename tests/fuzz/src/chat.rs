@@ -1,0 +1,54 @@
+//! What chat UIs post: whatever a body claims, only calls that wait are answered, each once and by whom it waits for.
+
+use std::collections::BTreeSet;
+
+use tool_runtime::call::{CallId, Suspension};
+use tool_runtime::wire::Message;
+use tool_runtime::wire::history::{CallMessage, Part};
+use tool_runtime::wire::ui::{ChatAnswer, ChatReader};
+
+/// `done` ended, `ask` waits for a person, `run` for the client.
+fn reader() -> ChatReader {
+    let call = |id: &str| Part::Call(CallMessage::new(id, format!("ns__{id}"), "{}"));
+    let history = [Message::user("Go."), Message::Assistant(["done", "ask", "run"].map(call).into())];
+    let waiting = [(CallId::new("ask"), Suspension::Approval), (CallId::new("run"), Suspension::Client)];
+    ChatReader::new(&history, waiting).with_max_bytes(16 << 10)
+}
+
+/// The first byte of an input says who posts it.
+pub fn only_what_waits_is_answered(input: &[u8]) {
+    let Some((&seed, body)) = input.split_first() else { return };
+    let is_ag_ui = seed % 2 == 1;
+    let read = if is_ag_ui { reader().read_ag_ui(body) } else { reader().read(body) };
+    let Ok(request) = read else { return };
+    assert!(body.len() <= 16 << 10, "bodies are bounded");
+    assert_eq!(request.run_id.is_some(), is_ag_ui, "AG-UI names its runs");
+    assert!(!is_ag_ui || request.answers.iter().any(|answer| matches!(answer, ChatAnswer::Decision { .. })));
+    assert!(request.text.as_ref().is_none_or(|text| !text.trim().is_empty()), "no text is no message");
+    assert!(request.files.len() <= 32, "files are bounded");
+    assert!(
+        request.text.is_some() || !request.files.is_empty() || !request.answers.is_empty(),
+        "a request brings something"
+    );
+    let mut answered = BTreeSet::new();
+    for answer in &request.answers {
+        let id = match answer {
+            ChatAnswer::Decision { id, reason, .. } => {
+                assert_eq!(id.as_str(), "ask", "a person decides what a person was asked");
+                assert!(reason.as_ref().is_none_or(|reason| reason.len() <= 4 << 10), "reasons are bounded");
+                id
+            }
+            ChatAnswer::Output { id, json } => {
+                assert_eq!(id.as_str(), "run", "a client answers what a client was given");
+                assert!(serde_json::from_str::<serde::de::IgnoredAny>(json).is_ok(), "an output is JSON");
+                id
+            }
+            ChatAnswer::Failed { id } => {
+                assert_eq!(id.as_str(), "run", "a client fails what a client was given");
+                id
+            }
+            _ => panic!("an answer of another kind"),
+        };
+        assert!(answered.insert(id.as_str()), "an answer is given once");
+    }
+}

@@ -1,0 +1,116 @@
+//! A run's tools, calls and results in the types of [async-openai](https://docs.rs/async-openai) (feature
+//! `async-openai`).
+//!
+//! ```
+//! use async_openai::types::chat::{ChatCompletionRequestMessage, CreateChatCompletionRequest, CreateChatCompletionResponse};
+//! use tool_runtime::Run;
+//! use tool_runtime::adapters::async_openai::chat_tools;
+//! use tool_runtime::wire::{Decoded, EncodeError};
+//!
+//! /// Offers the run's tools.
+//! fn offer(run: &Run, request: &mut CreateChatCompletionRequest) -> Result<(), EncodeError> {
+//!     request.tools = Some(chat_tools(run)?);
+//!     Ok(())
+//! }
+//!
+//! /// Takes the calls of a response through the gate and returns what answers them.
+//! async fn answers(run: &Run, response: &CreateChatCompletionResponse) -> Vec<ChatCompletionRequestMessage> {
+//!     let mut answers = Vec::new();
+//!     for decoded in Decoded::from(response).calls {
+//!         answers.push((&run.exec(decoded.call).await).into());
+//!     }
+//!     answers
+//! }
+//! # let _ = (offer, answers);
+//! ```
+
+use async_openai::types::chat::{
+    ChatCompletionRequestMessage, ChatCompletionRequestToolMessage, ChatCompletionRequestToolMessageContent,
+    ChatCompletionTools, CreateChatCompletionResponse,
+};
+use async_openai::types::responses::{
+    FunctionCallOutput, FunctionCallOutputItemParam, InputItem, Item, Response, Tool,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::call::ToolExecResult;
+use crate::runner::Run;
+use crate::tool::ToolSpec;
+use crate::wire::{DecodeOptions, Decoded, EncodeError, EncodeOptions, Format};
+
+/// Returns the definitions of the tools that the run may use, for Chat Completions.
+///
+/// # Errors
+/// The format cannot carry a tool.
+pub fn chat_tools(run: &Run) -> Result<Vec<ChatCompletionTools>, EncodeError> {
+    tools(Format::OpenAiChat, run)
+}
+
+/// Returns the definitions of the tools that the run may use, for Responses.
+///
+/// # Errors
+/// The format cannot carry a tool.
+pub fn response_tools(run: &Run) -> Result<Vec<Tool>, EncodeError> {
+    tools(Format::OpenAiResponses, run)
+}
+
+/// Reads a response with the rules of this crate's decoder: one that was cut or filtered runs nothing.
+impl From<&CreateChatCompletionResponse> for Decoded {
+    fn from(response: &CreateChatCompletionResponse) -> Self {
+        decoded(Format::OpenAiChat, response)
+    }
+}
+
+/// Reads a response with the rules of this crate's decoder: one that was cut or filtered runs nothing.
+impl From<&Response> for Decoded {
+    fn from(response: &Response) -> Self {
+        decoded(Format::OpenAiResponses, response)
+    }
+}
+
+/// The result of a call as the model reads it.
+impl From<&ToolExecResult> for ChatCompletionRequestMessage {
+    fn from(result: &ToolExecResult) -> Self {
+        Self::Tool(ChatCompletionRequestToolMessage {
+            content: ChatCompletionRequestToolMessageContent::Text(result.to_model()),
+            tool_call_id: result.call_id().as_str().to_owned(),
+        })
+    }
+}
+
+/// The result of a call as the model reads it.
+impl From<&ToolExecResult> for InputItem {
+    fn from(result: &ToolExecResult) -> Self {
+        Self::Item(Item::FunctionCallOutput(FunctionCallOutputItemParam {
+            call_id: Some(result.call_id().as_str().to_owned()),
+            output: FunctionCallOutput::Text(result.to_model()),
+            id: None,
+            status: None,
+            name: None,
+            namespace: None,
+            caller: None,
+        }))
+    }
+}
+
+/// The types mirror the wire, so what the encoder writes can be read as theirs.
+fn tools<T: DeserializeOwned>(format: Format, run: &Run) -> Result<Vec<T>, EncodeError> {
+    let mut encoded = format.encode_tools(run.catalog().specs(), &EncodeOptions::default())?;
+    let tools = match encoded.body.remove("tools") {
+        Some(Value::Array(tools)) => tools,
+        _ => Vec::new(),
+    };
+    let read = |(tool, spec): (Value, &ToolSpec)| {
+        serde_json::from_value(tool).map_err(|_| EncodeError::unsupported_schema(spec.name.as_str()))
+    };
+    tools.into_iter().zip(run.catalog().specs()).map(read).collect()
+}
+
+/// What the types hold is what the provider wrote, without the fields that they do not know.
+fn decoded<R: Serialize>(format: Format, response: &R) -> Decoded {
+    let mut decoder = format.decoder(DecodeOptions::default());
+    decoder.push(&serde_json::to_vec(response).unwrap_or_default());
+    decoder.finish()
+}

@@ -1,0 +1,88 @@
+//! A run's tools, calls and results in the types of [genai](https://docs.rs/genai) (feature `genai`).
+//!
+//! ```
+//! use genai::chat::{ChatMessage, ChatRequest, ChatResponse, ToolResponse};
+//! use tool_runtime::Run;
+//! use tool_runtime::adapters::genai::tools;
+//! use tool_runtime::wire::Decoded;
+//!
+//! /// Offers the run's tools.
+//! fn request(run: &Run) -> ChatRequest {
+//!     ChatRequest::from_user("What is 2 + 3?").with_tools(tools(run))
+//! }
+//!
+//! /// Takes a response through the gate; the request then holds what the model gets next.
+//! async fn take(run: &Run, mut request: ChatRequest, response: &ChatResponse) -> ChatRequest {
+//!     // genai's own history keeps what a provider wants back, such as signatures.
+//!     request = request.append_message(ChatMessage::assistant(response.content.clone()));
+//!     for decoded in Decoded::from(response).calls {
+//!         request = request.append_message(ToolResponse::from(&run.exec(decoded.call).await));
+//!     }
+//!     request
+//! }
+//! # let _ = (request, take);
+//! ```
+//!
+//! genai reads a model's arguments before it hands them over, so that what its parser drops, such as a key that occurs
+//! twice or the last digits of a long number, cannot be refused here.
+
+use genai::chat::{ChatResponse, ContentPart, StopReason, Tool, ToolResponse};
+
+use crate::call::{Arguments, ToolExecResult};
+use crate::runner::Run;
+use crate::tool::ToolSpec;
+use crate::wire::history::{CallMessage, Part, Reasoning};
+use crate::wire::{CallStatus, Decoded, Finish};
+
+/// Returns the definitions of the tools that the run may use.
+#[must_use]
+pub fn tools(run: &Run) -> Vec<Tool> {
+    let tool = |spec: &ToolSpec| {
+        let tool = Tool::new(spec.name.as_str()).with_description(spec.description.to_string());
+        serde_json::from_str(spec.input_schema.as_str()).map_or(tool.clone(), |schema| tool.with_schema(schema))
+    };
+    run.catalog().specs().map(tool).collect()
+}
+
+/// The text, the reasoning and the calls of a response. Of one that was cut or filtered no call is complete, so that the
+/// gate refuses and records each.
+impl From<&ChatResponse> for Decoded {
+    fn from(response: &ChatResponse) -> Self {
+        let part = |part: &ContentPart| match part {
+            ContentPart::Text(text) => Some(Part::text(text.as_str())),
+            ContentPart::ReasoningContent(text) => Some(Part::Reasoning(Reasoning::new(text.as_str()))),
+            ContentPart::ToolCall(call) => {
+                let arguments = call.fn_arguments.to_string();
+                Some(Part::Call(CallMessage::new(call.call_id.as_str(), call.fn_name.as_str(), &arguments)))
+            }
+            _ => None,
+        };
+        let finish = match response.stop_reason {
+            Some(StopReason::ToolCall(_)) => Finish::ToolCalls,
+            Some(StopReason::Completed(_) | StopReason::StopSequence(_)) => Finish::Stop,
+            Some(StopReason::MaxTokens(_)) => Finish::Length,
+            Some(StopReason::ContentFilter(_)) => Finish::ContentFilter,
+            Some(StopReason::Other(_)) => Finish::Error,
+            None => Finish::Truncated,
+        };
+        let mut decoded = Self::new(response.content.parts().iter().filter_map(part).collect(), finish);
+        decoded.provider_finish = response.stop_reason.as_ref().map(|reason| reason.raw().to_owned());
+        decoded.model = Some(response.model_iden.model_name.to_string());
+        // What genai read as another type than an object has to reach the gate as it is, to be refused there.
+        for (decoded, call) in decoded.calls.iter_mut().zip(response.content.tool_calls()) {
+            decoded.call.origin.provider = Some(response.model_iden.adapter_kind.to_string().into());
+            if !call.fn_arguments.is_object() {
+                decoded.call.arguments = Arguments::Text(call.fn_arguments.to_string());
+                decoded.status = CallStatus::ArgumentsNotObject;
+            }
+        }
+        decoded
+    }
+}
+
+/// The result of a call as the model reads it.
+impl From<&ToolExecResult> for ToolResponse {
+    fn from(result: &ToolExecResult) -> Self {
+        Self::new(result.call_id().as_str(), result.to_model())
+    }
+}
