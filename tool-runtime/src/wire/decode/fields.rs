@@ -22,10 +22,12 @@ macro_rules! shape {
         shape!(@ [$(#[$about])* $sight struct $name] [impl<'a> $crate::wire::decode::fields::Field<'a> for $name] 'a $($fields)*);
     };
     (@ [$($head:tt)*] [$($implement:tt)*] $life:lifetime
-        $($(#[$doc:meta])* $key:literal => $seen:vis $field:ident: $type:ty,)*) => {
+        $($(#[$doc:meta])* $key:literal => $seen:vis $field:ident: $type:ty,)*
+        $(rare $rare:ident: [$($name:literal),* $(,)?],)?) => {
         #[derive(Default)]
         $($head)* {
             $($(#[$doc])* $seen $field: $type,)*
+            $(pub(crate) $rare: $crate::wire::decode::fields::Rare<$life>,)?
         }
         $($implement)* {
             fn read(
@@ -41,6 +43,7 @@ macro_rules! shape {
                 json.object(|json, key| match key {
                     $($key if std::mem::replace(&mut seen.$field, true) => Err($crate::wire::decode::cursor::Invalid),
                     $key => $crate::wire::decode::fields::Field::read(&mut self.$field, json),)*
+                    $($($name => self.$rare.read($name, json),)*)?
                     _ => json.skip(),
                 })
             }
@@ -48,6 +51,32 @@ macro_rules! shape {
     };
 }
 pub(crate) use shape;
+
+/// Members that few frames have: frames without them pay nothing for them. A null is absent.
+#[derive(Default)]
+pub(crate) struct Rare<'a>(Vec<(&'static str, Raw<'a>)>);
+
+impl<'a> Rare<'a> {
+    #[cold]
+    pub(crate) fn read(&mut self, name: &'static str, json: &mut Json<'a>) -> Result<(), Invalid> {
+        if self.0.iter().any(|(known, _)| *known == name) {
+            return Err(Invalid);
+        }
+        let mut value = Raw::default();
+        value.read(json)?;
+        self.0.push((name, value));
+        Ok(())
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The value of a member as it was written.
+    pub(crate) fn get(&self, name: &str) -> Option<&'a str> {
+        self.0.iter().find(|(known, _)| *known == name).and_then(|(_, value)| value.0)
+    }
+}
 
 /// A document that is one object of a known shape.
 pub(crate) fn read<'a, T: Field<'a>>(text: &'a str) -> Result<T, Invalid> {

@@ -92,7 +92,7 @@ impl<'a> Field<'a> for Blocks<'a> {
 }
 
 shape! {
-    struct Cited<'a> {
+    struct Entry<'a> {
         "title" => title: Text<'a>,
         "document_title" => document_title: Text<'a>,
         "url" => url: Text<'a>,
@@ -110,7 +110,7 @@ pub(super) fn entries(list: &str) -> Vec<&str> {
 /// The sources of a list of citations. Entries that are not objects have none.
 pub(super) fn sources(list: &str) -> Vec<Citation> {
     let kept = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let sources = entries(list).into_iter().filter_map(|entry| Raw(Some(entry)).object::<Cited<'_>>());
+    let sources = entries(list).into_iter().filter_map(|entry| Raw(Some(entry)).object::<Entry<'_>>());
     let citations = sources.map(|source| {
         // The source of a search result of the application is any text; an address has a scheme.
         let address = kept(source.source.get()).filter(|source| source.contains("://"));

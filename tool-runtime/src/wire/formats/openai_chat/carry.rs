@@ -101,13 +101,16 @@ impl Carry {
     /// Reads what comes before the text of a delta or a message.
     pub(super) fn before(&mut self, delta: &Delta<'_>, turn: &mut Writer<'_>) {
         let (content, plain) = (&delta.reasoning_content, &delta.reasoning);
+        if !content.came() && !plain.came() && delta.rare.is_empty() {
+            return;
+        }
         self.content |= content.came();
         self.plain |= plain.came();
         // Servers that fill both fields mean the same reasoning.
         let text = if content.get().is_empty() { plain.get() } else { content.get() };
         self.think(text, turn);
-        let details = delta.reasoning_details.0.map(|list| self.details.add(list)).unwrap_or_default();
-        let blocks = delta.thinking_blocks.0.map(|list| self.blocks.add(list)).unwrap_or_default();
+        let details = delta.rare.get("reasoning_details").map(|list| self.details.add(list)).unwrap_or_default();
+        let blocks = delta.rare.get("thinking_blocks").map(|list| self.blocks.add(list)).unwrap_or_default();
         // Most repeat the text of the fields, and some have no other.
         if !self.content && !self.plain {
             self.think(if details.is_empty() { &blocks } else { &details }, turn);
@@ -120,17 +123,20 @@ impl Carry {
 
     /// Reads what comes after the text of a delta or a message.
     pub(super) fn after(&mut self, delta: &Delta<'_>, turn: &mut Writer<'_>) {
-        let signature = delta.provider_fields.0.filter(|raw| raw.contains("signature"));
+        if delta.rare.is_empty() {
+            return;
+        }
+        let signature = delta.rare.get("provider_specific_fields").filter(|raw| raw.contains("signature"));
         for (name, value) in [
-            ("extra_content", delta.extra_content.0),
-            ("thought_signature", delta.thought_signature.0),
+            ("extra_content", delta.rare.get("extra_content")),
+            ("thought_signature", delta.rare.get("thought_signature")),
             ("provider_specific_fields", signature),
         ] {
             if let Some(value) = value {
                 self.members.insert(name, value.to_owned());
             }
         }
-        if let Some(list) = delta.annotations.0 {
+        if let Some(list) = delta.rare.get("annotations") {
             let list: List<Whole<'_, Annotation<'_>>> = read(list).unwrap_or_default();
             for annotation in list.iter() {
                 if let Some(source) = &annotation.value.url.0 {
@@ -139,11 +145,11 @@ impl Carry {
                 self.annotations.push(annotation.text.to_owned());
             }
         }
-        if let Some(audio) = delta.audio.object::<Audio<'_>>() {
+        if let Some(audio) = Raw(delta.rare.get("audio")).object::<Audio<'_>>() {
             self.audio_id.push_str(if self.audio_id.is_empty() { audio.id.get() } else { "" });
             self.audio.push_str(audio.data.get());
         }
-        if let Some(list) = delta.images.0 {
+        if let Some(list) = delta.rare.get("images") {
             let list: List<Image<'_>> = read(list).unwrap_or_default();
             for source in list.iter().filter_map(|image| image.url.0.as_ref()) {
                 if let Some(image) = image(source.url.get()) {

@@ -34,14 +34,16 @@ shape! {
         "function_call" => pub(super) function_call: Raw<'a>,
         "reasoning_content" => pub(super) reasoning_content: Text<'a>,
         "reasoning" => pub(super) reasoning: Text<'a>,
-        "reasoning_details" => pub(super) reasoning_details: Raw<'a>,
-        "thinking_blocks" => pub(super) thinking_blocks: Raw<'a>,
-        "extra_content" => pub(super) extra_content: Raw<'a>,
-        "thought_signature" => pub(super) thought_signature: Raw<'a>,
-        "provider_specific_fields" => pub(super) provider_fields: Raw<'a>,
-        "annotations" => pub(super) annotations: Raw<'a>,
-        "audio" => pub(super) audio: Raw<'a>,
-        "images" => pub(super) images: Raw<'a>,
+        rare rare: [
+            "reasoning_details",
+            "thinking_blocks",
+            "extra_content",
+            "thought_signature",
+            "provider_specific_fields",
+            "annotations",
+            "audio",
+            "images",
+        ],
     }
 }
 
@@ -50,9 +52,7 @@ shape! {
         "index" => pub(super) index: Integer,
         "id" => pub(super) id: Text<'a>,
         "function" => pub(super) function: Object<Function<'a>>,
-        "custom" => pub(super) custom: Raw<'a>,
-        "extra_content" => pub(super) extra_content: Raw<'a>,
-        "provider_specific_fields" => pub(super) provider_fields: Raw<'a>,
+        rare rare: ["custom", "extra_content", "provider_specific_fields"],
     }
 }
 
@@ -74,7 +74,7 @@ shape! {
 impl<'a> ToolDelta<'a> {
     /// The call of a free-form tool. Some servers fill its field of every call.
     pub(super) fn custom(&self) -> Option<Custom<'a>> {
-        let custom = self.custom.object::<Custom<'a>>().filter(|_| self.function.0.is_none())?;
+        let custom = Raw(self.rare.get("custom")).object::<Custom<'a>>().filter(|_| self.function.0.is_none())?;
         (!custom.name.get().is_empty() || !custom.input.get().is_empty()).then_some(custom)
     }
 

@@ -136,10 +136,13 @@ impl Chat {
         if is_custom {
             self.carry.custom(call);
         }
-        if let Some(extra) = part.extra_content.0 {
+        if part.rare.is_empty() {
+            return;
+        }
+        if let Some(extra) = part.rare.get("extra_content") {
             self.carry.call(call, "extra_content", extra.to_owned());
         }
-        if let Some(fields) = part.provider_fields.0.filter(|fields| fields.contains("signature")) {
+        if let Some(fields) = part.rare.get("provider_specific_fields").filter(|fields| fields.contains("signature")) {
             self.carry.call(call, "provider_specific_fields", fields.to_owned());
         }
     }
