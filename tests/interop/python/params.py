@@ -94,8 +94,6 @@ def check(name: str, body: dict) -> None:
             genai.Content.model_validate(rest.pop("systemInstruction"))
         if "generationConfig" in rest:
             genai.GenerationConfig.model_validate(rest.pop("generationConfig"))
-        if "generationConfig" in rest:
-            genai.GenerationConfig.model_validate(rest.pop("generationConfig"))
         if "serviceTier" in rest:
             genai.ServiceTier(rest.pop("serviceTier"))
         if "labels" in rest:

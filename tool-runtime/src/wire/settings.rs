@@ -21,7 +21,7 @@ use crate::wire::ToolChoice;
 /// assert_eq!(chat.body["reasoning_effort"], "low");
 /// let anthropic = Format::Anthropic.encode_settings(&settings)?;
 /// let lost: Vec<_> = anthropic.losses.iter().map(|loss| loss.path.as_str()).collect();
-/// assert_eq!(lost, ["temperature", "seed"]);
+/// assert_eq!(lost, ["seed", "temperature"]);
 /// # Ok::<(), tool_runtime::wire::EncodeError>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

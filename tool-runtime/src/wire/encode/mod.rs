@@ -24,19 +24,12 @@ pub(crate) use tools::{AnswerMode, Carries, CheckedTool, PropertyNames, encode_t
 
 use serde_json::{Map, Value};
 
-use crate::wire::RequestSettings;
 use crate::wire::history::Piece;
 
 /// What differs between the formats when a request is written.
 pub(crate) trait Dialect {
     /// What the format can carry.
     fn carries(&self) -> &'static Carries;
-
-    /// Where the format has its settings.
-    fn vocabulary(&self) -> &'static Vocabulary;
-
-    /// Writes the settings that the vocabulary does not: reasoning, notes and the person.
-    fn settings(&self, settings: &RequestSettings, out: &mut Fields);
 
     /// One tool of the list.
     fn tool(&self, tool: CheckedTool<'_>) -> Value;

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use crate::wire::Effort;
 use crate::wire::encode::report::EncodeErrorKind;
 use crate::wire::encode::strict::{self, Closing, Room};
 use crate::wire::encode::{
-    Dialect, EncodeError, EncodeOptions, Encoded, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool,
+    Dialect, EncodeError, EncodeOptions, Encoded, Fields, Loss, OnUnsupported, SentSchema, ToolChoice, Vocabulary,
+    WireTool,
 };
+use crate::wire::{Effort, RequestSettings};
 
 /// What a format can carry.
 pub(crate) struct Carries {
@@ -25,6 +26,10 @@ pub(crate) struct Carries {
     pub(crate) choice: bool,
     /// It has a choice of several tools; without, only those are offered.
     pub(crate) allowed: bool,
+    /// Where it has its settings.
+    pub(crate) vocabulary: &'static Vocabulary,
+    /// Writes the settings that the vocabulary does not: reasoning, notes and the person.
+    pub(crate) settings: fn(&RequestSettings, &mut Fields),
 }
 
 /// Which names of properties a provider takes.

@@ -2,13 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::wire::ToolChoice;
 use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{
-    Carries, CheckedTool, Dialect, Fields, MARK, Messages, Node, Object, PropertyNames, Vocabulary,
-};
+use crate::wire::encode::{Carries, CheckedTool, Dialect, MARK, Messages, Node, Object, PropertyNames};
 use crate::wire::formats::anthropic::{media, settings, turn};
 use crate::wire::history::Piece;
-use crate::wire::{RequestSettings, ToolChoice};
 
 /// Messages, as a request is written.
 pub(crate) struct Anthropic;
@@ -20,19 +18,13 @@ const CARRIES: Carries = Carries {
     parallel: true,
     choice: true,
     allowed: false,
+    vocabulary: &settings::VOCABULARY,
+    settings: settings::settings,
 };
 
 impl Dialect for Anthropic {
     fn carries(&self) -> &'static Carries {
         &CARRIES
-    }
-
-    fn vocabulary(&self) -> &'static Vocabulary {
-        &settings::VOCABULARY
-    }
-
-    fn settings(&self, settings: &RequestSettings, out: &mut Fields) {
-        settings::settings(settings, out);
     }
 
     fn answer(&self, _name: &str, schema: Value, _with_tools: bool) -> Option<(&'static str, Value)> {

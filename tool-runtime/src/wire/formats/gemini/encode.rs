@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
+use crate::wire::ToolChoice;
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, PropertyNames};
 use crate::wire::formats::gemini::{media, settings, turn};
 use crate::wire::history::Piece;
-use crate::wire::{RequestSettings, ToolChoice};
 
 /// Gemini, as a request is written.
 pub(crate) struct Gemini;
@@ -17,19 +17,13 @@ const CARRIES: Carries = Carries {
     parallel: false,
     choice: true,
     allowed: true,
+    vocabulary: &settings::VOCABULARY,
+    settings: settings::settings,
 };
 
 impl Dialect for Gemini {
     fn carries(&self) -> &'static Carries {
         &CARRIES
-    }
-
-    fn vocabulary(&self) -> &'static Vocabulary {
-        &settings::VOCABULARY
-    }
-
-    fn settings(&self, settings: &RequestSettings, out: &mut Fields) {
-        settings::settings(settings, out);
     }
 
     // Models before Gemini 3 refuse a schema beside tools.

@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::wire::RequestSettings;
 use crate::wire::decode::fields::{Raw, Text, read, shape};
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, PropertyNames};
 use crate::wire::formats::ollama::{media, settings};
 use crate::wire::history::{CallMessage, Part, Piece, joined};
 
@@ -18,19 +17,13 @@ const CARRIES: Carries = Carries {
     parallel: false,
     choice: false,
     allowed: false,
+    vocabulary: &settings::VOCABULARY,
+    settings: settings::settings,
 };
 
 impl Dialect for Ollama {
     fn carries(&self) -> &'static Carries {
         &CARRIES
-    }
-
-    fn vocabulary(&self) -> &'static Vocabulary {
-        &settings::VOCABULARY
-    }
-
-    fn settings(&self, settings: &RequestSettings, out: &mut Fields) {
-        settings::settings(settings, out);
     }
 
     // With a format the server lets the model write nothing but the answer, no call either.

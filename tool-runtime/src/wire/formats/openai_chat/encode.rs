@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::wire::ToolChoice;
 use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, PropertyNames};
 use crate::wire::formats::openai;
 use crate::wire::formats::openai_chat::replay::{Turn, is_legacy};
 use crate::wire::formats::openai_chat::{files, settings};
 use crate::wire::history::{Content, Piece, joined};
-use crate::wire::{RequestSettings, ToolChoice};
 
 /// Chat Completions, as a request is written.
 pub(crate) struct Chat;
@@ -20,19 +20,13 @@ const CARRIES: Carries = Carries {
     parallel: true,
     choice: true,
     allowed: true,
+    vocabulary: &settings::VOCABULARY,
+    settings: settings::settings,
 };
 
 impl Dialect for Chat {
     fn carries(&self) -> &'static Carries {
         &CARRIES
-    }
-
-    fn vocabulary(&self) -> &'static Vocabulary {
-        &settings::VOCABULARY
-    }
-
-    fn settings(&self, settings: &RequestSettings, out: &mut Fields) {
-        settings::settings(settings, out);
     }
 
     fn answer(&self, name: &str, schema: Value, _with_tools: bool) -> Option<(&'static str, Value)> {

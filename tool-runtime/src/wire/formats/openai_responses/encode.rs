@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::wire::ToolChoice;
 use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Fields, Messages, Node, Object, PropertyNames, Vocabulary};
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, PropertyNames};
 use crate::wire::formats::openai;
 use crate::wire::formats::openai_responses::replay::{Replay, is_custom_call};
 use crate::wire::formats::openai_responses::{media, settings};
 use crate::wire::history::{Content, Piece, joined};
-use crate::wire::{RequestSettings, ToolChoice};
 
 /// Responses, as a request is written.
 pub(crate) struct Responses;
@@ -20,19 +20,13 @@ const CARRIES: Carries = Carries {
     parallel: true,
     choice: true,
     allowed: true,
+    vocabulary: &settings::VOCABULARY,
+    settings: settings::settings,
 };
 
 impl Dialect for Responses {
     fn carries(&self) -> &'static Carries {
         &CARRIES
-    }
-
-    fn vocabulary(&self) -> &'static Vocabulary {
-        &settings::VOCABULARY
-    }
-
-    fn settings(&self, settings: &RequestSettings, out: &mut Fields) {
-        settings::settings(settings, out);
     }
 
     fn answer(&self, name: &str, schema: Value, _with_tools: bool) -> Option<(&'static str, Value)> {
