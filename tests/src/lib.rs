@@ -29,6 +29,7 @@ mod guide {
         Introduction: "introduction.md",
         FirstTool: "first-tool.md",
         Policy: "policy.md",
+        Models: "models.md",
         Service: "service.md",
         Connections: "connections.md",
         ForeignTypes: "foreign-types.md",

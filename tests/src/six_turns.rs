@@ -1,10 +1,12 @@
 //! One conversation of six turns over a server that replays a model: parallel calls, a failing tool, a denied tool, a
 //! client tool, a malformed call. The tests run it, and the official SDKs check the requests that it sends.
 
+use std::collections::BTreeMap;
+
 use tool_runtime::Event;
 use tool_runtime::agent::http::HttpModel;
 use tool_runtime::agent::{Agent, ClientAnswer, Conversation, Ended};
-use tool_runtime::wire::Format;
+use tool_runtime::wire::{Effort, Format, RequestSettings};
 use tool_runtime::{RunOptions, ToolPolicy, ToolRunner};
 
 use crate::provider::Turn;
@@ -60,4 +62,35 @@ pub async fn hold(format: Format, strict: bool) -> Result<SixTurns, Box<dyn std:
     let ended = conversation.answer([ClientAnswer::value(id, "7")]).await?;
     let events = heard.take();
     Ok(SixTurns { conversation, ended, asked: server.asked(), events })
+}
+
+/// Asks for two typed answers in one format, with settings: one that the provider's mode for schemas can carry, and one
+/// that a tool carries. Returns the bodies of the requests.
+///
+/// # Errors
+/// Nothing listens, or an answer did not come.
+pub async fn typed(format: Format) -> Result<Vec<String>, Box<dyn std::error::Error>> {
+    let double = || Turn::calls([("a1", "rig__double", r#"{"n":1}"#)]);
+    let list = match format {
+        Format::Ollama | Format::Gemini => Turn::calls([("z1", "final_answer", r#"{"answer":[2]}"#)]),
+        _ => Turn::text(r#"{"answer":[2]}"#),
+    };
+    let counts = Turn::calls([("z2", "final_answer", r#"{"one":2}"#)]);
+    let turns = [double(), list, Turn::text("[2]"), Turn::text(r#"{"answer":[2]}"#), counts];
+    let server = Server::start(turns.iter().map(|turn| Reply::stream(&turn.stream(format))))?;
+    let settings = RequestSettings::new().max_output_tokens(900).reasoning(Effort::Low).user("u-1").cache_key("k-1");
+    let model = || HttpModel::builder(format, server.url(), "m").retries(0).build();
+    let agent = Agent::new(model()?).instructions("Be brief.").settings(settings);
+    let with = |policy: ToolPolicy| {
+        ToolRunner::builder(rig::tools().build()?, policy).build().map_err(Box::<dyn std::error::Error>::from)
+    };
+    let mut conversation = agent.converse(with(ToolPolicy::allow(["rig__double"]))?.run(RunOptions::new()));
+    let list: Vec<u32> = conversation.ask("Double 1.").await?;
+    let mut conversation = agent.converse(with(ToolPolicy::deny_all())?.run(RunOptions::new()));
+    let again: Vec<u32> = conversation.ask("Double 1.").await?;
+    let counts: BTreeMap<String, u32> = conversation.ask("And by name?").await?;
+    if (list, again, counts.len()) != (vec![2], vec![2], 1) {
+        return Err("other answers than the model gave".into());
+    }
+    Ok(server.asked().into_iter().map(|asked| asked.body).collect())
 }

@@ -1,5 +1,6 @@
 //! `six-turns FOLDER`: holds the conversation of six turns in every format, and writes the request bodies that were
-//! sent to `FOLDER/FORMAT.jsonl`, one a line, and what the runs told to `FOLDER/FORMAT.PROTOCOL`, one UI stream for
+//! sent to `FOLDER/FORMAT.jsonl`, one a line, and those of two typed answers to
+//! `FOLDER/FORMAT.typed.jsonl`, and what the runs told to `FOLDER/FORMAT.PROTOCOL`, one UI stream for
 //! each message: until the hand-over, and after it.
 
 use std::io::Write as _;
@@ -26,6 +27,8 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     let folder = PathBuf::from(std::env::args().nth(1).ok_or("usage: six-turns FOLDER")?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     for &format in Format::ALL {
+        let bodies = runtime.block_on(six_turns::typed(format))?;
+        std::fs::write(folder.join(format!("{format}.typed.jsonl")), bodies.join("\n") + "\n")?;
         for strict in [false, true] {
             let six = runtime.block_on(six_turns::hold(format, strict))?;
             if !matches!(six.ended, Ended::Answered { .. }) {

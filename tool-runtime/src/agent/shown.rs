@@ -5,11 +5,7 @@ use std::collections::HashSet;
 use uuid::Uuid;
 
 use crate::call::Event;
-use crate::media::Media;
 use crate::wire::history::{Citation, Part};
-
-/// The most bytes of a file that is shown in the stream itself.
-const FILE_BYTES: usize = 8 << 20;
 
 /// The most sources of one turn that are shown.
 const SOURCES: usize = 256;
@@ -29,7 +25,7 @@ pub(super) fn extras(parts: &[Part]) -> impl Iterator<Item = Event> {
         Part::Citation(citation) if seen.len() < SOURCES => {
             seen.insert((citation.url.as_deref(), citation.title.as_deref())).then(|| source(citation))?
         }
-        Part::Media(media) => file(media),
+        Part::Media(media) => Event::file(media),
         _ => None,
     })
 }
@@ -39,16 +35,4 @@ fn source(citation: &Citation) -> Option<Event> {
     let (url, title) = (citation.url.clone(), citation.title.clone());
     let id = format!("source-{}", Uuid::new_v4().simple());
     (url.is_some() || title.is_some()).then_some(Event::Source { id, url, title })
-}
-
-/// `None` for a file that only its provider can fetch.
-fn file(media: &Media) -> Option<Event> {
-    let media_type = media.essence().to_owned();
-    match media.data() {
-        Some(data) if data.len() > FILE_BYTES => {
-            Some(Event::Status { text: "A file of the model is too large to be shown.".to_owned() })
-        }
-        Some(data) => Some(Event::File { url: format!("data:{media_type};base64,{data}"), media_type }),
-        None => media.link().map(|url| Event::File { media_type, url: url.to_owned() }),
-    }
 }

@@ -37,7 +37,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<String>,
     },
-    /// A file that the model made.
+    /// A file that the model made or a tool returned.
     #[non_exhaustive]
     File {
         /// The media type, such as `image/png`.

@@ -3,6 +3,7 @@
 mod context;
 mod decision;
 mod event;
+mod file;
 mod message;
 mod outcome;
 mod record;
@@ -19,7 +20,9 @@ pub use decision::{Decision, Verdict};
 pub use event::{Event, EventSink};
 pub(crate) use message::NO_SUCH_TOOL;
 pub use outcome::{Cause, Outcome};
-pub use record::{Caller, RecordedArguments, RecordedViolation, RepairUse, RunSummary, ToolInvocationRecord};
+pub use record::{
+    Caller, RecordedArguments, RecordedMedia, RecordedViolation, RepairUse, RunSummary, ToolInvocationRecord,
+};
 pub use result::ToolExecResult;
 pub(crate) use result::{Delivered, Failed};
 pub use safe_error::SafeError;

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::call::usage::Usage;
 use crate::call::{CallId, Cause, Decision, Outcome, Violation};
+use crate::media::Media;
 use crate::tool::Hash;
 
 /// What is kept of one call. Holds projected results and masked arguments only.
@@ -29,6 +30,9 @@ pub struct ToolInvocationRecord {
     pub arguments: RecordedArguments,
     /// The projected result.
     pub result: Option<Arc<RawValue>>,
+    /// The files that left the tool beside the result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<RecordedMedia>,
     /// How it ended, or a suspension while it is open.
     pub outcome: Outcome,
     /// What interrupted it, for `outcome_unknown`.
@@ -68,6 +72,24 @@ pub struct ToolInvocationRecord {
     pub previous: Option<Hash>,
     /// The hash of this record, `previous` included.
     pub hash: Option<Hash>,
+}
+
+/// A file in a record: never its bytes, its name or its address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RecordedMedia {
+    /// The media type.
+    pub media_type: String,
+    /// The size of the content in bytes; 0 if it is behind a URL.
+    pub bytes: usize,
+    /// SHA-256 of the content, or of the URL.
+    pub sha256: Hash,
+}
+
+impl From<&Media> for RecordedMedia {
+    fn from(media: &Media) -> Self {
+        Self { media_type: media.essence().to_owned(), bytes: media.size(), sha256: media.sha256() }
+    }
 }
 
 /// A broken rule, without what would be right and without the value.

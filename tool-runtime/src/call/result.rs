@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::call::{CallId, Outcome, SafeError, Violation};
+use crate::media::Media;
 
 /// The result of one call: a projected value or a safe error, never anything else.
 ///
@@ -57,6 +58,12 @@ pub(crate) struct Delivered {
     pub(crate) model: Option<Arc<RawValue>>,
     /// An additional sentence for the model.
     pub(crate) warning: Option<&'static str>,
+    /// The files beside it.
+    pub(crate) media: Vec<Media>,
+    /// Whether UIs see the files too.
+    pub(crate) is_media_shown: bool,
+    /// What the model reads of files that it does not get.
+    pub(crate) note: String,
 }
 
 #[derive(Clone)]
@@ -137,6 +144,21 @@ impl ToolExecResult {
         }
     }
 
+    /// Returns the images and files beside the value, for the model: those that the allowlist names by `$media`. They are
+    /// not part of the serialised result.
+    #[must_use]
+    pub fn media(&self) -> &[Media] {
+        if let Body::Delivered(delivered) = &self.body { &delivered.media } else { &[] }
+    }
+
+    /// The files that UIs may show.
+    pub(crate) fn shown_media(&self) -> &[Media] {
+        match &self.body {
+            Body::Delivered(delivered) if delivered.is_media_shown => &delivered.media,
+            _ => &[],
+        }
+    }
+
     /// What went wrong, or what the call waits for, safe for a model. `None` if the outcome is [`Outcome::Ok`].
     #[must_use]
     pub const fn error(&self) -> Option<&SafeError> {
@@ -173,12 +195,18 @@ impl ToolExecResult {
 }
 
 impl Delivered {
+    /// A value that everyone sees, without anything beside it.
+    pub(crate) const fn shown(shown: Arc<RawValue>) -> Self {
+        Self { shown, model: None, warning: None, media: Vec::new(), is_media_shown: false, note: String::new() }
+    }
+
     fn to_model(&self) -> String {
         let value = self.model.as_ref().unwrap_or(&self.shown);
         let text = value.get();
         // Only a string begins with a quote: raw values have no white space around them.
         let bare = text.starts_with('"').then(|| serde_json::from_str::<String>(text).ok()).flatten();
         let mut text = bare.unwrap_or_else(|| text.to_owned());
+        text.push_str(&self.note);
         if let Some(warning) = self.warning {
             text.push_str("\n\n");
             text.push_str(warning);
@@ -246,7 +274,7 @@ impl<'de> Deserialize<'de> for ToolExecResult {
         }
         if read.ok {
             let shown = read.value.ok_or_else(|| D::Error::missing_field("value"))?;
-            let delivered = Delivered { shown, model: None, warning: None };
+            let delivered = Delivered::shown(shown);
             return Ok(Self::delivered(read.tool_call_id, read.executed, delivered));
         }
         let error = SafeError {

@@ -8,7 +8,7 @@ use crate::capability::Requirement;
 use crate::catalog::problem::Problems;
 use crate::catalog::{CatalogProblem, CatalogProblemKind};
 use crate::policy::{RunPolicy, Subject};
-use crate::redact::Projector;
+use crate::redact::{MEDIA, Projector};
 use crate::registration::{Behaviour, Checked, Described};
 use crate::schema::{self, Effective, IdArguments};
 use crate::text::nearest;
@@ -65,6 +65,17 @@ impl Entry {
         }
         if spec.name.is_discovered() && spec.execution == Execution::Client {
             found.add(CatalogProblemKind::Execution, "its server executes it, not the client; remove `client(..)`");
+        }
+        let is_client = spec.execution == Execution::Client;
+        let names_media = spec.redaction.allow.iter().chain(&spec.redaction.model).any(|path| path == MEDIA);
+        if is_client && described.has_media == Some(true) {
+            found.add(
+                CatalogProblemKind::Execution,
+                "the client executes it, so it returns no files; return the value alone",
+            );
+        } else if names_media && (is_client || described.has_media == Some(false)) {
+            let message = "`$media` names files, but the tool returns none; return `WithMedia` or remove the path";
+            found.add(CatalogProblemKind::Redaction, message);
         }
         for beyond in described.requirements.iter().filter(|requirement| requirement.effect > spec.effect) {
             // The compiler refuses this; only a tool that was not written by the macro gets here.

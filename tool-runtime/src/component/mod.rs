@@ -6,9 +6,11 @@ pub(crate) mod declaration;
 pub(crate) mod list;
 pub(crate) mod tool;
 mod traits;
+mod with_media;
 
 pub(crate) use bindings::Bindings;
 pub use call::Call;
 pub(crate) use list::CapabilityList;
 pub(crate) use tool::{Named, Tool, Visitor};
 pub use traits::{ToolComponent, ToolOutput};
+pub use with_media::WithMedia;

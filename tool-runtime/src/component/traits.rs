@@ -5,9 +5,10 @@ use std::future::Future;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::component::Call;
 use crate::component::list::CapabilityList;
+use crate::component::{Call, WithMedia};
 use crate::error::ToolError;
+use crate::media::Media;
 
 /// How a struct tool runs, what it returns and which capabilities it needs.
 ///
@@ -71,7 +72,8 @@ pub trait ToolComponent: Sized + Send + 'static {
     ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
 }
 
-/// What a tool may return: owned data that serialises and has a schema. Implemented for every such type.
+/// What a tool may return: owned data that serialises and has a schema, and [`WithMedia`] of such data. Implemented for
+/// every such type.
 ///
 /// ```
 /// # use tool_runtime::ToolOutput;
@@ -89,7 +91,38 @@ pub trait ToolComponent: Sized + Send + 'static {
     label = "not serialisable with a schema",
     note = "derive `serde::Serialize` and `schemars::JsonSchema` for it and for what it holds; a type of another crate may need a feature of `schemars`; secrets and connections never leave a tool"
 )]
-pub trait ToolOutput: Serialize + JsonSchema + Send + 'static {}
+pub trait ToolOutput: Send + 'static {
+    /// What is serialised.
+    #[doc(hidden)]
+    type Value: Serialize + JsonSchema + Send + 'static;
+
+    /// Whether files may come beside the value.
+    #[doc(hidden)]
+    const HAS_MEDIA: bool;
+
+    /// Separates the value from the files.
+    #[doc(hidden)]
+    fn split(self) -> (Self::Value, Vec<Media>);
+}
 
 #[diagnostic::do_not_recommend]
-impl<T: Serialize + JsonSchema + Send + 'static> ToolOutput for T {}
+impl<T: Serialize + JsonSchema + Send + 'static> ToolOutput for T {
+    type Value = T;
+
+    const HAS_MEDIA: bool = false;
+
+    fn split(self) -> (T, Vec<Media>) {
+        (self, Vec::new())
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + JsonSchema + Send + 'static> ToolOutput for WithMedia<T> {
+    type Value = T;
+
+    const HAS_MEDIA: bool = true;
+
+    fn split(self) -> (T, Vec<Media>) {
+        self.into_parts()
+    }
+}

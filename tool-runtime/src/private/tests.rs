@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Named, Visitor, blocking};
 use crate::call::{ContextFields, Violation};
 use crate::capability::Source;
+use crate::component::ToolOutput as _;
 use crate::component::declaration::Declaration;
 use crate::component::{Bindings, CapabilityList, Tool};
 use crate::registration::Registration;
@@ -87,7 +88,7 @@ async fn run<T: Tool>(arguments: Value) -> Result<Value, ToolError> {
     let bindings = Bindings { granted: &granted, capabilities: &capabilities, connections: &[], context: &context };
     let bound = T::Capabilities::bind(&bindings).unwrap();
     let call = Call::new(Arc::clone(&context));
-    tool.run(bound, &call).await.map(|output| serde_json::to_value(output).unwrap())
+    tool.run(bound, &call).await.map(|output| serde_json::to_value(output.split().0).unwrap())
 }
 
 /// The same for a path, which may be a function's.

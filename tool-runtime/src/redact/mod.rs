@@ -3,6 +3,7 @@
 //! The unredacted form of an output never exists as data: [`Projector`] drives a `serde::Serializer` of our own that
 //! leaves out what is not named while it writes JSON.
 
+mod beside;
 mod fault;
 mod key;
 mod leaf;
@@ -14,6 +15,7 @@ mod projector;
 mod shape;
 mod writer;
 
+pub(crate) use beside::{Beside, MEDIA};
 pub(crate) use mask::mask_arguments;
 pub use projector::Projector;
 pub(crate) use projector::{ProjectError, Projected};

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::call::Violation;
 use crate::json::{self, Limits};
+use crate::redact::beside::{Beside, MEDIA};
 use crate::redact::fault::Fault;
 use crate::redact::leaf::Leaf;
 use crate::redact::path::{self, PathProblem};
@@ -21,6 +22,10 @@ pub struct Projector {
     allow: Plan,
     /// For the model, where it sees more.
     model: Option<Plan>,
+    /// Whether everyone may see files.
+    shows_media: bool,
+    /// Whether the model may see files.
+    model_gets_media: bool,
     /// Only for outputs whose schema says more than the type does.
     check: Option<Arc<dyn Compiled>>,
 }
@@ -33,6 +38,8 @@ pub struct Projected {
     pub shown: Arc<RawValue>,
     /// What the model sees, where that is more.
     pub model: Option<Arc<RawValue>>,
+    /// The files beside it.
+    pub(crate) media: Beside,
 }
 
 /// Why a value could not be projected. Holds no values.
@@ -65,8 +72,12 @@ impl Projector {
     /// # Errors
     /// Every path that does not fit the schema, and a schema whose constraints cannot be checked.
     pub fn compile(allow: &[String], model: &[String], output_schema: &Value) -> Result<Self, Vec<PathProblem>> {
-        let problems: Vec<_> =
-            allow.iter().chain(model).filter_map(|path| path::check(path, output_schema).err()).collect();
+        let problems: Vec<_> = allow
+            .iter()
+            .chain(model)
+            .filter(|path| *path != MEDIA)
+            .filter_map(|path| path::check(path, output_schema).err())
+            .collect();
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -86,12 +97,26 @@ impl Projector {
     /// Creates a projector for values without a schema; neither paths nor values are checked.
     #[must_use]
     pub fn without_schema(allow: &[String], model: &[String]) -> Self {
+        let leaves = |paths: &'_ [String]| paths.iter().filter(|path| *path != MEDIA).cloned().collect::<Vec<_>>();
+        let shows_media = allow.iter().any(|path| path == MEDIA);
+        let model_gets_media = shows_media || model.iter().any(|path| path == MEDIA);
+        let (allow, model) = (leaves(allow), leaves(model));
         let paths = || allow.iter().map(String::as_str);
         Self {
+            shows_media,
+            model_gets_media,
             allow: Plan::of(paths()),
             model: (!model.is_empty()).then(|| Plan::of(paths().chain(model.iter().map(String::as_str)))),
             check: None,
         }
+    }
+
+    pub(super) const fn shows_media(&self) -> bool {
+        self.shows_media
+    }
+
+    pub(super) const fn model_gets_media(&self) -> bool {
+        self.model_gets_media
     }
 
     fn widest(&self) -> Plan {
@@ -106,7 +131,7 @@ impl Projector {
     pub fn project<T: Serialize + ?Sized>(&self, value: &T, max_bytes: usize) -> Result<Projected, ProjectError> {
         let shown = self.write(value, &self.allow, max_bytes)?;
         let model = self.model.as_ref().map(|plan| self.write(value, plan, max_bytes)).transpose()?;
-        Ok(Projected { shown, model })
+        Ok(Projected { shown, model, media: Beside::default() })
     }
 
     fn write<T: Serialize + ?Sized>(

@@ -42,6 +42,8 @@ pub(crate) struct Described {
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_result_bytes: Option<usize>,
     pub(crate) location: Option<Location>,
+    /// Whether files come beside the value; `None` if only its handler knows.
+    pub(crate) has_media: Option<bool>,
     pub(crate) requirements: Vec<Requirement>,
     pub(crate) behaviour: Arc<dyn Behaviour>,
 }
@@ -115,6 +117,7 @@ impl Described {
             timeout: declared.timeout,
             max_result_bytes: declared.max_result_bytes,
             location: Some(declared.location),
+            has_media: Some(schemas.has_media),
             requirements: behaviour.requirements(),
             behaviour,
         }
@@ -171,6 +174,8 @@ pub(crate) struct Schemas {
     pub(crate) input: Option<Checked>,
     pub(crate) output: Checked,
     pub(crate) answer: Checked,
+    /// Whether files come beside the output.
+    pub(crate) has_media: bool,
 }
 
 /// The schema that is published for a tool without one.

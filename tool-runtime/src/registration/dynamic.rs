@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use crate::call::ToolContext;
+use crate::component::WithMedia;
 use crate::error::ToolError;
 use crate::registration::Described;
 use crate::registration::handled::Handled;
@@ -24,6 +25,15 @@ pub trait DynamicHandler: Send + Sync {
     /// # Errors
     /// Why the tool failed. Operators read it; a model reads what [`ToolError`] declares safe.
     async fn call(&self, arguments: &Value, context: &ToolContext) -> Result<Value, ToolError>;
+
+    /// Runs a tool that returns files beside its value. The runner calls this one; without an implementation of its own
+    /// it calls [`call`](Self::call).
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    async fn call_with_media(&self, arguments: &Value, context: &ToolContext) -> Result<WithMedia<Value>, ToolError> {
+        self.call(arguments, context).await.map(WithMedia::new)
+    }
 }
 
 /// A tool without a type of its own.
@@ -260,6 +270,7 @@ impl DynamicTool {
             timeout: self.timeout,
             max_result_bytes: self.max_result_bytes,
             location: None,
+            has_media: None,
             requirements: Vec::new(),
             behaviour: Arc::new(behaviour),
         }

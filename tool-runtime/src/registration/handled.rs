@@ -66,9 +66,11 @@ impl Instance for HandledCall {
     fn run(self: Box<Self>, bindings: &Bindings<'_>, projector: Arc<Projector>, max_bytes: usize) -> Option<Running> {
         let context = Arc::clone(bindings.context);
         Some(Box::pin(async move {
-            let value = self.handler.call(&self.arguments, &context).await.map_err(RunFailure::Tool)?;
+            let output = self.handler.call_with_media(&self.arguments, &context).await.map_err(RunFailure::Tool)?;
+            let (value, media) = output.into_parts();
             self.check(&value).map_err(RunFailure::Output)?;
-            projector.project(&value, max_bytes).map_err(RunFailure::Output)
+            let projected = projector.project(&value, max_bytes).map_err(RunFailure::Output)?;
+            Ok(projector.with_media(projected, media))
         }))
     }
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 
 use crate::call::Violation;
 use crate::capability::Requirement;
-use crate::component::{Bindings, Call, CapabilityList, Tool, ToolComponent};
+use crate::component::{Bindings, Call, CapabilityList, Tool, ToolComponent, ToolOutput};
 use crate::json::{self, DeError, Tree};
 use crate::redact::Projector;
 use crate::registration::{Behaviour, Described, Instance, RunFailure, Running, Schemas};
@@ -21,11 +21,15 @@ pub(super) fn describe<T: Tool>() -> Described {
             // The macro gives no schema only together with `allow_no_schema`.
             schema::compile_input(|generator| T::input_schema(generator).unwrap_or_default())
         }),
-        output: schema::compile_output(<T as ToolComponent>::Output::json_schema),
+        output: schema::compile_output(Value::<T>::json_schema),
         answer: schema::compile_output(T::Answer::json_schema),
+        has_media: <<T as ToolComponent>::Output as ToolOutput>::HAS_MEDIA,
     };
     Described::authored(&T::DECLARATION, T::Effect::EFFECT, schemas, Arc::new(Shim::<T>(PhantomData)))
 }
+
+/// What a tool returns without the files beside it.
+type Value<T> = <<T as ToolComponent>::Output as ToolOutput>::Value;
 
 struct Shim<T>(PhantomData<fn() -> T>);
 
@@ -51,7 +55,9 @@ impl<T: Tool> Instance for Typed<T> {
         let call = Call::<T>::new(Arc::clone(bindings.context));
         Some(Box::pin(async move {
             let output = self.0.run(capabilities, &call).await.map_err(RunFailure::Tool)?;
-            projector.project(&output, max_bytes).map_err(RunFailure::Output)
+            let (value, media) = output.split();
+            let projected = projector.project(&value, max_bytes).map_err(RunFailure::Output)?;
+            Ok(projector.with_media(projected, media))
         }))
     }
 }

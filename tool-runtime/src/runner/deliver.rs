@@ -10,7 +10,7 @@ use crate::runner::Run;
 ///
 /// Ids in it count as seen from now on, and the tool's labels are put on the run, for each origin of the value.
 pub(super) fn deliver(run: &Run, entry: &Entry, projected: Projected, warning: Option<&'static str>) -> Delivered {
-    let Projected { shown, model, .. } = projected;
+    let Projected { shown, model, media: beside, .. } = projected;
     if run.shared().catalog.asks_evidence
         // It is our own JSON, so only its size is unbounded.
         && let Ok(tree) = json::parse_value(model.as_ref().unwrap_or(&shown).get(), &Limits::UNBOUNDED)
@@ -18,7 +18,8 @@ pub(super) fn deliver(run: &Run, entry: &Entry, projected: Projected, warning: O
         run.evidence().insert_result(&tree);
     }
     label(run, entry);
-    Delivered { shown, model, warning }
+    let note = beside.note();
+    Delivered { shown, model, warning, media: beside.media, is_media_shown: beside.is_shown, note }
 }
 
 /// Puts the tool's labels on the run: the model is about to read something of it.

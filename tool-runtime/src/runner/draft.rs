@@ -212,6 +212,7 @@ impl Draft {
                 Arguments::Unseen(call) => RecordedArguments::unread(call.arguments.as_str()),
             },
             result: result.shared_value().cloned(),
+            media: result.media().iter().map(Into::into).collect(),
             outcome,
             cause: stop.and_then(|stop| stop.cause),
             tool_code: error.and_then(|error| error.tool_code.clone()),

@@ -160,7 +160,8 @@ impl OpenCall {
         telemetry::announce_end(&self.run, &self.draft, result);
         if !result.outcome().is_suspension() {
             let latency = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-            let bytes = result.value().map_or(0, |value| value.get().len());
+            let files: usize = result.media().iter().map(crate::media::Media::size).sum();
+            let bytes = result.value().map_or(0, |value| value.get().len()).saturating_add(files);
             self.run.state().account(result.outcome(), latency, bytes);
         }
         if let Some(stop) = stop {

@@ -3,6 +3,7 @@
 use crate::call::{
     CallId, Cause, Delivered, Failed, Outcome, SafeError, Suspension, ToolExecResult, ToolInvocationRecord,
 };
+use crate::redact::Beside;
 use crate::runner::ending::Stop;
 use crate::runner::suspend::{Reopened, reopen};
 use crate::runner::waiting::Purpose;
@@ -65,7 +66,9 @@ fn result(record: ToolInvocationRecord) -> ToolExecResult {
     let (id, executed) = (record.tool_call_id, record.executed);
     match record.result {
         Some(shown) if record.outcome == Outcome::Ok => {
-            ToolExecResult::delivered(id, executed, Delivered { shown, model: None, warning: None })
+            // A record holds no bytes of files.
+            let note = Beside::gone(record.media.len()).note();
+            ToolExecResult::delivered(id, executed, Delivered { note, ..Delivered::shown(shown) })
         }
         prepared if record.outcome.is_suspension() => ToolExecResult::suspended(id, record.outcome, prepared),
         _ => {

@@ -30,6 +30,7 @@ pub(super) fn announce_end(run: &Run, draft: &Draft, result: &ToolExecResult) {
         let (error, executed) = (result.error().cloned(), result.executed());
         Event::ToolCallResult { id, name, arguments, outcome, value, error, executed }
     });
+    result.shown_media().iter().filter_map(Event::file).for_each(|event| run.emit(event));
 }
 
 /// The span around a tool's own work.

@@ -29,6 +29,7 @@ fn record(run: &str, call: &str, ended: Option<i64>) -> ToolInvocationRecord {
         definition_hash: Some(Hash([7; 32])),
         arguments: RecordedArguments::Masked(raw(r#"{"b":2,"a":18446744073709551615}"#)),
         result: Some(raw("[1.5,\"x\"]")),
+        media: Vec::new(),
         outcome: if ended.is_some() { Outcome::Ok } else { Outcome::ApprovalRequired },
         cause: None,
         tool_code: None,

@@ -52,7 +52,7 @@ impl ResultMessage {
 impl From<&ToolExecResult> for ResultMessage {
     fn from(result: &ToolExecResult) -> Self {
         let message = Self::new(result.call_id().clone(), result.to_model());
-        Self { is_error: !result.is_ok(), ..message }
+        Self { is_error: !result.is_ok(), media: result.media().to_vec(), ..message }
     }
 }
 

@@ -113,7 +113,7 @@ impl Dialect for Ollama {
 /// The strings of a list.
 fn strings(list: &str) -> Vec<Cow<'_, str>> {
     let (mut json, mut strings) = (Json::new(list), Vec::new());
-    // What is no list, or no string, is skipped (R6).
+    // Anything but a list of strings is skipped (R6).
     let _ =
         json.array(|json| if json.peek() == b'"' { json.string().map(|text| strings.push(text)) } else { json.skip() });
     strings

@@ -1,0 +1,64 @@
+//! [`Beside`]: the files beside an output, after the allowlist and the limits.
+
+use crate::media::{MAX_BYTES, Media};
+use crate::redact::{Projected, Projector};
+
+/// The path that names the files beside an output.
+pub(crate) const MEDIA: &str = "$media";
+
+/// The most files of one call.
+const MAX_FILES: usize = 16;
+
+/// The files beside an output.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Beside {
+    /// What the model gets.
+    pub(crate) media: Vec<Media>,
+    /// Whether everyone may see them.
+    pub(crate) is_shown: bool,
+    /// Files that the allowlist does not name.
+    pub(crate) withheld: usize,
+    /// Files beyond the limits of a call.
+    pub(crate) left_out: usize,
+}
+
+impl Beside {
+    /// Files of a call that are no longer here.
+    pub(crate) fn gone(files: usize) -> Self {
+        Self { left_out: files, ..Self::default() }
+    }
+
+    /// What the model reads of files that it does not get; empty if it gets all.
+    pub(crate) fn note(&self) -> String {
+        let mut note = String::new();
+        for (files, why) in [
+            (self.withheld, "may not be shown"),
+            (self.left_out, "are not available: they are more or larger than one result may hold, or no longer here"),
+        ] {
+            if files > 0 {
+                note.push_str(&format!("\n\n[{files} files that the tool returned {why}.]"));
+            }
+        }
+        note
+    }
+}
+
+impl Projector {
+    /// Adds the files beside an output: all of them if the allowlist names `$media`, as far as the limits allow.
+    pub(crate) fn with_media(&self, projected: Projected, media: Vec<Media>) -> Projected {
+        if !self.model_gets_media() {
+            return Projected { media: Beside { withheld: media.len(), ..Beside::default() }, ..projected };
+        }
+        let (mut beside, mut bytes) = (Beside { is_shown: self.shows_media(), ..Beside::default() }, 0_usize);
+        for one in media {
+            let size = bytes.saturating_add(one.size());
+            if beside.media.len() < MAX_FILES && size <= MAX_BYTES {
+                bytes = size;
+                beside.media.push(one);
+            } else {
+                beside.left_out += 1;
+            }
+        }
+        Projected { media: beside, ..projected }
+    }
+}
