@@ -65,7 +65,7 @@ impl From<&ChatResponse> for Decoded {
             Some(StopReason::Other(_)) => Finish::Error,
             None => Finish::Truncated,
         };
-        let mut decoded = Self::new(response.content.parts().iter().filter_map(part).collect(), finish);
+        let mut decoded = Self::new(&response.content.parts().iter().filter_map(part).collect::<Vec<_>>(), finish);
         decoded.provider_finish = response.stop_reason.as_ref().map(|reason| reason.raw().to_owned());
         decoded.model = Some(response.model_iden.model_name.to_string());
         // What genai read as another type than an object has to reach the gate as it is, to be refused there.

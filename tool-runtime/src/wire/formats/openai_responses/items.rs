@@ -208,7 +208,7 @@ impl Items {
                 _ => {}
             }
             if is_new {
-                part.annotations.iter().filter_map(|source| source.citation()).for_each(|source| turn.citation(source));
+                part.annotations.iter().filter_map(Annotation::citation).for_each(|source| turn.citation(source));
             }
         }
     }
