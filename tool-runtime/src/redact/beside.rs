@@ -32,12 +32,11 @@ impl Beside {
     pub(crate) fn note(&self) -> String {
         let mut note = String::new();
         for (files, why) in [
-            (self.withheld, "not to be shown"),
-            (self.left_out, "not available, because it is more or larger than one result may hold, or no longer here"),
+            (self.withheld, "may not be shown"),
+            (self.left_out, "are not available: they are more or larger than one result may hold, or no longer here"),
         ] {
             if files > 0 {
-                let files = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
-                note.extend(["\n\n[", &files, " that the tool returned: ", why, ".]"]);
+                note.push_str(&format!("\n\n[{files} files that the tool returned {why}.]"));
             }
         }
         note
