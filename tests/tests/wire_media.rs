@@ -148,6 +148,6 @@ fn a_client_cannot_bring_files_into_results_or_too_many_into_a_history() {
     let message = Message::User(vec![Content::Media(large)]);
     let checked =
         |history: &[Message]| check(history, &[].into(), &HistoryLimits::default()).map_err(|error| error.kind);
-    assert_eq!(checked(&[message.clone()]), Ok(()));
+    assert_eq!(checked(std::slice::from_ref(&message)), Ok(()));
     assert_eq!(checked(&[message.clone(), message]), Err(HistoryErrorKind::TooLarge));
 }

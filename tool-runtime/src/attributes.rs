@@ -172,7 +172,8 @@ pub use tool_runtime_macros::capability;
 /// `redact` is an allowlist: it names what may be shown, and everything else is stripped. A path names a leaf, which is
 /// a scalar or an array of scalars, with dots between the names: `"owner.name"`. Arrays are passed through, so
 /// `"items.title"` names the titles of all items, `*` stands for the values of a map (`"stock.*"`, `"by_day.*.count"`),
-/// and `"$"` is a whole output that is a scalar or an array of scalars. [`Redaction`](crate::tool::Redaction) has a table.
+/// and `"$"` is a whole output that is a scalar or an array of scalars. `"$media"` names the images and files beside the
+/// output of a tool that returns [`WithMedia`](crate::WithMedia). [`Redaction`](crate::tool::Redaction) has a table.
 ///
 /// ## Hooks
 ///
@@ -227,8 +228,8 @@ pub use tool_runtime_macros::capability;
 /// # Errors
 ///
 /// A tool returns `Result<T, E>`, where `E` is [`ToolError`](crate::ToolError) or a [`std::error::Error`]. `?` converts every
-/// `std::error::Error` into a `ToolError`; `anyhow::Error` and `Box<dyn Error + Send + Sync>` are none, and are converted
-/// with [`ToolError::internal`](crate::ToolError::internal):
+/// `std::error::Error` into a `ToolError`; `anyhow::Error` and `Box<dyn Error + Send + Sync>` do not implement the
+/// trait and are converted with [`ToolError::internal`](crate::ToolError::internal):
 ///
 /// ```
 /// use tool_runtime::{ToolError, tool};

@@ -1,7 +1,7 @@
 //! Author tools for language-model agents and run them through one gate.
 //!
-//! An author annotates a function or a struct with [`#[tool]`](macro@tool); an application links that crate, collects
-//! the [`catalog`], binds [capabilities](mod@capability) to adapters, and lets a model call. Only a
+//! An author annotates a function or a struct with [`#[tool]`](macro@tool). An application links the author's crate,
+//! collects the [`catalog`], binds [capabilities](mod@capability) to adapters, and lets a model call the tools. Only a
 //! [`Run`] can run a tool.
 //!
 //! ```
@@ -42,11 +42,13 @@
 //! | [`wire`] | providers' requests and responses, histories, UI streams; independent of the gate |
 //! | [`agent`] | the loop in which a model and the gate take turns; calls that wait for a client; HTTP clients (feature `http`) |
 //! | [`call`] | the vocabulary: calls, outcomes, results, records, events |
+//! | [`media`] | images, audio and files, with their checks |
 //! | [`hydrate`] | parse, validate, instantiate |
 //! | [`policy`], [`capability`](mod@capability) | what is allowed, and what tools may borrow |
 //! | [`runner`] | the gate: `runner/exec.rs` is the list of its stages |
 //! | [`store`] | records in a hash chain, and calls that wait |
 //! | `adapters` | tools, calls and results in the types of other crates (features `async-openai`, `genai`, `rig`) |
+//! | [`error`] | what tools return when they fail, and why a text could not be parsed |
 //! | [`testing`] | a preset runner for tests of tools |
 //! | `cli` | the command line that an application embeds (feature `cli`) |
 //!

@@ -81,8 +81,8 @@ fn plan(show: &mut Show<'_>) -> Decoded {
     (source.url, source.title) = (Some("https://example.org/manual".to_owned()), Some("Manual".to_owned()));
     let image = Media::base64("image/png", IMAGE).ok().map(Part::Media);
     let parts = vec![Part::Reasoning(Reasoning::new(reasoning)), Part::text(text), Part::Citation(source)];
-    let parts = parts.into_iter().chain(image).collect();
-    Decoded::new(parts, Finish::Stop)
+    let parts: Vec<_> = parts.into_iter().chain(image).collect();
+    Decoded::new(&parts, Finish::Stop)
 }
 
 fn result(message: &Message) -> Option<&str> {

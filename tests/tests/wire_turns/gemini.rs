@@ -38,7 +38,7 @@ fn joined(parts: Vec<Value>) -> Vec<Value> {
     for part in parts.into_iter().filter(|part| !(plain(part) && part["text"] == "")) {
         match joined.last_mut().filter(|last| plain(last) && plain(&part) && last["thought"] == part["thought"]) {
             Some(last) => {
-                last["text"] = [&last["text"], &part["text"]].map(|text| text.as_str().unwrap()).concat().into()
+                last["text"] = [&last["text"], &part["text"]].map(|text| text.as_str().unwrap()).concat().into();
             }
             None => joined.push(part),
         }

@@ -13,7 +13,7 @@
 //!     Ok(())
 //! }
 //!
-//! /// Takes the calls of a response through the gate and returns what answers them.
+//! /// Takes the calls of a response through the gate and returns the messages that answer them.
 //! async fn answers(run: &Run, response: &CreateChatCompletionResponse) -> Vec<ChatCompletionRequestMessage> {
 //!     let mut answers = Vec::new();
 //!     for decoded in Decoded::from(response).calls {
@@ -43,7 +43,7 @@ use crate::wire::{DecodeOptions, Decoded, EncodeError, EncodeOptions, Format};
 /// Returns the definitions of the tools that the run may use, for Chat Completions.
 ///
 /// # Errors
-/// The format cannot carry a tool.
+/// A tool has a name or a schema that the format, or the types of `async-openai`, cannot hold.
 pub fn chat_tools(run: &Run) -> Result<Vec<ChatCompletionTools>, EncodeError> {
     tools(Format::OpenAiChat, run)
 }
@@ -51,7 +51,7 @@ pub fn chat_tools(run: &Run) -> Result<Vec<ChatCompletionTools>, EncodeError> {
 /// Returns the definitions of the tools that the run may use, for Responses.
 ///
 /// # Errors
-/// The format cannot carry a tool.
+/// A tool has a name or a schema that the format, or the types of `async-openai`, cannot hold.
 pub fn response_tools(run: &Run) -> Result<Vec<Tool>, EncodeError> {
     tools(Format::OpenAiResponses, run)
 }
@@ -108,7 +108,7 @@ fn tools<T: DeserializeOwned>(format: Format, run: &Run) -> Result<Vec<T>, Encod
     tools.into_iter().zip(run.catalog().specs()).map(read).collect()
 }
 
-/// What the types hold is what the provider wrote, without the fields that they do not know.
+/// The types hold what the provider wrote, except for fields that they do not know.
 fn decoded<R: Serialize>(format: Format, response: &R) -> Decoded {
     let mut decoder = format.decoder(DecodeOptions::default());
     decoder.push(&serde_json::to_vec(response).unwrap_or_default());

@@ -23,8 +23,8 @@
 //! # let _ = (request, take);
 //! ```
 //!
-//! genai reads a model's arguments before it hands them over, so that what its parser drops, such as a key that occurs
-//! twice or the last digits of a long number, cannot be refused here.
+//! genai parses a model's arguments before it hands them over: what its parser drops, such as a repeated key or the last
+//! digits of a long number, cannot be refused here.
 
 use genai::chat::{ChatResponse, ContentPart, StopReason, Tool, ToolResponse};
 
@@ -44,8 +44,8 @@ pub fn tools(run: &Run) -> Vec<Tool> {
     run.catalog().specs().map(tool).collect()
 }
 
-/// The text, the reasoning and the calls of a response. Of one that was cut or filtered no call is complete, so that the
-/// gate refuses and records each.
+/// The text, the reasoning and the calls of a response. If it was cut or filtered, none of its calls is complete: the gate
+/// refuses and records each.
 impl From<&ChatResponse> for Decoded {
     fn from(response: &ChatResponse) -> Self {
         let part = |part: &ContentPart| match part {
@@ -65,10 +65,10 @@ impl From<&ChatResponse> for Decoded {
             Some(StopReason::Other(_)) => Finish::Error,
             None => Finish::Truncated,
         };
-        let mut decoded = Self::new(response.content.parts().iter().filter_map(part).collect(), finish);
+        let mut decoded = Self::new(&response.content.parts().iter().filter_map(part).collect::<Vec<_>>(), finish);
         decoded.provider_finish = response.stop_reason.as_ref().map(|reason| reason.raw().to_owned());
         decoded.model = Some(response.model_iden.model_name.to_string());
-        // What genai read as another type than an object has to reach the gate as it is, to be refused there.
+        // Arguments that are not an object reach the gate unchanged, to be refused there.
         for (decoded, call) in decoded.calls.iter_mut().zip(response.content.tool_calls()) {
             decoded.call.origin.provider = Some(response.model_iden.adapter_kind.to_string().into());
             if !call.fn_arguments.is_object() {

@@ -1,4 +1,4 @@
-//! A run's tools, calls and results in the types of other crates, for applications that have a client already.
+//! A run's tools, calls and results in the types of other crates, for applications that already have a client.
 //!
 //! The client keeps its requests and its history. It offers the definitions that it gets from here, and its calls go
 //! through the gate: [`Run::exec`](crate::Run::exec) decides, runs, redacts and records each.

@@ -25,9 +25,9 @@
 //! # }
 //! ```
 //!
-//! rig reads a model's arguments before it hands them over, so that what its parser drops, such as a key that occurs
-//! twice or the last digits of a long number, cannot be refused here. A call that waits for a person or a client is told
-//! to the model as refused; [`Run::resume`](crate::Run::resume) finishes it later, outside rig's conversation.
+//! rig parses a model's arguments before it hands them over: what its parser drops, such as a repeated key or the last
+//! digits of a long number, cannot be refused here. A call that waits for a person or a client is reported to the
+//! model as refused; [`Run::resume`](crate::Run::resume) finishes it later, outside rig's conversation.
 
 use rig_core::message::ToolName;
 use rig_core::tool::{DynamicTool, ToolErrorKind, ToolExecutionError, ToolOutput};
@@ -37,7 +37,7 @@ use crate::call::{CallId, Outcome, ToolCall, ToolExecResult};
 use crate::runner::Run;
 use crate::tool::ToolSpec;
 
-/// Returns the tools that the run may use, each of which calls through the run's gate.
+/// Returns the tools that the run may use. Every call of one passes the run's gate.
 #[must_use]
 pub fn tools(run: &Run) -> Vec<DynamicTool> {
     run.catalog().specs().filter_map(|spec| tool(run, spec)).collect()
@@ -49,14 +49,14 @@ fn tool(run: &Run, spec: &ToolSpec) -> Option<DynamicTool> {
     let schema = serde_json::from_str(spec.input_schema.as_str()).ok()?;
     let (run, name) = (run.clone(), spec.name.to_string());
     Some(DynamicTool::new(rig_name, spec.description.to_string(), schema, move |arguments: Value| {
-        // rig keeps the provider's id of the call to itself.
+        // rig does not pass on the provider's id of the call.
         let call = ToolCall::object(CallId::generate(), name.clone(), arguments.to_string());
         let result = run.exec(call);
         Box::pin(async move { answer(&result.await) })
     }))
 }
 
-/// The result as rig tells it to the model; on a failure with the outcome's code for rig's own policies.
+/// The result as rig gives it to the model. A failure carries the outcome's code, for rig's own policies.
 fn answer(result: &ToolExecResult) -> Result<ToolOutput, ToolExecutionError> {
     if result.is_ok() {
         return Ok(ToolOutput::text(result.to_model()));
@@ -66,7 +66,7 @@ fn answer(result: &ToolExecResult) -> Result<ToolOutput, ToolExecutionError> {
         ToolErrorKind::PermissionDenied => ToolExecutionError::refused(result.to_model()),
         kind => ToolExecutionError::new(kind, result.to_model()),
     };
-    // What may have begun is not repeated by itself.
+    // rig must not retry a call whose effect may have begun.
     Err(error.with_code(outcome.code()).with_retryable(false))
 }
 

@@ -30,7 +30,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Starts an agent with this model: 16 turns for one answer, as many calls at the same time as the policy allows,
+    /// Creates an agent with this model: 16 turns for one answer, as many calls at the same time as the policy allows,
     /// guidance from the catalog.
     pub fn new(model: impl ModelClient + 'static) -> Self {
         Self {
@@ -71,8 +71,8 @@ impl Agent {
         self
     }
 
-    /// Sets what every request asks for: temperature, limits, reasoning, the choice of tools and so on. What a message
-    /// sets ([`Incoming::settings`](crate::agent::Incoming::settings)) wins, one by one.
+    /// Sets what every request asks for: temperature, limits, reasoning, the choice of tools and so on. Each setting of
+    /// a message ([`Incoming::settings`](crate::agent::Incoming::settings)) wins over the one given here.
     ///
     /// A choice that forces a call holds for the first turn after each message of the user, any other choice for every
     /// turn. A call outside the choice is flagged in
@@ -92,7 +92,7 @@ impl Agent {
         self
     }
 
-    /// Sets what tokens cost; zero by default.
+    /// Sets what a million tokens cost, in the unit of the policy's cost budget; zero by default.
     pub const fn prices(mut self, prices: Prices) -> Self {
         self.prices = prices;
         self

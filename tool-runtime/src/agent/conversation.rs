@@ -84,7 +84,7 @@ impl Conversation {
     /// Takes the client's results of calls that it executes. Once no call waits, the model continues.
     ///
     /// # Errors
-    /// One of the ids does not wait for a client, or is answered twice; no answer was taken. A refusal emits an `error`
+    /// One of the calls does not wait for a client, or is answered twice; no answer was taken. A refusal emits an `error`
     /// event and a `done` event; to learn of it before a response begins, call [`check`](Self::check).
     pub async fn answer(&mut self, answers: impl IntoIterator<Item = ClientAnswer>) -> Result<Ended, ResumeError> {
         self.receive(Incoming { answers: answers.into_iter().collect(), ..Incoming::new() }).await
@@ -104,7 +104,7 @@ impl Conversation {
     /// A decision or an answer that does not fit leaves its call waiting, and emits an `error` event.
     ///
     /// # Errors
-    /// One of the ids does not wait for this, or occurs twice; the conversation is unchanged. See
+    /// One of the calls does not wait for what it was given, or occurs twice; the conversation is unchanged. See
     /// [`answer`](Self::answer) for the events.
     pub async fn receive(&mut self, incoming: Incoming) -> Result<Ended, ResumeError> {
         let done = Done::new(&self.run);
@@ -130,7 +130,7 @@ impl Conversation {
         }
         let ended = self.go_on().await;
         if let Some(error) = misfit {
-            // Without it a client would take its answer for taken, and send the same one again.
+            // Without it a client would believe that its answer was taken, and send the same one again.
             self.run.emit(Event::Error { code: error.error_code.code().to_owned(), message: error.safe_message });
         }
         Ok(done.with(ended))
@@ -140,7 +140,7 @@ impl Conversation {
     /// have to refuse a request before its response begins.
     ///
     /// # Errors
-    /// One of the ids does not wait for this, or occurs twice.
+    /// One of the calls does not wait for what it was given, or occurs twice.
     pub fn check(&self, incoming: &Incoming) -> Result<(), ResumeError> {
         let decisions = incoming.decisions.iter().map(|(id, _)| (id, Suspension::Approval));
         let answers = incoming.answers.iter().map(|answer| (answer.id(), Suspension::Client));
@@ -174,18 +174,18 @@ impl Conversation {
         })
     }
 
-    /// The calls that wait, in the order of the model.
+    /// Returns the calls that wait, in the order in which the model made them.
     pub fn waiting(&self) -> impl Iterator<Item = &WaitingCall> {
         self.state.waiting()
     }
 
-    /// Returns the accounts of the model's turns, in order.
+    /// Returns an account of each of the model's turns, in order.
     #[must_use]
     pub fn turns(&self) -> &[ModelTurn] {
         &self.state.turns
     }
 
-    /// Returns the run.
+    /// Returns the run that the calls go through.
     #[must_use]
     pub const fn run(&self) -> &Run {
         &self.run

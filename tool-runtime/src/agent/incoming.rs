@@ -11,7 +11,7 @@ use crate::wire::history::{Content, Media};
 use crate::wire::ui::{ChatAnswer, ChatReader, ChatRequest};
 
 /// What one request brings to a conversation: decisions, answers of the client and a message of the user, in any
-/// combination. [`Conversation::receive`](crate::agent::Conversation::receive) applies all of it or none.
+/// combination. [`Conversation::receive`](crate::agent::Conversation::receive) refuses all of it if one id does not fit.
 ///
 /// ```
 /// use tool_runtime::agent::{ClientAnswer, Incoming};
@@ -71,8 +71,8 @@ impl Incoming {
         media.into_iter().map(Content::Media).chain(text.map(Content::Text)).collect()
     }
 
-    /// Sets what the turns that answer the message ask for. They win over the agent's settings, one by one, until the
-    /// next message. Without a message they have no effect.
+    /// Sets what the turns that answer the message ask for. Each setting wins over the agent's, until the next message.
+    /// Without a message they have no effect.
     pub fn settings(mut self, settings: RequestSettings) -> Self {
         self.settings = settings;
         self
@@ -121,6 +121,6 @@ impl fmt::Debug for Incoming {
             .field("media", &self.media.len())
             .field("decisions", &self.decisions.len())
             .field("answers", &self.answers.len())
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -70,11 +70,11 @@ pub struct ModelRequest<'a> {
     pub messages: &'a [Message],
     /// The tools that the model may see.
     pub tools: &'a CatalogView,
-    /// What the turn asks for beyond them. A client that cannot express a setting leaves it out.
+    /// What the turn asks for in addition to messages and tools. A client that cannot express a setting leaves it out.
     pub settings: &'a RequestSettings,
     /// What the final answer has to be; `None` for text. A client asks for JSON that fits the input schema, in the
-    /// provider's own mode for schemas, or offers this tool in addition: its call is the answer. The agent checks what
-    /// comes.
+    /// provider's own mode for schemas, or offers this tool in addition: its call is the answer. The agent checks
+    /// the answer.
     pub answer: Option<WireTool<'a>>,
 }
 
@@ -134,7 +134,7 @@ impl TurnCall {
     }
 }
 
-/// A model gave no answer. `Display` is safe to show; the provider's own words are in [`ModelError::detail`].
+/// Why a model gave no answer. `Display` is safe to show; the provider's own words are in [`ModelError::detail`].
 ///
 /// ```
 /// use tool_runtime::agent::{ModelError, ModelErrorKind};

@@ -2,8 +2,8 @@
 
 use crate::wire::Usage;
 
-/// What a million tokens cost, in the unit of the policy's cost budget. A kind without a price of its own costs what
-/// the tokens cost that it is a part of.
+/// What a million tokens cost, in the unit of the policy's cost budget. Tokens of the cache without a price of their own
+/// cost as much as those that the model reads, tokens of reasoning as much as those that it writes.
 ///
 /// ```
 /// use tool_runtime::agent::Prices;
@@ -25,30 +25,30 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// Creates prices for tokens that the model reads and for those that it writes.
+    /// Creates prices of a million tokens that the model reads, and of a million that it writes.
     pub const fn new(input: f64, output: f64) -> Self {
         Self { input, output, cache_read: None, cache_write: None, reasoning: None }
     }
 
-    /// Sets the price of tokens that are read from the provider's cache.
+    /// Sets the price of a million tokens that are read from the provider's cache.
     pub const fn cache_read(mut self, price: f64) -> Self {
         self.cache_read = Some(price);
         self
     }
 
-    /// Sets the price of tokens that are written to the provider's cache.
+    /// Sets the price of a million tokens that are written to the provider's cache.
     pub const fn cache_write(mut self, price: f64) -> Self {
         self.cache_write = Some(price);
         self
     }
 
-    /// Sets the price of tokens that the model writes to reason.
+    /// Sets the price of a million tokens of reasoning.
     pub const fn reasoning(mut self, price: f64) -> Self {
         self.reasoning = Some(price);
         self
     }
 
-    /// Returns what these tokens cost.
+    /// Returns what these tokens cost, in the unit of the prices.
     #[must_use]
     pub fn cost(&self, usage: &Usage) -> f64 {
         #[allow(clippy::cast_precision_loss, reason = "a cost is an estimate")]

@@ -44,7 +44,7 @@ impl SavedConversation {
         &self.run
     }
 
-    /// The calls that waited when it was saved, in the order of the model.
+    /// Returns the calls that waited when it was saved, in the order in which the model made them.
     pub fn waiting(&self) -> impl Iterator<Item = &WaitingCall> {
         self.state.waiting()
     }
@@ -68,7 +68,8 @@ impl Agent {
     /// reference it can be tried again after an error.
     ///
     /// # Errors
-    /// It belongs to another principal or tenant than the options name, or the store failed.
+    /// It belongs to another principal or tenant than the options name, its run ran under more than 16 other policies, or
+    /// the store failed.
     pub async fn restore(
         &self,
         runner: &ToolRunner,

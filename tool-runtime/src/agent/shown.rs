@@ -30,7 +30,7 @@ pub(super) fn extras(parts: &[Part]) -> impl Iterator<Item = Event> {
     })
 }
 
-/// `None` for a quotation without an address and a title.
+/// `None` for a quotation with neither an address nor a title.
 fn source(citation: &Citation) -> Option<Event> {
     let (url, title) = (citation.url.clone(), citation.title.clone());
     let id = format!("source-{}", Uuid::new_v4().simple());

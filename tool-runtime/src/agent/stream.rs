@@ -86,13 +86,13 @@ impl UiStream {
     }
 
     /// Holds back the end of the stream, its last frames included, until this is done: a client sends its next request
-    /// when it sees the end, and should find the conversation saved by then.
+    /// when it sees the end, and should find the saved conversation.
     ///
     /// ```
     /// use tool_runtime::agent::{Conversation, Incoming, UiStream};
     /// use tool_runtime::wire::ui::Protocol;
     ///
-    /// /// The body of a response. The turn runs on, also when the client hangs up.
+    /// /// The body of a response. The turn continues even if the client hangs up.
     /// fn respond(mut conversation: Conversation, incoming: Incoming) -> UiStream {
     ///     let stream = conversation.ui_stream(Protocol::UiMessageStream, "msg_1");
     ///     let turn = tokio::spawn(async move {
@@ -133,8 +133,8 @@ impl Conversation {
     /// [`ui_stream_resuming`](Self::ui_stream_resuming).
     ///
     /// A client shows each call once, in the message in which it was made. How a call of an earlier message ends is
-    /// therefore not part of this one: that of a call which still waited and is abandoned, because the user wrote
-    /// something else, goes to the run's own sink only. [`UiStream::end_after`] has an example.
+    /// therefore not part of this one. A call that still waited and is abandoned because the user wrote something else
+    /// ends in the run's own sink only. [`UiStream::end_after`] has an example.
     pub fn ui_stream(&mut self, protocol: Protocol, message_id: &str) -> UiStream {
         if protocol == Protocol::AgUi {
             return self.ui_stream_resuming(protocol, message_id);

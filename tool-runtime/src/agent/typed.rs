@@ -1,6 +1,6 @@
 //! Typed answers: [`Conversation::ask`], the check of what comes, and the one repair.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -15,8 +15,8 @@ use crate::tool::Schema;
 use crate::wire::history::Part;
 use crate::wire::{CallStatus, Decoded, Message, WireTool};
 
-/// The name of the format, and of the tool that takes the place of a mode for schemas. No tool of a catalog can have it
-/// without a namespace; a foreign one gets another.
+/// The name of the schema, and of the tool that takes the place of a schema mode. It has no namespace, so no authored
+/// tool has it; if a tool that was built at run time does, an underscore is added.
 const NAME: &str = "final_answer";
 
 /// What the tool says.
@@ -26,7 +26,7 @@ const DESCRIPTION: &str =
 /// The property that holds an answer whose type is not an object.
 const WRAPPED: &str = "answer";
 
-/// The most broken rules that the model is told of.
+/// How many broken rules the model is shown at most.
 const MOST_TOLD: usize = 10;
 
 /// What the answer to the last message has to be, until there is one.
@@ -48,13 +48,13 @@ pub(super) struct Typed {
 
 type Fits = fn(&str, bool) -> Result<(), Violation>;
 
-/// What became of a turn that may be the answer.
+/// Whether a turn is the answer.
 pub(super) enum Judged {
     /// It fits.
     Answer(String),
-    /// It does not, and the model is asked again.
+    /// It does not fit, and the model is asked again.
     Again,
-    /// It does not, again.
+    /// It does not fit for the second time.
     Unfit(Vec<Violation>),
 }
 
@@ -76,7 +76,7 @@ impl Typed {
         WireTool::new(&self.name, DESCRIPTION, &self.schema)
     }
 
-    /// A call of the answer's tool is the answer, and no call.
+    /// A call of the answer's tool is the answer, not a call.
     pub(super) fn is_answer(&self, name: &str) -> bool {
         self.name == name
     }
@@ -100,7 +100,7 @@ fn parse(text: &str) -> Result<Tree<'_>, Violation> {
     if text.is_empty() { Err(wrong()) } else { json::parse(text, &limits).map_err(|_| wrong()) }
 }
 
-/// Builds the value. What the type says can quote the answer, so that only the place is kept.
+/// Builds the value. The type's own error can quote the answer, so only the place is kept.
 fn read<T: DeserializeOwned>(text: &str, wrapped: bool) -> Result<T, Violation> {
     let tree = parse(text)?;
     let inner = match &tree {
@@ -112,9 +112,9 @@ fn read<T: DeserializeOwned>(text: &str, wrapped: bool) -> Result<T, Violation> 
 }
 
 impl Conversation {
-    /// Asks for an answer of a type. The provider is asked for it in its own mode for schemas, or by a tool whose call
-    /// is the answer; tools may be called before it as usual. What comes is checked against the schema of the type by
-    /// the runner's validator. An answer that does not fit is returned to the model once, with what is wrong.
+    /// Asks for an answer of a type, in the provider's own schema mode or through a tool whose call is the answer. Tools
+    /// may be called before it as usual. The runner's validator checks the answer against the schema of the type; one
+    /// that does not fit is returned to the model once, with what is wrong.
     ///
     /// When calls wait in between, the error lists them: ask again with the decisions and answers, also after the
     /// conversation was saved and restored. The answer is in the history as JSON text.
@@ -148,7 +148,8 @@ impl Conversation {
     /// ```
     ///
     /// # Errors
-    /// Calls wait, the turn ended without an answer that fits, an id does not wait, or the type has no schema.
+    /// Calls wait, the turn ended without an answer that fits, a decision or an answer is for a call that does not wait
+    /// for it, or the type has no usable schema.
     pub async fn ask<T: DeserializeOwned + JsonSchema>(
         &mut self,
         incoming: impl Into<Incoming>,
@@ -229,7 +230,8 @@ impl Conversation {
         let mut told = String::from("The answer does not have the form that was asked for:\n");
         for Violation { pointer, expected, .. } in violations.iter().take(MOST_TOLD) {
             let place = if pointer.is_empty() { "the answer" } else { pointer };
-            told.push_str(&format!("- {place}: expected {expected}\n"));
+            // Writing to a `String` cannot fail.
+            let _ = writeln!(told, "- {place}: expected {expected}");
         }
         told.push_str("Answer again, with the whole JSON object and nothing else.");
         self.state.history.push(Message::user(told));
@@ -250,9 +252,9 @@ pub enum AnswerError {
         /// The last, possibly incomplete, text of the model.
         text: String,
     },
-    /// One of the ids does not wait for this; the conversation is unchanged.
+    /// One of the calls does not wait for what it was given; the conversation is unchanged.
     NotWaiting(ResumeError),
-    /// The type cannot be described to a model: everything that is wrong with its schema.
+    /// The type cannot be described to a model. Holds everything that is wrong with its schema.
     Schema(Vec<SchemaProblem>),
 }
 

@@ -8,7 +8,7 @@ use crate::media::Media;
 ///
 /// The schema of the tool is that of the value. Files leave the tool only if its allowlist names `$media`: in `redact`
 /// for everyone, in `model` for the model alone. They count as one leaf, so none or all of them leave. A call returns at
-/// most 16 files of 20 MiB together; what is withheld or left out is said to the model in text. Records keep the media
+/// most 16 files of 20 MiB together; the model reads in text how many were withheld or left out. Records keep the media
 /// type, the size and the SHA-256 of each.
 ///
 /// ```

@@ -1,10 +1,10 @@
-//! [`ParseError`]: a text is none of the values of its type.
+//! [`ParseError`]: why a text could not be parsed.
 
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
-/// A text is none of the values of its type: a tool name, an effect, a hash, a wire format, a protocol, carried JSON.
+/// Why a text could not be parsed as a tool name, an effect, a hash, a wire format, a protocol or carried JSON.
 ///
 /// The message says what to write. It does not repeat the text.
 ///

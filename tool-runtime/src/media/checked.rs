@@ -40,6 +40,7 @@ const MAX_NAME_BYTES: usize = 255;
 /// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Saved")]
+#[allow(clippy::struct_field_names, reason = "RFC 6838 calls it a media type")]
 pub struct Media {
     media_type: Arc<str>,
     source: Source,
@@ -143,7 +144,7 @@ impl Media {
         Ok(Self::of(media_type, Source::Base64(data)))
     }
 
-    /// Creates media from bytes in Base64 whose type nobody says: that of the content, if it is recognised.
+    /// Creates media from bytes in Base64 without a stated type: it is that of the content, if it is recognised.
     pub(crate) fn unlabelled(data: &str) -> Result<Self, MediaError> {
         check_size(decoded_len(data))?;
         let bytes = STANDARD.decode(data).map_err(|_| MediaError::Base64)?;
@@ -182,7 +183,7 @@ impl Media {
     }
 
     /// Sets the name of the file: what follows the last separator of a path, without control characters and at most
-    /// 255 bytes long. An empty name is no name.
+    /// 255 bytes long. An empty name removes it.
     #[must_use]
     pub fn with_name(mut self, name: &str) -> Self {
         let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -246,7 +247,7 @@ impl Media {
         }
     }
 
-    /// What there is to say of it in text: its media type and the size of its content.
+    /// A description for people and models: the media type, and the size of the content.
     pub(crate) fn label(&self) -> String {
         match self.size() {
             0 => self.essence().to_owned(),
@@ -263,7 +264,7 @@ const fn check_size(size: usize) -> Result<(), MediaError> {
     }
 }
 
-/// How many bytes the text stands for.
+/// How many bytes the text decodes to.
 fn decoded_len(data: &str) -> usize {
     let padding = data.bytes().rev().take(2).filter(|byte| *byte == b'=').count();
     (data.len() / 4 * 3).saturating_sub(padding)

@@ -1,4 +1,4 @@
-//! What bytes are, whatever their type says.
+//! The type of bytes, found by their content.
 
 use crate::media::MediaError;
 use crate::media::types::{canonical, essence};
@@ -24,7 +24,7 @@ fn is_image(found: Option<infer::Type>) -> bool {
 /// Checks that the content may be of the media type.
 ///
 /// Images, PDFs and text have to be what they say. Signatures of audio and video are not reliable enough for that: such
-/// content has to be no image, no document and no program. What is not recognised may be of any other type.
+/// content must not be an image, a document or a program. Content that is not recognised may be of any other type.
 pub(super) fn check(media_type: &str, bytes: &[u8]) -> Result<(), MediaError> {
     let declared = essence(media_type);
     let found = recognised(bytes);

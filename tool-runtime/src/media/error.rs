@@ -1,4 +1,4 @@
-//! [`MediaError`]: why something is no [`Media`](crate::media::Media).
+//! [`MediaError`]: why something is refused as [`Media`](crate::media::Media).
 
 use std::fmt;
 

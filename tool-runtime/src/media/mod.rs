@@ -1,7 +1,7 @@
 //! Images, audio and files: what users send and tools return beside text.
 //!
-//! [`Media`] is checked when it is made and when it is read: a type that is not a type, bytes that are not what the type
-//! says, a URL that no provider may fetch and what is too large never become one.
+//! [`Media`] is checked when it is made and when it is read back: invalid media types, content that does not match its
+//! type, URLs other than `http` and `https`, and more than 20 MiB are refused.
 
 mod checked;
 mod content;

@@ -1,4 +1,4 @@
-//! Whether an argument can ever meet the condition of a rule. A rule whose condition never holds is a slip of its author.
+//! Whether an argument can ever meet the condition of a rule. A rule whose condition never holds is a mistake.
 
 use serde_json::Value;
 
@@ -59,9 +59,9 @@ pub(super) fn of(condition: &Condition, document: &Value, argument: &Value) -> O
 
 fn misfit(key: &str, choices: &[&str], written: Option<&str>) -> Misfit {
     let message = match choices {
-        [] => format!("`{key}` names what the argument can never be; its schema says what it can"),
+        [] => format!("`{key}` names a value that the argument can never have; see its schema"),
         choices => {
-            format!("`{key}` names what the argument can never be; write one of `{}`", choices.join("`, `"))
+            format!("`{key}` names a value that the argument can never have; write one of `{}`", choices.join("`, `"))
         }
     };
     Misfit { message, nearest: written.and_then(|text| nearest(text, choices.iter().copied())).map(str::to_owned) }

@@ -1,7 +1,7 @@
 //! `exec`: the gate as a list of stages.
 //!
 //! Each stage takes what only the stage before it can make, so none can be skipped. A call leaves the list with a value,
-//! as a suspension, or through `?` with a refusal.
+//! as a suspension, or, through `?`, with a refusal.
 
 use std::future::Future;
 
@@ -17,8 +17,9 @@ impl Run {
     /// Takes one call through the gate. The call's start is announced now; if the returned future is dropped,
     /// polled or not, the call still gets its record and its terminal event.
     ///
-    /// The future has to be polled inside a tokio runtime with its timer enabled. Before it resolves, it waits for the
-    /// store's receipt of the record, without a timeout of its own.
+    /// What goes wrong is in the result, see [`ToolExecResult::outcome`]. The future has to be polled inside a tokio
+    /// runtime with its timer enabled. Before it resolves, it waits for the store's receipt of the record, without a
+    /// timeout of its own.
     pub fn exec(&self, call: ToolCall) -> impl Future<Output = ToolExecResult> + Send + use<> {
         let mut open = OpenCall::start(self.clone(), call);
         async move {
@@ -53,13 +54,13 @@ async fn from_start(open: &mut OpenCall) -> Result<Ending, Stop> {
     from_frozen(open, hydrated).await
 }
 
-/// For calls that [`Run::hydrate`] took through parsing and validation before.
+/// For calls that [`Run::hydrate`] already parsed and validated.
 async fn from_hydrated(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending, Stop> {
     stages::admit_hydrated(open, &hydrated)?;
     from_frozen(open, hydrated).await
 }
 
-/// The stages from frozen arguments on.
+/// The stages after the arguments are frozen.
 async fn from_frozen(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending, Stop> {
     stages::freeze(open, &hydrated);
     match stages::decide(open, hydrated)? {
@@ -68,7 +69,7 @@ async fn from_frozen(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending, 
     }
 }
 
-/// The stages from the permit on; an approved call enters here.
+/// The stages after the permit; an approved call enters here.
 pub(super) async fn from_permit(open: &mut OpenCall, permit: Permit) -> Result<Ending, Stop> {
     let reserved = stages::reserve(open, permit)?;
     let bound = stages::bind(open, reserved).await?;

@@ -44,7 +44,7 @@ impl fmt::Debug for Failure<'_> {
     }
 }
 
-/// What an application takes failures with.
+/// The closure with which an application takes failures.
 pub(super) type FailureSink = Arc<dyn Fn(&Failure<'_>) + Send + Sync>;
 
 /// The sink of a runner, if the application chose one.

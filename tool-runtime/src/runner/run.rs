@@ -97,13 +97,13 @@ impl Run {
         run
     }
 
-    /// The id of the run.
+    /// Returns the id of the run.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.0.id
     }
 
-    /// What the model of this run may see.
+    /// Returns the tools that the model of this run may see.
     #[must_use]
     pub fn catalog(&self) -> &CatalogView {
         &self.0.view
@@ -121,7 +121,7 @@ impl Run {
         &self.0.problems
     }
 
-    /// Takes in what the user wrote: ids in it count as seen from now on.
+    /// Adds what the user wrote to the evidence of the run: ids in it count as seen from now on.
     pub fn add_user_text(&self, text: &str) {
         self.evidence().insert_text(text);
     }
@@ -137,26 +137,27 @@ impl Run {
         self.state().end_turn
     }
 
-    /// Accounts what the model itself consumed: tokens by kind, and cost in the application's own unit. A cost that is
+    /// Adds what the model itself consumed to the run's account: tokens by kind, and cost in the application's own unit. A cost that is
     /// negative or not a number counts as 0.
     pub fn account(&self, usage: Usage, cost: f64) {
         self.ledger().charge(usage, cost);
         self.state().charge(usage, cost);
     }
 
-    /// Returns the budget that keeps the model from being asked again: tokens or cost. `None` while there is some left.
+    /// Returns the budget, of tokens or of cost, that is used up, so that the model is not asked again. `None` while
+    /// there is some left.
     #[must_use]
     pub fn exhausted(&self) -> Option<BudgetExceeded> {
         self.ledger().exhausted_for_model()
     }
 
-    /// What the run did so far.
+    /// Returns what the run did so far: its calls by outcome, its tokens and its cost.
     #[must_use]
     pub fn summary(&self) -> RunSummary {
         self.state().summary.clone()
     }
 
-    /// Fires when the run is cancelled.
+    /// Returns the token that fires when the run is cancelled.
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
         &self.options().cancellation

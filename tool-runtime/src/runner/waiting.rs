@@ -86,7 +86,7 @@ pub(super) fn is_same(claimed: &PendingCall, compared: &PendingCall) -> bool {
 }
 
 /// Records a decision or an answer that does not fit, and returns its result. The call still waits: its own record stays
-/// open, and this one has another id. No event tells it, because for a UI the call has not moved.
+/// open, and this one has another id. No event is emitted, because nothing about the call has changed for a UI.
 pub(super) async fn refuse(run: &Run, pending: &PendingCall, refused: Refused) -> ToolExecResult {
     let Refused { mut stop, shown } = refused;
     if stop.reason.is_none() {

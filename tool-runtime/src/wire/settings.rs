@@ -11,7 +11,7 @@ use crate::wire::ToolChoice;
 ///
 /// Each format writes the settings as its provider documents them; what a format lacks, or a value outside what its
 /// provider takes, is left out and reported as a [`Loss`](crate::wire::Loss). What no provider takes (a temperature
-/// that is negative or no number) is refused. Settings of a message win over those of the agent, one by one.
+/// that is negative or not a number) is refused. Each setting of a message wins over that of the agent.
 ///
 /// ```
 /// use tool_runtime::wire::{Format, Effort, RequestSettings};
@@ -45,7 +45,7 @@ pub struct RequestSettings {
     /// Texts that end the answer when the model writes them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// Makes repeated requests answer alike, as far as the provider can.
+    /// Asks for the same answer to the same request, as far as the provider can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
     /// How much the model reasons before it answers.
@@ -60,10 +60,10 @@ pub struct RequestSettings {
     /// The provider's word for the class of service, such as `flex`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<String>,
-    /// Notes that the provider keeps with the request.
+    /// Keys and values that the provider keeps with the request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
-    /// An opaque id of the person behind the request, with which providers find abuse. Send a hash, not a name.
+    /// An opaque id of the person behind the request, which providers use to detect abuse. Send a hash, not a name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// Groups requests that begin alike, for providers that route them to the cache by a key (OpenAI).
@@ -116,19 +116,19 @@ impl RequestSettings {
         Self::default()
     }
 
-    /// Sets how random the answer is.
+    /// Sets how random the answer is, from 0; most providers take up to 2, Anthropic up to 1.
     pub const fn temperature(mut self, temperature: f64) -> Self {
         self.temperature = Some(temperature);
         self
     }
 
-    /// Sets the share of the most likely tokens to choose from.
+    /// Sets the share of the most likely tokens to choose from, from 0 to 1.
     pub const fn top_p(mut self, share: f64) -> Self {
         self.top_p = Some(share);
         self
     }
 
-    /// Sets the most tokens of one turn.
+    /// Sets the most tokens of one turn, reasoning included.
     pub const fn max_output_tokens(mut self, tokens: u32) -> Self {
         self.max_output_tokens = Some(tokens);
         self
@@ -146,7 +146,7 @@ impl RequestSettings {
         self
     }
 
-    /// Sets the seed.
+    /// Sets the seed, which asks for the same answer to the same request.
     pub const fn seed(mut self, seed: i64) -> Self {
         self.seed = Some(seed);
         self
@@ -176,7 +176,7 @@ impl RequestSettings {
         self
     }
 
-    /// Adds a note. A second value for one key replaces the first.
+    /// Adds a key and a value that the provider keeps with the request. A second value for one key replaces the first.
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.metadata.insert(key.into(), value.into());
         self
@@ -202,15 +202,14 @@ impl RequestSettings {
 
     /// Adds a field of the body that no setting names. A second value for one name replaces the first.
     ///
-    /// Refused when a request is written: a field that carries the conversation, its tools or the kind of stream, and
-    /// one that a setting has a name for, also inside an object (`generationConfig`, `options`). All fields together
-    /// may have 64 KiB.
+    /// Writing the request fails for a field that carries the conversation, its tools or the kind of stream, or that a
+    /// setting has a name for, also inside an object (`generationConfig`, `options`), and for more than 64 KiB of fields.
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
         self
     }
 
-    /// Returns these settings, completed from `other` where they are left out; notes and extra fields add up.
+    /// Returns these settings, completed from `other` where they are left out; metadata and extra fields are merged.
     pub fn or(mut self, other: &Self) -> Self {
         macro_rules! fall_back {
             ($($field:ident),+) => { $(if self.$field.is_none() { self.$field.clone_from(&other.$field); })+ };

@@ -60,8 +60,8 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets whether typed answers are asked for in the format's mode for schemas; `true` by default. Servers that do not
-    /// know it, as some that speak Chat Completions, are offered a tool whose call is the answer.
+    /// Sets whether typed answers are requested in the format's schema mode; `true` by default. With `false`, for servers
+    /// that do not know the mode, as some that speak Chat Completions, a tool is offered whose call is the answer.
     pub const fn schema_answers(mut self, wanted: bool) -> Self {
         self.settings.answers = if wanted { AnswerMode::Schema } else { AnswerMode::Tool };
         self

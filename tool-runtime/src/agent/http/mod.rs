@@ -64,7 +64,7 @@ struct Inner {
     client: Client,
     url: Url,
     settings: Settings,
-    /// The model has no encrypted reasoning, so it is not asked for.
+    /// Whether the model has no encrypted reasoning, so that requests do not ask for it.
     unsealed: AtomicBool,
 }
 
@@ -109,7 +109,7 @@ impl Settings {
 }
 
 impl HttpModel {
-    /// Starts a model of an endpoint. A base URL without a path gets the provider's usual one: `/v1`, for Ollama
+    /// Returns the builder of a model behind an endpoint. A base URL without a path gets the provider's usual one: `/v1`, for Ollama
     /// `/api`, for Gemini `/v1beta`.
     pub fn builder(format: Format, base_url: impl Into<String>, model: impl Into<String>) -> HttpModelBuilder {
         HttpModelBuilder::new(format, base_url.into(), model.into())

@@ -27,7 +27,7 @@ pub(in crate::cli) struct Asked {
     /// A text that ends the answer; repeat it for several
     #[arg(long, value_name = "TEXT")]
     stop: Vec<String>,
-    /// Makes repeated requests answer alike, as far as the provider can
+    /// Asks for the same answer to the same request, as far as the provider can
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     seed: Option<i64>,
     /// How much the model reasons: off, minimal, low, medium, high, xhigh, max, or a number of tokens

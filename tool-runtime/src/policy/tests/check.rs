@@ -172,25 +172,26 @@ fn conditions_can_be_met_by_some_value_of_the_argument() {
     ] {
         assert_eq!(problems(fitting), [""; 0], "{fitting}");
     }
-    let units = "names what the argument can never be; write one of `celsius`, `kelvin`; did you mean `kelvin`?";
+    let units =
+        "names a value that the argument can never have; write one of `celsius`, `kelvin`; did you mean `kelvin`?";
     for (misfit, says) in [
         ("pointer = '/unit'\nequals = 'kelvn'", format!("`equals` {units}")),
         ("pointer = '/units'\none_of = ['celsius', 'kelvn']", format!("`one_of` {units}")),
         (
             "pointer = '/state'\nequals = 'done'",
-            "`equals` names what the argument can never be; write one of `open`, `closed`".to_owned(),
+            "`equals` names a value that the argument can never have; write one of `open`, `closed`".to_owned(),
         ),
         (
             "pointer = '/state'\nprefix = 'x'",
-            "`prefix` names what the argument can never be; write one of `open`, `closed`".to_owned(),
+            "`prefix` names a value that the argument can never have; write one of `open`, `closed`".to_owned(),
         ),
         (
             "pointer = '/code'\nequals = 'DE'",
-            "`equals` names what the argument can never be; its schema says what it can".to_owned(),
+            "`equals` names a value that the argument can never have; see its schema".to_owned(),
         ),
         (
             "pointer = '/count'\nequals = 10",
-            "`equals` names what the argument can never be; its schema says what it can".to_owned(),
+            "`equals` names a value that the argument can never have; see its schema".to_owned(),
         ),
         (
             "pointer = '/count'\nat_most = 0",
@@ -202,7 +203,7 @@ fn conditions_can_be_met_by_some_value_of_the_argument() {
         ),
         (
             "pointer = '/any'\nequals = 'manual'",
-            "`equals` names what the argument can never be; its schema says what it can".to_owned(),
+            "`equals` names a value that the argument can never have; see its schema".to_owned(),
         ),
     ] {
         assert_eq!(problems(misfit), [format!("policy, `tools.lab__set.arguments[0]`: {says}")], "{misfit}");

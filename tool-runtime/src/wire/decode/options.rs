@@ -6,19 +6,19 @@ use crate::wire::ToolChoice;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DecodeOptions {
-    /// The most bytes of one response: 32 MiB.
+    /// The most bytes of one response; 32 MiB by default.
     pub max_bytes: usize,
-    /// The most bytes of one frame of a stream: 8 MiB.
+    /// The most bytes of one frame of a stream; 8 MiB by default.
     pub max_frame_bytes: usize,
-    /// The most calls of one response: 1,024.
+    /// The most calls of one response; 1,024 by default.
     pub max_calls: usize,
-    /// The most bytes that are carried for the provider, such as encrypted reasoning: 8 MiB.
+    /// The most bytes that are carried for the provider, such as encrypted reasoning; 8 MiB by default.
     pub max_carried_bytes: usize,
     /// The model that the request named, which the parts keep; `None` keeps the one that the response names.
     pub model: Option<String>,
     /// The choice that the request sent; a call outside it is flagged.
     pub choice: ToolChoice,
-    /// The names that the request offered.
+    /// The names of the tools that the request offered; `None` if they are not known.
     pub offered: Option<Vec<String>>,
 }
 
@@ -37,49 +37,49 @@ impl Default for DecodeOptions {
 }
 
 impl DecodeOptions {
-    /// Sets the most bytes of one response: 32 MiB.
+    /// Sets the most bytes of one response; 32 MiB by default.
     #[must_use]
     pub const fn with_max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Sets the most bytes of one frame: 8 MiB.
+    /// Sets the most bytes of one frame; 8 MiB by default.
     #[must_use]
     pub const fn with_max_frame_bytes(mut self, bytes: usize) -> Self {
         self.max_frame_bytes = bytes;
         self
     }
 
-    /// Sets the most calls of one response: 1,024.
+    /// Sets the most calls of one response; 1,024 by default.
     #[must_use]
     pub const fn with_max_calls(mut self, calls: usize) -> Self {
         self.max_calls = calls;
         self
     }
 
-    /// Sets the most bytes that are carried for the provider: 8 MiB.
+    /// Sets the most bytes that are carried for the provider; 8 MiB by default.
     #[must_use]
     pub const fn with_max_carried_bytes(mut self, bytes: usize) -> Self {
         self.max_carried_bytes = bytes;
         self
     }
 
-    /// Sets the model that the request named.
+    /// Sets the model that the request named, which carried parts keep.
     #[must_use]
     pub fn with_model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
         self
     }
 
-    /// Sets the choice that the request sent.
+    /// Sets the choice that the request sent; a call outside it is flagged.
     #[must_use]
     pub fn with_choice(mut self, choice: ToolChoice) -> Self {
         self.choice = choice;
         self
     }
 
-    /// Sets the names that the request offered.
+    /// Sets the names of the tools that the request offered.
     #[must_use]
     pub fn with_offered<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.offered = Some(names.into_iter().map(Into::into).collect());

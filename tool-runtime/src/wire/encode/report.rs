@@ -39,7 +39,7 @@ pub struct Loss {
     /// The tool; `None` if it concerns the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// A JSON pointer into the input schema, or the name of the option.
+    /// A JSON pointer into the input schema or to the message (`/1`), or the name of the setting.
     pub path: String,
     /// What was left out.
     pub what: String,

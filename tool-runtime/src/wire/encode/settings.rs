@@ -26,7 +26,7 @@ pub(crate) struct Vocabulary {
     pub(crate) seed: Option<i64>,
     /// The name of the class of service, and its values; none if the provider takes others.
     pub(crate) tier: Option<(&'static str, &'static [&'static str])>,
-    /// The name of the notes.
+    /// The name of the metadata.
     pub(crate) metadata: Option<&'static str>,
     /// The name of the key of the cache.
     pub(crate) cache_key: Option<&'static str>,

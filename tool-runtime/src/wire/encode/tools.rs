@@ -149,7 +149,7 @@ impl Offer<'_> {
             _ => false,
         };
         if out {
-            let what = "the format has no choice of several tools, so that the others are not offered".to_owned();
+            let what = "the format cannot name several tools in a choice; the others are not offered".to_owned();
             self.losses.push(Loss { tool: Some(name.to_owned()), path: "tool_choice".to_owned(), what });
         }
         out

@@ -40,7 +40,10 @@ pub(super) fn notes(settings: &RequestSettings, out: &mut Fields) {
         .map(|(key, value)| (key.clone(), value.as_str().into()))
         .collect();
     if notes.len() < settings.metadata.len() {
-        out.lose("metadata", "there are more or longer notes than the provider takes; those that fit are sent");
+        out.lose(
+            "metadata",
+            "there are more entries, or longer ones, than the provider takes; those that fit are sent",
+        );
     }
     if !notes.is_empty() {
         out.set("metadata", notes);

@@ -26,9 +26,9 @@ pub struct CallMessage {
 }
 
 impl CallMessage {
-    /// A call with its arguments as JSON text.
+    /// Creates a call with its arguments as JSON text.
     ///
-    /// Arguments that the gate cannot read (no object, half a surrogate pair, a key twice, nested more than
+    /// Arguments that the gate cannot read (not an object, half a surrogate pair, a repeated key, nested more than
     /// 64 levels deep) are left out: every format sends `{}` in their place, because servers that parse them
     /// would refuse the whole conversation.
     #[must_use]
@@ -39,7 +39,7 @@ impl CallMessage {
         Self { id: id.into(), name: name.into(), arguments: is_readable.then(|| compact(text)), carried: None }
     }
 
-    /// The arguments as compact JSON text, digit for digit; `{}` when they did not parse (M1).
+    /// Returns the arguments as compact JSON text with every digit kept; `{}` if the gate could not read them.
     #[must_use]
     pub fn arguments(&self) -> &str {
         self.arguments.as_deref().unwrap_or("{}")
@@ -55,7 +55,7 @@ impl CallMessage {
         self
     }
 
-    /// What its provider wants back with it, such as a signature; `None` if there is nothing.
+    /// Returns what its provider wants back with it, such as a signature; `None` if there is nothing.
     #[must_use]
     pub const fn carried(&self) -> Option<&Carried> {
         self.carried.as_ref()

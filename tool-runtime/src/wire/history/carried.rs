@@ -14,8 +14,8 @@ const NOT_AN_OBJECT: ParseError = ParseError::new("carried_not_an_object", "carr
 /// JSON that a provider wants back in the next request and that nobody else understands: a signature, encrypted
 /// reasoning, a block of one of its own tools.
 ///
-/// It is replayed byte for byte to the format, and if known the model, that it came from, and left out for any other. It
-/// is never executed and never shown: `Debug` gives its size only.
+/// It is replayed byte for byte to the format that it came from, and to the same model if the model is known; it is left
+/// out for any other. It is never executed and never shown: `Debug` gives its size only.
 ///
 /// ```
 /// use tool_runtime::wire::Format;

@@ -66,7 +66,7 @@ impl Message {
     }
 }
 
-/// One piece of what goes to a model beside its own turns.
+/// One piece of a user's message.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

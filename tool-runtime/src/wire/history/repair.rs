@@ -16,7 +16,7 @@ pub enum Missing {
     OutcomeUnknown,
 }
 
-/// Completes a history of this side: each call is followed by its one result, in call order. Orphans and
+/// Completes a history that this side kept: each call is followed by its one result, in call order. Orphans and
 /// duplicates are removed; `missing` chooses the result of each call without one.
 ///
 /// ```

@@ -12,7 +12,7 @@ use crate::wire::history::{Media, Missing};
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ResultMessage {
-    /// The call.
+    /// The id of the call.
     pub id: CallId,
     /// The text that the model reads.
     pub content: String,
@@ -24,19 +24,19 @@ pub struct ResultMessage {
 }
 
 impl ResultMessage {
-    /// The result of a call that went well.
+    /// Creates the result of a call that succeeded.
     #[must_use]
     pub fn new(id: impl Into<CallId>, content: impl Into<String>) -> Self {
         Self { id: id.into(), content: content.into(), media: Vec::new(), is_error: false }
     }
 
-    /// The result of a call that failed.
+    /// Creates the result of a call that failed.
     #[must_use]
     pub fn failed(id: impl Into<CallId>, content: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::new(id, content) }
     }
 
-    /// The result that takes the place of one that never came.
+    /// Creates the result that takes the place of a missing one.
     #[must_use]
     pub fn missing(id: CallId, missing: Missing) -> Self {
         let (outcome, message) = match missing {

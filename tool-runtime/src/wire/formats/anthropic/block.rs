@@ -13,7 +13,7 @@ use crate::wire::formats::anthropic::shape::{
 /// A block that began.
 pub(super) struct Block {
     kind: Kind,
-    /// Its end did not come yet.
+    /// Its end has not come.
     open: bool,
 }
 
@@ -85,7 +85,7 @@ impl Block {
         Some(Self { kind, open: true })
     }
 
-    /// Whether this is a call whose end did not come.
+    /// Whether this is a call that has not ended.
     pub(super) const fn is_open_call(&self) -> bool {
         self.open && matches!(self.kind, Kind::Call(..))
     }

@@ -128,7 +128,7 @@ impl Messages {
 
     fn start(&mut self, index: i64, block: Raw<'_>, turn: &mut Writer<'_>) {
         let before = self.blocks.get_mut(&index);
-        // The blocks of a message that was announced again come again: a call would run twice.
+        // A message that is announced again repeats its blocks: a call would run twice.
         if self.repeated && before.is_some() {
             return turn.fail_with(WireErrorKind::ProtocolViolation);
         }
@@ -139,14 +139,14 @@ impl Messages {
             is_open_call
         });
         let Some(block) = Block::start(block.0.unwrap_or_default(), true, turn) else { return };
-        // Nobody could say which of two calls the deltas belong to, or whether one is the other again.
+        // It would be unclear to which of the two calls the deltas belong, or whether the second repeats the first.
         if is_open_call && block.is_open_call() {
             return turn.fail_with(WireErrorKind::ProtocolViolation);
         }
         self.blocks.insert(index, block);
     }
 
-    /// Ends what did not end yet.
+    /// Ends the blocks that are still open.
     fn settle(&mut self, ended: bool, turn: &mut Writer<'_>) {
         for block in self.blocks.values_mut() {
             block.settle(ended, turn);

@@ -29,7 +29,7 @@ pub(super) fn settings(settings: &RequestSettings, out: &mut Fields) {
     let thinks = thinking(settings, out);
     if thinks {
         if out.body.remove("temperature").is_some() {
-            out.lose("temperature", "the provider takes none when the model thinks");
+            out.lose("temperature", "the provider takes no temperature when the model thinks");
         }
         if settings.top_p.is_some_and(|share| share < LEAST_TOP_P) && out.body.remove("top_p").is_some() {
             out.lose("top_p", "the provider takes 0.95 and more when the model thinks");
@@ -49,7 +49,7 @@ pub(super) fn settings(settings: &RequestSettings, out: &mut Fields) {
         }
     }
     if !settings.metadata.is_empty() {
-        out.lose("metadata", "the provider keeps no notes");
+        out.lose("metadata", "the provider has no field for metadata");
     }
     if let Some(user) = &settings.user {
         out.set("metadata", json!({ "user_id": user }));
@@ -65,7 +65,7 @@ fn thinking(settings: &RequestSettings, out: &mut Fields) -> bool {
     }
     let forced = settings.tool_choice.as_ref().is_some_and(ToolChoice::forces);
     if forced {
-        out.lose("reasoning", "the provider does not let a model think that is forced to call a tool");
+        out.lose("reasoning", "the provider allows no thinking when a call is forced");
         return false;
     }
     let level = match reasoning {

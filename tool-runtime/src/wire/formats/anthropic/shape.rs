@@ -133,8 +133,7 @@ pub(super) fn members(object: &str) -> Vec<(String, &str)> {
     if read.is_ok() { members } else { Vec::new() }
 }
 
-/// Writes an object again, without some of its members and with other values, as JSON, for some. `None` if no member
-/// remains.
+/// Rewrites an object: drops some of its members, and gives others a new value as JSON. `None` if no member remains.
 pub(super) fn rewritten(object: &str, without: &[&str], mut set: Vec<(&str, String)>) -> Option<String> {
     let mut out = String::with_capacity(object.len());
     let mut write = |key: &str, value: &str| {

@@ -111,7 +111,7 @@ impl<'a> Turn<'_, 'a> {
         match (block.kind.get(), &block.container.0) {
             ("", Some(container)) => self.out.field("container", container.id.get().to_owned()),
             ("", None) => self.out.lose_part(part),
-            // The input is no object if the turn was cut within it.
+            // The input is not an object if the turn was cut within it.
             _ if block.is_server_call() && !block.input.0.is_none_or(|input| input.starts_with('{')) => {
                 self.out.lose("a call of a server tool that broke off");
             }
@@ -160,7 +160,7 @@ fn unanswered(parts: &[&Part], out: &Messages<'_>) -> Vec<String> {
     Vec::new()
 }
 
-/// Removes the calls of server tools that a turn has the results of, and adds those that it makes itself.
+/// Removes the calls of server tools whose results are in the turn, and adds those that the turn makes.
 fn answer(parts: &[&Part], is_own: bool, open: &mut Vec<String>, out: &Messages<'_>) {
     for part in parts {
         let Part::Carried(carried) = part else { continue };

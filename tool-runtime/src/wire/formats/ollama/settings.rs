@@ -42,9 +42,9 @@ pub(super) fn settings(settings: &RequestSettings, out: &mut Fields) {
         out.set("think", think);
     }
     if !settings.metadata.is_empty() {
-        out.lose("metadata", "the server keeps no notes");
+        out.lose("metadata", "the server has no field for metadata");
     }
     if settings.user.is_some() {
-        out.lose("user", "the server knows no persons");
+        out.lose("user", "the server has no field for the user");
     }
 }

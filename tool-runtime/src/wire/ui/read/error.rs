@@ -35,7 +35,7 @@ pub enum ChatErrorKind {
     History(HistoryErrorKind),
     /// Approvals wait, and `resume` does not answer each of them.
     Interrupts,
-    /// The body brings neither a text, a file nor an answer to a call that waits.
+    /// The body has neither a text nor a file, and answers no call that waits.
     Empty,
 }
 
@@ -78,7 +78,7 @@ impl fmt::Display for ChatError {
             ChatErrorKind::History(HistoryErrorKind::TooLarge) => "the messages are larger than allowed",
             ChatErrorKind::History(_) => "the messages claim a call or a result that was not issued here",
             ChatErrorKind::Interrupts => "`resume` does not answer every interrupt of the last run",
-            ChatErrorKind::Empty => "the body brings neither a text, a file nor an answer to a call that waits",
+            ChatErrorKind::Empty => "the body has neither a text nor a file, and answers no call that waits",
         })?;
         if self.path.is_empty() { Ok(()) } else { write!(f, " at {}", self.path) }
     }
