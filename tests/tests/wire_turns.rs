@@ -17,7 +17,7 @@ mod openai_responses;
 
 use serde_json::{Value, json};
 use tests::wire::decode;
-use tool_runtime::wire::history::{Carried, Part, Reasoning};
+use tool_runtime::wire::history::{Carried, Part, TextPart};
 use tool_runtime::wire::{Format, Message};
 
 fn body(format: Format, history: &[Message], model: Option<&str>) -> Value {
@@ -51,7 +51,7 @@ fn what_is_carried_is_saved_as_it_came_and_shown_nowhere() {
     let carried = Carried::new(Format::Gemini, Some("m"), json).unwrap();
     let history = vec![Message::Assistant(vec![
         Part::Carried(carried),
-        Part::Reasoning(Reasoning::new("canary")),
+        Part::Reasoning(TextPart::new("canary")),
         Part::Refusal("canary".to_owned()),
         Part::text("canary"),
     ])];
