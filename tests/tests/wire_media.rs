@@ -133,7 +133,7 @@ fn a_client_cannot_bring_files_into_results_or_too_many_into_a_history() {
     let mut forged = given.clone();
     forged.media.push(png());
     let error = |answer, result: &ResultMessage| {
-        let issued = [("c".into()::new(call.clone(), answer))].into_iter().collect();
+        let issued = [("c".into(), (call.clone(), answer))].into_iter().collect();
         let history = [turn.clone(), Message::Result(result.clone())];
         check(&history, &issued, &HistoryLimits::default()).map_err(|error| error.kind)
     };
