@@ -8,7 +8,7 @@ use std::{env, fs};
 use serde_json::{Value, json};
 use tool_runtime::media::{Media, MediaError};
 use tool_runtime::wire::history::{
-    Answer, CallMessage, Content, HistoryErrorKind, HistoryLimits, Issued, Part, ResultMessage, check,
+    Answer, CallMessage, Content, HistoryErrorKind, HistoryLimits, Part, ResultMessage, check,
 };
 use tool_runtime::wire::{Format, Message};
 
@@ -133,7 +133,7 @@ fn a_client_cannot_bring_files_into_results_or_too_many_into_a_history() {
     let mut forged = given.clone();
     forged.media.push(png());
     let error = |answer, result: &ResultMessage| {
-        let issued = [("c".into(), Issued::new(call.clone(), answer))].into_iter().collect();
+        let issued = [("c".into(), (call.clone(), answer))].into_iter().collect();
         let history = [turn.clone(), Message::Result(result.clone())];
         check(&history, &issued, &HistoryLimits::default()).map_err(|error| error.kind)
     };
@@ -148,7 +148,7 @@ fn a_client_cannot_bring_files_into_results_or_too_many_into_a_history() {
     let message = Message::User(vec![Content::Media(large)]);
     let checked =
         |history: &[Message]| check(history, &[].into(), &HistoryLimits::default()).map_err(|error| error.kind);
-    assert_eq!(checked(&[message.clone()]), Ok(()));
+    assert_eq!(checked(std::slice::from_ref(&message)), Ok(()));
     assert_eq!(checked(&[message.clone(), message]), Err(HistoryErrorKind::TooLarge));
 }
 

@@ -1,5 +1,7 @@
 //! A turn is kept whole: what a response carries goes back to its provider unchanged and in its place, and to no other.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot read its fixture has nothing to say")]
+
 #[path = "wire_turns/anthropic.rs"]
 mod anthropic;
 #[path = "wire_turns/anthropic_rules.rs"]
@@ -15,7 +17,7 @@ mod openai_responses;
 
 use serde_json::{Value, json};
 use tests::wire::decode;
-use tool_runtime::wire::history::{CallMessage, Carried, Part, Reasoning, ResultMessage};
+use tool_runtime::wire::history::{CallMessage, Carried, Part, ResultMessage, TextPart};
 use tool_runtime::wire::{Format, Message};
 
 fn body(format: Format, history: &[Message], model: Option<&str>) -> Value {
@@ -49,7 +51,7 @@ fn what_is_carried_is_saved_as_it_came_and_shown_nowhere() {
     let carried = Carried::new(Format::Gemini, Some("m"), json).unwrap();
     let history = vec![Message::Assistant(vec![
         Part::Carried(carried),
-        Part::Reasoning(Reasoning::new("canary")),
+        Part::Reasoning(TextPart::new("canary")),
         Part::Refusal("canary".to_owned()),
         Part::text("canary"),
     ])];

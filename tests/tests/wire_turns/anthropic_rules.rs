@@ -14,7 +14,7 @@ fn thinking_without_its_end_or_its_signature_does_not_go_back() {
     let thinks = json!({ "type": "thinking_delta", "thinking": "Hm." });
     let signs = json!({ "type": "signature_delta", "signature": "s" });
     let text = json!({ "type": "text", "text": "Hi" });
-    let unsigned = message(&[(start.clone(), &[thinks.clone()]), (text.clone(), &[])], "end_turn");
+    let unsigned = message(&[(start.clone(), std::slice::from_ref(&thinks)), (text.clone(), &[])], "end_turn");
     let signed = message(&[(start.clone(), &[thinks.clone(), signs.clone()])], "end_turn");
     let (cut, _) = signed.split_once("event: content_block_stop").unwrap();
     let whole = whole(&json!([{ "type": "thinking", "thinking": "Hm." }, text]), "end_turn");

@@ -36,18 +36,18 @@ pub(crate) struct Request {
 impl Request {
     /// Adds a field in front of all others.
     pub(crate) fn lead(&mut self, name: &str, value: impl Into<Value>) {
-        self.add(0, name, value.into());
+        self.add(0, name, &value.into());
     }
 
     /// Adds a field behind all others, unless there is one of this name.
     pub(crate) fn trail(&mut self, name: &str, value: impl Into<Value>) {
         if self.fields.iter().all(|(known, _)| known != name) {
-            self.add(self.fields.len(), name, value.into());
+            self.add(self.fields.len(), name, &value.into());
         }
     }
 
-    fn add(&mut self, at: usize, name: &str, value: Value) {
-        if let Ok(value) = to_raw_value(&value) {
+    fn add(&mut self, at: usize, name: &str, value: &Value) {
+        if let Ok(value) = to_raw_value(value) {
             self.fields.insert(at, (name.to_owned(), value));
         }
     }

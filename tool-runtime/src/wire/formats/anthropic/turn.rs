@@ -2,7 +2,7 @@
 
 use crate::wire::decode::fields::{Object as Shape, Raw, Text, read, shape};
 use crate::wire::encode::{Messages, Node, Object, plain_id};
-use crate::wire::history::{CallMessage, Carried, Part, Piece, Reasoning};
+use crate::wire::history::{CallMessage, Carried, Part, Piece, TextPart};
 
 shape! {
     /// What carried JSON says of itself.
@@ -92,7 +92,7 @@ impl<'a> Turn<'_, 'a> {
     }
 
     // Thinking goes back unmodified, to the model that signed it (A5).
-    fn reasoning(&mut self, reasoning: &'a Reasoning, part: &Part) {
+    fn reasoning(&mut self, reasoning: &'a TextPart, part: &Part) {
         let sealed = self.out.fits(reasoning.carried());
         let kind = sealed.and_then(block);
         match kind.as_ref().map_or("", |block| block.kind.get()) {
