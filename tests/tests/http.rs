@@ -6,6 +6,8 @@
 mod connection;
 #[path = "http/gemini.rs"]
 mod gemini;
+#[path = "http/media.rs"]
+mod media;
 #[path = "http/prefix.rs"]
 mod prefix;
 #[path = "http/reasoning.rs"]

@@ -11,6 +11,7 @@ pub mod failure;
 pub mod files;
 pub mod mail;
 pub mod notes;
+mod pdf;
 pub mod reports;
 pub mod tasks;
 pub mod time;

@@ -3,10 +3,11 @@
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tool_runtime::{ToolError, capability, tool};
+use tool_runtime::media::Media;
+use tool_runtime::{ToolError, WithMedia, capability, tool};
 
-use crate::Failure;
 use crate::time::Clock;
+use crate::{Failure, pdf};
 
 /// Knows the weather of places.
 #[capability(effect = read_only)]
@@ -82,4 +83,35 @@ pub async fn get_forecast(
 
 fn to_fahrenheit(celsius: f64) -> f64 {
     ((celsius * 1.8 + 32.0) * 10.0).round() / 10.0
+}
+
+/// What a printed forecast holds.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Printed {
+    /// The place that was found.
+    pub city: String,
+    /// How many days the page has.
+    pub days: usize,
+}
+
+/// Print the weather forecast for a city as a PDF of one page.
+#[tool(name = "weather__print_forecast", effect = read_only, redact = ["city", "days", "$media"], timeout = "10s")]
+pub async fn print_forecast(
+    climate: &dyn Climate,
+    clock: &dyn Clock,
+    /// The city.
+    #[schemars(length(min = 1))]
+    city: String,
+    /// The unit of temperatures.
+    unit: Unit,
+    /// The number of days; 1 by default.
+    #[schemars(range(min = 1, max = 7))]
+    days: Option<u8>,
+) -> Result<WithMedia<Printed>, ToolError> {
+    let forecast = get_forecast(climate, clock, city, unit, days).await?;
+    let heading = format!("{}: highest and lowest temperature, rain ({})", forecast.city, forecast.source);
+    let line = |day: &Day| format!("{}: {} / {}, {:.0} %", day.date, day.high, day.low, day.rain * 100.0);
+    let lines: Vec<_> = [heading].into_iter().chain(forecast.days.iter().map(line)).collect();
+    let page = Media::file("forecast.pdf", &pdf::page(&lines))?;
+    Ok(WithMedia::new(Printed { city: forecast.city, days: forecast.days.len() }).media(page))
 }

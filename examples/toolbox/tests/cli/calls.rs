@@ -46,6 +46,17 @@ fn json_is_a_document_for_results_and_for_errors() {
 }
 
 #[test]
+fn a_tool_returns_a_file_of_which_the_record_has_type_and_size() {
+    let rig = Rig::new();
+    let arguments = r#"{"city":"Oslo","unit":"celsius","days":3}"#;
+    let printed = rig.run(&["--json", "call", "weather__print_forecast", arguments]).code(0).json();
+    assert_eq!(printed["value"], json!({"city": "Oslo", "days": 3}), "{printed}");
+    assert!(!printed["model"].as_str().unwrap().contains("file"), "the model gets it: {printed}");
+    let record = rig.run(&["call", "weather__print_forecast", arguments, "--view", "audit"]).code(0).stdout;
+    assert!(record.contains("application/pdf") && !record.contains("JVBERi0"), "{record}");
+}
+
+#[test]
 fn arguments_come_from_standard_input_and_files() {
     let rig = Rig::new();
     rig.write("arguments.json", r#"{"timezone":"Asia/Tokyo"}"#);
