@@ -67,7 +67,8 @@ pub struct WaitingCall {
     /// The arguments with the sensitive ones masked. `None` if the store could not be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown_arguments: Option<Arc<RawValue>>,
-    /// The rule of the policy that asked for a person.
+    /// The rule of the policy that asked for a person. `None` for a call that waits for a client, or if the store could
+    /// not be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
     /// The time from which on it is too late. `None` if the store could not be asked.
