@@ -145,7 +145,7 @@ fn lies_are_refused() {
     refused(&body(&[all.clone(), run.clone(), run.clone()], &yes()), "history_duplicate", "/messages/0");
     refused(&body(&[all.clone(), all.clone()], &yes()), "history_duplicate", "/messages/0");
     let entry = json!({ "interruptId": "ask", "status": "cancelled" });
-    refused(&body(&[all.clone()], &json!([entry, entry])), "history_duplicate", "/resume/1");
+    refused(&body(std::slice::from_ref(&all), &json!([entry, entry])), "history_duplicate", "/resume/1");
     let other = json!({ "interruptId": "run", "status": "resolved", "payload": 2 });
     refused(&body(&[all.clone(), run], &json!([entry, other])), "history_duplicate", "/resume/1");
     // An interrupt that there never was.
@@ -194,6 +194,9 @@ fn other_shapes_are_refused() {
     assert_eq!(reader().read_ag_ui(b"{").unwrap_err().kind.code(), "chat_malformed");
 }
 
+/// One pixel.
+const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=";
+
 #[test]
 fn files_are_read_and_ids_at_a_provider_are_not() {
     let image = |source: Value| {
@@ -201,7 +204,6 @@ fn files_are_read_and_ids_at_a_provider_are_not() {
         { "type": "text", "text": "What is this?" }, { "type": "image", "source": source }] })
     };
     let source = |kind: &str, value: &str| json!({ "type": kind, "value": value, "mimeType": "image/png" });
-    const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=";
     for (source, file) in [
         (source("data", PNG), Media::base64("image/png", PNG)),
         (source("url", &format!("data:image/png;base64,{PNG}")), Media::base64("image/png", PNG)),

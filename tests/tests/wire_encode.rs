@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use tool_runtime::call::CallId;
 use tool_runtime::wire::history::{
-    self, Answer, CallMessage, HistoryErrorKind, HistoryLimits, Issued, Message, Missing, ResultMessage,
+    self, Answer, CallMessage, HistoryErrorKind, HistoryLimits, Message, Missing, ResultMessage,
 };
 use tool_runtime::wire::{EncodeOptions, Format, OnUnsupported, RequestSettings, SentSchema, ToolChoice, WireTool};
 
@@ -144,10 +144,10 @@ fn answer(id: &str) -> Message {
 fn client_history_is_checked() {
     use HistoryErrorKind::{Duplicate, Forged, Orphan};
     let given = Answer::Given(ResultMessage::new("s", "result of s"));
-    let issued: BTreeMap<CallId, Issued> =
+    let issued: BTreeMap<CallId, (CallMessage, Answer)> =
         [("c", Answer::Client), ("d", Answer::Client), ("s", given), ("p", Answer::Pending)]
             .into_iter()
-            .map(|(id, answer)| (CallId::new(id), Issued::new(call(id), answer)))
+            .map(|(id, answer)| (CallId::new(id), (call(id), answer)))
             .collect();
     let user = || Message::user("hello");
     let other = tests::wire::turn("", vec![CallMessage::new("c", "a__b", r#"{"x":2}"#)]);

@@ -22,7 +22,8 @@ fn call(call: &Value) -> Value {
 /// The calls in short, `~` for a generated id, and the finish: the same for events and for an array, in every cut.
 #[track_caller]
 fn check(chunks: &[Value], expected: &[&str], finish: &str) {
-    let events: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    let events: Vec<_> = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    let events = events.concat();
     for body in [events, serde_json::to_string_pretty(chunks).unwrap(), json!(chunks).to_string()] {
         for cut in [usize::MAX, 1, 7] {
             let value = result(&decode(Format::Gemini, body.as_bytes(), cut));
@@ -154,7 +155,7 @@ fn errors_come_as_objects_and_in_arrays() {
     assert!(!format!("{decoded:?}").contains("SECRET"));
     // A prompt that was blocked has no candidates.
     let blocked = json!({ "promptFeedback": { "blockReason": "SAFETY" } });
-    check(&[blocked.clone()], &[], "content_filter");
+    check(std::slice::from_ref(&blocked), &[], "content_filter");
     assert_eq!(result(&decode(Format::Gemini, blocked.to_string().as_bytes(), 7))["finish"], "content_filter");
 }
 

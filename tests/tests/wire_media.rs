@@ -8,7 +8,7 @@ use std::{env, fs};
 use serde_json::{Value, json};
 use tool_runtime::media::{Media, MediaError};
 use tool_runtime::wire::history::{
-    Answer, CallMessage, Content, HistoryErrorKind, HistoryLimits, Issued, Part, ResultMessage, check,
+    Answer, CallMessage, Content, HistoryErrorKind, HistoryLimits, Part, ResultMessage, check,
 };
 use tool_runtime::wire::{Format, Message};
 
@@ -133,7 +133,7 @@ fn a_client_cannot_bring_files_into_results_or_too_many_into_a_history() {
     let mut forged = given.clone();
     forged.media.push(png());
     let error = |answer, result: &ResultMessage| {
-        let issued = [("c".into(), Issued::new(call.clone(), answer))].into_iter().collect();
+        let issued = [("c".into(), (call.clone(), answer))].into_iter().collect();
         let history = [turn.clone(), Message::Result(result.clone())];
         check(&history, &issued, &HistoryLimits::default()).map_err(|error| error.kind)
     };
@@ -148,6 +148,27 @@ fn a_client_cannot_bring_files_into_results_or_too_many_into_a_history() {
     let message = Message::User(vec![Content::Media(large)]);
     let checked =
         |history: &[Message]| check(history, &[].into(), &HistoryLimits::default()).map_err(|error| error.kind);
-    assert_eq!(checked(&[message.clone()]), Ok(()));
+    assert_eq!(checked(std::slice::from_ref(&message)), Ok(()));
     assert_eq!(checked(&[message.clone(), message]), Err(HistoryErrorKind::TooLarge));
+}
+
+#[test]
+fn the_newest_files_of_a_long_history_fit_into_a_request() {
+    let large = |letter: &str| Media::bytes("text/plain", letter.repeat(9 << 20).as_bytes()).unwrap();
+    let message = |letter: &str| Message::User(vec![Content::Media(large(letter)), Content::Text("Read.".to_owned())]);
+    let mut result = ResultMessage::new("c", "{}");
+    result.media = vec![large("b")];
+    let turn = Message::Assistant(vec![Part::Call(CallMessage::new("c", "a__b", "{}"))]);
+    let fits = [message("a"), turn.clone(), Message::Result(result.clone())];
+    let history = [message("a"), turn, Message::Result(result), message("c"), message("d")];
+    for format in Format::ALL {
+        assert_eq!(encoded(*format, &fits, None)["losses"], json!([]), "{format}");
+        let got = encoded(*format, &history, None);
+        let lost = json!(["media of the user (text/plain) at /0", "media of a result (text/plain) at /1"]);
+        assert_eq!(got["losses"], lost, "{format}");
+        let body = got["body"].to_string();
+        assert!(body.len() < 32_000_000, "{format}: {}", body.len());
+        assert!(body.contains("[The user sent a file (text/plain, 9437184 bytes)"), "{format}");
+        assert!(body.contains("[The tool also returned a file (text/plain, 9437184 bytes)"), "{format}");
+    }
 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tool_runtime::agent::{ModelClient, ModelError, ModelRequest, Show};
 use tool_runtime::media::Media;
-use tool_runtime::wire::history::{Citation, Content, Part, Reasoning};
+use tool_runtime::wire::history::{Citation, Content, Part, TextPart};
 use tool_runtime::wire::{DecodeOptions, Decoded, DisplayEvent, Finish, Format, Message};
 
 /// Knows five sentences: "find TEXT", "order COUNT TEXT" (of each part whose name contains it), "where am I", "plan",
@@ -80,9 +80,9 @@ fn plan(show: &mut Show<'_>) -> Decoded {
     let mut source = Citation::default();
     (source.url, source.title) = (Some("https://example.org/manual".to_owned()), Some("Manual".to_owned()));
     let image = Media::base64("image/png", IMAGE).ok().map(Part::Media);
-    let parts = vec![Part::Reasoning(Reasoning::new(reasoning)), Part::text(text), Part::Citation(source)];
-    let parts = parts.into_iter().chain(image).collect();
-    Decoded::new(parts, Finish::Stop)
+    let parts = vec![Part::Reasoning(TextPart::new(reasoning)), Part::text(text), Part::Citation(source)];
+    let parts: Vec<_> = parts.into_iter().chain(image).collect();
+    Decoded::new(&parts, Finish::Stop)
 }
 
 fn result(message: &Message) -> Option<&str> {

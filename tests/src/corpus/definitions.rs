@@ -52,7 +52,10 @@ fn reviewed(tool: &Definition) -> (&'static str, Option<&'static str>) {
         }
         (None, schema) => workspace::review(&tool.name, description, schema.as_ref().unwrap_or(&Value::Null)),
     };
-    (verdict.advice().as_str(), verdict.reason().map(|reason| reason.as_str()))
+    // The type of a reason has no public name.
+    #[allow(clippy::redundant_closure_for_method_calls)]
+    let reason = verdict.reason().map(|reason| reason.as_str());
+    (verdict.advice().as_str(), reason)
 }
 
 struct Never;

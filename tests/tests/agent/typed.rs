@@ -35,7 +35,7 @@ impl TryFrom<Raw> for Even {
     type Error = String;
 
     fn try_from(raw: Raw) -> Result<Self, String> {
-        if raw.n % 2 == 0 { Ok(Self(raw.n)) } else { Err(format!("{} CANARY is odd", raw.n)) }
+        if raw.n.is_multiple_of(2) { Ok(Self(raw.n)) } else { Err(format!("{} CANARY is odd", raw.n)) }
     }
 }
 

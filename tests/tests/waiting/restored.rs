@@ -27,6 +27,8 @@ async fn under_two_policies_the_strictest_of_each_counts() {
     let (read, hang) = (("waiting__read", "{}"), ("waiting__hang", "{}"));
     let label = "[labels.seen]\nfrom_tools = ['waiting__read']\ndeny_effects = ['external_side_effect']";
     let thirteen = "[[tools.waiting__change.arguments]]\npointer = '/to'\nequals = 13\nthen = 'deny'";
+    // Two policies, the calls under the second one, and how the last of them ends.
+    #[allow(clippy::type_complexity, reason = "a table of cases")]
     let cases: &[(&str, &str, &[(&str, &str)], Outcome)] = &[
         ("require_approval_for_tools = ['waiting__change']", "", &[one], Outcome::ApprovalRequired),
         ("require_approval_for_effects = ['state_change']", "", &[one], Outcome::ApprovalRequired),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tests::wire::{decode, fixtures, read_json};
-use tool_runtime::wire::history::{CallMessage, Part, Reasoning, ResultMessage};
+use tool_runtime::wire::history::{CallMessage, Part, ResultMessage, TextPart};
 use tool_runtime::wire::{Decoded, Format, Message};
 
 use crate::{body, losses};
@@ -38,7 +38,7 @@ fn joined(parts: Vec<Value>) -> Vec<Value> {
     for part in parts.into_iter().filter(|part| !(plain(part) && part["text"] == "")) {
         match joined.last_mut().filter(|last| plain(last) && plain(&part) && last["thought"] == part["thought"]) {
             Some(last) => {
-                last["text"] = [&last["text"], &part["text"]].map(|text| text.as_str().unwrap()).concat().into()
+                last["text"] = [&last["text"], &part["text"]].map(|text| text.as_str().unwrap()).concat().into();
             }
             None => joined.push(part),
         }
@@ -173,7 +173,7 @@ fn sources_are_citations() {
 #[test]
 fn calls_of_other_models_get_past_the_check_of_signatures() {
     let call = |id: &str| Part::Call(CallMessage::new(id, "x", "{}"));
-    let turn = vec![Part::Reasoning(Reasoning::new("Hm.")), call("a"), call("b")];
+    let turn = vec![Part::Reasoning(TextPart::new("Hm.")), call("a"), call("b")];
     let sent = |model| body(Format::Gemini, &[Message::Assistant(turn.clone())], model)["contents"][0]["parts"].clone();
     let plain = |id: &str| json!({ "functionCall": { "id": id, "name": "x", "args": {} } });
     let mut first = plain("a");

@@ -31,7 +31,7 @@ use genai::chat::{ChatResponse, ContentPart, StopReason, Tool, ToolResponse};
 use crate::call::{Arguments, ToolExecResult};
 use crate::runner::Run;
 use crate::tool::ToolSpec;
-use crate::wire::history::{CallMessage, Part, Reasoning};
+use crate::wire::history::{CallMessage, Part, TextPart};
 use crate::wire::{CallStatus, Decoded, Finish};
 
 /// Returns the definitions of the tools that the run may use.
@@ -50,7 +50,7 @@ impl From<&ChatResponse> for Decoded {
     fn from(response: &ChatResponse) -> Self {
         let part = |part: &ContentPart| match part {
             ContentPart::Text(text) => Some(Part::text(text.as_str())),
-            ContentPart::ReasoningContent(text) => Some(Part::Reasoning(Reasoning::new(text.as_str()))),
+            ContentPart::ReasoningContent(text) => Some(Part::Reasoning(TextPart::new(text.as_str()))),
             ContentPart::ToolCall(call) => {
                 let arguments = call.fn_arguments.to_string();
                 Some(Part::Call(CallMessage::new(call.call_id.as_str(), call.fn_name.as_str(), &arguments)))
@@ -65,7 +65,7 @@ impl From<&ChatResponse> for Decoded {
             Some(StopReason::Other(_)) => Finish::Error,
             None => Finish::Truncated,
         };
-        let mut decoded = Self::new(response.content.parts().iter().filter_map(part).collect(), finish);
+        let mut decoded = Self::new(&response.content.parts().iter().filter_map(part).collect::<Vec<_>>(), finish);
         decoded.provider_finish = response.stop_reason.as_ref().map(|reason| reason.raw().to_owned());
         decoded.model = Some(response.model_iden.model_name.to_string());
         // Arguments that are not an object reach the gate unchanged, to be refused there.

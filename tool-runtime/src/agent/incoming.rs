@@ -121,6 +121,6 @@ impl fmt::Debug for Incoming {
             .field("media", &self.media.len())
             .field("decisions", &self.decisions.len())
             .field("answers", &self.answers.len())
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -85,7 +85,7 @@ impl ScriptedTurn {
     }
 
     fn decoded(self, choice: Option<&ToolChoice>) -> Decoded {
-        let mut decoded = Decoded::new(self.parts, self.finish);
+        let mut decoded = Decoded::new(&self.parts, self.finish);
         decoded.usage = self.usage;
         for (decoded, arguments) in decoded.calls.iter_mut().zip(self.arguments) {
             let object = serde_json::from_str::<serde_json::Value>(&arguments).map(|value| value.is_object());

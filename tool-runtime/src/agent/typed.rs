@@ -1,6 +1,6 @@
 //! Typed answers: [`Conversation::ask`], the check of what comes, and the one repair.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -230,7 +230,8 @@ impl Conversation {
         let mut told = String::from("The answer does not have the form that was asked for:\n");
         for Violation { pointer, expected, .. } in violations.iter().take(MOST_TOLD) {
             let place = if pointer.is_empty() { "the answer" } else { pointer };
-            told.push_str(&format!("- {place}: expected {expected}\n"));
+            // Writing to a `String` cannot fail.
+            let _ = writeln!(told, "- {place}: expected {expected}");
         }
         told.push_str("Answer again, with the whole JSON object and nothing else.");
         self.state.history.push(Message::user(told));

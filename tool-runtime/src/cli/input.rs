@@ -11,28 +11,36 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Reads a whole file; `-` is standard input.
 pub(super) fn file(path: &Path) -> Result<Vec<u8>, Failure> {
+    file_within(path, MAX_BYTES)
+}
+
+/// Reads a whole file of at most `limit` bytes; `-` is standard input.
+pub(super) fn file_within(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
     if path == Path::new("-") {
-        return stdin();
+        return bounded(std::io::stdin().lock(), "standard input", limit);
     }
     let shown = path.display();
+    if path.is_dir() {
+        return Err(Failure::usage(format!("{shown} is a folder; name a file")).code("unreadable_input"));
+    }
     let file = File::open(path)
         .map_err(|error| Failure::usage(format!("cannot open {shown}: {error}")).code("unreadable_input"))?;
-    bounded(file, &shown.to_string())
+    bounded(file, &shown.to_string(), limit)
 }
 
 /// Reads standard input to its end.
 pub(super) fn stdin() -> Result<Vec<u8>, Failure> {
-    bounded(std::io::stdin().lock(), "standard input")
+    bounded(std::io::stdin().lock(), "standard input", MAX_BYTES)
 }
 
-fn bounded(reader: impl Read, name: &str) -> Result<Vec<u8>, Failure> {
+fn bounded(reader: impl Read, name: &str, limit: u64) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     reader
-        .take(MAX_BYTES + 1)
+        .take(limit + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| Failure::usage(format!("cannot read {name}: {error}")).code("unreadable_input"))?;
-    if bytes.len() as u64 > MAX_BYTES {
-        let limit = MAX_BYTES / 1024 / 1024;
+    if bytes.len() as u64 > limit {
+        let limit = limit / 1024 / 1024;
         return Err(Failure::usage(format!("{name} is larger than {limit} MiB")).code("unreadable_input"));
     }
     Ok(bytes)

@@ -36,6 +36,9 @@ impl Default for Limits {
 ///
 /// Also refused: a byte-order mark, a property name that occurs twice, half a surrogate pair,
 /// an integer that neither `i64` nor `u64` holds, a number that is not finite.
+///
+/// # Errors
+/// The text is not such an object, or is longer or deeper than the limits.
 pub fn parse<'t>(text: &'t str, limits: &Limits) -> Result<Tree<'t>, ParseError> {
     if text.len() <= limits.bytes && text.bytes().all(is_space) {
         return Ok(Tree::Object(Vec::new()));
@@ -47,6 +50,9 @@ pub fn parse<'t>(text: &'t str, limits: &Limits) -> Result<Tree<'t>, ParseError>
 }
 
 /// Reads one JSON value of any kind by the same rules.
+///
+/// # Errors
+/// The text is not JSON by these rules, or is longer or deeper than the limits.
 pub fn parse_value<'t>(text: &'t str, limits: &Limits) -> Result<Tree<'t>, ParseError> {
     if text.len() > limits.bytes {
         return Err(ParseError::new(ParseErrorKind::Bytes { limit: limits.bytes }, text, limits.bytes));

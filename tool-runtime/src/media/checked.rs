@@ -40,6 +40,7 @@ const MAX_NAME_BYTES: usize = 255;
 /// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Saved")]
+#[allow(clippy::struct_field_names, reason = "RFC 6838 calls it a media type")]
 pub struct Media {
     media_type: Arc<str>,
     source: Source,

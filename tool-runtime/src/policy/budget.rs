@@ -25,6 +25,7 @@ pub(crate) struct Budgets {
 /// What one call may use. Left out means: as for every tool, or no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[allow(clippy::struct_field_names, reason = "the keys of a policy")]
 pub(crate) struct ToolBudget {
     /// The time it may take, in milliseconds.
     #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]

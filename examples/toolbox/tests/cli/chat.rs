@@ -151,3 +151,77 @@ fn a_key_that_the_provider_repeats_is_not_printed() {
         rig.run(&["-vvv", "chat", "--no-stream", "--key-env", "KEY", "--model-url", &endpoint.url, "Hi"]).code(1);
     assert!(ended.stderr.contains("no such key: [key]") && !ended.stderr.contains("sk-12345678"), "{ended:?}");
 }
+
+/// The beginning of an image, as the program reads it.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+
+#[test]
+fn files_go_with_the_first_prompt_and_are_kept() {
+    let endpoint = Endpoint::new(vec![text("A plan."), text("Still a plan."), text("Yes.")]);
+    let rig = rig(&endpoint);
+    // The content decides, not the name; kinds of text are told apart by the name.
+    std::fs::write(rig.path("plan.jpg"), PNG).unwrap();
+    rig.write("report.pdf", "%PDF-1.7\n");
+    rig.write("notes.md", "# Notes");
+    let files = ["--file", "plan.jpg", "--file", "report.pdf", "--file", "notes.md"];
+    rig.run(&[&["chat", "--no-stream"], &files[..], &["What is this?", "And now?"]].concat()).code(0);
+    let request = endpoint.request();
+    let content = &request["messages"][1]["content"];
+    let kinds: Vec<_> = content.as_array().unwrap().iter().map(|part| part["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["image_url", "file", "text", "text"], "{request}");
+    assert!(content[0]["image_url"]["url"].as_str().unwrap().starts_with("data:image/png;base64,iVBOR"), "{request}");
+    assert_eq!((&content[1]["file"]["filename"], &content[3]["text"]), (&json!("report.pdf"), &json!("What is this?")));
+    assert_eq!(content[2]["text"], "notes.md:\n\n# Notes");
+    // The second prompt has none of its own, and a later process sends the first message as it was.
+    let second = endpoint.request();
+    assert_eq!((&second["messages"][1]["content"], &second["messages"][3]["content"]), (content, &json!("And now?")));
+    rig.run_with(&["chat", "--no-stream", "--continue", "--file", "-", "Right?"], "from a pipe").code(0);
+    let third = endpoint.request();
+    assert_eq!(third["messages"][1]["content"], *content);
+    assert!(third["messages"][5]["content"].to_string().contains("from a pipe"), "{third}");
+}
+
+#[test]
+fn a_file_that_cannot_be_sent_is_refused_before_anything_is_sent() {
+    let endpoint = Endpoint::new(vec![text("Hi.")]);
+    let rig = rig(&endpoint);
+    rig.write("folder/empty.txt", "");
+    rig.write("page.png", "<html>404</html>");
+    std::fs::write(rig.path("program"), b"\x7fELF\x02\x01\x01\0").unwrap();
+    std::fs::write(rig.path("latin.txt"), b"caf\xe9").unwrap();
+    let large = std::fs::File::create(rig.path("large.txt")).unwrap();
+    large.set_len((20 << 20) + 1).unwrap();
+    let half = "a".repeat(11 << 20);
+    rig.write("half.txt", &half);
+    for (files, said) in [
+        (&["missing.png"][..], "cannot open missing.png"),
+        (&["folder"], "folder is a folder; name a file"),
+        (&["folder/empty.txt"], "the file is empty"),
+        (&["page.png"], "page.png cannot be sent: its content is text, not what its name says"),
+        (&["program"], "program cannot be sent: its content is not an image"),
+        (&["latin.txt"], "latin.txt cannot be sent: its content is not an image"),
+        (&["large.txt"], "large.txt is larger than 20 MiB"),
+        (&["half.txt", "half.txt"], "half.txt cannot be sent: with the files before it, it has more than 20 MiB"),
+    ] {
+        let options = files.iter().flat_map(|file| ["--file", file]).collect::<Vec<_>>();
+        let ended = rig.run(&[&["chat", "--no-stream"], &options[..], &["Look."]].concat()).code(2);
+        assert!(ended.stderr.contains(said), "{said}: {}", ended.stderr);
+    }
+    let both = rig.run_with(&["chat", "--no-stream", "--file", "-", "-"], "x").code(2);
+    assert!(both.stderr.contains("standard input can be read once"), "{}", both.stderr);
+    // Nothing was sent before, and a prompt is needed to send a file.
+    rig.run(&["chat", "--no-stream", "Hello"]).code(0);
+    assert_eq!(roles(&endpoint.request()), ["system", "user"]);
+    let none = rig.run(&["chat", "--no-stream", "--continue", "--file", "half.txt"]).code(2);
+    assert!(none.stderr.contains("a prompt for `--file` is missing"), "{}", none.stderr);
+}
+
+#[test]
+fn a_file_that_the_format_cannot_carry_is_named() {
+    let endpoint = Endpoint::new(vec![text("Hi.")]);
+    let rig = rig(&endpoint);
+    std::fs::write(rig.path("say.flac"), b"fLaC\0\0\0\x22").unwrap();
+    let ended = rig.run(&["chat", "--no-stream", "--file", "say.flac", "Listen."]).code(0);
+    assert!(ended.stderr.contains("left out: say.flac (audio/flac), which openai"), "{}", ended.stderr);
+    assert!(endpoint.request().to_string().contains("cannot be passed on to this model"));
+}

@@ -168,6 +168,26 @@ fn the_prompt_loop_survives_an_interrupted_turn() {
 }
 
 #[test]
+fn a_file_goes_with_the_first_line_of_the_prompt_loop() {
+    let endpoint = Endpoint::new(vec![text("Two."), text("Yes.")]);
+    let rig = rig(&endpoint);
+    rig.write("list.csv", "a,b");
+    let mut session = Session::start(&rig, &["chat", "--no-stream", "--file", "list.csv"]);
+    session.expect("> ");
+    session.type_in("How many columns?\r");
+    session.expect("Two.");
+    session.expect("> ");
+    session.type_in("Sure?\r");
+    session.expect("Yes.");
+    session.expect("> ");
+    session.type_in(CTRL_D);
+    assert_eq!(session.end().0, 0);
+    let first = endpoint.request();
+    assert!(first["messages"][1]["content"].to_string().contains("list.csv:\\n\\na,b"), "{first}");
+    assert_eq!(endpoint.request()["messages"][3]["content"], "Sure?");
+}
+
+#[test]
 fn a_waiting_call_is_asked_about_when_its_conversation_continues() {
     let delete = call("c1", "tasks__delete_task", &json!({ "task_id": TASK }));
     let endpoint = Endpoint::new(vec![delete, text("It is gone.")]);

@@ -25,6 +25,10 @@ pub(in crate::cli) struct Chat {
     /// Answer a waiting client call before anything else: its id and the output as JSON, `-` or `@FILE`
     #[arg(long, num_args = 2, value_names = ["CALL", "JSON"], action = clap::ArgAction::Append)]
     pub(in crate::cli) answer: Vec<String>,
+    /// An image, audio, video, a PDF or a text that goes to the model with the first prompt; may be repeated, at most 20
+    /// MiB together, `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "transcript")]
+    pub(in crate::cli) file: Vec<PathBuf>,
     /// What the user writes; several are turns of one conversation, `-` is standard input, none opens a prompt
     pub(in crate::cli) prompt: Vec<String>,
 }

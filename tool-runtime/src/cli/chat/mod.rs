@@ -1,5 +1,6 @@
 //! `chat`: a conversation with a model behind an endpoint, every call shown on its way through the gate.
 
+mod file;
 mod line;
 mod model;
 mod question;
@@ -34,6 +35,12 @@ pub(super) async fn chat(cli: &Cli<'_>, chat: Chat) -> Result<Exit, Failure> {
     }
     let agent = agent(&endpoint)?.ok_or_else(|| Failure::usage("give `--transcript FILE` or `--model-url URL`"))?;
     let answers = answers(&chat.answer)?;
+    let interactive = prompts.is_empty() && std::io::stdin().is_terminal();
+    if prompts.is_empty() && !interactive && !chat.file.is_empty() {
+        return Err(Failure::usage("a prompt for `--file` is missing; write what the model shall do with the file"));
+    }
+    let format = endpoint.format.unwrap_or(Format::OpenAiChat);
+    let files = file::files(&chat.file, format, endpoint.model.as_deref())?;
     let gate = cli.open()?;
     let options = gate.options(Some(events(cli)));
     let (kept, conversation) = match earlier(cli, &chat)? {
@@ -49,9 +56,9 @@ pub(super) async fn chat(cli: &Cli<'_>, chat: Chat) -> Result<Exit, Failure> {
         }
         None => (Desk::of(cli).create(title(&prompts)), agent.converse(gate.runner.run(options))),
     };
-    let interactive = prompts.is_empty() && std::io::stdin().is_terminal();
     let mut talk = Talk::new(cli, gate, conversation, kept);
     talk.interactive = interactive;
+    talk.files = files;
     converse(&mut talk, &prompts, answers).await?;
     if cli.settings.json {
         let document = Account { summary: talk.conversation.run().summary(), turns: talk.conversation.turns() };
@@ -109,7 +116,8 @@ fn prompts(chat: &Chat) -> Result<Vec<String>, Failure> {
     if chat.prompt.is_empty() && (chat.transcript.is_some() || !continues && !std::io::stdin().is_terminal()) {
         return Err(Failure::usage("a prompt is missing; write it, or `-` to read standard input"));
     }
-    if chat.prompt.iter().filter(|prompt| *prompt == "-").count() > 1 {
+    let files = chat.file.iter().filter(|path| path.as_os_str() == "-");
+    if chat.prompt.iter().filter(|prompt| *prompt == "-").count() + files.count() > 1 {
         return Err(Failure::usage("standard input can be read once; write one `-`"));
     }
     let read = |prompt: &String| match prompt.as_str() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::IsTerminal as _;
 
-use crate::agent::{ClientAnswer, Conversation, Ended, ModelErrorKind, StopReason};
+use crate::agent::{ClientAnswer, Conversation, Ended, Incoming, ModelErrorKind, StopReason};
 use crate::call::{CallId, Outcome, Suspension};
 use crate::cli::attend::{cancellable, interruptible};
 use crate::cli::chat::line::Keyboard;
@@ -13,6 +13,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::saved::{Document, Kept};
 use crate::cli::session::{Cli, Gate};
 use crate::cli::terminal;
+use crate::media::Media;
 use crate::runner::{ApprovalDecision, RestoreError, ResumeError, Run};
 use crate::store::Store as _;
 
@@ -24,6 +25,8 @@ pub(in crate::cli) struct Talk<'c> {
     pub(in crate::cli) kept: Kept,
     pub(super) keyboard: Keyboard,
     pub(super) interactive: bool,
+    /// What goes with the next prompt.
+    pub(super) files: Vec<Media>,
     gravest: Exit,
     /// The calls that had ended before this process took over.
     before: BTreeMap<Outcome, u64>,
@@ -34,13 +37,25 @@ impl<'c> Talk<'c> {
     pub(in crate::cli) fn new(cli: &'c Cli<'c>, gate: Gate, conversation: Conversation, kept: Kept) -> Self {
         let before = counts(conversation.run());
         let keyboard = Keyboard::default();
-        Self { cli, gate, conversation, kept, keyboard, interactive: false, gravest: Exit::Done, before }
+        Self {
+            cli,
+            gate,
+            conversation,
+            kept,
+            keyboard,
+            interactive: false,
+            files: Vec::new(),
+            gravest: Exit::Done,
+            before,
+        }
     }
 
     /// The user says something. `false` if the next prompt has to wait.
     pub(super) async fn say(&mut self, prompt: &str) -> Result<bool, Failure> {
         let (run, interactive) = (self.conversation.run().clone(), self.interactive);
-        let ended = attend(&run, interactive, Box::pin(self.conversation.send(prompt))).await;
+        let incoming = self.files.drain(..).fold(Incoming::new().text(prompt), Incoming::media);
+        let ended = attend(&run, interactive, Box::pin(self.conversation.receive(incoming))).await;
+        let ended = ended.transpose().map_err(|error| Failure::failed(error.to_string()).code(error.code()))?;
         self.after(ended).await
     }
 

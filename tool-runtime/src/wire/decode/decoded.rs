@@ -44,11 +44,11 @@ impl Decoded {
     /// use tool_runtime::wire::{Decoded, Finish};
     ///
     /// let call = CallMessage::new("call_1", "core__add", r#"{"a":1,"b":2}"#);
-    /// let decoded = Decoded::new(vec![Part::text("Let me see."), Part::Call(call)], Finish::ToolCalls);
+    /// let decoded = Decoded::new(&[Part::text("Let me see."), Part::Call(call)], Finish::ToolCalls);
     /// assert!(decoded.calls[0].is_executable());
     /// ```
     #[must_use]
-    pub fn new(parts: Vec<Part>, finish: Finish) -> Self {
+    pub fn new(parts: &[Part], finish: Finish) -> Self {
         let ends_well = matches!(finish, Finish::ToolCalls | Finish::Stop);
         let call = |call: &CallMessage| {
             let mut tool_call = ToolCall::text(call.id.clone(), call.name.clone(), call.arguments());
@@ -74,7 +74,7 @@ impl Decoded {
             usage: None,
             response_id: None,
             model: None,
-            layout: Layout::given(&parts),
+            layout: Layout::given(parts),
         }
     }
 

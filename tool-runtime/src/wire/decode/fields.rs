@@ -25,6 +25,7 @@ macro_rules! shape {
         $($(#[$doc:meta])* $key:literal => $seen:vis $field:ident: $type:ty,)*
         $(rare $rare:ident: [$($name:literal),* $(,)?],)?) => {
         #[derive(Default)]
+        #[allow(clippy::struct_field_names, reason = "the names of the format")]
         $($head)* {
             $($(#[$doc])* $seen $field: $type,)*
             $(pub(crate) $rare: $crate::wire::decode::fields::Rare<$life>,)?

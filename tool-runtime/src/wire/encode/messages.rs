@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
+use crate::media::{MAX_BYTES, Media};
 use crate::wire::encode::{Dialect, Loss, Node, Object};
-use crate::wire::history::{Carried, Missing, Part, Piece, pieces};
+use crate::wire::history::{Carried, Content, Missing, Part, Piece, pieces};
 use crate::wire::{Format, Message};
 
 /// A history, ready to be put into a request body.
@@ -32,6 +33,8 @@ pub(crate) struct Messages<'a> {
     /// Fields of the body that only this provider has.
     fields: Vec<(&'static str, Node<'a>)>,
     losses: Vec<Loss>,
+    /// How many bytes of files are left out, from the oldest on.
+    excess: usize,
 }
 
 impl<'a> Messages<'a> {
@@ -93,6 +96,13 @@ impl<'a> Messages<'a> {
         json
     }
 
+    /// Whether a file of the user or of a tool is left out, so that the newest ones fit into a request.
+    pub(crate) fn is_excess(&mut self, media: &Media) -> bool {
+        let is_excess = self.excess > 0 && media.size() > 0;
+        self.excess = self.excess.saturating_sub(media.size());
+        is_excess
+    }
+
     /// Reports that something of the message cannot be written.
     pub(crate) fn lose(&mut self, what: &str) {
         self.losses.push(Loss { tool: None, path: format!("/{}", self.at), what: what.to_owned() });
@@ -110,6 +120,19 @@ impl<'a> Messages<'a> {
             Part::Carried(_) => "what only another provider or model understands",
         });
     }
+}
+
+/// The sizes of the files of a history.
+fn media(history: &[Message]) -> impl Iterator<Item = usize> {
+    history.iter().flat_map(|message| {
+        let (content, result): (&[Content], &[Media]) = match message {
+            Message::User(content) => (content, &[]),
+            Message::Result(result) => (&[], &result.media),
+            _ => (&[], &[]),
+        };
+        let content = content.iter().map(|one| if let Content::Media(media) = one { media.size() } else { 0 });
+        content.chain(result.iter().map(Media::size))
+    })
 }
 
 /// The parts of a request body that hold the history. A call without a result gets `outcome_unknown`: an encoder
@@ -133,7 +156,8 @@ pub(super) fn encode_marked(
 ) -> EncodedMessages {
     let pieces = pieces(history, |_| Missing::OutcomeUnknown);
     let (list, system, fields, losses) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut messages = Messages { format, model, at: 0, later: &pieces, list, system, fields, losses };
+    let excess = media(history).fold(0, usize::saturating_add).saturating_sub(MAX_BYTES);
+    let mut messages = Messages { format, model, at: 0, later: &pieces, list, system, fields, losses, excess };
     for (at, piece) in &pieces {
         messages.at = *at;
         messages.later = messages.later.get(1..).unwrap_or_default();

@@ -36,18 +36,18 @@ pub(crate) struct Request {
 impl Request {
     /// Adds a field in front of all others.
     pub(crate) fn lead(&mut self, name: &str, value: impl Into<Value>) {
-        self.add(0, name, value.into());
+        self.add(0, name, &value.into());
     }
 
     /// Adds a field behind all others, unless there is one of this name.
     pub(crate) fn trail(&mut self, name: &str, value: impl Into<Value>) {
         if self.fields.iter().all(|(known, _)| known != name) {
-            self.add(self.fields.len(), name, value.into());
+            self.add(self.fields.len(), name, &value.into());
         }
     }
 
-    fn add(&mut self, at: usize, name: &str, value: Value) {
-        if let Ok(value) = to_raw_value(&value) {
+    fn add(&mut self, at: usize, name: &str, value: &Value) {
+        if let Ok(value) = to_raw_value(value) {
             self.fields.insert(at, (name.to_owned(), value));
         }
     }
@@ -93,10 +93,16 @@ pub(crate) fn encode_request<'a, T: Into<WireTool<'a>>>(
     }
     let (list, others): (Vec<_>, Vec<_>) =
         history.body.into_iter().partition(|(name, _)| name == dialect.messages_key());
+    let (overridden, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|(name, _)| rest.contains_key(name));
     fields.extend(others);
     fields.extend(list);
+    let overridden = overridden.into_iter().map(|(name, _)| Loss {
+        tool: None,
+        path: name,
+        what: "what the history says, which an extra field overrides".to_owned(),
+    });
+    let losses = offered.losses.into_iter().chain(settings.losses).chain(history.losses).chain(overridden).collect();
     fields.extend(rest.into_iter().map(|(name, value)| (name, raw(&value))));
-    let losses = offered.losses.into_iter().chain(settings.losses).chain(history.losses).collect();
     Ok(Request { fields, tools: offered.tools, losses })
 }
 

@@ -25,25 +25,7 @@ impl Default for HistoryLimits {
     }
 }
 
-/// A call that this side issued.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Issued {
-    /// The call.
-    pub call: CallMessage,
-    /// Who answers it.
-    pub answer: Answer,
-}
-
-impl Issued {
-    /// A call and who answers it.
-    #[must_use]
-    pub const fn new(call: CallMessage, answer: Answer) -> Self {
-        Self { call, answer }
-    }
-}
-
-/// Who answers a call.
+/// Who answers a call that this side issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Answer {
@@ -108,15 +90,15 @@ impl fmt::Display for HistoryError {
 
 impl std::error::Error for HistoryError {}
 
-/// Checks a history that a client sent against the calls that this side issued. A missing result is not an
-/// error; [`repair`](crate::wire::history::repair) fills it in.
+/// Checks a history that a client sent against the calls that this side issued, and who answers each. A missing result
+/// is not an error; [`repair`](crate::wire::history::repair) fills it in.
 ///
 /// # Errors
 /// The history is too large, holds a result without its call, a call or a result twice, or one that was not issued or
 /// given here.
 pub fn check(
     history: &[Message],
-    issued: &BTreeMap<CallId, Issued>,
+    issued: &BTreeMap<CallId, (CallMessage, Answer)>,
     limits: &HistoryLimits,
 ) -> Result<(), HistoryError> {
     let error = |kind, id: &CallId| Err(HistoryError { kind, id: Some(id.clone()) });
@@ -147,7 +129,7 @@ pub fn check(
                     if !called.insert(&call.id) {
                         return error(HistoryErrorKind::Duplicate, &call.id);
                     }
-                    if !issued.get(&call.id).is_some_and(|issued| issued.call.means(call)) {
+                    if !issued.get(&call.id).is_some_and(|(issued, _)| issued.means(call)) {
                         return error(HistoryErrorKind::Forged, &call.id);
                     }
                     open.insert(&call.id);
@@ -160,7 +142,7 @@ pub fn check(
                 if !open.contains(&result.id) {
                     return error(HistoryErrorKind::Orphan, &result.id);
                 }
-                match issued.get(&result.id).map(|issued| &issued.answer) {
+                match issued.get(&result.id).map(|(_, answer)| answer) {
                     // Files come from tools of this side only.
                     Some(Answer::Client | Answer::Ended) if result.media.is_empty() => {}
                     Some(Answer::Given(given)) if given.content == result.content && given.media == result.media => {}

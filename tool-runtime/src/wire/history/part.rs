@@ -14,7 +14,7 @@ pub enum Part {
     /// Text.
     Text(TextPart),
     /// Reasoning.
-    Reasoning(Reasoning),
+    Reasoning(TextPart),
     /// A call.
     Call(CallMessage),
     /// An image, audio or a file that the model made.
@@ -66,7 +66,7 @@ impl Part {
     }
 }
 
-/// Text of a model.
+/// Text or reasoning of a model.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TextPart {
@@ -87,47 +87,13 @@ impl TextPart {
         self
     }
 
-    /// Returns the text.
+    /// Returns the text. It is empty for reasoning that is encrypted only.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
     /// Returns what its provider wants back with it, such as an id or a signature; `None` if there is nothing.
-    #[must_use]
-    pub const fn carried(&self) -> Option<&Carried> {
-        self.carried.as_ref()
-    }
-}
-
-/// Reasoning of a model.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Reasoning {
-    text: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    carried: Option<Carried>,
-}
-
-impl Reasoning {
-    /// Creates reasoning that was shown, without anything carried.
-    #[must_use]
-    pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), carried: None }
-    }
-
-    pub(crate) fn with_carried(mut self, carried: Option<Carried>) -> Self {
-        self.carried = carried;
-        self
-    }
-
-    /// Returns the text that the provider shows; empty for reasoning that is encrypted only.
-    #[must_use]
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Returns what the provider wants back, such as a signed block or an encrypted item; `None` if there is nothing.
     #[must_use]
     pub const fn carried(&self) -> Option<&Carried> {
         self.carried.as_ref()
@@ -168,12 +134,6 @@ impl fmt::Debug for Part {
 impl fmt::Debug for TextPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TextPart").field("bytes", &self.text.len()).field("carried", &self.carried).finish()
-    }
-}
-
-impl fmt::Debug for Reasoning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reasoning").field("bytes", &self.text.len()).field("carried", &self.carried).finish()
     }
 }
 

@@ -1,6 +1,6 @@
 //! [`Layout`]: the parts of a turn, in the order in which they began.
 
-use crate::wire::history::{CallMessage, Carried, Citation, Media, Part, Reasoning, TextPart};
+use crate::wire::history::{CallMessage, Carried, Citation, Media, Part, TextPart};
 
 /// The parts of a turn, in the order in which they began. Text, calls and refusal are kept by the turn itself.
 #[derive(Debug, Clone, Default)]
@@ -130,7 +130,7 @@ impl Layout {
                 }
                 Slot::Reasoning(text) => {
                     let kept = !text.is_empty() || carried.is_some();
-                    kept.then(|| Part::Reasoning(Reasoning::new(text.as_str()).with_carried(carried)))
+                    kept.then(|| Part::Reasoning(TextPart::new(text.as_str()).with_carried(carried)))
                 }
                 Slot::Call(at) => calls(*at).map(|call| Part::Call(call.with_carried(carried))),
                 Slot::Media(media) => Some(Part::Media(media.clone())),

@@ -100,7 +100,7 @@ shape! {
     }
 }
 
-impl<'a> Response<'a> {
+impl Response<'_> {
     pub(super) fn block_reason(&self) -> &str {
         self.prompt_feedback.0.as_ref().map_or("", |feedback| feedback.block_reason.get())
     }

@@ -47,6 +47,7 @@ shape! {
     struct Function<'a> {
         "name" => name: Text<'a>,
         "arguments" => arguments: Piece<'a>,
+        "index" => index: Raw<'a>,
     }
 }
 
@@ -87,9 +88,9 @@ impl Dialect for Ollama {
                 turn.settle_id(at);
                 if let Some(function) = function {
                     function.value.arguments.add(at, turn);
-                    let rest = without(function.text, &["name", "arguments"]);
-                    let call = without(text, &["function"]);
-                    if (rest.as_str(), call.as_str()) != ("{}", "{}") {
+                    if call.id.came() || function.value.index.0.is_some() {
+                        let rest = without(function.text, &["name", "arguments"]);
+                        let call = without(text, &["function"]);
                         turn.carry_call(at, format!("{{\"call\":{call},\"function\":{rest}}}"));
                     }
                 }

@@ -57,7 +57,7 @@ impl Dialect for Chat {
         if chunk.object.get() == "error" {
             return turn.fail(event_error(body, CodeIn::Code));
         }
-        self.sources = chunk.sources.0.unwrap_or_default().to_owned();
+        chunk.sources.0.unwrap_or_default().clone_into(&mut self.sources);
         let Some(choice) = Self::head(&chunk, turn) else {
             return turn.fail_with(WireErrorKind::ProtocolViolation);
         };

@@ -1,7 +1,7 @@
 //! A turn of the model as the one message that it came as, with what its server wants back.
 //!
-//! DeepSeek refuses a turn with calls whose `reasoning_content` is missing, in every later request, and ignores that of
-//! other turns; OpenRouter, vLLM and the others take all of it back. So all of it goes back to the model that sent it.
+//! `DeepSeek` refuses a turn with calls whose `reasoning_content` is missing, in every later request, and ignores that of
+//! other turns; `OpenRouter`, vLLM and the others take all of it back. So all of it goes back to the model that sent it.
 
 use std::borrow::Cow;
 
@@ -123,7 +123,8 @@ impl<'a> Turn<'a> {
     fn call(&mut self, call: &'a CallMessage, only: bool, out: &mut Messages<'a>) {
         let carried = out.replay(call.carried());
         let kept: Kept<'a> = carried.and_then(|json| read(json).ok()).unwrap_or_default();
-        let function = || Object::new().with("name", &*call.name).with("arguments", call.arguments());
+        let name = out.name_of(call);
+        let function = || Object::new().with("name", name.clone()).with("arguments", call.arguments());
         if kept.legacy.0.is_some() && only {
             self.legacy = Some(function());
             return;
@@ -188,7 +189,7 @@ fn kept<'a>(carried: Option<&'a Carried>, out: &Messages<'_>) -> Option<Kept<'a>
 }
 
 /// What belongs to the message as a whole.
-fn message<'a>(part: &&'a Part, out: &Messages<'_>) -> Option<Kept<'a>> {
+fn message<'a>(part: &'a Part, out: &Messages<'_>) -> Option<Kept<'a>> {
     let Part::Carried(carried) = part else { return None };
     kept(Some(carried), out).filter(|kept| kept.message.0.is_some())
 }

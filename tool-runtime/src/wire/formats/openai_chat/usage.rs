@@ -9,7 +9,7 @@ shape! {
         "completion_tokens" => completion_tokens: Integer,
         "prompt_tokens_details" => read: Object<Read>,
         "completion_tokens_details" => written: Object<Written>,
-        /// DeepSeek's word for `cached_tokens`.
+        /// `DeepSeek`'s word for `cached_tokens`.
         "prompt_cache_hit_tokens" => hit: Integer,
         /// What gateways to Anthropic add.
         "cache_read_input_tokens" => cache_read: Integer,

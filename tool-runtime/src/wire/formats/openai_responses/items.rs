@@ -6,7 +6,7 @@ use crate::json::quote;
 use crate::wire::decode::fields::Whole;
 use crate::wire::decode::members::without;
 use crate::wire::decode::turn::Writer;
-use crate::wire::formats::openai_responses::item::Item;
+use crate::wire::formats::openai_responses::item::{self, Item};
 use crate::wire::formats::openai_responses::places::{Key, Place, Places};
 use crate::wire::history::Media;
 
@@ -208,7 +208,7 @@ impl Items {
                 _ => {}
             }
             if is_new {
-                part.annotations.iter().filter_map(|source| source.citation()).for_each(|source| turn.citation(source));
+                part.annotations.iter().filter_map(item::Annotation::citation).for_each(|source| turn.citation(source));
             }
         }
     }

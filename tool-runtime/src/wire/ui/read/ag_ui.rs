@@ -133,8 +133,8 @@ impl ChatReader {
             }
             answered.insert(resume.id, resume.answer(answer == Some(&Answer::Pending), at)?);
         }
-        let mut asked = self.issued.values().filter(|issued| issued.answer == Answer::Pending);
-        if asked.any(|issued| !answered.contains_key(issued.call.id.as_str())) {
+        let mut asked = self.issued.values().filter(|(_, answer)| *answer == Answer::Pending);
+        if asked.any(|(call, _)| !answered.contains_key(call.id.as_str())) {
             return Err(ChatError::new(ChatErrorKind::Interrupts, "/resume"));
         }
         let mut request = ChatRequest::new(std::mem::take(&mut input.thread));

@@ -17,7 +17,7 @@ pub use request::{ChatAnswer, ChatRequest};
 use crate::call::{CallId, Suspension};
 use crate::json::{self, Limits, Tree};
 use crate::wire::Message;
-use crate::wire::history::{self, Answer, CallMessage, HistoryLimits, Issued};
+use crate::wire::history::{self, Answer, CallMessage, HistoryLimits};
 use message::{Claim, Posted, Role, decision};
 
 /// The most bytes of the id of a chat or a message.
@@ -49,7 +49,7 @@ const ID_BYTES: usize = 128;
 /// ```
 #[derive(Debug)]
 pub struct ChatReader {
-    issued: BTreeMap<CallId, Issued>,
+    issued: BTreeMap<CallId, (CallMessage, Answer)>,
     max_bytes: usize,
 }
 
@@ -68,7 +68,7 @@ impl ChatReader {
                 };
                 // The client was shown masked or prepared arguments, so they cannot be compared.
                 let shown = CallMessage::new(call.id.clone(), call.name.clone(), "{}");
-                issued.insert(call.id.clone(), Issued::new(shown, answer));
+                issued.insert(call.id.clone(), (shown, answer));
             }
         }
         Self { issued, max_bytes: 1 << 20 }
@@ -157,7 +157,7 @@ impl ChatReader {
     }
 
     fn answer(&self, id: &str) -> Option<&Answer> {
-        self.issued.get(id).map(|issued| &issued.answer)
+        self.issued.get(id).map(|(_, answer)| answer)
     }
 
     fn request(&self, chat_id: String, mut posted: Vec<Posted<'_>>) -> Result<ChatRequest, ChatError> {
