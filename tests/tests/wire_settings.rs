@@ -95,7 +95,7 @@ fn extra_fields_override_nothing() {
             assert_eq!(refusal(*format, extra), Some(format!("extra.{name}")), "{format}");
         }
         // Servers that ignore case, or read both spellings, would take these for the real ones.
-        for name in ["Messages", "MODEL", "toolChoice", "tool_config", "system_instruction", "Stream"] {
+        for name in ["Messages", "MODEL", "extra_body", "toolChoice", "tool_config", "system_instruction", "Stream"] {
             let extra = Value::Object(Map::from_iter([(name.to_owned(), json!([]))]));
             assert_eq!(refusal(*format, extra), Some(format!("extra.{name}")), "{format}");
         }

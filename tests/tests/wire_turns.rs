@@ -17,7 +17,7 @@ mod openai_responses;
 
 use serde_json::{Value, json};
 use tests::wire::decode;
-use tool_runtime::wire::history::{Carried, Part, TextPart};
+use tool_runtime::wire::history::{CallMessage, Carried, Part, ResultMessage, TextPart};
 use tool_runtime::wire::{Format, Message};
 
 fn body(format: Format, history: &[Message], model: Option<&str>) -> Value {
@@ -65,5 +65,37 @@ fn what_is_carried_is_saved_as_it_came_and_shown_nowhere() {
         assert!(Carried::new(Format::Gemini, None, broken).is_err(), "{broken}");
         let saved = json!({ "carried": { "format": "gemini", "json": broken } });
         assert!(serde_json::from_value::<Part>(saved).is_err(), "{broken}");
+    }
+}
+
+#[test]
+fn ids_and_names_that_a_provider_refuses_are_written_in_another_way() {
+    let long = "x".repeat(65);
+    let wrong_ids = ["functions.get:0", "call_1__thought__a+/=", &long, "toolu_1"];
+    for (name, written) in [("a__b", "a__b"), ("functions.a b", "functions_a_b"), ("", "unnamed")] {
+        for id in wrong_ids {
+            let turn = Message::Assistant(vec![Part::Call(CallMessage::new(id, name, "{}"))]);
+            let history = [Message::user("Go."), turn, Message::Result(ResultMessage::new(id, "2"))];
+            let lost = if name == written { vec![] } else { vec!["a name that no tool can have at /1"] };
+
+            let sent = body(Format::Anthropic, &history, None);
+            let (call, result) = (&sent["messages"][1]["content"][0], &sent["messages"][2]["content"][0]);
+            let sent_id = call["id"].as_str().unwrap();
+            assert_eq!((&call["name"], &result["tool_use_id"]), (&json!(written), &call["id"]));
+            assert!(sent_id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)), "{sent_id}");
+            assert_eq!(sent_id == id, id == "toolu_1" || id == long);
+
+            let sent = body(Format::OpenAiResponses, &history, None);
+            let (call, result) = (&sent["input"][1], &sent["input"][2]);
+            assert_eq!((&call["name"], &result["call_id"]), (&json!(written), &call["call_id"]));
+            assert_eq!(call["call_id"] == id, id != long);
+
+            let sent = body(Format::OpenAiChat, &history, None);
+            let call = &sent["messages"][1]["tool_calls"][0];
+            assert_eq!((&call["function"]["name"], &call["id"]), (&json!(written), &json!(id)));
+            for format in [Format::Anthropic, Format::OpenAiResponses, Format::OpenAiChat] {
+                assert_eq!(losses(format, &history, None), lost, "{format}");
+            }
+        }
     }
 }

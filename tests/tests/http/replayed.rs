@@ -42,3 +42,23 @@ async fn recorded_turns_are_in_the_next_requests_before_and_after_a_restart() {
     }
     assert!(seen >= 39, "{seen}");
 }
+
+#[tokio::test]
+async fn a_container_of_the_application_takes_the_place_of_the_one_in_the_history() {
+    let events = Turn::text("Hm.").stream(Format::Anthropic);
+    let first = events.replacen("\"delta\":{\"stop_", "\"delta\":{\"container\":{\"id\":\"container_1\"},\"stop_", 1);
+    assert_ne!(first, events);
+    let runner = ToolRunner::builder(ToolCatalog::builder().build().unwrap(), ToolPolicy::deny_all()).build().unwrap();
+    for (given, sent) in [(None, "\"container_1\""), (Some("container_2"), "\"container_2\"")] {
+        let server = Server::start([Reply::stream(&first), Reply::stream(&events)]).unwrap();
+        let settings =
+            given.map_or_else(RequestSettings::new, |id| RequestSettings::new().extra("container", Value::from(id)));
+        let agent = Agent::new(client(Format::Anthropic, &server).build().unwrap()).settings(settings);
+        let mut conversation = agent.converse(runner.run(RunOptions::new()));
+        conversation.send("Hello?").await;
+        conversation.send("And now?").await;
+        let body = &server.asked()[1].body;
+        assert_eq!(body.matches("\"container\":").count(), 1, "{body}");
+        assert!(body.contains(&format!("\"container\":{sent}")), "{body}");
+    }
+}

@@ -8,11 +8,13 @@ use crate::wire::encode::settings::Vocabulary;
 
 /// Fields that carry the conversation, its tools or the kind of stream in one format or another, or that would change
 /// what comes back.
-const OWN: [&str; 21] = [
+const OWN: [&str; 22] = [
     "background",
     "candidateCount",
     "contents",
     "conversation",
+    // Some servers merge its fields over those of the body.
+    "extra_body",
     "function_call",
     "functions",
     "input",

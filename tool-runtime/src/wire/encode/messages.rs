@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
+use crate::media::files;
 use crate::wire::encode::{Dialect, Loss, Node, Object};
-use crate::wire::history::{Carried, Missing, Part, Piece, pieces};
+use crate::wire::history::{Carried, Missing, Part, Piece, bounded, pieces};
 use crate::wire::{Format, Message};
 
 /// A history, ready to be put into a request body.
@@ -131,6 +132,8 @@ pub(super) fn encode_marked(
     model: Option<&str>,
     marks: bool,
 ) -> EncodedMessages {
+    let bounded = bounded(history);
+    let history = bounded.as_ref().map_or(history, |bounded| &bounded.messages);
     let pieces = pieces(history, |_| Missing::OutcomeUnknown);
     let (list, system, fields, losses) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut messages = Messages { format, model, at: 0, later: &pieces, list, system, fields, losses };
@@ -138,6 +141,10 @@ pub(super) fn encode_marked(
         messages.at = *at;
         messages.later = messages.later.get(1..).unwrap_or_default();
         dialect.message(piece, &mut messages);
+    }
+    for (at, count) in bounded.iter().flat_map(|bounded| &bounded.left_out) {
+        messages.at = *at;
+        messages.lose(&format!("{} for which one request has no room", files(*count)));
     }
     let Messages { mut list, system, mut fields, losses, .. } = messages;
     let mut system = dialect.system(&system).filter(|_| !system.is_empty());

@@ -4,6 +4,7 @@
 mod extra;
 mod media;
 mod messages;
+mod names;
 mod node;
 mod options;
 mod report;
@@ -15,6 +16,7 @@ mod tools;
 pub(crate) use media::{data_url, file_name, quoted_file};
 pub use messages::EncodedMessages;
 pub(crate) use messages::{Messages, encode_messages};
+pub(crate) use names::{plain_id, plain_name, short_id};
 pub(crate) use node::{Node, Object};
 pub use options::{EncodeOptions, OnUnsupported, ToolChoice, WireTool};
 pub use report::{EncodeError, Encoded, Loss, SentSchema};

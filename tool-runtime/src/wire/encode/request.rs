@@ -93,10 +93,16 @@ pub(crate) fn encode_request<'a, T: Into<WireTool<'a>>>(
     }
     let (list, others): (Vec<_>, Vec<_>) =
         history.body.into_iter().partition(|(name, _)| name == dialect.messages_key());
+    let (overridden, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|(name, _)| rest.contains_key(name));
     fields.extend(others);
     fields.extend(list);
+    let overridden = overridden.into_iter().map(|(name, _)| Loss {
+        tool: None,
+        path: name,
+        what: "what the history says, which an extra field overrides".to_owned(),
+    });
+    let losses = offered.losses.into_iter().chain(settings.losses).chain(history.losses).chain(overridden).collect();
     fields.extend(rest.into_iter().map(|(name, value)| (name, raw(&value))));
-    let losses = offered.losses.into_iter().chain(settings.losses).chain(history.losses).collect();
     Ok(Request { fields, tools: offered.tools, losses })
 }
 

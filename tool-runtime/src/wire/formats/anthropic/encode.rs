@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::wire::ToolChoice;
 use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, MARK, Messages, Node, Object, PropertyNames};
+use crate::wire::encode::{Carries, CheckedTool, Dialect, MARK, Messages, Node, Object, PropertyNames, plain_id};
 use crate::wire::formats::anthropic::{media, settings, turn};
 use crate::wire::history::Piece;
 
@@ -95,15 +95,9 @@ impl Dialect for Anthropic {
                 }
             }
             Piece::Assistant { parts, answered } => {
-                let follows = |piece: &Piece<'_>| match piece {
-                    Piece::User(content) => !content.is_empty(),
-                    Piece::Assistant { parts, .. } => !parts.is_empty(),
-                    Piece::System(_) => false,
-                };
-                let is_last = answered.is_empty() && !out.later().any(follows);
-                turn::write(parts, is_last, out);
+                turn::write(parts, answered.is_empty() && turn::continues(out), out);
                 for (call, result) in answered {
-                    let block = Object::of_type("tool_result").with("tool_use_id", call.id.as_str());
+                    let block = Object::of_type("tool_result").with("tool_use_id", plain_id(call));
                     let (text, blocks) = out.result_of(result, media::block);
                     let block = if blocks.is_empty() {
                         block.with("content", text)

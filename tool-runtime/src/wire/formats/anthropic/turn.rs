@@ -1,7 +1,7 @@
 //! A turn of the model, written back: each block as Anthropic sent it, in its place.
 
 use crate::wire::decode::fields::{Object as Shape, Raw, Text, read, shape};
-use crate::wire::encode::{Messages, Node, Object};
+use crate::wire::encode::{Messages, Node, Object, plain_id};
 use crate::wire::history::{CallMessage, Carried, Part, Piece, TextPart};
 
 shape! {
@@ -30,8 +30,19 @@ shape! {
     }
 }
 
-/// Writes the parts of a turn. `is_last` says that no message follows it.
-pub(super) fn write<'a>(parts: &[&'a Part], is_last: bool, out: &mut Messages<'a>) {
+/// Whether the next message is of the model too, as after a pause, and says more than it thinks.
+pub(super) fn continues(out: &Messages<'_>) -> bool {
+    let next = out.later().find(|piece| match piece {
+        Piece::User(content) => !content.is_empty(),
+        Piece::Assistant { parts, .. } => !parts.is_empty(),
+        Piece::System(_) => false,
+    });
+    let says = |part: &&Part| !matches!(part, Part::Reasoning(_) | Part::Citation(_));
+    matches!(next, Some(Piece::Assistant { parts, .. }) if parts.iter().any(says))
+}
+
+/// Writes the parts of a turn. `continues` says that the blocks of the next turn join its message.
+pub(super) fn write<'a>(parts: &[&'a Part], continues: bool, out: &mut Messages<'a>) {
     let unanswered = unanswered(parts, out);
     let mut turn = Turn { unanswered, thinking: Vec::new(), is_cited: false, out };
     for part in parts {
@@ -39,11 +50,11 @@ pub(super) fn write<'a>(parts: &[&'a Part], is_last: bool, out: &mut Messages<'a
     }
     let Turn { thinking, out, .. } = turn;
     for block in thinking {
-        // A request that ends with thinking is refused.
-        if is_last {
-            out.lose("reasoning");
-        } else {
+        // A message that ends with thinking is refused, wherever it is in the history.
+        if continues {
             out.join("assistant", "content", block);
+        } else {
+            out.lose("reasoning without an answer");
         }
     }
 }
@@ -98,7 +109,7 @@ impl<'a> Turn<'_, 'a> {
             self.out.lose("which code made a call");
             carried = None;
         }
-        let block = Object::of_type("tool_use").with("id", call.id.as_str()).with("name", &*call.name);
+        let block = Object::of_type("tool_use").with("id", plain_id(call)).with("name", self.out.name_of(call));
         let block = block.with("input", Node::Raw(call.arguments().into()));
         self.block(block.with_carried(carried));
     }

@@ -123,7 +123,8 @@ impl<'a> Turn<'a> {
     fn call(&mut self, call: &'a CallMessage, only: bool, out: &mut Messages<'a>) {
         let carried = out.replay(call.carried());
         let kept: Kept<'a> = carried.and_then(|json| read(json).ok()).unwrap_or_default();
-        let function = || Object::new().with("name", &*call.name).with("arguments", call.arguments());
+        let name = out.name_of(call);
+        let function = || Object::new().with("name", name.clone()).with("arguments", call.arguments());
         if kept.legacy.0.is_some() && only {
             self.legacy = Some(function());
             return;

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::wire::ToolChoice;
 use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, PropertyNames};
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, PropertyNames, short_id};
 use crate::wire::formats::openai;
 use crate::wire::formats::openai_responses::replay::{Replay, is_custom_call};
 use crate::wire::formats::openai_responses::{media, settings};
@@ -87,7 +87,7 @@ impl Dialect for Responses {
                 for (call, result) in answered {
                     let custom = is_custom_call(out, call);
                     let kind = if custom { "custom_tool_call_output" } else { "function_call_output" };
-                    let item = Object::of_type(kind).with("call_id", call.id.as_str());
+                    let item = Object::of_type(kind).with("call_id", short_id(call));
                     let (text, parts) = out.result_of(result, media::part);
                     out.push(if parts.is_empty() {
                         item.with("output", text)

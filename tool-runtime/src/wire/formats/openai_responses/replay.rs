@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use crate::wire::decode::arguments::Piece as Arguments;
 use crate::wire::decode::fields::{Raw, Text, read, shape};
 use crate::wire::decode::members::{only, without};
-use crate::wire::encode::{Messages, Node, Object};
+use crate::wire::encode::{Messages, Node, Object, short_id};
 use crate::wire::formats::openai_responses::item::Item;
 use crate::wire::history::{CallMessage, Carried, Part};
 
@@ -141,7 +141,8 @@ impl<'o, 'a> Replay<'o, 'a> {
     }
 
     fn call(&mut self, call: &'a CallMessage) {
-        let neutral = |kind| Object::of_type(kind).with("call_id", call.id.as_str()).with("name", &*call.name);
+        let name = self.out.name_of(call);
+        let neutral = |kind| Object::of_type(kind).with("call_id", short_id(call)).with("name", name.clone());
         let arguments = |item: Object<'a>| item.with("arguments", call.arguments());
         let Some(came) = self.came(call.carried()).filter(|came| came.item.is_call()) else {
             self.out.replay(call.carried());
@@ -154,7 +155,7 @@ impl<'o, 'a> Replay<'o, 'a> {
             Arguments::Text(text) => CallMessage::new("", "", text).is_readable(),
             Arguments::Object(_) | Arguments::Nothing => is_custom,
         };
-        let same = came.item.call_id.get() == call.id.as_str() && came.item.name.get() == call.name;
+        let same = came.item.call_id.get() == short_id(call) && came.item.name.get() == name;
         if is_whole && is_readable && same {
             return self.push(Object::new().with_carried(Some(came.text)));
         }
