@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tests::rig::Heard;
-use tool_runtime::agent::{Agent, Ended, ScriptedModel, ScriptedTurn};
+use tool_runtime::agent::{Agent, Ended, SavedConversation, ScriptedModel, ScriptedTurn};
 use tool_runtime::media::Media;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::runner::{Run, RunOptions, ToolRunner};
@@ -86,6 +86,7 @@ fn scan(redact: &[&str]) -> DynamicTool {
 }
 
 struct Rig {
+    runner: ToolRunner,
     run: Run,
     heard: Heard,
     store: Arc<MemoryStore>,
@@ -103,7 +104,7 @@ fn rig(redact: &[&str]) -> Rig {
     let policy = ToolPolicy::allow(["pages__show", "pages__look", "pages__keep", "pages__many", "pages__scan"]);
     let (heard, store) = (Heard::default(), Arc::new(MemoryStore::new()));
     let runner = ToolRunner::builder(catalog, policy).store(Arc::clone(&store)).build().unwrap();
-    Rig { run: runner.run(RunOptions::new().events(heard.clone())), heard, store }
+    Rig { run: runner.run(RunOptions::new().events(heard.clone())), runner, heard, store }
 }
 
 impl Rig {
@@ -130,7 +131,7 @@ async fn the_allowlist_decides_over_files_as_over_leaves() {
         assert!(result.is_ok(), "{result:?}");
         assert_eq!((result.media().len(), rig.files()), (to_model, to_ui), "{name}");
         let said = result.to_model();
-        assert_eq!(said.contains("1 files that the tool returned may not be shown."), to_model == 0, "{name}: {said}");
+        assert_eq!(said.contains("[1 file that the tool returned may not be shown."), to_model == 0, "{name}: {said}");
         let record = rig.record().await;
         assert_eq!(record.contains("image/png"), to_model == 1, "{name}: {record}");
         for place in [record, said, format!("{result:?}"), serde_json::to_string(&result).unwrap()] {
@@ -205,4 +206,32 @@ async fn the_model_gets_the_file_and_a_saved_conversation_keeps_it() {
     assert_eq!(file(&history), [png().unwrap()]);
     let saved = serde_json::to_string(&history).unwrap();
     assert_eq!(file(&serde_json::from_str::<Vec<Message>>(&saved).unwrap()), [png().unwrap()]);
+}
+
+#[tokio::test]
+async fn many_files_neither_grow_a_conversation_nor_its_document() {
+    let rig = rig(&[]);
+    // No two calls are the same, or the loop guard would refuse them.
+    let arguments = |at: usize| format!(r#"{{"files":1,"bytes":{}}}"#, (6 << 20) + at);
+    let script = (0..6).map(|at| ScriptedTurn::call(&format!("c{at}"), "pages__many", &arguments(at)));
+    let agent = Agent::new(ScriptedModel::new(script.chain([ScriptedTurn::text("Six."), ScriptedTurn::text("Yes.")])));
+    let mut conversation = agent.converse(rig.run);
+    assert!(matches!(conversation.send("All of them.").await, Ended::Answered { .. }));
+    let files = |history: &[Message]| -> Vec<usize> {
+        let results = history.iter().filter_map(|message| match message {
+            Message::Result(result) => {
+                assert_eq!(result.media.is_empty(), result.content.contains("\n\n[1 file was left out: "));
+                Some(result.media.len())
+            }
+            _ => None,
+        });
+        results.collect()
+    };
+    assert_eq!(files(&conversation.history()), [0, 0, 0, 1, 1, 1]);
+    let saved = serde_json::to_string(&conversation.save().await.unwrap()).unwrap();
+    assert!(saved.len() < 28 << 20, "{}", saved.len());
+    let saved: SavedConversation = serde_json::from_str(&saved).unwrap();
+    let mut conversation = agent.restore(&rig.runner, RunOptions::new(), saved).await.unwrap();
+    assert!(matches!(conversation.send("Sure?").await, Ended::Answered { .. }));
+    assert_eq!(files(&conversation.history()), [0, 0, 0, 1, 1, 1]);
 }

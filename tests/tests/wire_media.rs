@@ -153,22 +153,52 @@ fn a_client_cannot_bring_files_into_results_or_too_many_into_a_history() {
 }
 
 #[test]
-fn the_newest_files_of_a_long_history_fit_into_a_request() {
-    let large = |letter: &str| Media::bytes("text/plain", letter.repeat(9 << 20).as_bytes()).unwrap();
-    let message = |letter: &str| Message::User(vec![Content::Media(large(letter)), Content::Text("Read.".to_owned())]);
-    let mut result = ResultMessage::new("c", "{}");
-    result.media = vec![large("b")];
-    let turn = Message::Assistant(vec![Part::Call(CallMessage::new("c", "a__b", "{}"))]);
-    let fits = [message("a"), turn.clone(), Message::Result(result.clone())];
-    let history = [message("a"), turn, Message::Result(result), message("c"), message("d")];
-    for format in Format::ALL {
-        assert_eq!(encoded(*format, &fits, None)["losses"], json!([]), "{format}");
-        let got = encoded(*format, &history, None);
-        let lost = json!(["media of the user (text/plain) at /0", "media of a result (text/plain) at /1"]);
-        assert_eq!(got["losses"], lost, "{format}");
+fn the_oldest_files_give_way_to_those_for_which_a_request_has_room() {
+    let image = |mib: usize| {
+        let mut bytes = vec![0; mib << 20];
+        bytes[..PNG.len()].copy_from_slice(PNG);
+        Media::bytes("image/png", &bytes).unwrap()
+    };
+    let linked = || Content::Media(Media::url("image/png", "https://example.com/a.png").unwrap());
+    let user = |content: Vec<Content>| Message::User(content);
+    let history = |first: usize, second: usize, of_tool: usize| {
+        let mut result = ResultMessage::new("call_1", r#"{"pages":1}"#);
+        result.media.push(image(of_tool));
+        [
+            user(vec![
+                linked(),
+                Content::Media(image(first)),
+                Content::Media(image(second)),
+                Content::Text("a".into()),
+            ]),
+            Message::Assistant(vec![Part::Call(CallMessage::new("call_1", "docs__open", "{}"))]),
+            Message::Result(result),
+            user(vec![Content::Media(image(2)), Content::Text("And this?".to_owned())]),
+        ]
+    };
+    let losses = |at: usize, files: &str| json!([format!("{files} for which one request has no room at /{at}")]);
+    let full = encoded(Format::Gemini, &history(8, 8, 2), Some("gemini-3-pro"));
+    assert_eq!(full["losses"], json!([]));
+    for (first, second, said) in [(9, 8, "1 file"), (2, 19, "2 files")] {
+        let got = encoded(Format::Gemini, &history(first, second, 2), Some("gemini-3-pro"));
+        let parts = got["body"]["contents"][0]["parts"].as_array().unwrap();
+        let were = if said == "1 file" { "was" } else { "were" };
+        let sentence = format!("[{said} {were} left out: the files of one request may have 20 MiB together.]");
+        assert_eq!(parts[0]["fileData"]["fileUri"], "https://example.com/a.png", "a link needs no room");
+        assert_eq!((&parts[1]["text"], parts.last().unwrap()), (&json!(sentence), &json!({ "text": "a" })));
+        assert_eq!(got["losses"], losses(0, said));
+    }
+    // The files of results give way too, and what the newest message has is sent.
+    let mut long = history(1, 1, 19).to_vec();
+    long.push(user(vec![Content::Media(image(1))]));
+    for &format in Format::ALL {
+        let got = encoded(format, &long, Some("gemini-3-pro"));
         let body = got["body"].to_string();
+        assert!(body.contains("[2 files were left out: ") && body.contains("[1 file was left out: "), "{format}");
+        let lost = got["losses"].to_string();
+        assert!(lost.contains("2 files for which one request has no room at /0"), "{format}: {lost}");
+        assert!(lost.contains("1 file for which one request has no room at /2"), "{format}: {lost}");
+        assert_eq!(body.matches("iVBORw0KGgo").count(), 2, "{format}");
         assert!(body.len() < 32_000_000, "{format}: {}", body.len());
-        assert!(body.contains("[The user sent a file (text/plain, 9437184 bytes)"), "{format}");
-        assert!(body.contains("[The tool also returned a file (text/plain, 9437184 bytes)"), "{format}");
     }
 }

@@ -12,7 +12,7 @@ use crate::agent::typed::{Judged, Typed};
 use crate::agent::{Conversation, Ended, ModelError, ModelErrorKind, ModelRequest, ModelTurn, StopReason, TurnCall};
 use crate::call::{CallId, Event, ToolCall};
 use crate::contain::{attempted, awaited};
-use crate::wire::history::{Missing, ResultMessage, repair};
+use crate::wire::history::{Missing, ResultMessage, bounded, repair};
 use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, ToolChoice};
 
 /// The result of an answer that came together with other calls.
@@ -45,6 +45,10 @@ impl Conversation {
     /// Asks the model for one turn and accounts it.
     async fn request(&mut self) -> Result<Decoded, StopReason> {
         let messages = self.messages();
+        // What this request has no room for, no later one has: only the first reports the loss, and memory stays bounded.
+        if let Some(bounded) = bounded(&self.state.history) {
+            self.state.history = bounded.messages;
+        }
         let settings = self.settings();
         let typed = self.expected();
         let request = ModelRequest {

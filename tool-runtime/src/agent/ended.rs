@@ -14,7 +14,6 @@ use crate::runner::ResumeError;
 use crate::wire::{Finish, WireError};
 
 /// How a request to a conversation ended. The history is one that every provider accepts in each case.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum Ended {
     /// The model answered.
@@ -34,6 +33,19 @@ pub enum Ended {
         /// The last, possibly incomplete, text of the model. For a refusal, the words with which it refused.
         text: String,
     },
+}
+
+// What the model wrote stays out of logs.
+impl fmt::Debug for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Answered { text } => f.debug_struct("Answered").field("bytes", &text.len()).finish_non_exhaustive(),
+            Self::Waiting { calls } => f.debug_struct("Waiting").field("calls", calls).finish(),
+            Self::Stopped { reason, text } => {
+                f.debug_struct("Stopped").field("reason", reason).field("bytes", &text.len()).finish_non_exhaustive()
+            }
+        }
+    }
 }
 
 impl Ended {

@@ -1,6 +1,6 @@
 //! [`Beside`]: the files beside an output, after the allowlist and the limits.
 
-use crate::media::{MAX_BYTES, Media};
+use crate::media::{MAX_BYTES, Media, files};
 use crate::redact::{Projected, Projector};
 
 /// The path that names the files beside an output.
@@ -31,12 +31,13 @@ impl Beside {
     /// What the model reads of files that it does not get; empty if it gets all.
     pub(crate) fn note(&self) -> String {
         let mut note = String::new();
-        for (files, why) in [
-            (self.withheld, "may not be shown"),
-            (self.left_out, "are not available: they are more or larger than one result may hold, or no longer here"),
-        ] {
-            if files > 0 {
-                note.push_str(&format!("\n\n[{files} files that the tool returned {why}.]"));
+        let missing = match self.left_out {
+            1 => "is not available: it is larger than one result may hold, one too many, or no longer here",
+            _ => "are not available: they are more or larger than one result may hold, or no longer here",
+        };
+        for (count, why) in [(self.withheld, "may not be shown"), (self.left_out, missing)] {
+            if count > 0 {
+                note.push_str(&format!("\n\n[{} that the tool returned {why}.]", files(count)));
             }
         }
         note

@@ -23,7 +23,7 @@ impl<'a> Messages<'a> {
             match content {
                 Content::Text(said) if said.trim().is_empty() => {}
                 Content::Text(said) => blocks.push(text(said.as_str().into())),
-                Content::Media(media) => match block(media).filter(|_| !self.is_excess(media)) {
+                Content::Media(media) => match block(media) {
                     Some(block) => blocks.push(block),
                     None => blocks.push(text(self.unsent_of_user(media).into())),
                 },
@@ -45,8 +45,7 @@ impl<'a> Messages<'a> {
         // One that takes the place of a missing result has none.
         let Cow::Borrowed(result) = result else { return (text, blocks) };
         for media in &result.media {
-            let is_excess = self.is_excess(media);
-            match (block(media).filter(|_| !is_excess), quoted_file(media).filter(|_| !is_excess)) {
+            match (block(media), quoted_file(media)) {
                 (Some(block), _) => blocks.push(block),
                 (None, Some(file)) => {
                     let _ = write!(text, "\n\n{file}");

@@ -1,16 +1,17 @@
 //! The skeleton of encoding a history: complete turns in, the messages of one format out.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::value::RawValue;
 
-use crate::media::{MAX_BYTES, Media};
+use crate::media::files;
 use crate::wire::encode::{Dialect, Loss, Node, Object};
-use crate::wire::history::{Carried, Content, Missing, Part, Piece, pieces};
+use crate::wire::history::{Carried, Missing, Part, Piece, bounded, pieces};
 use crate::wire::{Format, Message};
 
 /// A history, ready to be put into a request body.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct EncodedMessages {
     /// The fields of the request body, such as `messages` and `system`, as JSON text: what a provider wants back is in
@@ -18,6 +19,14 @@ pub struct EncodedMessages {
     pub body: BTreeMap<String, Box<RawValue>>,
     /// What the format cannot carry.
     pub losses: Vec<Loss>,
+}
+
+// The messages stay out of logs.
+impl fmt::Debug for EncodedMessages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fields = self.body.keys();
+        f.debug_struct("EncodedMessages").field("fields", &fields).field("losses", &self.losses).finish_non_exhaustive()
+    }
 }
 
 /// The messages written.
@@ -33,8 +42,6 @@ pub(crate) struct Messages<'a> {
     /// Fields of the body that only this provider has.
     fields: Vec<(&'static str, Node<'a>)>,
     losses: Vec<Loss>,
-    /// How many bytes of files are left out, from the oldest on.
-    excess: usize,
 }
 
 impl<'a> Messages<'a> {
@@ -96,13 +103,6 @@ impl<'a> Messages<'a> {
         json
     }
 
-    /// Whether a file of the user or of a tool is left out, so that the newest ones fit into a request.
-    pub(crate) fn is_excess(&mut self, media: &Media) -> bool {
-        let is_excess = self.excess > 0 && media.size() > 0;
-        self.excess = self.excess.saturating_sub(media.size());
-        is_excess
-    }
-
     /// Reports that something of the message cannot be written.
     pub(crate) fn lose(&mut self, what: &str) {
         self.losses.push(Loss { tool: None, path: format!("/{}", self.at), what: what.to_owned() });
@@ -120,19 +120,6 @@ impl<'a> Messages<'a> {
             Part::Carried(_) => "what only another provider or model understands",
         });
     }
-}
-
-/// The sizes of the files of a history.
-fn media(history: &[Message]) -> impl Iterator<Item = usize> {
-    history.iter().flat_map(|message| {
-        let (content, result): (&[Content], &[Media]) = match message {
-            Message::User(content) => (content, &[]),
-            Message::Result(result) => (&[], &result.media),
-            _ => (&[], &[]),
-        };
-        let content = content.iter().map(|one| if let Content::Media(media) = one { media.size() } else { 0 });
-        content.chain(result.iter().map(Media::size))
-    })
 }
 
 /// The parts of a request body that hold the history. A call without a result gets `outcome_unknown`: an encoder
@@ -154,14 +141,19 @@ pub(super) fn encode_marked(
     model: Option<&str>,
     marks: bool,
 ) -> EncodedMessages {
+    let bounded = bounded(history);
+    let history = bounded.as_ref().map_or(history, |bounded| &bounded.messages);
     let pieces = pieces(history, |_| Missing::OutcomeUnknown);
     let (list, system, fields, losses) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let excess = media(history).fold(0, usize::saturating_add).saturating_sub(MAX_BYTES);
-    let mut messages = Messages { format, model, at: 0, later: &pieces, list, system, fields, losses, excess };
+    let mut messages = Messages { format, model, at: 0, later: &pieces, list, system, fields, losses };
     for (at, piece) in &pieces {
         messages.at = *at;
         messages.later = messages.later.get(1..).unwrap_or_default();
         dialect.message(piece, &mut messages);
+    }
+    for (at, count) in bounded.iter().flat_map(|bounded| &bounded.left_out) {
+        messages.at = *at;
+        messages.lose(&format!("{} for which one request has no room", files(*count)));
     }
     let Messages { mut list, system, mut fields, losses, .. } = messages;
     let mut system = dialect.system(&system).filter(|_| !system.is_empty());

@@ -163,7 +163,15 @@ fn texts(message: &Message) -> impl Iterator<Item = &str> {
         Message::Assistant(parts) => (None, &[], parts),
     };
     let content = content.iter().filter_map(Content::as_text);
-    text.into_iter().chain(content).chain(parts.iter().filter_map(Part::as_text))
+    text.into_iter().chain(content).chain(parts.iter().flat_map(said))
+}
+
+/// The texts of a part; arguments are compared with those of the call that was issued.
+fn said(part: &Part) -> impl Iterator<Item = &str> {
+    let citation = if let Part::Citation(citation) = part { Some(citation) } else { None };
+    let sources = citation.into_iter().flat_map(|from| [&from.title, &from.url, &from.quote]);
+    let thoughts = if let Part::Reasoning(reasoning) = part { Some(reasoning.text()) } else { None };
+    part.as_text().into_iter().chain(thoughts).chain(sources.filter_map(Option::as_deref))
 }
 
 /// The images and files of a message.

@@ -6,6 +6,7 @@
 //! because providers refuse a request in which signed or encrypted reasoning is missing or altered; any other format
 //! leaves it out and reports the loss.
 
+mod bounded;
 mod call;
 mod carried;
 mod check;
@@ -16,6 +17,7 @@ mod repair;
 mod result;
 
 pub(crate) use crate::media::Media;
+pub(crate) use bounded::bounded;
 pub use call::CallMessage;
 pub use carried::Carried;
 pub use check::{Answer, HistoryError, HistoryErrorKind, HistoryLimits, check};

@@ -9,7 +9,6 @@ pub(super) fn user<'a>(content: &'a [Content], out: &mut Messages<'a>) -> (Strin
     for content in content {
         match content {
             Content::Text(text) => texts.push(text.clone()),
-            Content::Media(media) if out.is_excess(media) => texts.push(out.unsent_of_user(media)),
             Content::Media(media) => match (media.essence(), media.data()) {
                 ("image/jpeg" | "image/png" | "image/webp", Some(data)) => images.push(Node::from(data)),
                 _ => texts.push(quoted_file(media).unwrap_or_else(|| out.unsent_of_user(media))),

@@ -1,0 +1,80 @@
+//! [`bounded`]: the files of a history stay within one limit, and the oldest are left out for it.
+
+use crate::media::{MAX_BYTES, Media, files};
+use crate::wire::history::{Content, Message};
+
+/// A history whose files fit into one request.
+pub(crate) struct Bounded {
+    pub(crate) messages: Vec<Message>,
+    /// The index of each message that files were left out of, and how many.
+    pub(crate) left_out: Vec<(usize, usize)>,
+}
+
+/// Leaves out the oldest files of users and tools, so that the rest has at most 20 MiB together; a sentence takes their
+/// place. `None` if all of them fit. What the model made is signed by its provider, so it stays and is not counted.
+pub(crate) fn bounded(history: &[Message]) -> Option<Bounded> {
+    let bytes = history.iter().map(bytes_of).fold(0, usize::saturating_add);
+    let mut excess = bytes.checked_sub(MAX_BYTES).filter(|excess| *excess > 0)?;
+    let mut left_out = Vec::new();
+    let mut messages = Vec::with_capacity(history.len());
+    for (at, message) in history.iter().enumerate() {
+        let (message, files) = without_oldest(message, &mut excess);
+        messages.push(message);
+        left_out.extend((files > 0).then_some((at, files)));
+    }
+    Some(Bounded { messages, left_out })
+}
+
+fn bytes_of(message: &Message) -> usize {
+    let size = |content: &Content| if let Content::Media(media) = content { media.size() } else { 0 };
+    match message {
+        Message::User(content) => content.iter().map(size).fold(0, usize::saturating_add),
+        Message::Result(result) => result.media.iter().map(Media::size).fold(0, usize::saturating_add),
+        _ => 0,
+    }
+}
+
+/// The message without its first files, as long as there is an excess, and how many were left out. URLs and ids need no
+/// room, so they stay.
+fn without_oldest(message: &Message, excess: &mut usize) -> (Message, usize) {
+    let mut count = 0;
+    let mut leaves = |media: &Media| {
+        let leaves = *excess > 0 && media.size() > 0;
+        if leaves {
+            *excess = excess.saturating_sub(media.size());
+            count += 1;
+        }
+        leaves
+    };
+    match message {
+        Message::User(content) => {
+            let (mut kept, mut place) = (Vec::with_capacity(content.len()), None);
+            for one in content {
+                match one {
+                    Content::Media(media) if leaves(media) => place = place.or(Some(kept.len())),
+                    other => kept.push(other.clone()),
+                }
+            }
+            if let Some(place) = place {
+                kept.insert(place, Content::Text(sentence(count)));
+            }
+            (Message::User(kept), count)
+        }
+        Message::Result(result) => {
+            let mut result = result.clone();
+            result.media.retain(|media| !leaves(media));
+            if count > 0 {
+                result.content.push_str("\n\n");
+                result.content.push_str(&sentence(count));
+            }
+            (Message::Result(result), count)
+        }
+        other => (other.clone(), 0),
+    }
+}
+
+fn sentence(count: usize) -> String {
+    let were = if count == 1 { "was" } else { "were" };
+    let limit = MAX_BYTES >> 20;
+    format!("[{} {were} left out: the files of one request may have {limit} MiB together.]", files(count))
+}
