@@ -182,6 +182,13 @@ fn client_history_has_limits() {
     let long = |bytes: usize| Message::user("a".repeat(bytes));
     assert_eq!(check(&[long(32 << 10)]), Ok(()));
     assert_eq!(check(&[long((32 << 10) + 1)]), Err((HistoryErrorKind::TooLarge, None)));
+    let thinks: Message =
+        serde_json::from_value(json!({ "assistant": [{ "reasoning": { "text": "a".repeat(32 << 10) } }] })).unwrap();
+    assert_eq!(check(std::slice::from_ref(&thinks)), Ok(()));
+    let thinks: Message =
+        serde_json::from_value(json!({ "assistant": [{ "reasoning": { "text": "a".repeat((32 << 10) + 1) } }] }))
+            .unwrap();
+    assert_eq!(check(&[thinks]), Err((HistoryErrorKind::TooLarge, None)));
     assert_eq!(check(&vec![long(1); 2048]), Ok(()));
     assert_eq!(check(&vec![long(1); 2049]), Err((HistoryErrorKind::TooLarge, None)));
 }

@@ -99,3 +99,18 @@ fn ids_and_names_that_a_provider_refuses_are_written_in_another_way() {
         }
     }
 }
+
+#[test]
+fn what_a_model_sent_is_in_no_debug_output() {
+    let bytes = br#"{"type":"message","model":"m","content":[
+        {"type":"thinking","thinking":"CANARY-1","signature":"CANARY-2"},
+        {"type":"redacted_thinking","data":"CANARY-3"},
+        {"type":"text","text":"CANARY-4"},
+        {"type":"tool_use","id":"c","name":"a__b","input":{"x":"CANARY-5"}}],"stop_reason":"tool_use"}"#;
+    let decoded = decode(Format::Anthropic, bytes, 7);
+    let turn = [Message::Assistant(decoded.parts())];
+    let encoded = Format::Anthropic.encode_messages(&turn, Some("m"));
+    assert_eq!(encoded.body["messages"].get().matches("CANARY").count(), 5);
+    let shown = format!("{decoded:?} {turn:?} {encoded:?}");
+    assert!(!shown.contains("CANARY") && shown.contains("messages"), "{shown}");
+}

@@ -55,6 +55,16 @@ fn told(rig: &Rig) -> String {
 }
 
 #[tokio::test]
+async fn an_answer_is_in_no_debug_output() {
+    let unfit = || ScriptedTurn::text(r#"{"total":"CANARY"}"#);
+    let ended = rig([unfit()]).converse().send("Go.").await;
+    let error = rig([unfit(), unfit()]).converse().ask::<Sum>("Go.").await.expect_err("unfit");
+    assert!(matches!(&error, AnswerError::Stopped { text, .. } if text.contains("CANARY")));
+    let shown = format!("{ended:?} {error:?} {error}");
+    assert!(!shown.contains("CANARY"), "{shown}");
+}
+
+#[tokio::test]
 async fn an_answer_comes_as_text_or_as_a_call() {
     for last in [ScriptedTurn::text(r#" {"total":2,"note":null} "#), answer(r#"{"total":2}"#)] {
         let rig = rig([ScriptedTurn::call("a", "rig__double", r#"{"n":1}"#), last]);

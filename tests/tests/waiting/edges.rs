@@ -1,7 +1,7 @@
 //! Several runs under one id, whose id can come from a request and says nothing of whose run it is; policies and values
 //! that change while a call waits.
 
-use tool_runtime::store::{MemoryLimits, Store as _};
+use tool_runtime::store::Store as _;
 
 use super::*;
 
@@ -71,7 +71,7 @@ async fn a_call_of_another_run_leaves_a_waiting_call_of_the_same_id() {
 
 #[tokio::test]
 async fn a_full_store_keeps_what_waits() {
-    let store = Arc::new(MemoryStore::with_limits(MemoryLimits { open: 1, ..MemoryLimits::default() }));
+    let store = Arc::new(MemoryStore::with_limits(4096, 1));
     let runner = runner(POLICY, &store);
     let run = runner.run(ada());
     let call = |id: &str| run.exec(ToolCall::text(id, "waiting__change", r#"{"to":3}"#));

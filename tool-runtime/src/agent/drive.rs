@@ -15,7 +15,7 @@ use crate::contain::{attempted, awaited};
 use crate::wire::history::{Missing, ResultMessage, bounded, repair};
 use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, ToolChoice};
 
-/// The result of an answer that comes with calls which were not made yet.
+/// The result of an answer that came together with other calls.
 const TOO_EARLY: &str = "The other calls of this turn come first. Give the answer alone, once they have their results.";
 
 impl Conversation {
@@ -191,7 +191,7 @@ impl Conversation {
         .await;
     }
 
-    /// Neither agent nor policy allows more calls at the same time than the other.
+    /// How many calls may run at the same time: the lower limit of agent and policy.
     fn parallel(&self) -> usize {
         self.agent.parallel.unwrap_or(usize::MAX).min(self.run.parallel())
     }

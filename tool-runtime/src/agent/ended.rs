@@ -14,7 +14,6 @@ use crate::runner::ResumeError;
 use crate::wire::{Finish, WireError};
 
 /// How a request to a conversation ended. The history is one that every provider accepts in each case.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum Ended {
     /// The model answered.
@@ -34,6 +33,19 @@ pub enum Ended {
         /// The last, possibly incomplete, text of the model. For a refusal, the words with which it refused.
         text: String,
     },
+}
+
+// What the model wrote stays out of logs.
+impl fmt::Debug for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Answered { text } => f.debug_struct("Answered").field("bytes", &text.len()).finish_non_exhaustive(),
+            Self::Waiting { calls } => f.debug_struct("Waiting").field("calls", calls).finish(),
+            Self::Stopped { reason, text } => {
+                f.debug_struct("Stopped").field("reason", reason).field("bytes", &text.len()).finish_non_exhaustive()
+            }
+        }
+    }
 }
 
 impl Ended {
@@ -67,7 +79,8 @@ pub struct WaitingCall {
     /// The arguments with the sensitive ones masked. `None` if the store could not be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown_arguments: Option<Arc<RawValue>>,
-    /// The rule of the policy that asked for a person.
+    /// The rule of the policy that asked for a person. `None` for a call that waits for a client, or if the store could
+    /// not be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
     /// The time from which on it is too late. `None` if the store could not be asked.

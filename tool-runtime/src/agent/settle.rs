@@ -52,7 +52,7 @@ impl Conversation {
         Ok(None)
     }
 
-    /// The turn before was left open: what was interrupted is looked up, what waits is abandoned.
+    /// Closes the turn before, if it is still open: looks up what was interrupted, and abandons what waits.
     pub(super) async fn abandon(&mut self) -> Result<(), ResumeError> {
         self.look_up().await;
         let waiting: Vec<_> = self.waiting().map(|call| call.id.clone()).collect();

@@ -86,7 +86,7 @@ pub(super) struct Slot {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Progress {
-    /// Behind its siblings: not handed to the gate yet.
+    /// Waits for its siblings: not handed to the gate yet.
     Queued,
     /// Handed to the gate. Still so after a dropped future or a killed process.
     Running,

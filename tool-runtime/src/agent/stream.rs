@@ -46,7 +46,7 @@ struct Shared {
     /// Deltas were left out.
     lagged: bool,
     ended: bool,
-    /// Nobody reads any more.
+    /// The reader is gone.
     abandoned: bool,
     waker: Option<Waker>,
 }

@@ -19,8 +19,8 @@ pub(super) enum Progressed {
 /// Takes every call through the gate and reports each step as soon as it happens.
 ///
 /// Neighbouring `read_only` calls run together, at most `cap` at a time; any other call waits for all before it and
-/// holds up all behind it. What counts is the effect that the policy gives a tool. One failure never loses a sibling,
-/// and neither does a dropped future what was reported.
+/// holds up all behind it. What counts is the effect that the policy gives a tool. A failure never loses the
+/// results of its siblings, and a dropped future never loses what was already reported.
 pub(super) async fn execute(run: &Run, calls: Vec<ToolCall>, cap: usize, mut report: impl FnMut(Progressed)) {
     let read_only = |call: &ToolCall| run.effect_of(&call.name) == Some(ToolEffect::ReadOnly);
     let mut waiting = calls.into_iter().enumerate().peekable();

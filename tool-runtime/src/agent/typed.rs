@@ -240,7 +240,6 @@ impl Conversation {
 }
 
 /// Why [`Conversation::ask`] has no answer. `Display` is safe to show.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum AnswerError {
     /// Calls wait for the client or for a person: ask again with their answers and decisions.
@@ -256,6 +255,20 @@ pub enum AnswerError {
     NotWaiting(ResumeError),
     /// The type cannot be described to a model. Holds everything that is wrong with its schema.
     Schema(Vec<SchemaProblem>),
+}
+
+// What the model wrote stays out of logs.
+impl fmt::Debug for AnswerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Waiting(calls) => f.debug_tuple("Waiting").field(calls).finish(),
+            Self::Stopped { reason, text } => {
+                f.debug_struct("Stopped").field("reason", reason).field("bytes", &text.len()).finish_non_exhaustive()
+            }
+            Self::NotWaiting(error) => f.debug_tuple("NotWaiting").field(error).finish(),
+            Self::Schema(problems) => f.debug_tuple("Schema").field(problems).finish(),
+        }
+    }
 }
 
 impl fmt::Display for AnswerError {

@@ -98,7 +98,7 @@ impl ToolContext {
     ///
     /// SHA-256 over tenant, run, tool, call id and the arguments that the tool got. It stays the same when the call is
     /// resumed, retried or restored in another process, and differs for every other run, call, or edit of the
-    /// arguments. Providers may count call ids from 0 in every response, so the id alone would not do.
+    /// arguments. Providers may count call ids from 0 in every response, so the id alone would not be enough.
     #[must_use]
     pub fn idempotency_key(&self) -> String {
         let fields = &self.0;

@@ -33,7 +33,7 @@ pub enum Event {
         /// The address of a page; `None` for a document that has none.
         #[serde(skip_serializing_if = "Option::is_none")]
         url: Option<String>,
-        /// The title.
+        /// The title; `None` if it has none.
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<String>,
     },
@@ -50,7 +50,7 @@ pub enum Event {
     Data {
         /// What the data is; the UI chooses how to show it by this name.
         name: String,
-        /// Data with the same name and id replaces what was shown before.
+        /// Data with the same name and id replaces what was shown before; `None` for data that replaces nothing.
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<String>,
         /// The data.
@@ -84,12 +84,12 @@ pub enum Event {
         id: CallId,
         /// The name as the model wrote it, cut to 128 bytes.
         name: String,
-        /// The arguments with the sensitive ones masked.
+        /// The arguments with the sensitive ones masked; `None` if they are not known.
         #[serde(skip_serializing_if = "Option::is_none")]
         arguments: Option<Arc<RawValue>>,
         /// Why: [`Outcome::ApprovalRequired`] or [`Outcome::ClientRequired`].
         outcome: Outcome,
-        /// The prepared payload of a client tool.
+        /// The prepared payload of a client tool; `None` for an approval.
         #[serde(skip_serializing_if = "Option::is_none")]
         prepared: Option<Arc<RawValue>>,
     },
@@ -100,15 +100,15 @@ pub enum Event {
         id: CallId,
         /// The name as the model wrote it, cut to 128 bytes.
         name: String,
-        /// The arguments with the sensitive ones masked, when they could be read.
+        /// The arguments with the sensitive ones masked; `None` if they could not be read.
         #[serde(skip_serializing_if = "Option::is_none")]
         arguments: Option<Arc<RawValue>>,
         /// How it ended.
         outcome: Outcome,
-        /// The projected value.
+        /// The projected value; `None` unless the outcome is [`Outcome::Ok`].
         #[serde(skip_serializing_if = "Option::is_none")]
         value: Option<Arc<RawValue>>,
-        /// What went wrong.
+        /// What went wrong; `None` if the outcome is [`Outcome::Ok`].
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<SafeError>,
         /// Whether the tool began to run.

@@ -28,18 +28,18 @@ pub struct ToolInvocationRecord {
     pub definition_hash: Option<Hash>,
     /// The arguments, masked.
     pub arguments: RecordedArguments,
-    /// The projected result.
+    /// The projected result; `None` if there is none.
     pub result: Option<Arc<RawValue>>,
     /// The files that left the tool beside the result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<RecordedMedia>,
     /// How it ended, or a suspension while it is open.
     pub outcome: Outcome,
-    /// What interrupted it, for `outcome_unknown`.
+    /// What interrupted it, for `outcome_unknown`; `None` otherwise.
     pub cause: Option<Cause>,
-    /// The author's code inside `execution_error`.
+    /// The author's code inside `execution_error`; `None` if the author gave none.
     pub tool_code: Option<String>,
-    /// The safe message.
+    /// The safe message; `None` if the call succeeded.
     pub safe_message: Option<String>,
     /// Where the arguments broke a rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -50,27 +50,28 @@ pub struct ToolInvocationRecord {
     pub started_at: Timestamp,
     /// When it ended; `None` while it is open.
     pub ended_at: Option<Timestamp>,
-    /// The run.
+    /// The id of the run.
     pub run_id: Arc<str>,
-    /// The session.
+    /// The session of the run; `None` if the run names none.
     pub session_id: Option<Arc<str>>,
-    /// The conversation.
+    /// The conversation of the run; `None` if the run names none.
     pub conversation_id: Option<Arc<str>>,
-    /// The principal that the run acts for.
+    /// The principal that the run acts for; `None` if the run names none.
     pub principal: Option<Arc<str>>,
-    /// The tenant of the run.
+    /// The tenant of the run; `None` if the run names none.
     pub tenant: Option<Arc<str>>,
     /// Who made the call.
     pub caller: Caller,
-    /// What the policy said, with the rule that said it.
+    /// What the policy said, with the rule that said it; `None` if it was not asked.
     pub decision: Option<Decision>,
-    /// The name and version of the validator.
+    /// The name and version of the validator; `None` if the arguments were not validated.
     pub validator: Option<String>,
     /// How the arguments were repaired; `None` if they were not.
     pub repair: Option<RepairUse>,
-    /// The hash of the record before this one in the store's chain; the chain starts with zeros.
+    /// The hash of the record before this one in the store's chain; the chain starts with zeros. `None` until the record
+    /// is sealed.
     pub previous: Option<Hash>,
-    /// The hash of this record, `previous` included.
+    /// The hash of this record, `previous` included. `None` until the record is sealed.
     pub hash: Option<Hash>,
 }
 

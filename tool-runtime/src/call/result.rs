@@ -102,13 +102,13 @@ impl ToolExecResult {
         Self { call_id, executed: false, body: Body::Suspended { error, prepared } }
     }
 
-    /// The id of the call.
+    /// Returns the id of the call.
     #[must_use]
     pub const fn call_id(&self) -> &CallId {
         &self.call_id
     }
 
-    /// How the call ended, or what it waits for.
+    /// Returns how the call ended, or what it waits for.
     #[must_use]
     pub const fn outcome(&self) -> Outcome {
         match &self.body {
@@ -129,8 +129,8 @@ impl ToolExecResult {
         self.executed
     }
 
-    /// The projected value as JSON: what a UI, telemetry and records may see. For a suspended client call this is the
-    /// payload that the client executes. `None` for failures and for calls that wait for an approval.
+    /// Returns the projected value as JSON: what a UI, telemetry and records may see. For a suspended client call this
+    /// is the payload that the client executes. `None` for failures and for calls that wait for an approval.
     #[must_use]
     pub fn value(&self) -> Option<&RawValue> {
         self.shared_value().map(|value| &**value)
@@ -159,7 +159,7 @@ impl ToolExecResult {
         }
     }
 
-    /// What went wrong, or what the call waits for, safe for a model. `None` if the outcome is [`Outcome::Ok`].
+    /// Returns what went wrong, or what the call waits for, safe for a model. `None` if the outcome is [`Outcome::Ok`].
     #[must_use]
     pub const fn error(&self) -> Option<&SafeError> {
         match &self.body {
@@ -168,8 +168,8 @@ impl ToolExecResult {
         }
     }
 
-    /// Why the call failed, for operators: the text of the tool's own error with its causes, or why a connection was
-    /// not available. `None` where there is no more to say than [`error`](Self::error) does.
+    /// Returns why the call failed, for operators: the text of the tool's own error with its causes, or why a connection
+    /// was not available. `None` where there is no more to say than [`error`](Self::error) does.
     ///
     /// It can hold values: the application decides where it may go; no record, event, span or log has it.
     #[must_use]
@@ -180,7 +180,7 @@ impl ToolExecResult {
         }
     }
 
-    /// The text that goes back to the model: the projected JSON (a bare string without its quotes), or
+    /// Returns the text that goes back to the model: the projected JSON (a bare string without its quotes), or
     /// `{"ok":false,"errorCode","message","errors"?}`.
     #[must_use]
     pub fn to_model(&self) -> String {

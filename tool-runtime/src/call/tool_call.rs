@@ -20,7 +20,7 @@ impl CallId {
         if id.is_empty() { Self::generate() } else { Self(id.into()) }
     }
 
-    /// A fresh id in `[a-zA-Z0-9_-]`, 37 characters.
+    /// Creates a fresh id in `[a-zA-Z0-9_-]`, 37 characters long.
     #[must_use]
     pub fn generate() -> Self {
         Self(format!("call_{}", uuid::Uuid::new_v4().simple()).into())
@@ -170,13 +170,13 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// A call of a well-ended turn whose arguments arrived as text.
+    /// Creates a call of a turn that ended well, whose arguments arrived as text.
     #[must_use]
     pub fn text(id: impl Into<CallId>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
         Self::new(id.into(), name.into(), Arguments::Text(arguments.into()))
     }
 
-    /// A call of a well-ended turn whose arguments arrived as an object, given as its JSON text.
+    /// Creates a call of a turn that ended well, whose arguments arrived as an object, given as its JSON text.
     #[must_use]
     pub fn object(id: impl Into<CallId>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
         Self::new(id.into(), name.into(), Arguments::Object(arguments.into()))

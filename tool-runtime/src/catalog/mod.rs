@@ -41,7 +41,7 @@ impl ToolCatalog {
         Self::builder().collect().build()
     }
 
-    /// A catalog of chosen parts.
+    /// Returns a builder for a catalog of chosen tools.
     pub fn builder() -> CatalogBuilder {
         CatalogBuilder::default()
     }
@@ -55,18 +55,18 @@ impl ToolCatalog {
         Self { entries, index, asks_evidence }
     }
 
-    /// The definition of a tool.
+    /// Returns the definition of a tool; `None` if the catalog has no tool of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&ToolSpec> {
         self.entry(name).map(|entry| &*entry.spec)
     }
 
-    /// All definitions, by name.
+    /// Returns all definitions, sorted by name.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.entries.iter().map(|entry| &*entry.spec)
     }
 
-    /// The number of tools.
+    /// Returns the number of tools.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -83,7 +83,7 @@ impl ToolCatalog {
         self.entries.iter()
     }
 
-    /// Rules for the system prompt, rendered from the definitions.
+    /// Returns rules for the system prompt, rendered from the definitions.
     #[must_use]
     pub fn guidance(&self) -> String {
         guidance::render(self.specs())

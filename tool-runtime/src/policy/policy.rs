@@ -59,7 +59,7 @@ impl ToolPolicy {
         Self(Arc::new(Ready { data, index, limits, approved_effects, revision: OnceLock::new() }))
     }
 
-    /// The policy of an application that has none: everything is denied.
+    /// Creates a policy that denies everything.
     #[must_use]
     pub fn deny_all() -> Self {
         Self::new(PolicyData::default())

@@ -88,7 +88,7 @@ pub struct DynamicTool {
 }
 
 impl DynamicTool {
-    /// A tool with a schema of draft-07 or 2020-12. Without [`redact`](Self::redact) every call of it is refused.
+    /// Creates a tool with a schema of draft-07 or 2020-12. Without [`redact`](Self::redact) every call is refused.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -121,7 +121,7 @@ impl DynamicTool {
         }
     }
 
-    /// A tool that takes any object. Its calls are marked unvalidated, and `mode` says when they run.
+    /// Creates a tool that takes any object. Its calls are marked unvalidated, and `mode` says when they run.
     pub fn without_schema(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -132,7 +132,8 @@ impl DynamicTool {
         Self { no_schema: Some(mode), ..Self::new(name, description, json!({"type": "object"}), effect, handler) }
     }
 
-    /// A tool that a server published under `name`: untrusted, so what the server claims about it does not count.
+    /// Creates a tool that a server published under `name`: untrusted, so what the server claims about it does not
+    /// count.
     ///
     /// It is called `mcp__<server>__<name>` and reaches `external_side_effect` unless the policy says otherwise. It
     /// stays denied until the policy's `tools.NAME.pin` is the hash of this very definition
@@ -148,19 +149,20 @@ impl DynamicTool {
         Self { discovered: true, ..Self::new(name, description, input_schema, ToolEffect::ExternalSideEffect, handler) }
     }
 
-    /// The allowlist: leaves of the value that may leave the runner. The policy can narrow that of a discovered tool.
+    /// Sets the allowlist: leaves of the value that may leave the runner. The policy can narrow that of a discovered
+    /// tool.
     pub fn redact<S: Into<String>>(mut self, paths: impl IntoIterator<Item = S>) -> Self {
         self.redact = Some(paths.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Additional leaves that only the model sees.
+    /// Sets additional leaves that only the model sees.
     pub fn model<S: Into<String>>(mut self, paths: impl IntoIterator<Item = S>) -> Self {
         self.model = paths.into_iter().map(Into::into).collect();
         self
     }
 
-    /// JSON Schema of the value: it is checked whole before any of it is shown.
+    /// Sets the JSON Schema of the value, which is checked whole before any of it is shown.
     pub fn output_schema(mut self, schema: Value) -> Self {
         self.output = Some(schema);
         self
@@ -173,58 +175,58 @@ impl DynamicTool {
         self
     }
 
-    /// A short name for people.
+    /// Sets a short name for people.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// Words that policies may match.
+    /// Sets words that policies may match.
     pub fn tags<S: Into<Arc<str>>>(mut self, tags: impl IntoIterator<Item = S>) -> Self {
         self.tags = tags.into_iter().map(Into::into).collect();
         self
     }
 
-    /// How long a call may take.
+    /// Sets how long a call may take.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// How long a projected result may be, in bytes.
+    /// Sets how long a projected result may be, in bytes.
     pub fn max_result_bytes(mut self, bytes: usize) -> Self {
         self.max_result_bytes = Some(bytes);
         self
     }
 
-    /// The handler only prepares; a client executes and sends back a value of this schema. `prepare` is the
-    /// allowlist of the payload, [`redact`](Self::redact) that of the client's value. Refused for a discovered tool,
-    /// which its server executes.
+    /// Makes it a client tool: the handler only prepares; a client executes and sends back a value of this schema.
+    /// `prepare` is the allowlist of the payload, [`redact`](Self::redact) that of the client's value. Refused for a
+    /// discovered tool, which its server executes.
     pub fn client<S: Into<String>>(mut self, answer_schema: Value, prepare: impl IntoIterator<Item = S>) -> Self {
         self.answer = Some(answer_schema);
         self.prepare = prepare.into_iter().map(Into::into).collect();
         self
     }
 
-    /// At least one of these arguments has to be given.
+    /// Requires at least one of these arguments.
     pub fn require_any<S: Into<String>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
         self.require_any = arguments.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The argument must have been seen in the run; `tool` lists such values.
+    /// Requires that the argument was seen in the run; `tool` lists such values.
     pub fn evidence(mut self, argument: impl Into<String>, tool: impl Into<String>) -> Self {
         self.evidence.insert(argument.into(), tool.into());
         self
     }
 
-    /// The argument is masked in events, records, approvals and logs.
+    /// Masks the argument in events, records, approvals and logs.
     pub fn sensitive(mut self, argument: impl Into<String>) -> Self {
         self.sensitive.push(argument.into());
         self
     }
 
-    /// Running it again with the same arguments has no further effect.
+    /// States that running it again with the same arguments has no further effect.
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self

@@ -56,7 +56,7 @@ pub struct ToolRunner {
 }
 
 impl ToolRunner {
-    /// Starts a runner from what has no safe default: the catalog and the policy.
+    /// Returns a builder of a runner. The catalog and the policy have no safe default.
     pub fn builder(catalog: impl Into<Arc<ToolCatalog>>, policy: ToolPolicy) -> RunnerBuilder {
         RunnerBuilder::new(catalog.into(), policy)
     }
@@ -75,13 +75,13 @@ impl ToolRunner {
         self.shared.compiled.warm(&self.shared.catalog)
     }
 
-    /// The catalog.
+    /// Returns the catalog.
     #[must_use]
     pub fn catalog(&self) -> &ToolCatalog {
         &self.shared.catalog
     }
 
-    /// The policy.
+    /// Returns the policy.
     #[must_use]
     pub fn policy(&self) -> &ToolPolicy {
         &self.shared.policy

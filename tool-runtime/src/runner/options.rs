@@ -45,90 +45,91 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// No principal, no connections, every tool that the policy shows.
+    /// Creates options with no principal, no connections, and every tool that the policy shows.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The only tools of this run, by exact name. The runner refuses others, whichever executor asks.
+    /// Sets the only tools of this run, by exact name. The runner refuses others, whichever executor asks.
     pub fn tools<S: AsRef<str>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
         self.tools = Some(tools.into_iter().collect());
         self
     }
 
-    /// The id of the run; a fresh one by default. Call ids are unique within a run, and idempotency keys depend on it.
+    /// Sets the id of the run; a fresh one by default. Call ids are unique within a run, and idempotency keys depend on
+    /// it.
     pub fn run_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.run_id = Some(id.into());
         self
     }
 
-    /// The session, for records and logs.
+    /// Sets the session, for records and logs.
     pub fn session(mut self, id: impl Into<Arc<str>>) -> Self {
         self.session = Some(id.into());
         self
     }
 
-    /// The conversation, for records and logs.
+    /// Sets the conversation, for records and logs.
     pub fn conversation(mut self, id: impl Into<Arc<str>>) -> Self {
         self.conversation = Some(id.into());
         self
     }
 
-    /// The agent, for the tools' context.
+    /// Sets the agent, for the tools' context.
     pub fn agent(mut self, id: impl Into<Arc<str>>) -> Self {
         self.agent = Some(id.into());
         self
     }
 
-    /// The tenant that the run belongs to; brokers check it.
+    /// Sets the tenant that the run belongs to; brokers check it.
     pub fn tenant(mut self, id: impl Into<Arc<str>>) -> Self {
         self.tenant = Some(id.into());
         self
     }
 
-    /// The principal that the run acts for, as policies and records name it.
+    /// Sets the principal that the run acts for, as policies and records name it.
     pub fn principal(mut self, id: impl Into<Arc<str>>) -> Self {
         self.principal = Some(id.into());
         self
     }
 
-    /// A role that the policy may name.
+    /// Adds a role that the policy may name.
     pub fn role(mut self, role: impl Into<Arc<str>>) -> Self {
         self.roles.push(role.into());
         self
     }
 
-    /// A label that the policy may name.
+    /// Adds a label that the policy may name.
     pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
         self.labels.push(label.into());
         self
     }
 
-    /// The account to use for a kind of connection.
+    /// Sets the account to use for a kind of connection.
     pub fn connection(mut self, kind: impl Into<String>, id: ConnectionId) -> Self {
         self.connections.insert(kind.into(), id);
         self
     }
 
-    /// What the user wrote: ids in it count as seen.
+    /// Adds what the user wrote: ids in it count as seen.
     pub fn user_text(mut self, text: impl Into<String>) -> Self {
         self.user_text.push(text.into());
         self
     }
 
-    /// Takes the events of the run.
+    /// Sets the sink that takes the events of the run.
     pub fn events(mut self, sink: impl EventSink + 'static) -> Self {
         self.events = Some(Arc::new(sink));
         self
     }
 
-    /// Cancels the run, its running tools included.
+    /// Sets the token that cancels the run, its running tools included.
     pub fn cancellation(mut self, token: CancellationToken) -> Self {
         self.cancellation = token;
         self
     }
 
-    /// Who makes the calls, for records: the agent itself by default.
+    /// Sets who makes the calls, for records and policies; the agent itself by default.
     pub fn caller(mut self, caller: Caller) -> Self {
         self.caller = caller;
         self

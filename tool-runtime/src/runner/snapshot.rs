@@ -76,8 +76,8 @@ impl fmt::Debug for RunSnapshot {
 }
 
 impl Run {
-    /// What the run remembers at this moment. Best taken when no call is running: one that is has not ended in it, and
-    /// counts as `outcome_unknown` in the restored run if its tool has effects.
+    /// Returns what the run remembers at this moment. Take it when no call is running: a call that still runs counts as
+    /// `outcome_unknown` in the restored run if its tool has effects.
     ///
     /// # Errors
     /// The store failed.

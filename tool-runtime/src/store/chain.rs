@@ -28,13 +28,13 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// A chain without records.
+    /// Creates a chain without records.
     #[must_use]
     pub const fn new() -> Self {
         Self::after(Hash([0; 32]))
     }
 
-    /// A chain whose last record has this hash.
+    /// Creates a chain whose last record has this hash.
     #[must_use]
     pub const fn after(head: Hash) -> Self {
         Self { head }
@@ -78,7 +78,7 @@ impl Chain {
         Ok(())
     }
 
-    /// Checks a part of a chain, whatever it follows.
+    /// Checks a part of a chain, whatever precedes it.
     ///
     /// # Errors
     /// The first record that was changed, removed, added, moved or never sealed.

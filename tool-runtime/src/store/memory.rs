@@ -11,16 +11,14 @@ use crate::store::Chain;
 use crate::store::pending::{PendingCall, PendingFilter};
 use crate::store::{Receipt, RecordFilter, Store, StoreError};
 
-/// How much a [`MemoryStore`] holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MemoryLimits {
-    /// Closed records; the oldest make room for new ones.
-    pub records: usize,
-    /// Open records, and as many calls that wait. Neither is ever dropped: the next one is refused.
-    pub open: usize,
+/// How much a store holds.
+#[derive(Clone, Copy)]
+struct Limits {
+    records: usize,
+    open: usize,
 }
 
-impl Default for MemoryLimits {
+impl Default for Limits {
     fn default() -> Self {
         Self { records: 4096, open: 4096 }
     }
@@ -35,7 +33,7 @@ pub struct MemoryStore(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    limits: MemoryLimits,
+    limits: Limits,
     state: Mutex<State>,
 }
 
@@ -58,16 +56,19 @@ struct State {
 type Key = (Arc<str>, CallId);
 
 impl MemoryStore {
-    /// A store with the default limits.
+    /// A store with the default limits: 4,096 records, and 4,096 open ones.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// A store with other limits; each counts at least 1.
+    ///
+    /// Of more closed records than `records`, the oldest make room for new ones. Open records, and as many calls that
+    /// wait, are never dropped: one more than `open` is refused.
     #[must_use]
-    pub fn with_limits(limits: MemoryLimits) -> Self {
-        let limits = MemoryLimits { records: limits.records.max(1), open: limits.open.max(1) };
+    pub fn with_limits(records: usize, open: usize) -> Self {
+        let limits = Limits { records: records.max(1), open: open.max(1) };
         Self(Arc::new(Shared { limits, state: Mutex::default() }))
     }
 

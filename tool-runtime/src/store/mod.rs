@@ -17,7 +17,7 @@ pub use chain::{Chain, ChainError};
 pub(crate) use clock::SystemClock;
 pub use clock::{Clock, ManualClock};
 pub use error::StoreError;
-pub use memory::{MemoryLimits, MemoryStore};
+pub use memory::MemoryStore;
 pub use pending::{FrozenArguments, PendingCall, PendingFilter};
 pub use receipt::Receipt;
 pub use traits::{RecordFilter, Store};

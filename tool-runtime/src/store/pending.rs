@@ -43,7 +43,7 @@ pub struct PendingCall {
     pub policy_revision: Hash,
     /// Its rule that asked.
     pub rule: Option<String>,
-    /// The trust labels the run had.
+    /// The labels that the run had.
     pub labels: Vec<Arc<str>>,
     /// The run.
     pub run_id: Arc<str>,

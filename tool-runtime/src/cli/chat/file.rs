@@ -8,7 +8,7 @@ use crate::media::{MAX_BYTES, Media, MediaError};
 use crate::wire::history::Content;
 use crate::wire::{Format, Message};
 
-/// What is said of types that no provider reads.
+/// Why a file of a type that no provider reads is refused.
 const UNKNOWN: &str = "its content is not an image, audio, video, a PDF or UTF-8 text";
 
 /// Reads the files of the command line and says which of them the format cannot carry.

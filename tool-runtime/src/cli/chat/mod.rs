@@ -37,7 +37,7 @@ pub(super) async fn chat(cli: &Cli<'_>, chat: Chat) -> Result<Exit, Failure> {
     let answers = answers(&chat.answer)?;
     let interactive = prompts.is_empty() && std::io::stdin().is_terminal();
     if prompts.is_empty() && !interactive && !chat.file.is_empty() {
-        return Err(Failure::usage("a prompt for `--file` is missing; write what the model shall do with the file"));
+        return Err(Failure::usage("a prompt for `--file` is missing; write what the model should do with the file"));
     }
     let format = endpoint.format.unwrap_or(Format::OpenAiChat);
     let files = file::files(&chat.file, format, endpoint.model.as_deref())?;

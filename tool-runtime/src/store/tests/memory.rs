@@ -1,10 +1,10 @@
 //! The bounds of the store in memory.
 
 use crate::store::tests::{record, waiting};
-use crate::store::{Chain, MemoryLimits, MemoryStore, RecordFilter, Store, StoreError};
+use crate::store::{Chain, MemoryStore, RecordFilter, Store, StoreError};
 
 fn small() -> MemoryStore {
-    MemoryStore::with_limits(MemoryLimits { records: 3, open: 2 })
+    MemoryStore::with_limits(3, 2)
 }
 
 async fn put(store: &MemoryStore, calls: std::ops::Range<usize>) {

@@ -12,7 +12,7 @@ use crate::wire::decode::turn::Layout;
 use crate::wire::history::{CallMessage, Part};
 
 /// A decoded response. Serialises to `{calls, text, finish, provider_finish, error, refusal?, usage?}`.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Decoded {
     /// The calls, in the order in which they began.
@@ -98,6 +98,19 @@ impl Decoded {
     }
 }
 
+// Text, reasoning and what is carried stay out of logs.
+impl fmt::Debug for Decoded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decoded")
+            .field("calls", &self.calls)
+            .field("text_bytes", &self.text.len())
+            .field("finish", &self.finish)
+            .field("error", &self.error)
+            .field("usage", &self.usage)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Serialize for Decoded {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let usage = self.usage.as_ref().and_then(Usage::shown);
@@ -106,7 +119,6 @@ impl Serialize for Decoded {
         out.serialize_field("calls", &self.calls)?;
         out.serialize_field("text", &self.text)?;
         out.serialize_field("finish", &self.finish)?;
-        out.serialize_field("provider_finish", &self.provider_finish)?;
         out.serialize_field("error", &self.error)?;
         if let Some(refusal) = &self.refusal {
             out.serialize_field("refusal", refusal)?;

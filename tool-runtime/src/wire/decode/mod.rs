@@ -81,7 +81,7 @@ pub struct Decoder {
 }
 
 enum Reader {
-    /// Only white space and a prefix of the byte order mark came so far.
+    /// Only white space and a part of the byte order mark have come so far.
     Start {
         mark: usize,
     },

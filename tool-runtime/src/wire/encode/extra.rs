@@ -13,7 +13,7 @@ const OWN: [&str; 22] = [
     "candidateCount",
     "contents",
     "conversation",
-    // Some servers merge its fields over those of the body.
+    // Some servers let its fields override those of the body.
     "extra_body",
     "function_call",
     "functions",

@@ -1,6 +1,7 @@
 //! The skeleton of encoding a history: complete turns in, the messages of one format out.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::value::RawValue;
 
@@ -10,7 +11,7 @@ use crate::wire::history::{Carried, Missing, Part, Piece, bounded, pieces};
 use crate::wire::{Format, Message};
 
 /// A history, ready to be put into a request body.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct EncodedMessages {
     /// The fields of the request body, such as `messages` and `system`, as JSON text: what a provider wants back is in
@@ -18,6 +19,14 @@ pub struct EncodedMessages {
     pub body: BTreeMap<String, Box<RawValue>>,
     /// What the format cannot carry.
     pub losses: Vec<Loss>,
+}
+
+// The messages stay out of logs.
+impl fmt::Debug for EncodedMessages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fields = self.body.keys();
+        f.debug_struct("EncodedMessages").field("fields", &fields).field("losses", &self.losses).finish_non_exhaustive()
+    }
 }
 
 /// The messages written.

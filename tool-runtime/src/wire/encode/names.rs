@@ -16,7 +16,7 @@ const MAX_NAME_BYTES: usize = 64;
 /// The longest id that Responses takes, in bytes.
 const MAX_ID_BYTES: usize = 64;
 
-/// The name of a call, for providers that check it. No offered tool has another one, so nothing is mistaken for it.
+/// The name of a call, for providers that check it. Offered tools always have a plain name, so theirs is never changed.
 pub(crate) fn plain_name(call: &CallMessage) -> Cow<'_, str> {
     if is_plain(&call.name) && call.name.len() <= MAX_NAME_BYTES {
         return Cow::Borrowed(&call.name);
@@ -47,7 +47,7 @@ fn is_plain(text: &str) -> bool {
 }
 
 impl Messages<'_> {
-    /// Like [`plain_name`], where the call is written: a name that is written in another way is reported.
+    /// Like [`plain_name`], where the call is written: a name that is replaced is reported.
     pub(crate) fn name_of<'c>(&mut self, call: &'c CallMessage) -> Cow<'c, str> {
         let name = plain_name(call);
         if name != call.name {

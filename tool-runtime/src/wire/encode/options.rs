@@ -60,7 +60,7 @@ pub enum ToolChoice {
     Auto,
     /// No call.
     None,
-    /// At least one call.
+    /// At least one call of any tool.
     Required,
     /// A call of this tool.
     Named(String),
@@ -68,7 +68,7 @@ pub enum ToolChoice {
     Allowed {
         /// The tools, at least one.
         names: Vec<String>,
-        /// At least one call.
+        /// Whether the model has to call at least one of them.
         required: bool,
     },
 }

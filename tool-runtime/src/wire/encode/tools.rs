@@ -20,15 +20,15 @@ pub(crate) struct Carries {
     pub(crate) property_names: PropertyNames,
     /// How schemas are closed; `None` if the format has no strict mode.
     pub(crate) closing: Option<Closing>,
-    /// It can limit a turn to one call.
+    /// Whether it can limit a turn to one call.
     pub(crate) parallel: bool,
-    /// It has choices other than `auto`.
+    /// Whether it has choices other than `auto`.
     pub(crate) choice: bool,
-    /// It has a choice of several tools; without, only those are offered.
+    /// Whether a choice can name several tools; otherwise only those are offered.
     pub(crate) allowed: bool,
     /// Where it has its settings.
     pub(crate) vocabulary: &'static Vocabulary,
-    /// Writes the settings that the vocabulary does not: reasoning, notes and the person.
+    /// Writes the settings that the vocabulary does not: reasoning, metadata and the user.
     pub(crate) settings: fn(&RequestSettings, &mut Fields),
 }
 
@@ -70,7 +70,7 @@ impl CheckedTool<'_> {
 /// Whether the endpoint has the provider's mode for schemas.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnswerMode {
-    /// It has, where the format has one.
+    /// It has, if the format has one.
     Schema,
     /// It has not: a tool takes its place.
     Tool,
@@ -229,7 +229,7 @@ impl Offer<'_> {
     /// The choice with which the model can answer by a tool.
     fn answering(&self, choice: Option<ToolChoice>, name: &str, alone: bool) -> Option<ToolChoice> {
         let named = || Some(ToolChoice::Named(name.to_owned()));
-        // A provider may refuse a forced call beside reasoning; the tool's description asks for it then.
+        // A provider may refuse a forced call together with reasoning; the tool's description then asks for the call.
         let reasons = self.options.settings.reasoning.is_some_and(|effort| effort != Effort::Off);
         match choice {
             Some(ToolChoice::None) if self.carries.choice => named(),

@@ -11,11 +11,11 @@ use crate::wire::history::{CallMessage, Content, Message, Part, ResultMessage};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HistoryLimits {
-    /// The most messages: 2,048.
+    /// The most messages; 2,048 by default.
     pub messages: usize,
-    /// The most bytes of one text or of one result: 32 KiB.
+    /// The most bytes of one text or of one result; 32 KiB by default.
     pub content_bytes: usize,
-    /// The most bytes of all images and files together: 20 MiB.
+    /// The most bytes of all images and files together; 20 MiB by default.
     pub media_bytes: usize,
 }
 
@@ -90,8 +90,8 @@ impl fmt::Display for HistoryError {
 
 impl std::error::Error for HistoryError {}
 
-/// Checks a history that a client sent against the calls that this side issued and who answers each. A missing result is not an
-/// error; [`repair`](crate::wire::history::repair) fills it in.
+/// Checks a history that a client sent against the calls that this side issued, and who answers each. A missing result
+/// is not an error; [`repair`](crate::wire::history::repair) fills it in.
 ///
 /// # Errors
 /// The history is too large, holds a result without its call, a call or a result twice, or one that was not issued or
@@ -163,7 +163,15 @@ fn texts(message: &Message) -> impl Iterator<Item = &str> {
         Message::Assistant(parts) => (None, &[], parts),
     };
     let content = content.iter().filter_map(Content::as_text);
-    text.into_iter().chain(content).chain(parts.iter().filter_map(Part::as_text))
+    text.into_iter().chain(content).chain(parts.iter().flat_map(said))
+}
+
+/// The texts of a part; arguments are compared with those of the call that was issued.
+fn said(part: &Part) -> impl Iterator<Item = &str> {
+    let citation = if let Part::Citation(citation) = part { Some(citation) } else { None };
+    let sources = citation.into_iter().flat_map(|from| [&from.title, &from.url, &from.quote]);
+    let thoughts = if let Part::Reasoning(reasoning) = part { Some(reasoning.text()) } else { None };
+    part.as_text().into_iter().chain(thoughts).chain(sources.filter_map(Option::as_deref))
 }
 
 /// The images and files of a message.

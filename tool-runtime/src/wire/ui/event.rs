@@ -14,7 +14,7 @@ use crate::wire::Usage;
 #[serde(try_from = "Flat")]
 #[non_exhaustive]
 pub enum UiEvent {
-    /// The message begins. Without this event a fresh id is made.
+    /// The message begins. Without this event the message gets a fresh id.
     MessageStart {
         /// The id of the message.
         id: String,
@@ -40,7 +40,7 @@ pub enum UiEvent {
         id: String,
         /// The address of a page; `None` for a document that has none.
         url: Option<String>,
-        /// The title.
+        /// The title; `None` if it has none.
         title: Option<String>,
     },
     /// A file. One whose address is not a data URL, `http` or `https` is left out.
@@ -54,7 +54,7 @@ pub enum UiEvent {
     Data {
         /// What the data is.
         name: String,
-        /// Data with the same name and id replaces what was shown before, where the protocol can.
+        /// Data with the same name and id replaces what was shown before, where the protocol can; `None` for data that replaces nothing.
         id: Option<String>,
         /// The data.
         value: Arc<RawValue>,
@@ -102,7 +102,7 @@ pub enum UiEvent {
         id: String,
         /// The id of the question.
         approval_id: String,
-        /// Why somebody is asked.
+        /// Why somebody is asked; `None` if no reason is given.
         reason: Option<String>,
     },
     /// A person decided.
@@ -111,7 +111,7 @@ pub enum UiEvent {
         approval_id: String,
         /// The answer.
         approved: bool,
-        /// Why.
+        /// Why the person decided so; `None` if no reason is given.
         reason: Option<String>,
     },
     /// The call ended.

@@ -3,14 +3,14 @@
 use crate::wire::history::{CallMessage, Carried, Citation, Media, Part, TextPart};
 
 /// The parts of a turn, in the order in which they began. Text, calls and refusal are kept by the turn itself.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Layout {
     parts: Vec<(Slot, Option<Carried>)>,
     carried_bytes: usize,
 }
 
 /// One part.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) enum Slot {
     /// Text of the turn up to this byte, from where the text part before ended.
     Text(usize),

@@ -30,7 +30,7 @@ shape! {
     }
 }
 
-/// Whether the next message is of the model too, as after a pause, and says more than it thinks.
+/// Whether the next message is the model's too, as after a pause, and holds more than reasoning.
 pub(super) fn continues(out: &Messages<'_>) -> bool {
     let next = out.later().find(|piece| match piece {
         Piece::User(content) => !content.is_empty(),

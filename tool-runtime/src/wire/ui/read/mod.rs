@@ -74,7 +74,7 @@ impl ChatReader {
         Self { issued, max_bytes: 1 << 20 }
     }
 
-    /// Sets the most bytes of a body: 1 MiB.
+    /// Sets the most bytes of a body; 1 MiB by default.
     #[must_use]
     pub const fn with_max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
@@ -84,9 +84,9 @@ impl ChatReader {
     /// Reads one body that `useChat` posts.
     ///
     /// # Errors
-    /// The body is too large or not of this kind, or it claims what cannot be: a call that was never issued, a result
-    /// of a call that this side executes, an answer that nobody asked for, two parts of one call. Nothing of a refused
-    /// body may be acted on.
+    /// The body is too large, is not what `useChat` posts, or makes a claim that cannot be true: a call that was never
+    /// issued, a result of a call that this side executes, an answer that nobody asked for, two parts of one call.
+    /// Nothing of a refused body may be acted on.
     pub fn read(&self, body: &[u8]) -> Result<ChatRequest, ChatError> {
         let text = self.text(body)?;
         let body = self.parse(text)?;

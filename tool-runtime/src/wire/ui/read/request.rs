@@ -20,7 +20,7 @@ pub struct ChatRequest {
     pub message_id: Option<String>,
     /// The answers to calls that wait, in the order of the calls.
     pub answers: Vec<ChatAnswer>,
-    /// What the user wrote.
+    /// What the user wrote; `None` if the body has no new message with text.
     pub text: Option<String>,
     /// The files that the user sent with the text.
     pub files: Vec<Media>,
@@ -45,23 +45,23 @@ impl ChatRequest {
 pub enum ChatAnswer {
     /// A person decided.
     Decision {
-        /// The call.
+        /// The id of the call.
         id: CallId,
         /// Whether the call may run.
         approved: bool,
-        /// What the person says about it.
+        /// What the person says about it; `None` if they gave no reason.
         reason: Option<String>,
     },
     /// The client executed the call.
     Output {
-        /// The call.
+        /// The id of the call.
         id: CallId,
         /// The result as JSON text.
         json: String,
     },
     /// The client could not execute the call.
     Failed {
-        /// The call.
+        /// The id of the call.
         id: CallId,
     },
 }
