@@ -30,6 +30,12 @@ struct Page {
     number: u32,
 }
 
+/// What the browser says of a page.
+#[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+struct Shown {
+    shown: bool,
+}
+
 /// Shows a page to everyone.
 #[tool(name = "pages__show", effect = read_only, redact = ["number", "$media"])]
 fn show() -> Result<WithMedia<Page>, ToolError> {
@@ -189,6 +195,43 @@ fn a_path_that_names_no_files_is_refused() {
 
     let error = ToolCatalog::builder().tool::<number>().build().unwrap_err().to_string();
     assert!(error.contains("`$media` names files, but the tool returns none"), "{error}");
+}
+
+#[test]
+fn a_tool_of_the_client_returns_no_files() {
+    /// Shows a page in the browser.
+    #[tool(
+        name = "pages__open",
+        effect = read_only,
+        execution = client,
+        client_result = Shown,
+        prepare = ["number"],
+        redact = ["shown"]
+    )]
+    fn open() -> Result<WithMedia<Page>, ToolError> {
+        Ok(WithMedia::new(Page { number: 1 }).media(png()?))
+    }
+
+    /// Marks a page in the browser.
+    #[tool(
+        name = "pages__mark",
+        effect = read_only,
+        execution = client,
+        client_result = Shown,
+        prepare = ["number"],
+        redact = ["shown", "$media"]
+    )]
+    fn mark() -> Result<Page, ToolError> {
+        Ok(Page { number: 1 })
+    }
+
+    let error = ToolCatalog::builder().tool::<open>().tool::<mark>().build().unwrap_err().to_string();
+    for expected in [
+        "the client executes it, so it returns no files; return the value alone",
+        "`$media` names files, but the tool returns none; return `WithMedia` or remove the path",
+    ] {
+        assert!(error.contains(expected), "{error}");
+    }
 }
 
 #[tokio::test]
