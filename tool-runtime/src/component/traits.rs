@@ -89,7 +89,8 @@ pub trait ToolComponent: Sized + Send + 'static {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the output of a tool",
     label = "not serialisable with a schema",
-    note = "derive `serde::Serialize` and `schemars::JsonSchema` for it and for what it holds; a type of another crate may need a feature of `schemars`; secrets and connections never leave a tool"
+    note = "derive `serde::Serialize` and `schemars::JsonSchema` for it and for what it holds; a type of another crate may need a feature of `schemars`; secrets and connections never leave a tool",
+    note = "files come beside the whole output: return `WithMedia<Output>`, with no `WithMedia` inside"
 )]
 pub trait ToolOutput: Send + 'static {
     /// What is serialised.
