@@ -119,6 +119,7 @@ impl Serialize for Decoded {
         out.serialize_field("calls", &self.calls)?;
         out.serialize_field("text", &self.text)?;
         out.serialize_field("finish", &self.finish)?;
+        out.serialize_field("provider_finish", &self.provider_finish)?;
         out.serialize_field("error", &self.error)?;
         if let Some(refusal) = &self.refusal {
             out.serialize_field("refusal", refusal)?;
