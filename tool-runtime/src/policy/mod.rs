@@ -27,7 +27,9 @@ mod rule_verdict;
 mod run_policy;
 mod subject;
 
-pub(crate) use data::{PolicyData, ToolRule};
+#[cfg(feature = "cli")]
+pub(crate) use data::PolicyData;
+pub(crate) use data::ToolRule;
 pub use ledger::BudgetExceeded;
 pub(crate) use ledger::{Ledger, Reservation, Spend};
 pub(crate) use loop_guard::{Last, LoopGuard, LoopVerdict};

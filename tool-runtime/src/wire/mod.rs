@@ -64,7 +64,9 @@ pub use crate::call::usage::Usage;
 pub use decode::{
     CallStatus, DecodeOptions, Decoded, DecodedCall, Decoder, DisplayEvent, ErrorCode, Finish, WireError, WireErrorKind,
 };
-pub(crate) use encode::{AnswerMode, Asked, Request};
+#[cfg(feature = "http")]
+pub(crate) use encode::AnswerMode;
+pub(crate) use encode::{Asked, Request};
 pub use encode::{
     EncodeError, EncodeOptions, Encoded, EncodedMessages, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool,
 };

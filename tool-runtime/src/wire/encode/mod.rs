@@ -8,6 +8,7 @@ mod names;
 mod node;
 mod options;
 mod report;
+#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "whole requests are written for the HTTP client"))]
 mod request;
 mod settings;
 pub(crate) mod strict;
@@ -63,6 +64,7 @@ pub(crate) trait Dialect {
     /// a tool in its place.
     fn answer(&self, name: &str, schema: Value, with_tools: bool) -> Option<(&'static str, Value)>;
 
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "whole requests are written for the HTTP client"))]
     /// Marks the last tool for the provider's cache.
     fn mark_tools(&self, _tools: &mut Value) {}
 

@@ -67,6 +67,7 @@ impl CheckedTool<'_> {
     }
 }
 
+#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "whole requests are written for the HTTP client"))]
 /// Whether the endpoint has the provider's mode for schemas.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnswerMode {

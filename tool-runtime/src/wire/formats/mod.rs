@@ -74,6 +74,7 @@ impl Format {
         encode::encode_messages(self, self.dialect(), history, model)
     }
 
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "whole requests are written for the HTTP client"))]
     /// A whole request body but for the fields of the endpoint.
     pub(crate) fn encode_request<'a, T: Into<WireTool<'a>>>(
         self,
