@@ -256,7 +256,7 @@ async fn many_files_neither_grow_a_conversation_nor_its_document() {
     let rig = rig(&[]);
     // No two calls are the same, or the loop guard would refuse them.
     let arguments = |at: usize| format!(r#"{{"files":1,"bytes":{}}}"#, (6 << 20) + at);
-    let script = (0..6).map(|at| ScriptedTurn::call(&format!("c{at}"), "pages__many", &arguments(at)));
+    let script = (0..6).map(|at| ScriptedTurn::call(format!("c{at}"), "pages__many", arguments(at)));
     let agent = Agent::new(ScriptedModel::new(script.chain([ScriptedTurn::text("Six."), ScriptedTurn::text("Yes.")])));
     let mut conversation = agent.converse(rig.run);
     assert!(matches!(conversation.send("All of them.").await, Ended::Answered { .. }));

@@ -37,7 +37,7 @@ impl Beside {
         };
         for (count, why) in [(self.withheld, "may not be shown"), (self.left_out, missing)] {
             if count > 0 {
-                note.push_str(&format!("\n\n[{} that the tool returned {why}.]", files(count)));
+                note.extend(["\n\n[", &files(count), " that the tool returned ", why, ".]"]);
             }
         }
         note

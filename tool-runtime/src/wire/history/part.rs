@@ -57,8 +57,7 @@ impl Part {
     #[must_use]
     pub fn carried(&self) -> Option<&Carried> {
         match self {
-            Self::Text(part) => part.carried(),
-            Self::Reasoning(part) => part.carried(),
+            Self::Text(part) | Self::Reasoning(part) => part.carried(),
             Self::Call(call) => call.carried(),
             Self::Carried(carried) => Some(carried),
             Self::Media(_) | Self::Citation(_) | Self::Refusal(_) => None,
@@ -121,7 +120,7 @@ impl fmt::Debug for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(part) => part.fmt(f),
-            Self::Reasoning(part) => part.fmt(f),
+            Self::Reasoning(part) => f.debug_tuple("Reasoning").field(part).finish(),
             Self::Call(call) => call.fmt(f),
             Self::Media(media) => media.fmt(f),
             Self::Citation(citation) => citation.fmt(f),
