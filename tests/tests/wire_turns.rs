@@ -18,7 +18,7 @@ mod openai_responses;
 use serde_json::{Value, json};
 use tests::wire::decode;
 use tool_runtime::wire::history::{CallMessage, Carried, Part, ResultMessage, TextPart};
-use tool_runtime::wire::{Format, Message};
+use tool_runtime::wire::{Format, Message, WireErrorKind};
 
 fn body(format: Format, history: &[Message], model: Option<&str>) -> Value {
     serde_json::to_value(format.encode_messages(history, model).body).unwrap()
@@ -113,4 +113,19 @@ fn what_a_model_sent_is_in_no_debug_output() {
     assert_eq!(encoded.body["messages"].get().matches("CANARY").count(), 5);
     let shown = format!("{decoded:?} {turn:?} {encoded:?}");
     assert!(!shown.contains("CANARY") && shown.contains("messages"), "{shown}");
+}
+
+#[test]
+fn a_turn_has_a_bounded_number_of_parts() {
+    let item =
+        |at: usize| json!({ "type": "reasoning", "id": format!("rs_{at}"), "summary": [], "encrypted_content": "x" });
+    let decoded = |items: usize| {
+        let output: Vec<_> = (0..items).map(item).collect();
+        let body = json!({ "object": "response", "id": "r", "status": "completed", "output": output });
+        decode(Format::OpenAiResponses, body.to_string().as_bytes(), usize::MAX)
+    };
+    let (fits, too_many) = (decoded(8192), decoded(8193));
+    assert!(fits.error.is_none() && fits.parts().len() == 8192, "{fits:?}");
+    assert_eq!(too_many.error.as_ref().map(|error| error.kind), Some(WireErrorKind::LimitExceeded));
+    assert_eq!(too_many.parts().len(), 8192);
 }

@@ -92,6 +92,9 @@ impl Turn {
 
     /// The result. Calls are complete only if the turn ended well (R10).
     pub(crate) fn finish(mut self, options: &DecodeOptions) -> Decoded {
+        if self.error.is_none() && self.layout.is_cut() {
+            self.error = Some(WireError::new(WireErrorKind::LimitExceeded));
+        }
         if self.error.is_none() && self.ending == Ending::Open {
             self.error = Some(WireError::new(WireErrorKind::TruncatedStream));
         }

@@ -2,11 +2,16 @@
 
 use crate::wire::history::{CallMessage, Carried, Citation, Media, Part, TextPart};
 
+/// The most parts of one turn; no model writes more.
+const MAX_PARTS: usize = 8192;
+
 /// The parts of a turn, in the order in which they began. Text, calls and refusal are kept by the turn itself.
 #[derive(Clone, Default)]
 pub(crate) struct Layout {
     parts: Vec<(Slot, Option<Carried>)>,
     carried_bytes: usize,
+    /// Parts were left out, because there were too many.
+    is_cut: bool,
 }
 
 /// One part.
@@ -24,6 +29,11 @@ pub(super) enum Slot {
 }
 
 impl Layout {
+    /// Whether there were more parts than one turn may have.
+    pub(super) const fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
     /// The layout of parts that did not come from a decoder: text, calls and refusals in their order.
     pub(crate) fn given(parts: &[Part]) -> Self {
         let (mut layout, mut text, mut calls) = (Self::default(), 0, 0);
@@ -51,8 +61,13 @@ impl Layout {
 
     /// Adds a part and returns its index.
     pub(super) fn add(&mut self, slot: Slot) -> usize {
-        self.parts.push((slot, None));
-        self.parts.len() - 1
+        let at = self.parts.len();
+        if at < MAX_PARTS {
+            self.parts.push((slot, None));
+        } else {
+            self.is_cut = true;
+        }
+        at
     }
 
     pub(super) fn last_mut(&mut self) -> Option<&mut Slot> {

@@ -3,6 +3,7 @@
 //! The provider refuses reasoning without an item after it, and an item that came with reasoning without that reasoning.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use crate::wire::decode::arguments::Piece as Arguments;
 use crate::wire::decode::fields::{Raw, Text, read, shape};
@@ -41,22 +42,25 @@ pub(super) struct Replay<'o, 'a> {
     /// Reasoning that waits for the item after it.
     held: Vec<Came<'a>>,
     /// The ids of the reasoning in the turn.
-    reasoning: Vec<String>,
+    reasoning: HashSet<String>,
+    /// The ids of calls that an item of the turn answers.
+    answered: HashSet<String>,
 }
 
 impl<'o, 'a> Replay<'o, 'a> {
-    pub(super) const fn new(out: &'o mut Messages<'a>) -> Self {
-        Self { out, held: Vec::new(), reasoning: Vec::new() }
+    pub(super) fn new(out: &'o mut Messages<'a>) -> Self {
+        Self { out, held: Vec::new(), reasoning: HashSet::new(), answered: HashSet::new() }
     }
 
     pub(super) fn turn(mut self, parts: &[&'a Part]) {
+        self.answered = parts.iter().filter_map(|part| answered(part)).collect();
         let mut rest = parts;
         while let Some((part, after)) = rest.split_first() {
             rest = after;
             match part {
                 Part::Reasoning(reasoning) => match self.came(reasoning.carried()) {
                     Some(came) => {
-                        self.reasoning.push(came.item.id.get().to_owned());
+                        self.reasoning.insert(came.item.id.get().to_owned());
                         self.held.push(came);
                     }
                     None => self.out.lose_part(part),
@@ -80,7 +84,7 @@ impl<'o, 'a> Replay<'o, 'a> {
                 Part::Call(call) => self.call(call),
                 Part::Carried(carried) => {
                     let came = self.came(Some(carried));
-                    let came = came.filter(|came| self.is_whole(came) && !waits(&came.item, parts));
+                    let came = came.filter(|came| self.is_whole(came) && !self.waits(&came.item));
                     match came {
                         Some(came) => {
                             if self.block(&came, rest.first().copied()) {
@@ -105,6 +109,11 @@ impl<'o, 'a> Replay<'o, 'a> {
         came.after.is_empty() || self.reasoning.contains(&came.after)
     }
 
+    /// Whether an item waits for the client and the turn has no answer to it.
+    fn waits(&self, item: &Item<'_>) -> bool {
+        item.waits().is_some() && !self.answered.contains(item.call_id.get())
+    }
+
     /// Writes an item that came from the provider, with the reasoning before it.
     fn push(&mut self, item: Object<'a>) {
         for came in std::mem::take(&mut self.held) {
@@ -116,7 +125,7 @@ impl<'o, 'a> Replay<'o, 'a> {
     /// The item after some reasoning is gone or written anew, so the reasoning is refused.
     fn drop_held(&mut self) {
         for came in std::mem::take(&mut self.held) {
-            self.reasoning.retain(|id| id != came.item.id.get());
+            self.reasoning.remove(came.item.id.get());
             self.out.lose("reasoning whose next item is gone");
         }
     }
@@ -202,13 +211,11 @@ fn is_custom(item: &Item<'_>) -> bool {
     item.kind.get() == "custom_tool_call"
 }
 
-/// Whether an item waits for the client and the turn has no answer to it.
-fn waits(item: &Item<'_>, parts: &[&Part]) -> bool {
-    let answers = |part: &&Part| {
-        let came = if let Part::Carried(carried) = part { Came::read(carried.json()) } else { None };
-        came.is_some_and(|came| came.item.answers() && came.item.call_id.get() == item.call_id.get())
-    };
-    item.waits().is_some() && !parts.iter().any(answers)
+/// The id of the call that a part answers.
+fn answered(part: &Part) -> Option<String> {
+    let Part::Carried(carried) = part else { return None };
+    let came = Came::read(carried.json()).filter(|came| came.item.answers())?;
+    Some(came.item.call_id.get().to_owned())
 }
 
 /// A part of text and those after it that belong to the same message if nobody edited them.
