@@ -74,10 +74,13 @@ fn passes_beyond_the_counts_of_the_message_are_counted_by_kind() {
         json!({"input_tokens": input, "cache_read_input_tokens": read, "cache_creation_input_tokens": write,
             "output_tokens": output, "iterations": passes})
     };
-    let compacted = total([181, 0, 0, 8], &[pass("compaction", [100, 55_000, 96, 83]), pass("message", [181, 0, 0, 8])]);
-    let looped = [pass("message", [10, 5, 0, 3]), pass("advisor_message", [7, 2, 1, 4]), pass("message", [20, 5, 0, 6])];
+    let compacted =
+        total([181, 0, 0, 8], &[pass("compaction", [100, 55_000, 96, 83]), pass("message", [181, 0, 0, 8])]);
+    let looped =
+        [pass("message", [10, 5, 0, 3]), pass("advisor_message", [7, 2, 1, 4]), pass("message", [20, 5, 0, 6])];
     let looped = total([30, 10, 0, 9], &looped);
-    let declined = total([412, 0, 0, 264], &[pass("message", [535, 0, 0, 0]), pass("fallback_message", [412, 0, 0, 264])]);
+    let declined =
+        total([412, 0, 0, 264], &[pass("message", [535, 0, 0, 0]), pass("fallback_message", [412, 0, 0, 264])]);
     let cases = [
         (compacted, [55_377, 91, 55_000, 96, 0, 281]),
         (looped, [50, 13, 12, 1, 0, 37]),
@@ -100,7 +103,8 @@ fn passes_beyond_the_counts_of_the_message_are_counted_by_kind() {
         let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
         for cut in [usize::MAX, 1, 7] {
             let counted = decode(Format::Anthropic, stream.as_bytes(), cut).usage.unwrap();
-            let got = [counted.total_input(), counted.total_output(), counted.cache_read_tokens, counted.cache_write_tokens];
+            let got =
+                [counted.total_input(), counted.total_output(), counted.cache_read_tokens, counted.cache_write_tokens];
             assert_eq!(got, expected[..4], "{usage}");
         }
     }
