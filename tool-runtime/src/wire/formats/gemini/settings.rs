@@ -35,7 +35,7 @@ pub(super) fn settings(settings: &RequestSettings, out: &mut Fields) {
         Some(Effort::Low) => Some("LOW"),
         Some(Effort::Medium) => Some("MEDIUM"),
         Some(Effort::High) => Some("HIGH"),
-        // The types of the SDKs do not agree on a higher level.
+        // The highest level that the types of all official SDKs know.
         Some(Effort::XHigh | Effort::Max) => {
             out.lose("reasoning", "the highest level is `high`, which is sent");
             Some("HIGH")
