@@ -167,7 +167,10 @@ async fn what_a_principal_was_counts_as_long_as_the_run_lives() {
     let store = runner.store();
     let records = store.records(&RecordFilter::default()).await.expect("records");
     let standing = [(Arc::from("status"), Arc::from("suspended"))];
-    assert_eq!((records[0].roles.as_slice(), records[0].attributes.as_slice()), (&[Arc::from("editor")][..], &standing[..]));
+    assert_eq!(
+        (records[0].roles.as_slice(), records[0].attributes.as_slice()),
+        (&[Arc::from("editor")][..], &standing[..])
+    );
 }
 
 #[tokio::test]
