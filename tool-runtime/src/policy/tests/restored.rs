@@ -41,6 +41,24 @@ fn an_allowlist_of_a_policy_is_not_widened_for_a_restored_run() {
 }
 
 #[test]
+fn an_authored_tool_shows_no_more_than_under_the_policy_that_narrowed_it() {
+    let add = spec("core__add", ToolEffect::ReadOnly);
+    let with = |list: &str| policy(&format!("[tools.core__add]\n{list}"));
+    for (before, now, allowed) in [
+        ("redact = ['a']", "redact = ['a']", true),
+        ("", "redact = ['a']", true),
+        ("redact = ['a']", "", false),
+        ("redact = ['a']", "redact = ['a', '$media']", false),
+        ("redact = ['a']\nmodel = ['$media']", "redact = ['a', '$media']", false),
+        ("redact = ['a', '$media']", "redact = ['a']\nmodel = ['$media']", true),
+    ] {
+        let run = RunPolicy::restored(with(now), RunPolicy::new(with(before)).policies()).unwrap();
+        let verdict = run.admit(&PolicyContext::default(), &Subject::of(&add)).verdict;
+        assert_eq!(verdict == crate::call::Verdict::Allow, allowed, "{before} {now}");
+    }
+}
+
+#[test]
 fn parallel_effects_and_revisions_are_of_all_policies() {
     let (wide, narrow) = (policy("parallel = 9"), policy("parallel = 3"));
     let run = RunPolicy::restored(wide.clone(), RunPolicy::new(narrow.clone()).policies()).unwrap();
