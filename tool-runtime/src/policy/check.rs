@@ -123,13 +123,9 @@ impl ToolPolicy {
                 );
                 problems.push(PolicyProblem::new(path("effect"), message));
             }
-            let given = [
-                ("pin", rule.pin.is_some(), "an authored tool is part of the program; pin it with `tools.lock`"),
-                ("redact", rule.redact.is_some(), "an authored tool brings its own allowlist; change it there"),
-                ("model", !rule.model.is_empty(), "an authored tool brings its own allowlist; change it there"),
-            ];
-            for (key, _, message) in given.into_iter().filter(|(_, given, _)| *given) {
-                problems.push(PolicyProblem::new(path(key), message.to_owned()));
+            if rule.pin.is_some() {
+                let message = "an authored tool is part of the program; pin it with `tools.lock`".to_owned();
+                problems.push(PolicyProblem::new(path("pin"), message));
             }
         }
         if rule.arguments.is_empty() {

@@ -139,10 +139,9 @@ pub(crate) struct ToolRule {
     /// The `definition_hash` that a discovered tool must have. Without it, or with another definition, the tool is
     /// denied. Refused for an authored tool: `tools.lock` pins those.
     pub pin: Option<Hash>,
-    /// The allowlist of a discovered tool. It narrows the one that the application gave to the tool, if there is one.
-    /// Refused for an authored tool.
+    /// The allowlist. It narrows the tool's own; a discovered tool may have none of its own.
     pub redact: Option<Vec<String>>,
-    /// Additional leaves of a discovered tool that only the model sees. Refused for an authored tool.
+    /// Additional leaves that only the model sees. They narrow the tool's own, too.
     pub model: Vec<String>,
     /// What the arguments mean, in order.
     pub arguments: Vec<ArgumentRule>,

@@ -198,12 +198,9 @@ fn narrower(one: RunBudget, other: RunBudget) -> RunBudget {
     }
 }
 
-/// Whether the runner's policy shows no more of a discovered tool than an earlier one did. The allowlists of policies are
-/// compiled once for all runs of a runner, so a wider one cannot be narrowed for one run.
+/// Whether the runner's policy shows no more of a tool than an earlier one did. The allowlists of policies are compiled
+/// once for all runs of a runner, so a wider one cannot be narrowed for one run.
 fn shows_no_more(current: &ToolPolicy, earlier: &ToolPolicy, tool: &str) -> bool {
-    if !is_discovered(tool) {
-        return true;
-    }
     let shown =
         |policy: &ToolPolicy| policy.tool(tool).map(|rule: &ToolRule| (rule.redact.clone(), rule.model.clone()));
     let (now, before) = (shown(current).unwrap_or_default(), shown(earlier).unwrap_or_default());
@@ -213,6 +210,8 @@ fn shows_no_more(current: &ToolPolicy, earlier: &ToolPolicy, tool: &str) -> bool
             now_shown.iter().all(|path| shown.contains(path))
                 && now.1.iter().all(|path| shown.contains(path) || before.1.contains(path))
         }
+        // An authored tool has an allowlist of its own, which every policy narrows.
+        (Some(_), None) => !is_discovered(tool),
         _ => false,
     }
 }

@@ -45,10 +45,9 @@ fn every_name_must_exist() {
 fn an_authored_tool_is_not_talked_down() {
     check("tools.mail__send.effect = 'external_side_effect'\ntools.mcp__x__get.effect = 'read_only'", &[]);
     check(
-        "tools.mail__send.effect = 'read_only'\ntools.mail__send.redact = ['a']",
+        "tools.mail__send.effect = 'read_only'",
         &[
             "policy, `tools.mail__send.effect`: `read_only` is less than the tool declares; write `state_change` or more, or change the tool",
-            "policy, `tools.mail__send.redact`: an authored tool brings its own allowlist; change it there",
         ],
     );
     let pin = "0".repeat(64);

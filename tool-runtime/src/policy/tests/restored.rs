@@ -73,6 +73,24 @@ fn a_role_that_takes_away_still_does_so_after_it_is_gone() {
 }
 
 #[test]
+fn an_authored_tool_shows_no_more_than_under_the_policy_that_narrowed_it() {
+    let add = spec("core__add", ToolEffect::ReadOnly);
+    let with = |list: &str| policy(&format!("[tools.core__add]\n{list}"));
+    for (before, now, allowed) in [
+        ("redact = ['a']", "redact = ['a']", true),
+        ("", "redact = ['a']", true),
+        ("redact = ['a']", "", false),
+        ("redact = ['a']", "redact = ['a', '$media']", false),
+        ("redact = ['a']\nmodel = ['$media']", "redact = ['a', '$media']", false),
+        ("redact = ['a', '$media']", "redact = ['a']\nmodel = ['$media']", true),
+    ] {
+        let run = RunPolicy::restored(with(now), RunPolicy::new(with(before)).policies(), Vec::new()).unwrap();
+        let verdict = run.admit(&PolicyContext::default(), &Subject::of(&add)).verdict;
+        assert_eq!(verdict == crate::call::Verdict::Allow, allowed, "{before} {now}");
+    }
+}
+
+#[test]
 fn parallel_effects_and_revisions_are_of_all_policies() {
     let (wide, narrow) = (policy("parallel = 9"), policy("parallel = 3"));
     let run = RunPolicy::restored(wide.clone(), RunPolicy::new(narrow.clone()).policies(), Vec::new()).unwrap();
