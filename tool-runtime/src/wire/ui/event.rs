@@ -1,5 +1,6 @@
 //! [`UiEvent`]: the input of an encoder, independent of the protocol.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -10,7 +11,7 @@ use crate::wire::Usage;
 /// One thing to show. Deserialises from JSON with the name in `type`, such as `{"type":"text_delta","text":"Hi"}`.
 ///
 /// Any order is accepted: what a protocol would refuse is left out, and what is missing is added.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(try_from = "Flat")]
 #[non_exhaustive]
 pub enum UiEvent {
@@ -169,6 +170,13 @@ impl UiEvent {
             | Self::ToolDenied { id, .. } => Some(id),
             _ => None,
         }
+    }
+}
+
+// Texts, arguments, outputs and data URLs stay out of logs.
+impl fmt::Debug for UiEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UiEvent").field("call", &self.call()).finish_non_exhaustive()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::wire::ui::call::{Wait, failure, is_discovered};
 use crate::wire::ui::order::Order;
 
 /// The state of the current step.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Steps {
     /// Calls that neither ended nor are suspended.
     running: Vec<CallId>,

@@ -35,10 +35,10 @@ pub(super) fn settings(settings: &RequestSettings, out: &mut Fields) {
         Some(Effort::Low) => Some("LOW"),
         Some(Effort::Medium) => Some("MEDIUM"),
         Some(Effort::High) => Some("HIGH"),
-        Some(Effort::XHigh) => Some("XHIGH"),
-        Some(Effort::Max) => {
-            out.lose("reasoning", "the highest level is `xhigh`, which is sent");
-            Some("XHIGH")
+        // The highest level that the types of all official SDKs know.
+        Some(Effort::XHigh | Effort::Max) => {
+            out.lose("reasoning", "the highest level is `high`, which is sent");
+            Some("HIGH")
         }
     };
     if let Some(level) = level {

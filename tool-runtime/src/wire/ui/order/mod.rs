@@ -19,7 +19,6 @@ use crate::wire::ui::keys;
 use crate::wire::ui::{Protocol, UiEvent};
 
 /// The state of one stream.
-#[derive(Debug)]
 pub(super) struct Order {
     protocol: Protocol,
     message: Option<String>,
