@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::call::ToolInvocationRecord;
+use crate::call::{Caller, ToolInvocationRecord};
 use crate::hydrate::EvidenceSet;
-use crate::policy::{Last, Policies, RunTools, Spend};
+use crate::policy::{Last, Policies, RunTools, Spend, Standing};
 use crate::runner::state::RunState;
 use crate::runner::{Run, waiting};
 use crate::store::{PendingCall, PendingFilter, RecordFilter, StoreError};
@@ -15,7 +15,7 @@ use crate::store::{PendingCall, PendingFilter, RecordFilter, StoreError};
 /// The version of the document that this library writes, and the only one it reads.
 const VERSION: u32 = 1;
 
-/// The state of a run: principal, tenant, roles, tools, policies, labels, evidence, spent budget, loop guard, call ids,
+/// The state of a run: principal with its roles and attributes, tenant, caller, tools, policies, labels, evidence, spent budget, loop guard, call ids,
 /// calls whose effects are not known, and the calls that wait.
 ///
 /// Keep it where clients cannot change it: it is trusted, and the frozen arguments of waiting calls are in it, the
@@ -29,7 +29,9 @@ pub struct RunSnapshot {
     pub(super) run_id: Arc<str>,
     pub(super) principal: Option<Arc<str>>,
     pub(super) tenant: Option<Arc<str>>,
-    pub(super) roles: Vec<Arc<str>>,
+    pub(super) caller: Caller,
+    /// What the principal was: when the snapshot was taken, and before earlier restores.
+    pub(super) standings: Vec<Standing>,
     pub(super) tools: Option<RunTools>,
     /// The policies of the run, and the tools that they let the run see.
     pub(super) policies: Policies,
@@ -98,7 +100,8 @@ impl Run {
             run_id: Arc::clone(self.identity()),
             principal: options.principal.clone(),
             tenant: options.tenant.clone(),
-            roles: options.roles.clone(),
+            caller: options.caller.clone(),
+            standings: self.policy().standings(options.standing()),
             tools: options.tools.clone(),
             policies: self.policy().policies(),
             visible: self.catalog().specs().map(|spec| spec.name.as_str()).collect(),

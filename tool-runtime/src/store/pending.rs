@@ -11,7 +11,7 @@ use crate::call::{CallId, Caller, RepairUse, Suspension};
 use crate::policy::RunTools;
 use crate::tool::{Hash, ToolName};
 
-/// A call that waits. Everything in it is compared before anything is done with it: principal, tenant, roles, tools,
+/// A call that waits. Everything in it is compared before anything is done with it: principal, tenant, roles, attributes, tools,
 /// the tool's definition, the arguments, the policy and the time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,6 +37,8 @@ pub struct PendingCall {
     pub tenant: Option<Arc<str>>,
     /// The roles of the principal.
     pub roles: Vec<Arc<str>>,
+    /// The attributes of the principal: pairs of a name and a value.
+    pub attributes: Vec<(Arc<str>, Arc<str>)>,
     /// The tools of the run; `None` if the run does not narrow them.
     pub tools: Option<RunTools>,
     /// The policy that asked.

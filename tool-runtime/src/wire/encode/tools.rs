@@ -29,7 +29,7 @@ pub(crate) struct Carries {
     /// Where it has its settings.
     pub(crate) vocabulary: &'static Vocabulary,
     /// Writes the settings that the vocabulary does not: reasoning, metadata and the user.
-    pub(crate) settings: fn(&RequestSettings, &mut Fields),
+    pub(crate) settings: fn(&RequestSettings, Option<&str>, &mut Fields),
 }
 
 /// Which names of properties a provider takes.

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use crate::media::Media;
 use crate::wire::encode::{MAX_NAME_BYTES, Messages, Node, Object, plain_name};
+use crate::wire::formats::gemini::model::{Generation, generation};
 use crate::wire::history::{CallMessage, Carried, Part};
 
 /// What the provider documents for calls that another model made: their signature is not checked.
@@ -14,7 +15,7 @@ const UNSIGNED: &str = r#"{"thoughtSignature":"skip_thought_signature_validator"
 
 /// Writes the parts of a turn.
 pub(super) fn write<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
-    let mut wants_signature = wants_signatures(out.model());
+    let mut wants_signature = generation(out.model()) == Some(Generation::Newer);
     let mut parts = parts.iter().copied().peekable();
     while let Some(part) = parts.next() {
         let written = match part {
@@ -85,11 +86,4 @@ fn mark(part: &Part) -> Option<&Carried> {
 
 fn data(media: &Media) -> Option<Object<'_>> {
     media.data().map(|data| Object::new().with("mimeType", media.media_type()).with("data", data))
-}
-
-/// Whether the model is Gemini 3 or later, by its name.
-fn wants_signatures(model: Option<&str>) -> bool {
-    let name = model.map_or("", |model| model.rsplit('/').next().unwrap_or(model));
-    let version = name.strip_prefix("gemini-").and_then(|rest| rest.split(['.', '-']).next());
-    version.and_then(|major| major.parse::<u32>().ok()).is_some_and(|major| major >= 3)
 }
