@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::time::Instant;
+use tracing::Span;
 
 use crate::call::{
     CallId, Cause, Failed, Outcome, RecordedArguments, SHOWN_BYTES, SafeError, ToolCall, ToolExecResult, shown,
@@ -11,8 +12,10 @@ use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::runner::draft::{Arguments, Draft, Refused};
 use crate::runner::ending::{Ending, Stop};
+use crate::runner::spans::Parent;
 use crate::runner::state::Taken;
 use crate::runner::{Run, telemetry};
+use crate::store::Receipt;
 use crate::tool::ToolEffect;
 
 /// A call on its way through the gate. Dropping it before its end records it as cancelled.
@@ -22,15 +25,22 @@ pub(super) struct OpenCall {
     id: CallId,
     taken: Taken,
     started: Instant,
+    pub(super) parent: Parent,
     pub(super) draft: Draft,
     phase: Phase,
 }
 
 enum Phase {
     Running,
-    /// The record is written, the event is not yet.
-    Recorded(Box<(ToolExecResult, Option<Stop>)>),
+    /// The record is on its way, the event is not out yet.
+    Recorded(Box<Recorded>),
     Announced,
+}
+
+struct Recorded {
+    result: ToolExecResult,
+    stop: Option<Stop>,
+    receipt: Receipt,
 }
 
 impl OpenCall {
@@ -59,12 +69,14 @@ impl OpenCall {
         let record_id = if fits && taken == Taken::First { id.clone() } else { CallId::generate() };
         let draft = Draft::new(&run, record_id, name, arguments);
         telemetry::announce_start(&run, &draft);
-        Self { run, id, taken, started: Instant::now(), draft, phase: Phase::Running }
+        let parent = Parent::Surroundings(Span::current());
+        Self { run, id, taken, started: Instant::now(), parent, draft, phase: Phase::Running }
     }
 
     /// Opens a suspended call again: its start was announced when it arrived.
     pub(super) fn reopen(run: Run, draft: Draft) -> Self {
-        Self { run, id: draft.id.clone(), taken: Taken::First, started: Instant::now(), draft, phase: Phase::Running }
+        let (id, parent) = (draft.id.clone(), Parent::Surroundings(Span::current()));
+        Self { run, id, taken: Taken::First, started: Instant::now(), parent, draft, phase: Phase::Running }
     }
 
     pub(super) const fn run(&self) -> &Run {
@@ -113,8 +125,10 @@ impl OpenCall {
             self.close(&result, stop.as_ref());
         } else {
             // The future may be dropped while it waits; the event and the report need the end then.
-            self.phase = Phase::Recorded(Box::new((result.clone(), stop)));
-            if let Err(error) = receipt.await {
+            self.phase = Phase::Recorded(Box::new(Recorded { result: result.clone(), stop, receipt }));
+            if let Phase::Recorded(recorded) = &mut self.phase
+                && let Err(error) = (&mut recorded.receipt).await
+            {
                 telemetry::record_lost(&self.run, &self.draft, &error);
                 discard(error);
             }
@@ -146,12 +160,11 @@ impl OpenCall {
         }
     }
 
-    /// Closes a call whose record is written.
-    fn close_recorded(&mut self) {
-        if let Phase::Recorded(ended) = std::mem::replace(&mut self.phase, Phase::Announced) {
-            let (result, stop) = *ended;
-            self.close(&result, stop.as_ref());
-        }
+    /// Closes a call whose record is on its way. Returns its receipt.
+    fn close_recorded(&mut self) -> Option<Receipt> {
+        let Phase::Recorded(recorded) = std::mem::replace(&mut self.phase, Phase::Announced) else { return None };
+        self.close(&recorded.result, recorded.stop.as_ref());
+        Some(recorded.receipt)
     }
 
     /// Emits the last event of the call, accounts it, and reports why it failed, once.
@@ -174,7 +187,11 @@ impl Drop for OpenCall {
     fn drop(&mut self) {
         match self.phase {
             Phase::Announced => {}
-            Phase::Recorded(_) => self.close_recorded(),
+            Phase::Recorded(_) => {
+                if let Some(receipt) = self.close_recorded() {
+                    telemetry::await_receipt(&self.run, &self.draft, receipt);
+                }
+            }
             Phase::Running => {
                 let outcome = match self.draft.effect() {
                     Some(effect) if self.draft.executed() => Cause::Cancelled.outcome(effect),
@@ -186,9 +203,9 @@ impl Drop for OpenCall {
                 let result = self.result(&ended);
                 let stop = ended.err();
                 let record = self.draft.record(&self.run, &result, stop.as_ref());
-                // Nobody is there to wait for the receipt.
-                drop(self.run.shared().store.put(record));
+                let receipt = self.run.shared().store.put(record);
                 self.close(&result, stop.as_ref());
+                telemetry::await_receipt(&self.run, &self.draft, receipt);
             }
         }
     }

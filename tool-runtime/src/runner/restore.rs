@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::policy::{RunPolicy, RunTools};
 use crate::runner::snapshot::{RunSnapshot, Waiting};
-use crate::runner::{Run, RunOptions, ToolRunner};
+use crate::runner::{Run, RunOptions, ToolRunner, telemetry};
 use crate::store::{PendingCall, RecordFilter, StoreError};
 
 /// Why a run cannot be restored.
@@ -88,7 +88,8 @@ impl ToolRunner {
         run.evidence().merge(&snapshot.evidence);
         run.state().restore(snapshot.state);
         for waiting in snapshot.waiting {
-            put_back(&run, waiting).await.map_err(RestoreError::Store)?;
+            let put = put_back(&run, waiting).await;
+            put.map_err(|error| RestoreError::Store(telemetry::store_unread(&run, error)))?;
         }
         Ok(run)
     }

@@ -7,7 +7,7 @@ use crate::redact::Beside;
 use crate::runner::ending::Stop;
 use crate::runner::suspend::{Reopened, reopen};
 use crate::runner::waiting::Purpose;
-use crate::runner::{ResumeError, Run, waiting};
+use crate::runner::{ResumeError, Run, telemetry, waiting};
 use crate::store::{PendingCall, RecordFilter, StoreError};
 use crate::tool::ToolEffect;
 
@@ -49,7 +49,8 @@ impl Run {
     /// The store failed.
     pub async fn recorded(&self, call_id: &CallId) -> Result<Option<ToolExecResult>, StoreError> {
         let filter = RecordFilter::call(self.id(), call_id.clone());
-        let records = self.shared().store.records(&filter).await?;
+        let records = self.shared().store.records(&filter).await;
+        let records = records.map_err(|error| telemetry::store_unread(self, error))?;
         let own =
             |record: &ToolInvocationRecord| waiting::owns(self, record.principal.as_deref(), record.tenant.as_deref());
         if let Some(record) = records.into_iter().rev().find(own) {

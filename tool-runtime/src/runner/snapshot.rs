@@ -9,7 +9,7 @@ use crate::call::{Caller, ToolInvocationRecord};
 use crate::hydrate::EvidenceSet;
 use crate::policy::{Last, Policies, RunTools, Spend, Standing};
 use crate::runner::state::RunState;
-use crate::runner::{Run, waiting};
+use crate::runner::{Run, telemetry, waiting};
 use crate::store::{PendingCall, PendingFilter, RecordFilter, StoreError};
 
 /// The version of the document that this library writes, and the only one it reads.
@@ -84,16 +84,7 @@ impl Run {
     /// # Errors
     /// The store failed.
     pub async fn snapshot(&self) -> Result<RunSnapshot, StoreError> {
-        let store = &self.shared().store;
-        let filter = PendingFilter { run_id: Some(Arc::clone(self.identity())), ..PendingFilter::default() };
-        let mut waiting = Vec::new();
-        for call in store.list(&filter).await? {
-            if !waiting::owns(self, call.principal.as_deref(), call.tenant.as_deref()) {
-                continue;
-            }
-            let open = store.open_records(&RecordFilter::call(self.id(), call.call_id.clone())).await?;
-            waiting.push(Waiting { record: open.into_iter().next(), call });
-        }
+        let waiting = self.all_waiting().await.map_err(|error| telemetry::store_unread(self, error))?;
         let options = self.options();
         Ok(RunSnapshot {
             version: VERSION,
@@ -111,5 +102,19 @@ impl Run {
             spent: self.ledger().spent(),
             waiting,
         })
+    }
+
+    async fn all_waiting(&self) -> Result<Vec<Waiting>, StoreError> {
+        let store = &self.shared().store;
+        let filter = PendingFilter { run_id: Some(Arc::clone(self.identity())), ..PendingFilter::default() };
+        let mut waiting = Vec::new();
+        for call in store.list(&filter).await? {
+            if !waiting::owns(self, call.principal.as_deref(), call.tenant.as_deref()) {
+                continue;
+            }
+            let open = store.open_records(&RecordFilter::call(self.id(), call.call_id.clone())).await?;
+            waiting.push(Waiting { record: open.into_iter().next(), call });
+        }
+        Ok(waiting)
     }
 }

@@ -125,6 +125,5 @@ async fn put_back(run: &Run, call: PendingCall) {
 }
 
 fn failed(run: &Run, error: StoreError) -> ResumeError {
-    run.report(error.code(), &error.detail());
-    ResumeError::Store(error)
+    ResumeError::Store(telemetry::store_unread(run, error))
 }

@@ -84,8 +84,8 @@ impl<'a> Turn<'_, 'a> {
     // Blank text blocks are refused.
     fn text(&mut self, part: &'a Part) {
         let text = part.as_text().unwrap_or_default();
+        let carried = self.out.replay(part.carried());
         if !text.trim().is_empty() {
-            let carried = self.out.replay(part.carried());
             self.is_cited |= carried.and_then(block).is_some_and(|block| block.citations.0.is_some());
             self.block(Object::of_type("text").with("text", text).with_carried(carried));
         }
@@ -110,7 +110,7 @@ impl<'a> Turn<'_, 'a> {
             carried = None;
         }
         let block = Object::of_type("tool_use").with("id", plain_id(call)).with("name", self.out.name_of(call));
-        let block = block.with("input", Node::Raw(call.arguments().into()));
+        let block = block.with("input", Node::Raw(self.out.arguments_of(call).into()));
         self.block(block.with_carried(carried));
     }
 
