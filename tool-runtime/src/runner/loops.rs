@@ -23,8 +23,8 @@ impl Run {
 
     /// The stored document of a call of this run that waits.
     pub(crate) async fn pending(&self, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
-        let pending = self.shared().store.pending(self.id(), call_id).await?;
-        Ok(pending.filter(|call| waiting::owns(self, call.principal.as_deref(), call.tenant.as_deref())))
+        let waiting = self.shared().store.waiting(self.id(), call_id).await?;
+        Ok(waiting.map(|waiting| waiting.call).filter(|call| waiting::owns(self, call.principal.as_deref(), call.tenant.as_deref())))
     }
 
     /// Sets or removes the sink that hears the run in addition to its own.

@@ -52,7 +52,7 @@ pub(super) fn span(run: &Run, tool: &str, id: &CallId) -> tracing::Span {
 pub(super) fn contained(run: &Run, draft: &Draft, stop: &Stop) {
     let options = run.options();
     let (session, conversation) = (options.session.as_deref(), options.conversation.as_deref());
-    let (tool, call, code) = (draft.name.as_str(), draft.call().as_str(), stop.outcome.code());
+    let (tool, call, code) = (draft.name.as_str(), draft.id.as_str(), stop.outcome.code());
     macro_rules! log {
         ($level:expr, $text:literal) => {
             tracing::event!($level, tool, code, call, run = run.id(), session, conversation, $text)
@@ -85,17 +85,22 @@ pub(super) fn record_lost(run: &Run, draft: &Draft, error: &StoreError) {
     store_failed(run, draft, error, "a record could not be stored");
 }
 
+/// The ledger could not be written, so the call did not run.
+pub(super) fn not_entered(run: &Run, draft: &Draft, error: &StoreError) {
+    store_failed(run, draft, error, "a call could not be entered in the ledger");
+}
+
 /// The store could not keep a call that waits.
 pub(super) fn not_suspended(run: &Run, draft: &Draft, error: &StoreError) {
     store_failed(run, draft, error, "a call could not be suspended");
 }
 
 fn store_failed(run: &Run, draft: &Draft, error: &StoreError, what: &'static str) {
-    let (tool, call, code) = (draft.name.as_str(), draft.call().as_str(), error.code());
+    let (tool, call, code) = (draft.name.as_str(), draft.id.as_str(), error.code());
     tracing::error!(tool, call, run = run.id(), code, "{what}");
     run.report_failure(&of(run, draft, code, &error.detail()));
 }
 
 fn of<'a>(run: &'a Run, draft: &'a Draft, code: &'a str, text: &'a str) -> Failure<'a> {
-    Failure { tool: Some(&draft.name), call_id: Some(draft.call()), ..run.failure(code, text) }
+    Failure { tool: Some(&draft.name), call_id: Some(&draft.id), ..run.failure(code, text) }
 }

@@ -76,6 +76,16 @@ impl PendingCall {
     pub fn is_expired(&self, now: Timestamp) -> bool {
         now >= self.expires_at
     }
+
+    /// Whether this is the call that was compared, and not another one that was suspended under its id since.
+    pub(crate) fn is_same(&self, compared: &Self) -> bool {
+        let of = |call: &Self| (call.suspension, call.created_at, call.definition_hash, call.policy_revision);
+        of(self) == of(compared)
+            && self.principal == compared.principal
+            && self.tenant == compared.tenant
+            && self.arguments == compared.arguments
+            && self.argument_digest == compared.argument_digest
+    }
 }
 
 fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
