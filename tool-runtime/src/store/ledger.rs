@@ -142,7 +142,8 @@ pub(crate) fn close_unseen(transaction: &mut Transaction, key: &Key) -> Result<b
         return Ok(false);
     }
     let Some(mut record) = entry.unseen.take() else { return Ok(false) };
-    entry.epoch += 1;
+    // Nobody owns it: the attempt that began it must not believe that it was the one that closed it.
+    (entry.owner, entry.epoch) = ("".into(), entry.epoch + 1);
     record.ended_at = Some(now);
     transaction.set(key, Document::Call(entry))?;
     transaction.append(*record)?;

@@ -157,11 +157,11 @@ impl State {
 
     /// Returns what made room.
     fn write(&mut self, writes: Writes, limits: Limits) -> Result<Vec<Kept>, StoreError> {
-        let added = writes.documents.iter().filter(|(key, document)| {
-            document.as_ref().is_some_and(|document| !document.is_settled()) && !self.positions.contains_key(key)
-        });
-        let open = self.documents.len() - self.settled.len();
-        if open + added.count() > limits.open.max(open) {
+        let is_open = |document: Option<&Document>| document.is_some_and(|document| !document.is_settled());
+        let before = self.documents.len() - self.settled.len();
+        let left = writes.documents.iter().filter(|(key, _)| is_open(self.document(key))).count();
+        let added = writes.documents.iter().filter(|(_, document)| is_open(document.as_ref())).count();
+        if added > left && before - left + added > limits.open {
             return Err(StoreError::Full);
         }
         for (key, document) in writes.documents {
