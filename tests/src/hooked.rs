@@ -35,6 +35,13 @@ impl HookedStore {
         Self { store, hook: Box::new(hook), silenced: Mutex::default() }
     }
 
+    /// Resolves every receipt that was silenced with this error.
+    pub fn settle(&self, error: impl Fn() -> StoreError) {
+        for sender in self.silenced.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            drop(sender.send(Err(error())));
+        }
+    }
+
     fn write(&self, method: &'static str, write: impl FnOnce(&dyn Store) -> Receipt) -> Receipt {
         match (self.hook)(method) {
             Then::Pass => write(&*self.store),

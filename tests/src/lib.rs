@@ -10,6 +10,7 @@ pub mod rig;
 pub mod server;
 pub mod six_turns;
 pub mod spans;
+pub mod tree;
 pub mod wire;
 
 /// The README's examples compile and run.

@@ -27,7 +27,9 @@ use tests::wire::{fixtures, read_json, same};
 use tests::{six_turns, wire};
 use tool_runtime::agent::http::{HttpModel, HttpModelBuilder};
 use tool_runtime::agent::{Agent, Ended, ModelClient, ModelError, ModelErrorKind};
-use tool_runtime::wire::{CallStatus, Decoded, Finish, Format, Message, RequestSettings, ToolChoice, WireErrorKind};
+use tool_runtime::wire::{
+    CallStatus, Decoded, Effort, Finish, Format, Message, RequestSettings, ToolChoice, WireErrorKind,
+};
 use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
 fn client(format: Format, server: &Server) -> HttpModelBuilder {

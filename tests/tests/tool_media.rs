@@ -2,6 +2,9 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says what it expects")]
 
+#[path = "tool_media/hidden.rs"]
+mod hidden;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -99,6 +102,10 @@ struct Rig {
 }
 
 fn rig(redact: &[&str]) -> Rig {
+    rig_with(redact, "")
+}
+
+fn rig_with(redact: &[&str], rules: &str) -> Rig {
     let catalog = ToolCatalog::builder()
         .tool::<show>()
         .tool::<Look>()
@@ -107,7 +114,8 @@ fn rig(redact: &[&str]) -> Rig {
         .dynamic(scan(redact))
         .build()
         .unwrap();
-    let policy = ToolPolicy::allow(["pages__show", "pages__look", "pages__keep", "pages__many", "pages__scan"]);
+    let tools = "allowed_tools = ['pages__show', 'pages__look', 'pages__keep', 'pages__many', 'pages__scan']";
+    let policy = ToolPolicy::from_toml(&format!("{tools}\n{rules}")).unwrap();
     let (heard, store) = (Heard::default(), Arc::new(MemoryStore::new()));
     let runner = ToolRunner::builder(catalog, policy).store(Arc::clone(&store)).build().unwrap();
     Rig { run: runner.run(RunOptions::new().events(heard.clone())), runner, heard, store }

@@ -12,7 +12,7 @@ mod restored;
 use std::sync::Arc;
 
 use tool_runtime::agent::{Agent, Ended, ScriptedModel, ScriptedTurn};
-use tool_runtime::call::{CallId, ToolCall};
+use tool_runtime::call::{CallId, Caller, ToolCall};
 use tool_runtime::runner::{ApprovalDecision, RestoreError, Run, RunSnapshot};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::{
@@ -80,6 +80,10 @@ fn runner(policy: &str, store: &Arc<MemoryStore>) -> ToolRunner {
 
 fn ada() -> RunOptions {
     RunOptions::new().run_id("run-1").principal("ada").tenant("acme").role("editor")
+}
+
+fn graph(name: &str) -> Caller {
+    Caller::Graph { run: "run-0".into(), name: name.into(), version: "1".into() }
 }
 
 /// A run with one call that waits for a person and one that waits for its client.
@@ -150,6 +154,8 @@ async fn what_does_not_fit_leaves_the_call_waiting() {
         ("another policy", later.run(narrow())),
         ("more roles", first.run(narrow().role("admin"))),
         ("more tools", first.run(ada())),
+        ("another attribute", first.run(narrow().attribute("region", "north"))),
+        ("another caller", first.run(narrow().caller(graph("report")))),
     ];
     for (why, run) in &misfits {
         for decision in decisions().into_iter().take(3) {
@@ -202,6 +208,8 @@ async fn a_restored_run_is_never_wider() {
         let error = runner.restore(moved(&snapshot), other).await.expect_err("not theirs");
         assert!(matches!(error, RestoreError::OtherPrincipal));
     }
+    let error = runner.restore(moved(&snapshot), ada().caller(graph("report"))).await.expect_err("not its caller");
+    assert_eq!(error.code(), "other_caller");
     // Neither the tools nor the roles that the options add are taken.
     let wide = RunOptions::new().principal("ada").tenant("acme").role("editor").role("admin");
     let restored = runner.restore(moved(&snapshot), wide).await.expect("a run");

@@ -236,7 +236,7 @@ fn a_legacy_call_without_anything_is_no_call() {
 fn cached_tokens_and_earlier_passes_are_counted() {
     let start = json!({ "type": "message_start", "message": { "id": "m", "usage": { "input_tokens": 3, "cache_read_input_tokens": 48_000, "output_tokens": 1 } } });
     let pass = |input: u64, output: u64| json!({ "input_tokens": input, "output_tokens": output, "cache_creation_input_tokens": 5 });
-    let end = json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" }, "usage": { "output_tokens": 7, "iterations": [pass(100, 20), pass(3, 7)] } });
+    let end = json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" }, "usage": { "output_tokens": 7, "cache_creation_input_tokens": 5, "iterations": [pass(100, 20), pass(3, 7)] } });
     let stream = |frames: &[&Value]| {
         let mut stream = String::new();
         frames.iter().for_each(|frame| write!(stream, "data: {frame}\n\n").unwrap());
@@ -247,7 +247,7 @@ fn cached_tokens_and_earlier_passes_are_counted() {
     let broken = usage(stream(&[&start]));
     assert_eq!((broken.input_tokens, broken.total_input(), broken.total_output()), (3, 48_003, 1));
     let whole = usage(stream(&[&start, &end]));
-    assert_eq!((whole.total_input(), whole.total_output(), whole.total()), (48_108, 27, 48_135));
+    assert_eq!((whole.total_input(), whole.total_output(), whole.total()), (48_113, 27, 48_140));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use tool_runtime::media::{Media, MediaError};
 use tool_runtime::wire::history::{
     Answer, CallMessage, Content, HistoryErrorKind, HistoryLimits, Part, ResultMessage, check,
 };
-use tool_runtime::wire::{Format, Message};
+use tool_runtime::wire::{DecodeOptions, Format, Message};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 const PDF: &[u8] = b"%PDF-1.7\n";
@@ -109,7 +109,7 @@ fn an_image_that_is_too_large_for_its_provider_is_said_in_text() {
         bytes[..PNG.len()].copy_from_slice(PNG);
         [Message::User(vec![Content::Media(Media::bytes("image/png", &bytes).unwrap())])]
     };
-    for (size, carries) in [(3_932_160, true), (3_932_161, false)] {
+    for (size, carries) in [(7_500_000, true), (7_500_001, false)] {
         let got = encoded(Format::Anthropic, &image(size), None);
         assert_eq!(got["losses"] == json!([]), carries);
         assert_eq!(got["body"]["messages"][0]["content"][0]["type"] == "image", carries);
@@ -152,13 +152,35 @@ fn a_client_cannot_bring_files_into_results_or_too_many_into_a_history() {
     assert_eq!(checked(&[message.clone(), message]), Err(HistoryErrorKind::TooLarge));
 }
 
+fn image(mib: usize) -> Media {
+    let mut bytes = vec![0; mib << 20];
+    bytes[..PNG.len()].copy_from_slice(PNG);
+    Media::bytes("image/png", &bytes).unwrap()
+}
+
+#[test]
+fn files_of_the_model_count_and_give_way_too() {
+    let made = |at: usize, mib: usize| -> Vec<Message> {
+        let data = image(mib);
+        let body = json!({"candidates": [{"finishReason": "STOP", "content": {"parts": [
+            {"text": format!("Picture {at}.")},
+            {"inlineData": {"mimeType": "image/png", "data": data.data()}, "thoughtSignature": format!("sig-{at}")},
+        ]}}]});
+        let mut decoder = Format::Gemini.decoder(DecodeOptions::default());
+        decoder.push(body.to_string().as_bytes());
+        vec![Message::user("Draw."), Message::Assistant(decoder.finish().parts())]
+    };
+    let history: Vec<_> = (0..5).flat_map(|at| made(at, 5)).chain([Message::user("Which is best?")]).collect();
+    let got = encoded(Format::Gemini, &history, None);
+    let body = got["body"].to_string();
+    assert!(body.len() < 32_000_000, "{}", body.len());
+    assert_eq!(got["losses"], json!(["1 file for which one request has no room at /1"]));
+    assert_eq!(got["body"]["contents"][1]["parts"], json!([{"text": "Picture 0."}]), "no mark without its file");
+    assert_eq!(body.matches("sig-").count(), 4);
+}
+
 #[test]
 fn the_oldest_files_give_way_to_those_for_which_a_request_has_room() {
-    let image = |mib: usize| {
-        let mut bytes = vec![0; mib << 20];
-        bytes[..PNG.len()].copy_from_slice(PNG);
-        Media::bytes("image/png", &bytes).unwrap()
-    };
     let linked = || Content::Media(Media::url("image/png", "https://example.com/a.png").unwrap());
     let user = |content: Vec<Content>| Message::User(content);
     let history = |first: usize, second: usize, of_tool: usize| {

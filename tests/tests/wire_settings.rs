@@ -7,9 +7,9 @@ use tests::wire::{fixtures, read_json};
 use tool_runtime::wire::{Effort, EncodeOptions, Format, RequestSettings, ToolChoice, WireTool};
 
 /// What each format writes and loses, as `{format: {body, losses}}`.
-fn written(settings: &RequestSettings) -> Value {
+fn written(settings: &RequestSettings, model: Option<&str>) -> Value {
     let each = Format::ALL.iter().map(|format| {
-        let encoded = format.encode_settings(settings).unwrap();
+        let encoded = format.encode_settings(settings, model).unwrap();
         let losses: Vec<String> = encoded.losses.iter().map(|loss| format!("{}: {}", loss.path, loss.what)).collect();
         (format.as_str().to_owned(), json!({"body": encoded.body, "losses": losses}))
     });
@@ -27,7 +27,7 @@ fn each_format_writes_settings_as_its_provider_documents_them() {
     for case in list {
         let settings: RequestSettings = serde_json::from_value(case["settings"].clone()).unwrap();
         assert_eq!(serde_json::to_value(&settings).unwrap(), case["settings"], "a document stays what it was");
-        let got = written(&settings);
+        let got = written(&settings, case["model"].as_str());
         if refresh {
             case["expected"] = got;
         } else {
@@ -58,7 +58,7 @@ fn what_no_provider_takes_is_refused() {
     ];
     for (settings, path) in refused {
         for format in Format::ALL {
-            let error = format.encode_settings(&settings).unwrap_err().to_json();
+            let error = format.encode_settings(&settings, None).unwrap_err().to_json();
             assert_eq!(error, json!({"error": {"kind": "invalid_setting", "path": path}}), "{format}");
         }
     }
@@ -81,7 +81,7 @@ fn refusal(format: Format, extra: Value) -> Option<String> {
     let Value::Object(extra) = extra else { panic!("an object") };
     let mut settings = RequestSettings::new();
     settings.extra = extra;
-    let error = format.encode_settings(&settings).err()?.to_json();
+    let error = format.encode_settings(&settings, None).err()?.to_json();
     Some(error["error"]["path"].as_str().unwrap_or_default().to_owned())
 }
 
@@ -137,7 +137,7 @@ fn extra_fields_override_nothing() {
     }
     // Beside what a setting writes into the same object.
     let settings = RequestSettings::new().reasoning(Effort::Low).extra("reasoning", json!({"summary": "auto"}));
-    let body = Format::OpenAiResponses.encode_settings(&settings).unwrap().body;
+    let body = Format::OpenAiResponses.encode_settings(&settings, None).unwrap().body;
     assert_eq!(body["reasoning"], json!({"effort": "low", "summary": "auto"}));
 }
 

@@ -62,6 +62,54 @@ fn each_format_counts_every_kind() {
     assert_eq!(counted(Format::Gemini, &gemini), [100, 20, 60, 0, 12, 40]);
 }
 
+/// The counts of the message are those of the model that answers: what compaction, an advisor or a model that declined
+/// used is in the passes only, and the passes of a loop of the provider's own tools are in both.
+#[test]
+fn passes_beyond_the_counts_of_the_message_are_counted_by_kind() {
+    let pass = |kind: &str, [input, read, write, output]: [u64; 4]| {
+        json!({"type": kind, "input_tokens": input, "cache_read_input_tokens": read,
+            "cache_creation_input_tokens": write, "output_tokens": output})
+    };
+    let total = |[input, read, write, output]: [u64; 4], passes: &[Value]| {
+        json!({"input_tokens": input, "cache_read_input_tokens": read, "cache_creation_input_tokens": write,
+            "output_tokens": output, "iterations": passes})
+    };
+    let compacted =
+        total([181, 0, 0, 8], &[pass("compaction", [100, 55_000, 96, 83]), pass("message", [181, 0, 0, 8])]);
+    let looped =
+        [pass("message", [10, 5, 0, 3]), pass("advisor_message", [7, 2, 1, 4]), pass("message", [20, 5, 0, 6])];
+    let looped = total([30, 10, 0, 9], &looped);
+    let declined =
+        total([412, 0, 0, 264], &[pass("message", [535, 0, 0, 0]), pass("fallback_message", [412, 0, 0, 264])]);
+    let cases = [
+        (compacted, [55_377, 91, 55_000, 96, 0, 281]),
+        (looped, [50, 13, 12, 1, 0, 37]),
+        (declined, [947, 264, 0, 0, 0, 947]),
+        (total([30, 10, 0, 9], &[]), [40, 9, 10, 0, 0, 30]),
+        // Passes that say less than the message change nothing.
+        (total([30, 10, 0, 9], &[pass("message", [1, 1, 0, 1])]), [40, 9, 10, 0, 0, 30]),
+    ];
+    for (usage, expected) in cases {
+        let body = json!({"type": "message", "content": [], "stop_reason": "end_turn", "usage": usage});
+        assert_eq!(counted(Format::Anthropic, &body), expected, "{usage}");
+        // A stream may count twice, the second time without its cache.
+        let mut less = usage.clone();
+        less.as_object_mut().unwrap().retain(|name, _| !name.starts_with("cache"));
+        let events = [
+            json!({"type": "message_start", "message": {"usage": {"input_tokens": 1, "output_tokens": 1}}}),
+            json!({"type": "message_delta", "delta": {}, "usage": usage}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": less}),
+        ];
+        let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+        for cut in [usize::MAX, 1, 7] {
+            let counted = decode(Format::Anthropic, stream.as_bytes(), cut).usage.unwrap();
+            let got =
+                [counted.total_input(), counted.total_output(), counted.cache_read_tokens, counted.cache_write_tokens];
+            assert_eq!(got, expected[..4], "{usage}");
+        }
+    }
+}
+
 #[test]
 fn each_kind_has_its_price() {
     let prices = Prices::new(10.0, 100.0);

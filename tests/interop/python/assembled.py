@@ -1,6 +1,8 @@
 """What the official SDKs make of a response: text, and calls as id, name and arguments."""
 
+import functools
 import json
+import ssl
 
 import anthropic
 import ollama
@@ -8,6 +10,9 @@ import openai
 from google import genai
 
 from replay import Replay
+
+# Each client would read all certificates anew, and loopback needs none.
+ssl.create_default_context = functools.cache(ssl.create_default_context)
 
 
 def openai_chat(port: int, stream: bool):

@@ -1,7 +1,12 @@
-"""The official SDKs beside the toolbox: what it encodes they accept, what it decodes they assemble alike."""
+"""The official SDKs beside the toolbox: what it encodes they accept, what it decodes they assemble alike.
+
+`$RUNS` is the folder with the bodies that `six-turns` sent. The bodies that the SDKs accepted are left there in
+`checked.jsonl`, for the types of the SDKs for TypeScript.
+"""
 
 import copy
 import json
+import os
 import pathlib
 import sys
 
@@ -10,12 +15,14 @@ import params
 import toolbox
 from replay import response
 
+RUNS = pathlib.Path(os.environ["RUNS"])
 FIXTURES = pathlib.Path(__file__).resolve().parents[2] / "fixtures"
 API = {"chat": "openai_chat", "responses": "openai_responses", "messages": "anthropic"}
 CONTENT = {"ollama": "application/x-ndjson"}
 
 wire = json.loads((FIXTURES / "wire/index.json").read_bytes())["cases"]
 transcripts = json.loads((FIXTURES / "transcripts/index.json").read_bytes())
+checked = []
 
 
 class Score:
@@ -30,6 +37,15 @@ class Score:
             self.failed += 1
             print(f"FAILED {self.what}: {name}: {type(error).__name__}: {str(error)[:500]}")
 
+    def accepts(self, name: str, format: str, body: dict, check=params.check) -> None:
+        """The SDK's types accept the body; they may say that those of its beta are needed for it."""
+
+        def accepted() -> None:
+            beta = check(format, body) == "beta"
+            checked.append({"format": format, "beta": beta, "name": f"{self.what}: {name}", "body": body})
+
+        self.run(name, accepted)
+
     def report(self) -> int:
         for note in self.notes:
             print(f"note: {note}")
@@ -43,11 +59,11 @@ def requests() -> Score:
         encoded = toolbox.encode(case["format"], "request", (FIXTURES / "wire" / case["input"]).read_bytes())
         if "error" not in encoded:
             body = params.whole(case["format"], encoded)
-            score.run(case["id"], lambda body=body, case=case: params.check(case["format"], body))
+            score.accepts(case["id"], case["format"], body)
     for name in params.FORMATS:
         for options in [(), ("--strict",)]:
             body = params.whole(name, toolbox.export(name, *options))
-            score.run(f"export {name} {options}", lambda body=body, name=name: params.check(name, body))
+            score.accepts(f"export {name} {options}", name, body)
     return score
 
 
@@ -62,7 +78,7 @@ def settings() -> Score:
             encoded = toolbox.encode(name, "request", json.dumps(asked).encode())
             if "error" in encoded:
                 continue
-            score.run(f"{case['name']} {name}", lambda body=params.whole(name, encoded), name=name: params.check(name, body))
+            score.accepts(f"{case['name']} {name}", name, params.whole(name, encoded))
     return score
 
 
@@ -70,8 +86,7 @@ def results() -> Score:
     score = Score("encoded results")
     for case in (case for case in wire if case["kind"] == "result"):
         encoded = toolbox.encode(case["format"], "result", (FIXTURES / "wire" / case["input"]).read_bytes())
-        body = params.whole(case["format"], encoded)
-        score.run(case["id"], lambda body=body, case=case: params.check(case["format"], body))
+        score.accepts(case["id"], case["format"], params.whole(case["format"], encoded))
     return score
 
 
@@ -80,7 +95,7 @@ def turns() -> Score:
     score = Score("turns sent back")
     for case in (case for case in wire if case["kind"] == "turn" and case["class"] == "well_formed"):
         body = params.whole(case["format"], json.loads((FIXTURES / "wire" / case["expected_file"]).read_bytes()))
-        score.run(case["id"], lambda body=body, case=case: params.check_turn(case["format"], body))
+        score.accepts(case["id"], case["format"], body, params.check_turn)
     return score
 
 
@@ -90,7 +105,20 @@ def histories() -> Score:
     for path in sorted(FIXTURES.glob("wire/*/history/*.expected.json")):
         name = path.parts[-3]
         body = params.whole(name, json.loads(path.read_bytes())["body"])
-        score.run(f"{name} {path.stem}", lambda body=body, name=name: params.check(name, body))
+        score.accepts(f"{name} {path.stem}", name, body)
+    return score
+
+
+def conversations() -> Score:
+    """What an agent sent in conversations of six turns, and for typed answers."""
+    score = Score("bodies of conversations")
+    for name in params.FORMATS:
+        for kind in ("jsonl", "strict.jsonl", "typed.jsonl"):
+            lines = (RUNS / f"{name}.{kind}").read_text(encoding="utf-8").splitlines()
+            if not lines:
+                raise ValueError(f"an agent sent nothing: {name}.{kind}")
+            for number, line in enumerate(lines, 1):
+                score.accepts(f"{name}.{kind}:{number}", name, json.loads(line))
     return score
 
 
@@ -206,5 +234,10 @@ def unchunked(body: bytes) -> bytes:
     return out
 
 
+PARTS = (requests, settings, results, histories, turns, conversations, refusals, streams)
+
 if __name__ == "__main__":
-    sys.exit(1 if sum(part().report() for part in (requests, settings, results, histories, turns, refusals, streams)) else 0)
+    failed = sum(part().report() for part in PARTS)
+    with open(RUNS / "checked.jsonl", "w", encoding="utf-8") as lines:
+        lines.writelines(json.dumps(one) + "\n" for one in checked)
+    sys.exit(1 if failed else 0)

@@ -49,8 +49,9 @@ def with_provider_fields(body: dict) -> dict:
     return {**body, "input": [{**given, **item} if is_answer(item) else item for item in items]}
 
 
-def check_turn(name: str, body: dict) -> None:
-    """Like `check` for the request after a turn: blocks of tools that are in beta have types of their own."""
+def check_turn(name: str, body: dict) -> str | None:
+    """Like `check` for the request after a turn: blocks of tools that are in beta have types of their own. Returns
+    "beta" if these were needed."""
     try:
         check(name, body)
     except ValueError:
@@ -58,6 +59,8 @@ def check_turn(name: str, body: dict) -> None:
             raise
         consume(BETA.validate_python(body["messages"]))
         check(name, {**body, "messages": []})
+        return "beta"
+    return None
 
 
 def check(name: str, body: dict) -> None:

@@ -163,21 +163,27 @@ async fn requests_hold_what_the_application_sets() {
     let new = RequestSettings::new;
     let (head, body) = tool_less(Format::OpenAiChat, plain, new().temperature(0.5)).await;
     assert!(head.contains("user-agent: tool-runtime/"), "{head}");
-    assert_eq!((&body["temperature"], &body["max_completion_tokens"]), (&json!(0.5), &json!(4096)));
+    assert_eq!((&body["temperature"], body.get("max_completion_tokens")), (&json!(0.5), None));
     let mine: Configure = |model| model.header("user-agent", "mine");
     let limit = new().legacy_max_tokens(true).max_output_tokens(9);
     let (head, body) = tool_less(Format::OpenAiChat, mine, limit).await;
     assert!(head.contains("user-agent: mine") && !head.contains("tool-runtime"), "{head}");
     assert_eq!((&body["max_tokens"], body.get("max_completion_tokens")), (&json!(9), None));
     let (_, body) = tool_less(Format::Ollama, plain, new().seed(7).extra("options", json!({"num_ctx": 8192}))).await;
-    assert_eq!(body["options"], json!({"num_predict": 4096, "seed": 7, "num_ctx": 8192}));
+    assert_eq!(body["options"], json!({"seed": 7, "num_ctx": 8192}));
     let endless = |model: HttpModelBuilder| model.timeout(Duration::MAX).idle_timeout(Duration::MAX);
     let (_, body) = tool_less(Format::Anthropic, endless, new()).await;
-    assert_eq!(body["max_tokens"], json!(4096));
+    assert_eq!(body["max_tokens"], json!(16_000));
+    let (_, body) = tool_less(Format::Anthropic, plain, new().reasoning(Effort::Tokens(2048))).await;
+    assert_eq!((&body["max_tokens"], &body["thinking"]["budget_tokens"]), (&json!(18_048), &json!(2048)));
+    let (_, body) = tool_less(Format::Anthropic, plain, new().reasoning(Effort::Max)).await;
+    assert_eq!(body["max_tokens"], json!(64_000));
+    let (_, body) = tool_less(Format::Anthropic, plain, new().reasoning(Effort::Max).max_output_tokens(7)).await;
+    assert_eq!(body["max_tokens"], json!(7));
     let (_, body) = tool_less(Format::OpenAiResponses, plain, new().extra("store", true)).await;
     assert_eq!(body["store"], json!(true));
     let (_, body) = tool_less(Format::Gemini, plain, new().top_p(0.5)).await;
-    assert_eq!(body["generationConfig"], json!({"maxOutputTokens": 4096, "topP": 0.5}));
+    assert_eq!(body["generationConfig"], json!({"topP": 0.5}));
 }
 
 #[tokio::test]

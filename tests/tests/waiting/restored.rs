@@ -145,6 +145,35 @@ async fn what_a_narrowed_run_suspends_waits_for_a_run_that_is_as_narrow() {
 }
 
 #[tokio::test]
+async fn what_a_principal_was_counts_as_long_as_the_run_lives() {
+    let policy = format!("{POLICY}\n[attributes.status.suspended]\ndenied_tools = ['waiting__read']");
+    let runner = runner(&policy, &Arc::new(MemoryStore::new()));
+    let read = async |run: &Run, id: &str| run.exec(ToolCall::text(id, "waiting__read", "{}")).await.outcome();
+    let run = runner.run(ada().attribute("status", "suspended").attribute("status", "suspended"));
+    assert!(run.problems().is_empty(), "{:?}", run.problems());
+    assert_eq!(read(&run, "1").await, Outcome::PolicyDenied);
+    // The attribute is gone, and the run is what it was.
+    let later = runner.restore(moved(&run.snapshot().await.expect("a snapshot")), ada()).await.expect("a run");
+    assert_eq!(read(&later, "2").await, Outcome::PolicyDenied);
+    assert!(later.catalog().get("waiting__read").is_none());
+    let again = runner.restore(moved(&later.snapshot().await.expect("a snapshot")), ada()).await.expect("a run");
+    assert_eq!(read(&again, "3").await, Outcome::PolicyDenied);
+    assert_eq!(read(&runner.run(ada()), "4").await, Outcome::Ok);
+    // A misspelt attribute decides nothing, and is said to.
+    let misspelt = runner.run(ada().attribute("statsu", "suspended"));
+    assert_eq!(misspelt.problems().iter().map(|problem| problem.code()).collect::<Vec<_>>(), ["unknown_attribute"]);
+    assert!(misspelt.problems()[0].to_string().ends_with("did you mean `status`?"), "{}", misspelt.problems()[0]);
+    // Records name what decided.
+    let store = runner.store();
+    let records = store.calls(&RecordFilter::default()).await.expect("records");
+    let standing = [(Arc::from("status"), Arc::from("suspended"))];
+    assert_eq!(
+        (records[0].roles.as_slice(), records[0].attributes.as_slice()),
+        (&[Arc::from("editor")][..], &standing[..])
+    );
+}
+
+#[tokio::test]
 async fn a_run_is_held_to_a_bounded_number_of_policies() {
     let mut run = runner(ALL, &Arc::default()).run(ada());
     for parallel in 2..=17 {

@@ -149,7 +149,8 @@ fn reasoning_and_the_items_after_it_need_each_other() {
     let sent = input(&history);
     assert_eq!((&sent[0]["id"], &sent[0]["phase"]), (&Value::Null, &json!("commentary")));
     assert_eq!((&sent[1]["id"], &sent[1]["namespace"]), (&Value::Null, &json!("math")));
-    assert_eq!(losses(FORMAT, &history, Some("m")).len(), 1);
+    let gone = |what: &str| format!("the id of a {what} whose reasoning is gone at /0");
+    assert_eq!(losses(FORMAT, &history, Some("m")), [gone("message"), gone("call")]);
 
     // Without an item after it reasoning does not go back: nothing of the turn is left.
     let history = [Message::user("Hi"), Message::Assistant(whole[..1].to_vec())];

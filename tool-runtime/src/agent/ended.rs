@@ -64,7 +64,7 @@ impl Ended {
 }
 
 /// A call that waits.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WaitingCall {
     /// The id of the call.
@@ -94,6 +94,19 @@ pub struct WaitingCall {
 impl WaitingCall {
     pub(super) fn new(id: CallId, name: String, suspension: Suspension, payload: Option<Arc<RawValue>>) -> Self {
         Self { id, name, suspension, payload, shown_arguments: None, rule: None, expires_at: None, refused: None }
+    }
+}
+
+// Arguments and payloads stay out of logs.
+impl fmt::Debug for WaitingCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WaitingCall")
+            .field("id", &self.id)
+            .field("name", &self.name)
+            .field("suspension", &self.suspension)
+            .field("rule", &self.rule)
+            .field("expires_at", &self.expires_at)
+            .finish_non_exhaustive()
     }
 }
 

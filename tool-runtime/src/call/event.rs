@@ -1,5 +1,7 @@
 //! [`Event`]: what happens in a run while it happens, and [`EventSink`], which takes the events.
 
+mod debug;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -8,8 +10,8 @@ use serde_json::value::RawValue;
 use crate::call::usage::is_zero;
 use crate::call::{CallId, Outcome, SafeError};
 
-/// One thing that happened in a run. Holds projected and masked data only.
-#[derive(Debug, Clone, Serialize)]
+/// One thing that happened in a run. Holds projected and masked data only; `Debug` shows names, ids and sizes.
+#[derive(Clone, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {

@@ -54,6 +54,12 @@ pub struct ToolInvocationRecord {
     pub conversation_id: Option<Arc<str>>,
     /// The principal that the run acts for; `None` if the run names none.
     pub principal: Option<Arc<str>>,
+    /// The principal's roles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<Arc<str>>,
+    /// The principal's attributes: pairs of a name and a value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attributes: Vec<(Arc<str>, Arc<str>)>,
     /// The tenant of the run; `None` if the run names none.
     pub tenant: Option<Arc<str>>,
     /// Who made the call.

@@ -20,10 +20,10 @@ pub struct Usage {
     pub input_tokens: u64,
     /// Tokens written, reasoning included.
     pub output_tokens: u64,
-    /// Tokens read from the provider's cache.
+    /// Tokens read from the provider's cache, in all passes.
     #[serde(skip_serializing_if = "is_zero")]
     pub cache_read_tokens: u64,
-    /// Tokens written to the provider's cache.
+    /// Tokens written to the provider's cache, in all passes.
     #[serde(skip_serializing_if = "is_zero")]
     pub cache_write_tokens: u64,
     /// Whether the counts of the cache come in addition to `input_tokens` (Anthropic), not as a part of it.
@@ -32,10 +32,11 @@ pub struct Usage {
     /// Tokens of `output_tokens` that the model wrote to reason.
     #[serde(skip_serializing_if = "is_zero")]
     pub reasoning_tokens: u64,
-    /// Tokens read, cached ones included, in earlier passes over the same request, such as compaction (Anthropic).
+    /// Tokens read outside the cache in other passes over the same request: compaction, an advisor (Anthropic), results
+    /// of the provider's own tools (Gemini).
     #[serde(skip_serializing_if = "is_zero")]
     pub earlier_input_tokens: u64,
-    /// Tokens written in earlier passes over the same request (Anthropic).
+    /// Tokens written in other passes over the same request (Anthropic).
     #[serde(skip_serializing_if = "is_zero")]
     pub earlier_output_tokens: u64,
     /// The provider announced these counts at the start; the final ones did not come.
@@ -70,7 +71,7 @@ impl Usage {
         }
     }
 
-    /// Returns all tokens read: from the request, from and into the cache, in earlier passes.
+    /// Returns all tokens read: from the request, from and into the cache, in other passes.
     #[must_use]
     pub const fn total_input(&self) -> u64 {
         let read = self.input_tokens.saturating_add(self.earlier_input_tokens);
@@ -87,7 +88,7 @@ impl Usage {
         self.total_input().saturating_sub(self.cache_read_tokens).saturating_sub(self.cache_write_tokens)
     }
 
-    /// Returns all tokens written, in earlier passes too.
+    /// Returns all tokens written, in other passes too.
     #[must_use]
     pub const fn total_output(&self) -> u64 {
         self.output_tokens.saturating_add(self.earlier_output_tokens)
@@ -99,7 +100,7 @@ impl Usage {
         self.total_input().saturating_add(self.total_output())
     }
 
-    /// Returns the sum of both, with the cache as a part of `input_tokens` and earlier passes in the totals.
+    /// Returns the sum of both, with the cache as a part of `input_tokens` and other passes in the totals.
     pub(crate) const fn plus(self, other: Self) -> Self {
         Self {
             cache_read_tokens: self.cache_read_tokens.saturating_add(other.cache_read_tokens),

@@ -92,9 +92,17 @@ impl CompiledCatalog {
         }
     }
 
-    /// What of a value may be shown. `None` without any allowlist: then the tool does not run.
+    /// What of the tool's own value may be shown: its output, or what it prepared for a client. `None` without any
+    /// allowlist: then the tool does not run.
     pub(crate) fn projector<'c>(&'c self, entry: &'c Entry) -> Option<&'c Arc<Projector>> {
-        self.narrowed.get(&entry.index).or(entry.projector.as_ref())
+        let narrowed = self.narrowed.get(&entry.index).filter(|_| entry.answer.is_none());
+        narrowed.or(entry.projector.as_ref())
+    }
+
+    /// What of the value that ends a call may be shown: the tool's output, or the client's result.
+    pub(crate) fn shown<'c>(&'c self, entry: &'c Entry) -> Option<&'c Arc<Projector>> {
+        let Some(answer) = &entry.answer else { return self.projector(entry) };
+        self.narrowed.get(&entry.index).or(Some(&answer.projector))
     }
 
     /// Compiles every validator.
@@ -140,10 +148,10 @@ fn violations(checked: Result<(), Vec<Violation>>) -> Option<Vec<Violation>> {
     }
 }
 
-/// The allowlist that the policy gives to a discovered tool, or what it leaves of the tool's own.
+/// The allowlist that the policy gives to a tool without one, or what it leaves of the tool's own.
 fn narrowed(entry: &Entry, policy: &ToolPolicy, problems: &mut Vec<PolicyProblem>) -> Option<Arc<Projector>> {
     let spec = &entry.spec;
-    let rule = policy.tool(spec.name.as_str()).filter(|_| spec.name.is_discovered())?;
+    let rule = policy.tool(spec.name.as_str())?;
     let path = |key: &str| format!("tools.{}.{key}", spec.name);
     let own = &spec.redaction;
     let Some(allow) = &rule.redact else {
@@ -164,7 +172,8 @@ fn narrowed(entry: &Entry, policy: &ToolPolicy, problems: &mut Vec<PolicyProblem
             problems.push(PolicyProblem::new(path(key), message));
         }
     }
-    let projector = match &entry.payload {
+    let schema = entry.answer.as_ref().map(|answer| &answer.schema).or(entry.payload.as_ref());
+    let projector = match schema {
         None => Projector::without_schema(allow, &rule.model),
         Some(schema) => match Projector::compile(allow, &rule.model, &schema.to_value()) {
             Ok(projector) => projector,

@@ -63,12 +63,12 @@ impl Cli<'_> {
 
     /// Notes roles that the policy does not name: they allow nothing and deny nothing.
     fn note_unknown_roles(&self, policy: &ToolPolicy) {
-        let known = &policy.data().roles;
-        for role in self.settings.roles.iter().filter(|role| !known.contains_key(*role)) {
-            let meant = match nearest(role, known.keys().map(String::as_str)) {
+        let known = policy.roles();
+        for role in self.settings.roles.iter().filter(|role| !known.contains(role.as_str())) {
+            let meant = match nearest(role, known.iter().copied()) {
                 Some(nearest) => format!("; did you mean `{nearest}`?"),
                 None if known.is_empty() => "; it names no role".to_owned(),
-                None => format!("; its roles are {}", known.keys().cloned().collect::<Vec<_>>().join(", ")),
+                None => format!("; its roles are {}", known.iter().copied().collect::<Vec<_>>().join(", ")),
             };
             let text = format!("the policy has no role `{role}`, so it changes nothing{meant}");
             terminal::note(&terminal::safe(&text));

@@ -73,7 +73,7 @@ fn encode_request(format: Format, text: &str) -> Result<Exit, Failure> {
     let options = EncodeOptions::default().with_strict(request.strict).with_settings(settings);
     let tools = request.tools.iter().map(|tool| WireTool::new(&tool.name, &tool.description, tool.input_schema.get()));
     let encoded = format.encode_tools(tools, &options).and_then(|mut tools| {
-        let settings = format.encode_settings(&options.settings)?;
+        let settings = format.encode_settings(&options.settings, None)?;
         tools.body.extend(settings.body);
         tools.losses.extend(settings.losses);
         Ok(tools)

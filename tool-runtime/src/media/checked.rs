@@ -265,7 +265,7 @@ const fn check_size(size: usize) -> Result<(), MediaError> {
 }
 
 /// How many bytes the text decodes to.
-fn decoded_len(data: &str) -> usize {
+pub(crate) fn decoded_len(data: &str) -> usize {
     let padding = data.bytes().rev().take(2).filter(|byte| *byte == b'=').count();
     (data.len() / 4 * 3).saturating_sub(padding)
 }

@@ -1,7 +1,8 @@
 //! Compares a policy with a catalog: what it names must exist.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::policy::data::Grant;
 use crate::policy::label::LabelRule;
 use crate::policy::problem::PolicyProblem;
 use crate::policy::{ToolPolicy, misfit};
@@ -10,7 +11,7 @@ use crate::tool::{Schema, ToolSpec, is_discovered};
 
 impl ToolPolicy {
     /// Everything in the policy that does not fit an application: names of tools, tags, repairers and callers that
-    /// do not exist, labels that no rule produces or reads, effects below what a tool declares, keys for discovered tools on
+    /// do not exist, tables that decide nothing, labels that no rule produces or reads, effects below what a tool declares, keys for discovered tools on
     /// an authored one, paths that arguments do not have, conditions that no argument can meet. Names under `mcp__` may wait for their server. Roles,
     /// principals and tenants are declared by the policy itself. Allowlists are checked where they are compiled.
     #[must_use]
@@ -41,6 +42,7 @@ impl ToolPolicy {
             );
         }
         self.check_labels(&mut problems);
+        self.check_grants(&mut problems);
         self.check_callers(&mut problems);
         for name in self.data().tools.keys() {
             if let Some(spec) = tools.get(name.as_str()) {
@@ -72,14 +74,40 @@ impl ToolPolicy {
         }
     }
 
+    fn check_grants(&self, problems: &mut Vec<PolicyProblem>) {
+        let mut idle = |path: String, message: &str| {
+            problems.push(PolicyProblem::new(path, format!("this decides nothing; {message}")));
+        };
+        for (path, allowed, denied) in self.grants() {
+            if allowed.is_empty() && denied.is_empty() {
+                idle(path, "write `allowed_tools` or `denied_tools`");
+            }
+        }
+        for (name, _) in self.data().attributes.iter().filter(|(_, values)| values.is_empty()) {
+            idle(format!("attributes.{name}"), &format!("write a table for a value, `attributes.{name}.VALUE`"));
+        }
+        for (caller, ceiling) in &self.data().callers {
+            if ceiling.allowed_tools.is_none() && ceiling.denied_tools.is_empty() {
+                idle(format!("callers.{caller}"), "write `allowed_tools` or `denied_tools`");
+            }
+        }
+    }
+
     fn check_callers(&self, problems: &mut Vec<PolicyProblem>) {
-        for caller in self.data().callers.keys() {
+        for (caller, ceiling) in &self.data().callers {
             let named = caller.strip_prefix("graph:").is_some_and(|name| !name.is_empty());
             if !named && !matches!(caller.as_str(), "direct" | "graph") {
                 let message = "unknown caller; write `direct`, `graph` or `graph:NAME`".to_owned();
                 let meant = nearest(caller, ["direct", "graph"]).map(str::to_owned);
                 problems
                     .push(PolicyProblem { nearest: meant, ..PolicyProblem::new(format!("callers.{caller}"), message) });
+            }
+            for name in ceiling.allowed_tools.iter().flatten().filter(|name| !self.mentions(name)) {
+                let message = format!(
+                    "no run is allowed `{name}`, and a caller grants no tools; add it to `allowed_tools`, or to those of a \
+                     role, a principal, an attribute or a tenant"
+                );
+                problems.push(PolicyProblem::new(format!("callers.{caller}.allowed_tools"), message));
             }
         }
     }
@@ -95,13 +123,9 @@ impl ToolPolicy {
                 );
                 problems.push(PolicyProblem::new(path("effect"), message));
             }
-            let given = [
-                ("pin", rule.pin.is_some(), "an authored tool is part of the program; pin it with `tools.lock`"),
-                ("redact", rule.redact.is_some(), "an authored tool brings its own allowlist; change it there"),
-                ("model", !rule.model.is_empty(), "an authored tool brings its own allowlist; change it there"),
-            ];
-            for (key, _, message) in given.into_iter().filter(|(_, given, _)| *given) {
-                problems.push(PolicyProblem::new(path(key), message.to_owned()));
+            if rule.pin.is_some() {
+                let message = "an authored tool is part of the program; pin it with `tools.lock`".to_owned();
+                problems.push(PolicyProblem::new(path("pin"), message));
             }
         }
         if rule.arguments.is_empty() {
@@ -132,6 +156,27 @@ impl ToolPolicy {
         }))
     }
 
+    /// Every table that adds and takes away tools: its place, what it adds, what it takes away.
+    fn grants(&self) -> Vec<(String, &BTreeSet<String>, &BTreeSet<String>)> {
+        fn of<'a>(
+            key: &str,
+            grants: &'a BTreeMap<String, Grant>,
+        ) -> impl Iterator<Item = (String, &'a BTreeSet<String>, &'a BTreeSet<String>)> {
+            grants.iter().map(move |(id, grant)| (format!("{key}.{id}"), &grant.allowed_tools, &grant.denied_tools))
+        }
+        let data = self.data();
+        let mut all: Vec<_> = of("roles", &data.roles).chain(of("principals", &data.principals)).collect();
+        data.attributes.iter().for_each(|(name, values)| all.extend(of(&format!("attributes.{name}"), values)));
+        for (tenant, grant) in &data.tenants {
+            let path = format!("tenants.{tenant}");
+            all.extend(of(&format!("{path}.roles"), &grant.roles));
+            if grant.roles.is_empty() || !(grant.allowed_tools.is_empty() && grant.denied_tools.is_empty()) {
+                all.push((path, &grant.allowed_tools, &grant.denied_tools));
+            }
+        }
+        all
+    }
+
     /// Every name of a tool in the policy, with its place there.
     fn names(&self) -> impl Iterator<Item = (String, &str)> {
         let data = self.data();
@@ -139,23 +184,16 @@ impl ToolPolicy {
             ("allowed_tools".to_owned(), &data.allowed_tools),
             ("require_approval_for_tools".to_owned(), &data.require_approval_for_tools),
         ];
-        let grants = [
-            ("roles", &data.roles),
-            ("principals", &data.principals),
-            ("tenants", &data.tenants),
-            ("callers", &data.callers),
-        ];
-        let grants = grants.into_iter().flat_map(|(key, grants)| {
-            grants.iter().flat_map(move |(id, grant)| {
-                let path = format!("{key}.{id}");
-                [
-                    (format!("{path}.allowed_tools"), &grant.allowed_tools),
-                    (format!("{path}.denied_tools"), &grant.denied_tools),
-                ]
-            })
+        let grants = self.grants().into_iter().flat_map(|(path, allowed, denied)| {
+            [(format!("{path}.allowed_tools"), allowed), (format!("{path}.denied_tools"), denied)]
+        });
+        let callers = data.callers.iter().flat_map(|(caller, ceiling)| {
+            let denied = (format!("callers.{caller}.denied_tools"), &ceiling.denied_tools);
+            let only = ceiling.allowed_tools.as_ref().map(|only| (format!("callers.{caller}.allowed_tools"), only));
+            only.into_iter().chain([denied])
         });
         let labels = data.labels.iter().map(|(label, rule)| (format!("labels.{label}.from_tools"), &rule.from_tools));
-        let lists = lists.into_iter().chain(grants).chain(labels);
+        let lists = lists.into_iter().chain(grants).chain(callers).chain(labels);
         let keys = data.budgets.tools.keys().map(|name| (format!("budgets.tools.{name}"), name.as_str()));
         let keys = keys.chain(data.tools.keys().map(|name| (format!("tools.{name}"), name.as_str())));
         lists.flat_map(|(path, names)| names.iter().map(move |name| (path.clone(), name.as_str()))).chain(keys)

@@ -1,9 +1,14 @@
 //! Gathers the rules of all tables of a policy by tool name, so that a decision is one look-up.
 
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
 use crate::policy::argument_rule::ArgumentRule;
 use crate::policy::budget::ToolLimits;
 use crate::policy::data::PolicyData;
 use crate::policy::names::NameMap;
+use crate::policy::subject::PolicyContext;
 use crate::tool::{Hash, ToolEffect};
 
 pub(super) fn index(data: &PolicyData) -> NameMap<Compiled> {
@@ -14,19 +19,30 @@ pub(super) fn index(data: &PolicyData) -> NameMap<Compiled> {
     for name in &data.require_approval_for_tools {
         index.entry(name.as_str().into()).or_default().approval = true;
     }
-    for (party, grants) in [
-        (Party::Role, &data.roles),
-        (Party::Principal, &data.principals),
-        (Party::Tenant, &data.tenants),
-        (Party::Caller, &data.callers),
-    ] {
-        for (id, grant) in grants {
-            for (names, allow) in [(&grant.allowed_tools, true), (&grant.denied_tools, false)] {
-                for name in names {
-                    let granted = Granted { party, id: id.as_str().into(), allow };
-                    index.entry(name.as_str().into()).or_default().grants.push(granted);
-                }
+    let mut grant = |who: Who, allowed: &BTreeSet<String>, denied: &BTreeSet<String>| {
+        let who = Arc::new(who);
+        for (names, allow) in [(allowed, true), (denied, false)] {
+            for name in names {
+                let granted = Granted { who: Arc::clone(&who), allow };
+                index.entry(name.as_str().into()).or_default().grants.push(granted);
             }
+        }
+    };
+    for (role, to) in &data.roles {
+        grant(Who::Role(role.clone()), &to.allowed_tools, &to.denied_tools);
+    }
+    for (principal, to) in &data.principals {
+        grant(Who::Principal(principal.clone()), &to.allowed_tools, &to.denied_tools);
+    }
+    for (name, values) in &data.attributes {
+        for (value, to) in values {
+            grant(Who::Attribute(name.clone(), value.clone()), &to.allowed_tools, &to.denied_tools);
+        }
+    }
+    for (tenant, to) in &data.tenants {
+        grant(Who::Tenant(tenant.clone()), &to.allowed_tools, &to.denied_tools);
+        for (role, to) in &to.roles {
+            grant(Who::TenantRole(tenant.clone(), role.clone()), &to.allowed_tools, &to.denied_tools);
         }
     }
     for (name, rule) in &data.tools {
@@ -55,26 +71,45 @@ pub(super) struct Compiled {
 
 #[derive(Debug)]
 pub(super) struct Granted {
-    pub(super) party: Party,
-    pub(super) id: Box<str>,
+    pub(super) who: Arc<Who>,
     pub(super) allow: bool,
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Party {
-    Role,
-    Principal,
-    Tenant,
-    Caller,
+/// Whom a table of the policy is about.
+#[derive(Debug)]
+pub(super) enum Who {
+    Role(String),
+    Principal(String),
+    Attribute(String, String),
+    Tenant(String),
+    TenantRole(String, String),
 }
 
-impl Party {
-    pub(super) const fn key(self) -> &'static str {
+impl Who {
+    /// Whether the run is one of those.
+    pub(super) fn is(&self, context: &PolicyContext<'_>) -> bool {
+        let has_role = |role: &str| context.roles.iter().any(|held| **held == *role);
         match self {
-            Self::Role => "roles",
-            Self::Principal => "principals",
-            Self::Tenant => "tenants",
-            Self::Caller => "callers",
+            Self::Role(role) => has_role(role),
+            Self::Principal(principal) => context.principal == Some(principal),
+            Self::Attribute(name, value) => {
+                context.attributes.iter().any(|(held, of)| **held == **name && **of == **value)
+            }
+            Self::Tenant(tenant) => context.tenant == Some(tenant),
+            Self::TenantRole(tenant, role) => context.tenant == Some(tenant) && has_role(role),
+        }
+    }
+}
+
+/// The table's place in the policy.
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Role(role) => write!(f, "roles.{role}"),
+            Self::Principal(principal) => write!(f, "principals.{principal}"),
+            Self::Attribute(name, value) => write!(f, "attributes.{name}.{value}"),
+            Self::Tenant(tenant) => write!(f, "tenants.{tenant}"),
+            Self::TenantRole(tenant, role) => write!(f, "tenants.{tenant}.roles.{role}"),
         }
     }
 }

@@ -34,13 +34,16 @@ pub(crate) struct PolicyData {
     /// What is added and taken away for one principal.
     #[serde(deserialize_with = "parse::table_map")]
     pub principals: BTreeMap<String, Grant>,
-    /// What is added and taken away for one tenant.
+    /// What is added and taken away for principals that have a value of an attribute: `attributes.NAME.VALUE`.
+    #[serde(deserialize_with = "parse::table_maps")]
+    pub attributes: BTreeMap<String, BTreeMap<String, Grant>>,
+    /// What is added and taken away for one tenant, and for a role within it.
     #[serde(deserialize_with = "parse::table_map")]
-    pub tenants: BTreeMap<String, Grant>,
-    /// What is added and taken away for calls by where they come from: `direct` (the agent loop or the application),
-    /// `graph` (any graph that runs as a tool), `graph:NAME` (that graph).
+    pub tenants: BTreeMap<String, TenantGrant>,
+    /// What calls may use by where they come from: `direct` (the agent loop or the application), `graph` (any graph
+    /// that runs as a tool), `graph:NAME` (that graph).
     #[serde(deserialize_with = "parse::table_map")]
-    pub callers: BTreeMap<String, Grant>,
+    pub callers: BTreeMap<String, Ceiling>,
     /// What a tag of a tool means.
     #[serde(deserialize_with = "parse::unique_map")]
     pub tags: BTreeMap<String, RuleVerdict>,
@@ -73,6 +76,7 @@ impl Default for PolicyData {
             budgets: Budgets::default(),
             roles: BTreeMap::new(),
             principals: BTreeMap::new(),
+            attributes: BTreeMap::new(),
             tenants: BTreeMap::new(),
             callers: BTreeMap::new(),
             tags: BTreeMap::new(),
@@ -86,13 +90,41 @@ impl Default for PolicyData {
     }
 }
 
-/// What a role, a principal, a tenant or a caller adds to the allowed tools, and what it takes away. Taking away wins.
+/// What a role, a principal or an attribute adds to the allowed tools, and what it takes away. Taking away wins.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Grant {
     /// Additional allowed tools.
     #[serde(deserialize_with = "parse::names")]
     pub allowed_tools: BTreeSet<String>,
+    /// Tools denied in any case.
+    #[serde(deserialize_with = "parse::names")]
+    pub denied_tools: BTreeSet<String>,
+}
+
+/// What a tenant adds to the allowed tools and takes away, for everybody in it and for those who have a role there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct TenantGrant {
+    /// Additional allowed tools.
+    #[serde(deserialize_with = "parse::names")]
+    pub allowed_tools: BTreeSet<String>,
+    /// Tools denied in any case.
+    #[serde(deserialize_with = "parse::names")]
+    pub denied_tools: BTreeSet<String>,
+    /// What a role adds and takes away in this tenant.
+    #[serde(deserialize_with = "parse::table_map")]
+    pub roles: BTreeMap<String, Grant>,
+}
+
+/// What a caller may use of the tools that the run is allowed. It grants none, so that a graph is never allowed more
+/// than the run that it works for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Ceiling {
+    /// The only tools; left out, all that the run is allowed.
+    #[serde(deserialize_with = "parse::some_names", skip_serializing_if = "Option::is_none")]
+    pub allowed_tools: Option<BTreeSet<String>>,
     /// Tools denied in any case.
     #[serde(deserialize_with = "parse::names")]
     pub denied_tools: BTreeSet<String>,
@@ -107,10 +139,9 @@ pub(crate) struct ToolRule {
     /// The `definition_hash` that a discovered tool must have. Without it, or with another definition, the tool is
     /// denied. Refused for an authored tool: `tools.lock` pins those.
     pub pin: Option<Hash>,
-    /// The allowlist of a discovered tool. It narrows the one that the application gave to the tool, if there is one.
-    /// Refused for an authored tool.
+    /// The allowlist. It narrows the tool's own; a discovered tool may have none of its own.
     pub redact: Option<Vec<String>>,
-    /// Additional leaves of a discovered tool that only the model sees. Refused for an authored tool.
+    /// Additional leaves that only the model sees. They narrow the tool's own, too.
     pub model: Vec<String>,
     /// What the arguments mean, in order.
     pub arguments: Vec<ArgumentRule>,

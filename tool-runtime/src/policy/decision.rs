@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use crate::call::{Caller, Decision, Verdict};
 use crate::json::{self, Limits};
 use crate::policy::ToolPolicy;
-use crate::policy::compile::{Compiled, Party};
+use crate::policy::compile::Compiled;
+use crate::policy::data::Ceiling;
 use crate::policy::label::LabelRule;
 use crate::policy::rule_verdict::RuleVerdict;
 use crate::policy::subject::{PolicyContext, Subject};
@@ -47,6 +48,14 @@ impl ToolPolicy {
             Ok(rule) => rule,
             Err(decision) => return decision,
         };
+        // Several tables may be about one graph; each of them counts.
+        for (id, ceiling) in &self.data().callers {
+            if Ceiling::is_about(id, context.caller)
+                && let Some(key) = ceiling.refuses(tool.name)
+            {
+                return deny(format!("callers.{id}.{key}"));
+            }
+        }
         // A server may change its definition of a tool at any time; only the one that a person reviewed runs.
         if is_discovered(tool.name) && (compiled.pin.is_none() || compiled.pin != tool.definition_hash) {
             return deny(format!("tools.{}.pin", tool.name));
@@ -141,28 +150,35 @@ impl Compiled {
 
 /// The rule that lets the tool in, or the denial.
 fn admitted_by(compiled: &Compiled, context: &PolicyContext<'_>) -> Result<Cow<'static, str>, Decision> {
-    let applies = |party: &Party, id: &str| match party {
-        Party::Role => context.roles.iter().any(|role| **role == *id),
-        Party::Principal => context.principal == Some(id),
-        Party::Tenant => context.tenant == Some(id),
-        Party::Caller => match context.caller {
-            Caller::Direct => id == "direct",
-            Caller::Graph { name, .. } => id == "graph" || id.strip_prefix("graph:") == Some(name),
-        },
-    };
     let mut granted = None;
-    for grant in &compiled.grants {
-        if applies(&grant.party, &grant.id) {
-            if !grant.allow {
-                return Err(deny(format!("{}.{}.denied_tools", grant.party.key(), grant.id)));
-            }
-            granted = granted.or(Some(grant));
+    for grant in compiled.grants.iter().filter(|grant| grant.who.is(context)) {
+        if !grant.allow {
+            return Err(deny(format!("{}.denied_tools", grant.who)));
         }
+        granted = granted.or(Some(grant));
     }
     match granted {
         _ if compiled.allowed => Ok("allowed_tools".into()),
-        Some(grant) => Ok(format!("{}.{}.allowed_tools", grant.party.key(), grant.id).into()),
+        Some(grant) => Ok(format!("{}.allowed_tools", grant.who).into()),
         None => Err(deny("allowed_tools")),
+    }
+}
+
+impl Ceiling {
+    /// Whether a table of callers is about this one.
+    fn is_about(id: &str, caller: &Caller) -> bool {
+        match caller {
+            Caller::Direct => id == "direct",
+            Caller::Graph { name, .. } => id == "graph" || id.strip_prefix("graph:") == Some(name),
+        }
+    }
+
+    /// The key that takes the tool away.
+    fn refuses(&self, tool: &str) -> Option<&'static str> {
+        if self.denied_tools.contains(tool) {
+            return Some("denied_tools");
+        }
+        self.allowed_tools.as_ref().filter(|only| !only.contains(tool)).map(|_| "allowed_tools")
     }
 }
 

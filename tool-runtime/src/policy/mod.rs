@@ -38,6 +38,7 @@ pub use policy::ToolPolicy;
 pub use problem::{PolicyError, PolicyProblem};
 pub(crate) use rule_verdict::RuleVerdict;
 pub(crate) use run_policy::{Policies, RunPolicy};
+pub(crate) use subject::Standing;
 pub use subject::{PolicyContext, Subject};
 
 #[cfg(test)]

@@ -47,6 +47,25 @@ pub(super) fn table_map<'de, D: Deserializer<'de>, V: Deserialize<'de>>(
     Ok(map.into_iter().map(|(key, Table(value))| (key, value)).collect())
 }
 
+/// A map of maps of tables.
+pub(super) fn table_maps<'de, D: Deserializer<'de>, V: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, BTreeMap<String, V>>, D::Error> {
+    struct Tables<V>(BTreeMap<String, V>);
+    impl<'de, V: Deserialize<'de>> Deserialize<'de> for Tables<V> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            table_map(deserializer).map(Self)
+        }
+    }
+    let map: BTreeMap<String, Tables<V>> = unique_map(deserializer)?;
+    Ok(map.into_iter().map(|(key, Tables(tables))| (key, tables)).collect())
+}
+
+/// A set of exact tool names that may be left out, which is not the same as empty.
+pub(super) fn some_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BTreeSet<String>>, D::Error> {
+    names(deserializer).map(Some)
+}
+
 /// A map that refuses a key written twice: JSON would let the last one win.
 pub(super) fn unique_map<'de, D, K, V>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error>
 where

@@ -1,5 +1,6 @@
 //! [`ToolPolicy`]: policy data, made ready to decide.
 
+use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -124,12 +125,24 @@ impl ToolPolicy {
         self.0.data.parallel.max(1)
     }
 
-    /// Whether somebody may be allowed this tool: it is in `allowed_tools`, or a role, principal, tenant or caller has
-    /// it.
+    /// Whether somebody may be allowed this tool: it is in `allowed_tools`, or a role, principal, attribute or
+    /// tenant has it.
     #[must_use]
     pub fn mentions(&self, name: &str) -> bool {
         let allows = |compiled: &Compiled| compiled.allowed || compiled.grants.iter().any(|grant| grant.allow);
         self.compiled(name).is_some_and(allows)
+    }
+
+    /// The roles that the policy names.
+    pub(crate) fn roles(&self) -> BTreeSet<&str> {
+        let data = self.data();
+        let within = data.tenants.values().flat_map(|tenant| tenant.roles.keys());
+        data.roles.keys().chain(within).map(String::as_str).collect()
+    }
+
+    /// The attributes of principals that the policy names.
+    pub(crate) fn attributes(&self) -> BTreeSet<&str> {
+        self.data().attributes.keys().map(String::as_str).collect()
     }
 
     /// The rules for this tool alone.

@@ -7,18 +7,20 @@ use crate::call::{Decision, Verdict};
 use crate::json;
 use crate::policy::budget::{PolicyLimits, RunBudget, ToolLimits};
 use crate::policy::loop_guard::LoopThresholds;
-use crate::policy::subject::{PolicyContext, Subject};
+use crate::policy::subject::{PolicyContext, Standing, Subject};
 use crate::policy::{Ledger, LoopGuard, ToolPolicy, ToolRule};
 use crate::tool::{Hash, ToolEffect, is_discovered};
 
 /// The most earlier policies that a run is held to. A snapshot carries each of them.
 const MOST: usize = 16;
 
-/// The runner's policy, and those under which the run ran in earlier processes. The strictest of them counts.
+/// The runner's policy, and those under which the run ran in earlier processes. The strictest of them counts, for what
+/// the principal is now and for what it was then.
 #[derive(Debug)]
 pub(crate) struct RunPolicy {
     current: ToolPolicy,
     earlier: Vec<ToolPolicy>,
+    standings: Vec<Standing>,
 }
 
 /// The policies of a run, as a snapshot carries them.
@@ -29,11 +31,12 @@ pub(crate) struct Policies(Vec<ToolPolicy>);
 impl RunPolicy {
     /// Creates the policy of a run that begins now.
     pub(crate) const fn new(current: ToolPolicy) -> Self {
-        Self { current, earlier: Vec::new() }
+        Self { current, earlier: Vec::new(), standings: Vec::new() }
     }
 
-    /// Creates the policy of a restored run. `None` if it ran under more policies than a run is held to.
-    pub(crate) fn restored(current: ToolPolicy, before: Policies) -> Option<Self> {
+    /// Creates the policy of a restored run, which is held to the standings that it had. `None` if there are more policies
+    /// or standings than a run is held to.
+    pub(crate) fn restored(current: ToolPolicy, before: Policies, standings: Vec<Standing>) -> Option<Self> {
         let mut seen = vec![current.revision()];
         let mut earlier = before.0;
         earlier.retain(|policy| {
@@ -41,12 +44,18 @@ impl RunPolicy {
             seen.push(policy.revision());
             new
         });
-        (earlier.len() <= MOST).then_some(Self { current, earlier })
+        (earlier.len() <= MOST && standings.len() <= MOST).then_some(Self { current, earlier, standings })
     }
 
     /// Returns the policies for a snapshot.
     pub(crate) fn policies(&self) -> Policies {
         Policies(self.all().cloned().collect())
+    }
+
+    /// Returns the standings for a snapshot: this one, and those that the run is held to.
+    pub(crate) fn standings(&self, now: Standing) -> Vec<Standing> {
+        let earlier = self.standings.iter().filter(|standing| **standing != now).cloned();
+        std::iter::once(now.clone()).chain(earlier).collect()
     }
 
     /// The one revision of all of them. A call waits for a run with the same.
@@ -66,12 +75,12 @@ impl RunPolicy {
 
     /// See [`ToolPolicy::admit`].
     pub(crate) fn admit(&self, context: &PolicyContext<'_>, tool: &Subject<'_>) -> Decision {
-        self.strictest(tool, |policy| policy.admit(context, tool))
+        self.strictest(context, tool, |policy, context| policy.admit(context, tool))
     }
 
     /// See [`ToolPolicy::decide`].
     pub(crate) fn decide(&self, context: &PolicyContext<'_>, tool: &Subject<'_>, arguments: &str) -> Decision {
-        self.strictest(tool, |policy| policy.decide(context, tool, arguments))
+        self.strictest(context, tool, |policy, context| policy.decide(context, tool, arguments))
     }
 
     /// See [`ToolPolicy::effect_of`]: the one that reaches furthest.
@@ -139,16 +148,27 @@ impl RunPolicy {
     }
 
     /// The strictest decision; of equals, the runner's own.
-    fn strictest(&self, tool: &Subject<'_>, decide: impl Fn(&ToolPolicy) -> Decision) -> Decision {
-        let mut strictest = decide(&self.current);
+    fn strictest(
+        &self,
+        context: &PolicyContext<'_>,
+        tool: &Subject<'_>,
+        decide: impl Fn(&ToolPolicy, &PolicyContext<'_>) -> Decision,
+    ) -> Decision {
+        let mut strictest = decide(&self.current, context);
+        let mut also = |decision: Decision| {
+            if rank(decision.verdict) > rank(strictest.verdict) {
+                strictest = decision;
+            }
+        };
         for policy in &self.earlier {
             if !shows_no_more(&self.current, policy, tool.name) {
                 return Decision { verdict: Verdict::Deny, rule: format!("tools.{}.redact", tool.name).into() };
             }
-            let decision = decide(policy);
-            if rank(decision.verdict) > rank(strictest.verdict) {
-                strictest = decision;
-            }
+            also(decide(policy, context));
+        }
+        for Standing { roles, attributes } in &self.standings {
+            let then = PolicyContext { roles, attributes, ..*context };
+            self.all().for_each(|policy| also(decide(policy, &then)));
         }
         strictest
     }
@@ -178,12 +198,9 @@ fn narrower(one: RunBudget, other: RunBudget) -> RunBudget {
     }
 }
 
-/// Whether the runner's policy shows no more of a discovered tool than an earlier one did. The allowlists of policies are
-/// compiled once for all runs of a runner, so a wider one cannot be narrowed for one run.
+/// Whether the runner's policy shows no more of a tool than an earlier one did. The allowlists of policies are compiled
+/// once for all runs of a runner, so a wider one cannot be narrowed for one run.
 fn shows_no_more(current: &ToolPolicy, earlier: &ToolPolicy, tool: &str) -> bool {
-    if !is_discovered(tool) {
-        return true;
-    }
     let shown =
         |policy: &ToolPolicy| policy.tool(tool).map(|rule: &ToolRule| (rule.redact.clone(), rule.model.clone()));
     let (now, before) = (shown(current).unwrap_or_default(), shown(earlier).unwrap_or_default());
@@ -193,6 +210,8 @@ fn shows_no_more(current: &ToolPolicy, earlier: &ToolPolicy, tool: &str) -> bool
             now_shown.iter().all(|path| shown.contains(path))
                 && now.1.iter().all(|path| shown.contains(path) || before.1.contains(path))
         }
+        // An authored tool has an allowlist of its own, which every policy narrows.
+        (Some(_), None) => !is_discovered(tool),
         _ => false,
     }
 }

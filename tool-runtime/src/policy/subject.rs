@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::call::Caller;
 use crate::policy::names::RunTools;
 use crate::tool::{Hash, NoSchemaMode, ToolEffect, ToolSpec};
@@ -15,7 +17,9 @@ pub struct PolicyContext<'a> {
     pub caller: &'a Caller,
     /// Who the run acts for.
     pub principal: Option<&'a str>,
-    /// The organisation that the run belongs to.
+    /// The principal's attributes: pairs of a name and a value, several for an attribute with several values.
+    pub attributes: &'a [(Arc<str>, Arc<str>)],
+    /// The tenant that the run belongs to.
     pub tenant: Option<&'a str>,
     /// The principal's roles.
     pub roles: &'a [Arc<str>],
@@ -26,10 +30,27 @@ pub struct PolicyContext<'a> {
 }
 
 impl Default for PolicyContext<'_> {
-    /// A direct call of a run without principal, tenant, roles and labels, which does not narrow its tools.
+    /// A direct call of a run without principal, attributes, tenant, roles and labels, which does not narrow its tools.
     fn default() -> Self {
-        Self { run: "", caller: &Caller::Direct, principal: None, tenant: None, roles: &[], labels: &[], tools: None }
+        Self {
+            run: "",
+            caller: &Caller::Direct,
+            principal: None,
+            attributes: &[],
+            tenant: None,
+            roles: &[],
+            labels: &[],
+            tools: None,
+        }
     }
+}
+
+/// What the principal of a run is: its roles and attributes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Standing {
+    pub(crate) roles: Vec<Arc<str>>,
+    pub(crate) attributes: Vec<(Arc<str>, Arc<str>)>,
 }
 
 /// What the policy needs to know of the tool and the call.

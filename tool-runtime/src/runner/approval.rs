@@ -160,11 +160,7 @@ fn respond(run: &Run, pending: &PendingCall, value: &str) -> Result<Decided, Box
     };
     let entry = shared.catalog.entry(pending.tool.as_str());
     let entry = entry.ok_or_else(|| unfit(Stop::new(Outcome::ApprovalMismatch)))?;
-    let projector = match &entry.answer {
-        Some(answer) => Some(&answer.projector),
-        None => shared.compiled.projector(entry),
-    };
-    let projector = projector.ok_or_else(|| unfit(Stop::new(Outcome::RedactionFailed)))?;
+    let projector = shared.compiled.shown(entry).ok_or_else(|| unfit(Stop::new(Outcome::RedactionFailed)))?;
     let tree =
         json::parse_value(value, &json::Limits::UNBOUNDED).map_err(|_| unfit(Stop::new(Outcome::OutputInvalid)))?;
     let limit = entry.result_bytes(run.policy());

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use crate::call::{CallId, ToolInvocationRecord};
-use crate::runner::{ResumeError, Run};
+use crate::runner::{ResumeError, Run, telemetry};
 use crate::runner::waiting::owns;
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::waiting::{self, Taken};
@@ -123,8 +123,7 @@ impl Run {
 
     /// Reports that the store failed while a call was to be finished.
     pub(super) fn store_failed(&self, error: StoreError) -> ResumeError {
-        self.report(error.code(), &error.detail());
-        ResumeError::Store(error)
+        ResumeError::Store(telemetry::store_unread(self, error))
     }
 
     /// Keeps a call that waits. An attempt that only prepared what a client is to execute leaves the ledger.

@@ -34,6 +34,7 @@ pub struct RunnerBuilder {
     validator: Arc<dyn Validator>,
     repairers: Vec<Arc<dyn Repairer>>,
     failures: Failures,
+    span_values: bool,
 }
 
 impl RunnerBuilder {
@@ -51,6 +52,7 @@ impl RunnerBuilder {
             validator: Arc::new(JsonSchemaValidator),
             repairers: Vec::new(),
             failures: Failures::default(),
+            span_values: false,
         }
     }
 
@@ -138,6 +140,13 @@ impl RunnerBuilder {
         self
     }
 
+    /// Sets whether the span of a tool has its arguments, the sensitive ones masked, and its result as everyone may see
+    /// it (`gen_ai.tool.call.arguments` and `gen_ai.tool.call.result`); `false` by default.
+    pub const fn span_values(mut self, wanted: bool) -> Self {
+        self.span_values = wanted;
+        self
+    }
+
     /// Checks the policy against the catalog, that every tool which some run could execute finds its capabilities, and
     /// that somebody said whether calls can be approved if the policy asks for it.
     ///
@@ -182,6 +191,7 @@ impl RunnerBuilder {
                 compiled,
                 repairers,
                 failures: self.failures,
+                span_values: self.span_values,
             }),
         })
     }

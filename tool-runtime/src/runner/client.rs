@@ -75,8 +75,9 @@ fn answered(run: &Run, pending: &PendingCall, value: &str) -> Result<Answered, B
     };
     let invalid = || Stop::new(Outcome::OutputInvalid);
     let entry = shared.catalog.entry(pending.tool.as_str());
-    let found = entry.and_then(|entry| Some((entry, entry.answer.as_ref()?)));
-    let (entry, answer) = found.ok_or_else(|| unfit(Stop::new(Outcome::ApprovalMismatch)))?;
+    let found = entry.filter(|entry| entry.answer.is_some());
+    let found = found.and_then(|entry| Some((entry, shared.compiled.shown(entry)?)));
+    let (entry, projector) = found.ok_or_else(|| unfit(Stop::new(Outcome::ApprovalMismatch)))?;
     let limit = entry.result_bytes(run.policy());
     let limits = Limits { bytes: limit, ..Limits::default() };
     let tree = json::parse_value(value, &limits).map_err(|error| {
@@ -86,6 +87,6 @@ fn answered(run: &Run, pending: &PendingCall, value: &str) -> Result<Answered, B
     if !violations.is_empty() {
         return Err(unfit(invalid().errors(violations)));
     }
-    let projected = answer.projector.project(&tree, limit).map_err(|error| unfit(stages::unprojected(&error)))?;
+    let projected = projector.project(&tree, limit).map_err(|error| unfit(stages::unprojected(&error)))?;
     Ok(Ok((Arc::clone(entry), projected)))
 }

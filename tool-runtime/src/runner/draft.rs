@@ -191,6 +191,8 @@ impl Draft {
             session_id: self.session.clone(),
             conversation_id: self.conversation.clone(),
             principal: options.principal.clone(),
+            roles: options.roles.clone(),
+            attributes: options.attributes.clone(),
             tenant: options.tenant.clone(),
             caller: self.caller.clone(),
             decision: self.decision.clone(),

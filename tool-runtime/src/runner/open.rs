@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::time::Instant;
+use tracing::Span;
 
 use crate::call::{
     CallId, Cause, Outcome, RecordedArguments, SHOWN_BYTES, ToolCall, ToolExecResult, ToolInvocationRecord, shown,
@@ -12,6 +13,7 @@ use crate::hydrate::Hydrated;
 use crate::runner::books::{Attempt, Claim};
 use crate::runner::draft::{Arguments, Draft, Refused};
 use crate::runner::ending::{Ending, Stop, Suspended};
+use crate::runner::spans::Parent;
 use crate::runner::state::Taken;
 use crate::runner::{ResumeError, Run, telemetry};
 use crate::store::waiting::{self, Then};
@@ -25,6 +27,7 @@ pub(super) struct OpenCall {
     id: CallId,
     taken: Taken,
     started: Instant,
+    pub(super) parent: Parent,
     pub(super) draft: Draft,
     /// What the ledger knows of the call.
     pub(super) attempt: Option<Attempt>,
@@ -37,9 +40,15 @@ enum Phase {
     Running,
     /// It waits, and still does if this is dropped.
     Waiting,
-    /// The record is written, the event is not yet.
-    Recorded(Box<(ToolExecResult, Option<Stop>)>),
+    /// The record is on its way, the event is not out yet.
+    Recorded(Box<Recorded>),
     Announced,
+}
+
+struct Recorded {
+    result: ToolExecResult,
+    stop: Option<Stop>,
+    receipt: Receipt,
 }
 
 impl OpenCall {
@@ -68,15 +77,20 @@ impl OpenCall {
         let record_id = if fits && taken == Taken::First { id.clone() } else { CallId::generate() };
         let draft = Draft::new(&run, record_id, name, arguments);
         telemetry::announce_start(&run, &draft);
-        let started = Instant::now();
-        Self { run, id, taken, started, draft, attempt: None, claim: None, phase: Phase::Running }
+        Self::at(run, id, taken, draft, None)
     }
 
     /// Opens a suspended call again: its start was announced when it arrived. It waits until its claim is taken.
     pub(super) fn reopen(run: Run, claim: Claim) -> Self {
         let draft = Draft::reopened(claim.waiting.record.clone());
-        let (id, taken, started) = (draft.id.clone(), Taken::First, Instant::now());
-        Self { run, id, taken, started, draft, attempt: None, claim: Some(claim), phase: Phase::Waiting }
+        let id = draft.id.clone();
+        Self::at(run, id, Taken::First, draft, Some(claim))
+    }
+
+    fn at(run: Run, id: CallId, taken: Taken, draft: Draft, claim: Option<Claim>) -> Self {
+        let (started, parent) = (Instant::now(), Parent::Surroundings(Span::current()));
+        let phase = if claim.is_some() { Phase::Waiting } else { Phase::Running };
+        Self { run, id, taken, started, parent, draft, attempt: None, claim, phase }
     }
 
     /// The claim of a suspended call is about to be taken; whether it was is known afterwards.
@@ -136,15 +150,17 @@ impl OpenCall {
             self.close(&result, stop.as_ref());
         } else {
             // The future may be dropped while it waits; the event and the report need the end then.
-            self.phase = Phase::Recorded(Box::new((result.clone(), stop)));
-            if let Err(error) = receipt.await {
+            self.phase = Phase::Recorded(Box::new(Recorded { result: result.clone(), stop, receipt }));
+            if let Phase::Recorded(recorded) = &mut self.phase
+                && let Err(error) = (&mut recorded.receipt).await
+            {
                 telemetry::record_lost(&self.run, &self.draft, &error);
                 if matches!(error, StoreError::Fenced) && self.draft.executed() {
                     // Somebody else has written, or will write, that nobody saw the end.
                     let mut stop = Stop::new(Outcome::OutcomeUnknown);
                     stop.cause = Some(Cause::Lost);
                     result = stop.result(self.id.clone(), true);
-                    self.phase = Phase::Recorded(Box::new((result.clone(), Some(stop))));
+                    (recorded.result, recorded.stop) = (result.clone(), Some(stop));
                 }
                 discard(error);
             }
@@ -193,12 +209,11 @@ impl OpenCall {
         }
     }
 
-    /// Closes a call whose record is written.
-    fn close_recorded(&mut self) {
-        if let Phase::Recorded(ended) = std::mem::replace(&mut self.phase, Phase::Announced) {
-            let (result, stop) = *ended;
-            self.close(&result, stop.as_ref());
-        }
+    /// Closes a call whose record is on its way. Returns its receipt.
+    fn close_recorded(&mut self) -> Option<Receipt> {
+        let Phase::Recorded(recorded) = std::mem::replace(&mut self.phase, Phase::Announced) else { return None };
+        self.close(&recorded.result, recorded.stop.as_ref());
+        Some(recorded.receipt)
     }
 
     /// Emits the last event of the call, accounts it, and reports why it failed, once.
@@ -221,7 +236,11 @@ impl Drop for OpenCall {
     fn drop(&mut self) {
         match self.phase {
             Phase::Announced | Phase::Waiting => {}
-            Phase::Recorded(_) => self.close_recorded(),
+            Phase::Recorded(_) => {
+                if let Some(receipt) = self.close_recorded() {
+                    telemetry::await_receipt(&self.run, &self.draft, receipt);
+                }
+            }
             Phase::Running => {
                 let outcome = match self.draft.effect() {
                     Some(effect) if self.draft.executed() => Cause::Cancelled.outcome(effect),
@@ -233,9 +252,9 @@ impl Drop for OpenCall {
                 let result = self.result(&ended);
                 let stop = ended.err();
                 let record = self.draft.record(&self.run, &result, stop.as_ref());
-                // Nobody is there to wait for the receipt.
-                drop(self.run.put(record, self.attempt.as_ref()));
+                let receipt = self.run.put(record, self.attempt.as_ref());
                 self.close(&result, stop.as_ref());
+                telemetry::await_receipt(&self.run, &self.draft, receipt);
             }
         }
     }

@@ -8,11 +8,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::{Caller, EventSink};
 use crate::capability::ConnectionId;
-use crate::policy::{PolicyContext, RunTools};
+use crate::policy::{PolicyContext, RunTools, Standing};
 
 /// Who a run acts for and what it may use. Every default allows no more than the policy does.
 ///
-/// A name that the runner does not know (of a tool, a kind of connection, a role, a label) is a problem that
+/// A name that the runner does not know (of a tool, a kind of connection, a role, an attribute, a label) is a problem that
 /// [`Run::problems`](crate::runner::Run::problems) lists and that is logged when the run starts.
 ///
 /// ```
@@ -22,6 +22,7 @@ use crate::policy::{PolicyContext, RunTools};
 ///     .principal("ada@example.org")
 ///     .tenant("acme")
 ///     .role("buyer")
+///     .attribute("department", "purchasing")
 ///     .conversation("c-17")
 ///     .tools(["parts__search", "stock__adjust"]);
 /// ```
@@ -36,6 +37,7 @@ pub struct RunOptions {
     pub(super) tenant: Option<Arc<str>>,
     pub(super) principal: Option<Arc<str>>,
     pub(super) roles: Vec<Arc<str>>,
+    pub(super) attributes: Vec<(Arc<str>, Arc<str>)>,
     pub(super) labels: Vec<Arc<str>>,
     pub(super) connections: BTreeMap<String, ConnectionId>,
     pub(super) user_text: Vec<String>,
@@ -99,6 +101,17 @@ impl RunOptions {
         self
     }
 
+    /// Adds a value to an attribute of the principal that the policy may name, such as a department, a clearance or a
+    /// region. An attribute holds each value that is added to it.
+    pub fn attribute(mut self, name: impl Into<Arc<str>>, value: impl Into<Arc<str>>) -> Self {
+        let added = (name.into(), value.into());
+        // Sorted, so that the order of the calls makes no difference to a comparison.
+        if let Err(place) = self.attributes.binary_search(&added) {
+            self.attributes.insert(place, added);
+        }
+        self
+    }
+
     /// Adds a label that the policy may name.
     pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
         self.labels.push(label.into());
@@ -143,12 +156,18 @@ impl fmt::Debug for RunOptions {
 }
 
 impl RunOptions {
+    /// What the principal is.
+    pub(super) fn standing(&self) -> Standing {
+        Standing { roles: self.roles.clone(), attributes: self.attributes.clone() }
+    }
+
     /// The run as its policy sees it, with these labels.
     pub(super) fn context<'a>(&'a self, run: &'a str, labels: &'a [Arc<str>]) -> PolicyContext<'a> {
         PolicyContext {
             run,
             caller: &self.caller,
             principal: self.principal.as_deref(),
+            attributes: &self.attributes,
             tenant: self.tenant.as_deref(),
             roles: &self.roles,
             labels,

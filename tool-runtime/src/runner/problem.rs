@@ -1,5 +1,6 @@
 //! [`RunProblem`]: a name in a run's options that its runner does not know.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::capability::Source;
@@ -15,17 +16,17 @@ pub struct RunProblem {
 }
 
 impl RunProblem {
-    /// A stable word: `unknown_tool`, `unknown_connection`, `unknown_role` or `unknown_label`.
+    /// A stable word: `unknown_tool`, `unknown_connection`, `unknown_role`, `unknown_attribute` or `unknown_label`.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         self.code
     }
 
-    /// Roles and labels often come from elsewhere and mean something there, so only the others are warnings.
+    /// Roles, attributes and labels often come from elsewhere and mean something there, so only the others are warnings.
     pub(super) fn log(&self, run: &str) {
         let code = self.code;
         match code {
-            "unknown_role" | "unknown_label" => tracing::debug!(run, code, "{self}"),
+            "unknown_role" | "unknown_attribute" | "unknown_label" => tracing::debug!(run, code, "{self}"),
             _ => tracing::warn!(run, code, "{self}"),
         }
     }
@@ -68,9 +69,15 @@ pub(super) fn of(options: &RunOptions, shared: &Shared) -> Vec<RunProblem> {
         }
     }
     let policy = shared.policy.data();
-    for role in options.roles.iter().filter(|role| !policy.roles.contains_key(&***role)) {
-        let mut known = policy.roles.keys().map(String::as_str);
-        unknown("unknown_role", "role", role, &mut known, "the policy has no such role");
+    let roles = shared.policy.roles();
+    for role in options.roles.iter().filter(|role| !roles.contains(&***role)) {
+        unknown("unknown_role", "role", role, &mut roles.iter().copied(), "the policy has no such role");
+    }
+    let attributes = shared.policy.attributes();
+    let named: BTreeSet<_> = options.attributes.iter().map(|(name, _)| &**name).collect();
+    for name in named.into_iter().filter(|name| !attributes.contains(name)) {
+        let mut known = attributes.iter().copied();
+        unknown("unknown_attribute", "attribute", name, &mut known, "the policy has no such attribute");
     }
     for label in options.labels.iter().filter(|label| !policy.labels.contains_key(&***label)) {
         let mut known = policy.labels.keys().map(String::as_str);

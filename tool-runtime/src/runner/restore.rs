@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::policy::{RunPolicy, RunTools};
 use crate::runner::snapshot::RunSnapshot;
-use crate::runner::{Run, RunOptions, ToolRunner};
+use crate::runner::{Run, RunOptions, ToolRunner, telemetry};
 use crate::store::{PendingCall, RecordFilter, StoreError, Waiting};
 
 /// Why a run cannot be restored.
@@ -15,18 +15,22 @@ use crate::store::{PendingCall, RecordFilter, StoreError, Waiting};
 pub enum RestoreError {
     /// The snapshot, or a call that waits in it, belongs to another principal or tenant than the options name.
     OtherPrincipal,
-    /// The run ran under more than 16 policies other than the runner's. Start a new one.
+    /// The snapshot's calls come from another caller than the options name.
+    OtherCaller,
+    /// The run ran under more than 16 policies other than the runner's, or with more than 16 sets of roles and
+    /// attributes. Start a new one.
     TooManyPolicies,
     /// The store failed.
     Store(StoreError),
 }
 
 impl RestoreError {
-    /// A stable word: `other_principal`, `too_many_policies` or the store's own.
+    /// A stable word: `other_principal`, `other_caller`, `too_many_policies` or the store's own.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::OtherPrincipal => "other_principal",
+            Self::OtherCaller => "other_caller",
             Self::TooManyPolicies => "too_many_policies",
             Self::Store(error) => error.code(),
         }
@@ -37,7 +41,10 @@ impl fmt::Display for RestoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OtherPrincipal => f.write_str("the snapshot belongs to another principal or tenant"),
-            Self::TooManyPolicies => f.write_str("the run is held to too many policies; start a new one"),
+            Self::OtherCaller => f.write_str("the calls of the snapshot come from another caller"),
+            Self::TooManyPolicies => {
+                f.write_str("the run is held to too many policies, roles or attributes; start a new one")
+            }
             Self::Store(error) => fmt::Display::fmt(error, f),
         }
     }
@@ -46,7 +53,7 @@ impl fmt::Display for RestoreError {
 impl Error for RestoreError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::OtherPrincipal | Self::TooManyPolicies => None,
+            Self::OtherPrincipal | Self::OtherCaller | Self::TooManyPolicies => None,
             Self::Store(error) => Some(error),
         }
     }
@@ -57,17 +64,21 @@ impl ToolRunner {
     /// are put into the store, unless it knows them.
     ///
     /// The restored run has the tools and the roles that both the snapshot and the options name, and the labels of
-    /// either. Under another policy than the run had, both decide from now on: the strictest verdict, the least of each
+    /// either. What the principal was when the snapshot was taken, with its roles and attributes, is asked about too: a
+    /// role that takes tools away still does so after it is gone. Under another policy than the run had, both decide from now on: the strictest verdict, the least of each
     /// budget and limit, the labels of both, and no tool that the run could not see. A waiting call runs only under the
     /// policies that suspended it, see [`Run::resume`].
     ///
     /// # Errors
-    /// The snapshot, or a call that waits in it, is another principal's or tenant's; the run ran under more than 16 other
-    /// policies; or the store failed.
+    /// The snapshot, or a call that waits in it, is another principal's or tenant's; its calls come from another caller;
+    /// the run ran under more than 16 other policies or sets of roles and attributes; or the store failed.
     pub async fn restore(&self, snapshot: RunSnapshot, options: RunOptions) -> Result<Run, RestoreError> {
         let options = narrowed(&snapshot, options)?;
-        let policy =
-            RunPolicy::restored(self.policy().clone(), snapshot.policies).ok_or(RestoreError::TooManyPolicies)?;
+        let mut standings = snapshot.standings;
+        let now = options.standing();
+        standings.retain(|standing| *standing != now);
+        let policy = RunPolicy::restored(self.policy().clone(), snapshot.policies, standings)
+            .ok_or(RestoreError::TooManyPolicies)?;
         // What another policy let the run see is also what somebody approved of there, or nobody could.
         let visible = (!policy.is_current()).then_some(snapshot.visible);
         let tools = RunTools::intersection(options.tools.clone(), visible);
@@ -77,7 +88,8 @@ impl ToolRunner {
         run.evidence().merge(&snapshot.evidence);
         run.state().restore(snapshot.state);
         for waiting in snapshot.waiting {
-            put_back(&run, waiting).await.map_err(RestoreError::Store)?;
+            let put = put_back(&run, waiting).await;
+            put.map_err(|error| RestoreError::Store(telemetry::store_unread(&run, error)))?;
         }
         Ok(run)
     }
@@ -94,7 +106,10 @@ fn narrowed(snapshot: &RunSnapshot, mut options: RunOptions) -> Result<RunOption
     {
         return Err(RestoreError::OtherPrincipal);
     }
-    options.roles.retain(|role| snapshot.roles.contains(role));
+    if snapshot.caller != options.caller {
+        return Err(RestoreError::OtherCaller);
+    }
+    options.roles.retain(|role| snapshot.standings.iter().all(|standing| standing.roles.contains(role)));
     options.tools = RunTools::intersection(options.tools, snapshot.tools.clone());
     Ok(options.run_id(snapshot.run_id.clone()))
 }

@@ -125,6 +125,16 @@ impl Run {
         &self.0.problems
     }
 
+    /// The agent, if the application named one.
+    pub(crate) fn agent_id(&self) -> Option<&str> {
+        self.options().agent.as_deref()
+    }
+
+    /// The conversation, if the application named one.
+    pub(crate) fn conversation_id(&self) -> Option<&str> {
+        self.options().conversation.as_deref()
+    }
+
     /// Adds what the user wrote to the evidence of the run: ids in it count as seen from now on.
     pub fn add_user_text(&self, text: &str) {
         self.evidence().insert_text(text);
@@ -192,13 +202,13 @@ impl Run {
         }
     }
 
-    /// Reports a failure that belongs to no call, such as a model's, to the operators' sink.
-    pub(crate) fn report(&self, code: &str, text: &str) {
-        self.report_failure(&Failure { tool: None, call_id: None, ..self.failure(code, text) });
+    /// Logs a failure that belongs to no call, such as a model's, and reports it to the operators' sink.
+    pub(crate) fn report(&self, what: &'static str, code: &str, text: &str) {
+        self.report_failure(format_args!("{what}"), &self.failure(code, text));
     }
 
-    pub(super) fn report_failure(&self, failure: &Failure<'_>) {
-        self.shared().failures.report(failure);
+    pub(super) fn report_failure(&self, what: fmt::Arguments<'_>, failure: &Failure<'_>) {
+        self.shared().failures.report(what, failure);
     }
 
     /// A failure with the ids of this run.

@@ -7,7 +7,7 @@ use crate::redact::Beside;
 use crate::runner::ending::Stop;
 use crate::runner::suspend::{Reopened, reopen};
 use crate::runner::waiting::Purpose;
-use crate::runner::{ResumeError, Run, waiting};
+use crate::runner::{ResumeError, Run, telemetry, waiting};
 use crate::store::{DecisionKind, PendingCall, RecordFilter, StoreError};
 use crate::tool::ToolEffect;
 
@@ -53,7 +53,7 @@ impl Run {
         if let Some(record) = self.own_record(&filter).await? {
             return Ok(Some(result(record)));
         }
-        let unfinished = self.unfinished(call_id).await?;
+        let unfinished = self.unfinished(call_id).await.map_err(|error| telemetry::store_unread(self, error))?;
         if unfinished && let Some(record) = self.own_record(&filter).await? {
             return Ok(Some(result(record)));
         }
@@ -68,7 +68,8 @@ impl Run {
     async fn own_record(&self, filter: &RecordFilter) -> Result<Option<ToolInvocationRecord>, StoreError> {
         let own =
             |record: &ToolInvocationRecord| waiting::owns(self, record.principal.as_deref(), record.tenant.as_deref());
-        Ok(self.shared().store.calls(filter).await?.into_iter().rev().find(own))
+        let records = self.shared().store.calls(filter).await;
+        Ok(records.map_err(|error| telemetry::store_unread(self, error))?.into_iter().rev().find(own))
     }
 }
 

@@ -35,6 +35,8 @@ pub(super) struct Shared {
     pub(super) compiled: CompiledCatalog,
     pub(super) repairers: Vec<Arc<dyn Repairer>>,
     pub(super) failures: Failures,
+    /// Spans show masked arguments and projected results.
+    pub(super) span_values: bool,
 }
 
 /// Adapters are dropped with the last run, and their destructors are the application's code.

@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::call::Caller;
 use crate::hydrate::EvidenceSet;
-use crate::policy::{Last, Policies, RunTools, Spend};
+use crate::policy::{Last, Policies, RunTools, Spend, Standing};
 use crate::runner::state::RunState;
-use crate::runner::{Run, waiting};
+use crate::runner::{Run, telemetry, waiting};
 use crate::store::{Document, PendingCall, Query, Space, StoreError, Waiting};
 
 /// The version of the document that this library writes, and the only one it reads.
 const VERSION: u32 = 1;
 
-/// The state of a run: principal, tenant, roles, tools, policies, labels, evidence, spent budget, loop guard, call ids,
+/// The state of a run: principal with its roles and attributes, tenant, caller, tools, policies, labels, evidence, spent budget, loop guard, call ids,
 /// calls whose effects are not known, and the calls that wait.
 ///
 /// Keep it where clients cannot change it: it is trusted, and the frozen arguments of waiting calls are in it, the
@@ -28,7 +29,9 @@ pub struct RunSnapshot {
     pub(super) run_id: Arc<str>,
     pub(super) principal: Option<Arc<str>>,
     pub(super) tenant: Option<Arc<str>>,
-    pub(super) roles: Vec<Arc<str>>,
+    pub(super) caller: Caller,
+    /// What the principal was: when the snapshot was taken, and before earlier restores.
+    pub(super) standings: Vec<Standing>,
     pub(super) tools: Option<RunTools>,
     /// The policies of the run, and the tools that they let the run see.
     pub(super) policies: Policies,
@@ -73,6 +76,27 @@ impl Run {
     /// # Errors
     /// The store failed.
     pub async fn snapshot(&self) -> Result<RunSnapshot, StoreError> {
+        let waiting = self.all_waiting().await.map_err(|error| telemetry::store_unread(self, error))?;
+        let options = self.options();
+        Ok(RunSnapshot {
+            version: VERSION,
+            run_id: Arc::clone(self.identity()),
+            principal: options.principal.clone(),
+            tenant: options.tenant.clone(),
+            caller: options.caller.clone(),
+            standings: self.policy().standings(options.standing()),
+            tools: options.tools.clone(),
+            policies: self.policy().policies(),
+            visible: self.catalog().specs().map(|spec| spec.name.as_str()).collect(),
+            state: self.state().clone(),
+            loop_guard: self.loop_guard().last(),
+            evidence: self.evidence().clone(),
+            spent: self.ledger().spent(),
+            waiting,
+        })
+    }
+
+    async fn all_waiting(&self) -> Result<Vec<Waiting>, StoreError> {
         let scope = Some(Arc::clone(self.identity()));
         let mut query = Query { scope, ..Query::new(Space::Waiting) };
         let mut waiting = Vec::new();
@@ -87,24 +111,8 @@ impl Run {
                 }
                 _ => None,
             }));
-            let Some(next) = next else { break };
+            let Some(next) = next else { return Ok(waiting) };
             query.after = next;
         }
-        let options = self.options();
-        Ok(RunSnapshot {
-            version: VERSION,
-            run_id: Arc::clone(self.identity()),
-            principal: options.principal.clone(),
-            tenant: options.tenant.clone(),
-            roles: options.roles.clone(),
-            tools: options.tools.clone(),
-            policies: self.policy().policies(),
-            visible: self.catalog().specs().map(|spec| spec.name.as_str()).collect(),
-            state: self.state().clone(),
-            loop_guard: self.loop_guard().last(),
-            evidence: self.evidence().clone(),
-            spent: self.ledger().spent(),
-            waiting,
-        })
     }
 }

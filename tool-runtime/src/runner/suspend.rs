@@ -37,6 +37,7 @@ pub(super) async fn suspend(
         principal: options.principal.clone(),
         tenant: options.tenant.clone(),
         roles: options.roles.clone(),
+        attributes: options.attributes.clone(),
         tools: options.tools.clone(),
         policy_revision: run.policy().revision(),
         rule: open.draft.rule().map(str::to_owned),

@@ -69,6 +69,12 @@ fn differs(run: &Run, pending: &PendingCall) -> Result<(), &'static str> {
     if options.roles.iter().any(|role| !pending.roles.contains(role)) {
         return Err("the run has a role that the call's run did not have");
     }
+    if options.attributes != pending.attributes {
+        return Err("the run's principal has other attributes than the call's run");
+    }
+    if options.caller != pending.caller {
+        return Err("the call comes from another caller");
+    }
     if !RunTools::within(options.tools.as_ref(), pending.tools.as_ref()) {
         return Err("the run has a tool that the call's run did not have");
     }

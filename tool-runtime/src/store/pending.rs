@@ -11,8 +11,8 @@ use crate::call::{CallId, Caller, RepairUse, Suspension};
 use crate::policy::RunTools;
 use crate::tool::{Hash, ToolName};
 
-/// A call that waits. Everything in it is compared before anything is done with it: principal, tenant, roles, tools,
-/// the tool's definition, the arguments, the policy and the time.
+/// A call that waits. Everything in it is compared before anything is done with it: principal, tenant, roles,
+/// attributes, tools, the tool's definition, the arguments, the policy and the time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PendingCall {
@@ -37,6 +37,8 @@ pub struct PendingCall {
     pub tenant: Option<Arc<str>>,
     /// The roles of the principal.
     pub roles: Vec<Arc<str>>,
+    /// The attributes of the principal: pairs of a name and a value.
+    pub attributes: Vec<(Arc<str>, Arc<str>)>,
     /// The tools of the run; `None` if the run does not narrow them.
     pub tools: Option<RunTools>,
     /// The policy that asked.

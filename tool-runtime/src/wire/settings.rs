@@ -17,9 +17,9 @@ use crate::wire::ToolChoice;
 /// use tool_runtime::wire::{Format, Effort, RequestSettings};
 ///
 /// let settings = RequestSettings::new().temperature(0.2).max_output_tokens(800).reasoning(Effort::Low).seed(7);
-/// let chat = Format::OpenAiChat.encode_settings(&settings)?;
+/// let chat = Format::OpenAiChat.encode_settings(&settings, None)?;
 /// assert_eq!(chat.body["reasoning_effort"], "low");
-/// let anthropic = Format::Anthropic.encode_settings(&settings)?;
+/// let anthropic = Format::Anthropic.encode_settings(&settings, None)?;
 /// let lost: Vec<_> = anthropic.losses.iter().map(|loss| loss.path.as_str()).collect();
 /// assert_eq!(lost, ["seed", "temperature"]);
 /// # Ok::<(), tool_runtime::wire::EncodeError>(())
@@ -35,7 +35,9 @@ pub struct RequestSettings {
     /// The share of the most likely tokens to choose from, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// The most tokens of one turn, reasoning included.
+    /// The most tokens of one turn, reasoning included. Left out, it is the model's own limit; Anthropic requires one, for
+    /// which the HTTP client sends 16,000, in addition to the tokens of [`Effort::Tokens`], or 64,000 for the two highest
+    /// levels of a stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
     /// Whether Chat Completions carries that limit as `max_tokens`, the older name, which Mistral and many compatible
@@ -83,7 +85,7 @@ pub struct RequestSettings {
 /// use tool_runtime::wire::{Format, Effort, RequestSettings};
 ///
 /// let settings = RequestSettings::new().reasoning(Effort::Tokens(2048));
-/// let encoded = Format::Anthropic.encode_settings(&settings)?;
+/// let encoded = Format::Anthropic.encode_settings(&settings, None)?;
 /// assert_eq!(encoded.body["thinking"]["budget_tokens"], 2048);
 /// # Ok::<(), tool_runtime::wire::EncodeError>(())
 /// ```

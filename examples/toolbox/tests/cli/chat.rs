@@ -96,6 +96,16 @@ fn calls_and_results_are_for_people() {
 }
 
 #[test]
+fn a_file_of_a_tool_is_named() {
+    let print = call("c1", "weather__print_forecast", &json!({ "city": "London", "days": 2, "unit": "celsius" }));
+    let endpoint = Endpoint::new(vec![print, text("Here it is.")]);
+    let shown = rig(&endpoint).run(&["chat", "--no-stream", "Print the forecast."]).code(0);
+    let file = shown.stderr.lines().find(|line| line.contains("file:")).unwrap_or_else(|| panic!("{}", shown.stderr));
+    assert!(file.starts_with("   file: application/pdf, ") && file.ends_with(" bytes"), "{file}");
+    assert!(!file.contains(" 0 bytes"), "{file}");
+}
+
+#[test]
 fn the_endpoint_gets_what_the_options_say() {
     let endpoint = Endpoint::new(vec![text("Hi.")]);
     let options =

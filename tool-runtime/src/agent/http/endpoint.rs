@@ -21,9 +21,6 @@ pub(super) const OWN_HEADERS: [&str; 4] = ["accept-encoding", "content-length", 
 /// What a response of the `openai_responses` format is asked to include.
 const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
 
-/// The most tokens of a turn if the settings name no other limit.
-const MAX_OUTPUT_TOKENS: u32 = 4096;
-
 /// The address of the endpoint: the base's path, or the provider's usual one, and the operation.
 pub(super) fn url(settings: &Settings, base: &str) -> Result<Url, String> {
     let (usual, operation) = match settings.format {
@@ -92,7 +89,9 @@ pub(super) fn body(
 ) -> Result<(Vec<u8>, Offered), ModelError> {
     let format = settings.format;
     let mut asked = request.settings.clone();
-    asked.max_output_tokens.get_or_insert(MAX_OUTPUT_TOKENS);
+    // Elsewhere the model's own limit holds: one of ours would cut reasoning, which counts towards it.
+    asked.max_output_tokens =
+        asked.max_output_tokens.or_else(|| format.limit(&asked, &settings.model, settings.stream));
     if sealed && let Value::Array(include) = asked.extra.entry("include").or_insert_with(|| json!([])) {
         let reasoning = json!(ENCRYPTED_REASONING);
         if !include.contains(&reasoning) {

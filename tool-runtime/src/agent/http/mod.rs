@@ -19,6 +19,7 @@ mod body;
 mod builder;
 mod endpoint;
 mod exchange;
+mod provider;
 mod retry;
 mod tls;
 
@@ -42,7 +43,8 @@ use retry::Retries;
 
 /// A model behind an HTTP endpoint. Cheap to clone; clones share connections.
 ///
-/// A turn has at most 4,096 tokens unless the settings of the request say otherwise.
+/// Without a limit in the settings of the request, a turn has as many tokens as the model writes. Anthropic requires a
+/// limit: it is 16,000 tokens, and what the model may think in addition.
 ///
 /// ```
 /// use tool_runtime::agent::Agent;
@@ -120,6 +122,10 @@ impl HttpModel {
 impl ModelClient for HttpModel {
     fn name(&self) -> &str {
         &self.0.settings.model
+    }
+
+    fn provider(&self) -> &str {
+        provider::provider(self.0.settings.format, &self.0.url)
     }
 
     async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {

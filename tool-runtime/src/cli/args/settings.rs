@@ -18,7 +18,7 @@ pub(in crate::cli) struct Asked {
     /// The share of the most likely tokens to choose from, from 0 to 1
     #[arg(long, value_name = "SHARE")]
     top_p: Option<f64>,
-    /// The most tokens of one answer; 4096 by default
+    /// The most tokens of one answer, reasoning included; by default the model's own limit, for Anthropic 16000 and more
     #[arg(long, value_name = "TOKENS")]
     max_output_tokens: Option<u32>,
     /// The field of that limit in openai-chat; many compatible servers know `max_tokens` only

@@ -18,8 +18,9 @@ pub(in crate::cli) fn agent(endpoint: &Endpoint) -> Result<Option<Agent>, Failur
     };
     let format = endpoint.format.unwrap_or(Format::OpenAiChat);
     let settings = endpoint.asked.settings();
-    let encoded =
-        format.encode_settings(&settings).map_err(|error| Failure::usage(error.to_string()).code("settings"))?;
+    let encoded = format
+        .encode_settings(&settings, Some(name))
+        .map_err(|error| Failure::usage(error.to_string()).code("settings"))?;
     losses(&encoded.losses);
     let mut builder = HttpModel::builder(format, url, name)
         .stream(!endpoint.no_stream)

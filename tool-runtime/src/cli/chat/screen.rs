@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use crate::call::{Event, EventSink, Outcome};
 use crate::cli::fold::{Room, fields};
 use crate::cli::terminal::{self, Tone};
+use crate::media::decoded_len;
 
 /// The lines of one value.
 const LINES: usize = 12;
@@ -48,6 +49,7 @@ impl EventSink for Screen {
                     terminal::message(&format!("   {}", terminal::safe(&error.safe_message)));
                 }
             }
+            Event::File { media_type, url } => terminal::message(&file(&media_type, &url)),
             Event::Done { .. } => terminal::end_line(),
             _ => {}
         }
@@ -62,6 +64,15 @@ fn ending(outcome: Outcome, name: &str) -> String {
         _ => Tone::Bad,
     };
     format!("<- {} {}", terminal::tone(tone, outcome.code()), terminal::safe(name))
+}
+
+/// `   file: application/pdf, 812 bytes`; a file that is elsewhere is shown by its address.
+fn file(media_type: &str, url: &str) -> String {
+    let media_type = terminal::safe(media_type);
+    match url.strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
+        Some((_, data)) => format!("   file: {media_type}, {} bytes", decoded_len(data)),
+        None => format!("   file: {media_type}, {}", terminal::safe(url)),
+    }
 }
 
 /// Every event as a JSON line on stdout.

@@ -45,10 +45,9 @@ fn every_name_must_exist() {
 fn an_authored_tool_is_not_talked_down() {
     check("tools.mail__send.effect = 'external_side_effect'\ntools.mcp__x__get.effect = 'read_only'", &[]);
     check(
-        "tools.mail__send.effect = 'read_only'\ntools.mail__send.redact = ['a']",
+        "tools.mail__send.effect = 'read_only'",
         &[
             "policy, `tools.mail__send.effect`: `read_only` is less than the tool declares; write `state_change` or more, or change the tool",
-            "policy, `tools.mail__send.redact`: an authored tool brings its own allowlist; change it there",
         ],
     );
     let pin = "0".repeat(64);
@@ -77,7 +76,7 @@ fn a_name_that_nothing_has_decides_nothing() {
         ],
     );
     check(
-        "labels.vip = { from_run = true, deny_effects = ['state_change'] }\ncallers.'graph:report'.denied_tools = []",
+        "labels.vip = { from_run = true, deny_effects = ['state_change'] }\ncallers.'graph:report'.allowed_tools = []",
         &[],
     );
     let unread = "the label decides nothing; write `deny_effects` or `require_approval_for_effects`";
@@ -85,6 +84,31 @@ fn a_name_that_nothing_has_decides_nothing() {
         "labels.vip.from_run = true\nlabels.untrusted.deny_effects = []",
         &[&format!("policy, `labels.untrusted`: {unread}"), &format!("policy, `labels.vip`: {unread}")],
     );
+}
+
+#[test]
+fn a_table_that_decides_nothing_is_refused() {
+    let idle = |path: &str| format!("policy, `{path}`: this decides nothing; write `allowed_tools` or `denied_tools`");
+    for path in ["roles.r", "principals.p", "attributes.a.v", "tenants.t", "tenants.t.roles.r", "callers.graph"] {
+        check(&format!("[{path}]"), &[&idle(path)]);
+        check(&format!("[{path}]\ndenied_tools = []"), &[&idle(path)]);
+        check(&format!("[{path}]\ndenied_tools = ['core__add']"), &[]);
+        check(
+            &format!("[{path}]\ndenied_tools = ['core__ad']"),
+            &[&format!("policy, `{path}.denied_tools`: there is no tool `core__ad`; did you mean `core__add`?")],
+        );
+    }
+    check(
+        "attributes.a = {}",
+        &["policy, `attributes.a`: this decides nothing; write a table for a value, `attributes.a.VALUE`"],
+    );
+    check(
+        "callers.graph.allowed_tools = ['core__add']\nroles.r.denied_tools = ['core__add']",
+        &[
+            "policy, `callers.graph.allowed_tools`: no run is allowed `core__add`, and a caller grants no tools; add it to `allowed_tools`, or to those of a role, a principal, an attribute or a tenant",
+        ],
+    );
+    check("callers.graph.allowed_tools = ['core__add']\ntenants.t.roles.r.allowed_tools = ['core__add']", &[]);
 }
 
 #[test]

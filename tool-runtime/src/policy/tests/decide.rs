@@ -23,10 +23,21 @@ allowed_tools = ["t__ada"]
 [tenants.acme]
 denied_tools = ["t__ada"]
 
+[tenants.acme.roles.admin]
+allowed_tools = ["t__keys"]
+[tenants.acme.roles.guest]
+denied_tools = ["t__read"]
+[attributes.clearance.secret]
+allowed_tools = ["t__secret"]
+[attributes.status.suspended]
+denied_tools = ["t__read", "t__write"]
+
 [callers.graph]
 denied_tools = ["t__write"]
 [callers."graph:report"]
-allowed_tools = ["t__admin"]
+allowed_tools = ["t__read", "t__admin", "t__write"]
+[callers."graph:none"]
+allowed_tools = []
 
 [tags]
 destructive = "deny"
@@ -131,6 +142,52 @@ fn parties_add_and_take_away() {
 }
 
 #[test]
+fn attributes_and_roles_within_a_tenant_count() {
+    let (admin, guest) = (words(&["admin"]), words(&["guest"]));
+    let by = |name, context| Case { context, ..call(name, ReadOnly) };
+    let none = PolicyContext::default();
+    let pairs = |pairs: &[(&str, &str)]| -> Vec<(Arc<str>, Arc<str>)> {
+        pairs.iter().map(|(name, value)| (Arc::from(*name), Arc::from(*value))).collect()
+    };
+    let acme = PolicyContext { tenant: Some("acme"), ..none };
+    check(by("t__keys", acme), "deny allowed_tools");
+    check(by("t__keys", PolicyContext { roles: &admin, ..none }), "deny allowed_tools");
+    check(by("t__keys", PolicyContext { roles: &admin, ..acme }), "allow tenants.acme.roles.admin.allowed_tools");
+    check(by("t__read", PolicyContext { roles: &guest, ..none }), "allow allowed_tools");
+    check(by("t__read", PolicyContext { roles: &guest, ..acme }), "deny tenants.acme.roles.guest.denied_tools");
+    let secret = pairs(&[("clearance", "public"), ("clearance", "secret")]);
+    let both = pairs(&[("clearance", "secret"), ("status", "suspended")]);
+    let swapped = pairs(&[("secret", "clearance"), ("status", "secret")]);
+    let of = |attributes| PolicyContext { attributes, ..none };
+    check(by("t__secret", none), "deny allowed_tools");
+    check(by("t__secret", of(&secret)), "allow attributes.clearance.secret.allowed_tools");
+    check(by("t__secret", of(&swapped)), "deny allowed_tools");
+    check(by("t__secret", of(&both)), "allow attributes.clearance.secret.allowed_tools");
+    check(by("t__read", of(&both)), "deny attributes.status.suspended.denied_tools");
+}
+
+#[test]
+fn a_caller_grants_nothing() {
+    let graph = |name: &str| Caller::Graph { run: "r".into(), name: name.into(), version: "1".into() };
+    let (report, other, none) = (graph("report"), graph("other"), graph("none"));
+    let admin = words(&["admin"]);
+    let by = |name, caller, roles| {
+        let context = PolicyContext { caller, roles, ..PolicyContext::default() };
+        Case { context, ..call(name, ReadOnly) }
+    };
+    // What is in its list has to be allowed to the run.
+    check(by("t__admin", &report, &[]), "deny allowed_tools");
+    check(by("t__admin", &report, &admin), "allow roles.admin.allowed_tools");
+    check(by("t__admin", &other, &admin), "allow roles.admin.allowed_tools");
+    // What is not in it is not allowed, and the table of all graphs counts too.
+    check(by("t__gated", &report, &[]), "deny callers.graph:report.allowed_tools");
+    check(by("t__gated", &other, &[]), "require_approval require_approval_for_tools");
+    check(by("t__write", &report, &[]), "deny callers.graph.denied_tools");
+    check(by("t__read", &report, &[]), "allow allowed_tools");
+    check(by("t__read", &none, &[]), "deny callers.graph:none.allowed_tools");
+}
+
+#[test]
 fn a_graph_is_a_caller_of_its_own() {
     let graph = |name: &str| Caller::Graph { run: "r".into(), name: name.into(), version: "1".into() };
     let (report, other) = (graph("report"), graph("other"));
@@ -140,8 +197,8 @@ fn a_graph_is_a_caller_of_its_own() {
     };
     check(by("t__write", &Caller::Direct), "allow allowed_tools");
     check(by("t__write", &other), "deny callers.graph.denied_tools");
-    check(by("t__admin", &report), "allow callers.graph:report.allowed_tools");
-    check(by("t__admin", &other), "deny allowed_tools");
+    check(by("t__gated", &report), "deny callers.graph:report.allowed_tools");
+    check(by("t__gated", &other), "require_approval require_approval_for_tools");
 }
 
 #[test]

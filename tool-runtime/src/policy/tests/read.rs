@@ -20,7 +20,7 @@ fn errors_say_where_and_what_to_do() {
         "parallel = 2\nallowed_tool = []",
         "policy_unknown_key",
         "policy, line 2, column 1: unknown field `allowed_tool`, expected one of `allowed_tools`, \
-         `require_approval_for_effects`, `require_approval_for_tools`, `budgets`, `roles`, `principals`, `tenants`, \
+         `require_approval_for_effects`, `require_approval_for_tools`, `budgets`, `roles`, `principals`, `attributes`, `tenants`, \
          `callers`, `tags`, `labels`, `tools`, `repair`, `loop_guard`, `limits`, `parallel`; did you mean `allowed_tools`?",
     );
     check(

@@ -34,22 +34,72 @@ fn an_allowlist_of_a_policy_is_not_widened_for_a_restored_run() {
         ("", "", true),
     ] {
         let before = RunPolicy::new(with_list(before)).policies();
-        let run = RunPolicy::restored(with_list(now), before).unwrap();
+        let run = RunPolicy::restored(with_list(now), before, Vec::new()).unwrap();
         let verdict = run.admit(&PolicyContext::default(), &Subject::of(&get)).verdict;
         assert_eq!(verdict == crate::call::Verdict::Allow, allowed, "{now}");
     }
 }
 
 #[test]
+fn a_role_that_takes_away_still_does_so_after_it_is_gone() {
+    let policy = ToolPolicy::from_toml(
+        "allowed_tools = ['core__add']\nroles.intern.denied_tools = ['core__add']\n\
+         attributes.clearance.secret.allowed_tools = ['core__keys']",
+    )
+    .unwrap();
+    let (add, keys) = (spec("core__add", ToolEffect::ReadOnly), spec("core__keys", ToolEffect::ReadOnly));
+    let run = |standings: &[Standing]| {
+        let before = RunPolicy::new(policy.clone()).policies();
+        RunPolicy::restored(policy.clone(), before, standings.to_vec())
+    };
+    let rule = |run: &RunPolicy, context: &PolicyContext<'_>, tool: &ToolSpec| {
+        let decision = run.admit(context, &Subject::of(tool));
+        format!("{} {}", decision.verdict, decision.rule)
+    };
+    let intern = Standing { roles: vec!["intern".into()], attributes: Vec::new() };
+    let cleared = [("clearance".into(), "secret".into())];
+    let now = PolicyContext { attributes: &cleared, ..PolicyContext::default() };
+    let (fresh, held) = (run(&[]).unwrap(), run(&[intern.clone()]).unwrap());
+    assert_eq!(rule(&fresh, &now, &add), "allow allowed_tools");
+    assert_eq!(rule(&held, &now, &add), "deny roles.intern.denied_tools");
+    // What the principal has gained since is not the run's.
+    assert_eq!(rule(&fresh, &now, &keys), "allow attributes.clearance.secret.allowed_tools");
+    assert_eq!(rule(&held, &now, &keys), "deny allowed_tools");
+    // A snapshot names each standing once, and a run is held to 16 at most.
+    let standing = Standing { roles: Vec::new(), attributes: cleared.to_vec() };
+    assert_eq!(held.standings(standing.clone()), [standing, intern.clone()]);
+    assert_eq!(held.standings(intern.clone()), [intern.clone()]);
+    assert!(run(&vec![intern; 17]).is_none());
+}
+
+#[test]
+fn an_authored_tool_shows_no_more_than_under_the_policy_that_narrowed_it() {
+    let add = spec("core__add", ToolEffect::ReadOnly);
+    let with = |list: &str| policy(&format!("[tools.core__add]\n{list}"));
+    for (before, now, allowed) in [
+        ("redact = ['a']", "redact = ['a']", true),
+        ("", "redact = ['a']", true),
+        ("redact = ['a']", "", false),
+        ("redact = ['a']", "redact = ['a', '$media']", false),
+        ("redact = ['a']\nmodel = ['$media']", "redact = ['a', '$media']", false),
+        ("redact = ['a', '$media']", "redact = ['a']\nmodel = ['$media']", true),
+    ] {
+        let run = RunPolicy::restored(with(now), RunPolicy::new(with(before)).policies(), Vec::new()).unwrap();
+        let verdict = run.admit(&PolicyContext::default(), &Subject::of(&add)).verdict;
+        assert_eq!(verdict == crate::call::Verdict::Allow, allowed, "{before} {now}");
+    }
+}
+
+#[test]
 fn parallel_effects_and_revisions_are_of_all_policies() {
     let (wide, narrow) = (policy("parallel = 9"), policy("parallel = 3"));
-    let run = RunPolicy::restored(wide.clone(), RunPolicy::new(narrow.clone()).policies()).unwrap();
+    let run = RunPolicy::restored(wide.clone(), RunPolicy::new(narrow.clone()).policies(), Vec::new()).unwrap();
     assert_eq!(run.parallel(), 3);
     assert!(run.revision() != wide.revision() && run.revision() != narrow.revision());
-    let other_way = RunPolicy::restored(narrow, run.policies()).unwrap();
+    let other_way = RunPolicy::restored(narrow, run.policies(), Vec::new()).unwrap();
     assert_eq!(run.revision(), other_way.revision());
     // Under the policy that it began with a run is as before.
-    let same = RunPolicy::restored(wide.clone(), RunPolicy::new(wide.clone()).policies()).unwrap();
+    let same = RunPolicy::restored(wide.clone(), RunPolicy::new(wide.clone()).policies(), Vec::new()).unwrap();
     assert!(same.is_current());
     assert_eq!(same.revision(), wide.revision());
 }

@@ -1,13 +1,14 @@
 //! The skeleton of encoding a history: complete turns in, the messages of one format out.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use serde_json::value::RawValue;
 
 use crate::media::files;
 use crate::wire::encode::{Dialect, Loss, Node, Object};
-use crate::wire::history::{Carried, Missing, Part, Piece, bounded, pieces};
+use crate::wire::history::{CallMessage, Carried, Missing, Part, Piece, bounded, pieces};
 use crate::wire::{Format, Message};
 
 /// A history, ready to be put into a request body.
@@ -108,6 +109,37 @@ impl<'a> Messages<'a> {
         self.losses.push(Loss { tool: None, path: format!("/{}", self.at), what: what.to_owned() });
     }
 
+    /// The arguments of a call as JSON text. Those that could not be read are `{}`, and reported.
+    pub(crate) fn arguments_of<'c>(&mut self, call: &'c CallMessage) -> &'c str {
+        if !call.is_readable() {
+            self.lose("arguments that are not readable JSON");
+        }
+        call.arguments()
+    }
+
+    /// Reports what the repair of a history removes: results that answer no call, and second calls of one id.
+    fn lose_orphans(&mut self, history: &[Message], pieces: &[(usize, Piece<'a>)]) {
+        let mut answers = HashSet::new();
+        for (at, piece) in pieces {
+            let Piece::Assistant { parts, answered } = piece else { continue };
+            answers.extend(answered.iter().filter_map(|(_, result)| match result {
+                Cow::Borrowed(result) => Some(std::ptr::from_ref(*result)),
+                Cow::Owned(_) => None,
+            }));
+            self.at = *at;
+            let came = if let Some(Message::Assistant(came)) = history.get(*at) { came.len() } else { 0 };
+            (parts.len()..came).for_each(|_| self.lose("a second call of one id"));
+        }
+        for (at, message) in history.iter().enumerate() {
+            if let Message::Result(result) = message
+                && !answers.contains(&std::ptr::from_ref(result))
+            {
+                self.at = at;
+                self.lose("a result that answers no call");
+            }
+        }
+    }
+
     /// Reports a part that the format has no place for.
     pub(crate) fn lose_part(&mut self, part: &Part) {
         self.lose(match part {
@@ -151,6 +183,7 @@ pub(super) fn encode_marked(
         messages.later = messages.later.get(1..).unwrap_or_default();
         dialect.message(piece, &mut messages);
     }
+    messages.lose_orphans(history, &pieces);
     for (at, count) in bounded.iter().flat_map(|bounded| &bounded.left_out) {
         messages.at = *at;
         messages.lose(&format!("{} for which one request has no room", files(*count)));

@@ -11,7 +11,7 @@ use crate::wire::encode::Messages;
 use crate::wire::history::CallMessage;
 
 /// The longest name of a tool, in bytes.
-const MAX_NAME_BYTES: usize = 64;
+pub(crate) const MAX_NAME_BYTES: usize = 64;
 
 /// The longest id that Responses takes, in bytes.
 const MAX_ID_BYTES: usize = 64;

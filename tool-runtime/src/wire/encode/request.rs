@@ -81,7 +81,7 @@ pub(crate) fn encode_request<'a, T: Into<WireTool<'a>>>(
         dialect.mark_tools(tools);
     }
     let history = encode_marked(format, dialect, asked.messages, Some(asked.model), marks);
-    let settings = encode_settings(dialect, &asked.options.settings)?;
+    let settings = encode_settings(dialect, &asked.options.settings, Some(asked.model))?;
     let mut rest = settings.body;
     let mut fields = Vec::new();
     for (name, value) in std::mem::take(&mut offered.body) {

@@ -81,12 +81,16 @@ impl Vocabulary {
 }
 
 /// The parts of a request body that carry the settings, except the choice of tools, which is written with the tools.
-pub(crate) fn encode_settings(dialect: &dyn Dialect, settings: &RequestSettings) -> Result<Encoded, EncodeError> {
+pub(crate) fn encode_settings(
+    dialect: &dyn Dialect,
+    settings: &RequestSettings,
+    model: Option<&str>,
+) -> Result<Encoded, EncodeError> {
     check(settings)?;
     let words = dialect.carries().vocabulary;
     let mut out = Fields::default();
     sampling(words, settings, &mut out);
-    (dialect.carries().settings)(settings, &mut out);
+    (dialect.carries().settings)(settings, model, &mut out);
     if let Some(tier) = &settings.service_tier {
         match words.tier {
             None => out.lose("service_tier", "the format has no classes of service"),

@@ -29,7 +29,7 @@ pub(crate) struct Carries {
     /// Where it has its settings.
     pub(crate) vocabulary: &'static Vocabulary,
     /// Writes the settings that the vocabulary does not: reasoning, metadata and the user.
-    pub(crate) settings: fn(&RequestSettings, &mut Fields),
+    pub(crate) settings: fn(&RequestSettings, Option<&str>, &mut Fields),
 }
 
 /// Which names of properties a provider takes.
@@ -121,6 +121,10 @@ pub(super) fn offer<'a, T: Into<WireTool<'a>>>(
         }
     }
     let tools = checked.iter().map(|tool| (tool.name.to_owned(), tool.sent)).collect();
+    if checked.is_empty() && choice.as_ref().is_some_and(ToolChoice::forces) {
+        let what = "no tool is offered, so no call can be forced".to_owned();
+        offer.losses.push(Loss { tool: None, path: "tool_choice".to_owned(), what });
+    }
     if !checked.is_empty() {
         let list = checked.into_iter().map(|tool| dialect.tool(tool)).collect();
         body.insert("tools".to_owned(), dialect.tools(list));

@@ -58,10 +58,13 @@ impl Format {
     /// Returns the parts of a request body that carry the settings, extra fields included; see [`RequestSettings`]. The
     /// choice of tools and the limit to one call are written with the tools.
     ///
+    /// What `model` is documented to refuse is left out and reported, or sent in the form that it takes. `None` writes
+    /// what the format has.
+    ///
     /// # Errors
     /// A setting has a value that no provider takes, or an extra field would override another part of the body.
-    pub fn encode_settings(self, settings: &RequestSettings) -> Result<Encoded, EncodeError> {
-        encode::encode_settings(self.dialect(), settings)
+    pub fn encode_settings(self, settings: &RequestSettings, model: Option<&str>) -> Result<Encoded, EncodeError> {
+        encode::encode_settings(self.dialect(), settings, model)
     }
 
     /// Returns the parts of a request body that hold the history, such as `messages` and `system`.
@@ -82,6 +85,12 @@ impl Format {
         asked: &Asked<'_>,
     ) -> Result<Request, EncodeError> {
         encode::encode_request(self, self.dialect(), tools, asked)
+    }
+
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "whole requests are written for the HTTP client"))]
+    /// The limit of tokens that a request has to name; `None` if the format requires none.
+    pub(crate) fn limit(self, settings: &RequestSettings, model: &str, is_streamed: bool) -> Option<u32> {
+        (self == Self::Anthropic).then(|| anthropic::limit(settings, model, is_streamed))
     }
 
     fn dialect(self) -> &'static dyn Dialect {

@@ -1,5 +1,6 @@
 //! What Chat Completions and Responses have in common.
 
+use crate::wire::decode::fields::{Integer, shape};
 use crate::wire::encode::Fields;
 use crate::wire::{Effort, RequestSettings};
 
@@ -52,5 +53,20 @@ pub(super) fn notes(settings: &RequestSettings, out: &mut Fields) {
         Some(user) if user.chars().count() > USER => out.lose("user", "it is longer than the provider takes"),
         Some(user) => out.set("safety_identifier", user.as_str()),
         None => {}
+    }
+}
+
+shape! {
+    /// The tokens of what was read that came from the cache, or went into it.
+    pub(super) struct Read {
+        "cached_tokens" => pub(super) cached: Integer,
+        "cache_write_tokens" => pub(super) cache_write: Integer,
+    }
+}
+
+shape! {
+    /// The tokens of what was written that are reasoning.
+    pub(super) struct Written {
+        "reasoning_tokens" => pub(super) reasoning: Integer,
     }
 }

@@ -1,7 +1,8 @@
 //! [`bounded`]: the files of a history stay within one limit, and the oldest are left out for it.
 
 use crate::media::{MAX_BYTES, Media, files};
-use crate::wire::history::{Content, Message};
+use crate::wire::Format;
+use crate::wire::history::{Content, Message, Part};
 
 /// A history whose files fit into one request.
 pub(crate) struct Bounded {
@@ -10,8 +11,8 @@ pub(crate) struct Bounded {
     pub(crate) left_out: Vec<(usize, usize)>,
 }
 
-/// Leaves out the oldest files of users and tools, so that the rest has at most 20 MiB together; a sentence takes their
-/// place. `None` if all of them fit. What the model made is signed by its provider, so it stays and is not counted.
+/// Leaves out the oldest files, so that the rest has at most 20 MiB together; `None` if all of them fit. A sentence takes
+/// the place of those of users and tools. A turn of the model gets none: the model would read it as its own words.
 pub(crate) fn bounded(history: &[Message]) -> Option<Bounded> {
     let bytes = history.iter().map(bytes_of).fold(0, usize::saturating_add);
     let mut excess = bytes.checked_sub(MAX_BYTES).filter(|excess| *excess > 0)?;
@@ -30,7 +31,11 @@ fn bytes_of(message: &Message) -> usize {
     match message {
         Message::User(content) => content.iter().map(size).fold(0, usize::saturating_add),
         Message::Result(result) => result.media.iter().map(Media::size).fold(0, usize::saturating_add),
-        _ => 0,
+        Message::Assistant(parts) => {
+            let size = |part: &Part| if let Part::Media(media) = part { media.size() } else { 0 };
+            parts.iter().map(size).fold(0, usize::saturating_add)
+        }
+        Message::System(_) => 0,
     }
 }
 
@@ -69,8 +74,25 @@ fn without_oldest(message: &Message, excess: &mut usize) -> (Message, usize) {
             }
             (Message::Result(result), count)
         }
-        other => (other.clone(), 0),
+        Message::Assistant(parts) => {
+            let (mut kept, mut rest) = (Vec::with_capacity(parts.len()), parts.iter().peekable());
+            while let Some(part) = rest.next() {
+                match part {
+                    Part::Media(media) if leaves(media) => {
+                        rest.next_if(|next| is_mark(next));
+                    }
+                    other => kept.push(other.clone()),
+                }
+            }
+            (Message::Assistant(kept), count)
+        }
+        Message::System(_) => (message.clone(), 0),
     }
+}
+
+/// Whether a part says of the file before it that Gemini made it. On its own the provider would refuse it.
+fn is_mark(part: &Part) -> bool {
+    matches!(part, Part::Carried(carried) if carried.format() == Format::Gemini)
 }
 
 fn sentence(count: usize) -> String {

@@ -72,8 +72,8 @@ impl CallMessage {
 impl From<&DecodedCall> for CallMessage {
     fn from(decoded: &DecodedCall) -> Self {
         let call = &decoded.call;
-        let arguments = if decoded.status == CallStatus::Ok { call.arguments.as_str() } else { "" };
-        Self::new(call.id.clone(), call.name.clone(), arguments)
+        let new = Self::new(call.id.clone(), call.name.clone(), call.arguments.as_str());
+        Self { arguments: new.arguments.filter(|_| decoded.status == CallStatus::Ok), ..new }
     }
 }
 

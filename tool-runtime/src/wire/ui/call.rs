@@ -5,7 +5,6 @@ use crate::wire::ui::frame::{Frame, Part, Question};
 use crate::wire::ui::keys::{self, Keys};
 
 /// An open call.
-#[derive(Debug)]
 pub(super) struct Call {
     pub(super) part: Part,
     pub(super) wait: Wait,
@@ -19,7 +18,6 @@ pub(super) struct Call {
 }
 
 /// Who has to continue a call.
-#[derive(Debug)]
 pub(super) enum Wait {
     /// The tool itself, or nobody.
     Nobody,

@@ -1,5 +1,6 @@
 //! [`UiEvent`]: the input of an encoder, independent of the protocol.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -10,7 +11,7 @@ use crate::wire::Usage;
 /// One thing to show. Deserialises from JSON with the name in `type`, such as `{"type":"text_delta","text":"Hi"}`.
 ///
 /// Any order is accepted: what a protocol would refuse is left out, and what is missing is added.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(try_from = "Flat")]
 #[non_exhaustive]
 pub enum UiEvent {
@@ -150,6 +151,8 @@ pub enum UiEvent {
     },
     /// The turn failed. No event follows.
     Error {
+        /// A stable word for the case, which only AG-UI writes.
+        code: Option<String>,
         /// A safe sentence.
         message: String,
     },
@@ -172,6 +175,13 @@ impl UiEvent {
     }
 }
 
+// Texts, arguments, outputs and data URLs stay out of logs.
+impl fmt::Debug for UiEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UiEvent").field("call", &self.call()).finish_non_exhaustive()
+    }
+}
+
 /// The members of all events. A derived tagged enum would buffer the JSON and lose its exact text.
 #[derive(Deserialize)]
 struct Flat {
@@ -181,6 +191,7 @@ struct Flat {
     parent_id: Option<String>,
     text: Option<String>,
     delta: Option<String>,
+    code: Option<String>,
     message: Option<String>,
     approval_id: Option<String>,
     approved: Option<bool>,
@@ -255,7 +266,7 @@ impl TryFrom<Flat> for UiEvent {
                 Self::StepFinish { reason: text("reason", flat.reason)?, usage: usage(), continued: flat.continued }
             }
             "finish" => Self::Finish { reason: text("reason", flat.reason)?, usage: usage() },
-            "error" => Self::Error { message: text("message", flat.message)? },
+            "error" => Self::Error { code: flat.code, message: text("message", flat.message)? },
             other => return Err(format!("unknown event `{other}`")),
         })
     }

@@ -40,6 +40,8 @@ pub use event::UiEvent;
 pub use protocol::Protocol;
 pub use read::{ChatAnswer, ChatError, ChatErrorKind, ChatReader, ChatRequest};
 
+use std::fmt;
+
 use crate::call::{CallId, Event, Suspension};
 use order::Order;
 use steps::Steps;
@@ -48,7 +50,6 @@ use steps::Steps;
 ///
 /// Takes events in any order and always writes a stream that the packages accept. Memory grows with the open calls
 /// and by eight bytes for each call of the message, not with the stream.
-#[derive(Debug)]
 pub struct UiEncoder {
     order: Order,
     steps: Steps,
@@ -145,5 +146,12 @@ impl UiEncoder {
             self.order.end();
         }
         self.order.take()
+    }
+}
+
+// What it holds back stays out of logs.
+impl fmt::Debug for UiEncoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UiEncoder").field("finished", &self.finished).finish_non_exhaustive()
     }
 }

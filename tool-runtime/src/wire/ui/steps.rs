@@ -11,7 +11,7 @@ use crate::wire::ui::call::{Wait, failure, is_discovered};
 use crate::wire::ui::order::Order;
 
 /// The state of the current step.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Steps {
     /// Calls that neither ended nor are suspended.
     running: Vec<CallId>,
@@ -71,7 +71,9 @@ impl Steps {
                 }
             }
             Event::Status { text } => order.status(text),
-            Event::Error { message, .. } => order.push(&UiEvent::Error { message: message.clone() }),
+            Event::Error { code, message } => {
+                order.push(&UiEvent::Error { code: Some(code.clone()), message: message.clone() });
+            }
             Event::Done { reason } => {
                 order.push(&UiEvent::StepFinish { reason: reason.clone(), usage: self.usage, continued: false });
                 order.push(&UiEvent::Finish { reason: reason.clone(), usage: self.total });

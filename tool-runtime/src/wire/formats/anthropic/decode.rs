@@ -8,8 +8,8 @@ use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, unreadable};
 use crate::wire::formats::anthropic::block::Block;
 use crate::wire::formats::anthropic::shape::{Event, Message};
-use crate::wire::formats::anthropic::usage::Tokens;
-use crate::wire::{Finish, Format, Usage, WireErrorKind};
+use crate::wire::formats::anthropic::usage::{Counts, Tokens};
+use crate::wire::{Finish, Format, WireErrorKind};
 
 /// The blocks of one response.
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub(crate) struct Messages {
     blocks: BTreeMap<i64, Block>,
     /// The container in which code of the turn ran, as JSON. The next request names it.
     container: Option<String>,
-    usage: Usage,
+    counts: Counts,
 }
 
 impl Dialect for Messages {
@@ -93,7 +93,7 @@ impl Messages {
             }
             "message_delta" => {
                 self.settle(true, turn);
-                self.usage.provisional = false;
+                self.counts.settle();
                 match event.usage.known() {
                     Ok(usage) => self.count(&usage, turn),
                     Err(_) => return turn.fail_with(WireErrorKind::MalformedFrame),
@@ -121,7 +121,7 @@ impl Messages {
         if let Some(message) = &message.0 {
             turn.response(id, message.model.get());
             self.take_container(message.container);
-            self.usage.provisional = true;
+            self.counts.begin();
             self.count(&message.usage, turn);
         }
     }
@@ -161,8 +161,7 @@ impl Messages {
 
     fn count(&mut self, tokens: &Object<Tokens>, turn: &mut Writer<'_>) {
         if let Some(tokens) = &tokens.0 {
-            tokens.update(&mut self.usage);
-            turn.usage(self.usage);
+            turn.usage(self.counts.update(tokens));
         }
     }
 }

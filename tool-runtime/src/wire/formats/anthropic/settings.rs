@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::wire::encode::{Fields, Vocabulary};
+use crate::wire::formats::anthropic::model::{MAX_OUTPUT_TOKENS, Model, Off, Thinking};
 use crate::wire::{Effort, RequestSettings, ToolChoice};
 
 pub(super) const VOCABULARY: Vocabulary = Vocabulary {
@@ -19,20 +20,50 @@ pub(super) const VOCABULARY: Vocabulary = Vocabulary {
     named: &["thinking.type", "thinking.budget_tokens", "output_config.effort", "metadata.user_id", "cache_control"],
 };
 
-/// The fewest tokens that a model may think for.
+/// The fewest tokens that a model may think for ("Extended thinking", budget rules).
 const LEAST_BUDGET: u32 = 1024;
 
-/// The least `top_p` beside thinking.
+/// The least `top_p` beside thinking ("Thinking", sampling parameters).
 const LEAST_TOP_P: f64 = 0.95;
 
-pub(super) fn settings(settings: &RequestSettings, out: &mut Fields) {
-    let thinks = thinking(settings, out);
-    if thinks {
-        if out.body.remove("temperature").is_some() {
-            out.lose("temperature", "the provider takes no temperature when the model thinks");
+/// Where the documentation of the effort advises to begin with the two highest levels.
+const MAX_OUTPUT_TOKENS_OF_MUCH: u32 = 64_000;
+
+/// The limit of tokens of a request whose settings name none: the format requires one, and thinking counts towards it.
+pub(in crate::wire::formats) fn limit(settings: &RequestSettings, model: &str, is_streamed: bool) -> u32 {
+    let model = Model::named(model);
+    let usual = model.map_or(MAX_OUTPUT_TOKENS, |model| model.limit());
+    let takes_levels = model.is_none_or(|model| model.thinking() != Thinking::Budget);
+    match settings.reasoning {
+        // A whole body of that size takes longer than connections may be silent.
+        Some(Effort::XHigh | Effort::Max) if is_streamed && takes_levels => MAX_OUTPUT_TOKENS_OF_MUCH,
+        Some(Effort::Tokens(tokens)) => usual.saturating_add(tokens),
+        _ => usual,
+    }
+}
+
+pub(super) fn settings(settings: &RequestSettings, model: Option<&str>, out: &mut Fields) {
+    let model = model.and_then(Model::named);
+    let thinks = thinking(settings, model, out);
+    let samples = model.is_none_or(|model| model.samples());
+    if thinks || !samples {
+        let why = if samples { "when the model thinks" } else { "for this model" };
+        if out.body.remove("temperature").is_some_and(|temperature| temperature.as_f64() != Some(1.0)) {
+            out.lose("temperature", &format!("the provider takes no temperature {why}"));
         }
-        if settings.top_p.is_some_and(|share| share < LEAST_TOP_P) && out.body.remove("top_p").is_some() {
-            out.lose("top_p", "the provider takes 0.95 and more when the model thinks");
+        match settings.top_p {
+            // What says nothing is left out too.
+            Some(share) if !samples => {
+                out.body.remove("top_p");
+                if share < 1.0 {
+                    out.lose("top_p", &format!("the provider takes none {why}"));
+                }
+            }
+            Some(share) if share < LEAST_TOP_P => {
+                out.body.remove("top_p");
+                out.lose("top_p", &format!("the provider takes 0.95 and more {why}"));
+            }
+            _ => {}
         }
     }
     if out.body.contains_key("temperature") && out.body.remove("top_p").is_some() {
@@ -57,19 +88,21 @@ pub(super) fn settings(settings: &RequestSettings, out: &mut Fields) {
 }
 
 /// Writes how much the model thinks. Returns whether it does.
-fn thinking(settings: &RequestSettings, out: &mut Fields) -> bool {
+fn thinking(settings: &RequestSettings, model: Option<Model<'_>>, out: &mut Fields) -> bool {
     let Some(reasoning) = settings.reasoning else { return false };
     if reasoning == Effort::Off {
-        out.set("thinking", json!({ "type": "disabled" }));
+        off(model, out);
         return false;
     }
-    let forced = settings.tool_choice.as_ref().is_some_and(ToolChoice::forces);
-    if forced {
-        out.lose("reasoning", "the provider allows no thinking when a call is forced");
-        return false;
-    }
+    let takes = model.map_or(Thinking::Both, |model| model.thinking());
     let level = match reasoning {
-        Effort::Tokens(tokens) => return budget(tokens, settings, out),
+        Effort::Tokens(tokens) if takes != Thinking::Adaptive => return budget(tokens, settings, out),
+        Effort::Tokens(_) => {
+            out.lose("reasoning", "the model takes a level, not a number of tokens; it thinks as much as it chooses");
+            out.set("thinking", json!({ "type": "adaptive" }));
+            return true;
+        }
+        _ if takes == Thinking::Budget => return budget(share(reasoning, settings, out), settings, out),
         Effort::Minimal => {
             out.lose("reasoning", "the lowest level is `low`, which is sent");
             "low"
@@ -85,8 +118,37 @@ fn thinking(settings: &RequestSettings, out: &mut Fields) -> bool {
     true
 }
 
+fn off(model: Option<Model<'_>>, out: &mut Fields) {
+    let kind = match model.map_or(Off::Disabled, |model| model.off()) {
+        Off::Never => return out.lose("reasoning", "the model always thinks"),
+        Off::BetweenTools => {
+            out.lose("reasoning", "the lowest setting is `between_tools`, which is sent");
+            "between_tools"
+        }
+        Off::Disabled => "disabled",
+    };
+    out.set("thinking", json!({ "type": kind }));
+}
+
+/// A level as a share of the limit of tokens, for models that take a number only.
+fn share(level: Effort, settings: &RequestSettings, out: &mut Fields) -> u32 {
+    let percent = match level {
+        Effort::Minimal => 10,
+        Effort::Low => 20,
+        Effort::Medium => 50,
+        Effort::High => 80,
+        _ => 95,
+    };
+    out.lose("reasoning", "the model takes a number of tokens, so a share of the limit is sent");
+    let limit = settings.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS);
+    u32::try_from(u64::from(limit) * percent / 100).unwrap_or(u32::MAX).max(LEAST_BUDGET)
+}
+
 fn budget(tokens: u32, settings: &RequestSettings, out: &mut Fields) -> bool {
-    let problem = if tokens < LEAST_BUDGET {
+    let problem = if settings.tool_choice.as_ref().is_some_and(ToolChoice::forces) {
+        // With a level it does: "Thinking with tool use".
+        "the provider allows no number of tokens when a call is forced"
+    } else if tokens < LEAST_BUDGET {
         "the provider takes 1,024 tokens and more"
     } else if settings.max_output_tokens.is_some_and(|most| tokens >= most) {
         "the tokens have to be fewer than `max_output_tokens`"

@@ -30,33 +30,72 @@ shape! {
     }
 }
 
+/// Tokens read, read from the cache, written to the cache, and written.
+type Kinds = [u64; 4];
+
 impl Pass {
-    fn usage(&self) -> Usage {
-        let count = |count: Integer| count.count().unwrap_or(0);
-        let usage = Usage::new(count(self.input), count(self.output));
-        let (cache_read_tokens, cache_write_tokens) = (count(self.cache_read), count(self.cache_write));
-        Usage { cache_read_tokens, cache_write_tokens, cache_is_apart: true, ..usage }
+    fn kinds(&self) -> Kinds {
+        [self.input, self.cache_read, self.cache_write, self.output].map(|count| count.count().unwrap_or(0))
     }
 }
 
-impl Tokens {
-    /// Later counts replace earlier ones. Some gateways write zero tokens read at the end: the start's count stays.
-    pub(super) fn update(&self, usage: &mut Usage) {
-        let read = self.input.count().filter(|tokens| *tokens > 0);
-        usage.input_tokens = read.unwrap_or(usage.input_tokens);
-        usage.cache_read_tokens = self.cache_read.count().unwrap_or(usage.cache_read_tokens);
-        usage.cache_write_tokens = self.cache_write.count().unwrap_or(usage.cache_write_tokens);
-        usage.cache_is_apart = usage.cache_read_tokens > 0 || usage.cache_write_tokens > 0;
-        usage.output_tokens = self.output.count().unwrap_or(0);
-        let thinking = self.written.0.as_ref().and_then(|written| written.thinking.count());
-        usage.reasoning_tokens = thinking.unwrap_or(usage.reasoning_tokens);
-        // The counts of the message are those of the last pass; earlier ones, such as compaction, were paid too.
-        let passes: Vec<Usage> = self.iterations.iter().map(Pass::usage).collect();
-        if let Some((_, earlier)) = passes.split_last() {
-            let sum =
-                |count: fn(&Usage) -> u64| earlier.iter().fold(0, |sum: u64, pass| sum.saturating_add(count(pass)));
-            usage.earlier_input_tokens = sum(Usage::total_input);
-            usage.earlier_output_tokens = sum(Usage::total_output);
+/// What the events of one message counted.
+#[derive(Default)]
+pub(super) struct Counts {
+    message: Usage,
+    /// The sum of all passes over the request.
+    passes: Kinds,
+}
+
+impl Counts {
+    /// A message began, so that these counts are not the final ones.
+    pub(super) const fn begin(&mut self) {
+        self.message.provisional = true;
+    }
+
+    /// The final counts come.
+    pub(super) const fn settle(&mut self) {
+        self.message.provisional = false;
+    }
+
+    /// Adds what an event counts and returns the tokens so far. Later counts replace earlier ones; where a gateway
+    /// writes zero tokens read at the end, the start's count stays.
+    pub(super) fn update(&mut self, tokens: &Tokens) -> Usage {
+        let message = &mut self.message;
+        let read = tokens.input.count().filter(|tokens| *tokens > 0);
+        message.input_tokens = read.unwrap_or(message.input_tokens);
+        message.cache_read_tokens = tokens.cache_read.count().unwrap_or(message.cache_read_tokens);
+        message.cache_write_tokens = tokens.cache_write.count().unwrap_or(message.cache_write_tokens);
+        message.output_tokens = tokens.output.count().unwrap_or(0);
+        let thinking = tokens.written.0.as_ref().and_then(|written| written.thinking.count());
+        message.reasoning_tokens = thinking.unwrap_or(message.reasoning_tokens);
+        if !tokens.iterations.is_empty() {
+            let add = |sum: Kinds, pass: &Pass| {
+                let [input, read, write, output] = pass.kinds();
+                let [sum_input, sum_read, sum_write, sum_output] = sum;
+                [
+                    sum_input.saturating_add(input),
+                    sum_read.saturating_add(read),
+                    sum_write.saturating_add(write),
+                    sum_output.saturating_add(output),
+                ]
+            };
+            self.passes = tokens.iterations.iter().fold(Kinds::default(), add);
         }
+        self.usage()
+    }
+
+    /// The counts of the message and what the passes have beyond them. Anthropic documents that the message sums up the
+    /// passes of the model that answers ("Advisor tool", usage), without those of compaction (`BetaUsage.iterations` in
+    /// its SDKs), of an advisor and of a model that declined ("Refusals and fallback"). All of them are paid.
+    fn usage(&self) -> Usage {
+        let mut usage = self.message;
+        let [input, read, write, output] = self.passes;
+        usage.earlier_input_tokens = input.saturating_sub(usage.input_tokens);
+        usage.earlier_output_tokens = output.saturating_sub(usage.output_tokens);
+        usage.cache_read_tokens = usage.cache_read_tokens.max(read);
+        usage.cache_write_tokens = usage.cache_write_tokens.max(write);
+        usage.cache_is_apart = usage.cache_read_tokens > 0 || usage.cache_write_tokens > 0;
+        usage
     }
 }

@@ -3,6 +3,7 @@
 use crate::media::Media;
 use crate::wire::Format;
 use crate::wire::encode::Object;
+use crate::wire::formats::gemini::model::{Generation, generation};
 
 /// A part of a user's content: inline bytes, or the URI of a file.
 pub(super) fn part(media: &Media) -> Option<Object<'_>> {
@@ -32,8 +33,7 @@ pub(super) const fn no_part(_: &Media) -> Option<Object<'_>> {
     None
 }
 
-/// Whether the model reads files in a function's response. A model that is not known is taken to be a newer one.
+/// Whether the model reads files in a function's response, as Gemini 3 does. Without a name it is taken to.
 pub(super) fn reads_response_parts(model: Option<&str>) -> bool {
-    let name = model.map(|model| model.rsplit('/').next().unwrap_or(model));
-    !name.is_some_and(|name| name.starts_with("gemini-1") || name.starts_with("gemini-2"))
+    model.is_none() || generation(model) == Some(Generation::Newer)
 }

@@ -3,6 +3,7 @@
 mod decode;
 mod encode;
 mod media;
+mod model;
 mod part;
 mod partial;
 mod settings;

@@ -1,6 +1,7 @@
 //! Settings in the shape of Gemini.
 
 use crate::wire::encode::{Fields, Vocabulary};
+use crate::wire::formats::gemini::model::{Generation, generation, is_pro};
 use crate::wire::{Effort, RequestSettings};
 
 pub(super) const VOCABULARY: Vocabulary = Vocabulary {
@@ -14,35 +15,21 @@ pub(super) const VOCABULARY: Vocabulary = Vocabulary {
     tier: Some(("serviceTier", &["standard", "flex", "priority"])),
     metadata: Some("labels"),
     cache_key: None,
-    named: &["generationConfig.thinkingConfig.thinkingBudget", "generationConfig.thinkingConfig.thinkingLevel"],
+    named: &[BUDGET, LEVEL],
 };
+
+const BUDGET: &str = "generationConfig.thinkingConfig.thinkingBudget";
+const LEVEL: &str = "generationConfig.thinkingConfig.thinkingLevel";
 
 /// The most characters of a label's key and value.
 const LABEL: usize = 63;
 
-pub(super) fn settings(settings: &RequestSettings, out: &mut Fields) {
-    let level = match settings.reasoning {
-        None => None,
-        Some(Effort::Off) => {
-            out.set("generationConfig.thinkingConfig.thinkingBudget", 0);
-            None
-        }
-        Some(Effort::Tokens(tokens)) => {
-            out.set("generationConfig.thinkingConfig.thinkingBudget", tokens);
-            None
-        }
-        Some(Effort::Minimal) => Some("MINIMAL"),
-        Some(Effort::Low) => Some("LOW"),
-        Some(Effort::Medium) => Some("MEDIUM"),
-        Some(Effort::High) => Some("HIGH"),
-        Some(Effort::XHigh) => Some("XHIGH"),
-        Some(Effort::Max) => {
-            out.lose("reasoning", "the highest level is `xhigh`, which is sent");
-            Some("XHIGH")
-        }
-    };
-    if let Some(level) = level {
-        out.set("generationConfig.thinkingConfig.thinkingLevel", level);
+/// The fewest tokens that Gemini 2.5 Pro thinks for ("Gemini thinking", thinking budgets).
+const LEAST_BUDGET: u32 = 128;
+
+pub(super) fn settings(settings: &RequestSettings, model: Option<&str>, out: &mut Fields) {
+    if let Some(reasoning) = settings.reasoning {
+        thinking(reasoning, model, out);
     }
     let labels: serde_json::Map<_, _> = settings
         .metadata
@@ -58,6 +45,44 @@ pub(super) fn settings(settings: &RequestSettings, out: &mut Fields) {
     }
     if settings.user.is_some() {
         out.lose("user", "the format has no field for it");
+    }
+}
+
+/// Writes how much the model thinks: Gemini 2.5 takes tokens, later models a level, and tokens too. Levels in tokens, and
+/// which models always think, are as in Google's documentation of its OpenAI compatibility; the levels are those of
+/// `ThinkingLevel` in its SDKs.
+fn thinking(reasoning: Effort, model: Option<&str>, out: &mut Fields) {
+    let (older, newer) = match generation(model) {
+        None => (false, false),
+        Some(generation) => (generation == Generation::Older, generation == Generation::Newer),
+    };
+    let (tokens, level) = match reasoning {
+        Effort::Tokens(tokens) => return out.set(BUDGET, tokens),
+        Effort::Off if newer => {
+            out.lose("reasoning", "the model always thinks; its lowest level is sent");
+            (0, "MINIMAL")
+        }
+        Effort::Off if is_pro(model) => {
+            out.lose("reasoning", "the model always thinks; its fewest tokens are sent");
+            return out.set(BUDGET, LEAST_BUDGET);
+        }
+        Effort::Off => return out.set(BUDGET, 0),
+        Effort::Minimal => (1024, "MINIMAL"),
+        Effort::Low => (1024, "LOW"),
+        Effort::Medium => (8192, "MEDIUM"),
+        Effort::High => (24_576, "HIGH"),
+        Effort::XHigh | Effort::Max => {
+            out.lose("reasoning", "the highest level is `high`, which is sent");
+            (24_576, "HIGH")
+        }
+    };
+    if older {
+        out.set(BUDGET, tokens);
+    } else if level == "MINIMAL" && is_pro(model) {
+        out.lose("reasoning", "the lowest level of the model is `low`, which is sent");
+        out.set(LEVEL, "LOW");
+    } else {
+        out.set(LEVEL, level);
     }
 }
 

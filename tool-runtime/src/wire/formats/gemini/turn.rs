@@ -3,8 +3,11 @@
 //! Parts with a signature are neither joined with others nor moved. Gemini 3 refuses a request in which the first call of
 //! a turn has no signature.
 
+use std::borrow::Cow;
+
 use crate::media::Media;
-use crate::wire::encode::{Messages, Node, Object};
+use crate::wire::encode::{MAX_NAME_BYTES, Messages, Node, Object, plain_name};
+use crate::wire::formats::gemini::model::{Generation, generation};
 use crate::wire::history::{CallMessage, Carried, Part};
 
 /// What the provider documents for calls that another model made: their signature is not checked.
@@ -12,7 +15,7 @@ const UNSIGNED: &str = r#"{"thoughtSignature":"skip_thought_signature_validator"
 
 /// Writes the parts of a turn.
 pub(super) fn write<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
-    let mut wants_signature = wants_signatures(out.model());
+    let mut wants_signature = generation(out.model()) == Some(Generation::Newer);
     let mut parts = parts.iter().copied().peekable();
     while let Some(part) = parts.next() {
         let written = match part {
@@ -29,7 +32,10 @@ pub(super) fn write<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
             Part::Call(call) => {
                 let unsigned = std::mem::take(&mut wants_signature).then_some(UNSIGNED);
                 let carried = out.replay(call.carried()).or(unsigned);
-                let function = named(call).with("args", Node::Raw(call.arguments().into()));
+                if gemini_name(call) != call.name {
+                    out.lose("a name that no tool can have");
+                }
+                let function = named(call).with("args", Node::Raw(out.arguments_of(call).into()));
                 Some(Object::new().with("functionCall", function).with_carried(carried))
             }
             Part::Media(media) => {
@@ -56,7 +62,22 @@ pub(super) fn write<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
 /// not give is left out, so that the call goes back as it came.
 pub(super) fn named(call: &CallMessage) -> Object<'_> {
     let object = if call.id.is_generated() { Object::new() } else { Object::new().with("id", call.id.as_str()) };
-    object.with("name", &*call.name)
+    object.with("name", gemini_name(call))
+}
+
+/// The name of a call. Gemini refuses a request with one that breaks its own rule; dots and colons are within it.
+fn gemini_name(call: &CallMessage) -> Cow<'_, str> {
+    let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:-".contains(&byte);
+    let begins = call.name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+    if begins && call.name.len() <= MAX_NAME_BYTES && call.name.bytes().all(is_legal) {
+        return Cow::Borrowed(&call.name);
+    }
+    let name = plain_name(call);
+    if name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
+        return name;
+    }
+    // The first letter gives way, so that the name stays short enough.
+    format!("_{}", name.get(1..).unwrap_or_default()).into()
 }
 
 fn mark(part: &Part) -> Option<&Carried> {
@@ -65,11 +86,4 @@ fn mark(part: &Part) -> Option<&Carried> {
 
 fn data(media: &Media) -> Option<Object<'_>> {
     media.data().map(|data| Object::new().with("mimeType", media.media_type()).with("data", data))
-}
-
-/// Whether the model is Gemini 3 or later, by its name.
-fn wants_signatures(model: Option<&str>) -> bool {
-    let name = model.map_or("", |model| model.rsplit('/').next().unwrap_or(model));
-    let version = name.strip_prefix("gemini-").and_then(|rest| rest.split(['.', '-']).next());
-    version.and_then(|major| major.parse::<u32>().ok()).is_some_and(|major| major >= 3)
 }

@@ -95,7 +95,7 @@ fn turn<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
             Part::Call(call) => {
                 out.replay(call.carried());
                 let kept = kept(call, out).unwrap_or_default();
-                let arguments = Node::Raw(call.arguments().into());
+                let arguments = Node::Raw(out.arguments_of(call).into());
                 let function = Object::new().with("name", &*call.name).with("arguments", arguments);
                 let function = function.with_carried(kept.function.0);
                 calls.push(Object::new().with("function", function).with_carried(kept.call.0));

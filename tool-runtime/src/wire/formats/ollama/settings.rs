@@ -19,7 +19,7 @@ pub(super) const VOCABULARY: Vocabulary = Vocabulary {
     named: &["think"],
 };
 
-pub(super) fn settings(settings: &RequestSettings, out: &mut Fields) {
+pub(super) fn settings(settings: &RequestSettings, _model: Option<&str>, out: &mut Fields) {
     let think: Option<Value> = settings.reasoning.and_then(|reasoning| match reasoning {
         Effort::Off => Some(false.into()),
         Effort::Minimal => {

@@ -89,8 +89,6 @@ pub(super) struct Carry {
     audio_id: String,
     audio: String,
     images: usize,
-    /// Sources came beside the message, which no server takes back.
-    sources: bool,
     /// Members of calls, by the call.
     calls: BTreeMap<usize, BTreeMap<&'static str, String>>,
     /// Calls of free-form tools.
@@ -255,18 +253,17 @@ impl Carry {
         if let Some(audio) = audio(&self.audio) {
             turn.media(audio);
         }
-        if self.members.is_empty() && self.images == 0 && !turn.has_refusal() && !self.sources {
+        if self.members.is_empty() && self.images == 0 && !turn.has_refusal() {
             return;
         }
         let members = object(self.members.iter().map(|(name, json)| (*name, json.as_str())));
-        let (images, refusal, sources) = (self.images, turn.has_refusal(), self.sources);
-        turn.carried(format!(r#"{{"images":{images},"refusal":{refusal},"sources":{sources},"message":{members}}}"#));
+        let (images, refusal) = (self.images, turn.has_refusal());
+        turn.carried(format!(r#"{{"images":{images},"refusal":{refusal},"message":{members}}}"#));
     }
 
-    /// Sources that some servers list beside the message.
-    pub(super) fn sources(&mut self, list: &str, turn: &mut Writer<'_>) {
+    /// Sources that some servers list beside the message. No server takes them back.
+    pub(super) fn sources(list: &str, turn: &mut Writer<'_>) {
         let list: List<Source<'_>> = read(list).unwrap_or_default();
-        self.sources = !list.is_empty();
         list.iter().for_each(|source| turn.citation(source.citation()));
     }
 }

@@ -73,7 +73,7 @@ impl Dialect for Chat {
     }
 
     fn end(&mut self, turn: &mut Writer<'_>) {
-        self.carry.sources(&self.sources, turn);
+        Carry::sources(&self.sources, turn);
         self.carry.end(turn);
     }
 }

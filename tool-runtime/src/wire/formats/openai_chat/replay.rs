@@ -17,7 +17,6 @@ shape! {
         "message" => message: Raw<'a>,
         "images" => images: Integer,
         "refusal" => refusal: Raw<'a>,
-        "sources" => sources: Raw<'a>,
         "content" => content: Raw<'a>,
         "reasoning_content" => reasoning_content: Raw<'a>,
         "reasoning" => reasoning: Raw<'a>,
@@ -25,6 +24,8 @@ shape! {
         "legacy" => legacy: Raw<'a>,
         "audio" => audio: Raw<'a>,
         "annotations" => annotations: Raw<'a>,
+        "reasoning_details" => details: Raw<'a>,
+        "thinking_blocks" => blocks: Raw<'a>,
     }
 }
 
@@ -48,7 +49,7 @@ impl<'a> Turn<'a> {
     pub(super) fn write(parts: &[&'a Part], out: &mut Messages<'a>) {
         let mut turn = Self::default();
         let message = parts.iter().find_map(|part| message(part, out));
-        let (mut images, mut audio, mut sources, mut refuses) = (0, false, false, false);
+        let (mut images, mut audio, mut sources, mut thoughts, mut refuses) = (0, false, false, false, false);
         let mut members = None;
         if let Some(kept) = &message {
             images = kept.images.0.unwrap_or(0);
@@ -56,7 +57,8 @@ impl<'a> Turn<'a> {
             members = kept.message.0;
             let inner: Kept<'_> = members.and_then(|members| read(members).ok()).unwrap_or_default();
             audio = inner.audio.0.is_some();
-            sources = inner.annotations.0.is_some() || kept.sources.0 == Some("true");
+            sources = inner.annotations.0.is_some();
+            thoughts = inner.details.0.is_some() || inner.blocks.0.is_some();
         }
         let is_legacy = parts.iter().filter(|part| part.as_call().is_some()).count() == 1;
         for part in parts {
@@ -71,14 +73,18 @@ impl<'a> Turn<'a> {
                 Part::Refusal(text) if refuses => turn.refusal = Some(text),
                 Part::Refusal(text) => turn.text(text, false),
                 Part::Reasoning(reasoning) => match kept(reasoning.carried(), out) {
-                    Some(kept) => turn.reason(reasoning.text(), &kept),
-                    None => out.lose_part(part),
+                    // Some servers list it with the message, and nowhere else.
+                    Some(kept) if turn.reason(reasoning.text(), &kept) || thoughts => {}
+                    _ => out.lose_part(part),
                 },
                 Part::Call(call) => turn.call(call, is_legacy, out),
                 Part::Media(media) if images > 0 => {
                     images -= 1;
                     let image = |url| Object::of_type("image_url").with("image_url", Object::new().with("url", url));
-                    turn.images.extend(url(media).map(image));
+                    match url(media) {
+                        Some(url) => turn.images.push(image(url)),
+                        None => out.lose_part(part),
+                    }
                 }
                 // The server has it under its id.
                 Part::Media(_) if std::mem::take(&mut audio) => {}
@@ -110,30 +116,35 @@ impl<'a> Turn<'a> {
         self.content.push(Node::Raw(Cow::Borrowed(json)));
     }
 
-    fn reason(&mut self, text: &str, kept: &Kept<'a>) {
+    /// Returns whether the reasoning has a place of its own.
+    fn reason(&mut self, text: &str, kept: &Kept<'a>) -> bool {
         if let Some(json) = kept.content.0 {
             self.piece(json);
         }
         let fields = [(&mut self.reasoning_content, kept.reasoning_content.0), (&mut self.reasoning, kept.reasoning.0)];
+        let mut has_place = kept.content.0.is_some();
         for (field, _) in fields.into_iter().filter(|(_, came)| came.is_some()) {
             field.get_or_insert_default().push_str(text);
+            has_place = true;
         }
+        has_place
     }
 
     fn call(&mut self, call: &'a CallMessage, only: bool, out: &mut Messages<'a>) {
         let carried = out.replay(call.carried());
         let kept: Kept<'a> = carried.and_then(|json| read(json).ok()).unwrap_or_default();
         let name = out.name_of(call);
-        let function = || Object::new().with("name", name.clone()).with("arguments", call.arguments());
+        let function =
+            |out: &mut Messages<'a>| Object::new().with("name", name.clone()).with("arguments", out.arguments_of(call));
         if kept.legacy.0.is_some() && only {
-            self.legacy = Some(function());
+            self.legacy = Some(function(out));
             return;
         }
         let item = Object::new().with("id", call.id.as_str());
         let carried = carried.filter(|_| kept.legacy.0.is_none());
         self.calls.push(match kept.custom.0 {
             Some(_) => item.with("type", "custom").with_carried(carried),
-            None => item.with("type", "function").with("function", function()).with_carried(carried),
+            None => item.with("type", "function").with("function", function(out)).with_carried(carried),
         });
     }
 

@@ -2,6 +2,7 @@
 
 use crate::wire::Usage;
 use crate::wire::decode::fields::{Integer, Object, shape};
+use crate::wire::formats::openai::{Read, Written};
 
 shape! {
     pub(super) struct Tokens {
@@ -14,19 +15,6 @@ shape! {
         /// What gateways to Anthropic add.
         "cache_read_input_tokens" => cache_read: Integer,
         "cache_creation_input_tokens" => cache_write: Integer,
-    }
-}
-
-shape! {
-    struct Read {
-        "cached_tokens" => cached: Integer,
-        "cache_write_tokens" => cache_write: Integer,
-    }
-}
-
-shape! {
-    struct Written {
-        "reasoning_tokens" => reasoning: Integer,
     }
 }
 

@@ -5,6 +5,7 @@ use crate::wire::decode::fields::{Integer, List, Object, Raw, Text, Whole, read,
 use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, unreadable};
+use crate::wire::formats::openai::{Read, Written};
 use crate::wire::formats::openai_responses::item::Item;
 use crate::wire::formats::openai_responses::items::{Form, Items};
 use crate::wire::formats::openai_responses::places::Key;
@@ -59,19 +60,6 @@ shape! {
         "output_tokens" => output_tokens: Integer,
         "input_tokens_details" => read: Object<Read>,
         "output_tokens_details" => written: Object<Written>,
-    }
-}
-
-shape! {
-    struct Read {
-        "cached_tokens" => cached: Integer,
-        "cache_write_tokens" => cache_write: Integer,
-    }
-}
-
-shape! {
-    struct Written {
-        "reasoning_tokens" => reasoning: Integer,
     }
 }
 

@@ -152,11 +152,12 @@ impl<'o, 'a> Replay<'o, 'a> {
     fn call(&mut self, call: &'a CallMessage) {
         let name = self.out.name_of(call);
         let neutral = |kind| Object::of_type(kind).with("call_id", short_id(call)).with("name", name.clone());
-        let arguments = |item: Object<'a>| item.with("arguments", call.arguments());
+        let function = |out: &mut Messages<'a>| neutral("function_call").with("arguments", out.arguments_of(call));
         let Some(came) = self.came(call.carried()).filter(|came| came.item.is_call()) else {
             self.out.replay(call.carried());
             self.drop_held();
-            return self.out.push(arguments(neutral("function_call")));
+            let item = function(self.out);
+            return self.out.push(item);
         };
         let is_whole = self.is_whole(&came);
         let is_custom = is_custom(&came.item);
@@ -172,9 +173,10 @@ impl<'o, 'a> Replay<'o, 'a> {
         let kept = if is_whole {
             only(came.text, &["id", "input", "namespace", "caller"])
         } else {
+            self.out.lose("the id of a call whose reasoning is gone");
             only(came.text, &["input", "namespace", "caller"])
         };
-        let item = if is_custom { neutral("custom_tool_call") } else { arguments(neutral("function_call")) };
+        let item = if is_custom { neutral("custom_tool_call") } else { function(self.out) };
         self.push(item.with_members(Some(Cow::Owned(kept))));
     }
 

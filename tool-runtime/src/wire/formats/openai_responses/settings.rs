@@ -18,7 +18,7 @@ pub(super) const VOCABULARY: Vocabulary = Vocabulary {
     named: &["reasoning.effort", "safety_identifier"],
 };
 
-pub(super) fn settings(settings: &RequestSettings, out: &mut Fields) {
+pub(super) fn settings(settings: &RequestSettings, _model: Option<&str>, out: &mut Fields) {
     if let Some(effort) = openai::effort(settings, out) {
         out.set("reasoning.effort", effort);
     }

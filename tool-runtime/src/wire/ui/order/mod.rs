@@ -19,7 +19,6 @@ use crate::wire::ui::keys;
 use crate::wire::ui::{Protocol, UiEvent};
 
 /// The state of one stream.
-#[derive(Debug)]
 pub(super) struct Order {
     protocol: Protocol,
     message: Option<String>,
@@ -186,7 +185,7 @@ impl Order {
             UiEvent::ToolDenied { id, result } => self.settle(id, |call, write| call.denied(result.get(), write)),
             UiEvent::StepFinish { reason, usage, continued } => self.finish_step(reason, *usage, *continued),
             UiEvent::Finish { reason, usage } => self.finish(reason, *usage),
-            UiEvent::Error { message } => self.fail(message),
+            UiEvent::Error { code, message } => self.fail(code.as_deref(), message),
         }
     }
 

@@ -1,0 +1,172 @@
+//! Loss reports are true: what a format does not carry of another format's turn is reported, all of it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot read its fixture has nothing to say")]
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use tests::wire::{decode, fixtures, read_json};
+use tool_runtime::wire::history::{CallMessage, Carried, Part, ResultMessage};
+use tool_runtime::wire::{EncodeOptions, Format, Message, RequestSettings, ToolChoice};
+
+/// Texts shorter than this are words of a format, such as types.
+const SHORT: usize = 12;
+
+/// Every string of a value. Strings that hold JSON are looked into, because some formats write JSON as text.
+fn strings(value: &Value, out: &mut Vec<String>) {
+    match value {
+        Value::String(text) => {
+            out.push(text.clone());
+            if let Some(inner) = serde_json::from_str::<Value>(text).ok().filter(|inner| !inner.is_string()) {
+                strings(&inner, out);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| strings(item, out)),
+        Value::Object(members) => members.values().for_each(|member| strings(member, out)),
+        _ => {}
+    }
+}
+
+/// The texts of a part that no request may miss without saying so, and the words of its loss.
+fn said(part: &Part) -> (Vec<String>, &'static [&'static str]) {
+    let sealed = |carried: Option<&Carried>| {
+        let mut found = Vec::new();
+        if let Some(carried) = carried {
+            strings(&serde_json::from_str(carried.json()).unwrap(), &mut found);
+        }
+        found
+    };
+    let with = |text: &str, carried| [vec![text.trim().to_owned()], sealed(carried)].concat();
+    match part {
+        Part::Text(text) => (with(text.text(), text.carried()), &["what only", "the id of", "citation"]),
+        Part::Reasoning(text) => (with(text.text(), text.carried()), &["reasoning"]),
+        Part::Refusal(text) => (vec![text.clone()], &["refusal"]),
+        Part::Media(media) => {
+            let data = media.data().and_then(|data| data.get(..40)).or(media.link()).unwrap_or_default();
+            (vec![data.to_owned()], &["media"])
+        }
+        Part::Citation(from) => {
+            let texts = [&from.title, &from.url, &from.quote].into_iter().flatten();
+            (texts.cloned().collect(), &["citation"])
+        }
+        Part::Call(call) => {
+            let mut texts = sealed(call.carried());
+            strings(&serde_json::from_str(call.arguments()).unwrap(), &mut texts);
+            (texts, &["what only", "arguments", "the id of", "which code"])
+        }
+        Part::Carried(carried) => {
+            // Of a container only the id goes back.
+            let expiry = |text: &String| !carried.json().contains("\"container\"") || !text.ends_with('Z');
+            (sealed(Some(carried)).into_iter().filter(expiry).collect(), &["what only", "server tool", "reasoning"])
+        }
+        _ => (Vec::new(), &[]),
+    }
+}
+
+/// What is missing in a request without a loss that says so.
+fn silent(parts: &[Part], format: Format, model: Option<&str>) -> Vec<String> {
+    let turn = Message::Assistant(parts.to_vec());
+    let results = turn.calls().map(|call| Message::Result(ResultMessage::new(call.id.clone(), "fine")));
+    let results: Vec<_> = results.collect();
+    let history: Vec<_> = [Message::user("go"), turn].into_iter().chain(results).chain([Message::user("?")]).collect();
+    let encoded = format.encode_messages(&history, model);
+    let mut sent = Vec::new();
+    strings(&serde_json::to_value(&encoded.body).unwrap(), &mut sent);
+    let sent = sent.join("\n");
+    let is_sent = |text: &String| text.len() < SHORT || sent.contains(text.as_str()) || text.starts_with('{');
+    let lost = |words: &[&str]| encoded.losses.iter().any(|loss| words.iter().any(|word| loss.what.contains(word)));
+    let parts = parts.iter().map(said).filter(|(texts, words)| !texts.iter().all(is_sent) && !lost(words));
+    parts.map(|(texts, words)| format!("{words:?}: {texts:?}")).collect()
+}
+
+/// The recorded responses and those of the wire fixtures.
+fn responses() -> Vec<(Format, PathBuf)> {
+    let recorded = fixtures("recorded");
+    let index = read_json(&recorded.join("index.json"));
+    let case = |case: &Value| (case["format"].as_str().unwrap().parse().unwrap(), case["file"].clone());
+    let mut all: Vec<_> = index.as_array().unwrap().iter().map(case).collect::<Vec<(Format, Value)>>();
+    let mut paths: Vec<_> =
+        all.drain(..).map(|(format, file)| (format, recorded.join(file.as_str().unwrap()))).collect();
+    for &format in Format::ALL {
+        let files = std::fs::read_dir(fixtures("wire").join(format!("{format}/stream"))).unwrap();
+        paths.extend(files.map(|file| (format, file.unwrap().path())));
+    }
+    paths
+}
+
+#[test]
+fn what_a_format_does_not_carry_of_another_is_reported() {
+    let (mut seen, mut wrong) = (0, Vec::new());
+    for (from, path) in responses() {
+        let parts = decode(from, &std::fs::read(&path).unwrap(), usize::MAX).parts();
+        let model = parts.iter().find_map(|part| part.carried()?.model()).map(str::to_owned);
+        for &to in Format::ALL {
+            for model in [None, Some("another"), model.as_deref()] {
+                seen += 1;
+                let silent = silent(&parts, to, model).into_iter();
+                wrong.extend(silent.map(|what| format!("{} to {to} ({model:?}): {what}", path.display())));
+            }
+        }
+    }
+    assert!(seen > 3000 && wrong.is_empty(), "{} of {seen}\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn what_the_repair_of_a_history_removes_is_reported() {
+    let call = |arguments: &str| Part::Call(CallMessage::new("c", "a__b", arguments));
+    let result = |id: &str| Message::Result(ResultMessage::new(id, "1"));
+    let history = [
+        Message::user("Go."),
+        result("x"),
+        Message::Assistant(vec![call("{}"), call("{}"), call("{}")]),
+        result("c"),
+        result("c"),
+        result("y"),
+        Message::Assistant(vec![Part::Call(CallMessage::new("d", "a__b", "{"))]),
+        result("d"),
+    ];
+    for &format in Format::ALL {
+        let mut lost: Vec<_> = format.encode_messages(&history, None).losses.iter().map(ToString::to_string).collect();
+        lost.sort();
+        let orphan = |at: usize| format!("a result that answers no call at /{at}");
+        let twice = "a second call of one id at /2".to_owned();
+        let unread = "arguments that are not readable JSON at /6".to_owned();
+        assert_eq!(lost, [orphan(1), orphan(4), orphan(5), twice.clone(), twice, unread], "{format}");
+    }
+}
+
+#[test]
+fn gemini_gets_names_that_it_takes() {
+    let long = "x".repeat(65);
+    for (name, written) in [
+        ("a__b", "a__b"),
+        ("default_api:a.b", "default_api:a.b"),
+        ("", "unnamed"),
+        ("a b", "a_b"),
+        ("7a", "_a"),
+        (&long, &long[..64]),
+    ] {
+        let turn = Message::Assistant(vec![Part::Call(CallMessage::new("c", name, "{}"))]);
+        let history = [Message::user("Go."), turn, Message::Result(ResultMessage::new("c", "2"))];
+        let encoded = Format::Gemini.encode_messages(&history, None);
+        let body = serde_json::to_value(&encoded.body).unwrap();
+        assert_eq!(body["contents"][1]["parts"][0]["functionCall"]["name"], written);
+        assert_eq!(body["contents"][2]["parts"][0]["functionResponse"]["name"], written);
+        assert_eq!(encoded.losses.len(), usize::from(name != written), "{name}");
+    }
+}
+
+#[test]
+fn a_choice_that_no_tool_can_meet_is_reported() {
+    let choose = |choice| EncodeOptions::default().with_settings(RequestSettings::new().tool_choice(choice));
+    for format in [Format::OpenAiChat, Format::OpenAiResponses, Format::Anthropic, Format::Gemini] {
+        let none: [tool_runtime::wire::WireTool<'_>; 0] = [];
+        let forced = format.encode_tools(none, &choose(ToolChoice::Required)).unwrap();
+        let lost: Vec<_> = forced.losses.iter().map(ToString::to_string).collect();
+        assert_eq!(lost, ["no tool is offered, so no call can be forced at tool_choice"], "{format}");
+        assert!(
+            forced.body.is_empty() && format.encode_tools(none, &choose(ToolChoice::None)).unwrap().losses.is_empty()
+        );
+        assert!(format.encode_tools(none, &choose(ToolChoice::Named("a__b".to_owned()))).is_err());
+    }
+}
