@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tests::hooked::{HookedStore, Then};
 use tool_runtime::call::CallId;
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
 use tool_runtime::runner::{ApprovalDecision, Failure, Run};
-use tests::hooked::{HookedStore, Then};
 use tool_runtime::store::{Clock, MemoryStore};
 use tool_runtime::wire::Usage;
 use tool_runtime::{

@@ -136,7 +136,7 @@ async fn a_stored_call_that_was_changed_does_not_run() {
     for (key, value) in [("arguments", r#"{"to":9}"#), ("argument_digest", zeros.as_str())] {
         let store = Arc::new(MemoryStore::new());
         let run = suspended(&runner(POLICY, &store), ada()).await;
-                let value = value.to_owned();
+        let value = value.to_owned();
         swap(&store, "run-1", "person", move |waiting| {
             let mut document = serde_json::to_value(&waiting.call).expect("a document");
             document[key] = value.clone().into();

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use crate::call::{CallId, ToolInvocationRecord};
-use crate::runner::{ResumeError, Run, telemetry};
 use crate::runner::waiting::owns;
+use crate::runner::{ResumeError, Run, telemetry};
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::waiting::{self, Taken};
 use crate::store::{
@@ -107,10 +107,8 @@ impl Run {
     /// Takes a call out of those that wait, once, together with what happens to it.
     pub(super) async fn take(&self, taken: Taken) -> Result<Begun, ResumeError> {
         let id = taken.call.call_id.clone();
-        let mut keys = vec![
-            Key::run(self.identity().clone()),
-            Key::waiting(self.identity().clone(), &taken.call.call_id),
-        ];
+        let mut keys =
+            vec![Key::run(self.identity().clone()), Key::waiting(self.identity().clone(), &taken.call.call_id)];
         keys.extend(taken.begins().cloned());
         let lease = self.lease();
         let change = move |transaction: &mut Transaction| {
@@ -128,10 +126,8 @@ impl Run {
 
     /// Keeps a call that waits. An attempt that only prepared what a client is to execute leaves the ledger.
     pub(super) async fn keep(&self, waiting: Waiting, attempt: Option<Attempt>) -> Result<(), StoreError> {
-        let mut keys = vec![
-            Key::run(self.identity().clone()),
-            Key::waiting(self.identity().clone(), &waiting.call.call_id),
-        ];
+        let mut keys =
+            vec![Key::run(self.identity().clone()), Key::waiting(self.identity().clone(), &waiting.call.call_id)];
         keys.extend(attempt.as_ref().map(|attempt| attempt.key.clone()));
         let lease = self.lease();
         let change = move |transaction: &mut Transaction| {
@@ -152,8 +148,7 @@ impl Run {
         let open = self.shared().store.list(&query).await?;
         let ours = |document: &Document| match document {
             Document::Call(entry) => entry.unseen.as_ref().is_some_and(|record| {
-                record.tool_call_id == *call_id
-                    && owns(self, record.principal.as_deref(), record.tenant.as_deref())
+                record.tool_call_id == *call_id && owns(self, record.principal.as_deref(), record.tenant.as_deref())
             }),
             _ => false,
         };

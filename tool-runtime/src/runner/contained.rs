@@ -18,8 +18,8 @@ use crate::runner::failure::Failures;
 use crate::schema::SchemaProblem;
 use crate::schema::validator::{Compiled, Validator};
 use crate::store::{
-    AuditRecord, Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Store, StoreError, SystemClock, Transaction,
-    Waiting,
+    AuditRecord, Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Store, StoreError, SystemClock,
+    Transaction, Waiting,
 };
 use crate::tool::Schema;
 

@@ -236,7 +236,9 @@ async fn documents_are_listed_in_order(store: &dyn Store) {
     for id in ["b", "a", "c"] {
         let key = Key::run(id);
         let named = key.clone();
-        update(store, &[key], move |transaction| transaction.set(&named, run(named.scope(), "1"))).await.expect("writes");
+        update(store, &[key], move |transaction| transaction.set(&named, run(named.scope(), "1")))
+            .await
+            .expect("writes");
     }
     // A second write does not move a document.
     let key = Key::run("b");
@@ -272,9 +274,8 @@ async fn calls_that_wait_are_found(store: &dyn Store) {
     for (run, call, expires) in [("one", "b", 10), ("one", "a", 20), ("two", "c", 30)] {
         let (key, waiting) = (Key::waiting(run, &CallId::new(call)), waiting(run, call, expires));
         let named = key.clone();
-        let write = move |transaction: &mut Transaction| {
-            transaction.set(&named, Document::Waiting(Box::new(waiting.clone())))
-        };
+        let write =
+            move |transaction: &mut Transaction| transaction.set(&named, Document::Waiting(Box::new(waiting.clone())));
         update(store, &[key], write).await.expect("it writes");
     }
     let cases = [

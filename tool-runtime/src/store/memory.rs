@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use crate::store::audit::{AuditRecord, Sealed};
 use crate::store::transaction::Writes;
 use crate::store::{
-    Chain, Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Store, StoreError, SystemClock, Transaction,
+    Chain, Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Store, StoreError, SystemClock,
+    Transaction,
 };
 
 /// How much a store holds.

@@ -25,6 +25,7 @@ mod tests;
 mod transaction;
 pub(crate) mod waiting;
 
+pub use self::store::Store;
 pub use audit::{AuditRecord, DecisionKind, DecisionRecord, Refusal, Sealed};
 pub use chain::{Chain, ChainError};
 pub(crate) use clock::SystemClock;
@@ -38,5 +39,4 @@ pub use memory::MemoryStore;
 pub use pending::{FrozenArguments, PendingCall, PendingFilter};
 pub use receipt::Receipt;
 pub use runs::{RunLease, StoredRun};
-pub use self::store::Store;
 pub use transaction::{Change, Transaction, Writes};

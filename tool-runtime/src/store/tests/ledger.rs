@@ -71,8 +71,7 @@ fn who_lost_a_call_cannot_write() {
     entry.begin(0, "one", false);
     assert!(matches!(entry.begin(30, "two", false), Begun::Unseen));
     assert_eq!(entry.finish(31, "one"), Err("store_fenced"));
-    let renewed =
-        entry.at(31, |transaction| ledger::renew(transaction, &key(), "one", Duration::from_secs(30)));
+    let renewed = entry.at(31, |transaction| ledger::renew(transaction, &key(), "one", Duration::from_secs(30)));
     assert_eq!(renewed, Err("store_fenced"));
     assert_eq!(entry.finish(31, "two"), Ok(()));
     assert_eq!(entry.1, ["ok"]);
@@ -86,7 +85,10 @@ fn a_renewed_call_is_not_taken_over() {
     assert!(matches!(entry.begin(49, "two", false), Begun::Elsewhere));
     assert!(!entry.at(49, |transaction| ledger::close_unseen(transaction, &key())).unwrap());
     assert!(entry.at(50, |transaction| ledger::close_unseen(transaction, &key())).unwrap());
-    assert_eq!((entry.finish(51, "one"), entry.1.as_slice()), (Err("store_fenced"), &["outcome_unknown".to_owned()][..]));
+    assert_eq!(
+        (entry.finish(51, "one"), entry.1.as_slice()),
+        (Err("store_fenced"), &["outcome_unknown".to_owned()][..])
+    );
     assert!(!entry.at(99, |transaction| ledger::close_unseen(transaction, &key())).unwrap(), "closed once");
 }
 
