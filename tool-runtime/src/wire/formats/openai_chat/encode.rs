@@ -3,12 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::wire::ToolChoice;
-<<<<<<< HEAD
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, plain_name};
-=======
-use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, PropertyNames, chat_id, plain_name};
->>>>>>> main
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, chat_id, plain_name};
 use crate::wire::formats::openai;
 use crate::wire::formats::openai_chat::replay::{Turn, is_legacy};
 use crate::wire::formats::openai_chat::{files, settings};
