@@ -3,12 +3,14 @@
 pub mod blocks;
 pub mod corpus;
 pub mod failing;
+pub mod hooked;
 pub mod provider;
 pub mod recorded;
 pub mod rig;
 pub mod server;
 pub mod six_turns;
 pub mod spans;
+pub mod tree;
 pub mod wire;
 
 /// The README's examples compile and run.

@@ -54,7 +54,7 @@ impl Source {
 const MAX_CAUSES: usize = 32;
 
 /// The longest text of an error with its causes, in bytes.
-const MAX_DETAIL_BYTES: usize = 16 * 1024;
+pub(crate) const MAX_DETAIL_BYTES: usize = 16 * 1024;
 
 impl ToolError {
     /// A failure with a sentence for the model. Write no argument or output values into it.

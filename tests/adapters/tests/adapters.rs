@@ -40,7 +40,7 @@ fn run() -> (Run, MemoryStore) {
 }
 
 async fn outcomes(store: &MemoryStore) -> Vec<&'static str> {
-    let records = store.records(&RecordFilter::default()).await.unwrap();
+    let records = store.calls(&RecordFilter::default()).await.unwrap();
     records.iter().map(|record| record.outcome.code()).collect()
 }
 

@@ -320,3 +320,32 @@ fn items_of_responses_are_written_as_a_message() {
     assert_eq!(sent(turn.clone())[0], json!({ "role": "assistant", "content": "Hi", "tool_calls": [call()] }));
     assert_eq!(losses(FORMAT, &[Message::Assistant(turn)], Some("m")).len(), 2);
 }
+
+/// OpenAI refuses ids of more than 40 characters, and `LiteLLM` wants its own back, however long they are.
+#[test]
+fn long_ids_of_another_format_are_shortened_and_those_of_the_server_stay() {
+    let long = format!("call_{}", "a".repeat(60));
+    let ids = |history: &[Message]| {
+        let body = body(Format::OpenAiChat, history, Some("m"));
+        let messages = body["messages"].as_array().unwrap().clone();
+        let call = messages[0]["tool_calls"][0]["id"].as_str().unwrap().to_owned();
+        assert_eq!(messages[1]["tool_call_id"], call.as_str(), "the result has the same id");
+        call
+    };
+    let turn = |format: Format, body: Value| {
+        let decoded = decode(format, body.to_string().as_bytes(), usize::MAX);
+        let result = ResultMessage::new(decoded.calls[0].call.id.clone(), "Done.");
+        [Message::Assistant(decoded.parts()), Message::Result(result)]
+    };
+    let responses = |id: &str| {
+        let call = json!({ "type": "function_call", "id": "fc", "call_id": id, "name": "a", "arguments": "{}" });
+        turn(Format::OpenAiResponses, json!({ "object": "response", "status": "completed", "output": [call] }))
+    };
+    let shortened = ids(&responses(&long));
+    assert!(shortened.len() <= 40 && shortened != long, "{shortened}");
+    assert_eq!(ids(&responses(&long)), shortened, "in every request");
+    assert_eq!(ids(&responses("call_1")), "call_1");
+    let call = json!({ "id": long, "type": "function", "function": { "name": "a", "arguments": "{}" } });
+    let message = json!({ "message": { "tool_calls": [call] }, "finish_reason": "tool_calls" });
+    assert_eq!(ids(&turn(Format::OpenAiChat, json!({ "choices": [message] }))), long);
+}

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use tracing::Instrument;
+
 use crate::agent::display::Done;
 use crate::agent::settle::Action;
 use crate::agent::state::{Progress, Slot, State};
@@ -75,9 +77,10 @@ impl Conversation {
     ///
     /// Calls that still wait are abandoned: the model reads that nobody acted on them.
     pub async fn send(&mut self, text: impl Into<String>) -> Ended {
-        let done = Done::new(&self.run);
+        let done = Done::new(self);
         self.expect(None, true);
-        let ended = self.say(vec![Content::Text(text.into())], RequestSettings::default()).await;
+        let said = self.say(vec![Content::Text(text.into())], RequestSettings::default());
+        let ended = said.instrument(done.span()).await;
         done.with(ended)
     }
 
@@ -107,10 +110,19 @@ impl Conversation {
     /// One of the calls does not wait for what it was given, or occurs twice; the conversation is unchanged. See
     /// [`answer`](Self::answer) for the events.
     pub async fn receive(&mut self, incoming: Incoming) -> Result<Ended, ResumeError> {
-        let done = Done::new(&self.run);
+        let done = Done::new(self);
+        match self.take_in(incoming).instrument(done.span()).await {
+            Ok(ended) => Ok(done.with(ended)),
+            Err(refused) => {
+                done.refused(refused.code());
+                Err(refused)
+            }
+        }
+    }
+
+    async fn take_in(&mut self, incoming: Incoming) -> Result<Ended, ResumeError> {
         if let Err(refused) = self.check(&incoming) {
             self.run.emit(Event::Error { code: refused.code().to_owned(), message: refused.to_string() });
-            done.with_code(refused.code());
             return Err(refused);
         }
         let Incoming { text, media, settings, decisions, answers, typed } = incoming;
@@ -120,20 +132,20 @@ impl Conversation {
         for (id, action) in decisions.chain(answers) {
             match self.act(&id, action).await {
                 Ok(error) => misfit = misfit.or(error),
-                Err(error) => return Ok(done.with(self.unsettled(error))),
+                Err(error) => return Ok(self.unsettled(error)),
             }
         }
         let content = Incoming::content(text, media);
         self.expect(typed, !content.is_empty());
         if !content.is_empty() {
-            return Ok(done.with(self.say(content, settings).await));
+            return Ok(self.say(content, settings).await);
         }
         let ended = self.go_on().await;
         if let Some(error) = misfit {
             // Without it a client would believe that its answer was taken, and send the same one again.
             self.run.emit(Event::Error { code: error.error_code.code().to_owned(), message: error.safe_message });
         }
-        Ok(done.with(ended))
+        Ok(ended)
     }
 
     /// Checks that every decision and answer is for a call that waits for it, without taking any: for services that

@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
+use tracing::Span;
 
-use crate::agent::{Ended, StopReason, shown};
+use crate::agent::telemetry::Invocation;
+use crate::agent::{Conversation, Ended, StopReason, shown};
 use crate::call::{CallId, Event, shown as shown_name};
 use crate::runner::Run;
 use crate::wire::{Decoded, DecodedCall, DisplayEvent};
@@ -137,24 +139,34 @@ pub(super) async fn with_status<T>(run: &Run, activity: &AtomicUsize, answer: im
     }
 }
 
-/// Emits the one `done` event, also when the future is dropped, and releases the sink of the turn.
+/// Emits the one `done` event, also when the future is dropped, releases the sink of the turn, and ends the span of the
+/// request.
 pub(super) struct Done {
     run: Run,
     reason: &'static str,
+    invocation: Invocation,
 }
 
 impl Done {
-    pub(super) fn new(run: &Run) -> Self {
-        Self { run: run.clone(), reason: StopReason::Cancelled.code() }
+    pub(super) fn new(conversation: &Conversation) -> Self {
+        let run = conversation.run.clone();
+        Self { run, reason: StopReason::Cancelled.code(), invocation: Invocation::begin(conversation) }
     }
 
-    pub(super) fn with(self, ended: Ended) -> Ended {
-        self.with_code(ended.code());
+    /// The span of the request.
+    pub(super) fn span(&self) -> Span {
+        self.invocation.span()
+    }
+
+    pub(super) fn with(mut self, ended: Ended) -> Ended {
+        self.reason = ended.code();
+        self.invocation.ended(matches!(ended, Ended::Stopped { .. }).then_some(self.reason));
         ended
     }
 
-    pub(super) fn with_code(mut self, code: &'static str) {
+    pub(super) fn refused(mut self, code: &'static str) {
         self.reason = code;
+        self.invocation.ended(Some(code));
     }
 }
 

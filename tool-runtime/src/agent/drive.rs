@@ -3,15 +3,17 @@
 use std::collections::HashSet;
 
 use tokio::time::Instant;
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use crate::agent::display::{self, Display};
 use crate::agent::state::{Progress, Slot};
+use crate::agent::telemetry::{self, Answering, Chat};
 use crate::agent::turn::{self, Progressed};
 use crate::agent::typed::{Judged, Typed};
 use crate::agent::{Conversation, Ended, ModelError, ModelErrorKind, ModelRequest, ModelTurn, StopReason, TurnCall};
+use crate::call::usage::Usage;
 use crate::call::{CallId, Event, ToolCall};
-use crate::contain::{attempted, awaited};
+use crate::contain::awaited;
 use crate::wire::history::{Missing, ResultMessage, bounded, repair};
 use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, ToolChoice};
 
@@ -21,6 +23,8 @@ const TOO_EARLY: &str = "The other calls of this turn come first. Give the answe
 impl Conversation {
     /// Model, gate, model, .. until there is an end.
     pub(super) async fn drive(&mut self) -> Ended {
+        // The sum of this request, on its span.
+        let (mut used, request) = (Usage::default(), Span::current());
         loop {
             if self.run.cancellation().is_cancelled() {
                 return self.stopped(StopReason::Cancelled, String::new());
@@ -32,18 +36,22 @@ impl Conversation {
                 return self.stopped(StopReason::TurnLimit, String::new());
             }
             self.state.asked += 1;
-            let decoded = match self.request().await {
-                Ok(decoded) => decoded,
+            let (decoded, turn) = match self.request().await {
+                Ok(answer) => answer,
                 Err(reason) => return self.stopped(reason, String::new()),
             };
-            if let Some(ended) = self.take(decoded).await {
+            if let Some(usage) = decoded.usage {
+                used = used.plus(usage);
+                telemetry::record_usage(&request, &used);
+            }
+            if let Some(ended) = self.take(decoded, &turn).await {
                 return ended;
             }
         }
     }
 
-    /// Asks the model for one turn and accounts it.
-    async fn request(&mut self) -> Result<Decoded, StopReason> {
+    /// Asks the model for one turn and accounts it. Returns the turn's span too.
+    async fn request(&mut self) -> Result<(Decoded, Span), StopReason> {
         let messages = self.messages();
         // What this request has no room for, no later one has: only the first reports the loss, and memory stays bounded.
         if let Some(bounded) = bounded(&self.state.history) {
@@ -58,26 +66,27 @@ impl Conversation {
             answer: typed.as_ref().map(Typed::tool),
         };
         let client = &*self.agent.model;
-        let model = attempted(|| client.name().to_owned());
-        let model = model.map_err(|text| self.unanswered("", ModelError::new(ModelErrorKind::Panicked, text)))?;
-        let prompt_hash = request.prompt_hash(&model);
+        let answering = Answering::of(client);
+        let answering = answering.map_err(|text| self.unanswered(ModelError::new(ModelErrorKind::Panicked, text)))?;
+        let prompt_hash = request.prompt_hash(&answering.model);
         let started = Instant::now();
         let mut display =
             Display::new(self.run.clone(), self.ids(), typed.as_ref().map(|typed| typed.tool().name.to_owned()));
-        let span = tracing::info_span!(
-            "chat",
-            otel.name = format_args!("chat {model}"),
-            gen_ai.operation.name = "chat",
-            gen_ai.request.model = model,
-            run = self.run.id(),
-        );
+        let chat = Chat::begin(&self.run, &answering, &settings, typed.is_some());
         let activity = display.activity();
         let mut show = |event: DisplayEvent<'_>| display.show(event);
-        let answer = awaited(|| client.complete(request, &mut show)).instrument(span);
+        let answer = awaited(|| client.complete(request, &mut show)).instrument(chat.span());
         let answer = display::with_status(&self.run, &activity, answer);
         let answer = self.run.cancellation().run_until_cancelled(answer).await.ok_or(StopReason::Cancelled)?;
         let answer = answer.unwrap_or_else(|text| Err(ModelError::new(ModelErrorKind::Panicked, text)));
-        let mut decoded = answer.map_err(|error| self.unanswered(&model, error))?;
+        let mut decoded = match answer {
+            Ok(decoded) => decoded,
+            Err(error) => {
+                chat.failed(error.code());
+                return Err(self.unanswered(error));
+            }
+        };
+        let span = chat.answered(&decoded);
         display.finish(&mut decoded);
         if let Some(usage) = decoded.usage {
             self.run.account(usage, self.agent.prices.cost(&usage));
@@ -91,7 +100,7 @@ impl Conversation {
         }
         let is_answer = |name: &str| typed.as_ref().is_some_and(|typed| typed.is_answer(name));
         let turn = ModelTurn {
-            model,
+            model: answering.model,
             prompt_hash,
             response_id: decoded.response_id.clone(),
             finish: decoded.finish,
@@ -108,18 +117,17 @@ impl Conversation {
             tracing::warn!(run = self.run.id(), tool = call.name, "the model called a tool outside the forced choice");
         }
         self.state.turns.push(turn);
-        Ok(decoded)
+        Ok((decoded, span))
     }
 
     /// Logs and reports that no answer began.
-    fn unanswered(&self, model: &str, error: ModelError) -> StopReason {
-        tracing::error!(run = self.run.id(), model, code = error.code(), "the model gave no answer");
-        self.run.report(error.code(), error.detail());
+    fn unanswered(&self, error: ModelError) -> StopReason {
+        self.run.report("the model gave no answer", error.code(), &error.chain());
         StopReason::Model(error)
     }
 
     /// The model's answer goes into the history, and its calls through the gate. `None` if the model is next.
-    async fn take(&mut self, mut decoded: Decoded) -> Option<Ended> {
+    async fn take(&mut self, mut decoded: Decoded, turn: &Span) -> Option<Ended> {
         let (ended_well, is_empty) = (decoded.ended_well(), decoded.is_empty());
         let mut parts = decoded.parts();
         let by_call = decoded.calls.len();
@@ -144,7 +152,7 @@ impl Conversation {
         }
         let none = calls.is_empty();
         // Calls of an unclean end go through the gate too: it refuses and records each.
-        self.execute(calls.into_iter().map(|call| call.call).collect()).await;
+        self.execute(calls.into_iter().map(|call| call.call).collect(), turn).await;
         // A paused turn is sent back as it is, as long as it brought something.
         let paused = finish == Finish::Pause && none && said;
         if !ended_well && !paused {
@@ -152,7 +160,7 @@ impl Conversation {
             let detail = error.as_ref().and_then(|error| error.message.clone());
             let reason = StopReason::Incomplete { finish, error };
             if let Some(detail) = detail {
-                self.run.report(reason.code(), &detail);
+                self.run.report("the model's answer broke off", reason.code(), &detail);
             }
             return Some(self.stopped(reason, text));
         }
@@ -176,13 +184,13 @@ impl Conversation {
         }
     }
 
-    async fn execute(&mut self, calls: Vec<ToolCall>) {
+    async fn execute(&mut self, calls: Vec<ToolCall>, turn: &Span) {
         self.run.begin_turn();
         let slot = |call: &ToolCall| Slot::queued(&self.run, call.id.clone(), call.name.clone());
         self.state.open = calls.iter().map(slot).collect();
         let parallel = self.parallel();
         let state = &mut self.state;
-        turn::execute(&self.run, calls, parallel, |progressed| match progressed {
+        turn::execute(&self.run, turn, calls, parallel, |progressed| match progressed {
             Progressed::Begun(at) => {
                 state.set(at, Progress::Running);
             }

@@ -51,6 +51,7 @@ mod settle;
 mod shown;
 mod state;
 mod stream;
+mod telemetry;
 mod turn;
 mod typed;
 

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::{CallId, Outcome, ToolCall, shown};
 use crate::catalog::CatalogView;
+use crate::error::{MAX_DETAIL_BYTES, chain};
 use crate::json;
+use crate::text::cut;
 use crate::tool::Hash;
 use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, Usage, WireTool};
 
@@ -44,6 +46,12 @@ pub trait ModelClient: Send + Sync {
     /// Returns the model's name, for accounts, spans and hashes.
     fn name(&self) -> &str;
 
+    /// Returns the provider as the semantic conventions of `OpenTelemetry` call it (`gen_ai.provider.name`): `openai`,
+    /// `anthropic`, `gcp.gemini` or a name of its own; `_OTHER` by default.
+    fn provider(&self) -> &str {
+        "_OTHER"
+    }
+
     /// Asks for one turn. `show` takes what arrives while it arrives; what counts is the returned value.
     ///
     /// # Errors
@@ -55,6 +63,10 @@ pub trait ModelClient: Send + Sync {
 impl<M: ModelClient + ?Sized> ModelClient for Arc<M> {
     fn name(&self) -> &str {
         (**self).name()
+    }
+
+    fn provider(&self) -> &str {
+        (**self).provider()
     }
 
     async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
@@ -215,6 +227,19 @@ impl ModelError {
     #[must_use]
     pub fn detail(&self) -> &str {
         &self.detail
+    }
+}
+
+impl ModelError {
+    /// The detail and its causes, for operators.
+    pub(super) fn chain(&self) -> String {
+        let causes = self.source.as_ref().map(|source| chain(&**source));
+        let text = match causes {
+            Some(causes) if causes.starts_with(&self.detail) => causes,
+            Some(causes) => format!("{}: {causes}", cut(&self.detail, MAX_DETAIL_BYTES)),
+            None => self.detail.clone(),
+        };
+        cut(&text, MAX_DETAIL_BYTES).to_owned()
     }
 }
 

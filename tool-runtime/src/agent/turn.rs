@@ -4,6 +4,8 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
+use tracing::Span;
+
 use crate::call::{ToolCall, ToolExecResult};
 use crate::runner::Run;
 use crate::tool::ToolEffect;
@@ -20,23 +22,30 @@ pub(super) enum Progressed {
 ///
 /// Neighbouring `read_only` calls run together, at most `cap` at a time; any other call waits for all before it and
 /// holds up all behind it. What counts is the effect that the policy gives a tool. A failure never loses the
-/// results of its siblings, and a dropped future never loses what was already reported.
-pub(super) async fn execute(run: &Run, calls: Vec<ToolCall>, cap: usize, mut report: impl FnMut(Progressed)) {
+/// results of its siblings, and a dropped future never loses what was already reported. The spans of the tools are
+/// children of `turn`.
+pub(super) async fn execute(
+    run: &Run,
+    turn: &Span,
+    calls: Vec<ToolCall>,
+    cap: usize,
+    mut report: impl FnMut(Progressed),
+) {
     let read_only = |call: &ToolCall| run.effect_of(&call.name) == Some(ToolEffect::ReadOnly);
     let mut waiting = calls.into_iter().enumerate().peekable();
     while let Some((at, call)) = waiting.next() {
         report(Progressed::Begun(at));
         if cap < 2 || !read_only(&call) {
-            report(Progressed::Ended(at, run.exec(call).await));
+            report(Progressed::Ended(at, run.exec_within(turn, call).await));
             continue;
         }
-        let mut running = vec![start(run, at, call)];
+        let mut running = vec![start(run, turn, at, call)];
         loop {
             while running.len() < cap
                 && let Some((at, call)) = waiting.next_if(|(_, call)| read_only(call))
             {
                 report(Progressed::Begun(at));
-                running.push(start(run, at, call));
+                running.push(start(run, turn, at, call));
             }
             if running.is_empty() {
                 break;
@@ -49,8 +58,8 @@ pub(super) async fn execute(run: &Run, calls: Vec<ToolCall>, cap: usize, mut rep
 
 type Running = (usize, Pin<Box<dyn Future<Output = ToolExecResult> + Send>>);
 
-fn start(run: &Run, at: usize, call: ToolCall) -> Running {
-    (at, Box::pin(run.exec(call)))
+fn start(run: &Run, turn: &Span, at: usize, call: ToolCall) -> Running {
+    (at, Box::pin(run.exec_within(turn, call)))
 }
 
 /// Waits for the first of a few futures that completes, and removes it.

@@ -84,9 +84,10 @@ const fn first_segment(module: &'static str) -> &'static str {
     module
 }
 
-/// Runs a blocking body on a thread of its own. Its panic becomes the caller's panic.
+/// Runs a blocking body on a thread of its own, inside the caller's span. Its panic becomes the caller's panic.
 pub async fn blocking<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
-    let error = match tokio::task::spawn_blocking(body).await {
+    let span = tracing::Span::current();
+    let error = match tokio::task::spawn_blocking(move || span.in_scope(body)).await {
         Ok(value) => return value,
         Err(error) => error,
     };

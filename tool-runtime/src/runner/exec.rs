@@ -5,12 +5,15 @@
 
 use std::future::Future;
 
+use tracing::Span;
+
 use crate::call::{Suspension, ToolCall, ToolExecResult};
 use crate::hydrate::{Hydrated, HydrationResult};
 use crate::runner::Run;
 use crate::runner::ending::{Ending, Stop};
 use crate::runner::open::OpenCall;
-use crate::runner::stages::{self, Concluded, Judged, Permit};
+use crate::runner::spans::Parent;
+use crate::runner::stages::{self, Beginning, Concluded, Judged, Permit};
 use crate::runner::suspend::suspend;
 
 impl Run {
@@ -21,11 +24,18 @@ impl Run {
     /// runtime with its timer enabled. Before it resolves, it waits for the store's receipt of the record, without a
     /// timeout of its own.
     pub fn exec(&self, call: ToolCall) -> impl Future<Output = ToolExecResult> + Send + use<> {
+        taken(OpenCall::start(self.clone(), call))
+    }
+
+    /// As [`exec`](Self::exec), for a call of the turn of a model that has this span.
+    pub(crate) fn exec_within(
+        &self,
+        turn: &Span,
+        call: ToolCall,
+    ) -> impl Future<Output = ToolExecResult> + Send + use<> {
         let mut open = OpenCall::start(self.clone(), call);
-        async move {
-            let ended = from_start(&mut open).await;
-            open.finish(ended).await
-        }
+        open.parent = Parent::Turn(turn.clone());
+        taken(open)
     }
 
     /// Hydrates calls without running them. Each result can be executed once, by [`Run::exec_hydrated`] of this run.
@@ -43,6 +53,12 @@ impl Run {
             open.finish(ended).await
         }
     }
+}
+
+/// Takes an open call to its end.
+async fn taken(mut open: OpenCall) -> ToolExecResult {
+    let ended = from_start(&mut open).await;
+    open.finish(ended).await
 }
 
 /// All stages.
@@ -73,7 +89,11 @@ async fn from_frozen(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending, 
 pub(super) async fn from_permit(open: &mut OpenCall, permit: Permit) -> Result<Ending, Stop> {
     let reserved = stages::reserve(open, permit)?;
     let bound = stages::bind(open, reserved).await?;
-    let ran = stages::run(open, bound).await?;
+    let begun = match stages::begin(open, bound).await? {
+        Beginning::Run(begun) => begun,
+        Beginning::End(ending) => return Ok(ending),
+    };
+    let ran = stages::run(open, begun).await?;
     match stages::conclude(open, ran) {
         Concluded::Delivered(delivered) => Ok(Ending::Delivered(delivered)),
         Concluded::NeedsClient(hydrated, payload) => suspend(open, *hydrated, Suspension::Client, Some(payload)).await,

@@ -58,7 +58,19 @@ impl Drop for Failures {
 }
 
 impl Failures {
-    pub(super) fn report(&self, failure: &Failure<'_>) {
+    /// Logs a failure once, without its text, and hands all of it to the sink.
+    pub(super) fn report(&self, what: fmt::Arguments<'_>, failure: &Failure<'_>) {
+        tracing::error!(
+            code = failure.code,
+            tool = failure.tool,
+            // As text, which subscribers escape: the model chose it.
+            call = failure.call_id.map(CallId::as_str),
+            run = failure.run_id,
+            session = failure.session_id,
+            conversation = failure.conversation_id,
+            error.r#type = failure.error_type,
+            "{what}"
+        );
         if let Some(sink) = &self.0
             && caught(|| sink(failure)).is_none()
         {
@@ -68,8 +80,7 @@ impl Failures {
 
     /// A part of the application panicked: `part` says which, `text` is the panic's message.
     pub(super) fn panicked(&self, part: &'static str, text: &str) {
-        tracing::error!(part, "a part of the application panicked");
-        self.report(&Failure {
+        let failure = Failure {
             code: "part_panicked",
             tool: None,
             call_id: None,
@@ -78,6 +89,7 @@ impl Failures {
             conversation_id: None,
             error_type: None,
             text: &format!("{part}: {text}"),
-        });
+        };
+        self.report(format_args!("a part of the application panicked: {part}"), &failure);
     }
 }

@@ -2,6 +2,7 @@
 
 mod approval;
 mod asking;
+mod books;
 mod builder;
 mod client;
 mod contained;
@@ -22,6 +23,7 @@ mod run;
 mod settle;
 mod shared;
 mod snapshot;
+mod spans;
 mod stages;
 mod state;
 mod suspend;
@@ -41,6 +43,7 @@ pub use restore::RestoreError;
 pub use resume_error::ResumeError;
 pub use run::Run;
 pub use snapshot::RunSnapshot;
+pub(crate) use spans::METRICS;
 
 use crate::catalog::{CatalogError, ToolCatalog};
 use crate::policy::{RunPolicy, ToolPolicy};

@@ -18,6 +18,7 @@ use crate::runner::loops::Listener;
 use crate::runner::problem::{self, RunProblem};
 use crate::runner::shared::Shared;
 use crate::runner::state::RunState;
+use crate::store::RunLease;
 use crate::tool::Schema;
 
 /// One conversation or task. Cheap to clone; all clones are the same run.
@@ -66,6 +67,8 @@ struct RunInner {
     evidence: Mutex<EvidenceSet>,
     state: Mutex<RunState>,
     listener: Listener,
+    /// The worker's right to this run. `None` if no worker holds it.
+    lease: Mutex<Option<RunLease>>,
 }
 
 impl Run {
@@ -86,6 +89,7 @@ impl Run {
             state: Mutex::new(RunState::with_labels(&options.labels)),
             problems: problem::of(&options, &shared),
             listener: Listener::default(),
+            lease: Mutex::default(),
             events,
             view,
             policy,
@@ -119,6 +123,16 @@ impl Run {
     #[must_use]
     pub fn problems(&self) -> &[RunProblem] {
         &self.0.problems
+    }
+
+    /// The agent, if the application named one.
+    pub(crate) fn agent_id(&self) -> Option<&str> {
+        self.options().agent.as_deref()
+    }
+
+    /// The conversation, if the application named one.
+    pub(crate) fn conversation_id(&self) -> Option<&str> {
+        self.options().conversation.as_deref()
     }
 
     /// Adds what the user wrote to the evidence of the run: ids in it count as seen from now on.
@@ -188,13 +202,13 @@ impl Run {
         }
     }
 
-    /// Reports a failure that belongs to no call, such as a model's, to the operators' sink.
-    pub(crate) fn report(&self, code: &str, text: &str) {
-        self.report_failure(&Failure { tool: None, call_id: None, ..self.failure(code, text) });
+    /// Logs a failure that belongs to no call, such as a model's, and reports it to the operators' sink.
+    pub(crate) fn report(&self, what: &'static str, code: &str, text: &str) {
+        self.report_failure(format_args!("{what}"), &self.failure(code, text));
     }
 
-    pub(super) fn report_failure(&self, failure: &Failure<'_>) {
-        self.shared().failures.report(failure);
+    pub(super) fn report_failure(&self, what: fmt::Arguments<'_>, failure: &Failure<'_>) {
+        self.shared().failures.report(what, failure);
     }
 
     /// A failure with the ids of this run.
@@ -218,6 +232,11 @@ impl Run {
     /// What decides for this run.
     pub(super) fn policy(&self) -> &RunPolicy {
         &self.0.policy
+    }
+
+    /// The worker's right to this run, if one holds it.
+    pub(super) fn lease(&self) -> Option<RunLease> {
+        self.0.lease.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn options(&self) -> &RunOptions {

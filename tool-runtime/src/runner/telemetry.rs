@@ -1,14 +1,22 @@
-//! What leaves a call in addition to its record and its result: events, one span with the `OpenTelemetry` names for generative
-//! AI, and one log line and one report for each contained failure. Spans and log lines hold no values.
+//! What leaves a call in addition to its record and its result: events, and one log line and one report for each
+//! contained failure. Log lines hold no values.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
-use crate::call::{CallId, Event, Outcome, ToolExecResult};
+use tokio::runtime::Handle;
+
+use crate::call::{Event, Outcome, ToolExecResult};
+use crate::contain::discard;
 use crate::runner::Run;
 use crate::runner::draft::Draft;
 use crate::runner::ending::Stop;
 use crate::runner::failure::Failure;
-use crate::store::StoreError;
+use crate::store::{Receipt, StoreError};
+
+const RECORD_LOST: &str = "a record could not be stored";
 
 /// Emits the start of a call.
 pub(super) fn announce_start(run: &Run, draft: &Draft) {
@@ -33,31 +41,10 @@ pub(super) fn announce_end(run: &Run, draft: &Draft, result: &ToolExecResult) {
     result.shown_media().iter().filter_map(Event::file).for_each(|event| run.emit(event));
 }
 
-/// The span around a tool's own work.
-pub(super) fn span(run: &Run, tool: &str, id: &CallId) -> tracing::Span {
-    tracing::info_span!(
-        "execute_tool",
-        otel.name = format_args!("execute_tool {tool}"),
-        gen_ai.operation.name = "execute_tool",
-        gen_ai.tool.name = tool,
-        // As text, which subscribers escape: the model chose it.
-        gen_ai.tool.call.id = id.as_str(),
-        gen_ai.tool.r#type = "function",
-        gen_ai.conversation.id = run.options().conversation.as_deref(),
-    )
-}
-
-/// Logs a failure once, and reports it to the operators' sink. What a model got wrong is for debugging; what the tool
+/// Logs a failure and reports it to the operators' sink, once. What a model got wrong is for debugging; what the tool
 /// or its surroundings got wrong is for operators.
 pub(super) fn contained(run: &Run, draft: &Draft, stop: &Stop) {
-    let options = run.options();
-    let (session, conversation) = (options.session.as_deref(), options.conversation.as_deref());
-    let (tool, call, code) = (draft.name.as_str(), draft.call().as_str(), stop.outcome.code());
-    macro_rules! log {
-        ($level:expr, $text:literal) => {
-            tracing::event!($level, tool, code, call, run = run.id(), session, conversation, $text)
-        };
-    }
+    let code = stop.outcome.code();
     match stop.outcome {
         Outcome::Ok | Outcome::ApprovalRequired | Outcome::ClientRequired => {}
         Outcome::InstantiateFailed
@@ -70,19 +57,54 @@ pub(super) fn contained(run: &Run, draft: &Draft, stop: &Stop) {
         | Outcome::ResultTooLarge
         | Outcome::ConnectionUnavailable
         | Outcome::ConnectionFailed => {
-            log!(tracing::Level::ERROR, "a tool call failed");
             let reason = stop.reason.as_ref();
             let text = reason.map_or(&*stop.message, |reason| &*reason.text);
             let error_type = reason.and_then(|reason| reason.error_type);
-            run.report_failure(&Failure { error_type, ..of(run, draft, code, text) });
+            run.report_failure(
+                format_args!("a tool call failed"),
+                &Failure { error_type, ..of(run, draft, code, text) },
+            );
         }
-        _ => log!(tracing::Level::DEBUG, "a tool call was refused"),
+        _ => {
+            let options = run.options();
+            let (session, conversation) = (options.session.as_deref(), options.conversation.as_deref());
+            let (tool, call) = (draft.name.as_str(), draft.id.as_str());
+            tracing::debug!(tool, code, call, run = run.id(), session, conversation, "a tool call was refused");
+        }
     }
 }
 
 /// The store could not keep a record.
 pub(super) fn record_lost(run: &Run, draft: &Draft, error: &StoreError) {
-    store_failed(run, draft, error, "a record could not be stored");
+    store_failed(run, draft, error, RECORD_LOST);
+}
+
+/// Waits in the caller's place for the receipt of a call whose future was dropped, so that operators learn of a record
+/// that is lost. Outside of a tokio runtime they learn only of one that is lost already.
+pub(super) fn await_receipt(run: &Run, draft: &Draft, mut receipt: Receipt) {
+    if receipt.is_kept() {
+        return;
+    }
+    let (run, tool, call) = (run.clone(), draft.name.clone(), draft.id.clone());
+    let lost = move |error: StoreError| {
+        let (code, text) = (error.code(), error.detail());
+        let failure = Failure { tool: Some(&tool), call_id: Some(&call), ..run.failure(code, &text) };
+        run.report_failure(format_args!("{RECORD_LOST}"), &failure);
+        discard(error);
+    };
+    match Pin::new(&mut receipt).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(kept) => kept.err().into_iter().for_each(lost),
+        Poll::Pending => {
+            if let Ok(runtime) = Handle::try_current() {
+                runtime.spawn(async move { receipt.await.err().into_iter().for_each(lost) });
+            }
+        }
+    }
+}
+
+/// The ledger could not be written, so the call did not run.
+pub(super) fn not_entered(run: &Run, draft: &Draft, error: &StoreError) {
+    store_failed(run, draft, error, "a call could not be entered in the ledger");
 }
 
 /// The store could not keep a call that waits.
@@ -90,12 +112,16 @@ pub(super) fn not_suspended(run: &Run, draft: &Draft, error: &StoreError) {
     store_failed(run, draft, error, "a call could not be suspended");
 }
 
+/// The store could not be asked, or not for a call.
+pub(super) fn store_unread(run: &Run, error: StoreError) -> StoreError {
+    run.report("the store failed", error.code(), &error.detail());
+    error
+}
+
 fn store_failed(run: &Run, draft: &Draft, error: &StoreError, what: &'static str) {
-    let (tool, call, code) = (draft.name.as_str(), draft.call().as_str(), error.code());
-    tracing::error!(tool, call, run = run.id(), code, "{what}");
-    run.report_failure(&of(run, draft, code, &error.detail()));
+    run.report_failure(format_args!("{what}"), &of(run, draft, error.code(), &error.detail()));
 }
 
 fn of<'a>(run: &'a Run, draft: &'a Draft, code: &'a str, text: &'a str) -> Failure<'a> {
-    Failure { tool: Some(&draft.name), call_id: Some(draft.call()), ..run.failure(code, text) }
+    Failure { tool: Some(&draft.name), call_id: Some(&draft.id), ..run.failure(code, text) }
 }

@@ -19,6 +19,7 @@ mod body;
 mod builder;
 mod endpoint;
 mod exchange;
+mod provider;
 mod retry;
 mod tls;
 
@@ -121,6 +122,10 @@ impl HttpModel {
 impl ModelClient for HttpModel {
     fn name(&self) -> &str {
         &self.0.settings.model
+    }
+
+    fn provider(&self) -> &str {
+        provider::provider(self.0.settings.format, &self.0.url)
     }
 
     async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {

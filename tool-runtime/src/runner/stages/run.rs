@@ -14,9 +14,10 @@ use crate::runner::deliver::label;
 use crate::runner::ending::{MAX_CODE_BYTES, MAX_MESSAGE_BYTES, Stop, sentence};
 use crate::runner::invoke::{self, Interrupted};
 use crate::runner::open::OpenCall;
+use crate::runner::spans::Execution;
+use crate::runner::stages::begin::Begin;
 use crate::runner::stages::bind::Bound;
 use crate::runner::stages::reserve::Reserved;
-use crate::runner::telemetry;
 use crate::tool::ToolEffect;
 
 /// A tool's output, projected.
@@ -27,7 +28,7 @@ pub(in crate::runner) struct Ran {
 }
 
 /// Runs the tool.
-pub(in crate::runner) async fn run(open: &mut OpenCall, bound: Bound) -> Result<Ran, Stop> {
+pub(in crate::runner) async fn run(open: &mut OpenCall, Begin(bound): Begin) -> Result<Ran, Stop> {
     let Bound { reserved, connections, context } = bound;
     let Reserved { mut hydrated, reservation, timeout, warning } = reserved;
     let entry = Arc::clone(&hydrated.entry);
@@ -47,19 +48,28 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: Bound) -> Result<
     };
     // Building a runner checks every binding, so only a second run of one hydrated call could come here empty.
     let future = future.ok_or_else(|| Stop::new(Outcome::InstantiateFailed))?;
-    open.begin();
-    let span = telemetry::span(open.run(), entry.spec.name.as_str(), context.call_id());
-    let ended = invoke::contained(future, timeout, context.cancellation()).instrument(span).await;
+    let effect = open.draft.effect().unwrap_or(entry.spec.effect);
+    let execution = Execution::begin(open, &entry.spec, context.call_id(), effect);
+    let running = invoke::contained(future, timeout, context.cancellation()).instrument(execution.span());
+    let ended = match &open.attempt {
+        None => running.await,
+        Some(attempt) => open.run().hold(attempt, running).await.unwrap_or_else(|| {
+            context.cancellation().cancel();
+            Err(Interrupted::lost())
+        }),
+    };
     reservation.settle(0, 0.0);
-    match ended {
-        Ok(Ok(projected)) => Ok(Ran { hydrated, projected, warning }),
+    let ended = match ended {
+        Ok(Ok(projected)) => Ok(projected),
         Ok(Err(failure)) => {
             // The author's sentence reaches the model too, and can hold what the tool read.
             label(open.run(), &entry);
             Err(failed(failure))
         }
-        Err(interrupted) => Err(stopped(&interrupted, open.draft.effect().unwrap_or(entry.spec.effect))),
-    }
+        Err(interrupted) => Err(stopped(&interrupted, effect)),
+    };
+    execution.end(ended.as_ref());
+    Ok(Ran { hydrated, projected: ended?, warning })
 }
 
 /// Uses the effect that the policy gives the tool: one that it raises from `read_only` may have taken effect.

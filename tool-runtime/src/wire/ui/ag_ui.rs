@@ -106,7 +106,9 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
             let metadata = ("metadata", Json::Raw(&metadata));
             event("RUN_FINISHED", &[thread, run, ("outcome", Json::Raw(&outcome)), usage, metadata]);
         }
-        Frame::Error { message } => event("RUN_ERROR", &[("message", Json::Text(message))]),
+        Frame::Error { code, message } => {
+            event("RUN_ERROR", &[("message", Json::Text(message)), ("code", Json::Optional(code))]);
+        }
         // Questions are asked at the end of the run. The stream has no end frame.
         Frame::ApprovalRequest { .. }
         | Frame::ApprovalResponse { .. }

@@ -147,6 +147,7 @@ pub(super) enum Frame<'a> {
         open: &'a [Open<'a>],
     },
     Error {
+        code: Option<&'a str>,
         message: &'a str,
     },
     End,

@@ -79,7 +79,7 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
         }
         Frame::StepFinish { .. } => event("finish-step", &[]),
         Frame::Finish { reason, .. } => event("finish", &[("finishReason", Json::Text(reason))]),
-        Frame::Error { message } => event("error", &[("errorText", Json::Text(message))]),
+        Frame::Error { message, .. } => event("error", &[("errorText", Json::Text(message))]),
         Frame::End => out.extend_from_slice(DONE),
         // The protocol does not end the part of a call that stays open.
         Frame::Left(_) => {}

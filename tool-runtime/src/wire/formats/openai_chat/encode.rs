@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::wire::ToolChoice;
 use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, PropertyNames, plain_name};
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, PropertyNames, chat_id, plain_name};
 use crate::wire::formats::openai;
 use crate::wire::formats::openai_chat::replay::{Turn, is_legacy};
 use crate::wire::formats::openai_chat::{files, settings};
@@ -85,7 +85,7 @@ impl Dialect for Chat {
                     out.push(if is_legacy(out, call, answered.len()) {
                         message("function").with("name", plain_name(call)).with("content", text)
                     } else {
-                        message("tool").with("tool_call_id", call.id.as_str()).with("content", text)
+                        message("tool").with("tool_call_id", chat_id(call)).with("content", text)
                     });
                 }
             }

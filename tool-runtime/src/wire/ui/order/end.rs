@@ -61,7 +61,7 @@ impl Order {
         protocol.write(&Frame::Finish { reason, code, usage, run, open: &open }, out);
     }
 
-    pub(super) fn fail(&mut self, message: &str) {
+    pub(super) fn fail(&mut self, code: Option<&str>, message: &str) {
         self.begin();
         self.end_words();
         if self.in_step {
@@ -69,6 +69,6 @@ impl Order {
             self.end_words();
         }
         self.leave();
-        self.write(&Frame::Error { message });
+        self.write(&Frame::Error { code, message });
     }
 }

@@ -185,7 +185,7 @@ impl Order {
             UiEvent::ToolDenied { id, result } => self.settle(id, |call, write| call.denied(result.get(), write)),
             UiEvent::StepFinish { reason, usage, continued } => self.finish_step(reason, *usage, *continued),
             UiEvent::Finish { reason, usage } => self.finish(reason, *usage),
-            UiEvent::Error { message } => self.fail(message),
+            UiEvent::Error { code, message } => self.fail(code.as_deref(), message),
         }
     }
 
