@@ -18,6 +18,7 @@ use crate::runner::loops::Listener;
 use crate::runner::problem::{self, RunProblem};
 use crate::runner::shared::Shared;
 use crate::runner::state::RunState;
+use crate::store::RunLease;
 use crate::tool::Schema;
 
 /// One conversation or task. Cheap to clone; all clones are the same run.
@@ -66,6 +67,8 @@ struct RunInner {
     evidence: Mutex<EvidenceSet>,
     state: Mutex<RunState>,
     listener: Listener,
+    /// The worker's right to this run. `None` if no worker holds it.
+    lease: Mutex<Option<RunLease>>,
 }
 
 impl Run {
@@ -86,6 +89,7 @@ impl Run {
             state: Mutex::new(RunState::with_labels(&options.labels)),
             problems: problem::of(&options, &shared),
             listener: Listener::default(),
+            lease: Mutex::default(),
             events,
             view,
             policy,
@@ -228,6 +232,11 @@ impl Run {
     /// What decides for this run.
     pub(super) fn policy(&self) -> &RunPolicy {
         &self.0.policy
+    }
+
+    /// The worker's right to this run, if one holds it.
+    pub(super) fn lease(&self) -> Option<RunLease> {
+        self.0.lease.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn options(&self) -> &RunOptions {

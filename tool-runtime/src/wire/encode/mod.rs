@@ -14,6 +14,8 @@ mod settings;
 pub(crate) mod strict;
 mod tools;
 
+#[cfg(any(feature = "async-openai", feature = "genai", feature = "rig"))]
+pub(crate) use media::in_words;
 pub(crate) use media::{data_url, file_name, quoted_file};
 pub use messages::EncodedMessages;
 pub(crate) use messages::{Messages, encode_messages};
