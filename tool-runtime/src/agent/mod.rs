@@ -50,6 +50,7 @@ mod scripted;
 mod settle;
 mod shown;
 mod state;
+mod step;
 mod stream;
 mod telemetry;
 mod turn;
@@ -64,5 +65,6 @@ pub use model::{ModelClient, ModelError, ModelErrorKind, ModelRequest, ModelTurn
 pub use prices::Prices;
 pub use saved::SavedConversation;
 pub use scripted::{ScriptedModel, ScriptedTurn};
+pub use step::Step;
 pub use stream::UiStream;
 pub use typed::AnswerError;

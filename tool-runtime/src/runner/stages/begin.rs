@@ -103,5 +103,9 @@ async fn finished(open: &OpenCall) -> Ending {
 fn not_entered(open: &OpenCall, error: StoreError) -> Stop {
     telemetry::not_entered(open.run(), &open.draft, &error);
     discard(error);
+    if open.run().may_have_begun(&open.draft.id) {
+        // It began before, and what became of it could not be asked.
+        return Stop { cause: Some(Cause::Lost), ..Stop::new(Outcome::OutcomeUnknown) };
+    }
     Stop::new(Outcome::Cancelled).message("The call could not be entered in the ledger. It did not run.")
 }
