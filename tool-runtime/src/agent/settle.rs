@@ -105,7 +105,7 @@ pub(super) async fn settle(run: &Run, state: &mut State, at: usize) {
     }
 }
 
-/// A call of a restored conversation that is to be handed to the gate: whoever had the conversation before may have done
+/// A call of a restored conversation that is to be handed to the gate: the process that had it before may have done
 /// so. What it has a record of, or suspended, does not run again; of what began, the ledger knows.
 pub(super) async fn catch_up(run: &Run, state: &mut State, at: usize) -> Result<(), StoreError> {
     let Some(id) = state.open.get(at).map(|slot| slot.id.clone()) else { return Ok(()) };
