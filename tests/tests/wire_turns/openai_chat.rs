@@ -349,3 +349,42 @@ fn long_ids_of_another_format_are_shortened_and_those_of_the_server_stay() {
     let message = json!({ "message": { "tool_calls": [call] }, "finish_reason": "tool_calls" });
     assert_eq!(ids(&turn(Format::OpenAiChat, json!({ "choices": [message] }))), long);
 }
+
+/// Perplexity lists the addresses of its sources beside the message, and so does Grok; newer answers of Perplexity have
+/// their titles too.
+#[test]
+fn sources_beside_the_message_are_citations() {
+    let urls = json!(["https://a.example", 5, "", "https://b.example"]);
+    let results = json!([{ "title": "A", "url": "https://a.example", "snippet": "said" }]);
+    let plain = vec![json!({ "url": "https://a.example" }), json!({ "url": "https://b.example" })];
+    let titled = vec![json!({ "title": "A", "url": "https://a.example", "quote": "said" })];
+    for (beside, expected) in [
+        (json!({ "citations": urls }), plain.clone()),
+        (json!({ "citations": urls, "search_results": results }), titled),
+        (json!({ "citations": urls, "search_results": [] }), plain),
+        (json!({ "citations": "https://a.example" }), vec![]),
+        (json!({ "citations": null }), vec![]),
+    ] {
+        let with = |mut document: Value| {
+            document.as_object_mut().unwrap().extend(beside.as_object().unwrap().clone());
+            document
+        };
+        let whole =
+            with(json!({ "choices": [{ "message": { "content": "Hi" }, "finish_reason": "stop" }] })).to_string();
+        let first = with(json!({ "choices": [{ "index": 0, "delta": { "content": "Hi" } }] }));
+        let last = with(json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] }));
+        let stream = format!("data: {first}\n\ndata: {last}\n\ndata: [DONE]\n\n");
+        for body in [whole, stream] {
+            for cut in [usize::MAX, 1, 7] {
+                let parts = decode(FORMAT, body.as_bytes(), cut).parts();
+                let cited: Vec<Value> = parts
+                    .iter()
+                    .filter_map(
+                        |part| if let Part::Citation(cited) = part { serde_json::to_value(cited).ok() } else { None },
+                    )
+                    .collect();
+                assert_eq!(cited, expected, "{beside}");
+            }
+        }
+    }
+}

@@ -227,6 +227,13 @@ pub(super) fn document(id: &str, title: Option<&str>) -> String {
     json(&[("id", Json::Text(id)), ("title", Json::Optional(title))])
 }
 
+/// Writes one server-sent event with its name in `type`.
+pub(super) fn named(out: &mut Vec<u8>, name: &str, members: &[(&str, Json<'_>)]) {
+    let mut all = vec![("type", Json::Text(name))];
+    all.extend_from_slice(members);
+    sse(out, &all);
+}
+
 /// Writes one server-sent event.
 pub(super) fn sse(out: &mut Vec<u8>, members: &[(&str, Json<'_>)]) {
     out.extend_from_slice(b"data: ");
