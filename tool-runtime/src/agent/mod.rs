@@ -66,3 +66,5 @@ pub use saved::SavedConversation;
 pub use scripted::{ScriptedModel, ScriptedTurn};
 pub use stream::UiStream;
 pub use typed::AnswerError;
+#[cfg(feature = "cli")]
+pub(crate) use typed::Typed;

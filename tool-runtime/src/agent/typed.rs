@@ -32,7 +32,7 @@ const MOST_TOLD: usize = 10;
 /// What the answer to the last message has to be, until there is one.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Typed {
+pub(crate) struct Typed {
     /// A name that no visible tool has.
     name: String,
     /// The schema of an object, as text.
@@ -69,6 +69,21 @@ impl Typed {
             repaired: false,
             fits: Some(|text, wrapped| read::<T>(text, wrapped).map(|_| ())),
         })
+    }
+
+    /// An answer that fits a schema, which has to be that of an object.
+    #[cfg(feature = "cli")]
+    pub(crate) fn fitting(schema: &str) -> Result<Self, Vec<SchemaProblem>> {
+        let schema = schema::parse_foreign(schema).map_err(|problem| vec![problem])?;
+        if schema.get("type").and_then(serde_json::Value::as_str) != Some("object") {
+            return Err(vec![SchemaProblem::new(
+                "/type",
+                "the answer is not an object",
+                "write `\"type\": \"object\"`",
+            )]);
+        }
+        let schema = schema::check_foreign(&schema)?.as_str().to_owned();
+        Ok(Self { name: NAME.to_owned(), schema, wrapped: false, repaired: false, fits: None })
     }
 
     /// What a client asks for.
