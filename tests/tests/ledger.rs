@@ -290,5 +290,6 @@ async fn other_people_learn_nothing_of_a_key() {
     let result = theirs.exec(slow_call("c")).await;
     assert!(!result.to_model().contains('7'), "{}", result.to_model());
     assert_eq!((result.executed(), rig.effects()), (false, 1));
-    assert!(theirs.recorded(&CallId::new("c")).await.expect("a store").is_none());
+    let own = theirs.recorded(&CallId::new("c")).await.expect("a store").expect("their own refusal");
+    assert_eq!(own.outcome(), Outcome::PolicyDenied);
 }
