@@ -33,10 +33,16 @@ impl Default for Limits {
 #[derive(Clone, Default)]
 pub struct MemoryStore(Arc<Shared>);
 
-#[derive(Default)]
 struct Shared {
     limits: Limits,
+    clock: Box<dyn Clock>,
     state: Mutex<State>,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self { limits: Limits::default(), clock: Box::new(SystemClock), state: Mutex::default() }
+    }
 }
 
 #[derive(Default)]
@@ -77,7 +83,13 @@ impl MemoryStore {
     #[must_use]
     pub fn with_limits(records: usize, open: usize) -> Self {
         let limits = Limits { records: records.max(1), open: open.max(1) };
-        Self(Arc::new(Shared { limits, state: Mutex::default() }))
+        Self(Arc::new(Shared { limits, ..Shared::default() }))
+    }
+
+    /// A store with the default limits and a clock of its own, by which leases end: for tests and replays.
+    #[must_use]
+    pub fn with_clock(clock: impl Clock + 'static) -> Self {
+        Self(Arc::new(Shared { clock: Box::new(clock), ..Shared::default() }))
     }
 
     /// How many records were dropped to make room.
@@ -101,12 +113,14 @@ impl Store for MemoryStore {
     }
 
     fn update(&self, keys: Vec<Key>, mut change: Change) -> Receipt {
+        // Asked before the lock is taken: it is the application's code.
+        let now = self.0.clock.now();
         let mut state = self.state();
         let documents = keys.into_iter().map(|key| {
             let document = state.document(&key).cloned();
             (key, document)
         });
-        let mut transaction = Transaction::new(SystemClock.now(), documents.collect::<Vec<_>>());
+        let mut transaction = Transaction::new(now, documents.collect::<Vec<_>>());
         let changed = change(&mut transaction);
         let displaced = changed.and_then(|()| state.write(transaction.into_writes(), self.0.limits));
         drop(state);
