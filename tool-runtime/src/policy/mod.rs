@@ -9,6 +9,11 @@
 
 mod argument_rule;
 mod budget;
+#[cfg(feature = "cedar")]
+mod cedar;
+#[cfg(not(feature = "cedar"))]
+#[path = "no_cedar.rs"]
+mod cedar;
 mod check;
 mod compile;
 mod data;
