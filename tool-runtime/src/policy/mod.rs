@@ -11,9 +11,6 @@ mod argument_rule;
 mod budget;
 #[cfg(feature = "cedar")]
 mod cedar;
-#[cfg(not(feature = "cedar"))]
-#[path = "no_cedar.rs"]
-mod cedar;
 mod check;
 mod compile;
 mod data;
@@ -23,6 +20,8 @@ mod ledger;
 mod loop_guard;
 mod misfit;
 mod names;
+#[cfg(not(feature = "cedar"))]
+mod no_cedar;
 mod parse;
 #[allow(clippy::module_inception, reason = "the file holds the one type that the module is named after")]
 mod policy;
@@ -39,6 +38,8 @@ pub use ledger::BudgetExceeded;
 pub(crate) use ledger::{Ledger, Reservation, Spend};
 pub(crate) use loop_guard::{Last, LoopGuard, LoopVerdict};
 pub use names::RunTools;
+#[cfg(not(feature = "cedar"))]
+use no_cedar as cedar;
 pub use policy::ToolPolicy;
 pub use problem::{PolicyError, PolicyProblem};
 pub(crate) use rule_verdict::RuleVerdict;

@@ -70,6 +70,7 @@ pub struct Subject<'a> {
     /// Whether the arguments had to be repaired.
     pub repaired: bool,
     /// The schema of the arguments, which says what they are to Cedar.
+    #[cfg_attr(not(feature = "cedar"), expect(dead_code, reason = "only the Cedar engine reads it"))]
     pub(crate) input_schema: Option<&'a Schema>,
 }
 

@@ -74,8 +74,7 @@ impl Reads {
         let Some((variable, path)) = chain(expression) else { return false };
         match (variable, path.as_slice()) {
             // The context alone could be compared with a whole record.
-            ("context", []) => (self.arguments, self.whole) = (true, true),
-            ("context", ["arguments"]) => (self.arguments, self.whole) = (true, true),
+            ("context", [] | ["arguments"]) => (self.arguments, self.whole) = (true, true),
             ("context", ["arguments", name, ..]) => {
                 self.arguments = true;
                 self.names.insert((*name).to_owned());

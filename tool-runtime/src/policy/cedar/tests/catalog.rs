@@ -68,3 +68,20 @@ fn labels_and_roles_are_known_by_their_sources() {
     assert_eq!(read(""), 1);
     assert_eq!(read("forbid(principal, action, resource) when { context.labels.contains(\"minor\") };"), 0);
 }
+
+#[test]
+fn the_policy_of_the_guide_fits_its_tools() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src/cedar.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let (_, block) = guide.split_once("```toml\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let to = r#"{ "type": "object", "properties": { "to": { "type": "array", "items": { "type": "string" } } }, "required": ["to"] }"#;
+    let mail = spec("mail__send_email", ToolEffect::ExternalSideEffect);
+    let search = spec("docs__search", ToolEffect::ReadOnly);
+    let tools = [
+        ToolSpec { input_schema: Schema::from_text(to), ..mail },
+        ToolSpec { tags: vec!["untrusted_content".into()], ..search },
+    ];
+    let problems = ToolPolicy::from_toml(block).unwrap().check(&tools, []);
+    assert!(problems.is_empty(), "{problems:?}");
+}
