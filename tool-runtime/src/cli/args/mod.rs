@@ -72,8 +72,8 @@ pub(super) struct Global {
     /// Log to stderr, failures of tools and models with their details included; -vv and -vvv log more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(super) verbose: u8,
-    /// Log to stderr at a level (error, warn, info, debug, trace) or by a filter such as warn,tool_runtime=debug, or to a
-    /// file; repeat it for both. Without it RUST_LOG is the filter
+    /// Log to stderr at a level (error, warn, info, debug, trace) or by a filter such as
+    /// `warn,tool_runtime=debug`, or to a file; repeat it for both. Without it `RUST_LOG` is the filter
     #[arg(long, global = true, value_name = "FILTER|FILE")]
     pub(super) log: Vec<String>,
     /// When to use colours
