@@ -3,6 +3,7 @@
 pub mod blocks;
 pub mod corpus;
 pub mod failing;
+pub mod hooked;
 pub mod provider;
 pub mod recorded;
 pub mod rig;

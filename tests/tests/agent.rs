@@ -100,7 +100,7 @@ impl Rig {
     }
 
     async fn outcomes(&self) -> Vec<(String, Outcome)> {
-        let records = self.store.records(&RecordFilter::default()).await.expect("records");
+        let records = self.store.calls(&RecordFilter::default()).await.expect("records");
         records.into_iter().map(|record| (record.tool_call_id.to_string(), record.outcome)).collect()
     }
 }

@@ -272,7 +272,7 @@ fn values_stay_inside() {
             let runner = ToolRunner::builder(catalog, policy).store(Arc::clone(&store)).build().expect("a runner");
             let run = runner.run(RunOptions::new().session("s").conversation("c").events(Arc::clone(&seen)));
             go(&run, &seen).await;
-            for record in store.records(&RecordFilter::default()).await.expect("records") {
+            for record in store.calls(&RecordFilter::default()).await.expect("records") {
                 seen.add("record", serde_json::to_string(&record).expect("a record"));
                 seen.add("record, for debugging", format!("{record:?}"));
             }

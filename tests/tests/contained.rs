@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tool_runtime::call::{CallId, ToolInvocationRecord};
+use tests::hooked::{HookedStore, Then};
+use tool_runtime::call::CallId;
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
 use tool_runtime::runner::{ApprovalDecision, Failure, Run};
-use tool_runtime::store::{Clock, MemoryStore, PendingCall, PendingFilter, Receipt, RecordFilter, Store, StoreError};
+use tool_runtime::store::{Clock, MemoryStore};
 use tool_runtime::wire::Usage;
 use tool_runtime::{
     Capabilities, Connection, Event, Outcome, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner,
@@ -77,50 +78,8 @@ fn count(notes: &Connection<dyn Notes>) -> Result<u32, ToolError> {
     Ok(notes.count())
 }
 
-/// Panics at the method that it is told, and works otherwise.
-struct Panicking(&'static str, MemoryStore);
-
-impl Panicking {
-    fn at(&self, method: &str) -> &MemoryStore {
-        assert!(self.0 != method, "the store's {method}");
-        &self.1
-    }
-}
-
-#[async_trait]
-impl Store for Panicking {
-    fn put(&self, record: ToolInvocationRecord) -> Receipt {
-        self.at("put").put(record)
-    }
-
-    async fn records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
-        self.at("records").records(filter).await
-    }
-
-    async fn open_records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
-        self.at("open_records").open_records(filter).await
-    }
-
-    async fn suspend(&self, call: PendingCall) -> Result<(), StoreError> {
-        self.at("suspend").suspend(call).await
-    }
-
-    async fn pending(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
-        self.at("pending").pending(run_id, call_id).await
-    }
-
-    async fn claim(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
-        self.at("claim").claim(run_id, call_id).await
-    }
-
-    async fn list(&self, filter: &PendingFilter) -> Result<Vec<PendingCall>, StoreError> {
-        self.at("list").list(filter).await
-    }
-
-    async fn flush(&self) -> Result<(), StoreError> {
-        self.at("flush").flush().await
-    }
-}
+/// Panics when the time is asked, if it is told so.
+struct Panicking(&'static str);
 
 impl Clock for Panicking {
     fn now(&self) -> jiff::Timestamp {
@@ -183,13 +142,16 @@ const POLICY: &str = r#"
 
 fn runner(part: &'static str, told: &Told) -> ToolRunner {
     let told = Arc::clone(told);
-    let part = Arc::new(Panicking(part, MemoryStore::new()));
+    let store = HookedStore::new(Arc::new(MemoryStore::new()), move |method| {
+        assert!(part != method, "the store's {method}");
+        Then::Pass
+    });
     ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), ToolPolicy::from_toml(POLICY).expect("a policy"))
         .capabilities(Capabilities::new())
         .broker(Broker)
         .approvals(true)
-        .store(Arc::clone(&part))
-        .clock(part)
+        .store(store)
+        .clock(Panicking(part))
         .failures(move |failure: &Failure<'_>| {
             let line =
                 (failure.code.to_owned(), failure.tool.map(str::to_owned), failure.error_type, failure.text.to_owned());
@@ -205,7 +167,7 @@ async fn works(run: &Run, id: &str) -> Outcome {
 
 #[tokio::test]
 async fn a_store_and_a_clock_may_panic_at_every_method() {
-    for method in ["put", "records", "open_records", "suspend", "pending", "claim", "list", "now"] {
+    for method in ["append", "update", "read", "list", "records", "now"] {
         let told = Told::default();
         let runner = runner(method, &told);
         let run = runner.run(RunOptions::new().run_id("r"));
@@ -215,14 +177,14 @@ async fn a_store_and_a_clock_may_panic_at_every_method() {
         let waiting = run.exec(ToolCall::text("w", "contained__change", "{}")).await.outcome();
         assert_eq!(
             waiting,
-            if method == "suspend" { Outcome::Cancelled } else { Outcome::ApprovalRequired },
+            if method == "update" { Outcome::Cancelled } else { Outcome::ApprovalRequired },
             "{method}"
         );
         let resumed = run.resume("w", ApprovalDecision::Approve).await;
-        assert_eq!(resumed.is_ok(), matches!(method, "put" | "records" | "list" | "now"), "{method}");
+        assert_eq!(resumed.is_ok(), matches!(method, "append" | "records" | "list" | "now"), "{method}");
         let recorded = run.recorded(&CallId::new("1")).await;
         assert_eq!(recorded.is_err(), method == "records", "{method}");
-        assert_eq!(run.snapshot().await.is_err(), matches!(method, "list" | "open_records"), "{method}");
+        assert_eq!(run.snapshot().await.is_err(), method == "list", "{method}");
         assert_eq!(works(&run, "2").await, Outcome::Ok, "{method}");
         let told = told.lock().expect("no poison");
         assert!(told.iter().any(|(code, ..)| code == "part_panicked"), "{method}: {told:?}");

@@ -158,7 +158,7 @@ impl Rig {
 
     async fn records(&self) -> Vec<tool_runtime::ToolInvocationRecord> {
         let all = RecordFilter::default();
-        let mut records = self.store.records(&all).await.expect("records");
+        let mut records = self.store.calls(&all).await.expect("records");
         records.extend(self.store.open_records(&all).await.expect("open records"));
         records
     }

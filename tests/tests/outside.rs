@@ -115,7 +115,7 @@ async fn a_connection_is_resolved_for_its_tenant_only() {
         }
     }
     // The account itself is in no record; the tenant is in each of its own.
-    for record in rig.store.records(&RecordFilter::default()).await.expect("records") {
+    for record in rig.store.calls(&RecordFilter::default()).await.expect("records") {
         let text = serde_json::to_string(&record).expect("a record");
         assert!(!text.contains("acme/") && !text.contains("nonsense"), "{text}");
     }
@@ -171,7 +171,7 @@ async fn another_process_can_finish_a_client_call() {
     assert!(other.client_result("c1", "1").await.is_err(), "a call belongs to its run");
     let run = rig.runner.run(RunOptions::new().run_id("r"));
     assert_eq!(run.client_result("c1", "1").await.expect("it waits").outcome(), Outcome::Ok);
-    assert_eq!(rig.store.records(&RecordFilter::default()).await.expect("records").len(), 1);
+    assert_eq!(rig.store.calls(&RecordFilter::default()).await.expect("records").len(), 1);
 }
 
 #[tokio::test]

@@ -128,7 +128,7 @@ impl Rig {
 
     /// The record as JSON text.
     async fn record(&self) -> String {
-        let records = self.store.records(&RecordFilter::run(self.run.id())).await.unwrap();
+        let records = self.store.calls(&RecordFilter::run(self.run.id())).await.unwrap();
         serde_json::to_string(records.last().unwrap()).unwrap()
     }
 

@@ -98,7 +98,7 @@ async fn suspended(runner: &ToolRunner, options: RunOptions) -> Run {
 
 async fn record(store: &MemoryStore, id: &str) -> ToolInvocationRecord {
     let filter = RecordFilter::call("run-1", CallId::new(id));
-    let mut found = store.records(&filter).await.expect("records");
+    let mut found = store.calls(&filter).await.expect("records");
     found.extend(store.open_records(&filter).await.expect("open records"));
     assert_eq!(found.len(), 1, "records of {id}");
     found.remove(0)

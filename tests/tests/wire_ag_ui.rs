@@ -202,3 +202,10 @@ fn addresses_that_a_page_would_run_are_left_out() {
         assert!(String::from_utf8(bytes).unwrap().contains("HTTPS://a.example"));
     }
 }
+
+#[test]
+fn an_error_ends_the_run_with_its_code() {
+    let events = run(fresh(), &[json!({ "type": "error", "code": "turn_limit", "message": "Too many turns." })]);
+    assert_eq!(types(&events), ["RUN_STARTED", "RUN_ERROR"]);
+    assert_eq!(events[1], json!({ "type": "RUN_ERROR", "message": "Too many turns.", "code": "turn_limit" }));
+}

@@ -109,7 +109,7 @@ fn an_image_that_is_too_large_for_its_provider_is_said_in_text() {
         bytes[..PNG.len()].copy_from_slice(PNG);
         [Message::User(vec![Content::Media(Media::bytes("image/png", &bytes).unwrap())])]
     };
-    for (size, carries) in [(3_932_160, true), (3_932_161, false)] {
+    for (size, carries) in [(7_500_000, true), (7_500_001, false)] {
         let got = encoded(Format::Anthropic, &image(size), None);
         assert_eq!(got["losses"] == json!([]), carries);
         assert_eq!(got["body"]["messages"][0]["content"][0]["type"] == "image", carries);

@@ -1,13 +1,17 @@
-//! [`Refusal`]: why a request gets no stream.
+//! [`Refusal`]: why a request is not answered by the agent, as a status or as a run of AG-UI that failed.
 
 use axum::Json;
+use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tool_runtime::wire::history::HistoryErrorKind;
-use tool_runtime::wire::ui::{ChatError, ChatErrorKind};
+use tool_runtime::wire::ui::{ChatError, ChatErrorKind, Protocol, UiEncoder, UiEvent};
 
-/// Why a request gets no stream.
+use crate::request::Named;
+use crate::routes::streamed;
+
+/// Why a request is not answered by the agent.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// No token, or one that is not known.
@@ -30,9 +34,9 @@ impl From<ChatError> for Refusal {
     }
 }
 
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        let (status, code, message) = match self {
+impl Refusal {
+    fn said(self) -> (StatusCode, &'static str, String) {
+        match self {
             Self::Unauthorised => (StatusCode::UNAUTHORIZED, "unauthorised", "send a bearer token".to_owned()),
             Self::NoChat => {
                 (StatusCode::BAD_REQUEST, "no_chat", "the body has no `id` of a chat or `threadId`".to_owned())
@@ -52,7 +56,23 @@ impl IntoResponse for Refusal {
             Self::Busy => (StatusCode::CONFLICT, "busy", "this chat is being answered".to_owned()),
             Self::Full => (StatusCode::SERVICE_UNAVAILABLE, "full", "there are too many chats".to_owned()),
             Self::Damaged => (StatusCode::INTERNAL_SERVER_ERROR, "damaged", "the chat cannot be continued".to_owned()),
-        };
+        }
+    }
+
+    /// The refusal as AG-UI has it: a run that ends with `RUN_ERROR`. A client reads the code and the message there, and
+    /// takes any other status than 200 for a broken connection.
+    pub(crate) fn into_run(self, named: &Named) -> Response {
+        let (_, code, message) = self.said();
+        let mut encoder = UiEncoder::new(Protocol::AgUi).for_run(&named.id, &named.run);
+        let mut run = encoder.push(&UiEvent::Error { code: Some(code.to_owned()), message });
+        run.extend(encoder.finish());
+        streamed(Protocol::AgUi, Body::from(run))
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let (status, code, message) = self.said();
         (status, Json(json!({ "error": { "code": code, "message": message } }))).into_response()
     }
 }

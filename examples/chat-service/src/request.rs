@@ -4,14 +4,19 @@ use serde::Deserialize;
 
 use crate::refusal::Refusal;
 
-/// The id of the chat: it is needed to find the conversation, which then reads the whole body. `useChat` calls it
-/// `id`, AG-UI `threadId`.
-pub(crate) fn chat(body: &[u8]) -> Result<String, Refusal> {
-    #[derive(Deserialize)]
-    struct Named {
-        #[serde(alias = "threadId")]
-        id: String,
-    }
+/// What a request has to name: it is needed to find the conversation, which then reads the whole body.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Named {
+    /// The id of the chat. `useChat` calls it `id`, AG-UI `threadId`.
+    #[serde(alias = "threadId")]
+    pub(crate) id: String,
+    /// The id of the run, with AG-UI.
+    #[serde(default, rename = "runId")]
+    pub(crate) run: String,
+}
+
+/// Reads the ids alone.
+pub(crate) fn named(body: &[u8]) -> Result<Named, Refusal> {
     let named: Named = serde_json::from_slice(body).map_err(|_| Refusal::NoChat)?;
-    if (1..=128).contains(&named.id.len()) { Ok(named.id) } else { Err(Refusal::NoChat) }
+    if (1..=128).contains(&named.id.len()) && named.run.len() <= 128 { Ok(named) } else { Err(Refusal::NoChat) }
 }

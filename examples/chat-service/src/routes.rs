@@ -16,7 +16,7 @@ use tool_runtime::wire::ui::Protocol;
 
 use crate::chats::Taken;
 use crate::refusal::Refusal;
-use crate::request;
+use crate::request::{self, Named};
 use crate::{Service, log};
 
 /// The largest body, in bytes: clients post the whole chat each time, with its files.
@@ -38,7 +38,7 @@ pub fn router(service: Arc<Service>) -> Router {
 /// One turn of a chat. Whatever is wrong with the request is said before the stream begins.
 async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
     let principal = service.principal(&headers)?;
-    let mut taken = service.chats.take(principal, &request::chat(&body)?)?;
+    let mut taken = service.chats.take(principal, &request::named(&body)?.id)?;
     let mut conversation = service.conversation(principal, &mut taken).await?;
     let request = conversation.chat_reader().with_max_bytes(BODY).read(&body)?;
 
@@ -51,22 +51,31 @@ async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
     Ok(respond(PROTOCOL, stream, tokio::spawn(turn(conversation, request.into(), taken))))
 }
 
-/// One run of a client of AG-UI.
+/// One run of a client of AG-UI. What is wrong with the request is the error of its run.
 async fn ag_ui(State(service): State<Arc<Service>>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
     let principal = service.principal(&headers)?;
-    let mut taken = service.chats.take(principal, &request::chat(&body)?)?;
-    let mut conversation = service.conversation(principal, &mut taken).await?;
-    let request = conversation.chat_reader().with_max_bytes(BODY).read_ag_ui(&body)?;
+    let named = request::named(&body)?;
+    let run = run(&service, principal, &named, &body).await;
+    Ok(run.unwrap_or_else(|refusal| refusal.into_run(&named)))
+}
 
-    let run = request.run_id.as_deref().unwrap_or_default();
-    let stream = conversation.ui_stream(Protocol::AgUi, run).for_run(&request.chat_id, run);
+async fn run(service: &Service, principal: &str, named: &Named, body: &[u8]) -> Result<Response, Refusal> {
+    let mut taken = service.chats.take(principal, &named.id)?;
+    let mut conversation = service.conversation(principal, &mut taken).await?;
+    let request = conversation.chat_reader().with_max_bytes(BODY).read_ag_ui(body)?;
+    let stream = conversation.ui_stream(Protocol::AgUi, &named.run).for_run(&named.id, &named.run);
     Ok(respond(Protocol::AgUi, stream, tokio::spawn(turn(conversation, request.into(), taken))))
 }
 
 /// The turn is a task of its own: a client that goes away in the middle leaves a whole conversation behind. The body
 /// ends when the turn was saved, so that a client which then sends its next request finds the chat as it has seen it.
 fn respond(protocol: Protocol, stream: UiStream, turn: JoinHandle<()>) -> Response {
-    let mut response = Body::from_stream(stream.end_after(turn)).into_response();
+    streamed(protocol, Body::from_stream(stream.end_after(turn)))
+}
+
+/// A body with the headers of its protocol.
+pub(crate) fn streamed(protocol: Protocol, body: Body) -> Response {
+    let mut response = body.into_response();
     let content_type = ("content-type", protocol.content_type());
     for &(name, value) in protocol.headers().iter().chain([&content_type]) {
         response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));

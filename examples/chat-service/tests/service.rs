@@ -41,6 +41,16 @@ impl Rig {
     }
 }
 
+impl Rig {
+    /// The ids and the code of a run that is refused.
+    async fn refused(&self, token: &str, body: &Value) -> [String; 3] {
+        let (status, stream) = self.send("/api/ag-ui", token, body).await;
+        assert_eq!((status, types(&stream).join(" ").as_str()), (StatusCode::OK, "RUN_STARTED RUN_ERROR"), "{stream}");
+        let frames = frames(&stream);
+        [&frames[0]["threadId"], &frames[0]["runId"], &frames[1]["code"]].map(|text| text.as_str().unwrap().to_owned())
+    }
+}
+
 fn says(text: &str) -> Value {
     json!({ "id": "c", "messages": [{ "id": "m1", "role": "user", "parts": [{ "type": "text", "text": text }] }] })
 }
@@ -142,17 +152,27 @@ async fn an_ag_ui_run_that_asks_is_resumed() {
     let end = frames(&first).pop().unwrap();
     assert_eq!((&end["type"], &end["runId"]), (&json!("RUN_FINISHED"), &json!("r1")));
     let interrupt = end["outcome"]["interrupts"][0]["id"].clone();
-    assert_eq!(rig.send("/api/ag-ui", "a", &run("r2", json!([]))).await.0, StatusCode::CONFLICT);
+    assert_eq!(rig.refused("a", &run("r2", json!([]))).await, ["t", "r2", "chat_interrupts"]);
 
     let resume = json!([{ "interruptId": interrupt, "status": "resolved", "payload": { "approved": true } }]);
     let mut body = run("r2", resume);
     body["messages"] = json!([]);
-    assert_eq!(rig.send("/api/ag-ui", "b", &body).await.0, StatusCode::CONFLICT);
+    assert_eq!(rig.refused("b", &body).await, ["t", "r2", "history_forged"]);
     let (status, second) = rig.send("/api/ag-ui", "a", &body).await;
     assert_eq!((status, rig.warehouse.placed()), (StatusCode::OK, 1));
     let types = types(&second);
     assert_eq!(types[..2], ["RUN_STARTED", "TOOL_CALL_RESULT"]);
     assert!(!types.contains(&"TOOL_CALL_START".to_owned()));
-    assert_eq!(rig.send("/api/ag-ui", "a", &body).await.0, StatusCode::CONFLICT);
+    assert_eq!(rig.refused("a", &body).await, ["t", "r2", "chat_empty"]);
     assert_eq!(rig.warehouse.placed(), 1);
+}
+
+#[tokio::test]
+async fn a_request_that_is_no_run_of_a_known_client_gets_a_status() {
+    let rig = Rig::new();
+    let run = json!({ "threadId": "t", "runId": "r", "messages": [] });
+    assert_eq!(rig.send("/api/ag-ui", "nobody", &run).await.0, StatusCode::UNAUTHORIZED);
+    for body in [json!(7), json!({}), json!({ "threadId": "", "runId": "r" })] {
+        assert_eq!(rig.send("/api/ag-ui", "a", &body).await.0, StatusCode::BAD_REQUEST, "{body}");
+    }
 }

@@ -40,8 +40,62 @@ fn run() -> (Run, MemoryStore) {
 }
 
 async fn outcomes(store: &MemoryStore) -> Vec<&'static str> {
-    let records = store.records(&RecordFilter::default()).await.unwrap();
+    let records = store.calls(&RecordFilter::default()).await.unwrap();
     records.iter().map(|record| record.outcome.code()).collect()
+}
+
+/// Files beside an output: none is missing without a word.
+mod files {
+    use async_openai::types::chat::ChatCompletionRequestMessage;
+    use async_openai::types::responses::InputItem;
+    use genai::chat::ToolResponse;
+    use tool_runtime::media::Media;
+    use tool_runtime::{
+        RunOptions, ToolCall, ToolCatalog, ToolError, ToolExecResult, ToolPolicy, ToolRunner, WithMedia, tool,
+    };
+
+    use super::{Value, json};
+
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+    const SAID: &str = "1\n\n[The tool also returned a file (image/png, 16 bytes) that cannot be passed on to this \
+        model.]\n\nlog.txt:\n\nline 1";
+
+    /// Shows a page.
+    #[tool(name = "pages__show", effect = read_only, redact = ["$", "$media"])]
+    fn show() -> Result<WithMedia<u8>, ToolError> {
+        let log = Media::bytes("text/plain", b"line 1")?.with_name("log.txt");
+        Ok(WithMedia::new(1).media(Media::bytes("image/png", PNG)?).media(log))
+    }
+
+    fn run() -> tool_runtime::Run {
+        let catalog = ToolCatalog::builder().tool::<show>().build().unwrap();
+        ToolRunner::builder(catalog, ToolPolicy::allow(["pages__show"])).build().unwrap().run(RunOptions::new())
+    }
+
+    async fn shown() -> ToolExecResult {
+        run().exec(ToolCall::text("c1", "pages__show", "{}")).await
+    }
+
+    #[tokio::test]
+    async fn clients_with_text_only_get_text() {
+        let result = shown().await;
+        assert_eq!(ToolResponse::from(&result).content, SAID);
+        let chat = serde_json::to_value(ChatCompletionRequestMessage::from(&result)).unwrap();
+        assert_eq!(chat["content"], SAID);
+        let tool = tool_runtime::adapters::rig::tools(&run()).remove(0);
+        let output = tool.execute(json!({})).await.unwrap();
+        assert_eq!(output.as_text(), Some(SAID));
+    }
+
+    #[tokio::test]
+    async fn responses_get_the_files() {
+        let told: Value = serde_json::to_value(InputItem::from(&shown().await)).unwrap();
+        assert_eq!(told["call_id"], "c1");
+        assert_eq!(told["output"][0], json!({ "type": "input_text", "text": "1" }));
+        let image = told["output"][1]["image_url"].as_str().unwrap();
+        assert!(image.starts_with("data:image/png;base64,iVBORw0KGgo"), "{told}");
+        assert_eq!((&told["output"][2]["type"], &told["output"][2]["filename"]), (&json!("input_file"), &json!("log.txt")));
+    }
 }
 
 mod rig {

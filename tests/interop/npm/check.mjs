@@ -1,8 +1,9 @@
 // The ui_encode and ui_reject cases, and events in broken orders, through the real packages.
 
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { isDeepStrictEqual } from "node:util";
 import { decoders, resumers } from "./decode.mjs";
 
@@ -21,6 +22,16 @@ function encode(protocol, input) {
   const { status, stdout, stderr } = spawnSync(toolbox, ["wire", "ui", protocol], { input });
   if (status !== 0) throw new Error(`toolbox failed: ${stderr}`);
   return stdout;
+}
+
+/** Encodes one list of events after the other with one program, which ends with this one. */
+const many = spawn(process.env.UI_STREAMS, { stdio: ["pipe", "pipe", "inherit"] });
+const streams = createInterface({ input: many.stdout })[Symbol.asyncIterator]();
+async function encodeNext(protocol, events) {
+  many.stdin.write(`${JSON.stringify({ protocol, events })}\n`);
+  const { value, done } = await streams.next();
+  if (done) throw new Error("ui-streams ended");
+  return Buffer.from(JSON.parse(value));
 }
 
 async function encodes({ id, format, input, expected_file }) {
@@ -112,7 +123,7 @@ for (const one of of("ui_encode")) {
   await encodes(one);
   for (const events of broken(json(one.input))) {
     lists += 1;
-    const bytes = encode(one.format, JSON.stringify(events));
+    const bytes = await encodeNext(one.format, events);
     for (const decode of decoders[one.format]) await accepts(`${one.id} broken: ${JSON.stringify(events)}`, bytes, decode);
   }
 }

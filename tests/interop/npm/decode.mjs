@@ -1,6 +1,8 @@
 // Decodes a UI stream with the package that chat UIs read it with, into the shape of the fixtures.
 
+import { isDeepStrictEqual } from "node:util";
 import { HttpAgent } from "@ag-ui/client";
+import { AGUI_MEDIA_TYPE, EventEncoder } from "@ag-ui/encoder";
 import * as ai from "ai";
 import { parseJsonEventStream, readUIMessageStream, uiMessageChunkSchema } from "ai";
 import * as ai6 from "ai6";
@@ -84,28 +86,41 @@ function messageStream(bytes) {
 // The client of AG-UI with all its stages: the schemas, the order of events, the messages that it builds.
 function agUi(bytes) {
   return listening(async (warnings) => {
-    const shown = { protocol: "ag-ui", ok: true, messages: [], outcome: null, pending: [], interrupts: [], custom: [] };
-    Object.assign(shown, { usage: [], stream_errors: [], error: null, warnings });
-    const response = () => new Response(stream(bytes), { headers: { "content-type": "text/event-stream" } });
-    const agent = new HttpAgent({ url: "http://localhost/", fetch: async () => response() });
-    // What these return would replace the messages of the agent.
-    const seen = {
-      onCustomEvent: ({ event }) => void shown.custom.push({ name: event.name, value: event.value }),
-      onRunErrorEvent: ({ event }) => void shown.stream_errors.push(event.message),
-      onRunFinishedEvent: ({ event, outcome, pendingToolCallIds = [] }) =>
-        void Object.assign(shown, { outcome, pending: pendingToolCallIds, usage: event.usage ?? [] }),
-    };
-    try {
-      await agent.runAgent({}, seen);
-    } catch (error) {
-      Object.assign(shown, { ok: false, error: error.message });
+    const shown = await agUiRun(bytes, "text/event-stream");
+    if (shown.ok) {
+      const events = bytes.toString().split("\n\n").slice(0, -1).map((frame) => JSON.parse(frame.slice("data: ".length)));
+      // The same bytes as from the official encoder, and the same run in its binary form.
+      const official = new EventEncoder({ accept: AGUI_MEDIA_TYPE });
+      if (events.map((event) => official.encodeSSE(event)).join("") !== bytes.toString()) warnings.push("not the bytes of @ag-ui/encoder");
+      const binary = await agUiRun(Buffer.concat(events.map((event) => official.encodeBinary(event))), AGUI_MEDIA_TYPE, 4096);
+      if (!isDeepStrictEqual(binary, shown)) warnings.push(`in binary form: ${JSON.stringify(binary)}`);
     }
-    if (shown.ok && shown.outcome === null && shown.stream_errors.length === 0) {
-      Object.assign(shown, { ok: false, error: "the run did not end" });
-    }
-    Object.assign(shown, { messages: agent.messages, interrupts: agent.pendingInterrupts });
-    return plain(shown);
+    return { ...shown, warnings };
   });
+}
+
+async function agUiRun(bytes, type, cut) {
+  const shown = { protocol: "ag-ui", ok: true, messages: [], outcome: null, pending: [], interrupts: [], custom: [] };
+  Object.assign(shown, { usage: [], stream_errors: [], error: null });
+  const response = () => new Response(stream(bytes, cut), { headers: { "content-type": type } });
+  const agent = new HttpAgent({ url: "http://localhost/", fetch: async () => response() });
+  // What these return would replace the messages of the agent.
+  const seen = {
+    onCustomEvent: ({ event }) => void shown.custom.push({ name: event.name, value: event.value }),
+    onRunErrorEvent: ({ event }) => void shown.stream_errors.push(event.message),
+    onRunFinishedEvent: ({ event, outcome, pendingToolCallIds = [] }) =>
+      void Object.assign(shown, { outcome, pending: pendingToolCallIds, usage: event.usage ?? [] }),
+  };
+  try {
+    await agent.runAgent({}, seen);
+  } catch (error) {
+    Object.assign(shown, { ok: false, error: error.message });
+  }
+  if (shown.ok && shown.outcome === null && shown.stream_errors.length === 0) {
+    Object.assign(shown, { ok: false, error: "the run did not end" });
+  }
+  Object.assign(shown, { messages: agent.messages, interrupts: agent.pendingInterrupts });
+  return plain(shown);
 }
 
 export const decoders = {

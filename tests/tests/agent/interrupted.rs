@@ -114,19 +114,20 @@ async fn an_interrupted_decision_is_not_reported_as_cancelled() {
 #[tokio::test]
 async fn a_store_that_fails_loses_no_decision() {
     let rig = rig([ScriptedTurn::call("s", "agent__send", r#"{"to":"bob","code":"1"}"#), ScriptedTurn::text("Sent.")]);
-    let store = Arc::new(tests::failing::FailingStore::over(Arc::clone(&rig.store) as _));
+    let fault = tests::failing::Fault::default();
+    let store = fault.over(Arc::clone(&rig.store) as _);
     let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
     let builder = ToolRunner::builder(rig::tools().collect().build().expect("a catalog"), policy).approvals(true);
-    let runner = builder.store(Arc::clone(&store) as Arc<dyn Store>).build().expect("a runner");
+    let runner = builder.store(store).build().expect("a runner");
     let mut conversation = rig.agent().converse(runner.run(rig.options()));
     assert!(matches!(conversation.send("Go.").await, Ended::Waiting { .. }));
     for _ in 0..2 {
-        store.fail(true);
+        fault.fail(true);
         let ended = conversation.decide(&"s".into(), ApprovalDecision::Approve).await.expect("it waits");
         assert!(matches!(stopped(ended), StopReason::Unsettled(_)));
         assert!(matches!(stopped(conversation.send("Never mind.").await), StopReason::Unsettled(_)));
         assert_eq!(conversation.waiting().count(), 1);
-        store.fail(false);
+        fault.fail(false);
     }
     let ended = conversation.decide(&"s".into(), ApprovalDecision::Approve).await.expect("it waits");
     assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");

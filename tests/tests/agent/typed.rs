@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_runtime::agent::{AnswerError, Incoming};
+use tool_runtime::wire::RequestSettings;
 
 use super::*;
 
@@ -129,6 +130,52 @@ async fn an_answer_beside_calls_waits_for_them() {
     assert_eq!((results.len(), results[0].2, results[1].1.as_str()), (2, true, "2"), "{results:?}");
     is_whole(&conversation);
     assert_eq!(rig.outcomes().await, [("a".to_owned(), Outcome::Ok)]);
+}
+
+#[tokio::test]
+async fn an_answer_and_a_call_of_one_id_are_two() {
+    let early = answer(r#"{"total":0}"#).and_call("z", "rig__double", r#"{"n":1}"#);
+    let rig = rig([early, answer(r#"{"total":2}"#)]);
+    let mut conversation = rig.converse();
+    assert_eq!(conversation.ask::<Sum>("Double 1.").await.expect("an answer"), sum(2));
+    let results = results(&conversation.history());
+    assert_eq!((results.len(), results[0].2, results[1].1.as_str()), (2, true, "2"), "{results:?}");
+    assert_ne!(results[0].0, results[1].0);
+    is_whole(&conversation);
+}
+
+#[tokio::test]
+async fn clients_persons_and_a_dropped_future_come_in_between() {
+    let both = ScriptedTurn::call("s", "agent__send", r#"{"to":"ada","code":"1234"}"#)
+        .and_call("c", "rig__cursor", r#"{"file":"a"}"#)
+        .and_call("z", "final_answer", r#"{"total":9}"#);
+    let rig = rig([both, ScriptedTurn::hangs(), ScriptedTurn::text(r#"{"total":101}"#), answer(r#"{"total":7}"#)]);
+    let agent = rig.agent().settings(RequestSettings::new().temperature(0.5));
+    let mut conversation = agent.converse(rig.runner.run(rig.options()));
+    let asked = Incoming::new().text("Send it.").settings(RequestSettings::new().temperature(0.1).seed(7));
+    let waiting = conversation.ask::<Sum>(asked).await.expect_err("two wait");
+    assert!(matches!(&waiting, AnswerError::Waiting(calls) if calls.len() == 2), "{waiting:?}");
+    let saved = conversation.save().await.expect("saved");
+    let mut conversation = agent.restore(&rig.runner, rig.options(), saved).await.expect("restored");
+    let answered = Incoming::new().answer(ClientAnswer::value("c", "7"));
+    let waiting = conversation.ask::<Sum>(answered).await.expect_err("one waits");
+    assert!(matches!(&waiting, AnswerError::Waiting(calls) if calls.len() == 1), "{waiting:?}");
+    let decision = Incoming::new().decide("s", ApprovalDecision::Approve);
+    let dropped = tokio::time::timeout(Duration::from_millis(50), conversation.ask::<Sum>(decision)).await;
+    assert!(dropped.is_err(), "the model hangs");
+    let saved = serde_json::to_string(&conversation.save().await.expect("saved")).expect("JSON");
+    let saved: SavedConversation = serde_json::from_str(&saved).expect("a document");
+    let mut conversation = agent.restore(&rig.runner, rig.options(), saved).await.expect("restored");
+    is_whole(&conversation);
+    assert_eq!(conversation.ask::<Sum>(Incoming::new()).await.expect("repaired"), sum(7));
+    assert!(told(&rig).contains("at most 100") || told(&rig).contains("100"), "{}", told(&rig));
+    is_whole(&conversation);
+    for settings in rig.model.settings() {
+        assert_eq!((settings.temperature, settings.seed), (Some(0.1), Some(7)), "of the message, after restores too");
+    }
+    let mut outcomes = rig.outcomes().await;
+    outcomes.sort();
+    assert_eq!(outcomes, [("c".to_owned(), Outcome::Ok), ("s".to_owned(), Outcome::Ok)]);
 }
 
 #[tokio::test]

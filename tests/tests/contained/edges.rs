@@ -1,6 +1,5 @@
 //! Failures while nobody waits any more, and parts of the application whose destructors panic.
 
-use tokio::sync::oneshot;
 use tool_runtime::call::Violation;
 use tool_runtime::hydrate::Repairer;
 use tool_runtime::schema::SchemaProblem;
@@ -9,47 +8,6 @@ use tool_runtime::tool::Schema;
 
 use super::*;
 
-/// Keeps everything, and never says so.
-struct Silent(MemoryStore, Mutex<Vec<oneshot::Sender<Result<(), StoreError>>>>);
-
-#[async_trait]
-impl Store for Silent {
-    fn put(&self, record: ToolInvocationRecord) -> Receipt {
-        let (sender, receiver) = oneshot::channel();
-        drop(self.0.put(record));
-        self.1.lock().expect("no poison").push(sender);
-        Receipt::new(receiver)
-    }
-
-    async fn records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
-        self.0.records(filter).await
-    }
-
-    async fn open_records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
-        self.0.open_records(filter).await
-    }
-
-    async fn suspend(&self, call: PendingCall) -> Result<(), StoreError> {
-        self.0.suspend(call).await
-    }
-
-    async fn pending(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
-        self.0.pending(run_id, call_id).await
-    }
-
-    async fn claim(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
-        self.0.claim(run_id, call_id).await
-    }
-
-    async fn list(&self, filter: &PendingFilter) -> Result<Vec<PendingCall>, StoreError> {
-        self.0.list(filter).await
-    }
-
-    async fn flush(&self) -> Result<(), StoreError> {
-        self.0.flush().await
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_failure_is_reported_when_its_caller_leaves_before_the_receipt() {
     let told = Told::default();
@@ -57,7 +15,7 @@ async fn a_failure_is_reported_when_its_caller_leaves_before_the_receipt() {
     let runner =
         ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), ToolPolicy::allow(["contained__fail"]))
             .broker(Broker)
-            .store(Silent(MemoryStore::new(), Mutex::default()))
+            .store(HookedStore::new(Arc::new(MemoryStore::new()), |_| Then::Silence))
             .failures(move |failure: &Failure<'_>| {
                 sink.lock().expect("no poison").push((failure.code.to_owned(), None, None, failure.text.to_owned()));
             })
@@ -72,9 +30,9 @@ async fn a_failure_is_reported_when_its_caller_leaves_before_the_receipt() {
 
 /// A part of every kind; its destructor panics.
 #[derive(Clone)]
-struct Bomb(Arc<Fuse>);
+struct Bomb(#[expect(dead_code, reason = "kept for its destructor")] Arc<Fuse>);
 
-struct Fuse(MemoryStore);
+struct Fuse;
 
 impl Drop for Fuse {
     fn drop(&mut self) {
@@ -84,7 +42,7 @@ impl Drop for Fuse {
 
 impl Bomb {
     fn new() -> Self {
-        Self(Arc::new(Fuse(MemoryStore::new())))
+        Self(Arc::new(Fuse))
     }
 }
 
@@ -131,41 +89,6 @@ impl ConnectionBroker for Bomb {
     }
 }
 
-#[async_trait]
-impl Store for Bomb {
-    fn put(&self, record: ToolInvocationRecord) -> Receipt {
-        self.0.0.put(record)
-    }
-
-    async fn records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
-        self.0.0.records(filter).await
-    }
-
-    async fn open_records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
-        self.0.0.open_records(filter).await
-    }
-
-    async fn suspend(&self, call: PendingCall) -> Result<(), StoreError> {
-        self.0.0.suspend(call).await
-    }
-
-    async fn pending(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
-        self.0.0.pending(run_id, call_id).await
-    }
-
-    async fn claim(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
-        self.0.0.claim(run_id, call_id).await
-    }
-
-    async fn list(&self, filter: &PendingFilter) -> Result<Vec<PendingCall>, StoreError> {
-        self.0.0.list(filter).await
-    }
-
-    async fn flush(&self) -> Result<(), StoreError> {
-        self.0.0.flush().await
-    }
-}
-
 /// What the runner owns ends with the last call of it, inside that call's future.
 #[tokio::test]
 async fn parts_may_panic_while_they_are_dropped() {
@@ -174,7 +97,13 @@ async fn parts_may_panic_while_they_are_dropped() {
     let runner =
         ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), ToolPolicy::allow(["contained__next"]))
             .broker(Bomb::new())
-            .store(Bomb::new())
+            .store(HookedStore::new(Arc::new(MemoryStore::new()), {
+                let bomb = Bomb::new();
+                move |_| {
+                    let _ = &bomb;
+                    Then::Pass
+                }
+            }))
             .clock(Bomb::new())
             .validator(Bomb::new())
             .repairer(Bomb::new())

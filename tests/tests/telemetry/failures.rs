@@ -2,11 +2,11 @@
 
 use std::sync::Mutex;
 
-use tokio::sync::oneshot;
-use tool_runtime::call::{CallId, ToolInvocationRecord};
+use tests::hooked::{HookedStore, Then};
+use tool_runtime::call::CallId;
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
 use tool_runtime::runner::Failure;
-use tool_runtime::store::{MemoryStore, PendingCall, PendingFilter, Receipt, RecordFilter, Store, StoreError};
+use tool_runtime::store::{MemoryStore, StoreError};
 use tool_runtime::{Connection, capability};
 
 use super::*;
@@ -87,62 +87,13 @@ enum Fails {
     Otherwise,
 }
 
-/// A store that fails, and the receipts that it owes.
-struct Failing(Fails, MemoryStore, Mutex<Vec<oneshot::Sender<Result<(), StoreError>>>>);
-
-impl Failing {
-    fn up(&self) -> Result<&MemoryStore, StoreError> {
-        if self.0 == Fails::Otherwise { Err(StoreError::Unavailable(chained())) } else { Ok(&self.1) }
-    }
-
-    fn settle(&self) {
-        for sender in self.2.lock().expect("no poison").drain(..) {
-            sender.send(Err(StoreError::Unavailable(chained()))).expect("somebody waits");
-        }
-    }
-}
-
-#[async_trait]
-impl Store for Failing {
-    fn put(&self, record: ToolInvocationRecord) -> Receipt {
-        match self.0 {
-            Fails::AtOnce => Receipt::ready(Err(StoreError::Unavailable(chained()))),
-            Fails::Later => {
-                let (sender, receiver) = oneshot::channel();
-                self.2.lock().expect("no poison").push(sender);
-                Receipt::new(receiver)
-            }
-            Fails::Never | Fails::Otherwise => self.1.put(record),
-        }
-    }
-
-    async fn records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
-        self.up()?.records(filter).await
-    }
-
-    async fn open_records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
-        self.up()?.open_records(filter).await
-    }
-
-    async fn suspend(&self, call: PendingCall) -> Result<(), StoreError> {
-        self.up()?.suspend(call).await
-    }
-
-    async fn pending(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
-        self.up()?.pending(run_id, call_id).await
-    }
-
-    async fn claim(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
-        self.up()?.claim(run_id, call_id).await
-    }
-
-    async fn list(&self, filter: &PendingFilter) -> Result<Vec<PendingCall>, StoreError> {
-        self.up()?.list(filter).await
-    }
-
-    async fn flush(&self) -> Result<(), StoreError> {
-        self.up()?.flush().await
-    }
+/// A store that fails like this.
+fn failing(fails: Fails) -> HookedStore {
+    HookedStore::new(Arc::new(MemoryStore::new()), move |method| match (fails, method == "append") {
+        (Fails::AtOnce, true) | (Fails::Otherwise, false) => Then::Fail(StoreError::Unavailable(chained())),
+        (Fails::Later, true) => Then::Silence,
+        _ => Then::Pass,
+    })
 }
 
 /// What the sink was told: code, tool, call, type of the error, text.
@@ -151,13 +102,13 @@ type Told = Arc<Mutex<Vec<(String, Option<String>, Option<String>, Option<&'stat
 struct Rig {
     tree: Tree,
     told: Told,
-    store: Arc<Failing>,
+    store: Arc<HookedStore>,
     runner: ToolRunner,
 }
 
 impl Rig {
     fn new(fails: Fails) -> Self {
-        let (told, store) = (Told::default(), Arc::new(Failing(fails, MemoryStore::new(), Mutex::default())));
+        let (told, store) = (Told::default(), Arc::new(failing(fails)));
         let sink = Arc::clone(&told);
         let catalog =
             ToolCatalog::builder().tool::<wait>().tool::<change>().tool::<chain>().tool::<mail>().tool::<sign_in>();
@@ -254,7 +205,7 @@ async fn of_a_store() {
     let guard = rig.tree.listen();
     let mut call = Box::pin(rig.run().exec(wait()));
     assert!(tokio::time::timeout(Duration::from_millis(20), &mut call).await.is_err());
-    rig.store.settle();
+    rig.store.settle(|| StoreError::Unavailable(chained()));
     assert!(call.await.is_ok());
     rig.once("store_unavailable", Some("telemetry__wait"), CHAIN);
     drop(guard);
@@ -287,7 +238,7 @@ async fn of_a_store_whose_caller_is_gone() {
         let _guard = rig.tree.listen();
         let call = rig.run().exec(ToolCall::text("c", "telemetry__wait", json!({ "ms": ms }).to_string()));
         assert!(tokio::time::timeout(Duration::from_millis(20), call).await.is_err());
-        rig.store.settle();
+        rig.store.settle(|| StoreError::Unavailable(chained()));
         tokio::time::timeout(Duration::from_secs(5), async {
             while rig.told.lock().expect("no poison").is_empty() {
                 tokio::task::yield_now().await;

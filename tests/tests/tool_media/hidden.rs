@@ -1,6 +1,7 @@
 //! What keeps files and outputs back: the policy's narrower allowlist, and `Debug`.
 
 use serde_json::json;
+use tool_runtime::store::MemoryStore;
 use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
 use tool_runtime::{Event, Outcome, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
@@ -71,6 +72,45 @@ async fn a_policy_narrows_what_a_client_returns() {
         let result = run.client_result("c", r#"{"line":7,"secret":"CANARY"}"#).await.unwrap();
         assert_eq!(result.value().unwrap().get(), shown, "{rule}");
     }
+}
+
+#[tokio::test]
+async fn a_restored_run_shows_no_more_of_a_client_than_it_did() {
+    /// What the browser says.
+    #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+    struct Said {
+        line: u32,
+        secret: String,
+    }
+
+    /// Reads a page in the browser.
+    #[tool(
+        name = "pages__read",
+        effect = read_only,
+        execution = client,
+        client_result = Said,
+        prepare = ["$"],
+        redact = ["line", "secret"]
+    )]
+    fn read() -> Result<u32, ToolError> {
+        Ok(214)
+    }
+
+    let store = std::sync::Arc::new(MemoryStore::new());
+    let runner = |rule: &str| {
+        let catalog = ToolCatalog::builder().tool::<read>().build().unwrap();
+        let policy = format!("allowed_tools = ['pages__read']\n[tools.pages__read]\n{rule}");
+        let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(&policy).unwrap());
+        runner.store(std::sync::Arc::clone(&store)).build().unwrap()
+    };
+    let run = runner("redact = ['line']").run(RunOptions::new());
+    run.exec(ToolCall::text("c", "pages__read", "{}")).await;
+    let wider = runner("").restore(run.snapshot().await.unwrap(), RunOptions::new()).await.unwrap();
+    let result = wider.client_result("c", r#"{"line":7,"secret":"CANARY"}"#).await.unwrap();
+    assert!(!result.to_model().contains("CANARY"), "{}", result.to_model());
+    assert_eq!(result.outcome(), Outcome::ApprovalMismatch);
+    let result = run.client_result("c", r#"{"line":7,"secret":"CANARY"}"#).await.unwrap();
+    assert_eq!(result.to_model(), r#"{"line":7}"#, "it still waits");
 }
 
 #[tokio::test]

@@ -1,11 +1,11 @@
 //! Decisions and answers that do not fit: the call still waits, what was wrong is told and recorded, and the call is
 //! decided once.
 
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use async_trait::async_trait;
+use tests::hooked::{HookedStore, Then};
 use tool_runtime::call::RecordedArguments;
-use tool_runtime::store::{PendingCall, PendingFilter, Receipt, StoreError};
+use tool_runtime::store::{Document, Key, Waiting};
 
 use super::*;
 
@@ -49,12 +49,13 @@ async fn what_does_not_fit_is_told_and_can_be_corrected() {
         assert_eq!(error.errors.first().map(|violation| violation.pointer.as_str()), pointer, "{given}");
         assert!(error.safe_message.contains("still waits"), "{given}: {}", error.safe_message);
         assert!(result.detail().expect("a reason").contains(why), "{given}: {:?}", result.detail());
-        // It has a closed record of its own, and the call's stays open.
+        // It has a record of its own, and the call's stays open.
         let filter = RecordFilter::run("run-1");
         let records = store.records(&filter).await.expect("records");
-        let [refused] = &records[..] else { panic!("one record: {records:?}") };
-        assert_eq!(refused.meant_for.as_ref().map(CallId::as_str), Some("person"), "{given}");
-        assert_eq!(refused.outcome, Outcome::ApprovalMismatch);
+        let [sealed] = &records[..] else { panic!("one record: {records:?}") };
+        let decision = sealed.record.as_decision().expect("a decision");
+        assert_eq!(decision.call_id.as_str(), "person", "{given}");
+        let refused = decision.refused.as_ref().expect("it was refused");
         assert_eq!(refused.violations.first().map(|violation| violation.pointer.as_str()), pointer, "{given}");
         assert_eq!(record(&store, "person").await.ended_at, None, "{given}");
         // Corrected, it runs, once.
@@ -81,47 +82,18 @@ async fn of_many_decisions_at_once_one_runs() {
     assert!(decided.iter().all(|outcome| matches!(outcome, Ok(Outcome::Ok | Outcome::ApprovalMismatch) | Err(_))));
 }
 
-/// A store in which, between the look and the claim, the call is finished and another person's call takes its id.
-struct Swapping(Arc<MemoryStore>, Mutex<Option<PendingCall>>);
-
-#[async_trait]
-impl Store for Swapping {
-    fn put(&self, record: ToolInvocationRecord) -> Receipt {
-        self.0.put(record)
-    }
-
-    async fn records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
-        self.0.records(filter).await
-    }
-
-    async fn open_records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
-        self.0.open_records(filter).await
-    }
-
-    async fn suspend(&self, call: PendingCall) -> Result<(), StoreError> {
-        self.0.suspend(call).await
-    }
-
-    async fn pending(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
-        self.0.pending(run_id, call_id).await
-    }
-
-    async fn claim(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
-        let other = self.1.lock().expect("no poison").take();
-        if let Some(other) = other {
-            self.0.claim(run_id, call_id).await?;
-            self.0.suspend(other).await?;
-        }
-        self.0.claim(run_id, call_id).await
-    }
-
-    async fn list(&self, filter: &PendingFilter) -> Result<Vec<PendingCall>, StoreError> {
-        self.0.list(filter).await
-    }
-
-    async fn flush(&self) -> Result<(), StoreError> {
-        self.0.flush().await
-    }
+/// Puts a call into the place of another one.
+fn swap(store: &MemoryStore, run_id: &str, id: &str, change: impl Fn(Waiting) -> Waiting + Send + 'static) {
+    let key = Key::waiting(run_id, &CallId::new(id));
+    let named = vec![key.clone()];
+    let receipt = store.update(
+        named,
+        Box::new(move |transaction| {
+            let Some(Document::Waiting(waiting)) = transaction.get(&key).cloned() else { panic!("it waits") };
+            transaction.set(&key, Document::Waiting(Box::new(change(*waiting))))
+        }),
+    );
+    drop(receipt);
 }
 
 #[tokio::test]
@@ -138,7 +110,16 @@ async fn a_call_that_takes_the_id_of_another_is_not_decided_for_it() {
         suspended(&runner(POLICY, &memory), ada()).await;
         let catalog = ToolCatalog::collect().expect("a catalog");
         let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
-        let store = Swapping(Arc::clone(&memory), Mutex::new(Some(theirs.clone())));
+        // Between the look and the claim, the call is finished and another person's call takes its id.
+        let (swapped, theirs) = (Arc::clone(&memory), theirs.clone());
+        let once = AtomicBool::new(true);
+        let store = HookedStore::new(Arc::clone(&memory) as _, move |method| {
+            if method == "update" && once.swap(false, Ordering::AcqRel) {
+                let theirs = theirs.clone();
+                swap(&swapped, "run-1", "person", move |waiting| Waiting { call: theirs.clone(), ..waiting });
+            }
+            Then::Pass
+        });
         let swapped = ToolRunner::builder(catalog, policy).approvals(true).store(store).build().expect("a runner");
         let given = format!("{decision:?}");
         let error = swapped.run(ada()).resume("person", decision).await.expect_err("another call");
@@ -155,11 +136,12 @@ async fn a_stored_call_that_was_changed_does_not_run() {
     for (key, value) in [("arguments", r#"{"to":9}"#), ("argument_digest", zeros.as_str())] {
         let store = Arc::new(MemoryStore::new());
         let run = suspended(&runner(POLICY, &store), ada()).await;
-        let id = CallId::new("person");
-        let call = store.claim("run-1", &id).await.expect("a store").expect("it waits");
-        let mut document = serde_json::to_value(&call).expect("a document");
-        document[key] = value.into();
-        store.suspend(serde_json::from_value(document).expect("a call")).await.expect("a store");
+        let value = value.to_owned();
+        swap(&store, "run-1", "person", move |waiting| {
+            let mut document = serde_json::to_value(&waiting.call).expect("a document");
+            document[key] = value.clone().into();
+            Waiting { call: serde_json::from_value(document).expect("a call"), ..waiting }
+        });
         for decision in decisions().into_iter().take(3) {
             let given = format!("{key} {decision:?}");
             let result = run.resume("person", decision).await.expect("it waits");
@@ -182,11 +164,11 @@ async fn arguments_that_read_as_others_are_not_those_that_were_approved() {
         RecordedArguments::Unread { sha256, .. } => sha256.to_string(),
         other => panic!("{other:?}"),
     };
-    let id = CallId::new("person");
-    let call = store.claim("run-1", &id).await.expect("a store").expect("it waits");
-    let mut document = serde_json::to_value(&call).expect("a document");
-    (document["arguments"], document["argument_digest"]) = (text.into(), digest.into());
-    store.suspend(serde_json::from_value(document).expect("a call")).await.expect("a store");
+    swap(&store, "run-1", "person", move |waiting| {
+        let mut document = serde_json::to_value(&waiting.call).expect("a document");
+        (document["arguments"], document["argument_digest"]) = (text.into(), digest.clone().into());
+        Waiting { call: serde_json::from_value(document).expect("a call"), ..waiting }
+    });
     let result = run.resume("person", ApprovalDecision::Approve).await.expect("it waits");
     assert_eq!((result.outcome(), result.executed()), (Outcome::ApprovalMismatch, false));
     assert_eq!(result.detail(), Some("the arguments are read differently"));

@@ -165,7 +165,7 @@ async fn what_a_principal_was_counts_as_long_as_the_run_lives() {
     assert!(misspelt.problems()[0].to_string().ends_with("did you mean `status`?"), "{}", misspelt.problems()[0]);
     // Records name what decided.
     let store = runner.store();
-    let records = store.records(&RecordFilter::default()).await.expect("records");
+    let records = store.calls(&RecordFilter::default()).await.expect("records");
     let standing = [(Arc::from("status"), Arc::from("suspended"))];
     assert_eq!(
         (records[0].roles.as_slice(), records[0].attributes.as_slice()),

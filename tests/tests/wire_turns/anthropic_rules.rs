@@ -50,12 +50,80 @@ fn a_message_never_ends_with_thinking() {
         let thoughts = content.as_array().unwrap().iter().filter(|block| **block == thinks).count();
         assert_eq!((sent(&history), lost(&history)), (last.clone(), thoughts), "the user follows");
         history.pop();
-        assert_eq!((sent(&history), lost(&history)), (last, thoughts), "nothing follows");
+        assert_eq!((sent(&history), lost(&history)), (last.clone(), thoughts), "nothing follows");
         history.push(Message::assistant("And more."));
-        let mut whole = content.as_array().unwrap().clone();
-        whole.push(json!({ "type": "text", "text": "And more." }));
-        assert_eq!((sent(&history), lost(&history)), (whole.into(), 0), "the model goes on");
+        let mut both = last.as_array().cloned().unwrap_or_default();
+        both.push(json!({ "type": "text", "text": "And more." }));
+        assert_eq!((sent(&history), lost(&history)), (both.into(), thoughts), "the model continued without it");
     }
+}
+
+/// "Refusals and fallback", continuing the conversation: which blocks of a model that declined go back.
+#[test]
+fn of_a_model_that_declined_text_and_answered_server_calls_go_back() {
+    let thinks = |signature: &str| json!({ "type": "thinking", "thinking": "Hm.", "signature": signature });
+    let redacted = json!({ "type": "redacted_thinking", "data": "d" });
+    let connector = json!({ "type": "connector_text", "text": "So" });
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let used = |id: &str| json!({ "type": "tool_use", "id": id, "name": "a", "input": {} });
+    let search = |id: &str| json!({ "type": "server_tool_use", "id": id, "name": "web_search", "input": {} });
+    let found = |id: &str| json!({ "type": "web_search_tool_result", "tool_use_id": id, "content": [] });
+    let fallback = |to: &str| json!({ "type": "fallback", "from": { "model": "a" }, "to": { "model": to }, "trigger": { "type": "refusal" } });
+    let content = json!([
+        thinks("1"),
+        text("One"),
+        used("t1"),
+        fallback("b"),
+        redacted,
+        connector,
+        search("s"),
+        found("s"),
+        search("r"),
+        text("Two"),
+        used("t2"),
+        fallback("m"),
+        thinks("2"),
+        text("Three"),
+        used("t3"),
+    ]);
+    let kept = json!([
+        text("One"),
+        fallback("b"),
+        search("s"),
+        found("s"),
+        text("Two"),
+        fallback("m"),
+        thinks("2"),
+        text("Three"),
+        used("t3"),
+    ]);
+    let blocks: Vec<_> = content.as_array().unwrap().iter().map(|block| (block.clone(), &[][..])).collect();
+    for body in [whole(&content, "tool_use"), message(&blocks, "tool_use")] {
+        for cut in CUTS {
+            let decoded = decode(Format::Anthropic, body.as_bytes(), cut);
+            let calls: Vec<_> = decoded.calls.iter().map(|call| call.call.id.as_str()).collect();
+            assert_eq!((calls, decoded.finish), (vec!["t3"], Finish::ToolCalls), "what declined has no calls to run");
+            let history = history(&decoded);
+            assert_eq!(sent(&history), kept);
+            let declined = "what a model that declined left behind at /1";
+            assert_eq!(losses(Format::Anthropic, &history, Some("m")), [declined; 4]);
+            let results = answered(&history);
+            assert_eq!(results, ["t3"]);
+        }
+    }
+    // Without a call of the model that took over, none is left to run.
+    let content = json!([used("t1"), fallback("m"), text("No.")]);
+    let decoded = decode(Format::Anthropic, whole(&content, "end_turn").as_bytes(), 7);
+    assert_eq!((decoded.calls.len(), decoded.finish), (0, Finish::Stop));
+    assert_eq!(sent(&history(&decoded)), json!([fallback("m"), text("No.")]));
+}
+
+/// The calls that the messages of the user answer.
+fn answered(history: &[Message]) -> Vec<String> {
+    let request = body(Format::Anthropic, history, Some("m"));
+    let messages = request["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "user");
+    let blocks = messages.flat_map(|message| message["content"].as_array().unwrap());
+    blocks.filter_map(|block| block["tool_use_id"].as_str().map(str::to_owned)).collect()
 }
 
 #[test]

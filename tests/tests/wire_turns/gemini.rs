@@ -170,6 +170,27 @@ fn sources_are_citations() {
     assert_eq!(parts, expected);
 }
 
+/// Sources of quotations and of pictures, which are beside the content and stay out of the next request.
+#[test]
+fn quotations_have_their_sources() {
+    let quoted = |uri: &str| json!({ "startIndex": 1, "endIndex": 9, "uri": uri, "license": "" });
+    let page = json!({ "image": { "sourceUri": "https://p.example", "imageUri": "https://i.example", "title": "P" } });
+    for key in ["citationSources", "citations"] {
+        let document = json!({ "candidates": [{ "content": { "parts": [{ "text": "One" }], "role": "model" },
+            "finishReason": "STOP", "groundingMetadata": { "groundingChunks": [page] },
+            "citationMetadata": { key: [quoted("https://q.example"), {}, quoted("https://q.example")] } }] });
+        for cut in [usize::MAX, 1, 7] {
+            let parts = decode(Format::Gemini, document.to_string().as_bytes(), cut).parts();
+            let expected = json!([{ "text": { "text": "One" } },
+                { "citation": { "title": "P", "url": "https://p.example" } },
+                { "citation": { "url": "https://q.example" } }]);
+            assert_eq!(serde_json::to_value(&parts).unwrap(), expected);
+            let sent = body(Format::Gemini, &[Message::Assistant(parts)], None)["contents"][0]["parts"].clone();
+            assert_eq!(sent, json!([{ "text": "One" }]));
+        }
+    }
+}
+
 #[test]
 fn calls_of_other_models_get_past_the_check_of_signatures() {
     let call = |id: &str| Part::Call(CallMessage::new(id, "x", "{}"));

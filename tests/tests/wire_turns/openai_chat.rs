@@ -320,3 +320,71 @@ fn items_of_responses_are_written_as_a_message() {
     assert_eq!(sent(turn.clone())[0], json!({ "role": "assistant", "content": "Hi", "tool_calls": [call()] }));
     assert_eq!(losses(FORMAT, &[Message::Assistant(turn)], Some("m")).len(), 2);
 }
+
+/// OpenAI refuses ids of more than 40 characters, and `LiteLLM` wants its own back, however long they are.
+#[test]
+fn long_ids_of_another_format_are_shortened_and_those_of_the_server_stay() {
+    let long = format!("call_{}", "a".repeat(60));
+    let ids = |history: &[Message]| {
+        let body = body(Format::OpenAiChat, history, Some("m"));
+        let messages = body["messages"].as_array().unwrap().clone();
+        let call = messages[0]["tool_calls"][0]["id"].as_str().unwrap().to_owned();
+        assert_eq!(messages[1]["tool_call_id"], call.as_str(), "the result has the same id");
+        call
+    };
+    let turn = |format: Format, body: Value| {
+        let decoded = decode(format, body.to_string().as_bytes(), usize::MAX);
+        let result = ResultMessage::new(decoded.calls[0].call.id.clone(), "Done.");
+        [Message::Assistant(decoded.parts()), Message::Result(result)]
+    };
+    let responses = |id: &str| {
+        let call = json!({ "type": "function_call", "id": "fc", "call_id": id, "name": "a", "arguments": "{}" });
+        turn(Format::OpenAiResponses, json!({ "object": "response", "status": "completed", "output": [call] }))
+    };
+    let shortened = ids(&responses(&long));
+    assert!(shortened.len() <= 40 && shortened != long, "{shortened}");
+    assert_eq!(ids(&responses(&long)), shortened, "in every request");
+    assert_eq!(ids(&responses("call_1")), "call_1");
+    let call = json!({ "id": long, "type": "function", "function": { "name": "a", "arguments": "{}" } });
+    let message = json!({ "message": { "tool_calls": [call] }, "finish_reason": "tool_calls" });
+    assert_eq!(ids(&turn(Format::OpenAiChat, json!({ "choices": [message] }))), long);
+}
+
+/// Perplexity lists the addresses of its sources beside the message, and so does Grok; newer answers of Perplexity have
+/// their titles too.
+#[test]
+fn sources_beside_the_message_are_citations() {
+    let urls = json!(["https://a.example", 5, "", "https://b.example"]);
+    let results = json!([{ "title": "A", "url": "https://a.example", "snippet": "said" }]);
+    let plain = vec![json!({ "url": "https://a.example" }), json!({ "url": "https://b.example" })];
+    let titled = vec![json!({ "title": "A", "url": "https://a.example", "quote": "said" })];
+    for (beside, expected) in [
+        (json!({ "citations": urls }), plain.clone()),
+        (json!({ "citations": urls, "search_results": results }), titled),
+        (json!({ "citations": urls, "search_results": [] }), plain),
+        (json!({ "citations": "https://a.example" }), vec![]),
+        (json!({ "citations": null }), vec![]),
+    ] {
+        let with = |mut document: Value| {
+            document.as_object_mut().unwrap().extend(beside.as_object().unwrap().clone());
+            document
+        };
+        let whole =
+            with(json!({ "choices": [{ "message": { "content": "Hi" }, "finish_reason": "stop" }] })).to_string();
+        let first = with(json!({ "choices": [{ "index": 0, "delta": { "content": "Hi" } }] }));
+        let last = with(json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] }));
+        let stream = format!("data: {first}\n\ndata: {last}\n\ndata: [DONE]\n\n");
+        for body in [whole, stream] {
+            for cut in [usize::MAX, 1, 7] {
+                let parts = decode(FORMAT, body.as_bytes(), cut).parts();
+                let cited: Vec<Value> = parts
+                    .iter()
+                    .filter_map(
+                        |part| if let Part::Citation(cited) = part { serde_json::to_value(cited).ok() } else { None },
+                    )
+                    .collect();
+                assert_eq!(cited, expected, "{beside}");
+            }
+        }
+    }
+}

@@ -62,6 +62,57 @@ fn taken_back(output: &[Value]) -> Vec<Value> {
     kept
 }
 
+/// A provider that keeps no response knows no reasoning by its id alone.
+#[test]
+fn reasoning_that_nobody_has_does_not_go_back() {
+    let reasoning = |more: Value| {
+        let mut item =
+            json!({ "type": "reasoning", "id": "rs_1", "summary": [{ "type": "summary_text", "text": "Hm." }] });
+        item.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        item
+    };
+    let call = json!({ "type": "function_call", "id": "fc_1", "call_id": "c", "name": "a", "arguments": "{}" });
+    let anew = json!({ "type": "function_call", "call_id": "c", "name": "a", "arguments": "{}" });
+    let said = json!({ "content": [{ "type": "reasoning_text", "text": "Hm." }] });
+    for (store, more, goes_back) in [
+        (json!(false), json!({}), false),
+        (json!(false), json!({ "encrypted_content": null }), false),
+        (json!(false), json!({ "encrypted_content": "e" }), true),
+        (json!(false), said, true),
+        (json!(true), json!({}), true),
+        (Value::Null, json!({}), true),
+    ] {
+        let items = json!([reasoning(more), call]);
+        let response =
+            json!({ "object": "response", "status": "completed", "model": "m", "store": store, "output": items });
+        let mut events = vec![json!({ "type": "response.created", "response": { "store": store, "model": "m" } })];
+        for (index, item) in items.as_array().unwrap().iter().enumerate() {
+            events.push(json!({ "type": "response.output_item.done", "output_index": index, "item": item }));
+        }
+        let mut ended = response.clone();
+        ended["output"] = json!([]);
+        events.push(json!({ "type": "response.completed", "response": ended }));
+        let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+        for body in [response.to_string(), stream] {
+            for cut in [usize::MAX, 1, 7] {
+                let decoded = decode(FORMAT, body.as_bytes(), cut);
+                let history = turn(&decoded);
+                let sent = crate::body(FORMAT, &history, Some("m"))["input"].as_array().unwrap().clone();
+                let (own, lost) = if goes_back {
+                    (items.clone(), vec![])
+                } else {
+                    (json!([anew]), vec!["reasoning at /0", "the id of a call whose reasoning is gone at /0"])
+                };
+                assert_eq!(json!(sent[..sent.len() - 1]), own, "{store}");
+                assert_eq!(losses(FORMAT, &history, Some("m")), lost, "{store}");
+                assert!(
+                    decoded.parts().iter().any(|part| matches!(part, Part::Reasoning(said) if said.text() == "Hm."))
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn recorded_turns_go_back_whole() {
     let index = read_json(&fixtures("recorded/index.json"));

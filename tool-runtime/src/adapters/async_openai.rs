@@ -35,10 +35,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::adapters::text;
 use crate::call::ToolExecResult;
 use crate::runner::Run;
 use crate::tool::ToolSpec;
-use crate::wire::{DecodeOptions, Decoded, EncodeError, EncodeOptions, Format};
+use crate::wire::history::{CallMessage, Part};
+use crate::wire::{DecodeOptions, Decoded, EncodeError, EncodeOptions, Format, Message};
 
 /// Returns the definitions of the tools that the run may use, for Chat Completions.
 ///
@@ -70,22 +72,22 @@ impl From<&Response> for Decoded {
     }
 }
 
-/// The result of a call as the model reads it.
+/// The result of a call as the model reads it. A tool's message is text, so a file is there as text or in a sentence.
 impl From<&ToolExecResult> for ChatCompletionRequestMessage {
     fn from(result: &ToolExecResult) -> Self {
         Self::Tool(ChatCompletionRequestToolMessage {
-            content: ChatCompletionRequestToolMessageContent::Text(result.to_model()),
+            content: ChatCompletionRequestToolMessageContent::Text(text(result)),
             tool_call_id: result.call_id().as_str().to_owned(),
         })
     }
 }
 
-/// The result of a call as the model reads it.
+/// The result of a call as the model reads it, with its images and files.
 impl From<&ToolExecResult> for InputItem {
     fn from(result: &ToolExecResult) -> Self {
         Self::Item(Item::FunctionCallOutput(FunctionCallOutputItemParam {
             call_id: Some(result.call_id().as_str().to_owned()),
-            output: FunctionCallOutput::Text(result.to_model()),
+            output: output(result).unwrap_or_else(|| FunctionCallOutput::Text(text(result))),
             id: None,
             status: None,
             name: None,
@@ -93,6 +95,15 @@ impl From<&ToolExecResult> for InputItem {
             caller: None,
         }))
     }
+}
+
+/// The output as the encoder writes it. `None` if the types of `async-openai` cannot hold it.
+fn output(result: &ToolExecResult) -> Option<FunctionCallOutput> {
+    let call = Part::Call(CallMessage::new(result.call_id().clone(), "tool", "{}"));
+    let history = [Message::Assistant(vec![call]), Message::Result(result.into())];
+    let body = Format::OpenAiResponses.encode_messages(&history, None).body;
+    let mut items: Vec<Value> = serde_json::from_str(body.get("input")?.get()).ok()?;
+    serde_json::from_value(items.pop()?.get_mut("output")?.take()).ok()
 }
 
 /// The types mirror the wire, so what the encoder writes can be read as theirs.

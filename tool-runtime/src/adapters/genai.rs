@@ -28,6 +28,7 @@
 
 use genai::chat::{ChatResponse, ContentPart, StopReason, Tool, ToolResponse};
 
+use crate::adapters::text;
 use crate::call::{Arguments, ToolExecResult};
 use crate::runner::Run;
 use crate::tool::ToolSpec;
@@ -80,9 +81,9 @@ impl From<&ChatResponse> for Decoded {
     }
 }
 
-/// The result of a call as the model reads it.
+/// The result of a call as the model reads it. genai's results are text, so a file is there as text or in a sentence.
 impl From<&ToolExecResult> for ToolResponse {
     fn from(result: &ToolExecResult) -> Self {
-        Self::new(result.call_id().as_str(), result.to_model())
+        Self::new(result.call_id().as_str(), text(result))
     }
 }

@@ -15,3 +15,15 @@ pub mod async_openai;
 pub mod genai;
 #[cfg(feature = "rig")]
 pub mod rig;
+
+/// What the model reads of a result where only text can be passed on. Files are in it as text or in a sentence, so that
+/// none is missing without a word.
+#[cfg(any(feature = "async-openai", feature = "genai", feature = "rig"))]
+fn text(result: &crate::call::ToolExecResult) -> String {
+    let mut text = result.to_model();
+    for media in result.media() {
+        text.push_str("\n\n");
+        text.push_str(&crate::wire::in_words(media));
+    }
+    text
+}

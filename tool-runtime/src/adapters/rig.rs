@@ -33,6 +33,7 @@ use rig_core::message::ToolName;
 use rig_core::tool::{DynamicTool, ToolErrorKind, ToolExecutionError, ToolOutput};
 use serde_json::Value;
 
+use crate::adapters::text;
 use crate::call::{CallId, Outcome, ToolCall, ToolExecResult};
 use crate::runner::Run;
 use crate::tool::ToolSpec;
@@ -56,10 +57,11 @@ fn tool(run: &Run, spec: &ToolSpec) -> Option<DynamicTool> {
     }))
 }
 
-/// The result as rig gives it to the model. A failure carries the outcome's code, for rig's own policies.
+/// The result as rig gives it to the model. Files are there as text or in a sentence: some of rig's providers refuse an
+/// image in a result, others leave it out, and its telemetry writes it into spans. A failure carries the outcome's code, for rig's own policies.
 fn answer(result: &ToolExecResult) -> Result<ToolOutput, ToolExecutionError> {
     if result.is_ok() {
-        return Ok(ToolOutput::text(result.to_model()));
+        return Ok(ToolOutput::text(text(result)));
     }
     let outcome = result.outcome();
     let error = match kind(outcome) {

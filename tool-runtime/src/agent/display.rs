@@ -14,7 +14,7 @@ use crate::agent::telemetry::Invocation;
 use crate::agent::{Conversation, Ended, StopReason, shown};
 use crate::call::{CallId, Event, shown as shown_name};
 use crate::runner::Run;
-use crate::wire::{Decoded, DisplayEvent};
+use crate::wire::{Decoded, DecodedCall, DisplayEvent};
 
 /// Forwards a model's stream to the run's event sinks.
 pub(super) struct Display {
@@ -99,19 +99,20 @@ impl Display {
             self.run.emit(Event::TextDelta { text: format!("{separator}{refusal}") });
         }
         shown::extras(&parts).for_each(|event| self.run.emit(event));
-        for decoded in &mut decoded.calls {
-            let call = &mut decoded.call;
-            if self.answer.as_deref() == Some(&*call.name) {
-                if self.ids.contains(&call.id) {
-                    call.id = CallId::generate();
-                }
-                continue;
-            }
+        // A client of the application may give one id twice, so that the answers come last.
+        let (answers, calls): (Vec<_>, Vec<_>) =
+            decoded.calls.iter_mut().partition(|decoded| self.answer.as_deref() == Some(&*decoded.call.name));
+        for DecodedCall { call, .. } in calls {
             call.id = match self.announced.remove(&call.id) {
                 Some(announced) => announced.id,
                 None => self.announce(&call.id, &call.name),
             };
             self.ids.insert(call.id.clone());
+        }
+        for DecodedCall { call, .. } in answers {
+            if !self.ids.insert(call.id.clone()) {
+                call.id = CallId::generate();
+            }
         }
     }
 }

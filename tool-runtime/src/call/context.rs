@@ -101,6 +101,11 @@ impl ToolContext {
     /// arguments. Providers may count call ids from 0 in every response, so the id alone would not be enough.
     #[must_use]
     pub fn idempotency_key(&self) -> String {
+        self.ledger_key().to_string()
+    }
+
+    /// The key under which the ledger knows the call.
+    pub(crate) fn ledger_key(&self) -> Hash {
         let fields = &self.0;
         let mut text = Vec::with_capacity(256);
         // Each part has its length before it, so that no two lists of parts read alike; `None` differs from empty.
@@ -111,7 +116,7 @@ impl ToolContext {
             text.extend_from_slice(part.unwrap_or_default().as_bytes());
         }
         text.extend_from_slice(&fields.arguments.hash().0);
-        Hash::sha256(text).to_string()
+        Hash::sha256(text)
     }
 
     /// Writes an operational event to the `tracing` subscriber, with the ids of the call. Put no argument or

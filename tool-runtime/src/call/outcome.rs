@@ -144,6 +144,8 @@ pub enum Cause {
     Cancelled,
     /// It panicked.
     Panicked,
+    /// Its process is gone, or lost its hold on the call.
+    Lost,
 }
 
 impl Cause {
@@ -152,7 +154,7 @@ impl Cause {
     pub fn outcome(self, effect: crate::tool::ToolEffect) -> Outcome {
         match (effect, self) {
             (crate::tool::ToolEffect::ReadOnly, Self::Timeout) => Outcome::Timeout,
-            (crate::tool::ToolEffect::ReadOnly, Self::Cancelled) => Outcome::Cancelled,
+            (crate::tool::ToolEffect::ReadOnly, Self::Cancelled | Self::Lost) => Outcome::Cancelled,
             (crate::tool::ToolEffect::ReadOnly, Self::Panicked) => Outcome::Panicked,
             _ => Outcome::OutcomeUnknown,
         }

@@ -18,10 +18,6 @@ use crate::tool::Hash;
 pub struct ToolInvocationRecord {
     /// The id of the call.
     pub tool_call_id: CallId,
-    /// The waiting call that a decision or an answer was meant for, in the record of one that did not fit: the call
-    /// still waits, so such a record has an id of its own. `None` in the record of a call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub meant_for: Option<CallId>,
     /// The name as the model wrote it, cut to 128 bytes.
     pub name: String,
     /// The definition that ran; `None` if the name was not known.
@@ -74,11 +70,6 @@ pub struct ToolInvocationRecord {
     pub validator: Option<String>,
     /// How the arguments were repaired; `None` if they were not.
     pub repair: Option<RepairUse>,
-    /// The hash of the record before this one in the store's chain; the chain starts with zeros. `None` until the record
-    /// is sealed.
-    pub previous: Option<Hash>,
-    /// The hash of this record, `previous` included. `None` until the record is sealed.
-    pub hash: Option<Hash>,
 }
 
 /// A file in a record: never its bytes, its name or its address.

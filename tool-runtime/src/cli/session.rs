@@ -152,7 +152,7 @@ impl Gate {
 
     /// The records, open ones last.
     pub(super) async fn records(&self) -> Result<Vec<ToolInvocationRecord>, Failure> {
-        let mut records = self.store.records(&RecordFilter::default()).await?;
+        let mut records = self.store.calls(&RecordFilter::default()).await?;
         records.extend(self.store.open_records(&RecordFilter::default()).await?);
         Ok(records)
     }

@@ -8,7 +8,7 @@ use crate::json;
 use crate::policy::budget::{PolicyLimits, RunBudget, ToolLimits};
 use crate::policy::loop_guard::LoopThresholds;
 use crate::policy::subject::{PolicyContext, Standing, Subject};
-use crate::policy::{Ledger, LoopGuard, ToolPolicy, ToolRule};
+use crate::policy::{LoopGuard, Spending, ToolPolicy, ToolRule};
 use crate::tool::{Hash, ToolEffect, is_discovered};
 
 /// The most earlier policies that a run is held to. A snapshot carries each of them.
@@ -125,10 +125,10 @@ impl RunPolicy {
         self.all().map(ToolPolicy::parallel).min().unwrap_or(1)
     }
 
-    /// An empty ledger with the least of the run budgets.
-    pub(crate) fn ledger(&self) -> Ledger {
+    /// An empty spending with the least of the run budgets.
+    pub(crate) fn spending(&self) -> Spending {
         let budgets = self.all().map(|policy| policy.data().budgets.run);
-        Ledger::new(budgets.reduce(narrower).unwrap_or_default())
+        Spending::new(budgets.reduce(narrower).unwrap_or_default())
     }
 
     /// A guard that warns and stops as early as the earliest.

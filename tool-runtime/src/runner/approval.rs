@@ -16,7 +16,7 @@ use crate::runner::stages;
 use crate::runner::suspend::{Reopened, reopen};
 use crate::runner::waiting::Purpose;
 use crate::runner::{ResumeError, Run, exec};
-use crate::store::PendingCall;
+use crate::store::{DecisionKind, DecisionRecord, PendingCall};
 
 /// What a person decides on a call that waits.
 #[derive(Clone, PartialEq, Eq)]
@@ -33,6 +33,18 @@ pub enum ApprovalDecision {
     Respond(String),
     /// Nobody decided in time.
     Expire,
+}
+
+impl ApprovalDecision {
+    const fn kind(&self) -> DecisionKind {
+        match self {
+            Self::Approve => DecisionKind::Approved,
+            Self::ApproveEdited(_) => DecisionKind::Edited,
+            Self::Deny(_) => DecisionKind::Denied,
+            Self::Respond(_) => DecisionKind::Answered,
+            Self::Expire => DecisionKind::Expired,
+        }
+    }
 }
 
 impl fmt::Debug for ApprovalDecision {
@@ -53,25 +65,26 @@ impl Run {
     /// The call has to belong to the run's principal and tenant. To run it, or to answer in its place, the policy, the
     /// tool's definition and the arguments must be those that were suspended, and the run may have no role and no tool
     /// that the call's run did not have. Edited arguments must fit the schema and be allowed by the policy, and an answer
-    /// must fit the output schema. Otherwise the result is `approval_mismatch` with what is wrong, which is recorded under
-    /// an id of its own ([`ToolInvocationRecord::meant_for`]), and the call still waits: correct the decision and try
+    /// must fit the output schema. Otherwise the result is `approval_mismatch` with what is wrong, which is recorded
+    /// ([`DecisionRecord`]), and the call still waits: correct the decision and try
     /// again. The call can be denied, expired or [abandoned](Run::abandon) in any case.
     ///
     /// # Errors
     /// No call waits for an approval under this id, or the store failed. A decision that comes too late or does not fit
     /// is a result, not an error.
     ///
-    /// [`ToolInvocationRecord::meant_for`]: crate::call::ToolInvocationRecord::meant_for
+    /// [`DecisionRecord`]: crate::store::DecisionRecord
     pub async fn resume(&self, call_id: &str, decision: ApprovalDecision) -> Result<ToolExecResult, ResumeError> {
         let purpose = match decision {
             ApprovalDecision::Deny(_) | ApprovalDecision::Expire => Purpose::Close(Some(Suspension::Approval)),
             _ => Purpose::Resume(Suspension::Approval),
         };
-        match reopen(self, call_id, purpose, |pending| read(self, pending, decision)).await? {
+        let kind = decision.kind();
+        match reopen(self, call_id, purpose, kind, |pending, record| read(self, pending, decision, record)).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, decided) => {
                 let ended = carry_out(&mut open, decided).await;
-                Ok(open.finish(ended).await)
+                open.finish_waiting(ended).await
             }
         }
     }
@@ -88,7 +101,12 @@ enum Decided {
 }
 
 /// Reads a decision before its call is claimed. What does not fit leaves the call waiting.
-fn read(run: &Run, pending: &PendingCall, decision: ApprovalDecision) -> Result<Decided, Box<Refused>> {
+fn read(
+    run: &Run,
+    pending: &PendingCall,
+    decision: ApprovalDecision,
+    record: &mut DecisionRecord,
+) -> Result<Decided, Box<Refused>> {
     if pending.is_expired(run.shared().clock.now()) {
         return Ok(Decided::Refuse(Stop::new(Outcome::ApprovalExpired)));
     }
@@ -100,17 +118,26 @@ fn read(run: &Run, pending: &PendingCall, decision: ApprovalDecision) -> Result<
             Ok(Decided::Refuse(Stop::new(Outcome::ApprovalDenied).message(message)))
         }
         ApprovalDecision::Respond(value) => respond(run, pending, &value),
-        ApprovalDecision::Approve => approved(run, pending, pending.arguments.as_str().to_owned()),
-        ApprovalDecision::ApproveEdited(arguments) => approved(run, pending, arguments),
+        ApprovalDecision::Approve => approved(run, pending, pending.arguments.as_str().to_owned(), record),
+        ApprovalDecision::ApproveEdited(arguments) => approved(run, pending, arguments, record),
     }
 }
 
 /// Hydrates the arguments again, and asks the policy about those that a person changed: a person can correct them as long
 /// as the call waits.
-fn approved(run: &Run, pending: &PendingCall, arguments: String) -> Result<Decided, Box<Refused>> {
+fn approved(
+    run: &Run,
+    pending: &PendingCall,
+    arguments: String,
+    record: &mut DecisionRecord,
+) -> Result<Decided, Box<Refused>> {
     let edited = arguments != pending.arguments.as_str();
     let call = ToolCall::text(pending.call_id.clone(), pending.tool.as_str(), arguments);
     let (hydrated, treatment) = stages::hydrate_waiting(run, pending, call)?;
+    if edited {
+        record.edited_digest = Some(hydrated.digest());
+        record.arguments = RecordedArguments::Masked(Arc::clone(&hydrated.masked));
+    }
     let refused =
         |stop: Stop| Box::new(Refused { stop, shown: RecordedArguments::Masked(Arc::clone(&hydrated.masked)) });
     if !edited && hydrated.digest() != pending.argument_digest {

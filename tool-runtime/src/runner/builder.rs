@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use crate::capability::{Capabilities, ConnectionBroker, Source};
@@ -27,6 +28,7 @@ pub struct RunnerBuilder {
     broker: Option<Arc<dyn ConnectionBroker>>,
     approvals: Option<bool>,
     approval_ttl: Duration,
+    lease: Duration,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     validator: Arc<dyn Validator>,
@@ -44,6 +46,7 @@ impl RunnerBuilder {
             broker: None,
             approvals: None,
             approval_ttl: Duration::from_secs(24 * 60 * 60),
+            lease: Duration::from_secs(30),
             store: Arc::new(MemoryStore::new()),
             clock: Arc::new(SystemClock),
             validator: Arc::new(JsonSchemaValidator),
@@ -75,6 +78,14 @@ impl RunnerBuilder {
     /// Sets how long a call may wait for a person or a client; a day by default.
     pub fn approval_ttl(mut self, ttl: Duration) -> Self {
         self.approval_ttl = ttl;
+        self
+    }
+
+    /// Sets how long a call with effects counts as running when its process says nothing of it; 30 seconds by default,
+    /// at least one. A running process prolongs it. Once it has passed, any other process may say that nobody saw the
+    /// call end.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease.max(Duration::from_secs(1));
         self
     }
 
@@ -171,6 +182,9 @@ impl RunnerBuilder {
                 broker: self.broker.map(|broker| Contained::new(broker, failures.clone())),
                 approvals: self.approvals.unwrap_or(false),
                 approval_ttl: self.approval_ttl,
+                lease: self.lease,
+                owner: uuid::Uuid::new_v4().simple().to_string(),
+                attempts: AtomicU64::new(0),
                 store_of_application: Arc::clone(&self.store),
                 store: Contained::new(self.store, failures.clone()),
                 clock: Contained::new(self.clock, failures.clone()),

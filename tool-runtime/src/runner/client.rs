@@ -12,7 +12,7 @@ use crate::runner::ending::{Ending, Stop};
 use crate::runner::suspend::{Reopened, reopen};
 use crate::runner::waiting::Purpose;
 use crate::runner::{ResumeError, Run, stages};
-use crate::store::PendingCall;
+use crate::store::{DecisionKind, PendingCall};
 
 impl Run {
     /// Finishes a call that waits for its client with the client's result, a JSON value as text. It counts once.
@@ -21,7 +21,7 @@ impl Run {
     /// the tool's `client_result`, projected, and puts the tool's labels on the run. The run is compared with the call
     /// as by [`Run::resume`].
     ///
-    /// A value that does not fit is `approval_mismatch` with what is wrong, recorded under an id of its own, and the call
+    /// A value that does not fit is `approval_mismatch` with what is wrong, recorded, and the call
     /// still waits for one that does.
     ///
     /// # Errors
@@ -29,13 +29,14 @@ impl Run {
     /// error.
     pub async fn client_result(&self, call_id: &str, value: &str) -> Result<ToolExecResult, ResumeError> {
         let purpose = Purpose::Resume(Suspension::Client);
-        match reopen(self, call_id, purpose, |pending| answered(self, pending, value)).await? {
+        let kind = DecisionKind::ClientResult;
+        match reopen(self, call_id, purpose, kind, |pending, _| answered(self, pending, value)).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, answered) => {
                 open.begin();
                 let ended =
                     answered.map(|(entry, projected)| Ending::Delivered(deliver(self, &entry, projected, None)));
-                Ok(open.finish(ended).await)
+                open.finish_waiting(ended).await
             }
         }
     }
@@ -45,12 +46,13 @@ impl Run {
     /// # Errors
     /// No call waits for a client under this id, or the store failed.
     pub async fn client_failed(&self, call_id: &str) -> Result<ToolExecResult, ResumeError> {
-        match reopen(self, call_id, Purpose::Close(Some(Suspension::Client)), |_| Ok(())).await? {
+        let purpose = Purpose::Close(Some(Suspension::Client));
+        match reopen(self, call_id, purpose, DecisionKind::ClientFailed, |_, _| Ok(())).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, ()) => {
                 open.begin();
                 let stop = Stop::new(Outcome::ExecutionError).message("The client could not execute the call.");
-                Ok(open.finish(Err(stop)).await)
+                open.finish_waiting(Err(stop)).await
             }
         }
     }

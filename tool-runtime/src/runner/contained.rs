@@ -5,7 +5,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 
@@ -17,7 +17,10 @@ use crate::json::Tree;
 use crate::runner::failure::Failures;
 use crate::schema::SchemaProblem;
 use crate::schema::validator::{Compiled, Validator};
-use crate::store::{Clock, PendingCall, PendingFilter, Receipt, RecordFilter, Store, StoreError, SystemClock};
+use crate::store::{
+    AuditRecord, Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Store, StoreError, SystemClock,
+    Transaction, Waiting,
+};
 use crate::tool::Schema;
 
 /// A part of the application.
@@ -59,32 +62,48 @@ impl<T: ?Sized> Contained<T> {
 }
 
 impl Contained<dyn Store> {
-    pub(super) fn put(&self, record: ToolInvocationRecord) -> Receipt {
-        self.call("store", |store| store.put(record)).unwrap_or_else(|| Receipt::ready(Err(StoreError::Panicked)))
+    pub(super) fn append(&self, record: impl Into<AuditRecord>) -> Receipt {
+        let record = record.into();
+        self.call("store", |store| store.append(record)).unwrap_or_else(|| Receipt::ready(Err(StoreError::Panicked)))
     }
 
-    pub(super) async fn records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
-        self.wait("store", |store| store.records(filter)).await.unwrap_or(Err(StoreError::Panicked))
+    pub(super) fn update(&self, keys: Vec<Key>, change: Change) -> Receipt {
+        self.call("store", |store| store.update(keys, change))
+            .unwrap_or_else(|| Receipt::ready(Err(StoreError::Panicked)))
     }
 
-    pub(super) async fn open_records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
-        self.wait("store", |store| store.open_records(filter)).await.unwrap_or(Err(StoreError::Panicked))
+    /// Changes documents, and returns what the change returned.
+    pub(super) async fn transact<T: Send + 'static>(
+        &self,
+        keys: Vec<Key>,
+        mut change: impl FnMut(&mut Transaction) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let answer = Arc::new(Mutex::new(None));
+        let slot = Arc::clone(&answer);
+        let change = move |transaction: &mut Transaction| {
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(change(transaction)?);
+            Ok(())
+        };
+        self.update(keys, Box::new(change)).await?;
+        let answer = answer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        answer.ok_or(StoreError::Lost)
     }
 
-    pub(super) async fn suspend(&self, call: PendingCall) -> Result<(), StoreError> {
-        self.wait("store", |store| store.suspend(call)).await.unwrap_or(Err(StoreError::Panicked))
+    pub(super) async fn calls(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
+        self.wait("store", |store| store.calls(filter)).await.unwrap_or(Err(StoreError::Panicked))
     }
 
-    pub(super) async fn pending(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
-        self.wait("store", |store| store.pending(run_id, call_id)).await.unwrap_or(Err(StoreError::Panicked))
+    pub(super) async fn waiting(&self, run_id: &str, call_id: &CallId) -> Result<Option<Waiting>, StoreError> {
+        let key = [Key::waiting(run_id, call_id)];
+        let read = self.wait("store", |store| store.read(&key)).await.unwrap_or(Err(StoreError::Panicked));
+        Ok(match read?.pop().flatten() {
+            Some(Document::Waiting(waiting)) => Some(*waiting),
+            _ => None,
+        })
     }
 
-    pub(super) async fn claim(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
-        self.wait("store", |store| store.claim(run_id, call_id)).await.unwrap_or(Err(StoreError::Panicked))
-    }
-
-    pub(super) async fn list(&self, filter: &PendingFilter) -> Result<Vec<PendingCall>, StoreError> {
-        self.wait("store", |store| store.list(filter)).await.unwrap_or(Err(StoreError::Panicked))
+    pub(super) async fn list(&self, query: &Query) -> Result<Vec<Listed>, StoreError> {
+        self.wait("store", |store| store.list(query)).await.unwrap_or(Err(StoreError::Panicked))
     }
 }
 

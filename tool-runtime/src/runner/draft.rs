@@ -6,22 +6,19 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::call::{
-    CallId, Caller, Decision, RecordedArguments, RepairUse, Suspension, ToolCall, ToolExecResult, ToolInvocationRecord,
-    Verdict,
+    CallId, Caller, Cause, Decision, Outcome, RecordedArguments, RepairUse, ToolCall, ToolExecResult,
+    ToolInvocationRecord,
 };
 use crate::catalog::Entry;
 use crate::hydrate::{Hydrated, Treatment, ValidatorUse};
 use crate::runner::Run;
 use crate::runner::ending::Stop;
-use crate::store::PendingCall;
 use crate::tool::{Hash, ToolEffect};
 
 /// The record of a call while the call is open.
 pub(super) struct Draft {
     /// The call's own id, unless that one cannot be used.
     pub(super) id: CallId,
-    /// The waiting call that this is a refused decision on, or a refused answer to.
-    meant_for: Option<CallId>,
     /// The name as the model wrote it, cut to 128 bytes.
     pub(super) name: String,
     pub(super) started_at: Timestamp,
@@ -56,7 +53,6 @@ impl Draft {
         let options = run.options();
         Self {
             id,
-            meant_for: None,
             name,
             started_at: run.shared().clock.now(),
             arguments,
@@ -76,7 +72,6 @@ impl Draft {
     pub(super) fn reopened(record: ToolInvocationRecord) -> Self {
         Self {
             id: record.tool_call_id,
-            meant_for: None,
             name: record.name,
             started_at: record.started_at,
             arguments: Arguments::Recorded(record.arguments),
@@ -90,43 +85,6 @@ impl Draft {
             conversation: record.conversation_id,
             caller: record.caller,
         }
-    }
-
-    /// The draft of a suspended call whose open record is gone, from the document that was stored of it.
-    pub(super) fn of_pending(pending: &PendingCall) -> Self {
-        let asked = |rule: &String| Decision { verdict: Verdict::RequireApproval, rule: rule.clone().into() };
-        Self {
-            id: pending.call_id.clone(),
-            meant_for: None,
-            name: pending.tool.to_string(),
-            started_at: pending.started_at,
-            arguments: Arguments::Recorded(RecordedArguments::Masked(Arc::clone(&pending.shown_arguments))),
-            effect: None,
-            definition_hash: Some(pending.definition_hash),
-            decision: pending.rule.as_ref().filter(|_| pending.suspension == Suspension::Approval).map(asked),
-            validator: None,
-            repair: pending.repair.clone(),
-            executed: false,
-            session: pending.session_id.clone(),
-            conversation: pending.conversation_id.clone(),
-            caller: pending.caller.clone(),
-        }
-    }
-
-    /// The draft of a decision or an answer that does not fit a call that waits. The call keeps its own record open.
-    pub(super) fn of_attempt(run: &Run, pending: &PendingCall, shown: RecordedArguments) -> Self {
-        Self {
-            id: CallId::generate(),
-            meant_for: Some(pending.call_id.clone()),
-            started_at: run.shared().clock.now(),
-            arguments: Arguments::Recorded(shown),
-            ..Self::of_pending(pending)
-        }
-    }
-
-    /// The call that this is about, for logs and reports.
-    pub(super) fn call(&self) -> &CallId {
-        self.meant_for.as_ref().unwrap_or(&self.id)
     }
 
     /// How far the tool reaches, once it is known.
@@ -199,12 +157,20 @@ impl Draft {
         }
     }
 
+    /// The record that the call gets if nobody sees its end.
+    pub(super) fn unseen(&self, run: &Run) -> ToolInvocationRecord {
+        let mut stop = Stop::new(Outcome::OutcomeUnknown);
+        stop.cause = Some(Cause::Lost);
+        let result = stop.result(self.id.clone(), true);
+        let record = self.record(run, &result, Some(&stop));
+        ToolInvocationRecord { executed: true, ended_at: None, ..record }
+    }
+
     /// The record: open while the result is a suspension, closed otherwise.
     pub(super) fn record(&self, run: &Run, result: &ToolExecResult, stop: Option<&Stop>) -> ToolInvocationRecord {
         let (outcome, error, options) = (result.outcome(), result.error(), run.options());
         ToolInvocationRecord {
             tool_call_id: self.id.clone(),
-            meant_for: self.meant_for.clone(),
             name: self.name.clone(),
             definition_hash: self.definition_hash,
             arguments: match &self.arguments {
@@ -232,8 +198,6 @@ impl Draft {
             decision: self.decision.clone(),
             validator: self.validator.clone(),
             repair: self.repair.clone(),
-            previous: None,
-            hash: None,
         }
     }
 }

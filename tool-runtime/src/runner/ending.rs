@@ -5,15 +5,20 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::call::{Cause, Delivered, Outcome, Suspension, Violation};
+use crate::call::{CallId, Cause, Delivered, Failed, Outcome, SafeError, Suspension, ToolExecResult, Violation};
+use crate::runner::ResumeError;
 use crate::text::cut;
 
 /// A call left the gate as it should.
 pub(super) enum Ending {
     /// With a projected value.
     Delivered(Delivered),
-    /// It waits for a person or a client.
+    /// It waits for a person or a client, and is in the store already.
     Suspended(Suspended),
+    /// It was seen to end, or runs, elsewhere: this is what is known of it, and its record is not ours to write.
+    Elsewhere(Box<ToolExecResult>),
+    /// The decision on it was not carried out, because it could not be taken out of the calls that wait.
+    NotTaken(ResumeError),
 }
 
 /// What a suspended call waits for, and the payload that a client is to execute.
@@ -73,6 +78,18 @@ impl Stop {
     pub(super) fn errors(mut self, errors: Vec<Violation>) -> Self {
         self.errors = errors;
         self
+    }
+
+    /// The result of a call that ends like this.
+    pub(super) fn result(&self, id: CallId, executed: bool) -> ToolExecResult {
+        let error = SafeError {
+            error_code: self.outcome,
+            tool_code: self.tool_code.clone(),
+            safe_message: self.message.to_string(),
+            errors: self.errors.clone(),
+        };
+        let detail = self.reason.as_ref().map(|reason| Arc::clone(&reason.text));
+        ToolExecResult::failed(id, executed, Failed { error, concealed: self.concealed, detail })
     }
 
     /// Sets what operators may read; an empty text is ignored.

@@ -13,7 +13,7 @@ use crate::runner::Run;
 use crate::runner::ending::{Ending, Stop};
 use crate::runner::open::OpenCall;
 use crate::runner::spans::Parent;
-use crate::runner::stages::{self, Concluded, Judged, Permit};
+use crate::runner::stages::{self, Beginning, Concluded, Judged, Permit};
 use crate::runner::suspend::suspend;
 
 impl Run {
@@ -89,7 +89,11 @@ async fn from_frozen(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending, 
 pub(super) async fn from_permit(open: &mut OpenCall, permit: Permit) -> Result<Ending, Stop> {
     let reserved = stages::reserve(open, permit)?;
     let bound = stages::bind(open, reserved).await?;
-    let ran = stages::run(open, bound).await?;
+    let begun = match stages::begin(open, bound).await? {
+        Beginning::Run(begun) => begun,
+        Beginning::End(ending) => return Ok(ending),
+    };
+    let ran = stages::run(open, begun).await?;
     match stages::conclude(open, ran) {
         Concluded::Delivered(delivered) => Ok(Ending::Delivered(delivered)),
         Concluded::NeedsClient(hydrated, payload) => suspend(open, *hydrated, Suspension::Client, Some(payload)).await,

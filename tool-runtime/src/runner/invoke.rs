@@ -20,6 +20,11 @@ pub(super) struct Interrupted {
 }
 
 impl Interrupted {
+    /// The process lost its hold on the call.
+    pub(super) const fn lost() -> Self {
+        Self::new(Cause::Lost, String::new())
+    }
+
     const fn new(cause: Cause, text: String) -> Self {
         Self { cause, text }
     }
@@ -31,6 +36,7 @@ impl fmt::Display for Interrupted {
             Cause::Timeout => write!(f, "it took longer than {}", self.text),
             Cause::Cancelled => f.write_str("it was cancelled"),
             Cause::Panicked => write!(f, "it panicked: {}", self.text),
+            Cause::Lost => f.write_str("its process lost its hold on the call"),
         }
     }
 }

@@ -23,9 +23,9 @@ impl Run {
 
     /// The stored document of a call of this run that waits.
     pub(crate) async fn pending(&self, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
-        let pending = self.shared().store.pending(self.id(), call_id).await;
-        let pending = pending.map_err(|error| telemetry::store_unread(self, error))?;
-        Ok(pending.filter(|call| waiting::owns(self, call.principal.as_deref(), call.tenant.as_deref())))
+        let waiting = self.shared().store.waiting(self.id(), call_id).await;
+        let waiting = waiting.map_err(|error| telemetry::store_unread(self, error))?.map(|waiting| waiting.call);
+        Ok(waiting.filter(|call| waiting::owns(self, call.principal.as_deref(), call.tenant.as_deref())))
     }
 
     /// Sets or removes the sink that hears the run in addition to its own.

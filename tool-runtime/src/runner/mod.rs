@@ -2,6 +2,7 @@
 
 mod approval;
 mod asking;
+mod books;
 mod builder;
 mod client;
 mod contained;

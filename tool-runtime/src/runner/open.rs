@@ -6,16 +6,18 @@ use tokio::time::Instant;
 use tracing::Span;
 
 use crate::call::{
-    CallId, Cause, Failed, Outcome, RecordedArguments, SHOWN_BYTES, SafeError, ToolCall, ToolExecResult, shown,
+    CallId, Cause, Outcome, RecordedArguments, SHOWN_BYTES, ToolCall, ToolExecResult, ToolInvocationRecord, shown,
 };
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
+use crate::runner::books::{Attempt, Claim};
 use crate::runner::draft::{Arguments, Draft, Refused};
-use crate::runner::ending::{Ending, Stop};
+use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::spans::Parent;
 use crate::runner::state::Taken;
-use crate::runner::{Run, telemetry};
-use crate::store::Receipt;
+use crate::runner::{ResumeError, Run, telemetry};
+use crate::store::waiting::{self, Then};
+use crate::store::{Receipt, StoreError};
 use crate::tool::ToolEffect;
 
 /// A call on its way through the gate. Dropping it before its end records it as cancelled.
@@ -27,11 +29,17 @@ pub(super) struct OpenCall {
     started: Instant,
     pub(super) parent: Parent,
     pub(super) draft: Draft,
+    /// What the ledger knows of the call.
+    pub(super) attempt: Option<Attempt>,
+    /// What is to be taken out of the calls that wait before anything else is written of this one.
+    pub(super) claim: Option<Claim>,
     phase: Phase,
 }
 
 enum Phase {
     Running,
+    /// It waits, and still does if this is dropped.
+    Waiting,
     /// The record is on its way, the event is not out yet.
     Recorded(Box<Recorded>),
     Announced,
@@ -69,14 +77,25 @@ impl OpenCall {
         let record_id = if fits && taken == Taken::First { id.clone() } else { CallId::generate() };
         let draft = Draft::new(&run, record_id, name, arguments);
         telemetry::announce_start(&run, &draft);
-        let parent = Parent::Surroundings(Span::current());
-        Self { run, id, taken, started: Instant::now(), parent, draft, phase: Phase::Running }
+        Self::at(run, id, taken, draft, None)
     }
 
-    /// Opens a suspended call again: its start was announced when it arrived.
-    pub(super) fn reopen(run: Run, draft: Draft) -> Self {
-        let (id, parent) = (draft.id.clone(), Parent::Surroundings(Span::current()));
-        Self { run, id, taken: Taken::First, started: Instant::now(), parent, draft, phase: Phase::Running }
+    /// Opens a suspended call again: its start was announced when it arrived. It waits until its claim is taken.
+    pub(super) fn reopen(run: Run, claim: Claim) -> Self {
+        let draft = Draft::reopened(claim.waiting.record.clone());
+        let id = draft.id.clone();
+        Self::at(run, id, Taken::First, draft, Some(claim))
+    }
+
+    fn at(run: Run, id: CallId, taken: Taken, draft: Draft, claim: Option<Claim>) -> Self {
+        let (started, parent) = (Instant::now(), Parent::Surroundings(Span::current()));
+        let phase = if claim.is_some() { Phase::Waiting } else { Phase::Running };
+        Self { run, id, taken, started, parent, draft, attempt: None, claim, phase }
+    }
+
+    /// The claim of a suspended call is about to be taken; whether it was is known afterwards.
+    pub(super) fn claimed(&mut self) {
+        self.phase = Phase::Announced;
     }
 
     pub(super) const fn run(&self) -> &Run {
@@ -103,6 +122,7 @@ impl OpenCall {
 
     /// The tool begins to run, here or at a client.
     pub(super) fn begin(&mut self) {
+        self.phase = Phase::Running;
         self.draft.set_executed(true);
         if self.draft.effect().is_some_and(|effect| effect != ToolEffect::ReadOnly) {
             self.run.state().begin(&self.draft.id);
@@ -117,10 +137,15 @@ impl OpenCall {
 
     /// Writes the record, then the terminal event, then hands out the result.
     pub(super) async fn finish(mut self, ended: Result<Ending, Stop>) -> ToolExecResult {
-        let result = self.result(&ended);
+        let mut result = self.result(&ended);
+        let is_kept = matches!(&ended, Ok(Ending::Suspended(_) | Ending::Elsewhere(_)));
         let stop = ended.err();
-        let record = self.draft.record(&self.run, &result, stop.as_ref());
-        let receipt = self.run.shared().store.put(record);
+        let receipt = if is_kept {
+            Receipt::ready(Ok(()))
+        } else {
+            let record = self.draft.record(&self.run, &result, stop.as_ref());
+            self.run.put(record, self.attempt.as_ref())
+        };
         if receipt.is_kept() {
             self.close(&result, stop.as_ref());
         } else {
@@ -130,6 +155,13 @@ impl OpenCall {
                 && let Err(error) = (&mut recorded.receipt).await
             {
                 telemetry::record_lost(&self.run, &self.draft, &error);
+                if matches!(error, StoreError::Fenced) && self.draft.executed() {
+                    // Somebody else has written, or will write, that nobody saw the end.
+                    let mut stop = Stop::new(Outcome::OutcomeUnknown);
+                    stop.cause = Some(Cause::Lost);
+                    result = stop.result(self.id.clone(), true);
+                    (recorded.result, recorded.stop) = (result.clone(), Some(stop));
+                }
                 discard(error);
             }
             self.close_recorded();
@@ -140,6 +172,30 @@ impl OpenCall {
         result
     }
 
+    /// Finishes a call that was reopened: takes it out of those that wait together with its record, unless it was taken
+    /// when it began to run.
+    pub(super) async fn finish_waiting(mut self, ended: Result<Ending, Stop>) -> Result<ToolExecResult, ResumeError> {
+        if let Ok(Ending::NotTaken(error)) = ended {
+            return Err(error);
+        }
+        let Some(Claim { waiting, decision }) = self.claim.take() else { return Ok(self.finish(ended).await) };
+        let result = self.result(&ended);
+        let stop = ended.err();
+        let record = self.draft.record(&self.run, &result, stop.as_ref());
+        let then = Then::End(Box::new(record));
+        self.run.take(waiting::Taken { call: waiting.call, decision, then }).await?;
+        self.close(&result, stop.as_ref());
+        self.run.state().hand_out(&self.draft.id);
+        Ok(result)
+    }
+
+    /// The record of a call that is about to wait.
+    pub(super) fn suspended_record(&self, suspended: &Suspended) -> ToolInvocationRecord {
+        let prepared = suspended.prepared.clone();
+        let result = ToolExecResult::suspended(self.id.clone(), suspended.outcome(), prepared);
+        self.draft.record(&self.run, &result, None)
+    }
+
     fn result(&self, ended: &Result<Ending, Stop>) -> ToolExecResult {
         let (id, executed) = (self.id.clone(), self.draft.executed());
         match ended {
@@ -147,16 +203,9 @@ impl OpenCall {
             Ok(Ending::Suspended(suspended)) => {
                 ToolExecResult::suspended(id, suspended.outcome(), suspended.prepared.clone())
             }
-            Err(stop) => {
-                let error = SafeError {
-                    error_code: stop.outcome,
-                    tool_code: stop.tool_code.clone(),
-                    safe_message: stop.message.to_string(),
-                    errors: stop.errors.clone(),
-                };
-                let detail = stop.reason.as_ref().map(|reason| Arc::clone(&reason.text));
-                ToolExecResult::failed(id, executed, Failed { error, concealed: stop.concealed, detail })
-            }
+            Ok(Ending::Elsewhere(result)) => (**result).clone(),
+            Ok(Ending::NotTaken(_)) => Stop::new(Outcome::ApprovalMismatch).result(id, executed),
+            Err(stop) => stop.result(id, executed),
         }
     }
 
@@ -186,7 +235,7 @@ impl OpenCall {
 impl Drop for OpenCall {
     fn drop(&mut self) {
         match self.phase {
-            Phase::Announced => {}
+            Phase::Announced | Phase::Waiting => {}
             Phase::Recorded(_) => {
                 if let Some(receipt) = self.close_recorded() {
                     telemetry::await_receipt(&self.run, &self.draft, receipt);
@@ -203,7 +252,7 @@ impl Drop for OpenCall {
                 let result = self.result(&ended);
                 let stop = ended.err();
                 let record = self.draft.record(&self.run, &result, stop.as_ref());
-                let receipt = self.run.shared().store.put(record);
+                let receipt = self.run.put(record, self.attempt.as_ref());
                 self.close(&result, stop.as_ref());
                 telemetry::await_receipt(&self.run, &self.draft, receipt);
             }

@@ -5,9 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::policy::{RunPolicy, RunTools};
-use crate::runner::snapshot::{RunSnapshot, Waiting};
+use crate::runner::snapshot::RunSnapshot;
 use crate::runner::{Run, RunOptions, ToolRunner, telemetry};
-use crate::store::{PendingCall, RecordFilter, StoreError};
+use crate::store::{PendingCall, RecordFilter, StoreError, Waiting};
 
 /// Why a run cannot be restored.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl ToolRunner {
         let visible = (!policy.is_current()).then_some(snapshot.visible);
         let tools = RunTools::intersection(options.tools.clone(), visible);
         let run = Run::start(Arc::clone(&self.shared), policy, RunOptions { tools, ..options });
-        run.ledger().restore(snapshot.spent);
+        run.spending().restore(snapshot.spent);
         run.loop_guard().restore(snapshot.loop_guard);
         run.evidence().merge(&snapshot.evidence);
         run.state().restore(snapshot.state);
@@ -114,16 +114,14 @@ fn narrowed(snapshot: &RunSnapshot, mut options: RunOptions) -> Result<RunOption
     Ok(options.run_id(snapshot.run_id.clone()))
 }
 
+/// Puts a call that waits back, unless the store knows it: as waiting, as begun or as ended.
 async fn put_back(run: &Run, waiting: Waiting) -> Result<(), StoreError> {
-    let (store, Waiting { record, call }) = (&run.shared().store, waiting);
-    let closed = store.records(&RecordFilter::call(run.id(), call.call_id.clone())).await?;
-    if !closed.is_empty() || store.pending(run.id(), &call.call_id).await?.is_some() {
+    let (store, id) = (&run.shared().store, waiting.call.call_id.clone());
+    let ended = store.calls(&RecordFilter::call(run.id(), id.clone())).await?;
+    if !ended.is_empty() || store.waiting(run.id(), &id).await?.is_some() || run.unfinished(&id).await? {
         return Ok(());
     }
-    if let Some(record) = record {
-        store.put(record).await?;
-    }
-    match store.suspend(call).await {
+    match run.keep(waiting, None).await {
         Ok(()) | Err(StoreError::Duplicate) => Ok(()),
         Err(error) => Err(error),
     }

@@ -10,7 +10,7 @@ use crate::call::{CallId, Event, EventSink, RunSummary, Violation};
 use crate::catalog::CatalogView;
 use crate::hydrate::EvidenceSet;
 use crate::json::Tree;
-use crate::policy::{BudgetExceeded, Ledger, LoopGuard, PolicyContext, RunPolicy};
+use crate::policy::{BudgetExceeded, LoopGuard, PolicyContext, RunPolicy, Spending};
 use crate::runner::RunOptions;
 use crate::runner::contained::Contained;
 use crate::runner::failure::Failure;
@@ -18,6 +18,7 @@ use crate::runner::loops::Listener;
 use crate::runner::problem::{self, RunProblem};
 use crate::runner::shared::Shared;
 use crate::runner::state::RunState;
+use crate::store::RunLease;
 use crate::tool::Schema;
 
 /// One conversation or task. Cheap to clone; all clones are the same run.
@@ -61,11 +62,13 @@ struct RunInner {
     policy: RunPolicy,
     problems: Vec<RunProblem>,
     events: Option<Contained<dyn EventSink>>,
-    ledger: Ledger,
+    spending: Spending,
     loop_guard: LoopGuard,
     evidence: Mutex<EvidenceSet>,
     state: Mutex<RunState>,
     listener: Listener,
+    /// The worker's right to this run. `None` if no worker holds it.
+    lease: Mutex<Option<RunLease>>,
 }
 
 impl Run {
@@ -80,12 +83,13 @@ impl Run {
         options.user_text.iter().for_each(|text| evidence.insert_text(text));
         let events = options.events.take().map(|sink| Contained::new(sink, shared.failures.clone()));
         let run = Self(Arc::new(RunInner {
-            ledger: policy.ledger(),
+            spending: policy.spending(),
             loop_guard: policy.loop_guard(),
             evidence: Mutex::new(evidence),
             state: Mutex::new(RunState::with_labels(&options.labels)),
             problems: problem::of(&options, &shared),
             listener: Listener::default(),
+            lease: Mutex::default(),
             events,
             view,
             policy,
@@ -150,7 +154,7 @@ impl Run {
     /// Adds what the model itself consumed to the run's account: tokens by kind, and cost in the application's own unit. A cost that is
     /// negative or not a number counts as 0.
     pub fn account(&self, usage: Usage, cost: f64) {
-        self.ledger().charge(usage, cost);
+        self.spending().charge(usage, cost);
         self.state().charge(usage, cost);
     }
 
@@ -158,7 +162,7 @@ impl Run {
     /// there is some left.
     #[must_use]
     pub fn exhausted(&self) -> Option<BudgetExceeded> {
-        self.ledger().exhausted_for_model()
+        self.spending().exhausted_for_model()
     }
 
     /// Returns what the run did so far: its calls by outcome, its tokens and its cost.
@@ -230,6 +234,11 @@ impl Run {
         &self.0.policy
     }
 
+    /// The worker's right to this run, if one holds it.
+    pub(super) fn lease(&self) -> Option<RunLease> {
+        self.0.lease.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(super) fn options(&self) -> &RunOptions {
         &self.0.options
     }
@@ -239,8 +248,8 @@ impl Run {
         &self.0.id
     }
 
-    pub(super) fn ledger(&self) -> &Ledger {
-        &self.0.ledger
+    pub(super) fn spending(&self) -> &Spending {
+        &self.0.spending
     }
 
     pub(super) fn loop_guard(&self) -> &LoopGuard {

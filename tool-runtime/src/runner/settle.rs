@@ -8,7 +8,7 @@ use crate::runner::ending::Stop;
 use crate::runner::suspend::{Reopened, reopen};
 use crate::runner::waiting::Purpose;
 use crate::runner::{ResumeError, Run, telemetry, waiting};
-use crate::store::{PendingCall, RecordFilter, StoreError};
+use crate::store::{DecisionKind, PendingCall, RecordFilter, StoreError};
 use crate::tool::ToolEffect;
 
 impl Run {
@@ -23,17 +23,18 @@ impl Run {
             // A tool that is gone may have had any.
             Suspension::Client => self.effect_of(pending.tool.as_str()).unwrap_or(ToolEffect::ExternalSideEffect),
         };
-        match reopen(self, call_id, Purpose::Close(None), |pending| Ok(effect(pending))).await? {
+        let kind = DecisionKind::Abandoned;
+        match reopen(self, call_id, Purpose::Close(None), kind, |pending, _| Ok(effect(pending))).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(open, ToolEffect::ReadOnly) => {
                 let stop = Stop::new(Outcome::Cancelled).message("Nobody acted on the call. It did not run.");
-                Ok(open.finish(Err(stop)).await)
+                open.finish_waiting(Err(stop)).await
             }
             Reopened::Open(mut open, effect) => {
                 open.begin();
                 let mut stop = Stop::new(Cause::Cancelled.outcome(effect));
                 stop.cause = Some(Cause::Cancelled);
-                Ok(open.finish(Err(stop)).await)
+                open.finish_waiting(Err(stop)).await
             }
         }
     }
@@ -41,25 +42,34 @@ impl Run {
     /// Returns the result of a call of this run for a caller whose own future was dropped. It is read from the call's
     /// record, which does not hold what only the model may see.
     ///
-    /// A call without a record whose tool has effects and had begun, in this process or in the one that the run was
-    /// restored from, is `outcome_unknown`. `None` if it has no record and no effect of it can have begun. Records of
+    /// A call without a record whose tool has effects and had begun, in this process, in the one that the run was
+    /// restored from, or by the ledger's account in any other, is `outcome_unknown`. `None` if it has no record and no effect of it can have begun. Records of
     /// another principal or tenant are not looked at.
     ///
     /// # Errors
     /// The store failed.
     pub async fn recorded(&self, call_id: &CallId) -> Result<Option<ToolExecResult>, StoreError> {
         let filter = RecordFilter::call(self.id(), call_id.clone());
-        let records = self.shared().store.records(&filter).await;
-        let records = records.map_err(|error| telemetry::store_unread(self, error))?;
-        let own =
-            |record: &ToolInvocationRecord| waiting::owns(self, record.principal.as_deref(), record.tenant.as_deref());
-        if let Some(record) = records.into_iter().rev().find(own) {
+        if let Some(record) = self.own_record(&filter).await? {
             return Ok(Some(result(record)));
         }
-        Ok(self.may_have_begun(call_id).then(|| {
+        let unfinished = self.unfinished(call_id).await.map_err(|error| telemetry::store_unread(self, error))?;
+        if unfinished && let Some(record) = self.own_record(&filter).await? {
+            return Ok(Some(result(record)));
+        }
+        Ok((unfinished || self.may_have_begun(call_id)).then(|| {
             let outcome = Outcome::OutcomeUnknown;
             ToolExecResult::unfinished(call_id.clone(), outcome, true, outcome.safe_message())
         }))
+    }
+}
+
+impl Run {
+    async fn own_record(&self, filter: &RecordFilter) -> Result<Option<ToolInvocationRecord>, StoreError> {
+        let own =
+            |record: &ToolInvocationRecord| waiting::owns(self, record.principal.as_deref(), record.tenant.as_deref());
+        let records = self.shared().store.calls(filter).await;
+        Ok(records.map_err(|error| telemetry::store_unread(self, error))?.into_iter().rev().find(own))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What all runs of a runner share.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::call::{Decision, Verdict};
@@ -24,6 +25,11 @@ pub(super) struct Shared {
     pub(super) broker: Option<Contained<dyn ConnectionBroker>>,
     pub(super) approvals: bool,
     pub(super) approval_ttl: Duration,
+    /// How long a call in the ledger counts as running without being renewed.
+    pub(super) lease: Duration,
+    /// This runner among all that share the store, and the attempts that it has made.
+    pub(super) owner: String,
+    pub(super) attempts: AtomicU64,
     pub(super) store: Contained<dyn Store>,
     pub(super) clock: Contained<dyn Clock>,
     pub(super) compiled: CompiledCatalog,
@@ -41,6 +47,11 @@ impl Drop for Shared {
 }
 
 impl Shared {
+    /// Names the next attempt at a call, differently from every other attempt in any process.
+    pub(super) fn attempt(&self) -> Arc<str> {
+        format!("{}-{}", self.owner, self.attempts.fetch_add(1, Ordering::Relaxed)).into()
+    }
+
     /// The policy's decision on a tool before its arguments are read. Without anybody who approves, a tool that needs
     /// an approval is denied.
     pub(super) fn admit(&self, policy: &RunPolicy, context: &PolicyContext<'_>, entry: &Entry) -> (Verdict, Decision) {

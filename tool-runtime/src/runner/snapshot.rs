@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::call::{Caller, ToolInvocationRecord};
+use crate::call::Caller;
 use crate::hydrate::EvidenceSet;
 use crate::policy::{Last, Policies, RunTools, Spend, Standing};
 use crate::runner::state::RunState;
 use crate::runner::{Run, telemetry, waiting};
-use crate::store::{PendingCall, PendingFilter, RecordFilter, StoreError};
+use crate::store::{Document, PendingCall, Query, Space, StoreError, Waiting};
 
 /// The version of the document that this library writes, and the only one it reads.
 const VERSION: u32 = 1;
@@ -41,14 +41,6 @@ pub struct RunSnapshot {
     pub(super) evidence: EvidenceSet,
     pub(super) spent: Spend,
     pub(super) waiting: Vec<Waiting>,
-}
-
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Waiting {
-    /// `None` if the store could not keep it: the call can be finished without.
-    pub(super) record: Option<ToolInvocationRecord>,
-    pub(super) call: PendingCall,
 }
 
 fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
@@ -99,22 +91,28 @@ impl Run {
             state: self.state().clone(),
             loop_guard: self.loop_guard().last(),
             evidence: self.evidence().clone(),
-            spent: self.ledger().spent(),
+            spent: self.spending().spent(),
             waiting,
         })
     }
 
     async fn all_waiting(&self) -> Result<Vec<Waiting>, StoreError> {
-        let store = &self.shared().store;
-        let filter = PendingFilter { run_id: Some(Arc::clone(self.identity())), ..PendingFilter::default() };
+        let scope = Some(Arc::clone(self.identity()));
+        let mut query = Query { scope, ..Query::new(Space::Waiting) };
         let mut waiting = Vec::new();
-        for call in store.list(&filter).await? {
-            if !waiting::owns(self, call.principal.as_deref(), call.tenant.as_deref()) {
-                continue;
-            }
-            let open = store.open_records(&RecordFilter::call(self.id(), call.call_id.clone())).await?;
-            waiting.push(Waiting { record: open.into_iter().next(), call });
+        loop {
+            let page = self.shared().store.list(&query).await?;
+            let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
+            waiting.extend(page.into_iter().filter_map(|listed| match listed.document {
+                Document::Waiting(waiting)
+                    if waiting::owns(self, waiting.call.principal.as_deref(), waiting.call.tenant.as_deref()) =>
+                {
+                    Some(*waiting)
+                }
+                _ => None,
+            }));
+            let Some(next) = next else { return Ok(waiting) };
+            query.after = next;
         }
-        Ok(waiting)
     }
 }

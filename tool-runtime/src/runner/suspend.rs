@@ -4,19 +4,20 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Outcome, Suspension, ToolExecResult, ToolInvocationRecord};
+use crate::call::{CallId, Outcome, Suspension, ToolExecResult};
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
-use crate::runner::draft::{Draft, Refused};
+use crate::runner::books::Claim;
+use crate::runner::draft::Refused;
 use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::open::OpenCall;
 use crate::runner::waiting::Purpose;
 use crate::runner::{ResumeError, Run, telemetry, waiting};
-use crate::store::{FrozenArguments, PendingCall, RecordFilter, StoreError};
+use crate::store::{DecisionKind, DecisionRecord, FrozenArguments, PendingCall, Waiting};
 
 /// Freezes a call into the store, so that it can be resumed later.
 pub(super) async fn suspend(
-    open: &OpenCall,
+    open: &mut OpenCall,
     hydrated: Hydrated,
     suspension: Suspension,
     prepared: Option<Arc<RawValue>>,
@@ -54,10 +55,14 @@ pub(super) async fn suspend(
     };
     // The typed arguments are built again when the call is resumed.
     drop(hydrated);
-    match shared.store.suspend(pending).await {
-        Ok(()) => Ok(Ending::Suspended(Suspended { suspension, prepared })),
+    let suspended = Suspended { suspension, prepared };
+    let record = open.suspended_record(&suspended);
+    let attempt = open.attempt.take();
+    match open.run().keep(Waiting { call: pending, record }, attempt.clone()).await {
+        Ok(()) => Ok(Ending::Suspended(suspended)),
         Err(error) => {
-            telemetry::not_suspended(run, &open.draft, &error);
+            open.attempt = attempt;
+            telemetry::not_suspended(open.run(), &open.draft, &error);
             discard(error);
             Err(Stop::new(Outcome::Cancelled).message("The call could not be kept for later. It did not run."))
         }
@@ -66,64 +71,39 @@ pub(super) async fn suspend(
 
 /// A suspended call that was found and compared, with what was made of the decision or the answer.
 pub(super) enum Reopened<P> {
-    /// It is taken out of the store: the guard gives it its end.
+    /// It waits until it begins to run or ends; the guard gives it its end.
     Open(Box<OpenCall>, P),
     /// It does not fit this run any more, or what was given does not fit the call. It still waits.
     Mismatch(ToolExecResult),
 }
 
-/// Finds a suspended call, compares it with the run that wants it, reads what is given for it, and claims it.
+/// Finds a suspended call, compares it with the run that wants it, and reads what is given for it.
 ///
-/// `prepare` reads the decision or the answer before the call is claimed: one that does not fit leaves the call waiting
-/// for the next, and no other process ever finds it missing meanwhile.
+/// Nothing is taken out of the store yet: that happens in the transaction that begins or ends the call. A decision or an
+/// answer that does not fit leaves the call waiting for the next.
 pub(super) async fn reopen<P>(
     run: &Run,
     call_id: &str,
     purpose: Purpose,
-    prepare: impl FnOnce(&PendingCall) -> Result<P, Box<Refused>>,
+    kind: DecisionKind,
+    prepare: impl FnOnce(&PendingCall, &mut DecisionRecord) -> Result<P, Box<Refused>>,
 ) -> Result<Reopened<P>, ResumeError> {
-    let store = &run.shared().store;
+    let shared = run.shared();
     let id = CallId::new(call_id);
-    // Looked at first: a call that waits for somebody else, or for other people, stays in the store.
-    let waiting = store.pending(run.id(), &id).await.map_err(|error| failed(run, error))?;
-    let pending = waiting
-        .filter(|pending| waiting::is_theirs(run, pending, purpose))
+    let waiting = shared.store.waiting(run.id(), &id).await.map_err(|error| run.store_failed(error))?;
+    let waiting = waiting
+        .filter(|waiting| waiting::is_theirs(run, &waiting.call, purpose))
         .ok_or_else(|| ResumeError::NotWaiting(id.clone()))?;
+    let mut decision = DecisionRecord::new(&waiting.call, kind, shared.clock.now());
     let compared = match purpose {
-        Purpose::Resume(_) => waiting::compare(run, &pending),
+        Purpose::Resume(_) => waiting::compare(run, &waiting.call),
         Purpose::Close(_) => Ok(()),
     };
-    let prepared = match compared.and_then(|()| prepare(&pending)) {
-        Ok(prepared) => prepared,
-        Err(refused) => return Ok(Reopened::Mismatch(waiting::refuse(run, &pending, *refused).await)),
-    };
-    let filter = RecordFilter::call(run.id(), id.clone());
-    let own = |record: &ToolInvocationRecord| waiting::owns(run, record.principal.as_deref(), record.tenant.as_deref());
-    let record = store.open_records(&filter).await.map_err(|error| failed(run, error))?.into_iter().find(own);
-    let claimed = store.claim(run.id(), &id).await.map_err(|error| failed(run, error))?;
-    let claimed = claimed.ok_or_else(|| ResumeError::NotWaiting(id.clone()))?;
-    if !waiting::is_same(&claimed, &pending) {
-        // The call was finished in the meantime, and another one, perhaps of other people, waits under its id.
-        put_back(run, claimed).await;
-        return Err(ResumeError::NotWaiting(id));
+    match compared.and_then(|()| prepare(&waiting.call, &mut decision)) {
+        Ok(prepared) => {
+            let claim = Claim { waiting, decision };
+            Ok(Reopened::Open(Box::new(OpenCall::reopen(run.clone(), claim)), prepared))
+        }
+        Err(refused) => Ok(Reopened::Mismatch(waiting::refuse(run, &waiting, decision, *refused).await)),
     }
-    // No await from here on: a future that is dropped has not claimed, or leaves a record.
-    // A store that could not keep the open record, or that closed it for another call under the same id, still has what
-    // the record needs.
-    let draft = match record {
-        Some(record) => Draft::reopened(record),
-        None => Draft::of_pending(&claimed),
-    };
-    Ok(Reopened::Open(Box::new(OpenCall::reopen(run.clone(), draft)), prepared))
-}
-
-/// Returns a call to the store that was claimed by mistake.
-async fn put_back(run: &Run, call: PendingCall) {
-    if let Err(error) = run.shared().store.suspend(call).await {
-        drop(failed(run, error));
-    }
-}
-
-fn failed(run: &Run, error: StoreError) -> ResumeError {
-    ResumeError::Store(telemetry::store_unread(run, error))
 }

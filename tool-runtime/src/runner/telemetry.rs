@@ -68,7 +68,7 @@ pub(super) fn contained(run: &Run, draft: &Draft, stop: &Stop) {
         _ => {
             let options = run.options();
             let (session, conversation) = (options.session.as_deref(), options.conversation.as_deref());
-            let (tool, call) = (draft.name.as_str(), draft.call().as_str());
+            let (tool, call) = (draft.name.as_str(), draft.id.as_str());
             tracing::debug!(tool, code, call, run = run.id(), session, conversation, "a tool call was refused");
         }
     }
@@ -85,7 +85,7 @@ pub(super) fn await_receipt(run: &Run, draft: &Draft, mut receipt: Receipt) {
     if receipt.is_kept() {
         return;
     }
-    let (run, tool, call) = (run.clone(), draft.name.clone(), draft.call().clone());
+    let (run, tool, call) = (run.clone(), draft.name.clone(), draft.id.clone());
     let lost = move |error: StoreError| {
         let (code, text) = (error.code(), error.detail());
         let failure = Failure { tool: Some(&tool), call_id: Some(&call), ..run.failure(code, &text) };
@@ -100,6 +100,11 @@ pub(super) fn await_receipt(run: &Run, draft: &Draft, mut receipt: Receipt) {
             }
         }
     }
+}
+
+/// The ledger could not be written, so the call did not run.
+pub(super) fn not_entered(run: &Run, draft: &Draft, error: &StoreError) {
+    store_failed(run, draft, error, "a call could not be entered in the ledger");
 }
 
 /// The store could not keep a call that waits.
@@ -118,5 +123,5 @@ fn store_failed(run: &Run, draft: &Draft, error: &StoreError, what: &'static str
 }
 
 fn of<'a>(run: &'a Run, draft: &'a Draft, code: &'a str, text: &'a str) -> Failure<'a> {
-    Failure { tool: Some(&draft.name), call_id: Some(draft.call()), ..run.failure(code, text) }
+    Failure { tool: Some(&draft.name), call_id: Some(&draft.id), ..run.failure(code, text) }
 }

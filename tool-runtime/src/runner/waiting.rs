@@ -1,18 +1,18 @@
 //! The comparison of a waiting call with the run that wants to finish it, in one place for every way of finishing it.
 //!
 //! Who may know of the call is asked first: to anybody else it does not exist. What may happen to it is asked before it
-//! is claimed, so a mismatch leaves it waiting for a run that fits.
+//! is taken, so a mismatch leaves it waiting for a run that fits.
 
 use std::sync::Arc;
 
-use crate::call::{Failed, Outcome, RecordedArguments, SafeError, Suspension, ToolExecResult};
+use crate::call::{Outcome, RecordedArguments, Suspension, ToolExecResult};
 use crate::contain::discard;
 use crate::json;
 use crate::policy::RunTools;
 use crate::runner::draft::{Draft, Refused};
 use crate::runner::ending::Stop;
 use crate::runner::{Run, telemetry};
-use crate::store::PendingCall;
+use crate::store::{DecisionRecord, PendingCall, Refusal, Waiting};
 
 /// What is to become of a suspended call.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,39 +81,28 @@ fn differs(run: &Run, pending: &PendingCall) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Whether a claimed call is the one that was compared, and not another one that was suspended under its id since.
-pub(super) fn is_same(claimed: &PendingCall, compared: &PendingCall) -> bool {
-    let of = |call: &PendingCall| (call.suspension, call.created_at, call.definition_hash, call.policy_revision);
-    of(claimed) == of(compared)
-        && claimed.principal == compared.principal
-        && claimed.tenant == compared.tenant
-        && claimed.arguments == compared.arguments
-        && claimed.argument_digest == compared.argument_digest
-}
-
-/// Records a decision or an answer that does not fit, and returns its result. The call still waits: its own record stays
-/// open, and this one has another id. No event is emitted, because nothing about the call has changed for a UI.
-pub(super) async fn refuse(run: &Run, pending: &PendingCall, refused: Refused) -> ToolExecResult {
+/// Records a decision or an answer that does not fit, and returns its result. The call still waits. No event is emitted,
+/// because nothing about the call has changed for a UI.
+pub(super) async fn refuse(
+    run: &Run,
+    waiting: &Waiting,
+    mut decision: DecisionRecord,
+    refused: Refused,
+) -> ToolExecResult {
     let Refused { mut stop, shown } = refused;
     if stop.reason.is_none() {
         let why = format!("what was given for the call is `{}`", stop.outcome);
         stop = stop.reason(why, None);
     }
+    let violations = stop.errors.iter().map(Into::into).collect();
+    decision.refused = Some(Refusal { outcome: stop.outcome, violations });
+    decision.arguments = shown;
     stop.outcome = Outcome::ApprovalMismatch;
-    let draft = Draft::of_attempt(run, pending, shown);
-    let error = SafeError {
-        error_code: stop.outcome,
-        tool_code: None,
-        safe_message: stop.message.to_string(),
-        errors: stop.errors.clone(),
-    };
-    let detail = stop.reason.as_ref().map(|reason| Arc::clone(&reason.text));
-    let failed = Failed { error, concealed: false, detail };
-    let result = ToolExecResult::failed(pending.call_id.clone(), false, failed);
+    let draft = Draft::reopened(waiting.record.clone());
     telemetry::contained(run, &draft, &stop);
-    if let Err(error) = run.shared().store.put(draft.record(run, &result, Some(&stop))).await {
+    if let Err(error) = run.note(decision).await {
         telemetry::record_lost(run, &draft, &error);
         discard(error);
     }
-    result
+    stop.result(waiting.call.call_id.clone(), false)
 }

@@ -1,14 +1,15 @@
-//! [`Chain`]: the hash chain over closed records. A record that is changed, removed or moved breaks it.
+//! [`Chain`]: the hash chain over the records of a run. A record that is changed, removed or moved breaks it.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
-use crate::call::ToolInvocationRecord;
 use crate::json::{self, canonical};
 use crate::store::StoreError;
+use crate::store::audit::{AuditRecord, Sealed};
 use crate::tool::Hash;
 
-/// The end of a hash chain over closed records: a store seals the next record with it, a reader checks records against
-/// it, page by page.
+/// The end of the hash chain over the records of one run: a store seals the next record with it.
 ///
 /// ```
 /// use tool_runtime::store::{Chain, MemoryStore, RecordFilter, Store};
@@ -16,14 +17,14 @@ use crate::tool::Hash;
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 /// let store = MemoryStore::new();
 /// let records = store.records(&RecordFilter::default()).await?;
-/// let mut chain = Chain::new();
-/// chain.follow(&records)?;
+/// Chain::verify(&records)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chain {
+    next: u64,
     head: Hash,
 }
 
@@ -31,13 +32,22 @@ impl Chain {
     /// Creates a chain without records.
     #[must_use]
     pub const fn new() -> Self {
-        Self::after(Hash([0; 32]))
+        Self { next: 0, head: Hash([0; 32]) }
     }
 
-    /// Creates a chain whose last record has this hash.
+    /// Creates a chain that continues after a record.
     #[must_use]
-    pub const fn after(head: Hash) -> Self {
-        Self { head }
+    pub const fn after(sequence: u64, hash: Hash) -> Self {
+        Self { next: sequence + 1, head: hash }
+    }
+
+    /// Creates a chain before which this many records were dropped, so that its first record does not read as the first
+    /// there was.
+    pub(super) fn after_gap(dropped: u64) -> Self {
+        match dropped.checked_sub(1) {
+            None => Self::new(),
+            Some(last) => Self::after(last, json::digest(dropped.to_be_bytes())),
+        }
     }
 
     /// Returns the hash of the last record; zeros if there is none.
@@ -46,61 +56,48 @@ impl Chain {
         self.head
     }
 
-    /// Makes a record the next of the chain. Its hash is SHA-256 over the hash before it and the canonical JSON of the
-    /// record without its own.
+    /// Makes a record the next of the chain.
     ///
     /// # Errors
     /// The record cannot be written as JSON.
-    pub fn seal(&mut self, record: &mut ToolInvocationRecord) -> Result<(), StoreError> {
-        record.previous = Some(self.head);
-        self.head = self.hash(record).map_err(|error| StoreError::Corrupt(Box::new(error)))?;
-        record.hash = Some(self.head);
-        Ok(())
+    pub fn seal(&mut self, record: AuditRecord) -> Result<Sealed, StoreError> {
+        let hash = self.hash(&record).map_err(|error| StoreError::Corrupt(Box::new(error)))?;
+        let sealed = Sealed { sequence: self.next, record, previous: self.head, hash };
+        *self = Self::after(sealed.sequence, hash);
+        Ok(sealed)
     }
 
-    /// Checks that these are the next records of the chain, and continues after them.
+    /// Checks records of any number of runs, each run's in their order. The first record of a run may follow others
+    /// that are not given.
     ///
     /// # Errors
-    /// The first record that was changed, removed, added, moved or never sealed. The chain then ends before it.
-    pub fn follow(&mut self, records: &[ToolInvocationRecord]) -> Result<(), ChainError> {
-        for (at, record) in records.iter().enumerate() {
-            let (Some(previous), Some(hash)) = (record.previous, record.hash) else {
-                return Err(ChainError { at, broken: "the record is not sealed" });
-            };
-            if previous != self.head {
-                return Err(ChainError { at, broken: "a record before this one was removed, added or moved" });
-            }
-            if self.hash(record).ok() != Some(hash) {
-                return Err(ChainError { at, broken: "the record was changed" });
-            }
-            self.head = hash;
+    /// The first record that was changed, removed, added or moved.
+    pub fn verify(records: &[Sealed]) -> Result<(), ChainError> {
+        let mut chains: HashMap<&Arc<str>, Self> = HashMap::new();
+        for (at, sealed) in records.iter().enumerate() {
+            let first = Self { next: sealed.sequence, head: sealed.previous };
+            let chain = chains.entry(sealed.record.run_id()).or_insert(first);
+            chain.follow(sealed).map_err(|broken| ChainError { at, broken })?;
         }
         Ok(())
     }
 
-    /// Checks a part of a chain, whatever precedes it.
-    ///
-    /// # Errors
-    /// The first record that was changed, removed, added, moved or never sealed.
-    pub fn verify(records: &[ToolInvocationRecord]) -> Result<(), ChainError> {
-        let previous = records.first().and_then(|record| record.previous);
-        previous.map_or_else(Self::new, Self::after).follow(records)
-    }
-
-    /// Continues after a gap, so that the next record does not read as following the last one directly.
-    pub(super) fn skip(&mut self, dropped: u64) {
-        let mut link = self.head.0.to_vec();
-        link.extend_from_slice(&dropped.to_be_bytes());
-        self.head = json::digest(link);
-    }
-
-    fn hash(&self, record: &ToolInvocationRecord) -> Result<Hash, serde_json::Error> {
-        let mut value = serde_json::to_value(record)?;
-        if let Some(fields) = value.as_object_mut() {
-            fields.remove("hash");
+    /// Checks that this is the next record, and continues after it.
+    fn follow(&mut self, sealed: &Sealed) -> Result<(), &'static str> {
+        if sealed.sequence != self.next || sealed.previous != self.head {
+            return Err("a record before this one was removed, added or moved");
         }
+        if self.hash(&sealed.record).ok() != Some(sealed.hash) {
+            return Err("the record was changed");
+        }
+        *self = Self::after(sealed.sequence, sealed.hash);
+        Ok(())
+    }
+
+    fn hash(&self, record: &AuditRecord) -> Result<Hash, serde_json::Error> {
         let mut text = self.head.0.to_vec();
-        text.extend_from_slice(canonical::to_text(&value).as_bytes());
+        text.extend_from_slice(&self.next.to_be_bytes());
+        text.extend_from_slice(canonical::to_text(&serde_json::to_value(record)?).as_bytes());
         Ok(json::digest(text))
     }
 }

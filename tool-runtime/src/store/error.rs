@@ -14,6 +14,10 @@ pub enum StoreError {
     Duplicate,
     /// The store was closed before it kept the record.
     Lost,
+    /// Somebody else has the run or the call: what was to be written was not.
+    Fenced,
+    /// A change wrote what it had not named; nothing was written.
+    NotLocked,
     /// The store panicked; the message reaches the runner's sink of failures.
     Panicked,
     /// What the store holds cannot be read.
@@ -30,6 +34,8 @@ impl StoreError {
             Self::Full => "store_full",
             Self::Duplicate => "store_duplicate",
             Self::Lost => "store_lost",
+            Self::Fenced => "store_fenced",
+            Self::NotLocked => "store_not_locked",
             Self::Panicked => "store_panicked",
             Self::Corrupt(_) => "store_corrupt",
             Self::Unavailable(_) => "store_unavailable",
@@ -49,6 +55,8 @@ impl fmt::Display for StoreError {
             Self::Full => "the store holds as many open calls as it may; close some or raise its limits",
             Self::Duplicate => "a call with this id waits already",
             Self::Lost => "the store was closed before it kept the record",
+            Self::Fenced => "somebody else has the run or the call; nothing was written",
+            Self::NotLocked => "a change wrote what it had not named; nothing was written",
             Self::Panicked => "the store failed unexpectedly",
             Self::Corrupt(_) => "what the store holds cannot be read",
             Self::Unavailable(_) => "the store cannot be reached",

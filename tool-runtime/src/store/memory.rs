@@ -1,15 +1,17 @@
 //! [`MemoryStore`]: everything in this process, bounded.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use crate::call::{CallId, ToolInvocationRecord};
-use crate::store::Chain;
-use crate::store::pending::{PendingCall, PendingFilter};
-use crate::store::{Receipt, RecordFilter, Store, StoreError};
+use crate::store::audit::{AuditRecord, Sealed};
+use crate::store::transaction::Writes;
+use crate::store::{
+    Chain, Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Store, StoreError, SystemClock,
+    Transaction,
+};
 
 /// How much a store holds.
 #[derive(Clone, Copy)]
@@ -26,37 +28,48 @@ impl Default for Limits {
 
 /// A store in memory: bounded, shared by its clones, lost with the process.
 ///
-/// Records are sealed when they are first read, not when they are put: a hash costs more than a small tool. Where
-/// records were dropped unread, the chain continues after a link that represents the gap.
+/// Records are sealed when they are first read, not when they are appended: a hash costs more than a small tool. The
+/// chain of a run continues as long as one of its records is kept.
 #[derive(Clone, Default)]
 pub struct MemoryStore(Arc<Shared>);
 
-#[derive(Default)]
 struct Shared {
     limits: Limits,
+    clock: Box<dyn Clock>,
     state: Mutex<State>,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self { limits: Limits::default(), clock: Box::new(SystemClock), state: Mutex::default() }
+    }
 }
 
 #[derive(Default)]
 struct State {
-    closed: VecDeque<ToolInvocationRecord>,
-    /// How many at the front of `closed` are sealed.
+    records: VecDeque<Kept>,
+    /// How many at the front of `records` are sealed.
     sealed: usize,
-    /// Ends with the last sealed record.
-    chain: Chain,
-    /// Records dropped since then, unsealed.
-    gap: u64,
+    /// The chain of each run that has records, and how many.
+    chains: HashMap<Arc<str>, (Chain, usize)>,
     dropped: u64,
-    open: HashMap<Key, (u64, ToolInvocationRecord)>,
-    pending: HashMap<Key, (u64, PendingCall)>,
-    /// Numbers what is kept in maps, so that it can be listed in order.
+    documents: BTreeMap<u64, (Key, Document)>,
+    positions: HashMap<Key, u64>,
+    /// Positions of documents that only answer questions about the past, oldest first.
+    settled: VecDeque<u64>,
+    /// Numbers documents, so that they can be listed in order.
     next: u64,
 }
 
-type Key = (Arc<str>, CallId);
+enum Kept {
+    New(AuditRecord),
+    Sealed(Sealed),
+    /// Only while it is being sealed.
+    Moved,
+}
 
 impl MemoryStore {
-    /// A store with the default limits: 4,096 records, and 4,096 open ones.
+    /// A store with the default limits: 4,096 records, and 4,096 documents.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -64,15 +77,22 @@ impl MemoryStore {
 
     /// A store with other limits; each counts at least 1.
     ///
-    /// Of more closed records than `records`, the oldest make room for new ones. Open records, and as many calls that
-    /// wait, are never dropped: one more than `open` is refused.
+    /// Of more records than `records`, the oldest make room for new ones, and so do the entries of as many calls that
+    /// ended in the ledger. Calls that wait or run, and what else is still needed, are never dropped: one more than
+    /// `open` is refused.
     #[must_use]
     pub fn with_limits(records: usize, open: usize) -> Self {
         let limits = Limits { records: records.max(1), open: open.max(1) };
-        Self(Arc::new(Shared { limits, state: Mutex::default() }))
+        Self(Arc::new(Shared { limits, ..Shared::default() }))
     }
 
-    /// How many closed records were dropped to make room.
+    /// A store with the default limits and a clock of its own, by which leases end: for tests and replays.
+    #[must_use]
+    pub fn with_clock(clock: impl Clock + 'static) -> Self {
+        Self(Arc::new(Shared { clock: Box::new(clock), ..Shared::default() }))
+    }
+
+    /// How many records were dropped to make room.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.state().dropped
@@ -85,56 +105,58 @@ impl MemoryStore {
 
 #[async_trait]
 impl Store for MemoryStore {
-    fn put(&self, record: ToolInvocationRecord) -> Receipt {
-        let limits = self.0.limits;
-        let mut state = self.state();
-        let (displaced, result) = if record.ended_at.is_none() {
-            (None, state.put_open(record, limits.open))
-        } else {
-            (state.put_closed(record, limits.records), Ok(()))
-        };
-        drop(state);
+    fn append(&self, record: AuditRecord) -> Receipt {
+        let displaced = self.state().append(record, self.0.limits.records);
         // What made room is freed outside the lock.
         drop(displaced);
-        Receipt::ready(result)
+        Receipt::ready(Ok(()))
     }
 
-    async fn records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
+    fn update(&self, keys: Vec<Key>, mut change: Change) -> Receipt {
+        // Asked before the lock is taken: it is the application's code.
+        let now = self.0.clock.now();
+        let mut state = self.state();
+        let documents = keys.into_iter().map(|key| {
+            let document = state.document(&key).cloned();
+            (key, document)
+        });
+        let mut transaction = Transaction::new(now, documents.collect::<Vec<_>>());
+        let changed = change(&mut transaction);
+        let displaced = changed.and_then(|()| state.write(transaction.into_writes(), self.0.limits));
+        drop(state);
+        Receipt::ready(displaced.map(drop))
+    }
+
+    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<Document>>, StoreError> {
+        let state = self.state();
+        Ok(keys.iter().map(|key| state.document(key).cloned()).collect())
+    }
+
+    async fn list(&self, query: &Query) -> Result<Vec<Listed>, StoreError> {
+        let state = self.state();
+        let behind = state.documents.range(query.after.saturating_add(1)..);
+        let matching = behind.filter(|(_, (key, document))| {
+            key.space() == query.space
+                && query.scope.as_ref().is_none_or(|scope| scope == key.scope())
+                && query.due.is_none_or(|due| document.due().is_some_and(|time| time <= due))
+        });
+        let listed = matching.take(query.limit).map(|(position, (key, document))| Listed {
+            position: *position,
+            key: key.clone(),
+            document: document.clone(),
+        });
+        Ok(listed.collect())
+    }
+
+    async fn records(&self, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError> {
         let mut state = self.state();
         state.seal()?;
-        let matching = state.closed.iter().filter(|record| filter.matches(record));
+        let sealed = state.records.iter().filter_map(|kept| match kept {
+            Kept::Sealed(sealed) => Some(sealed),
+            Kept::New(_) | Kept::Moved => None,
+        });
+        let matching = sealed.filter(|sealed| filter.matches(&sealed.record));
         Ok(matching.skip(filter.skip).take(filter.limit.unwrap_or(usize::MAX)).cloned().collect())
-    }
-
-    async fn open_records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
-        let records = in_order(&self.state().open, |record| filter.matches(record));
-        Ok(records.into_iter().take(filter.limit.unwrap_or(usize::MAX)).collect())
-    }
-
-    async fn suspend(&self, call: PendingCall) -> Result<(), StoreError> {
-        let key = (Arc::clone(&call.run_id), call.call_id.clone());
-        let mut state = self.state();
-        if state.pending.contains_key(&key) {
-            return Err(StoreError::Duplicate);
-        }
-        if state.pending.len() >= self.0.limits.open {
-            return Err(StoreError::Full);
-        }
-        let number = state.number();
-        state.pending.insert(key, (number, call));
-        Ok(())
-    }
-
-    async fn pending(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
-        Ok(self.state().pending.get(&key(run_id, call_id)).map(|(_, call)| call.clone()))
-    }
-
-    async fn claim(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
-        Ok(self.state().pending.remove(&key(run_id, call_id)).map(|(_, call)| call))
-    }
-
-    async fn list(&self, filter: &PendingFilter) -> Result<Vec<PendingCall>, StoreError> {
-        Ok(in_order(&self.state().pending, |call| filter.matches(call)))
     }
 
     async fn flush(&self) -> Result<(), StoreError> {
@@ -143,73 +165,98 @@ impl Store for MemoryStore {
 }
 
 impl State {
-    fn put_open(&mut self, record: ToolInvocationRecord, limit: usize) -> Result<(), StoreError> {
-        let key = (Arc::clone(&record.run_id), record.tool_call_id.clone());
-        if let Some((_, open)) = self.open.get_mut(&key) {
-            *open = record;
-        } else if self.open.len() >= limit {
+    fn document(&self, key: &Key) -> Option<&Document> {
+        let position = self.positions.get(key)?;
+        self.documents.get(position).map(|(_, document)| document)
+    }
+
+    /// Returns what made room.
+    fn write(&mut self, writes: Writes, limits: Limits) -> Result<Vec<Kept>, StoreError> {
+        let is_open = |document: Option<&Document>| document.is_some_and(|document| !document.is_settled());
+        let before = self.documents.len() - self.settled.len();
+        let left = writes.documents.iter().filter(|(key, _)| is_open(self.document(key))).count();
+        let added = writes.documents.iter().filter(|(_, document)| is_open(document.as_ref())).count();
+        if added > left && before - left + added > limits.open {
             return Err(StoreError::Full);
-        } else {
-            let number = self.number();
-            self.open.insert(key, (number, record));
         }
-        Ok(())
+        for (key, document) in writes.documents {
+            self.set(key, document, limits.records);
+        }
+        Ok(writes.records.into_iter().filter_map(|record| self.append(record, limits.records)).collect())
+    }
+
+    fn set(&mut self, key: Key, document: Option<Document>, settled: usize) {
+        let Some(document) = document else {
+            let position = self.positions.remove(&key);
+            if let Some(position) = position
+                && self.documents.remove(&position).is_some_and(|(_, document)| document.is_settled())
+            {
+                self.settled.retain(|kept| *kept != position);
+            }
+            return;
+        };
+        let position = *self.positions.entry(key.clone()).or_insert_with(|| {
+            self.next += 1;
+            self.next
+        });
+        let is_settled = document.is_settled();
+        let before = self.documents.insert(position, (key, document));
+        if is_settled && !before.is_some_and(|(_, document)| document.is_settled()) {
+            self.settled.push_back(position);
+        }
+        while self.settled.len() > settled
+            && let Some(oldest) = self.settled.pop_front()
+        {
+            if let Some((key, _)) = self.documents.remove(&oldest) {
+                self.positions.remove(&key);
+            }
+        }
     }
 
     /// Returns the record that made room.
-    fn put_closed(&mut self, mut record: ToolInvocationRecord, limit: usize) -> Option<ToolInvocationRecord> {
-        if !self.open.is_empty() {
-            self.open.remove(&(Arc::clone(&record.run_id), record.tool_call_id.clone()));
-        }
-        (record.previous, record.hash) = (None, None);
-        let displaced = if self.closed.len() >= limit { self.closed.pop_front() } else { None };
+    fn append(&mut self, record: AuditRecord, limit: usize) -> Option<Kept> {
+        let displaced = if self.records.len() >= limit { self.records.pop_front() } else { None };
         if displaced.is_some() {
             self.dropped += 1;
-            match self.sealed.checked_sub(1) {
-                Some(sealed) => self.sealed = sealed,
-                None => self.gap += 1,
-            }
         }
-        self.closed.push_back(record);
+        match &displaced {
+            Some(Kept::Sealed(sealed)) => {
+                self.sealed -= 1;
+                let run_id = sealed.record.run_id();
+                if let Some((_, kept)) = self.chains.get_mut(run_id) {
+                    *kept -= 1;
+                    if *kept == 0 {
+                        self.chains.remove(run_id);
+                    }
+                }
+            }
+            Some(Kept::New(_) | Kept::Moved) | None => {}
+        }
+        self.records.push_back(Kept::New(record));
         displaced
     }
 
     fn seal(&mut self) -> Result<(), StoreError> {
-        // A copy, so that a record that cannot be sealed leaves the state as it was.
-        let mut chain = self.chain;
-        if self.gap > 0 {
-            chain.skip(self.gap);
+        while let Some(slot) = self.records.get_mut(self.sealed) {
+            let Kept::New(record) = std::mem::replace(slot, Kept::Moved) else { return Err(StoreError::Lost) };
+            // Records are dropped oldest first: a run without a chain may have lost all it had.
+            let dropped = self.dropped;
+            let start = || (Chain::after_gap(dropped), 0);
+            let (chain, kept) = self.chains.entry(Arc::clone(record.run_id())).or_insert_with(start);
+            *slot = Kept::Sealed(chain.seal(record)?);
+            *kept += 1;
+            self.sealed += 1;
         }
-        for record in self.closed.iter_mut().skip(self.sealed) {
-            chain.seal(record)?;
-        }
-        (self.chain, self.gap, self.sealed) = (chain, 0, self.closed.len());
         Ok(())
     }
-
-    fn number(&mut self) -> u64 {
-        self.next += 1;
-        self.next
-    }
-}
-
-fn key(run_id: &str, call_id: &CallId) -> Key {
-    (run_id.into(), call_id.clone())
-}
-
-fn in_order<T: Clone>(map: &HashMap<Key, (u64, T)>, matches: impl Fn(&T) -> bool) -> Vec<T> {
-    let mut found: Vec<_> = map.values().filter(|(_, item)| matches(item)).collect();
-    found.sort_unstable_by_key(|(number, _)| *number);
-    found.into_iter().map(|(_, item)| item.clone()).collect()
 }
 
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.state();
         f.debug_struct("MemoryStore")
-            .field("closed", &state.closed.len())
-            .field("open", &state.open.len())
-            .field("pending", &state.pending.len())
+            .field("records", &state.records.len())
+            .field("documents", &state.documents.len())
             .finish_non_exhaustive()
     }
 }

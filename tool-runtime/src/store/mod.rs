@@ -1,23 +1,42 @@
-//! The store: records and pending calls, behind one trait whose implementations can outlive the process.
+//! The store: documents that change in transactions, and records that never do, behind one trait whose implementations
+//! can outlive the process.
 //!
-//! Invariants of every store: a pending call is claimed once; a closed record is never changed; what is kept in
-//! memory is bounded.
+//! What a document means is decided in [`ledger`], [`runs`] and [`waiting`], once for every store. Invariants of every
+//! store: a change is written whole or not at all, changes under one lock happen one after the other, a record is
+//! never changed, and what is kept in memory is bounded.
 
+mod audit;
 mod chain;
 mod clock;
+pub mod conformance;
+mod document;
 mod error;
+mod filter;
+mod key;
+pub(crate) mod ledger;
 mod memory;
 mod pending;
 mod receipt;
+pub(crate) mod runs;
+#[expect(clippy::module_inception, reason = "the trait is named in its file")]
+mod store;
 #[cfg(test)]
 mod tests;
-mod traits;
+mod transaction;
+pub(crate) mod waiting;
 
+pub use self::store::Store;
+pub use audit::{AuditRecord, DecisionKind, DecisionRecord, Refusal, Sealed};
 pub use chain::{Chain, ChainError};
 pub(crate) use clock::SystemClock;
 pub use clock::{Clock, ManualClock};
+pub use document::{Document, Waiting};
 pub use error::StoreError;
+pub use filter::RecordFilter;
+pub use key::{Key, Listed, Query, Space};
+pub use ledger::LedgerEntry;
 pub use memory::MemoryStore;
 pub use pending::{FrozenArguments, PendingCall, PendingFilter};
 pub use receipt::Receipt;
-pub use traits::{RecordFilter, Store};
+pub use runs::{RunLease, StoredRun};
+pub use transaction::{Change, Transaction, Writes};

@@ -11,8 +11,8 @@ use crate::call::{CallId, Caller, RepairUse, Suspension};
 use crate::policy::RunTools;
 use crate::tool::{Hash, ToolName};
 
-/// A call that waits. Everything in it is compared before anything is done with it: principal, tenant, roles, attributes, tools,
-/// the tool's definition, the arguments, the policy and the time.
+/// A call that waits. Everything in it is compared before anything is done with it: principal, tenant, roles,
+/// attributes, tools, the tool's definition, the arguments, the policy and the time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PendingCall {
@@ -77,6 +77,16 @@ impl PendingCall {
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         now >= self.expires_at
+    }
+
+    /// Whether this is the call that was compared, and not another one that was suspended under its id since.
+    pub(crate) fn is_same(&self, compared: &Self) -> bool {
+        let of = |call: &Self| (call.suspension, call.created_at, call.definition_hash, call.policy_revision);
+        of(self) == of(compared)
+            && self.principal == compared.principal
+            && self.tenant == compared.tenant
+            && self.arguments == compared.arguments
+            && self.argument_digest == compared.argument_digest
     }
 }
 

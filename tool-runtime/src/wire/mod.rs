@@ -66,6 +66,8 @@ pub use decode::{
 };
 #[cfg(feature = "http")]
 pub(crate) use encode::AnswerMode;
+#[cfg(any(feature = "async-openai", feature = "genai", feature = "rig"))]
+pub(crate) use encode::in_words;
 pub(crate) use encode::{Asked, Request};
 pub use encode::{
     EncodeError, EncodeOptions, Encoded, EncodedMessages, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool,

@@ -136,7 +136,8 @@ fn cache_key(request: &ModelRequest<'_>) -> String {
 }
 
 /// Whether the provider refused a request because its model has no encrypted reasoning, or because the server does not
-/// know the field that asks for it.
+/// know the field that asks for it. OpenAI answers 400 with `param: "include"`: "Encrypted content is not supported with
+/// this model."
 pub(super) fn refuses_sealed(error: &ModelError) -> bool {
     let names_it = |detail: &str| {
         ["\"include\"", "'include'", "`include`", "include[", ENCRYPTED_REASONING, "Encrypted content"]

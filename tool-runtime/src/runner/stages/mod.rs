@@ -4,6 +4,7 @@
 //! [`Stop`](crate::runner::ending::Stop) if it cannot continue.
 
 mod admit;
+mod begin;
 mod bind;
 mod conclude;
 mod decide;
@@ -14,6 +15,7 @@ mod resolve;
 mod run;
 
 pub(super) use admit::{admit, admit_hydrated};
+pub(super) use begin::{Beginning, begin};
 pub(super) use bind::bind;
 pub(super) use conclude::{Concluded, conclude};
 pub(super) use decide::{Judged, Permit, decide, decide_approved, is_denied};

@@ -15,6 +15,7 @@ use crate::runner::ending::{MAX_CODE_BYTES, MAX_MESSAGE_BYTES, Stop, sentence};
 use crate::runner::invoke::{self, Interrupted};
 use crate::runner::open::OpenCall;
 use crate::runner::spans::Execution;
+use crate::runner::stages::begin::Begin;
 use crate::runner::stages::bind::Bound;
 use crate::runner::stages::reserve::Reserved;
 use crate::tool::ToolEffect;
@@ -27,7 +28,7 @@ pub(in crate::runner) struct Ran {
 }
 
 /// Runs the tool.
-pub(in crate::runner) async fn run(open: &mut OpenCall, bound: Bound) -> Result<Ran, Stop> {
+pub(in crate::runner) async fn run(open: &mut OpenCall, Begin(bound): Begin) -> Result<Ran, Stop> {
     let Bound { reserved, connections, context } = bound;
     let Reserved { mut hydrated, reservation, timeout, warning } = reserved;
     let entry = Arc::clone(&hydrated.entry);
@@ -47,10 +48,16 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: Bound) -> Result<
     };
     // Building a runner checks every binding, so only a second run of one hydrated call could come here empty.
     let future = future.ok_or_else(|| Stop::new(Outcome::InstantiateFailed))?;
-    open.begin();
     let effect = open.draft.effect().unwrap_or(entry.spec.effect);
     let execution = Execution::begin(open, &entry.spec, context.call_id(), effect);
-    let ended = invoke::contained(future, timeout, context.cancellation()).instrument(execution.span()).await;
+    let running = invoke::contained(future, timeout, context.cancellation()).instrument(execution.span());
+    let ended = match &open.attempt {
+        None => running.await,
+        Some(attempt) => open.run().hold(attempt, running).await.unwrap_or_else(|| {
+            context.cancellation().cancel();
+            Err(Interrupted::lost())
+        }),
+    };
     reservation.settle(0, 0.0);
     let ended = match ended {
         Ok(Ok(projected)) => Ok(projected),

@@ -1,7 +1,9 @@
 //! The bounds of the store in memory.
 
-use crate::store::tests::{record, waiting};
-use crate::store::{Chain, MemoryStore, RecordFilter, Store, StoreError};
+use std::sync::Arc;
+
+use crate::store::conformance::{self, record, waiting};
+use crate::store::{Chain, Document, Key, MemoryStore, RecordFilter, Store, StoreError};
 
 fn small() -> MemoryStore {
     MemoryStore::with_limits(3, 2)
@@ -9,21 +11,26 @@ fn small() -> MemoryStore {
 
 async fn put(store: &MemoryStore, calls: std::ops::Range<usize>) {
     for call in calls {
-        store.put(record("run", &format!("call_{call}"), Some(1))).await.unwrap();
+        store.append(record("run", &format!("call_{call}")).into()).await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn the_oldest_closed_records_make_room() {
+async fn it_is_a_store() {
+    conformance::check(|| async { Arc::new(MemoryStore::new()) as Arc<dyn Store> }).await;
+}
+
+#[tokio::test]
+async fn the_oldest_records_make_room() {
     let (store, all) = (small(), RecordFilter::default());
     put(&store, 0..2).await;
     let mut read = store.records(&all).await.unwrap();
     put(&store, 2..4).await;
     let later = store.records(&all).await.unwrap();
-    assert_eq!((later.len(), later[0].tool_call_id.as_str(), store.dropped()), (3, "call_1", 1));
+    assert_eq!((later.len(), later[0].record.call_id().as_str(), store.dropped()), (3, "call_1", 1));
     // What was read before and what was read later still make one chain, since nothing was dropped unread.
     read.extend_from_slice(&later[1..]);
-    assert_eq!(Chain::new().follow(&read), Ok(()));
+    assert_eq!(Chain::verify(&read), Ok(()));
 }
 
 #[tokio::test]
@@ -36,18 +43,25 @@ async fn a_gap_shows_in_the_chain() {
     assert_eq!((later.len(), store.dropped()), (3, 7));
     assert_eq!(Chain::verify(&later), Ok(()));
     read.extend(later);
-    assert_eq!(Chain::new().follow(&read).unwrap_err().at, 3);
+    assert_eq!(Chain::verify(&read).unwrap_err().at, 3);
+}
+
+fn keep(store: &MemoryStore, call: &'static str) -> Result<(), StoreError> {
+    let key = Key::waiting("run", &call.into());
+    let change = move |transaction: &mut crate::store::Transaction| {
+        transaction.set(&Key::waiting("run", &call.into()), Document::Waiting(Box::new(waiting("run", call, 1))))
+    };
+    let receipt = store.update(vec![key], Box::new(change));
+    if receipt.is_kept() { Ok(()) } else { Err(StoreError::Full) }
 }
 
 #[tokio::test]
 async fn what_is_open_is_refused_rather_than_dropped() {
     let store = small();
     for (call, kept) in [("a", true), ("b", true), ("c", false), ("a", true)] {
-        assert_eq!(store.put(record("run", call, None)).await.is_ok(), kept, "{call}");
+        assert_eq!(keep(&store, call).is_ok(), kept, "{call}");
     }
-    store.put(record("run", "a", Some(1))).await.unwrap();
-    store.put(record("run", "c", None)).await.unwrap();
-    store.suspend(waiting("run", "a", 1)).await.unwrap();
-    store.suspend(waiting("run", "b", 1)).await.unwrap();
-    assert!(matches!(store.suspend(waiting("run", "c", 1)).await, Err(StoreError::Full)));
+    let remove = |transaction: &mut crate::store::Transaction| transaction.remove(&Key::waiting("run", &"a".into()));
+    store.update(vec![Key::waiting("run", &"a".into())], Box::new(remove)).await.unwrap();
+    assert!(keep(&store, "c").is_ok());
 }

@@ -1,7 +1,6 @@
 //! Media in requests: what the formats write alike, and what is said in the place of a file that one cannot carry.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
 use crate::media::Media;
 use crate::wire::encode::{Messages, Object};
@@ -45,23 +44,26 @@ impl<'a> Messages<'a> {
         // One that takes the place of a missing result has none.
         let Cow::Borrowed(result) = result else { return (text, blocks) };
         for media in &result.media {
-            match (block(media), quoted_file(media)) {
-                (Some(block), _) => blocks.push(block),
-                (None, Some(file)) => {
-                    let _ = write!(text, "\n\n{file}");
-                }
-                (None, None) => {
-                    self.lose(&format!("media of a result ({})", media.essence()));
-                    let file = media.label();
-                    let _ = write!(
-                        text,
-                        "\n\n[The tool also returned a file ({file}) that cannot be passed on to this model.]"
-                    );
+            match block(media) {
+                Some(block) => blocks.push(block),
+                None => {
+                    if quoted_file(media).is_none() {
+                        self.lose(&format!("media of a result ({})", media.essence()));
+                    }
+                    text.push_str("\n\n");
+                    text.push_str(&in_words(media));
                 }
             }
         }
         (text, blocks)
     }
+}
+
+/// What is said of a file of a result that does not go with it: a text file as it is, any other in a sentence.
+pub(crate) fn in_words(media: &Media) -> String {
+    let unsent =
+        || format!("[The tool also returned a file ({}) that cannot be passed on to this model.]", media.label());
+    quoted_file(media).unwrap_or_else(unsent)
 }
 
 /// The content as a `data` URL (RFC 2397), or the URL that leads to it; `None` for a provider's id.

@@ -7,14 +7,21 @@ use std::borrow::Cow;
 
 use crate::text::cut;
 use crate::tool::Hash;
+use crate::wire::Format;
 use crate::wire::encode::Messages;
 use crate::wire::history::CallMessage;
 
-/// The longest name of a tool, in bytes.
+/// The longest name of a tool, in bytes: `^[a-zA-Z0-9_-]{1,64}$` for Anthropic ("Define tools"), the same letters and length
+/// for OpenAI (`FunctionDefinition.name` in its SDKs).
 pub(crate) const MAX_NAME_BYTES: usize = 64;
 
-/// The longest id that Responses takes, in bytes.
+/// The longest id that Responses takes, in bytes. Undocumented: the provider answers 400 `string_above_max_length` for
+/// `call_id`, "Expected a string with maximum length 64".
 const MAX_ID_BYTES: usize = 64;
+
+/// The longest id that Chat Completions of OpenAI takes from every model, in bytes. Undocumented: the provider answers 400
+/// `string_above_max_length` for `tool_calls[].id`, "Expected a string with maximum length 40".
+const MAX_CHAT_ID_BYTES: usize = 40;
 
 /// The name of a call, for providers that check it. Offered tools always have a plain name, so theirs is never changed.
 pub(crate) fn plain_name(call: &CallMessage) -> Cow<'_, str> {
@@ -26,7 +33,8 @@ pub(crate) fn plain_name(call: &CallMessage) -> Cow<'_, str> {
     if name.is_empty() { "unnamed".into() } else { name.into() }
 }
 
-/// The id of a call, for providers that take letters, digits, `_` and `-`.
+/// The id of a call, for providers that take letters, digits, `_` and `-`. Undocumented: Anthropic answers 400 for
+/// `tool_use.id`, "String should match pattern '^[a-zA-Z0-9_-]+$'", and bounds no length.
 pub(crate) fn plain_id(call: &CallMessage) -> Cow<'_, str> {
     if is_plain(call.id.as_str()) { call.id.as_str().into() } else { hashed(call) }
 }
@@ -34,6 +42,13 @@ pub(crate) fn plain_id(call: &CallMessage) -> Cow<'_, str> {
 /// The id of a call, for providers that bound its length.
 pub(crate) fn short_id(call: &CallMessage) -> Cow<'_, str> {
     if call.id.as_str().len() <= MAX_ID_BYTES { call.id.as_str().into() } else { hashed(call) }
+}
+
+/// The id of a call, for servers of Chat Completions. One of their own goes back as it came, however long it is: `LiteLLM`
+/// keeps a signature in it. One that another format made is shortened for OpenAI.
+pub(crate) fn chat_id(call: &CallMessage) -> Cow<'_, str> {
+    let is_foreign = call.carried().is_some_and(|carried| carried.format() != Format::OpenAiChat);
+    if is_foreign && call.id.as_str().len() > MAX_CHAT_ID_BYTES { hashed(call) } else { call.id.as_str().into() }
 }
 
 /// The same id for the call and its result, in every request.

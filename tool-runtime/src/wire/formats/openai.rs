@@ -1,11 +1,26 @@
 //! What Chat Completions and Responses have in common.
 
 use crate::wire::decode::fields::{Integer, shape};
-use crate::wire::encode::Fields;
+use crate::wire::encode::strict::Closing;
+use crate::wire::encode::{Carries, Fields, PropertyNames, Vocabulary};
 use crate::wire::{Effort, RequestSettings};
 
-/// Keywords that OpenAI refuses at the root of a schema.
-pub(super) const REFUSED_AT_ROOT: &[&str] = &["oneOf", "anyOf", "allOf", "enum", "not"];
+/// What a request can carry, with the settings in the shape of the format.
+pub(super) const fn carries(
+    vocabulary: &'static Vocabulary,
+    settings: fn(&RequestSettings, Option<&str>, &mut Fields),
+) -> Carries {
+    Carries {
+        refused_at_root: &["oneOf", "anyOf", "allOf", "enum", "not"],
+        property_names: PropertyNames::Any,
+        closing: Some(Closing::Nullable),
+        parallel: true,
+        choice: true,
+        allowed: true,
+        vocabulary,
+        settings,
+    }
+}
 
 /// The most notes, and the most characters of a key, of a value and of the id of a person.
 const NOTES: usize = 16;

@@ -4,7 +4,7 @@
 //! that the client executes are named at its end.
 
 use crate::wire::Usage;
-use crate::wire::ui::frame::{Frame, Json, Open, Part, Question, RunIds, Words, json, sse};
+use crate::wire::ui::frame::{Frame, Json, Open, Part, Question, RunIds, Words, json, named};
 
 /// The name of the protocol.
 pub(super) const NAME: &str = "ag-ui";
@@ -22,11 +22,7 @@ const MAX_INTEGER: u64 = (1 << 53) - 1;
 const ANSWER: &str = r#"{"type":"object","properties":{"approved":{"type":"boolean"},"reason":{"type":"string"}},"required":["approved"]}"#;
 
 pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
-    let mut event = |name: &str, members: &[(&str, Json<'_>)]| {
-        let mut all = vec![("type", Json::Text(name))];
-        all.extend_from_slice(members);
-        sse(out, &all);
-    };
+    let mut event = |name: &str, members: &[(&str, Json<'_>)]| named(out, name, members);
     match *frame {
         Frame::MessageStart { run, .. } => {
             let [thread, run] = ids(run);
@@ -106,7 +102,9 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
             let metadata = ("metadata", Json::Raw(&metadata));
             event("RUN_FINISHED", &[thread, run, ("outcome", Json::Raw(&outcome)), usage, metadata]);
         }
-        Frame::Error { message } => event("RUN_ERROR", &[("message", Json::Text(message))]),
+        Frame::Error { code, message } => {
+            event("RUN_ERROR", &[("message", Json::Text(message)), ("code", Json::Optional(code))]);
+        }
         // Questions are asked at the end of the run. The stream has no end frame.
         Frame::ApprovalRequest { .. }
         | Frame::ApprovalResponse { .. }

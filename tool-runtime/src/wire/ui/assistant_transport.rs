@@ -48,7 +48,7 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
             let reason = ("finishReason", Json::Text(reason));
             sse(out, &[kind("message-finish"), reason, ("usage", Json::Usage(usage)), MESSAGE]);
         }
-        Frame::Error { message } => sse(out, &[kind("error"), ("error", Json::Text(message)), MESSAGE]),
+        Frame::Error { message, .. } => sse(out, &[kind("error"), ("error", Json::Text(message)), MESSAGE]),
         Frame::End => out.extend_from_slice(DONE),
         // The protocol has no frames for the start of a message and for approvals.
         Frame::MessageStart { .. } | Frame::ApprovalRequest { .. } | Frame::ApprovalResponse { .. } => {}

@@ -62,7 +62,7 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
         Frame::Finish { reason, usage, .. } => {
             line(out, b'd', &[("finishReason", Json::Text(reason)), ("usage", Json::Usage(usage))]);
         }
-        Frame::Error { message } => value(out, b'3', message),
+        Frame::Error { message, .. } => value(out, b'3', message),
         // There are no frames for the start of a message, for parts and for approvals.
         Frame::MessageStart { .. }
         | Frame::WordsStart(..)

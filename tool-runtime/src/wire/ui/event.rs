@@ -151,6 +151,8 @@ pub enum UiEvent {
     },
     /// The turn failed. No event follows.
     Error {
+        /// A stable word for the case, which only AG-UI writes.
+        code: Option<String>,
         /// A safe sentence.
         message: String,
     },
@@ -189,6 +191,7 @@ struct Flat {
     parent_id: Option<String>,
     text: Option<String>,
     delta: Option<String>,
+    code: Option<String>,
     message: Option<String>,
     approval_id: Option<String>,
     approved: Option<bool>,
@@ -263,7 +266,7 @@ impl TryFrom<Flat> for UiEvent {
                 Self::StepFinish { reason: text("reason", flat.reason)?, usage: usage(), continued: flat.continued }
             }
             "finish" => Self::Finish { reason: text("reason", flat.reason)?, usage: usage() },
-            "error" => Self::Error { message: text("message", flat.message)? },
+            "error" => Self::Error { code: flat.code, message: text("message", flat.message)? },
             other => return Err(format!("unknown event `{other}`")),
         })
     }

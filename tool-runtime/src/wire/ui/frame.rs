@@ -147,6 +147,7 @@ pub(super) enum Frame<'a> {
         open: &'a [Open<'a>],
     },
     Error {
+        code: Option<&'a str>,
         message: &'a str,
     },
     End,
@@ -224,6 +225,13 @@ pub(super) const SOURCE: &str = "source-document";
 /// A source without an address, as data.
 pub(super) fn document(id: &str, title: Option<&str>) -> String {
     json(&[("id", Json::Text(id)), ("title", Json::Optional(title))])
+}
+
+/// Writes one server-sent event with its name in `type`.
+pub(super) fn named(out: &mut Vec<u8>, name: &str, members: &[(&str, Json<'_>)]) {
+    let mut all = vec![("type", Json::Text(name))];
+    all.extend_from_slice(members);
+    sse(out, &all);
 }
 
 /// Writes one server-sent event.

@@ -1,16 +1,12 @@
-//! `ui-message-stream`: server-sent events of the `ai` package; the only protocol with approvals.
+//! `ui-message-stream`: server-sent events of the `ai` package; the protocol with frames for approvals.
 
-use crate::wire::ui::frame::{DONE, Frame, Json, Part, Words, json, sse};
+use crate::wire::ui::frame::{DONE, Frame, Json, Part, Words, json, named};
 
 /// The name of the protocol.
 pub(super) const NAME: &str = "ui-message-stream";
 
 pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
-    let mut event = |name: &str, members: &[(&str, Json<'_>)]| {
-        let mut all = vec![("type", Json::Text(name))];
-        all.extend_from_slice(members);
-        sse(out, &all);
-    };
+    let mut event = |name: &str, members: &[(&str, Json<'_>)]| named(out, name, members);
     match *frame {
         Frame::MessageStart { id, .. } => event("start", &[("messageId", Json::Text(id))]),
         Frame::StepStart { .. } => event("start-step", &[]),
@@ -79,7 +75,7 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
         }
         Frame::StepFinish { .. } => event("finish-step", &[]),
         Frame::Finish { reason, .. } => event("finish", &[("finishReason", Json::Text(reason))]),
-        Frame::Error { message } => event("error", &[("errorText", Json::Text(message))]),
+        Frame::Error { message, .. } => event("error", &[("errorText", Json::Text(message))]),
         Frame::End => out.extend_from_slice(DONE),
         // The protocol does not end the part of a call that stays open.
         Frame::Left(_) => {}

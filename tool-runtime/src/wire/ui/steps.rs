@@ -71,7 +71,9 @@ impl Steps {
                 }
             }
             Event::Status { text } => order.status(text),
-            Event::Error { message, .. } => order.push(&UiEvent::Error { message: message.clone() }),
+            Event::Error { code, message } => {
+                order.push(&UiEvent::Error { code: Some(code.clone()), message: message.clone() });
+            }
             Event::Done { reason } => {
                 order.push(&UiEvent::StepFinish { reason: reason.clone(), usage: self.usage, continued: false });
                 order.push(&UiEvent::Finish { reason: reason.clone(), usage: self.total });

@@ -47,6 +47,8 @@ struct Call {
     frame: usize,
     announced: bool,
     shown: usize,
+    /// The model that made it gave way to another one, which does not know of it.
+    is_void: bool,
 }
 
 /// How the turn ended, as far as it is known.
@@ -90,6 +92,25 @@ impl Turn {
         self.closed = true;
     }
 
+    /// Leaves out the calls that are void.
+    fn drop_void(&mut self) {
+        let mut kept = 0;
+        let places: Vec<_> = self
+            .calls
+            .iter()
+            .map(|call| {
+                (!call.is_void).then(|| {
+                    kept += 1;
+                    kept - 1
+                })
+            })
+            .collect();
+        if kept < places.len() {
+            self.layout.move_calls(|call| places.get(call).copied().flatten());
+            self.calls.retain(|call| !call.is_void);
+        }
+    }
+
     /// The result. Calls are complete only if the turn ended well (R10).
     pub(crate) fn finish(mut self, options: &DecodeOptions) -> Decoded {
         if self.error.is_none() && self.layout.is_cut() {
@@ -98,6 +119,7 @@ impl Turn {
         if self.error.is_none() && self.ending == Ending::Open {
             self.error = Some(WireError::new(WireErrorKind::TruncatedStream));
         }
+        self.drop_void();
         let clean = self.error.is_none() && self.ending == Ending::Well;
         // An item that waits for the client does not change how the turn ended; the error says that somebody has to act.
         let broken = self.error.as_ref().filter(|error| error.kind != WireErrorKind::UnsupportedItem);

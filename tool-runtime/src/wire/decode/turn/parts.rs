@@ -108,6 +108,20 @@ impl Layout {
         self.parts.iter().any(|(slot, _)| matches!(slot, Slot::Refusal))
     }
 
+    /// Gives each call a new index; `None` removes it.
+    pub(super) fn move_calls(&mut self, to: impl Fn(usize) -> Option<usize>) {
+        self.parts.retain_mut(|(slot, _)| match slot {
+            Slot::Call(at) => match to(*at) {
+                Some(new) => {
+                    *at = new;
+                    true
+                }
+                None => false,
+            },
+            _ => true,
+        });
+    }
+
     /// The part of a call.
     pub(super) fn of_call(&self, call: usize) -> Option<usize> {
         self.parts.iter().position(|(slot, _)| matches!(slot, Slot::Call(at) if *at == call))

@@ -27,11 +27,12 @@ impl Writer<'_> {
         }
     }
 
-    /// Another model served the rest of the response.
+    /// Another model serves the rest of the response: the calls so far must not run.
     pub(crate) fn served_by(&mut self, model: &str) {
         if !model.is_empty() {
             self.turn.model = Some(model.to_owned());
         }
+        self.turn.calls.iter_mut().for_each(|call| call.is_void = true);
     }
 
     /// Starts a call; `None` if there are too many.

@@ -7,7 +7,7 @@ use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::fields::read;
 use crate::wire::decode::turn::Writer;
 use crate::wire::formats::anthropic::shape::{
-    ContentBlock, Delta, Whole, entries, members, quoted, rewritten, sources,
+    ContentBlock, Delta, FALLBACK, Whole, entries, members, quoted, rewritten, sources,
 };
 
 /// A block that began.
@@ -75,8 +75,8 @@ impl Block {
                 Kind::Carried { part, start: raw.to_owned(), added: Box::default() }
             }
             kind => {
-                if let ("fallback", Some(to)) = (kind, &block.to.0) {
-                    turn.served_by(to.model.get());
+                if kind == FALLBACK {
+                    turn.served_by(block.to.0.as_ref().map_or("", |to| to.model.get()));
                 }
                 let part = turn.start_carried();
                 Kind::Carried { part, start: raw.to_owned(), added: Box::default() }

@@ -95,7 +95,7 @@ impl Dialect for Anthropic {
                 }
             }
             Piece::Assistant { parts, answered } => {
-                turn::write(parts, answered.is_empty() && turn::continues(out), out);
+                turn::write(parts, out);
                 for (call, result) in answered {
                     let block = Object::of_type("tool_result").with("tool_use_id", plain_id(call));
                     let (text, blocks) = out.result_of(result, media::block);

@@ -6,6 +6,9 @@ use crate::wire::decode::fields::{Field, Integer, MAX_LIST, Object, Raw, Text, s
 use crate::wire::formats::anthropic::usage::Tokens;
 use crate::wire::history::Citation;
 
+/// The block where another model takes over from one that declined.
+pub(super) const FALLBACK: &str = "fallback";
+
 shape! {
     pub(super) struct Event<'a> {
         "type" => pub(super) kind: Text<'a>,

@@ -2,6 +2,7 @@
 
 use crate::wire::decode::fields::{Object as Shape, Raw, Text, read, shape};
 use crate::wire::encode::{Messages, Node, Object, plain_id};
+use crate::wire::formats::anthropic::shape::FALLBACK;
 use crate::wire::history::{CallMessage, Carried, Part, Piece, TextPart};
 
 shape! {
@@ -30,32 +31,24 @@ shape! {
     }
 }
 
-/// Whether the next message is the model's too, as after a pause, and holds more than reasoning.
-pub(super) fn continues(out: &Messages<'_>) -> bool {
-    let next = out.later().find(|piece| match piece {
-        Piece::User(content) => !content.is_empty(),
-        Piece::Assistant { parts, .. } => !parts.is_empty(),
-        Piece::System(_) => false,
-    });
-    let says = |part: &&Part| !matches!(part, Part::Reasoning(_) | Part::Citation(_));
-    matches!(next, Some(Piece::Assistant { parts, .. }) if parts.iter().any(says))
-}
-
-/// Writes the parts of a turn. `continues` says that the blocks of the next turn join its message.
-pub(super) fn write<'a>(parts: &[&'a Part], continues: bool, out: &mut Messages<'a>) {
+/// Writes the parts of a turn.
+pub(super) fn write<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
     let unanswered = unanswered(parts, out);
     let mut turn = Turn { unanswered, thinking: Vec::new(), is_cited: false, out };
-    for part in parts {
+    let (declined, rest) = parts.split_at(turn.declined(parts));
+    let lost = turn.without_results(declined, rest);
+    for part in declined {
+        turn.declined_part(part, &lost);
+    }
+    for part in rest {
         turn.part(part);
     }
-    let Turn { thinking, out, .. } = turn;
-    for block in thinking {
-        // A message that ends with thinking is refused, wherever it is in the history.
-        if continues {
-            out.join("assistant", "content", block);
-        } else {
-            out.lose("reasoning without an answer");
-        }
+    // The provider answers "The final block in an assistant message cannot be `thinking`". Its documentation does not say
+    // whether that holds for every message or for the last one, so no turn ends so. A paused one does not either: what the
+    // model wrote next, it wrote without that thinking, and thinking that is not preceded by the same thinking as before
+    // is refused ("Prefix checks on thinking blocks").
+    for _ in std::mem::take(&mut turn.thinking) {
+        turn.out.lose("reasoning without an answer");
     }
 }
 
@@ -81,6 +74,43 @@ impl<'a> Turn<'_, 'a> {
         }
     }
 
+    /// How many parts come before the last model that took over from one that declined.
+    fn declined(&self, parts: &[&Part]) -> usize {
+        let takes_over = |part: &&Part| {
+            let Part::Carried(carried) = part else { return false };
+            self.out.fits(Some(carried)).and_then(block).is_some_and(|block| block.kind.get() == FALLBACK)
+        };
+        parts.iter().rposition(takes_over).unwrap_or(0)
+    }
+
+    /// The ids of the calls of server tools in the first parts that no part answers.
+    fn without_results(&self, declined: &[&Part], rest: &[&Part]) -> Vec<String> {
+        let mut open = Vec::new();
+        if !declined.is_empty() {
+            answer(declined, true, &mut open, self.out);
+            answer(rest, false, &mut open, self.out);
+        }
+        open
+    }
+
+    /// Writes a part of a model that declined. Its text goes back, and the calls of server tools with their results;
+    /// the rest must not ("Refusals and fallback", continuing the conversation). Its calls of our tools are void.
+    fn declined_part(&mut self, part: &'a Part, without_results: &[String]) {
+        let block = part.carried().and_then(|carried| self.out.fits(Some(carried))).and_then(block);
+        let is_kept = match (part, block) {
+            (Part::Reasoning(_), block) => block.is_none(),
+            (Part::Carried(_), Some(block)) => {
+                block.kind.get() != "connector_text" && !without_results.iter().any(|id| id == block.id.get())
+            }
+            _ => true,
+        };
+        if is_kept {
+            self.part(part);
+        } else {
+            self.out.lose("what a model that declined left behind");
+        }
+    }
+
     // Blank text blocks are refused.
     fn text(&mut self, part: &'a Part) {
         let text = part.as_text().unwrap_or_default();
@@ -91,7 +121,8 @@ impl<'a> Turn<'_, 'a> {
         }
     }
 
-    // Thinking goes back unmodified, to the model that signed it (A5).
+    // Thinking goes back unmodified, to the model that signed it (A5): the documentation asks for all of it within a turn
+    // with calls and recommends it across turns ("Thinking", preserving thinking blocks); another model ignores it.
     fn reasoning(&mut self, reasoning: &'a TextPart, part: &Part) {
         let sealed = self.out.fits(reasoning.carried());
         let kind = sealed.and_then(block);

@@ -7,7 +7,7 @@ use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, Framing, unreadable};
 use crate::wire::formats::gemini::part::Parts;
-use crate::wire::formats::gemini::shape::{Candidate, Grounding, Response, Tokens};
+use crate::wire::formats::gemini::shape::{Candidate, Chunk, Response, Source, Tokens};
 use crate::wire::history::Citation;
 use crate::wire::{ErrorCode, Finish, Format, WireError, WireErrorKind};
 
@@ -103,19 +103,24 @@ impl Gemini {
                 return;
             }
         }
+        // Sources are beside the content, so none goes back.
         if let Some(grounding) = &candidate.grounding.0 {
-            self.cite(grounding, turn);
+            grounding.chunks.iter().filter_map(Chunk::source).for_each(|source| self.cite(source, turn));
+        }
+        if let Some(quoted) = &candidate.quoted.0 {
+            quoted.older.iter().chain(quoted.newer.iter()).for_each(|source| self.cite(source, turn));
         }
         self.finish(candidate.finish_reason.get(), turn);
     }
 
-    fn cite(&mut self, grounding: &Grounding<'_>, turn: &mut Writer<'_>) {
-        for source in grounding.chunks.iter().filter_map(|chunk| chunk.source()) {
-            let [url, title, quote] = [&source.uri, &source.title, &source.text].map(|text| text.get().to_owned());
-            if self.sources.len() < MAX_SOURCES && self.sources.insert((url.clone(), title.clone())) {
-                let [url, title, quote] = [url, title, quote].map(|text| Some(text).filter(|text| !text.is_empty()));
-                turn.citation(Citation { title, url, quote });
-            }
+    fn cite(&mut self, source: &Source<'_>, turn: &mut Writer<'_>) {
+        let [url, title, quote] = [source.address(), source.title.get(), source.text.get()].map(str::to_owned);
+        if (url.is_empty() && title.is_empty() && quote.is_empty()) || self.sources.len() == MAX_SOURCES {
+            return;
+        }
+        if self.sources.insert((url.clone(), title.clone())) {
+            let [url, title, quote] = [url, title, quote].map(|text| Some(text).filter(|text| !text.is_empty()));
+            turn.citation(Citation { title, url, quote });
         }
     }
 

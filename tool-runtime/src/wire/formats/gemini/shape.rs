@@ -30,6 +30,7 @@ shape! {
         "content" => content: Object<Content<'a>>,
         "finishReason" => pub(super) finish_reason: Text<'a>,
         "groundingMetadata" => pub(super) grounding: Object<Grounding<'a>>,
+        "citationMetadata" => pub(super) quoted: Object<Quoted<'a>>,
     }
 }
 
@@ -75,16 +76,26 @@ shape! {
 }
 
 shape! {
+    /// What the model quotes at length. The older name of the list is that of the Gemini API, the newer that of Vertex AI.
+    pub(super) struct Quoted<'a> {
+        "citationSources" => pub(super) older: List<Source<'a>>,
+        "citations" => pub(super) newer: List<Source<'a>>,
+    }
+}
+
+shape! {
     pub(super) struct Chunk<'a> {
         "web" => pub(super) web: Object<Source<'a>>,
         "retrievedContext" => pub(super) retrieved: Object<Source<'a>>,
         "maps" => pub(super) maps: Object<Source<'a>>,
+        "image" => pub(super) image: Object<Source<'a>>,
     }
 }
 
 shape! {
     pub(super) struct Source<'a> {
-        "uri" => pub(super) uri: Text<'a>,
+        "uri" => uri: Text<'a>,
+        "sourceUri" => page: Text<'a>,
         "title" => pub(super) title: Text<'a>,
         "text" => pub(super) text: Text<'a>,
     }
@@ -162,9 +173,16 @@ impl<'a> Part<'a> {
     }
 }
 
+impl Source<'_> {
+    /// Its address; of an image that of the page that shows it.
+    pub(super) fn address(&self) -> &str {
+        if self.uri.get().is_empty() { self.page.get() } else { self.uri.get() }
+    }
+}
+
 impl<'a> Chunk<'a> {
     pub(super) fn source(&self) -> Option<&Source<'a>> {
-        [&self.web, &self.retrieved, &self.maps].into_iter().find_map(|source| source.0.as_ref())
+        [&self.web, &self.retrieved, &self.maps, &self.image].into_iter().find_map(|source| source.0.as_ref())
     }
 }
 

@@ -9,7 +9,7 @@ use crate::wire::decode::turn::Writer;
 use crate::wire::formats::openai_chat::chunk::Delta;
 use crate::wire::formats::openai_chat::fragments::Fragments;
 use crate::wire::formats::openai_chat::media::{audio, image};
-use crate::wire::history::Citation;
+use crate::wire::formats::openai_chat::sources::Source;
 
 shape! {
     struct Audio<'a> {
@@ -21,15 +21,6 @@ shape! {
 shape! {
     struct Annotation<'a> {
         "url_citation" => url: Object<Source<'a>>,
-    }
-}
-
-shape! {
-    struct Source<'a> {
-        "title" => title: Text<'a>,
-        "url" => url: Text<'a>,
-        "content" => content: Text<'a>,
-        "snippet" => snippet: Text<'a>,
     }
 }
 
@@ -53,14 +44,6 @@ shape! {
 shape! {
     struct Thought<'a> {
         "text" => text: Text<'a>,
-    }
-}
-
-impl Source<'_> {
-    fn citation(&self) -> Citation {
-        let named = |text: &Text<'_>| Some(text.get()).filter(|text| !text.is_empty()).map(str::to_owned);
-        let quote = named(&self.content).or_else(|| named(&self.snippet));
-        Citation { title: named(&self.title), url: named(&self.url), quote }
     }
 }
 
@@ -259,12 +242,6 @@ impl Carry {
         let members = object(self.members.iter().map(|(name, json)| (*name, json.as_str())));
         let (images, refusal) = (self.images, turn.has_refusal());
         turn.carried(format!(r#"{{"images":{images},"refusal":{refusal},"message":{members}}}"#));
-    }
-
-    /// Sources that some servers list beside the message. No server takes them back.
-    pub(super) fn sources(list: &str, turn: &mut Writer<'_>) {
-        let list: List<Source<'_>> = read(list).unwrap_or_default();
-        list.iter().for_each(|source| turn.citation(source.citation()));
     }
 }
 

@@ -12,6 +12,7 @@ shape! {
         "error" => pub(super) error: Raw<'a>,
         "object" => pub(super) object: Text<'a>,
         "search_results" => pub(super) sources: Raw<'a>,
+        "citations" => pub(super) addresses: Raw<'a>,
     }
 }
 

@@ -7,6 +7,7 @@ use crate::wire::decode::{Dialect, unreadable};
 use crate::wire::formats::openai_chat::carry::Carry;
 use crate::wire::formats::openai_chat::chunk::{Choice, Chunk, Delta, Function, ToolDelta};
 use crate::wire::formats::openai_chat::select::Selector;
+use crate::wire::formats::openai_chat::sources;
 use crate::wire::formats::openai_chat::usage::Tokens;
 use crate::wire::{Finish, Format, WireError, WireErrorKind};
 
@@ -17,8 +18,9 @@ pub(crate) struct Chat {
     /// The one call of the legacy `function_call` deltas (R9).
     legacy: Option<usize>,
     carry: Carry,
-    /// Sources that some servers list beside the message, in every chunk anew.
+    /// Sources that some servers list beside the message, in every chunk anew, and their addresses alone.
     sources: String,
+    addresses: String,
 }
 
 impl Dialect for Chat {
@@ -41,9 +43,7 @@ impl Dialect for Chat {
             turn.fail_with(WireErrorKind::MalformedFrame);
             return;
         };
-        if let Some(sources) = chunk.sources.0 {
-            sources.clone_into(&mut self.sources);
-        }
+        self.beside(&chunk);
         if let Some(choice) = Self::head(&chunk, turn) {
             if let Some(delta) = &choice.delta.0 {
                 self.delta(delta, turn);
@@ -57,7 +57,7 @@ impl Dialect for Chat {
         if chunk.object.get() == "error" {
             return turn.fail(event_error(body, CodeIn::Code));
         }
-        chunk.sources.0.unwrap_or_default().clone_into(&mut self.sources);
+        self.beside(&chunk);
         let Some(choice) = Self::head(&chunk, turn) else {
             return turn.fail_with(WireErrorKind::ProtocolViolation);
         };
@@ -73,12 +73,21 @@ impl Dialect for Chat {
     }
 
     fn end(&mut self, turn: &mut Writer<'_>) {
-        Carry::sources(&self.sources, turn);
+        sources::beside(&self.sources, &self.addresses, turn);
         self.carry.end(turn);
     }
 }
 
 impl Chat {
+    /// Reads what is listed beside the message.
+    fn beside(&mut self, chunk: &Chunk<'_>) {
+        for (list, kept) in [(chunk.sources, &mut self.sources), (chunk.addresses, &mut self.addresses)] {
+            if let Some(list) = list.0 {
+                list.clone_into(kept);
+            }
+        }
+    }
+
     /// Reads a chunk except its choice, which is returned. Choices other than index 0 are skipped (R6).
     fn head<'c, 'a>(chunk: &'c Chunk<'a>, turn: &mut Writer<'_>) -> Option<&'c Choice<'a>> {
         turn.response(chunk.id.get(), chunk.model.get());

@@ -3,8 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::wire::ToolChoice;
-use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, PropertyNames, plain_name};
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, chat_id, plain_name};
 use crate::wire::formats::openai;
 use crate::wire::formats::openai_chat::replay::{Turn, is_legacy};
 use crate::wire::formats::openai_chat::{files, settings};
@@ -13,16 +12,7 @@ use crate::wire::history::{Content, Piece, joined};
 /// Chat Completions, as a request is written.
 pub(crate) struct Chat;
 
-const CARRIES: Carries = Carries {
-    refused_at_root: openai::REFUSED_AT_ROOT,
-    property_names: PropertyNames::Any,
-    closing: Some(Closing::Nullable),
-    parallel: true,
-    choice: true,
-    allowed: true,
-    vocabulary: &settings::VOCABULARY,
-    settings: settings::settings,
-};
+const CARRIES: Carries = openai::carries(&settings::VOCABULARY, settings::settings);
 
 impl Dialect for Chat {
     fn carries(&self) -> &'static Carries {
@@ -85,7 +75,7 @@ impl Dialect for Chat {
                     out.push(if is_legacy(out, call, answered.len()) {
                         message("function").with("name", plain_name(call)).with("content", text)
                     } else {
-                        message("tool").with("tool_call_id", call.id.as_str()).with("content", text)
+                        message("tool").with("tool_call_id", chat_id(call)).with("content", text)
                     });
                 }
             }

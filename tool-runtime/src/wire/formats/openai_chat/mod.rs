@@ -10,6 +10,7 @@ mod media;
 mod replay;
 mod select;
 mod settings;
+mod sources;
 mod usage;
 
 pub(super) use decode::Chat as Decode;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use crate::wire::Format;
 use crate::wire::decode::fields::{Integer, Raw, read, shape};
-use crate::wire::encode::{Messages, Node, Object};
+use crate::wire::encode::{Messages, Node, Object, chat_id};
 use crate::wire::formats::openai_chat::media::url;
 use crate::wire::history::{CallMessage, Carried, Part};
 
@@ -140,7 +140,7 @@ impl<'a> Turn<'a> {
             self.legacy = Some(function(out));
             return;
         }
-        let item = Object::new().with("id", call.id.as_str());
+        let item = Object::new().with("id", chat_id(call));
         let carried = carried.filter(|_| kept.legacy.0.is_none());
         self.calls.push(match kept.custom.0 {
             Some(_) => item.with("type", "custom").with_carried(carried),

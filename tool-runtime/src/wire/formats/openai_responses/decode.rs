@@ -41,6 +41,7 @@ shape! {
         "id" => id: Text<'a>,
         "model" => model: Text<'a>,
         "status" => status: Text<'a>,
+        "store" => store: Raw<'a>,
         "output" => output: List<Whole<'a, Item<'a>>>,
         "usage" => usage: Object<Tokens>,
         "incomplete_details" => incomplete_details: Object<Incomplete<'a>>,
@@ -156,15 +157,23 @@ impl Responses {
             }
             _ => {
                 if let Some(response) = &event.response.0 {
-                    turn.response(response.id.get(), response.model.get());
+                    self.begin(response, turn);
                 }
             }
         }
     }
 
+    /// Reads what a response says of itself.
+    fn begin(&mut self, response: &Response<'_>, turn: &mut Writer<'_>) {
+        turn.response(response.id.get(), response.model.get());
+        if let Some(store) = response.store.0.filter(|store| *store != "null") {
+            self.items.stored(store != "false");
+        }
+    }
+
     /// Reads the whole response; only a completed one ends well (S3).
     fn last(&mut self, response: &Response<'_>, status: &str, turn: &mut Writer<'_>) {
-        turn.response(response.id.get(), response.model.get());
+        self.begin(response, turn);
         if let Some(usage) = response.usage.0.as_ref().and_then(Tokens::usage) {
             turn.usage(usage);
         }

@@ -3,8 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::wire::ToolChoice;
-use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, PropertyNames, short_id};
+use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, short_id};
 use crate::wire::formats::openai;
 use crate::wire::formats::openai_responses::replay::{Replay, is_custom_call};
 use crate::wire::formats::openai_responses::{media, settings};
@@ -13,16 +12,7 @@ use crate::wire::history::{Content, Piece, joined};
 /// Responses, as a request is written.
 pub(crate) struct Responses;
 
-const CARRIES: Carries = Carries {
-    refused_at_root: openai::REFUSED_AT_ROOT,
-    property_names: PropertyNames::Any,
-    closing: Some(Closing::Nullable),
-    parallel: true,
-    choice: true,
-    allowed: true,
-    vocabulary: &settings::VOCABULARY,
-    settings: settings::settings,
-};
+const CARRIES: Carries = openai::carries(&settings::VOCABULARY, settings::settings);
 
 impl Dialect for Responses {
     fn carries(&self) -> &'static Carries {

@@ -16,6 +16,7 @@ shape! {
         "execution" => pub(super) execution: Text<'a>,
         "content" => pub(super) content: List<Part<'a>>,
         "summary" => pub(super) summary: List<Part<'a>>,
+        "encrypted_content" => encrypted: Text<'a>,
         "result" => pub(super) result: Text<'a>,
         "output_format" => pub(super) output_format: Text<'a>,
     }
@@ -76,6 +77,11 @@ impl Item<'_> {
     /// Whether the item answers one that waited.
     pub(super) fn answers(&self) -> bool {
         self.kind.get().ends_with("_output")
+    }
+
+    /// Whether reasoning says all of itself, so that a provider that did not keep the response can read it.
+    pub(super) fn is_self_contained(&self) -> bool {
+        !self.encrypted.get().is_empty() || !self.content.is_empty()
     }
 
     /// The reasoning that the provider shows: its summary, or its text where there is no summary.

@@ -33,6 +33,8 @@ pub(super) struct Items {
     settled: HashSet<usize>,
     /// The id of the reasoning item that came last: the provider refuses the items after it without it.
     reasoning: Box<str>,
+    /// The provider says that it does not keep the response.
+    is_lost: bool,
     /// Items that the client has to act on, and that are not calls.
     waiting: Vec<(Box<str>, &'static str)>,
     /// Their call ids that the provider answered itself.
@@ -94,7 +96,12 @@ impl Items {
             "reasoning" => {
                 turn.reasoning_once(part, &item.reasoning());
                 self.reasoning = item.id.get().into();
-                return turn.carry(part, whole.text.to_owned());
+                // It could only be found under its id, and a request with an id that nobody knows is refused
+                // ("Reasoning models", encrypted reasoning items; the provider of the AI SDK leaves it out too).
+                if !self.is_lost || item.is_self_contained() {
+                    turn.carry(part, whole.text.to_owned());
+                }
+                return;
             }
             // The picture is kept once, as media.
             "image_generation_call" if !item.result.get().is_empty() => {
@@ -111,6 +118,11 @@ impl Items {
             _ => {}
         }
         turn.carry(part, self.kept(whole.text));
+    }
+
+    /// The provider says whether it keeps the response.
+    pub(super) fn stored(&mut self, is_stored: bool) {
+        self.is_lost = !is_stored;
     }
 
     /// The list of a whole response begins: its items follow each other from the start.

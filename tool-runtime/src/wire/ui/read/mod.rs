@@ -107,7 +107,9 @@ impl ChatReader {
     /// the catalog's to say.
     ///
     /// # Errors
-    /// As [`read`](Self::read); also where approvals wait and `resume` does not answer each of them.
+    /// As [`read`](Self::read); also where approvals wait and `resume` does not answer each of them. The protocol wants
+    /// a refused request answered with a run that failed, not with a status: [`UiEvent::Error`](super::UiEvent::Error)
+    /// with the [code](ChatErrorKind::code) alone in an encoder.
     ///
     /// ```
     /// use tool_runtime::wire::ui::ChatReader;

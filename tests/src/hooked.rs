@@ -1,0 +1,91 @@
+//! A store in front of another one, with a hook before each method.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+use tool_runtime::store::{
+    AuditRecord, Change, Document, Key, Listed, Query, Receipt, RecordFilter, Sealed, Store, StoreError,
+};
+
+/// What a hook makes of a method.
+pub enum Then {
+    /// The store behind it answers.
+    Pass,
+    /// It fails.
+    Fail(StoreError),
+    /// What is to be kept is kept, but the receipt never resolves.
+    Silence,
+}
+
+type Hook = Box<dyn Fn(&'static str) -> Then + Send + Sync>;
+
+/// A store in front of another one, with a hook that is asked before each method, by its name.
+pub struct HookedStore {
+    store: Arc<dyn Store>,
+    hook: Hook,
+    /// Receipts that never resolve.
+    silenced: Mutex<Vec<oneshot::Sender<Result<(), StoreError>>>>,
+}
+
+impl HookedStore {
+    /// A store with a hook.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, hook: impl Fn(&'static str) -> Then + Send + Sync + 'static) -> Self {
+        Self { store, hook: Box::new(hook), silenced: Mutex::default() }
+    }
+
+    /// Resolves every receipt that was silenced with this error.
+    pub fn settle(&self, error: impl Fn() -> StoreError) {
+        for sender in self.silenced.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            drop(sender.send(Err(error())));
+        }
+    }
+
+    fn write(&self, method: &'static str, write: impl FnOnce(&dyn Store) -> Receipt) -> Receipt {
+        match (self.hook)(method) {
+            Then::Pass => write(&*self.store),
+            Then::Fail(error) => Receipt::ready(Err(error)),
+            Then::Silence => {
+                drop(write(&*self.store));
+                let (sender, receiver) = oneshot::channel();
+                self.silenced.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+                Receipt::new(receiver)
+            }
+        }
+    }
+
+    fn look(&self, method: &'static str) -> Result<&dyn Store, StoreError> {
+        match (self.hook)(method) {
+            Then::Fail(error) => Err(error),
+            Then::Pass | Then::Silence => Ok(&*self.store),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for HookedStore {
+    fn append(&self, record: AuditRecord) -> Receipt {
+        self.write("append", |store| store.append(record))
+    }
+
+    fn update(&self, keys: Vec<Key>, change: Change) -> Receipt {
+        self.write("update", |store| store.update(keys, change))
+    }
+
+    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<Document>>, StoreError> {
+        self.look("read")?.read(keys).await
+    }
+
+    async fn list(&self, query: &Query) -> Result<Vec<Listed>, StoreError> {
+        self.look("list")?.list(query).await
+    }
+
+    async fn records(&self, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError> {
+        self.look("records")?.records(filter).await
+    }
+
+    async fn flush(&self) -> Result<(), StoreError> {
+        self.look("flush")?.flush().await
+    }
+}

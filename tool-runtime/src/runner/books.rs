@@ -1,0 +1,165 @@
+//! What a run writes to the store: the records of its calls, and the ledger of those with effects.
+//!
+//! Every write of a run that a worker holds is checked, in its own transaction, against the worker's lease.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use crate::call::{CallId, ToolInvocationRecord};
+use crate::runner::waiting::owns;
+use crate::runner::{ResumeError, Run, telemetry};
+use crate::store::ledger::{self, Begun, Intent};
+use crate::store::waiting::{self, Taken};
+use crate::store::{
+    AuditRecord, DecisionRecord, Document, Key, Query, Receipt, Space, StoreError, Transaction, Waiting,
+};
+
+/// One attempt at a call, as the ledger knows it.
+#[derive(Clone)]
+pub(super) struct Attempt {
+    pub(super) key: Key,
+    pub(super) owner: Arc<str>,
+}
+
+/// A call that waits and that this run is about to finish.
+pub(super) struct Claim {
+    /// As it was compared.
+    pub(super) waiting: Waiting,
+    pub(super) decision: DecisionRecord,
+}
+
+impl Run {
+    /// Writes the record of a call that ended, and closes it in the ledger if it began there.
+    pub(super) fn put(&self, record: ToolInvocationRecord, attempt: Option<&Attempt>) -> Receipt {
+        let (store, lease) = (&self.shared().store, self.lease());
+        if attempt.is_none() && lease.is_none() {
+            return store.append(record);
+        }
+        let attempt = attempt.cloned();
+        let mut keys = vec![Key::run(self.identity().clone())];
+        keys.extend(attempt.as_ref().map(|attempt| attempt.key.clone()));
+        store.update(
+            keys,
+            Box::new(move |transaction| {
+                ledger::check(transaction, lease.as_ref())?;
+                match &attempt {
+                    Some(Attempt { key, owner }) => ledger::finish(transaction, key, owner, &record),
+                    None => transaction.append(record.clone()),
+                }
+            }),
+        )
+    }
+
+    /// Writes a record of a decision that did not fit.
+    pub(super) fn note(&self, decision: DecisionRecord) -> Receipt {
+        let record = AuditRecord::from(decision);
+        let Some(lease) = self.lease() else { return self.shared().store.append(record) };
+        let change = move |transaction: &mut Transaction| {
+            ledger::check(transaction, Some(&lease))?;
+            transaction.append(record.clone())
+        };
+        self.shared().store.update(vec![Key::run(self.identity().clone())], Box::new(change))
+    }
+
+    /// Enters a call into the ledger before its effect begins.
+    pub(super) async fn enter(&self, intent: Intent) -> Result<Begun, StoreError> {
+        let (lease, keys) = (self.lease(), vec![Key::run(self.identity().clone()), intent.key.clone()]);
+        let change = move |transaction: &mut Transaction| {
+            ledger::check(transaction, lease.as_ref())?;
+            ledger::begin(transaction, &intent)
+        };
+        self.shared().store.transact(keys, change).await
+    }
+
+    /// Polls a call that has begun, and prolongs its lease meanwhile. `None` if somebody else has the call.
+    pub(super) async fn hold<T>(&self, attempt: &Attempt, running: impl Future<Output = T>) -> Option<T> {
+        let mut running = pin!(running);
+        // A tool that is ready on its first poll pays for no timer.
+        if let Poll::Ready(ended) = poll_fn(|context| Poll::Ready(running.as_mut().poll(context))).await {
+            return Some(ended);
+        }
+        let mut prolonged = pin!(self.prolong(attempt));
+        poll_fn(|context| {
+            if let Poll::Ready(ended) = running.as_mut().poll(context) {
+                return Poll::Ready(Some(ended));
+            }
+            prolonged.as_mut().poll(context).map(|()| None)
+        })
+        .await
+    }
+
+    /// Resolves when somebody else has the call. While the store cannot be reached, nobody knows.
+    async fn prolong(&self, attempt: &Attempt) {
+        let lease = self.shared().lease;
+        loop {
+            tokio::time::sleep(lease / 3).await;
+            let Attempt { key, owner } = attempt.clone();
+            let keys = vec![key.clone()];
+            let change = move |transaction: &mut Transaction| ledger::renew(transaction, &key, &owner, lease);
+            if let Err(StoreError::Fenced) = self.shared().store.transact(keys, change).await {
+                return;
+            }
+        }
+    }
+
+    /// Takes a call out of those that wait, once, together with what happens to it.
+    pub(super) async fn take(&self, taken: Taken) -> Result<Begun, ResumeError> {
+        let id = taken.call.call_id.clone();
+        let mut keys =
+            vec![Key::run(self.identity().clone()), Key::waiting(self.identity().clone(), &taken.call.call_id)];
+        keys.extend(taken.begins().cloned());
+        let lease = self.lease();
+        let change = move |transaction: &mut Transaction| {
+            ledger::check(transaction, lease.as_ref())?;
+            waiting::take(transaction, &taken)
+        };
+        let begun = self.shared().store.transact(keys, change).await.map_err(|error| self.store_failed(error))?;
+        begun.ok_or(ResumeError::NotWaiting(id))
+    }
+
+    /// Reports that the store failed while a call was to be finished.
+    pub(super) fn store_failed(&self, error: StoreError) -> ResumeError {
+        ResumeError::Store(telemetry::store_unread(self, error))
+    }
+
+    /// Keeps a call that waits. An attempt that only prepared what a client is to execute leaves the ledger.
+    pub(super) async fn keep(&self, waiting: Waiting, attempt: Option<Attempt>) -> Result<(), StoreError> {
+        let mut keys =
+            vec![Key::run(self.identity().clone()), Key::waiting(self.identity().clone(), &waiting.call.call_id)];
+        keys.extend(attempt.as_ref().map(|attempt| attempt.key.clone()));
+        let lease = self.lease();
+        let change = move |transaction: &mut Transaction| {
+            ledger::check(transaction, lease.as_ref())?;
+            if let Some(Attempt { key, owner }) = &attempt {
+                ledger::withdraw(transaction, key, owner)?;
+            }
+            waiting::suspend(transaction, &waiting)
+        };
+        self.shared().store.transact(keys, change).await
+    }
+
+    /// Whether a call of this run began here or elsewhere and has not been seen to end. One whose owner is gone is
+    /// closed: its record says that nobody saw its end.
+    pub(super) async fn unfinished(&self, call_id: &CallId) -> Result<bool, StoreError> {
+        let scope = Some(self.identity().clone());
+        let query = Query { scope, due: Some(jiff::Timestamp::MAX), ..Query::new(Space::Call) };
+        let open = self.shared().store.list(&query).await?;
+        let ours = |document: &Document| match document {
+            Document::Call(entry) => entry.unseen.as_ref().is_some_and(|record| {
+                record.tool_call_id == *call_id && owns(self, record.principal.as_deref(), record.tenant.as_deref())
+            }),
+            _ => false,
+        };
+        let Some(found) = open.into_iter().find(|listed| ours(&listed.document)) else { return Ok(false) };
+        let (lease, key) = (self.lease(), found.key);
+        let keys = vec![Key::run(self.identity().clone()), key.clone()];
+        let change = move |transaction: &mut Transaction| {
+            ledger::check(transaction, lease.as_ref())?;
+            ledger::close_unseen(transaction, &key)
+        };
+        self.shared().store.transact(keys, change).await?;
+        Ok(true)
+    }
+}

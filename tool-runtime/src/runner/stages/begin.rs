@@ -1,0 +1,107 @@
+//! Begin: what may have an effect is entered into the ledger before it has one.
+
+use std::sync::Arc;
+
+use crate::call::{Cause, Outcome, ToolExecResult};
+use crate::contain::discard;
+use crate::runner::books::{Attempt, Claim};
+use crate::runner::ending::{Ending, Stop};
+use crate::runner::open::OpenCall;
+use crate::runner::stages::bind::Bound;
+use crate::runner::telemetry;
+use crate::store::ledger::{Begun, Intent};
+use crate::store::waiting::{Taken, Then};
+use crate::store::{Key, StoreError};
+use crate::tool::{Execution, ToolEffect};
+
+/// A bound call that may run, or what is known of it when it may not.
+pub(in crate::runner) enum Beginning {
+    Run(Begin),
+    End(Ending),
+}
+
+/// A bound call that is entered where it has to be. Only [`begin`] makes one.
+pub(in crate::runner) struct Begin(pub(super) Bound);
+
+/// Enters the call into the ledger, and takes it out of those that wait if it was approved: both or neither.
+///
+/// A tool that only reads, or that only prepares what a client is to execute, has no effect that could happen twice:
+/// it is entered only if it was approved, so that an approval is never lost.
+pub(in crate::runner) async fn begin(open: &mut OpenCall, bound: Bound) -> Result<Beginning, Stop> {
+    let spec = Arc::clone(&bound.reserved.hydrated.entry.spec);
+    let effect = open.draft.effect().unwrap_or(spec.effect);
+    let harmless = effect == ToolEffect::ReadOnly || spec.execution == Execution::Client;
+    let claim = open.claim.take();
+    if harmless && claim.is_none() {
+        open.begin();
+        return Ok(Beginning::Run(Begin(bound)));
+    }
+    let run = open.run().clone();
+    let attempt = Attempt {
+        key: Key::call(Arc::clone(run.identity()), bound.context.ledger_key()),
+        owner: run.shared().attempt(),
+    };
+    let intent = Intent {
+        key: attempt.key.clone(),
+        owner: Arc::clone(&attempt.owner),
+        lease: run.shared().lease,
+        unseen: open.draft.unseen(&run),
+        repeatable: harmless || spec.idempotent,
+    };
+    // From here on the ledger may know the attempt, so the record of the call closes it there too.
+    open.attempt = Some(attempt);
+    let begun = match claim {
+        None => run.enter(intent).await,
+        Some(Claim { waiting, decision }) => {
+            open.claimed();
+            let then = Then::Begin(Box::new(intent));
+            match run.take(Taken { call: waiting.call, decision, then }).await {
+                Ok(begun) => Ok(begun),
+                Err(error) => return Ok(Beginning::End(Ending::NotTaken(error))),
+            }
+        }
+    };
+    match begun {
+        Ok(Begun::Now) => {
+            open.begin();
+            Ok(Beginning::Run(Begin(bound)))
+        }
+        Ok(Begun::Unseen) => {
+            open.begin();
+            let mut stop = Stop::new(Outcome::OutcomeUnknown);
+            stop.cause = Some(Cause::Lost);
+            Err(stop)
+        }
+        Ok(Begun::Finished) => Ok(Beginning::End(finished(open).await)),
+        Ok(Begun::Elsewhere) => {
+            let (id, message) = (open.draft.id.clone(), "This call is still running elsewhere. Do not repeat it.");
+            let result = ToolExecResult::unfinished(id, Outcome::OutcomeUnknown, true, message);
+            Ok(Beginning::End(Ending::Elsewhere(Box::new(result))))
+        }
+        Ok(Begun::Foreign) => {
+            open.attempt = None;
+            let message = "This call id was already used in this run. The call did not run again.";
+            Err(Stop::new(Outcome::PolicyDenied).message(message))
+        }
+        Err(error) => Err(not_entered(open, error)),
+    }
+}
+
+/// What the record says of a call that ended before.
+async fn finished(open: &OpenCall) -> Ending {
+    let (run, id) = (open.run(), &open.draft.id);
+    let result = match run.recorded(id).await {
+        Ok(Some(result)) => result,
+        Ok(None) | Err(_) => {
+            let outcome = Outcome::OutcomeUnknown;
+            ToolExecResult::unfinished(id.clone(), outcome, true, outcome.safe_message())
+        }
+    };
+    Ending::Elsewhere(Box::new(result))
+}
+
+fn not_entered(open: &OpenCall, error: StoreError) -> Stop {
+    telemetry::not_entered(open.run(), &open.draft, &error);
+    discard(error);
+    Stop::new(Outcome::Cancelled).message("The call could not be entered in the ledger. It did not run.")
+}

@@ -1,0 +1,168 @@
+//! [`AuditRecord`]: what a run's chain is made of.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::call::{CallId, Outcome, RecordedArguments, RecordedViolation, ToolInvocationRecord};
+use crate::store::PendingCall;
+use crate::tool::{Hash, ToolName};
+
+/// A record of a run: of a call that ended, or of what somebody decided on one that waited.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum AuditRecord {
+    /// The one record of a call.
+    Call(Box<ToolInvocationRecord>),
+    /// A decision on a call that waited, or an answer to it.
+    Decision(Box<DecisionRecord>),
+}
+
+impl AuditRecord {
+    /// Returns the run.
+    #[must_use]
+    pub fn run_id(&self) -> &Arc<str> {
+        match self {
+            Self::Call(record) => &record.run_id,
+            Self::Decision(record) => &record.run_id,
+        }
+    }
+
+    /// Returns the call that it is about.
+    #[must_use]
+    pub fn call_id(&self) -> &CallId {
+        match self {
+            Self::Call(record) => &record.tool_call_id,
+            Self::Decision(record) => &record.call_id,
+        }
+    }
+
+    /// Returns the record of a call.
+    #[must_use]
+    pub fn as_call(&self) -> Option<&ToolInvocationRecord> {
+        match self {
+            Self::Call(record) => Some(record),
+            Self::Decision(_) => None,
+        }
+    }
+
+    /// Returns the record of a decision.
+    #[must_use]
+    pub fn as_decision(&self) -> Option<&DecisionRecord> {
+        match self {
+            Self::Call(_) => None,
+            Self::Decision(record) => Some(record),
+        }
+    }
+}
+
+impl From<ToolInvocationRecord> for AuditRecord {
+    fn from(record: ToolInvocationRecord) -> Self {
+        Self::Call(Box::new(record))
+    }
+}
+
+impl From<DecisionRecord> for AuditRecord {
+    fn from(record: DecisionRecord) -> Self {
+        Self::Decision(Box::new(record))
+    }
+}
+
+/// A record in its place in the chain of its run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Sealed {
+    /// Its place, counted from 0.
+    pub sequence: u64,
+    /// The record.
+    pub record: AuditRecord,
+    /// The hash of the record before it; zeros for the first.
+    pub previous: Hash,
+    /// SHA-256 over `previous`, `sequence` and the canonical JSON of the record.
+    pub hash: Hash,
+}
+
+/// What somebody decided on a call that waited, or answered to it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct DecisionRecord {
+    /// The run.
+    pub run_id: Arc<str>,
+    /// The call.
+    pub call_id: CallId,
+    /// The tool.
+    pub tool: ToolName,
+    /// The principal that the run acts for; `None` if the run names none.
+    pub principal: Option<Arc<str>>,
+    /// The tenant of the run; `None` if the run names none.
+    pub tenant: Option<Arc<str>>,
+    /// The decision.
+    pub decision: DecisionKind,
+    /// Why it did not fit, and the call still waits. `None` if it was carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Refusal>,
+    /// When it was made.
+    pub at: Timestamp,
+    /// SHA-256 of the frozen arguments that were decided on.
+    pub argument_digest: Hash,
+    /// SHA-256 of the arguments that they were replaced with; `None` if they were not edited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited_digest: Option<Hash>,
+    /// The arguments, masked: as they were, or as they were edited.
+    pub arguments: RecordedArguments,
+}
+
+/// What was decided on a call that waited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum DecisionKind {
+    /// It may run as it is.
+    Approved,
+    /// It may run with other arguments.
+    Edited,
+    /// It does not run.
+    Denied,
+    /// Somebody answered in the tool's place.
+    Answered,
+    /// Nobody decided in time.
+    Expired,
+    /// Nobody will act on it.
+    Abandoned,
+    /// The client executed it and brought its result.
+    ClientResult,
+    /// The client could not execute it.
+    ClientFailed,
+}
+
+/// Why a decision or an answer did not fit.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// What was wrong, as the outcome that it would have had.
+    pub outcome: Outcome,
+    /// Where what was given broke a rule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub violations: Vec<RecordedViolation>,
+}
+
+impl DecisionRecord {
+    /// The record of a decision on a call that waits, carried out, with the arguments as they were.
+    pub(crate) fn new(pending: &PendingCall, decision: DecisionKind, at: Timestamp) -> Self {
+        Self {
+            run_id: Arc::clone(&pending.run_id),
+            call_id: pending.call_id.clone(),
+            tool: pending.tool.clone(),
+            principal: pending.principal.clone(),
+            tenant: pending.tenant.clone(),
+            decision,
+            refused: None,
+            at,
+            argument_digest: pending.argument_digest,
+            edited_digest: None,
+            arguments: RecordedArguments::Masked(Arc::clone(&pending.shown_arguments)),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! [`Document`]: what a store keeps besides records.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::call::ToolInvocationRecord;
+use crate::store::ledger::LedgerEntry;
+use crate::store::pending::PendingCall;
+use crate::store::runs::StoredRun;
+
+/// What a store keeps besides records. Stores keep it as the JSON that serde makes of it, in a place where clients cannot
+/// change it: the frozen arguments of calls are in it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Document {
+    /// A call in the ledger.
+    Call(Box<LedgerEntry>),
+    /// A call that waits.
+    Waiting(Box<Waiting>),
+    /// A run that workers share.
+    Run(Box<StoredRun>),
+}
+
+/// A call that waits, with the record that it would have now.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Waiting {
+    /// The call.
+    pub call: PendingCall,
+    /// Its record, open.
+    pub record: ToolInvocationRecord,
+}
+
+impl Document {
+    /// The time from which somebody may have to look at the document. `None` if nobody ever does.
+    #[must_use]
+    pub fn due(&self) -> Option<Timestamp> {
+        match self {
+            Self::Call(entry) => entry.due(),
+            Self::Waiting(waiting) => Some(waiting.call.expires_at),
+            Self::Run(run) => run.due(),
+        }
+    }
+
+    /// Whether it is only kept to answer a question about the past, so that a bounded store may drop it.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        match self {
+            Self::Call(entry) => entry.is_finished(),
+            Self::Waiting(_) | Self::Run(_) => false,
+        }
+    }
+}

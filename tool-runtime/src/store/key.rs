@@ -1,0 +1,137 @@
+//! [`Key`]: where a document is kept, and what is locked while it changes.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::call::CallId;
+use crate::store::Document;
+use crate::tool::Hash;
+
+/// What a document is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Space {
+    /// A call in the ledger.
+    Call,
+    /// A call that waits for a person or a client.
+    Waiting,
+    /// A run that workers share.
+    Run,
+}
+
+impl Space {
+    /// A stable word for each case, for stores to write.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Waiting => "waiting",
+            Self::Run => "run",
+        }
+    }
+}
+
+/// Where a document is kept.
+///
+/// Documents whose [`lock`](Key::lock) is the same are changed one after the other, in any number of processes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    space: Space,
+    scope: Arc<str>,
+    id: Arc<str>,
+}
+
+impl Key {
+    /// A call in the ledger of a run, by its idempotency key.
+    #[must_use]
+    pub fn call(run_id: impl Into<Arc<str>>, idempotency_key: Hash) -> Self {
+        Self { space: Space::Call, scope: run_id.into(), id: idempotency_key.to_string().into() }
+    }
+
+    /// A call of a run that waits.
+    #[must_use]
+    pub fn waiting(run_id: impl Into<Arc<str>>, call_id: &CallId) -> Self {
+        Self { space: Space::Waiting, scope: run_id.into(), id: call_id.as_str().into() }
+    }
+
+    /// A run that workers share.
+    #[must_use]
+    pub fn run(run_id: impl Into<Arc<str>>) -> Self {
+        Self { space: Space::Run, scope: run_id.into(), id: "".into() }
+    }
+
+    /// The key that [`space`](Self::space), [`scope`](Self::scope) and [`id`](Self::id) are of, for stores to read.
+    #[must_use]
+    pub fn from_parts(space: Space, scope: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
+        Self { space, scope: scope.into(), id: id.into() }
+    }
+
+    /// Returns what the document is about.
+    #[must_use]
+    pub const fn space(&self) -> Space {
+        self.space
+    }
+
+    /// Returns what the document belongs to: a run, for calls and runs.
+    #[must_use]
+    pub const fn scope(&self) -> &Arc<str> {
+        &self.scope
+    }
+
+    /// Returns the id of the document in its space and scope.
+    #[must_use]
+    pub const fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    /// Returns the name of what has to be locked while the document changes. A run's calls, its records and the run
+    /// itself have one lock.
+    #[must_use]
+    pub fn lock(&self) -> String {
+        let kind = match self.space {
+            Space::Call | Space::Waiting | Space::Run => "run",
+        };
+        format!("{kind}/{}", self.scope)
+    }
+
+    /// Whether the key locks this run.
+    pub(super) fn locks_run(&self, run_id: &str) -> bool {
+        matches!(self.space, Space::Call | Space::Waiting | Space::Run) && *self.scope == *run_id
+    }
+}
+
+/// A document that was listed.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// Its position among all documents, for [`Query::after`].
+    pub position: u64,
+    /// Where it is kept.
+    pub key: Key,
+    /// The document.
+    pub document: Document,
+}
+
+/// Which documents to list, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Query {
+    /// Of this space.
+    pub space: Space,
+    /// Of this scope; `None` for all.
+    pub scope: Option<Arc<str>>,
+    /// Due at this moment; `None` for all. A document without a time is never due.
+    pub due: Option<Timestamp>,
+    /// Behind this position.
+    pub after: u64,
+    /// How many at most.
+    pub limit: usize,
+}
+
+impl Query {
+    /// The first 256 documents of a space.
+    #[must_use]
+    pub const fn new(space: Space) -> Self {
+        Self { space, scope: None, due: None, after: 0, limit: 256 }
+    }
+}

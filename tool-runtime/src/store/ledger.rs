@@ -1,0 +1,162 @@
+//! The ledger: what began, and what was seen to end. An effect is written here before it begins.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::call::ToolInvocationRecord;
+use crate::store::runs::{self, RunLease};
+use crate::store::{Document, Key, StoreError, Transaction};
+
+/// A call in the ledger. It began; whether it ended is known once it is finished.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LedgerEntry {
+    /// Who runs it: one attempt of one process.
+    pub(crate) owner: Arc<str>,
+    /// How often it was begun or taken over.
+    pub(crate) epoch: u64,
+    /// When the owner counts as gone.
+    pub(crate) until: Timestamp,
+    /// The principal that the call's run acts for: the key does not tell.
+    pub(crate) principal: Option<Arc<str>>,
+    /// The record that it gets if nobody sees its end. `None` once it is finished: its record is in the chain.
+    pub(crate) unseen: Option<Box<ToolInvocationRecord>>,
+}
+
+impl LedgerEntry {
+    pub(super) const fn is_finished(&self) -> bool {
+        self.unseen.is_none()
+    }
+
+    pub(super) fn due(&self) -> Option<Timestamp> {
+        (!self.is_finished()).then_some(self.until)
+    }
+}
+
+/// What is written before an effect begins.
+#[derive(Debug, Clone)]
+pub(crate) struct Intent {
+    /// The ledger's key.
+    pub(crate) key: Key,
+    /// This attempt.
+    pub(crate) owner: Arc<str>,
+    /// How long the attempt counts as alive without being renewed.
+    pub(crate) lease: Duration,
+    /// The record of the call if nobody sees its end.
+    pub(crate) unseen: ToolInvocationRecord,
+    /// The call may be run again when nobody saw its end.
+    pub(crate) repeatable: bool,
+}
+
+/// What the ledger says to an intent.
+#[derive(Debug, Clone)]
+pub(crate) enum Begun {
+    /// It may begin.
+    Now,
+    /// It has ended: its record is in the chain.
+    Finished,
+    /// It runs elsewhere.
+    Elsewhere,
+    /// It began, and its owner is gone. This attempt owns it now, to find out what became of it.
+    Unseen,
+    /// The same key belongs to another principal.
+    Foreign,
+}
+
+/// Writes an intent, unless the call has begun before.
+pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Begun, StoreError> {
+    let until = after(transaction.now(), intent.lease);
+    let earlier = match transaction.get(&intent.key) {
+        Some(Document::Call(entry)) => Some(&**entry),
+        _ => None,
+    };
+    let (epoch, begun) = match earlier {
+        None => (1, Begun::Now),
+        Some(entry) if entry.principal != intent.unseen.principal => return Ok(Begun::Foreign),
+        Some(entry) if entry.is_finished() => return Ok(Begun::Finished),
+        // The same attempt asks again: the answer to its first question was lost.
+        Some(entry) if entry.owner == intent.owner => (entry.epoch, Begun::Now),
+        Some(entry) if transaction.now() < entry.until => return Ok(Begun::Elsewhere),
+        Some(entry) => (entry.epoch + 1, if intent.repeatable { Begun::Now } else { Begun::Unseen }),
+    };
+    let principal = intent.unseen.principal.clone();
+    let unseen = Some(Box::new(intent.unseen.clone()));
+    let entry = LedgerEntry { owner: Arc::clone(&intent.owner), epoch, until, principal, unseen };
+    transaction.set(&intent.key, Document::Call(Box::new(entry)))?;
+    Ok(begun)
+}
+
+/// Prolongs the lease of an attempt.
+pub(crate) fn renew(transaction: &mut Transaction, key: &Key, owner: &str, lease: Duration) -> Result<(), StoreError> {
+    let until = after(transaction.now(), lease);
+    match transaction.get(key) {
+        Some(Document::Call(entry)) if *entry.owner == *owner && !entry.is_finished() => {
+            let mut entry = entry.clone();
+            entry.until = until;
+            transaction.set(key, Document::Call(entry))
+        }
+        _ => Err(StoreError::Fenced),
+    }
+}
+
+/// Closes a call that this attempt began, or began to begin, with its record.
+pub(crate) fn finish(
+    transaction: &mut Transaction,
+    key: &Key,
+    owner: &Arc<str>,
+    record: &ToolInvocationRecord,
+) -> Result<(), StoreError> {
+    let epoch = match transaction.get(key) {
+        // The intent may still be on its way: it must find that the call has ended.
+        None => 1,
+        Some(Document::Call(entry)) if entry.owner == *owner => {
+            if entry.is_finished() {
+                // Written before; only the answer was lost.
+                return Ok(());
+            }
+            entry.epoch
+        }
+        Some(_) => return Err(StoreError::Fenced),
+    };
+    let (until, principal) = (transaction.now(), record.principal.clone());
+    let entry = LedgerEntry { owner: Arc::clone(owner), epoch, until, principal, unseen: None };
+    transaction.set(key, Document::Call(Box::new(entry)))?;
+    transaction.append(record.clone())
+}
+
+/// Takes an attempt back that had no effect.
+pub(crate) fn withdraw(transaction: &mut Transaction, key: &Key, owner: &str) -> Result<(), StoreError> {
+    match transaction.get(key) {
+        Some(Document::Call(entry)) if *entry.owner == *owner && !entry.is_finished() => transaction.remove(key),
+        _ => Err(StoreError::Fenced),
+    }
+}
+
+/// Closes a call whose owner is gone as nobody saw it end. Returns whether it did.
+pub(crate) fn close_unseen(transaction: &mut Transaction, key: &Key) -> Result<bool, StoreError> {
+    let now = transaction.now();
+    let Some(Document::Call(entry)) = transaction.get(key) else { return Ok(false) };
+    let mut entry = entry.clone();
+    if now < entry.until {
+        return Ok(false);
+    }
+    let Some(mut record) = entry.unseen.take() else { return Ok(false) };
+    // Nobody owns it: the attempt that began it must not believe that it was the one that closed it.
+    (entry.owner, entry.epoch) = ("".into(), entry.epoch + 1);
+    record.ended_at = Some(now);
+    transaction.set(key, Document::Call(entry))?;
+    transaction.append(*record)?;
+    Ok(true)
+}
+
+/// Checks that a worker still has its run, if the run is held by one.
+pub(crate) fn check(transaction: &Transaction, held: Option<&RunLease>) -> Result<(), StoreError> {
+    held.map_or(Ok(()), |lease| runs::check(transaction, lease))
+}
+
+pub(super) fn after(now: Timestamp, duration: Duration) -> Timestamp {
+    now.saturating_add(duration).unwrap_or(Timestamp::MAX)
+}

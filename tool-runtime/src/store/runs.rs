@@ -1,0 +1,140 @@
+//! Runs that workers share: each has at most one worker at a time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::store::ledger::after;
+use crate::store::{Document, Key, StoreError, Transaction};
+
+/// A run that workers share, with what is needed to continue it.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredRun {
+    /// The run.
+    pub run_id: Arc<str>,
+    /// The principal that the run acts for; `None` if the run names none.
+    pub principal: Option<Arc<str>>,
+    /// The tenant of the run; `None` if the run names none.
+    pub tenant: Option<Arc<str>>,
+    /// The saved conversation, as text that the store does not read.
+    pub document: Arc<str>,
+    /// When a worker should look at it; `None` if there is nothing to do until somebody posts something.
+    pub due: Option<Timestamp>,
+    /// The worker that has it.
+    pub(crate) holder: Option<Holder>,
+    /// How often a worker took it.
+    pub(crate) epoch: u64,
+}
+
+// The conversation is in it.
+impl std::fmt::Debug for StoredRun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoredRun").field("run_id", &self.run_id).field("due", &self.due).finish_non_exhaustive()
+    }
+}
+
+/// The worker that has a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Holder {
+    pub(crate) owner: Arc<str>,
+    pub(crate) until: Timestamp,
+}
+
+impl StoredRun {
+    /// A run that nobody has.
+    #[must_use]
+    pub fn new(run_id: impl Into<Arc<str>>, document: impl Into<Arc<str>>) -> Self {
+        let (run_id, document) = (run_id.into(), document.into());
+        Self { run_id, principal: None, tenant: None, document, due: None, holder: None, epoch: 0 }
+    }
+
+    /// When a worker may take it: when it is due, and whoever has it counts as gone.
+    pub(super) fn due(&self) -> Option<Timestamp> {
+        let until = self.holder.as_ref().map_or(Timestamp::MIN, |holder| holder.until);
+        self.due.map(|due| due.max(until))
+    }
+}
+
+/// The right to write to a run, until somebody else has it. Each write is checked against the store's own account, in
+/// the same transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunLease {
+    pub(crate) run_id: Arc<str>,
+    pub(crate) owner: Arc<str>,
+    pub(crate) epoch: u64,
+}
+
+/// Takes a run that is due and that nobody has.
+pub(crate) fn lease(
+    transaction: &mut Transaction,
+    run_id: &Arc<str>,
+    owner: &Arc<str>,
+    lease: Duration,
+) -> Result<Option<(RunLease, StoredRun)>, StoreError> {
+    let (now, key) = (transaction.now(), Key::run(Arc::clone(run_id)));
+    let Some(Document::Run(run)) = transaction.get(&key) else { return Ok(None) };
+    if run.due().is_none_or(|due| now < due) {
+        return Ok(None);
+    }
+    let mut run = (**run).clone();
+    run.epoch += 1;
+    run.holder = Some(Holder { owner: Arc::clone(owner), until: after(now, lease) });
+    let held = RunLease { run_id: Arc::clone(run_id), owner: Arc::clone(owner), epoch: run.epoch };
+    transaction.set(&key, Document::Run(Box::new(run.clone())))?;
+    Ok(Some((held, run)))
+}
+
+/// Checks that a worker still has its run.
+pub(crate) fn check(transaction: &Transaction, lease: &RunLease) -> Result<(), StoreError> {
+    held(transaction, lease).map(drop)
+}
+
+/// Prolongs a worker's lease.
+pub(crate) fn renew(transaction: &mut Transaction, lease: &RunLease, by: Duration) -> Result<(), StoreError> {
+    let until = after(transaction.now(), by);
+    write(transaction, lease, |run| run.holder = Some(Holder { owner: Arc::clone(&lease.owner), until }))
+}
+
+/// Writes what a worker made of its run.
+pub(crate) fn save(
+    transaction: &mut Transaction,
+    lease: &RunLease,
+    document: &Arc<str>,
+    due: Option<Timestamp>,
+) -> Result<(), StoreError> {
+    write(transaction, lease, |run| (run.document, run.due) = (Arc::clone(document), due))
+}
+
+/// Gives a run back.
+pub(crate) fn release(transaction: &mut Transaction, lease: &RunLease) -> Result<(), StoreError> {
+    write(transaction, lease, |run| run.holder = None)
+}
+
+fn held<'t>(transaction: &'t Transaction, lease: &RunLease) -> Result<&'t StoredRun, StoreError> {
+    match transaction.get(&Key::run(Arc::clone(&lease.run_id))) {
+        Some(Document::Run(run))
+            if run.epoch == lease.epoch
+                && run.holder.as_ref().is_some_and(|holder| {
+                    // A worker that was stopped past its lease must not write, even when nobody took its run yet.
+                    holder.owner == lease.owner && transaction.now() < holder.until
+                }) =>
+        {
+            Ok(run)
+        }
+        _ => Err(StoreError::Fenced),
+    }
+}
+
+fn write(
+    transaction: &mut Transaction,
+    lease: &RunLease,
+    change: impl FnOnce(&mut StoredRun),
+) -> Result<(), StoreError> {
+    let mut run = held(transaction, lease)?.clone();
+    change(&mut run);
+    transaction.set(&Key::run(Arc::clone(&lease.run_id)), Document::Run(Box::new(run)))
+}

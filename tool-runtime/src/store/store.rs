@@ -1,0 +1,164 @@
+//! [`Store`]: what must outlive a process.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::call::{CallId, ToolInvocationRecord};
+use crate::store::audit::{AuditRecord, Sealed};
+use crate::store::pending::{PendingCall, PendingFilter};
+use crate::store::receipt::Receipt;
+use crate::store::{Change, Document, Key, Listed, Query, RecordFilter, Space, StoreError, Waiting};
+
+/// Keeps documents that change in transactions, and records that never do.
+///
+/// What a document means is decided by this library, in the [`Change`]s that it hands over: a store locks, reads, runs
+/// the change and writes. `tool_runtime::store::conformance` checks whether a store does.
+///
+/// The runner contains panics of every method and reports them. It sets no limit to how long a method takes: a call
+/// waits for the receipt of its record before its result is returned, so a store sets its own timeouts.
+/// [`MemoryStore`](crate::store::MemoryStore) is one to start from.
+///
+/// ```
+/// use tool_runtime::store::{MemoryStore, RecordFilter, Store};
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let store = MemoryStore::new();
+/// let records = store.records(&RecordFilter::run("run-1")).await?;
+/// assert!(records.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Appends a record to the chain of its run. It must return without waiting, because it is also called while a
+    /// future is dropped; the receipt resolves once the record is kept, or could not be.
+    fn append(&self, record: AuditRecord) -> Receipt;
+
+    /// Changes documents: locks every key ([`Key::lock`], in order), reads the documents, runs the change, and writes
+    /// what it made of them together with the records that it appended: all of it or nothing.
+    ///
+    /// Like [`append`](Self::append), it returns without waiting, and the change happens even if the receipt is dropped.
+    /// The receipt resolves to the error of the change, if it returned one.
+    fn update(&self, keys: Vec<Key>, change: Change) -> Receipt;
+
+    /// Reads documents, in the order of the keys.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or what it holds cannot be read.
+    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<Document>>, StoreError>;
+
+    /// Lists documents, in the order in which they were first written.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or what it holds cannot be read.
+    async fn list(&self, query: &Query) -> Result<Vec<Listed>, StoreError>;
+
+    /// Returns records, each sealed into the chain of its run, in the order in which they were appended.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or what it holds cannot be read.
+    async fn records(&self, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError>;
+
+    /// Resolves once everything that was handed over before is kept. Call it before the process ends.
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    async fn flush(&self) -> Result<(), StoreError>;
+
+    /// Returns the records of calls, without what was decided on them.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or what it holds cannot be read.
+    async fn calls(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
+        let records = self.records(filter).await?;
+        Ok(records
+            .into_iter()
+            .filter_map(|sealed| match sealed.record {
+                AuditRecord::Call(record) => Some(*record),
+                AuditRecord::Decision(_) => None,
+            })
+            .collect())
+    }
+
+    /// Returns the open records of calls that wait, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or what it holds cannot be read.
+    async fn open_records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
+        let waiting = waiting(self, filter.run_id.clone(), |waiting| filter.matches_call(&waiting.record)).await?;
+        Ok(waiting.into_iter().map(|waiting| waiting.record).collect())
+    }
+
+    /// Returns calls that wait, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or what it holds cannot be read.
+    async fn pending_calls(&self, filter: &PendingFilter) -> Result<Vec<PendingCall>, StoreError> {
+        let waiting = waiting(self, filter.run_id.clone(), |waiting| filter.matches(&waiting.call)).await?;
+        Ok(waiting.into_iter().map(|waiting| waiting.call).collect())
+    }
+
+    /// Returns a call that waits. `None` if there is none.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or what it holds cannot be read.
+    async fn pending(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
+        let document = self.read(&[Key::waiting(run_id, call_id)]).await?.pop().flatten();
+        Ok(match document {
+            Some(Document::Waiting(waiting)) => Some(waiting.call),
+            _ => None,
+        })
+    }
+}
+
+/// Pages through the calls that wait.
+async fn waiting<S: Store + ?Sized>(
+    store: &S,
+    scope: Option<Arc<str>>,
+    matches: impl Fn(&Waiting) -> bool + Send,
+) -> Result<Vec<Waiting>, StoreError> {
+    let mut query = Query { scope, ..Query::new(Space::Waiting) };
+    let mut found = Vec::new();
+    loop {
+        let page = store.list(&query).await?;
+        let last = page.last().map(|listed| listed.position);
+        let full = page.len() >= query.limit;
+        found.extend(page.into_iter().filter_map(|listed| match listed.document {
+            Document::Waiting(waiting) if matches(&waiting) => Some(*waiting),
+            _ => None,
+        }));
+        match last {
+            Some(position) if full => query.after = position,
+            _ => return Ok(found),
+        }
+    }
+}
+
+#[async_trait]
+impl<S: Store + ?Sized> Store for Arc<S> {
+    fn append(&self, record: AuditRecord) -> Receipt {
+        (**self).append(record)
+    }
+
+    fn update(&self, keys: Vec<Key>, change: Change) -> Receipt {
+        (**self).update(keys, change)
+    }
+
+    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<Document>>, StoreError> {
+        (**self).read(keys).await
+    }
+
+    async fn list(&self, query: &Query) -> Result<Vec<Listed>, StoreError> {
+        (**self).list(query).await
+    }
+
+    async fn records(&self, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError> {
+        (**self).records(filter).await
+    }
+
+    async fn flush(&self) -> Result<(), StoreError> {
+        (**self).flush().await
+    }
+}

@@ -1,0 +1,119 @@
+//! The ledger's answers, over every state of an entry.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::store::conformance::record;
+use crate::store::ledger::{self, Begun, Intent};
+use crate::store::{Document, Key, StoreError, Transaction};
+use crate::tool::Hash;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + second).unwrap()
+}
+
+fn key() -> Key {
+    Key::call("run", Hash([1; 32]))
+}
+
+fn intent(owner: &str, repeatable: bool) -> Intent {
+    let mut unseen = record("run", "a");
+    (unseen.ended_at, unseen.outcome) = (None, crate::call::Outcome::OutcomeUnknown);
+    Intent { key: key(), owner: owner.into(), lease: Duration::from_secs(30), unseen, repeatable }
+}
+
+/// One entry, changed by one transaction after the other.
+#[derive(Default)]
+struct Entry(Option<Document>, Vec<String>);
+
+impl Entry {
+    fn at<T>(
+        &mut self,
+        second: i64,
+        change: impl FnOnce(&mut Transaction) -> Result<T, StoreError>,
+    ) -> Result<T, &'static str> {
+        let mut transaction = Transaction::new(at(second), [(key(), self.0.clone())]);
+        let answer = change(&mut transaction).map_err(|error| error.code())?;
+        let writes = transaction.into_writes();
+        for (_, document) in writes.documents {
+            self.0 = document;
+        }
+        self.1.extend(writes.records.iter().filter_map(|record| Some(record.as_call()?.outcome.code().to_owned())));
+        Ok(answer)
+    }
+
+    fn begin(&mut self, second: i64, owner: &str, repeatable: bool) -> Begun {
+        self.at(second, |transaction| ledger::begin(transaction, &intent(owner, repeatable))).unwrap()
+    }
+
+    fn finish(&mut self, second: i64, owner: &str) -> Result<(), &'static str> {
+        self.at(second, |transaction| ledger::finish(transaction, &key(), &owner.into(), &record("run", "a")))
+    }
+}
+
+#[test]
+fn a_call_begins_once() {
+    let mut entry = Entry::default();
+    assert!(matches!(entry.begin(0, "one", false), Begun::Now));
+    assert!(matches!(entry.begin(0, "one", false), Begun::Now), "the first answer may have been lost");
+    assert!(matches!(entry.begin(29, "two", false), Begun::Elsewhere));
+    assert!(matches!(entry.begin(29, "two", true), Begun::Elsewhere));
+    assert_eq!(entry.finish(31, "one"), Ok(()));
+    assert!(matches!(entry.begin(32, "two", true), Begun::Finished));
+    assert_eq!(entry.finish(33, "one"), Ok(()), "the first answer may have been lost");
+    assert_eq!(entry.1, ["ok"], "one record");
+}
+
+#[test]
+fn who_lost_a_call_cannot_write() {
+    let mut entry = Entry::default();
+    entry.begin(0, "one", false);
+    assert!(matches!(entry.begin(30, "two", false), Begun::Unseen));
+    assert_eq!(entry.finish(31, "one"), Err("store_fenced"));
+    let renewed = entry.at(31, |transaction| ledger::renew(transaction, &key(), "one", Duration::from_secs(30)));
+    assert_eq!(renewed, Err("store_fenced"));
+    assert_eq!(entry.finish(31, "two"), Ok(()));
+    assert_eq!(entry.1, ["ok"]);
+}
+
+#[test]
+fn a_renewed_call_is_not_taken_over() {
+    let mut entry = Entry::default();
+    entry.begin(0, "one", false);
+    entry.at(20, |transaction| ledger::renew(transaction, &key(), "one", Duration::from_secs(30))).unwrap();
+    assert!(matches!(entry.begin(49, "two", false), Begun::Elsewhere));
+    assert!(!entry.at(49, |transaction| ledger::close_unseen(transaction, &key())).unwrap());
+    assert!(entry.at(50, |transaction| ledger::close_unseen(transaction, &key())).unwrap());
+    assert_eq!(
+        (entry.finish(51, "one"), entry.1.as_slice()),
+        (Err("store_fenced"), &["outcome_unknown".to_owned()][..])
+    );
+    assert!(!entry.at(99, |transaction| ledger::close_unseen(transaction, &key())).unwrap(), "closed once");
+}
+
+#[test]
+fn what_may_be_repeated_begins_again() {
+    let mut entry = Entry::default();
+    entry.begin(0, "one", true);
+    assert!(matches!(entry.begin(30, "two", true), Begun::Now));
+    assert_eq!(entry.finish(31, "one"), Err("store_fenced"));
+}
+
+#[test]
+fn an_intent_that_comes_after_its_end_does_not_begin() {
+    let mut entry = Entry::default();
+    entry.finish(0, "one").unwrap();
+    assert!(matches!(entry.begin(1, "one", false), Begun::Finished));
+    assert_eq!(entry.1.len(), 1);
+}
+
+#[test]
+fn another_principal_learns_nothing() {
+    let mut entry = Entry::default();
+    entry.begin(0, "one", false);
+    let mut theirs = intent("two", false);
+    theirs.unseen.principal = Some("mallory".into());
+    let begun = entry.at(99, |transaction| ledger::begin(transaction, &theirs)).unwrap();
+    assert!(matches!(begun, Begun::Foreign));
+}

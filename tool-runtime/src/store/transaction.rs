@@ -1,0 +1,101 @@
+//! [`Transaction`]: the documents of one change, and what it writes.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::store::audit::AuditRecord;
+use crate::store::{Document, Key, StoreError};
+
+/// A change of documents. It may be run more than once, so it depends on the transaction only; an error writes nothing.
+pub type Change = Box<dyn FnMut(&mut Transaction) -> Result<(), StoreError> + Send>;
+
+/// The documents that a [`Change`] named, as they are while it runs, and what it writes.
+///
+/// A store makes one with [`new`](Self::new) once it holds the locks of all keys, runs the change on it, and writes
+/// [`into_writes`](Self::into_writes).
+#[derive(Debug)]
+pub struct Transaction {
+    now: Timestamp,
+    documents: BTreeMap<Key, Slot>,
+    records: Vec<AuditRecord>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    document: Option<Document>,
+    changed: bool,
+}
+
+/// What a transaction writes.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Writes {
+    /// The documents that changed; `None` removes one.
+    pub documents: Vec<(Key, Option<Document>)>,
+    /// Records to append, each to the chain of its run.
+    pub records: Vec<AuditRecord>,
+}
+
+impl Transaction {
+    /// Creates a transaction at a time of the store's clock, over every key of the change with its document.
+    #[must_use]
+    pub fn new(now: Timestamp, documents: impl IntoIterator<Item = (Key, Option<Document>)>) -> Self {
+        let slots = documents.into_iter().map(|(key, document)| (key, Slot { document, changed: false }));
+        Self { now, documents: slots.collect(), records: Vec::new() }
+    }
+
+    /// Returns the time of the store's clock.
+    #[must_use]
+    pub const fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Returns a document. `None` if there is none, or if the change did not name the key.
+    #[must_use]
+    pub fn get(&self, key: &Key) -> Option<&Document> {
+        self.documents.get(key)?.document.as_ref()
+    }
+
+    /// Writes a document.
+    ///
+    /// # Errors
+    /// [`StoreError::NotLocked`] if the change did not name the key.
+    pub fn set(&mut self, key: &Key, document: Document) -> Result<(), StoreError> {
+        self.write(key, Some(document))
+    }
+
+    /// Removes a document, if there is one.
+    ///
+    /// # Errors
+    /// [`StoreError::NotLocked`] if the change did not name the key.
+    pub fn remove(&mut self, key: &Key) -> Result<(), StoreError> {
+        self.write(key, None)
+    }
+
+    /// Appends a record to the chain of its run.
+    ///
+    /// # Errors
+    /// [`StoreError::NotLocked`] if the change named no key of the run.
+    pub fn append(&mut self, record: impl Into<AuditRecord>) -> Result<(), StoreError> {
+        let record = record.into();
+        if !self.documents.keys().any(|key| key.locks_run(record.run_id())) {
+            return Err(StoreError::NotLocked);
+        }
+        self.records.push(record);
+        Ok(())
+    }
+
+    /// Returns what is to be written.
+    #[must_use]
+    pub fn into_writes(self) -> Writes {
+        let changed = self.documents.into_iter().filter(|(_, slot)| slot.changed);
+        Writes { documents: changed.map(|(key, slot)| (key, slot.document)).collect(), records: self.records }
+    }
+
+    fn write(&mut self, key: &Key, document: Option<Document>) -> Result<(), StoreError> {
+        let slot = self.documents.get_mut(key).ok_or(StoreError::NotLocked)?;
+        *slot = Slot { document, changed: true };
+        Ok(())
+    }
+}

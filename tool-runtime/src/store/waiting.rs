@@ -1,0 +1,59 @@
+//! Calls that wait: suspended once, finished once.
+
+use crate::call::ToolInvocationRecord;
+use crate::store::ledger::{self, Begun, Intent};
+use crate::store::{DecisionRecord, Document, Key, PendingCall, StoreError, Transaction, Waiting};
+
+/// Keeps a call that waits.
+pub(crate) fn suspend(transaction: &mut Transaction, waiting: &Waiting) -> Result<(), StoreError> {
+    let key = Key::waiting(waiting.call.run_id.clone(), &waiting.call.call_id);
+    if transaction.get(&key).is_some() {
+        return Err(StoreError::Duplicate);
+    }
+    transaction.set(&key, Document::Waiting(Box::new(waiting.clone())))
+}
+
+/// What becomes of a call that waits.
+#[derive(Clone)]
+pub(crate) struct Taken {
+    /// The call as it was when the decision on it was compared.
+    pub(crate) call: PendingCall,
+    /// The decision.
+    pub(crate) decision: DecisionRecord,
+    pub(crate) then: Then,
+}
+
+impl Taken {
+    /// The ledger's key, if the call begins.
+    pub(crate) fn begins(&self) -> Option<&Key> {
+        match &self.then {
+            Then::Begin(intent) => Some(&intent.key),
+            Then::End(_) => None,
+        }
+    }
+}
+
+/// What happens in the transaction that takes a call out of those that wait.
+#[derive(Clone)]
+pub(crate) enum Then {
+    /// The call ends with this record.
+    End(Box<ToolInvocationRecord>),
+    /// It begins.
+    Begin(Box<Intent>),
+}
+
+/// Takes a call out of those that wait, records the decision, and begins or ends the call. `None` if it does not wait
+/// any more, or another call waits under its id.
+pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Option<Begun>, StoreError> {
+    let key = Key::waiting(taken.call.run_id.clone(), &taken.call.call_id);
+    match transaction.get(&key) {
+        Some(Document::Waiting(waiting)) if waiting.call.is_same(&taken.call) => {}
+        _ => return Ok(None),
+    }
+    transaction.remove(&key)?;
+    transaction.append(taken.decision.clone())?;
+    match &taken.then {
+        Then::End(record) => transaction.append((**record).clone()).map(|()| Some(Begun::Now)),
+        Then::Begin(intent) => ledger::begin(transaction, intent).map(Some),
+    }
+}
