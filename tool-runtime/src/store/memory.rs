@@ -8,6 +8,7 @@ use async_trait::async_trait;
 
 use crate::store::audit::{AuditRecord, Sealed};
 use crate::store::transaction::Writes;
+use crate::store::wake::Wake;
 use crate::store::{
     Chain, Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Store, StoreError, SystemClock,
     Transaction,
@@ -37,6 +38,7 @@ pub struct MemoryStore(Arc<Shared>);
 struct Shared {
     limits: Limits,
     state: Mutex<State>,
+    changed: Wake,
 }
 
 #[derive(Default)]
@@ -77,7 +79,7 @@ impl MemoryStore {
     #[must_use]
     pub fn with_limits(records: usize, open: usize) -> Self {
         let limits = Limits { records: records.max(1), open: open.max(1) };
-        Self(Arc::new(Shared { limits, state: Mutex::default() }))
+        Self(Arc::new(Shared { limits, ..Shared::default() }))
     }
 
     /// How many records were dropped to make room.
@@ -108,8 +110,13 @@ impl Store for MemoryStore {
         });
         let mut transaction = Transaction::new(SystemClock.now(), documents.collect::<Vec<_>>());
         let changed = change(&mut transaction);
-        let displaced = changed.and_then(|()| state.write(transaction.into_writes(), self.0.limits));
+        let (now, writes) = (transaction.now(), transaction.into_writes());
+        let wakes = writes.wakes(now);
+        let displaced = changed.and_then(|()| state.write(writes, self.0.limits));
         drop(state);
+        if wakes && displaced.is_ok() {
+            self.0.changed.wake();
+        }
         Receipt::ready(displaced.map(drop))
     }
 
@@ -147,6 +154,10 @@ impl Store for MemoryStore {
 
     async fn flush(&self) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    async fn changed(&self) {
+        self.0.changed.wait().await;
     }
 }
 
