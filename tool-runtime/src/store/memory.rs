@@ -34,11 +34,22 @@ impl Default for Limits {
 #[derive(Clone, Default)]
 pub struct MemoryStore(Arc<Shared>);
 
-#[derive(Default)]
 struct Shared {
     limits: Limits,
+    clock: Box<dyn Clock>,
     state: Mutex<State>,
     changed: Wake,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            clock: Box::new(SystemClock),
+            state: Mutex::default(),
+            changed: Wake::default(),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -82,6 +93,12 @@ impl MemoryStore {
         Self(Arc::new(Shared { limits, ..Shared::default() }))
     }
 
+    /// A store with the default limits and a clock of its own, by which leases end: for tests and replays.
+    #[must_use]
+    pub fn with_clock(clock: impl Clock + 'static) -> Self {
+        Self(Arc::new(Shared { clock: Box::new(clock), ..Shared::default() }))
+    }
+
     /// How many records were dropped to make room.
     #[must_use]
     pub fn dropped(&self) -> u64 {
@@ -103,14 +120,16 @@ impl Store for MemoryStore {
     }
 
     fn update(&self, keys: Vec<Key>, mut change: Change) -> Receipt {
+        // Asked before the lock is taken: it is the application's code.
+        let now = self.0.clock.now();
         let mut state = self.state();
         let documents = keys.into_iter().map(|key| {
             let document = state.document(&key).cloned();
             (key, document)
         });
-        let mut transaction = Transaction::new(SystemClock.now(), documents.collect::<Vec<_>>());
+        let mut transaction = Transaction::new(now, documents.collect::<Vec<_>>());
         let changed = change(&mut transaction);
-        let (now, writes) = (transaction.now(), transaction.into_writes());
+        let writes = transaction.into_writes();
         let wakes = writes.wakes(now);
         let displaced = changed.and_then(|()| state.write(writes, self.0.limits));
         drop(state);
