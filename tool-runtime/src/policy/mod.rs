@@ -9,6 +9,8 @@
 
 mod argument_rule;
 mod budget;
+#[cfg(feature = "cedar")]
+mod cedar;
 mod check;
 mod compile;
 mod data;
@@ -17,6 +19,8 @@ mod label;
 mod loop_guard;
 mod misfit;
 mod names;
+#[cfg(not(feature = "cedar"))]
+mod no_cedar;
 mod parse;
 #[allow(clippy::module_inception, reason = "the file holds the one type that the module is named after")]
 mod policy;
@@ -32,6 +36,8 @@ pub(crate) use data::PolicyData;
 pub(crate) use data::ToolRule;
 pub(crate) use loop_guard::{Last, LoopGuard, LoopVerdict};
 pub use names::RunTools;
+#[cfg(not(feature = "cedar"))]
+use no_cedar as cedar;
 pub use policy::ToolPolicy;
 pub use problem::{PolicyError, PolicyProblem};
 pub(crate) use rule_verdict::RuleVerdict;

@@ -54,8 +54,9 @@ impl RunPolicy {
 
     /// Returns the standings for a snapshot: this one, and those that the run is held to.
     pub(crate) fn standings(&self, now: Standing) -> Vec<Standing> {
-        let earlier = self.standings.iter().filter(|standing| **standing != now).cloned();
-        std::iter::once(now.clone()).chain(earlier).collect()
+        let mut standings: Vec<_> = self.standings.iter().filter(|standing| **standing != now).cloned().collect();
+        standings.insert(0, now);
+        standings
     }
 
     /// The one revision of all of them. A call waits for a run with the same.
@@ -167,7 +168,7 @@ impl RunPolicy {
             also(decide(policy, context));
         }
         for Standing { roles, attributes } in &self.standings {
-            let then = PolicyContext { roles, attributes, ..*context };
+            let then = PolicyContext { attributes, roles, ..*context };
             self.all().for_each(|policy| also(decide(policy, &then)));
         }
         strictest
