@@ -14,8 +14,8 @@ use tool_runtime::capability::Capabilities;
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store, StoreError};
 use tool_runtime::{
-    Call, Cap, Outcome, Reconciled, ToolCall, ToolCatalog, ToolComponent, ToolError, ToolExecResult, ToolPolicy, capability,
-    tool,
+    Call, Cap, Outcome, Reconciled, ToolCall, ToolCatalog, ToolComponent, ToolError, ToolExecResult, ToolPolicy,
+    capability, tool,
 };
 
 /// The world outside.

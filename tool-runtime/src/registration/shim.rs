@@ -62,13 +62,11 @@ impl<T: Tool> Instance for Typed<T> {
         Some(Box::pin(async move {
             let output = match purpose {
                 Purpose::Work => self.0.run(capabilities, &call).await.map_err(RunFailure::Tool)?,
-                Purpose::Reconcile => {
-                    match self.0.reconcile(capabilities, &call).await.map_err(RunFailure::Tool)? {
-                        Reconciled::TookEffect(output) => output,
-                        Reconciled::NoEffect => return Err(RunFailure::NoEffect),
-                        Reconciled::Unknown => return Err(RunFailure::Unknown),
-                    }
-                }
+                Purpose::Reconcile => match self.0.reconcile(capabilities, &call).await.map_err(RunFailure::Tool)? {
+                    Reconciled::TookEffect(output) => output,
+                    Reconciled::NoEffect => return Err(RunFailure::NoEffect),
+                    Reconciled::Unknown => return Err(RunFailure::Unknown),
+                },
             };
             let (value, media) = output.split();
             let projected = projector.project(&value, max_bytes).map_err(RunFailure::Output)?;
