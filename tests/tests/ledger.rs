@@ -305,6 +305,21 @@ async fn a_tool_may_find_out_what_became_of_a_call() {
     }
 }
 
+/// Without the ledger nobody can say that a call of a run which had other processes did not begin in one of them.
+#[tokio::test]
+async fn a_restored_run_does_not_deny_what_it_cannot_look_up() {
+    let rig = Rig::new();
+    let saved = rig.run().snapshot().await.expect("a snapshot");
+    std::mem::forget(stuck(&rig, rig.run().exec(slow_call("c"))).await);
+    let failing = |method| match method {
+        "update" => Then::Fail(StoreError::Unavailable("the disk is gone".into())),
+        _ => Then::Pass,
+    };
+    let store = Arc::new(HookedStore::new(Arc::clone(&rig.store) as _, failing));
+    let run = rig.process(store, "").restore(saved, ada()).await.expect("a run");
+    assert_eq!((run.exec(slow_call("c")).await.outcome(), rig.effects()), (Outcome::OutcomeUnknown, 1));
+}
+
 #[tokio::test]
 async fn a_dropped_call_leaves_the_ledger() {
     let rig = Rig::new();

@@ -155,7 +155,7 @@ impl OpenCall {
                 && let Err(error) = (&mut recorded.receipt).await
             {
                 telemetry::record_lost(&self.run, &self.draft, &error);
-                if matches!(error, StoreError::Fenced) && self.draft.executed() {
+                if matches!(error, StoreError::Fenced) {
                     // Somebody else has written, or will write, that nobody saw the end.
                     let mut stop = Stop::new(Outcome::OutcomeUnknown);
                     stop.cause = Some(Cause::Lost);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::call::{Outcome, ToolExecResult};
+use crate::call::{Cause, Outcome, ToolExecResult};
 use crate::contain::discard;
 use crate::registration::Purpose;
 use crate::runner::books::{Attempt, Claim};
@@ -105,5 +105,11 @@ async fn finished(open: &OpenCall) -> Ending {
 fn not_entered(open: &OpenCall, error: StoreError) -> Stop {
     telemetry::not_entered(open.run(), &open.draft, &error);
     discard(error);
+    if open.run().state().is_continued() {
+        // Only the ledger knows whether an earlier process began it.
+        let mut stop = Stop::new(Outcome::OutcomeUnknown);
+        stop.cause = Some(Cause::Lost);
+        return stop;
+    }
     Stop::new(Outcome::Cancelled).message("The call could not be entered in the ledger. It did not run.")
 }
