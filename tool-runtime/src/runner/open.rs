@@ -129,8 +129,8 @@ impl OpenCall {
         }
     }
 
-    /// The tool only prepared what a client is to execute.
-    pub(super) fn prepared(&mut self) {
+    /// The tool only prepared what a client is to execute, or an earlier attempt at it had no effect.
+    pub(super) fn had_no_effect(&mut self) {
         self.draft.set_executed(false);
         self.run.state().hand_out(&self.draft.id);
     }
