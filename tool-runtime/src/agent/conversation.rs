@@ -102,7 +102,8 @@ impl Conversation {
 
     /// Takes everything that one request brings: first the decisions, then the answers, then the message of the user.
     /// Without a message the model continues once no call waits; an empty [`Incoming`] continues an interrupted turn.
-    /// A decision or an answer that does not fit leaves its call waiting, and emits an `error` event.
+    /// A decision or an answer that does not fit emits an `error` event and leaves its call waiting, which a message of
+    /// the user then abandons.
     ///
     /// # Errors
     /// One of the calls does not wait for what it was given, or occurs twice; the conversation is unchanged. See
@@ -164,7 +165,7 @@ impl Conversation {
         }
     }
 
-    /// Takes what comes from outside. Returns why a decision or an answer did not fit, unless a message follows it.
+    /// Takes what comes from outside. Returns why a decision or an answer did not fit.
     async fn admit(&mut self, incoming: Incoming) -> Result<Option<SafeError>, ResumeError> {
         let Incoming { text, media, settings, decisions, answers, typed } = incoming;
         let decisions = decisions.into_iter().map(|(id, decision)| (id, Action::Decide(decision)));
@@ -177,7 +178,7 @@ impl Conversation {
         self.expect(typed, !content.is_empty());
         if !content.is_empty() {
             self.say(content, settings).await?;
-            return Ok(None);
+            return Ok(misfit);
         }
         // Whatever the turn ended with, it continues now; what waits or has not run comes first.
         if self.state.open.is_empty() && self.state.said.as_ref().is_some_and(Said::is_end) {

@@ -36,6 +36,7 @@
 #[allow(clippy::module_inception, reason = "the file is found by the name of its type")]
 mod agent;
 mod answer;
+mod answer_error;
 mod conversation;
 mod display;
 mod drive;
@@ -58,6 +59,7 @@ mod typed;
 
 pub use agent::Agent;
 pub use answer::ClientAnswer;
+pub use answer_error::AnswerError;
 pub use conversation::Conversation;
 pub use ended::{Ended, StopReason, WaitingCall};
 pub use incoming::Incoming;
@@ -67,4 +69,5 @@ pub use saved::SavedConversation;
 pub use scripted::{ScriptedModel, ScriptedTurn};
 pub use step::Step;
 pub use stream::UiStream;
-pub use typed::AnswerError;
+#[cfg(feature = "cli")]
+pub(crate) use typed::Typed;

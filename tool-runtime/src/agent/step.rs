@@ -5,7 +5,7 @@ use tracing::{Instrument, Span};
 use crate::agent::display::Done;
 use crate::agent::settle;
 use crate::agent::state::{Progress, Said, Then};
-use crate::agent::telemetry;
+use crate::agent::telemetry::Used;
 use crate::agent::turn::{self, Progressed};
 use crate::agent::{Conversation, Ended, StopReason, WaitingCall};
 use crate::call::usage::Usage;
@@ -75,7 +75,15 @@ impl Conversation {
     /// ```
     pub async fn step(&mut self) -> Step {
         let done = Done::of_step(self);
-        let step = self.advance().instrument(done.span()).await;
+        let step = async {
+            let mut used = Used::default();
+            let step = self.advance().await;
+            if matches!(step, Step::Asked) {
+                used.add(self.last_usage());
+            }
+            step
+        };
+        let step = step.instrument(done.span()).await;
         done.stepped(step)
     }
 
@@ -174,18 +182,16 @@ impl Conversation {
         stop.map_or(Step::Asked, |reason| Step::Ended(self.stopped(reason, String::new())))
     }
 
+    fn last_usage(&self) -> Option<Usage> {
+        self.state.turns.last().and_then(|turn| turn.usage)
+    }
+
     /// Steps until calls wait or there is an end.
     pub(super) async fn drive(&mut self) -> Ended {
-        // The sum of this request, on its span.
-        let (mut used, request) = (Usage::default(), Span::current());
+        let mut used = Used::default();
         loop {
             match self.advance().await {
-                Step::Asked => {
-                    if let Some(usage) = self.state.turns.last().and_then(|turn| turn.usage) {
-                        used = used.plus(usage);
-                        telemetry::record_usage(&request, &used);
-                    }
-                }
+                Step::Asked => used.add(self.last_usage()),
                 Step::Ran => {}
                 Step::Waits(calls) => return Ended::Waiting { calls },
                 Step::Ended(ended) => return ended,

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use crate::call::{Caller, Decision, Verdict};
-use crate::json::{self, Limits};
+use crate::json::{self, Limits, Tree};
 use crate::policy::ToolPolicy;
+use crate::policy::cedar::CedarRules;
 use crate::policy::compile::Compiled;
 use crate::policy::data::Ceiling;
 use crate::policy::label::LabelRule;
@@ -71,17 +72,26 @@ impl ToolPolicy {
         if !self.data().tags.is_empty() {
             self.tags_say(tool, &mut verdict);
         }
-        if let Some(text) = arguments
-            && !compiled.arguments.is_empty()
-        {
-            let Ok(arguments) = json::parse(text, &Limits::UNBOUNDED) else {
-                return deny("internal_error.arguments_unreadable");
-            };
+        let cedar = self.data().cedar.as_ref();
+        let read = !compiled.arguments.is_empty() || cedar.is_some_and(CedarRules::reads_arguments);
+        let arguments = match arguments {
+            None => None,
+            // Nothing looks at them, but they are there.
+            Some(_) if !read => Some(Tree::Object(Vec::new())),
+            Some(text) => match json::parse(text, &Limits::UNBOUNDED) {
+                Ok(arguments) => Some(arguments),
+                Err(_) => return deny("internal_error.arguments_unreadable"),
+            },
+        };
+        if let Some(arguments) = &arguments {
             for (at, rule) in compiled.arguments.iter().enumerate() {
-                if rule.fires(&arguments) {
+                if rule.fires(arguments) {
                     verdict.add(rule.verdict, || format!("tools.{}.arguments[{at}]", tool.name).into());
                 }
             }
+        }
+        if let Some((said, rule)) = cedar.and_then(|cedar| cedar.say(context, tool, effect, arguments.as_ref())) {
+            verdict.add(said, || rule.into());
         }
         // General rules come last: of several reasons to ask a person, the particular one is more use to them.
         if compiled.approval {

@@ -140,8 +140,9 @@ impl Run {
         self.shared().store.transact(keys, change).await
     }
 
-    /// The ledger's entry of a call of this run that began here or elsewhere and has not been seen to end.
-    pub(super) async fn open_entry(&self, call_id: &CallId) -> Result<Option<Key>, StoreError> {
+    /// Whether a call of this run began here or elsewhere and has not been seen to end. One whose owner is gone is
+    /// closed: its record says that nobody saw its end.
+    pub(super) async fn unfinished(&self, call_id: &CallId) -> Result<bool, StoreError> {
         let scope = Some(self.identity().clone());
         let query = Query { scope, due: Some(jiff::Timestamp::MAX), ..Query::new(Space::Call) };
         let open = self.shared().store.list(&query).await?;
@@ -151,14 +152,9 @@ impl Run {
             }),
             _ => false,
         };
-        Ok(open.into_iter().find(|listed| ours(&listed.document)).map(|listed| listed.key))
-    }
-
-    /// Whether a call of this run began here or elsewhere and has not been seen to end. One whose owner is gone is
-    /// closed: its record says that nobody saw its end.
-    pub(super) async fn unfinished(&self, call_id: &CallId) -> Result<bool, StoreError> {
-        let Some(key) = self.open_entry(call_id).await? else { return Ok(false) };
-        let (lease, keys) = (self.lease(), vec![Key::run(self.identity().clone()), key.clone()]);
+        let Some(found) = open.into_iter().find(|listed| ours(&listed.document)) else { return Ok(false) };
+        let (lease, key) = (self.lease(), found.key);
+        let keys = vec![Key::run(self.identity().clone()), key.clone()];
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
             ledger::close_unseen(transaction, &key)

@@ -78,14 +78,7 @@ impl Run {
                 record.refused.is_none() && waiting::owns(self, record.principal.as_deref(), record.tenant.as_deref())
             }
         });
-        if known {
-            return self.recorded(call_id).await;
-        }
-        if self.open_entry(call_id).await.map_err(|error| telemetry::store_unread(self, error))?.is_some() {
-            // Until the gate has an answer, nobody may say that it did not run.
-            self.state().begin(call_id);
-        }
-        Ok(None)
+        if known { self.recorded(call_id).await } else { Ok(None) }
     }
 
     async fn own_record(&self, filter: &RecordFilter) -> Result<Option<ToolInvocationRecord>, StoreError> {
