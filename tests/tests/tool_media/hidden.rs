@@ -220,7 +220,7 @@ async fn talk(protocol: Protocol) -> (String, String) {
         ScriptedTurn::call("d", "notes__brood", "{}"),
         ScriptedTurn::text("Done."),
     ]));
-    let (heard, mut everyone) = (Heard::default(), String::new());
+    let (heard, mut everyone) = (Heard::default(), Vec::new());
     let options = || RunOptions::new().events(heard.clone());
     let mut conversation = agent.converse(runner.run(options()));
     let decide = |id: &str, decision| Incoming::new().decide(id, decision);
@@ -232,34 +232,34 @@ async fn talk(protocol: Protocol) -> (String, String) {
     ];
     for incoming in steps {
         let mut stream = conversation.ui_stream_resuming(protocol, "m");
-        let turn = tokio::time::timeout(Duration::from_millis(20), conversation.receive(incoming)).await;
-        everyone.push_str(&format!("{turn:?}"));
+        let turn = tokio::time::timeout(Duration::from_millis(20), Box::pin(conversation.receive(incoming))).await;
+        everyone.push(format!("{turn:?}"));
         while let Some(bytes) = stream.chunk().await {
-            everyone.push_str(&String::from_utf8(bytes.to_vec()).unwrap());
+            everyone.push(String::from_utf8(bytes.to_vec()).unwrap());
         }
         // The call that the dropped turn began ends by itself.
         tokio::time::sleep(Duration::from_millis(150)).await;
         let saved = conversation.save().await.unwrap();
-        everyone.push_str(&format!("{saved:?} {conversation:?}"));
+        everyone.push(format!("{saved:?} {conversation:?}"));
         conversation = agent.restore(&runner, options(), saved).await.unwrap();
     }
     for event in heard.take() {
-        everyone.push_str(&format!("{event:?} {}", serde_json::to_string(&event).unwrap()));
+        everyone.push(format!("{event:?} {}", serde_json::to_string(&event).unwrap()));
     }
     for record in store.calls(&RecordFilter::default()).await.unwrap() {
-        everyone.push_str(&format!("{record:?} {}", serde_json::to_string(&record).unwrap()));
+        everyone.push(format!("{record:?} {}", serde_json::to_string(&record).unwrap()));
         let recorded = conversation.run().recorded(&record.tool_call_id).await.unwrap().unwrap();
-        everyone.push_str(&format!("{recorded:?} {}", recorded.to_model()));
+        everyone.push(format!("{recorded:?} {}", recorded.to_model()));
     }
     let history = conversation.history();
-    everyone.push_str(&format!("{history:?}"));
+    everyone.push(format!("{history:?}"));
     let mut model = serde_json::to_string(&conversation.save().await.unwrap()).unwrap();
     for &format in Format::ALL {
         let encoded = format.encode_messages(&history, None);
-        everyone.push_str(&format!("{encoded:?} {:?}", encoded.losses));
+        everyone.push(format!("{encoded:?} {:?}", encoded.losses));
         let body = serde_json::to_string(&encoded.body).unwrap();
         assert!(holds(&body, FOR_MODEL), "{format}: {body}");
         model.push_str(&body);
     }
-    (everyone, model)
+    (everyone.join("\n"), model)
 }
