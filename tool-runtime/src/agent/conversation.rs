@@ -78,7 +78,8 @@ impl Conversation {
     /// Calls that still wait are abandoned: the model reads that nobody acted on them.
     pub async fn send(&mut self, text: impl Into<String>) -> Ended {
         let done = Done::new(self);
-        let ended = self.take_in(Incoming::new().text(text)).instrument(done.span()).await;
+        // On the heap: the whole request is one future, which callers hold.
+        let ended = Box::pin(self.take_in(Incoming::new().text(text))).instrument(done.span()).await;
         done.with(ended)
     }
 
@@ -115,7 +116,7 @@ impl Conversation {
             done.refused(refused.code());
             return Err(refused);
         }
-        let ended = self.take_in(incoming).instrument(done.span()).await;
+        let ended = Box::pin(self.take_in(incoming)).instrument(done.span()).await;
         Ok(done.with(ended))
     }
 

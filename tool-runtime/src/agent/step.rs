@@ -75,14 +75,15 @@ impl Conversation {
     /// ```
     pub async fn step(&mut self) -> Step {
         let done = Done::of_step(self);
-        let step = async {
+        // On the heap: a step is one large future, which callers hold.
+        let step = Box::pin(async {
             let mut used = Used::default();
             let step = self.advance().await;
             if matches!(step, Step::Asked) {
                 used.add(self.last_usage());
             }
             step
-        };
+        });
         let step = step.instrument(done.span()).await;
         done.stepped(step)
     }
