@@ -104,7 +104,8 @@ impl Conversation {
 
     /// Takes everything that one request brings: first the decisions, then the answers, then the message of the user.
     /// Without a message the model continues once no call waits; an empty [`Incoming`] continues an interrupted turn.
-    /// A decision or an answer that does not fit leaves its call waiting, and emits an `error` event.
+    /// A decision or an answer that does not fit emits an `error` event and leaves its call waiting, which a message of
+    /// the user then abandons.
     ///
     /// # Errors
     /// One of the calls does not wait for what it was given, or occurs twice; the conversation is unchanged. See
@@ -137,10 +138,7 @@ impl Conversation {
         }
         let content = Incoming::content(text, media);
         self.expect(typed, !content.is_empty());
-        if !content.is_empty() {
-            return Ok(self.say(content, settings).await);
-        }
-        let ended = self.go_on().await;
+        let ended = if content.is_empty() { self.go_on().await } else { self.say(content, settings).await };
         if let Some(error) = misfit {
             // Without it a client would believe that its answer was taken, and send the same one again.
             self.run.emit(Event::Error { code: error.error_code.code().to_owned(), message: error.safe_message });

@@ -7,11 +7,10 @@ use tracing::{Instrument, Span};
 
 use crate::agent::display::{self, Display};
 use crate::agent::state::{Progress, Slot};
-use crate::agent::telemetry::{self, Answering, Chat};
+use crate::agent::telemetry::{Answering, Chat, Used};
 use crate::agent::turn::{self, Progressed};
 use crate::agent::typed::{Judged, Typed};
 use crate::agent::{Conversation, Ended, ModelError, ModelErrorKind, ModelRequest, ModelTurn, StopReason, TurnCall};
-use crate::call::usage::Usage;
 use crate::call::{CallId, Event, ToolCall};
 use crate::contain::awaited;
 use crate::wire::history::{Missing, ResultMessage, bounded, repair};
@@ -23,8 +22,7 @@ const TOO_EARLY: &str = "The other calls of this turn come first. Give the answe
 impl Conversation {
     /// Model, gate, model, .. until there is an end.
     pub(super) async fn drive(&mut self) -> Ended {
-        // The sum of this request, on its span.
-        let (mut used, request) = (Usage::default(), Span::current());
+        let mut used = Used::default();
         loop {
             if self.run.cancellation().is_cancelled() {
                 return self.stopped(StopReason::Cancelled, String::new());
@@ -40,10 +38,7 @@ impl Conversation {
                 Ok(answer) => answer,
                 Err(reason) => return self.stopped(reason, String::new()),
             };
-            if let Some(usage) = decoded.usage {
-                used = used.plus(usage);
-                telemetry::record_usage(&request, &used);
-            }
+            used.add(decoded.usage);
             if let Some(ended) = self.take(decoded, &turn).await {
                 return ended;
             }

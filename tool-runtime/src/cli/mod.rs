@@ -70,7 +70,7 @@ fn run(app: &App, words: Vec<OsString>) -> Result<Exit, Failure> {
     let Arguments { global, command } = arguments;
     let settings = Settings::read(app.name, global)?;
     terminal::configure(settings.color, settings.quiet);
-    log::install(&settings)?;
+    log::install(app, &settings)?;
     let cli = Cli { app, settings };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed(format!("the async runtime did not start: {error}")))?;

@@ -129,8 +129,8 @@ impl OpenCall {
         }
     }
 
-    /// The tool only prepared what a client is to execute.
-    pub(super) fn prepared(&mut self) {
+    /// The tool only prepared what a client is to execute, or an earlier attempt at it had no effect.
+    pub(super) fn had_no_effect(&mut self) {
         self.draft.set_executed(false);
         self.run.state().hand_out(&self.draft.id);
     }
@@ -155,7 +155,7 @@ impl OpenCall {
                 && let Err(error) = (&mut recorded.receipt).await
             {
                 telemetry::record_lost(&self.run, &self.draft, &error);
-                if matches!(error, StoreError::Fenced) && self.draft.executed() {
+                if matches!(error, StoreError::Fenced) {
                     // Somebody else has written, or will write, that nobody saw the end.
                     let mut stop = Stop::new(Outcome::OutcomeUnknown);
                     stop.cause = Some(Cause::Lost);

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 
 use crate::store::audit::{AuditRecord, Sealed};
 use crate::store::transaction::Writes;
+use crate::store::wake::Wake;
 use crate::store::{
     Chain, Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Store, StoreError, SystemClock,
     Transaction,
@@ -37,11 +38,17 @@ struct Shared {
     limits: Limits,
     clock: Box<dyn Clock>,
     state: Mutex<State>,
+    changed: Wake,
 }
 
 impl Default for Shared {
     fn default() -> Self {
-        Self { limits: Limits::default(), clock: Box::new(SystemClock), state: Mutex::default() }
+        Self {
+            limits: Limits::default(),
+            clock: Box::new(SystemClock),
+            state: Mutex::default(),
+            changed: Wake::default(),
+        }
     }
 }
 
@@ -122,8 +129,13 @@ impl Store for MemoryStore {
         });
         let mut transaction = Transaction::new(now, documents.collect::<Vec<_>>());
         let changed = change(&mut transaction);
-        let displaced = changed.and_then(|()| state.write(transaction.into_writes(), self.0.limits));
+        let writes = transaction.into_writes();
+        let wakes = writes.wakes(now);
+        let displaced = changed.and_then(|()| state.write(writes, self.0.limits));
         drop(state);
+        if wakes && displaced.is_ok() {
+            self.0.changed.wake();
+        }
         Receipt::ready(displaced.map(drop))
     }
 
@@ -161,6 +173,10 @@ impl Store for MemoryStore {
 
     async fn flush(&self) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    async fn changed(&self) {
+        self.0.changed.wait().await;
     }
 }
 

@@ -74,8 +74,9 @@ pub(super) struct Global {
     /// Log to stderr, failures of tools and models with their details included; -vv and -vvv log more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(super) verbose: u8,
-    /// Log at a level (error, warn, info, debug, trace) to stderr, or to a file; repeat it for both
-    #[arg(long, global = true, value_name = "LEVEL|FILE")]
+    /// Log to stderr at a level (error, warn, info, debug, trace) or by a filter such as
+    /// `warn,tool_runtime=debug`, or to a file; repeat it for both. Without it `RUST_LOG` is the filter
+    #[arg(long, global = true, value_name = "FILTER|FILE")]
     pub(super) log: Vec<String>,
     /// When to use colours
     #[arg(long, global = true, value_enum, value_name = "WHEN")]
