@@ -103,8 +103,11 @@ fn records(rig: &Rig) -> [Value; 2] {
 fn calls_of_the_past_are_decided_again() {
     let rig = Rig::new();
     let calls = records(&rig);
-    let decision = json!({ "kind": "decision", "run_id": "run-1", "tool_call_id": "x" });
-    let wrapped = [json!({ "record": calls[0], "hash": "00" }), json!({ "kind": "call", "call": calls[1] })];
+    let decision = json!({ "sequence": 2, "record": { "decision": { "run_id": "run-1", "call_id": "x" } } });
+    let wrapped = [
+        json!({ "sequence": 0, "record": { "call": calls[0] }, "previous": "00", "hash": "00" }),
+        json!({ "kind": "call", "call": calls[1] }),
+    ];
     let mut kind = calls.clone();
     kind.iter_mut().for_each(|record| record["kind"] = json!("call"));
     let replay = |records: &[Value], policy: &str, code: i32| {
