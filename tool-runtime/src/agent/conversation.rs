@@ -79,7 +79,8 @@ impl Conversation {
     pub async fn send(&mut self, text: impl Into<String>) -> Ended {
         let done = Done::new(self);
         self.expect(None, true);
-        let said = self.say(vec![Content::Text(text.into())], RequestSettings::default());
+        // On the heap: the whole request is one future, which callers hold.
+        let said = Box::pin(self.say(vec![Content::Text(text.into())], RequestSettings::default()));
         let ended = said.instrument(done.span()).await;
         done.with(ended)
     }
@@ -112,7 +113,7 @@ impl Conversation {
     /// [`answer`](Self::answer) for the events.
     pub async fn receive(&mut self, incoming: Incoming) -> Result<Ended, ResumeError> {
         let done = Done::new(self);
-        match self.take_in(incoming).instrument(done.span()).await {
+        match Box::pin(self.take_in(incoming)).instrument(done.span()).await {
             Ok(ended) => Ok(done.with(ended)),
             Err(refused) => {
                 done.refused(refused.code());
