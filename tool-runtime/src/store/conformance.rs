@@ -8,9 +8,10 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::call::{CallId, Caller, Outcome, RecordedArguments, Suspension, ToolInvocationRecord};
+use crate::policy::{Holder, Spend, Window};
 use crate::store::{
     AuditRecord, Chain, Document, FrozenArguments, Key, PendingCall, PendingFilter, Query, RecordFilter, Sealed, Space,
-    Store, StoreError, StoredRun, Transaction, Waiting,
+    Store, StoreError, StoredAccount, StoredRun, Transaction, Waiting,
 };
 use crate::tool::{Hash, ToolName};
 
@@ -38,6 +39,7 @@ pub async fn check<F: Future<Output = Arc<dyn Store>>>(empty: impl Fn() -> F) {
     due_documents_are_listed(&*empty().await).await;
     calls_that_wait_are_found(&*empty().await).await;
     what_is_written_reads_the_same(&*empty().await).await;
+    accounts_are_kept(&*empty().await).await;
     who_waits_is_woken(empty().await).await;
 }
 
@@ -320,6 +322,31 @@ async fn what_is_written_reads_the_same(store: &dyn Store) {
     let json = |record: &ToolInvocationRecord| serde_json::to_string(record).expect("JSON");
     let first = records.first().and_then(|sealed| AuditRecord::as_call(&sealed.record)).expect("a call's record");
     assert_eq!(json(first), json(&record(id, id)), "digit for digit");
+}
+
+async fn accounts_are_kept(store: &dyn Store) {
+    let window = Window::LONGEST;
+    let keys = [Holder::Principal, Holder::Tenant].map(|holder| Key::account(holder, Some("north"), None, window));
+    let booked = Spend { calls: u64::MAX, time: Duration::new(u64::MAX, 7), cost: f64::MAX, ..Spend::default() };
+    let account = StoredAccount {
+        tenant: Some("north\u{0}".into()),
+        principal: None,
+        holder: Holder::Tenant,
+        from: at(0),
+        until: at(1),
+        booked,
+    };
+    let (named, written) = (keys.clone(), account.clone());
+    let write = move |transaction: &mut Transaction| {
+        named.iter().try_for_each(|key| transaction.set(key, Document::Account(Box::new(written.clone()))))
+    };
+    update(store, &keys, write).await.expect("it writes");
+    for key in &keys {
+        let read = read(store, key).await;
+        assert!(matches!(read, Some(Document::Account(read)) if *read == account), "an account reads as it was written");
+    }
+    let over = Query { due: Some(at(1)), ..Query::new(Space::Account) };
+    assert_eq!(store.list(&over).await.expect("it lists").len(), 2, "accounts whose window is over are listed");
 }
 
 async fn who_waits_is_woken(store: Arc<dyn Store>) {
