@@ -100,7 +100,7 @@ impl Run {
         self.shared().store.transact(keys, change).await
     }
 
-    /// Books a model's turn. It was used whoever has the run meanwhile.
+    /// Books a model's turn. It was used even if the run has another owner meanwhile.
     fn charge(&self, used: Spend) -> Receipt {
         let accounts = Arc::clone(self.accounts().all());
         let keys = Account::keys(&accounts).collect();
