@@ -7,6 +7,7 @@
 #![doc = include_str!("example.toml")]
 //! ```
 
+mod approvals;
 mod argument_rule;
 mod budget;
 mod check;
@@ -27,6 +28,7 @@ mod rule_verdict;
 mod run_policy;
 mod subject;
 
+pub(crate) use approvals::Decided;
 #[cfg(feature = "cli")]
 pub(crate) use data::PolicyData;
 pub(crate) use data::ToolRule;
