@@ -88,4 +88,8 @@ impl Store for HookedStore {
     async fn flush(&self) -> Result<(), StoreError> {
         self.look("flush")?.flush().await
     }
+
+    async fn changed(&self) {
+        self.store.changed().await;
+    }
 }

@@ -38,6 +38,7 @@ mod guide {
         Introduction: "introduction.md",
         FirstTool: "first-tool.md",
         Policy: "policy.md",
+        Cedar: "cedar.md",
         Models: "models.md",
         Service: "service.md",
         Connections: "connections.md",

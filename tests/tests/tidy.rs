@@ -123,6 +123,7 @@ const CONFINED: &[(&[&str], &[&str])] = &[
     (&["std::time::Instant"], &["cli/", "hydrate/"]),
     (&["reqwest", "rustls", "webpki_roots"], &["agent/http/"]),
     (&["jsonschema"], &["schema/"]),
+    (&["cedar_policy", "stacker"], &["policy/cedar/"]),
     (&["clap"], &["cli/"]),
     (&["inventory::iter"], &["catalog/build.rs"]),
 ];

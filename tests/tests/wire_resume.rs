@@ -83,6 +83,45 @@ fn a_call_that_is_suspended_again_is_updated_in_place() {
 }
 
 #[test]
+fn a_file_of_one_call_does_not_keep_the_next_from_its_place() {
+    let file = json!({ "type": "file", "media_type": "image/png", "url": "https://example.com/a.png" });
+    let done = json!({ "type": "done", "reason": "tool-calls" });
+    // The client needs what was prepared for it.
+    check(
+        &[result("a", "ok"), file.clone(), suspended("b", "client_required"), done.clone()],
+        &[
+            "tool-output-available a",
+            "tool-input-available b",
+            "start-step",
+            "file",
+            "finish-step",
+            "finish tool-calls",
+        ],
+    );
+    let text = json!({ "type": "text_delta", "text": "Sent." });
+    let words = ["text-start", "text-delta", "text-end", "finish-step", "finish stop"];
+    let before = ["tool-output-available a", "tool-output-available b", "start-step", "file", "file", "finish-step"];
+    check(
+        &[
+            result("a", "ok"),
+            file.clone(),
+            result("b", "ok"),
+            file.clone(),
+            text,
+            json!({ "type": "done", "reason": "stop" }),
+        ],
+        &[&before[..], &["start-step"], &words[..]].concat(),
+    );
+    // Nothing more comes of the other call.
+    check(
+        &[result("a", "ok"), file.clone(), done],
+        &["tool-output-available a", "start-step", "file", "finish-step", "finish tool-calls"],
+    );
+    let broken = json!({ "type": "error", "code": "x", "message": "No." });
+    check(&[result("a", "ok"), file, broken], &["tool-output-available a", "start-step", "file", "error"]);
+}
+
+#[test]
 fn new_calls_start_as_always_and_ids_that_come_back_do_not() {
     let start = |id: &str| json!({ "type": "tool_call_start", "id": id, "name": "core__ping" });
     let done = json!({ "type": "done", "reason": "stop" });

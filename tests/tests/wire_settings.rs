@@ -95,7 +95,18 @@ fn extra_fields_override_nothing() {
             assert_eq!(refusal(*format, extra), Some(format!("extra.{name}")), "{format}");
         }
         // Servers that ignore case, or read both spellings, would take these for the real ones.
-        for name in ["Messages", "MODEL", "extra_body", "toolChoice", "tool_config", "system_instruction", "Stream"] {
+        for name in [
+            "Messages",
+            "MODEL",
+            "extra_body",
+            "toolChoice",
+            "tool_config",
+            "system_instruction",
+            "Stream",
+            "me\u{17f}\u{17f}ages",
+            "tool\u{17f}",
+            "cached_content",
+        ] {
             let extra = Value::Object(Map::from_iter([(name.to_owned(), json!([]))]));
             assert_eq!(refusal(*format, extra), Some(format!("extra.{name}")), "{format}");
         }

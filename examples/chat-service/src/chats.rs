@@ -11,12 +11,12 @@ use crate::refusal::Refusal;
 const MOST: usize = 10_000;
 
 /// All chats, by principal and id, so that an id alone finds no chat. A database would hold the same rows.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Chats(Mutex<HashMap<Key, Chat>>);
 
 type Key = (Arc<str>, Arc<str>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Chat {
     /// The conversation as JSON, `None` before its first turn has ended.
     saved: Option<String>,
@@ -27,7 +27,6 @@ struct Chat {
 }
 
 /// A chat that one request works on. When it is dropped, the next request may have it.
-#[derive(Debug)]
 pub(crate) struct Taken {
     chats: Arc<Chats>,
     key: Key,

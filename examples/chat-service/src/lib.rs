@@ -28,7 +28,6 @@ use crate::tools::{Orders, Stock};
 use crate::warehouse::Warehouse;
 
 /// The application: one runner, one agent, the chats, and who may come in.
-#[derive(Debug)]
 pub struct Service {
     runner: ToolRunner,
     agent: Agent,
@@ -58,6 +57,13 @@ impl Service {
             .build()?;
         let agent = Agent::new(model).instructions("You help with a warehouse. Answer in one short sentence.");
         Ok(Self { runner, agent, chats: Arc::default(), tokens })
+    }
+}
+
+// Neither tokens nor chats belong into a log.
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Service").field("runner", &self.runner).field("agent", &self.agent).finish_non_exhaustive()
     }
 }
 

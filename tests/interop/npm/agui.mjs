@@ -317,6 +317,16 @@ const cases = {
     await fails("history_duplicate", body([yes], { messages: client.agent.messages }));
   },
 
+  async a_client_that_nobody_knows() {
+    const client = new Client({ token: "token-mallory" });
+    // A status is an exception to the client, which it also writes to the console.
+    const { error: log } = console;
+    console.error = () => {};
+    const refused = (error) => error.status === 401 && error.payload.error.code === "unauthorised";
+    await assert.rejects(client.says("hello"), refused).finally(() => (console.error = log));
+    assert.deepEqual([client.code, client.outcome], [undefined, undefined]);
+  },
+
   async a_client_that_missed_the_interrupt() {
     const client = await ordering();
     const [{ id }] = client.agent.pendingInterrupts;

@@ -1,8 +1,9 @@
 // The ui_encode and ui_reject cases, and events in broken orders, through the real packages.
 
-import { execFile } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { isDeepStrictEqual } from "node:util";
 import { decoders, resumers } from "./decode.mjs";
 
@@ -18,24 +19,23 @@ function report(what, got, expected) {
 }
 
 function encode(protocol, input) {
-  return new Promise((resolve, reject) => {
-    const said = (error, stdout, stderr) => (error ? reject(new Error(`toolbox failed: ${stderr}`)) : resolve(stdout));
-    execFile(toolbox, ["wire", "ui", protocol], { encoding: "buffer", timeout: 60_000 }, said).stdin.end(input);
-  });
+  const { status, stdout, stderr } = spawnSync(toolbox, ["wire", "ui", protocol], { input });
+  if (status !== 0) throw new Error(`toolbox failed: ${stderr}`);
+  return stdout;
 }
 
-/** Encodes lists of events, a few at a time. */
-async function* encoded(protocol, lists) {
-  const waiting = [];
-  for (const events of lists) {
-    waiting.push([events, encode(protocol, JSON.stringify(events))]);
-    if (waiting.length > 4) yield await Promise.all(waiting.shift());
-  }
-  for (const one of waiting) yield await Promise.all(one);
+/** Encodes one list of events after the other with one program, which ends with this one. */
+const many = spawn(process.env.UI_STREAMS, { stdio: ["pipe", "pipe", "inherit"] });
+const streams = createInterface({ input: many.stdout })[Symbol.asyncIterator]();
+async function encodeNext(protocol, events) {
+  many.stdin.write(`${JSON.stringify({ protocol, events })}\n`);
+  const { value, done } = await streams.next();
+  if (done) throw new Error("ui-streams ended");
+  return Buffer.from(JSON.parse(value));
 }
 
 async function encodes({ id, format, input, expected_file }) {
-  const bytes = await encode(format, read(input));
+  const bytes = encode(format, read(input));
   const [first, ...others] = decoders[format];
   const got = await first(bytes);
   if (!isDeepStrictEqual(got, json(expected_file))) report(id, got, json(expected_file));
@@ -77,7 +77,7 @@ const poisoned = `[
 
 async function poisons(format) {
   for (const decode of decoders[format]) {
-    const bytes = await encode(format, poisoned);
+    const bytes = encode(format, poisoned);
     await accepts(`${format}/poisoned`, bytes, decode);
     const { parts, messages } = await decode(bytes);
     const [call] = (parts ?? messages).filter((part) => part.toolCallId === "__proto__");
@@ -121,8 +121,9 @@ const of = (kind) => cases.filter((one) => one.kind === kind);
 let lists = 0;
 for (const one of of("ui_encode")) {
   await encodes(one);
-  for await (const [events, bytes] of encoded(one.format, broken(json(one.input)))) {
+  for (const events of broken(json(one.input))) {
     lists += 1;
+    const bytes = await encodeNext(one.format, events);
     for (const decode of decoders[one.format]) await accepts(`${one.id} broken: ${JSON.stringify(events)}`, bytes, decode);
   }
 }

@@ -121,6 +121,18 @@ async fn a_tool_takes_the_place_of_a_mode_that_cannot_be_used() {
 
 #[tokio::test]
 async fn extra_fields_do_not_override_the_form_of_the_answer() {
+    for (format, field, value) in [
+        (Format::Ollama, "format", json!("json")),
+        (Format::Ollama, "FORMAT", json!("json")),
+        (Format::OpenAiChat, "responseFormat", json!({"type": "text"})),
+        (Format::OpenAiResponses, "text", json!({"Format": {"type": "text"}})),
+        (Format::Gemini, "generationConfig", json!({"response_json_schema": {}})),
+    ] {
+        let settings = RequestSettings::new().extra(field, value);
+        let turns = vec![Turn::text(r#"{"total":2}"#)];
+        let (answer, bodies) = asked::<Sum>(format, &[], plain, settings, turns).await;
+        assert!(bodies.is_empty() && answer.is_err(), "{format} {field}");
+    }
     let settings = RequestSettings::new().extra("response_format", json!({"type": "text"}));
     let (answer, bodies) = asked::<Sum>(Format::OpenAiChat, &[], plain, settings.clone(), Vec::new()).await;
     let error = answer.expect_err("refused");

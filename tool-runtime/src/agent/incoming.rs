@@ -62,6 +62,13 @@ impl Incoming {
         self
     }
 
+    /// Sets what the answer to the message has to be.
+    #[cfg(feature = "cli")]
+    pub(crate) fn typed(mut self, typed: Option<Typed>) -> Self {
+        self.typed = typed;
+        self
+    }
+
     /// Adds an image, audio or a file to the message of the user. It comes before the text.
     pub fn media(mut self, media: Media) -> Self {
         self.media.push(media);

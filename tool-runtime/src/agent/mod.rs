@@ -36,6 +36,7 @@
 #[allow(clippy::module_inception, reason = "the file is found by the name of its type")]
 mod agent;
 mod answer;
+mod answer_error;
 mod conversation;
 mod display;
 mod drive;
@@ -50,6 +51,7 @@ mod scripted;
 mod settle;
 mod shown;
 mod state;
+mod step;
 mod stream;
 mod telemetry;
 mod turn;
@@ -57,6 +59,7 @@ mod typed;
 
 pub use agent::Agent;
 pub use answer::ClientAnswer;
+pub use answer_error::AnswerError;
 pub use conversation::Conversation;
 pub use ended::{Ended, StopReason, WaitingCall};
 pub use incoming::Incoming;
@@ -64,5 +67,7 @@ pub use model::{ModelClient, ModelError, ModelErrorKind, ModelRequest, ModelTurn
 pub use prices::Prices;
 pub use saved::SavedConversation;
 pub use scripted::{ScriptedModel, ScriptedTurn};
+pub use step::Step;
 pub use stream::UiStream;
-pub use typed::AnswerError;
+#[cfg(feature = "cli")]
+pub(crate) use typed::Typed;

@@ -1,15 +1,15 @@
 //! Typed answers: [`Conversation::ask`], the check of what comes, and the one repair.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::agent::{Conversation, Ended, Incoming, StopReason, WaitingCall};
+use crate::agent::{AnswerError, Conversation, Ended, Incoming, StopReason};
 use crate::call::Violation;
 use crate::json::{self, Tree};
-use crate::runner::{ResumeError, Run};
+use crate::runner::Run;
 use crate::schema::{self, SchemaProblem};
 use crate::tool::Schema;
 use crate::wire::history::Part;
@@ -32,7 +32,7 @@ const MOST_TOLD: usize = 10;
 /// What the answer to the last message has to be, until there is one.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Typed {
+pub(crate) struct Typed {
     /// A name that no visible tool has.
     name: String,
     /// The schema of an object, as text.
@@ -69,6 +69,21 @@ impl Typed {
             repaired: false,
             fits: Some(|text, wrapped| read::<T>(text, wrapped).map(|_| ())),
         })
+    }
+
+    /// An answer that fits a schema, which has to be that of an object.
+    #[cfg(feature = "cli")]
+    pub(crate) fn fitting(schema: &str) -> Result<Self, Vec<SchemaProblem>> {
+        let schema = schema::parse_foreign(schema).map_err(|problem| vec![problem])?;
+        if schema.get("type").and_then(serde_json::Value::as_str) != Some("object") {
+            return Err(vec![SchemaProblem::new(
+                "/type",
+                "the answer is not an object",
+                "write `\"type\": \"object\"`",
+            )]);
+        }
+        let schema = schema::check_foreign(&schema)?.as_str().to_owned();
+        Ok(Self { name: NAME.to_owned(), schema, wrapped: false, repaired: false, fits: None })
     }
 
     /// What a client asks for.
@@ -179,7 +194,10 @@ impl Conversation {
     /// The next turns answer in this type; a request that only continues keeps what was asked.
     pub(super) fn expect(&mut self, typed: Option<Typed>, is_message: bool) {
         match (typed, &mut self.state.typed) {
-            (Some(new), Some(known)) if !is_message && known.schema == new.schema => known.fits = new.fits,
+            // A type that is not an object has the schema of one that holds it.
+            (Some(new), Some(known)) if !is_message && (&known.schema, known.wrapped) == (&new.schema, new.wrapped) => {
+                known.fits = new.fits;
+            }
             (None, _) if !is_message => {}
             (typed, slot) => *slot = typed,
         }
@@ -236,61 +254,5 @@ impl Conversation {
         told.push_str("Answer again, with the whole JSON object and nothing else.");
         self.state.history.push(Message::user(told));
         Some(Judged::Again)
-    }
-}
-
-/// Why [`Conversation::ask`] has no answer. `Display` is safe to show.
-#[non_exhaustive]
-pub enum AnswerError {
-    /// Calls wait for the client or for a person: ask again with their answers and decisions.
-    Waiting(Vec<WaitingCall>),
-    /// The turn ended without an answer that fits.
-    Stopped {
-        /// The reason.
-        reason: StopReason,
-        /// The last, possibly incomplete, text of the model.
-        text: String,
-    },
-    /// One of the calls does not wait for what it was given; the conversation is unchanged.
-    NotWaiting(ResumeError),
-    /// The type cannot be described to a model. Holds everything that is wrong with its schema.
-    Schema(Vec<SchemaProblem>),
-}
-
-// What the model wrote stays out of logs.
-impl fmt::Debug for AnswerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Waiting(calls) => f.debug_tuple("Waiting").field(calls).finish(),
-            Self::Stopped { reason, text } => {
-                f.debug_struct("Stopped").field("reason", reason).field("bytes", &text.len()).finish_non_exhaustive()
-            }
-            Self::NotWaiting(error) => f.debug_tuple("NotWaiting").field(error).finish(),
-            Self::Schema(problems) => f.debug_tuple("Schema").field(problems).finish(),
-        }
-    }
-}
-
-impl fmt::Display for AnswerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Waiting(calls) => write!(f, "{} calls wait for the client or for a person", calls.len()),
-            Self::Stopped { reason, .. } => reason.fmt(f),
-            Self::NotWaiting(error) => error.fmt(f),
-            Self::Schema(problems) => {
-                f.write_str("the type of the answer has no usable schema")?;
-                problems.iter().try_for_each(|problem| write!(f, "; {problem}"))
-            }
-        }
-    }
-}
-
-impl std::error::Error for AnswerError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::NotWaiting(error) => Some(error),
-            Self::Schema(problems) => problems.first().map(|problem| problem as _),
-            Self::Waiting(_) | Self::Stopped { .. } => None,
-        }
     }
 }

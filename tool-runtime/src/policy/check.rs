@@ -50,12 +50,16 @@ impl ToolPolicy {
                 self.check_tool(name, spec, &mut problems);
             }
         }
+        if let Some(cedar) = &self.data().cedar {
+            problems.extend(cedar.check(self, &tools));
+        }
         problems
     }
 
     fn check_labels(&self, problems: &mut Vec<PolicyProblem>) {
         for (label, rule) in &self.data().labels {
-            if rule.deny_effects.is_empty() && rule.require_approval_for_effects.is_empty() {
+            let read = self.data().cedar.as_ref().is_some_and(|cedar| cedar.labels().contains(label));
+            if rule.deny_effects.is_empty() && rule.require_approval_for_effects.is_empty() && !read {
                 let message = "the label decides nothing; write `deny_effects` or `require_approval_for_effects`";
                 problems.push(PolicyProblem::new(format!("labels.{label}"), message.to_owned()));
             }

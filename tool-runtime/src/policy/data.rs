@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::policy::approvals::Approvals;
 use crate::policy::argument_rule::ArgumentRule;
 use crate::policy::budget::{Budgets, PolicyLimits};
+use crate::policy::cedar::CedarRules;
 use crate::policy::label::LabelRule;
 use crate::policy::loop_guard::LoopThresholds;
 use crate::policy::parse;
@@ -66,6 +67,9 @@ pub(crate) struct PolicyData {
     /// Size limits where no budget of a tool says otherwise.
     #[serde(deserialize_with = "parse::table")]
     pub limits: PolicyLimits,
+    /// Policies in the Cedar language, which narrow further. Refused in a build without the feature `cedar`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cedar: Option<CedarRules>,
     /// The most `read_only` calls of one turn that run at the same time; 1, the default, runs one after the other.
     #[serde(deserialize_with = "parse::at_least_one")]
     pub parallel: usize,
@@ -90,6 +94,7 @@ impl Default for PolicyData {
             repair: RepairRule::default(),
             loop_guard: LoopThresholds::default(),
             limits: PolicyLimits::default(),
+            cedar: None,
             parallel: 1,
         }
     }

@@ -86,7 +86,7 @@ fn choices(schema: &Value) -> Vec<&str> {
 }
 
 /// The types that a schema names.
-fn types(schema: &Value) -> impl Iterator<Item = &str> {
+pub(super) fn types(schema: &Value) -> impl Iterator<Item = &str> {
     let named = schema.get("type");
     let list = named.and_then(Value::as_array).into_iter().flatten();
     named.into_iter().chain(list).filter_map(Value::as_str)

@@ -10,15 +10,20 @@
 mod approvals;
 mod argument_rule;
 mod budget;
+#[cfg(feature = "cedar")]
+mod cedar;
 mod check;
 mod compile;
 mod data;
 mod decision;
+#[cfg(feature = "cli")]
+mod explain;
 mod label;
-mod ledger;
 mod loop_guard;
 mod misfit;
 mod names;
+#[cfg(not(feature = "cedar"))]
+mod no_cedar;
 mod parse;
 #[allow(clippy::module_inception, reason = "the file holds the one type that the module is named after")]
 mod policy;
@@ -26,20 +31,23 @@ mod problem;
 mod read;
 mod rule_verdict;
 mod run_policy;
+mod spending;
 mod subject;
 
 pub(crate) use approvals::Decided;
 #[cfg(feature = "cli")]
 pub(crate) use data::PolicyData;
 pub(crate) use data::ToolRule;
-pub use ledger::BudgetExceeded;
-pub(crate) use ledger::{Ledger, Reservation, Spend};
 pub(crate) use loop_guard::{Last, LoopGuard, LoopVerdict};
 pub use names::RunTools;
+#[cfg(not(feature = "cedar"))]
+use no_cedar as cedar;
 pub use policy::ToolPolicy;
 pub use problem::{PolicyError, PolicyProblem};
 pub(crate) use rule_verdict::RuleVerdict;
 pub(crate) use run_policy::{Policies, RunPolicy};
+pub use spending::BudgetExceeded;
+pub(crate) use spending::{Reservation, Spend, Spending};
 pub(crate) use subject::Standing;
 pub use subject::{PolicyContext, Subject};
 

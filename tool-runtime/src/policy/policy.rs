@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::json;
 use crate::policy::budget::ToolLimits;
+use crate::policy::cedar::CedarRules;
 use crate::policy::compile::{Compiled, index};
 use crate::policy::data::{PolicyData, ToolRule};
 use crate::policy::names::NameMap;
@@ -137,12 +138,14 @@ impl ToolPolicy {
     pub(crate) fn roles(&self) -> BTreeSet<&str> {
         let data = self.data();
         let within = data.tenants.values().flat_map(|tenant| tenant.roles.keys());
-        data.roles.keys().chain(within).map(String::as_str).collect()
+        let cedar = data.cedar.iter().flat_map(CedarRules::roles);
+        data.roles.keys().chain(within).chain(cedar).map(String::as_str).collect()
     }
 
     /// The attributes of principals that the policy names.
     pub(crate) fn attributes(&self) -> BTreeSet<&str> {
-        self.data().attributes.keys().map(String::as_str).collect()
+        let cedar = self.data().cedar.iter().flat_map(CedarRules::attributes);
+        self.data().attributes.keys().chain(cedar).map(String::as_str).collect()
     }
 
     /// The rules for this tool alone.

@@ -8,7 +8,7 @@ use crate::json;
 use crate::policy::budget::{PolicyLimits, RunBudget, ToolLimits};
 use crate::policy::loop_guard::LoopThresholds;
 use crate::policy::subject::{PolicyContext, Standing, Subject};
-use crate::policy::{Ledger, LoopGuard, ToolPolicy, ToolRule};
+use crate::policy::{LoopGuard, Spending, ToolPolicy, ToolRule};
 use crate::tool::{Hash, ToolEffect, is_discovered};
 
 /// The most earlier policies that a run is held to. A snapshot carries each of them.
@@ -54,8 +54,9 @@ impl RunPolicy {
 
     /// Returns the standings for a snapshot: this one, and those that the run is held to.
     pub(crate) fn standings(&self, now: Standing) -> Vec<Standing> {
-        let earlier = self.standings.iter().filter(|standing| **standing != now).cloned();
-        std::iter::once(now.clone()).chain(earlier).collect()
+        let mut standings: Vec<_> = self.standings.iter().filter(|standing| **standing != now).cloned().collect();
+        standings.insert(0, now);
+        standings
     }
 
     /// The one revision of all of them. A call waits for a run with the same.
@@ -125,10 +126,10 @@ impl RunPolicy {
         self.all().map(ToolPolicy::parallel).min().unwrap_or(1)
     }
 
-    /// An empty ledger with the least of the run budgets.
-    pub(crate) fn ledger(&self) -> Ledger {
+    /// An empty spending with the least of the run budgets.
+    pub(crate) fn spending(&self) -> Spending {
         let budgets = self.all().map(|policy| policy.data().budgets.run);
-        Ledger::new(budgets.reduce(narrower).unwrap_or_default())
+        Spending::new(budgets.reduce(narrower).unwrap_or_default())
     }
 
     /// A guard that warns and stops as early as the earliest.
@@ -167,7 +168,7 @@ impl RunPolicy {
             also(decide(policy, context));
         }
         for Standing { roles, attributes } in &self.standings {
-            let then = PolicyContext { roles, attributes, ..*context };
+            let then = PolicyContext { attributes, roles, ..*context };
             self.all().for_each(|policy| also(decide(policy, &then)));
         }
         strictest

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::Caller;
 use crate::policy::names::RunTools;
-use crate::tool::{Hash, NoSchemaMode, ToolEffect, ToolSpec};
+use crate::tool::{Hash, NoSchemaMode, Schema, ToolEffect, ToolSpec};
 
 /// Who asks, and in which run. Borrowed, so that a decision usually does not allocate.
 #[derive(Debug, Clone, Copy)]
@@ -69,13 +69,16 @@ pub struct Subject<'a> {
     pub definition_hash: Option<Hash>,
     /// Whether the arguments had to be repaired.
     pub repaired: bool,
+    /// The schema of the arguments, which says what they are to Cedar.
+    #[cfg_attr(not(feature = "cedar"), expect(dead_code, reason = "only the Cedar engine reads it"))]
+    pub(crate) input_schema: Option<&'a Schema>,
 }
 
 impl<'a> Subject<'a> {
     /// A tool of which only name and effect are known.
     #[must_use]
     pub const fn new(name: &'a str, effect: ToolEffect) -> Self {
-        Self { name, effect, tags: &[], no_schema: None, definition_hash: None, repaired: false }
+        Self { name, effect, tags: &[], no_schema: None, definition_hash: None, repaired: false, input_schema: None }
     }
 
     /// A tool as its definition describes it.
@@ -88,6 +91,7 @@ impl<'a> Subject<'a> {
             no_schema: spec.no_schema,
             definition_hash: Some(spec.definition_hash),
             repaired: false,
+            input_schema: Some(&spec.input_schema),
         }
     }
 

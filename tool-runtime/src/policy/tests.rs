@@ -8,7 +8,7 @@ mod restored;
 use crate::tool::{Execution, Hash, Redaction, Schema, ToolEffect, ToolName, ToolSpec};
 
 /// A definition of which only name and effect matter.
-fn spec(name: &str, effect: ToolEffect) -> ToolSpec {
+pub(super) fn spec(name: &str, effect: ToolEffect) -> ToolSpec {
     ToolSpec {
         name: ToolName::foreign(name).unwrap(),
         title: None,

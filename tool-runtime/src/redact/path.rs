@@ -120,8 +120,9 @@ fn leaf(places: &[&Value], prefix: &str) -> Result<(), String> {
             return Err("names a tuple, whose items have no names; return a struct instead".into());
         }
         if is_object(schema) {
-            let fields: Vec<_> =
+            let mut fields: Vec<_> =
                 members(schema).into_iter().flat_map(Map::keys).map(|name| format!("`{prefix}{name}`")).collect();
+            fields.sort_unstable();
             return Err(if fields.is_empty() {
                 "names a map, not a leaf; add `.*` for its values".to_owned()
             } else {

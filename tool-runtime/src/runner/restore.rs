@@ -83,7 +83,7 @@ impl ToolRunner {
         let visible = (!policy.is_current()).then_some(snapshot.visible);
         let tools = RunTools::intersection(options.tools.clone(), visible);
         let run = Run::start(Arc::clone(&self.shared), policy, RunOptions { tools, ..options });
-        run.ledger().restore(snapshot.spent);
+        run.spending().restore(snapshot.spent);
         run.loop_guard().restore(snapshot.loop_guard);
         run.evidence().merge(&snapshot.evidence);
         run.state().restore(snapshot.state);

@@ -10,7 +10,7 @@ use crate::call::{CallId, Event, EventSink, RunSummary, Violation};
 use crate::catalog::CatalogView;
 use crate::hydrate::EvidenceSet;
 use crate::json::Tree;
-use crate::policy::{BudgetExceeded, Ledger, LoopGuard, PolicyContext, RunPolicy};
+use crate::policy::{BudgetExceeded, LoopGuard, PolicyContext, RunPolicy, Spending};
 use crate::runner::RunOptions;
 use crate::runner::contained::Contained;
 use crate::runner::failure::Failure;
@@ -62,7 +62,7 @@ struct RunInner {
     policy: RunPolicy,
     problems: Vec<RunProblem>,
     events: Option<Contained<dyn EventSink>>,
-    ledger: Ledger,
+    spending: Spending,
     loop_guard: LoopGuard,
     evidence: Mutex<EvidenceSet>,
     state: Mutex<RunState>,
@@ -83,7 +83,7 @@ impl Run {
         options.user_text.iter().for_each(|text| evidence.insert_text(text));
         let events = options.events.take().map(|sink| Contained::new(sink, shared.failures.clone()));
         let run = Self(Arc::new(RunInner {
-            ledger: policy.ledger(),
+            spending: policy.spending(),
             loop_guard: policy.loop_guard(),
             evidence: Mutex::new(evidence),
             state: Mutex::new(RunState::with_labels(&options.labels)),
@@ -154,7 +154,7 @@ impl Run {
     /// Adds what the model itself consumed to the run's account: tokens by kind, and cost in the application's own unit. A cost that is
     /// negative or not a number counts as 0.
     pub fn account(&self, usage: Usage, cost: f64) {
-        self.ledger().charge(usage, cost);
+        self.spending().charge(usage, cost);
         self.state().charge(usage, cost);
     }
 
@@ -162,7 +162,7 @@ impl Run {
     /// there is some left.
     #[must_use]
     pub fn exhausted(&self) -> Option<BudgetExceeded> {
-        self.ledger().exhausted_for_model()
+        self.spending().exhausted_for_model()
     }
 
     /// Returns what the run did so far: its calls by outcome, its tokens and its cost.
@@ -248,8 +248,8 @@ impl Run {
         &self.0.id
     }
 
-    pub(super) fn ledger(&self) -> &Ledger {
-        &self.0.ledger
+    pub(super) fn spending(&self) -> &Spending {
+        &self.0.spending
     }
 
     pub(super) fn loop_guard(&self) -> &LoopGuard {

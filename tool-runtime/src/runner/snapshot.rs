@@ -91,7 +91,7 @@ impl Run {
             state: self.state().clone(),
             loop_guard: self.loop_guard().last(),
             evidence: self.evidence().clone(),
-            spent: self.ledger().spent(),
+            spent: self.spending().spent(),
             waiting,
         })
     }

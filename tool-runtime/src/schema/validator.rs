@@ -218,8 +218,11 @@ fn meant(known: &Map<String, Value>, unexpected: &[String], object: Option<&Tree
     (!meant.is_empty()).then(|| format!("did you mean {meant}?"))
 }
 
+/// Sorted: another crate may make `serde_json` keep the order in which a schema was written.
 fn list<'a>(names: impl Iterator<Item = &'a String>) -> String {
-    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    let mut names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+    names.sort_unstable();
+    names.join(", ")
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::value::RawValue;
@@ -37,6 +38,7 @@ pub async fn check<F: Future<Output = Arc<dyn Store>>>(empty: impl Fn() -> F) {
     due_documents_are_listed(&*empty().await).await;
     calls_that_wait_are_found(&*empty().await).await;
     what_is_written_reads_the_same(&*empty().await).await;
+    who_waits_is_woken(empty().await).await;
 }
 
 fn raw(text: &str) -> Arc<RawValue> {
@@ -318,4 +320,21 @@ async fn what_is_written_reads_the_same(store: &dyn Store) {
     let json = |record: &ToolInvocationRecord| serde_json::to_string(record).expect("JSON");
     let first = records.first().and_then(|sealed| AuditRecord::as_call(&sealed.record)).expect("a call's record");
     assert_eq!(json(first), json(&record(id, id)), "digit for digit");
+}
+
+async fn who_waits_is_woken(store: Arc<dyn Store>) {
+    let (key, due) = (Key::run("due"), Query { due: Some(at(1)), ..Query::new(Space::Run) });
+    let waiter = Arc::clone(&store);
+    let woken = tokio::spawn(async move {
+        while waiter.list(&due).await.expect("it lists").is_empty() {
+            waiter.changed().await;
+        }
+    });
+    let named = key.clone();
+    let write = move |transaction: &mut Transaction| {
+        let run = StoredRun { due: Some(at(0)), ..StoredRun::new("due", "1") };
+        transaction.set(&named, Document::Run(Box::new(run)))
+    };
+    update(&*store, &[key], write).await.expect("it writes");
+    tokio::time::timeout(Duration::from_secs(10), woken).await.expect("it resolves in time").expect("it lists");
 }

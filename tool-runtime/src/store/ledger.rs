@@ -20,6 +20,8 @@ pub struct LedgerEntry {
     pub(crate) epoch: u64,
     /// When the owner counts as gone.
     pub(crate) until: Timestamp,
+    /// The principal that the call's run acts for: the key does not tell.
+    pub(crate) principal: Option<Arc<str>>,
     /// The record that it gets if nobody sees its end. `None` once it is finished: its record is in the chain.
     pub(crate) unseen: Option<Box<ToolInvocationRecord>>,
 }
@@ -73,17 +75,16 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     };
     let (epoch, begun) = match earlier {
         None => (1, Begun::Now),
-        Some(LedgerEntry { unseen: None, .. }) => return Ok(Begun::Finished),
-        Some(LedgerEntry { unseen: Some(record), .. }) if record.principal != intent.unseen.principal => {
-            return Ok(Begun::Foreign);
-        }
+        Some(entry) if entry.principal != intent.unseen.principal => return Ok(Begun::Foreign),
+        Some(entry) if entry.is_finished() => return Ok(Begun::Finished),
         // The same attempt asks again: the answer to its first question was lost.
         Some(entry) if entry.owner == intent.owner => (entry.epoch, Begun::Now),
         Some(entry) if transaction.now() < entry.until => return Ok(Begun::Elsewhere),
         Some(entry) => (entry.epoch + 1, if intent.repeatable { Begun::Now } else { Begun::Unseen }),
     };
+    let principal = intent.unseen.principal.clone();
     let unseen = Some(Box::new(intent.unseen.clone()));
-    let entry = LedgerEntry { owner: Arc::clone(&intent.owner), epoch, until, unseen };
+    let entry = LedgerEntry { owner: Arc::clone(&intent.owner), epoch, until, principal, unseen };
     transaction.set(&intent.key, Document::Call(Box::new(entry)))?;
     Ok(begun)
 }
@@ -120,7 +121,8 @@ pub(crate) fn finish(
         }
         Some(_) => return Err(StoreError::Fenced),
     };
-    let entry = LedgerEntry { owner: Arc::clone(owner), epoch, until: transaction.now(), unseen: None };
+    let (until, principal) = (transaction.now(), record.principal.clone());
+    let entry = LedgerEntry { owner: Arc::clone(owner), epoch, until, principal, unseen: None };
     transaction.set(key, Document::Call(Box::new(entry)))?;
     transaction.append(record.clone())
 }

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 
 use crate::store::audit::{AuditRecord, Sealed};
 use crate::store::transaction::Writes;
+use crate::store::wake::Wake;
 use crate::store::{
     Chain, Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Store, StoreError, SystemClock,
     Transaction,
@@ -33,10 +34,22 @@ impl Default for Limits {
 #[derive(Clone, Default)]
 pub struct MemoryStore(Arc<Shared>);
 
-#[derive(Default)]
 struct Shared {
     limits: Limits,
+    clock: Box<dyn Clock>,
     state: Mutex<State>,
+    changed: Wake,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            clock: Box::new(SystemClock),
+            state: Mutex::default(),
+            changed: Wake::default(),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -77,7 +90,13 @@ impl MemoryStore {
     #[must_use]
     pub fn with_limits(records: usize, open: usize) -> Self {
         let limits = Limits { records: records.max(1), open: open.max(1) };
-        Self(Arc::new(Shared { limits, state: Mutex::default() }))
+        Self(Arc::new(Shared { limits, ..Shared::default() }))
+    }
+
+    /// A store with the default limits and a clock of its own, by which leases end: for tests and replays.
+    #[must_use]
+    pub fn with_clock(clock: impl Clock + 'static) -> Self {
+        Self(Arc::new(Shared { clock: Box::new(clock), ..Shared::default() }))
     }
 
     /// How many records were dropped to make room.
@@ -101,15 +120,22 @@ impl Store for MemoryStore {
     }
 
     fn update(&self, keys: Vec<Key>, mut change: Change) -> Receipt {
+        // Asked before the lock is taken: it is the application's code.
+        let now = self.0.clock.now();
         let mut state = self.state();
         let documents = keys.into_iter().map(|key| {
             let document = state.document(&key).cloned();
             (key, document)
         });
-        let mut transaction = Transaction::new(SystemClock.now(), documents.collect::<Vec<_>>());
+        let mut transaction = Transaction::new(now, documents.collect::<Vec<_>>());
         let changed = change(&mut transaction);
-        let displaced = changed.and_then(|()| state.write(transaction.into_writes(), self.0.limits));
+        let writes = transaction.into_writes();
+        let wakes = writes.wakes(now);
+        let displaced = changed.and_then(|()| state.write(writes, self.0.limits));
         drop(state);
+        if wakes && displaced.is_ok() {
+            self.0.changed.wake();
+        }
         Receipt::ready(displaced.map(drop))
     }
 
@@ -147,6 +173,10 @@ impl Store for MemoryStore {
 
     async fn flush(&self) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    async fn changed(&self) {
+        self.0.changed.wait().await;
     }
 }
 

@@ -24,6 +24,7 @@ mod store;
 mod tests;
 mod transaction;
 pub(crate) mod waiting;
+mod wake;
 
 pub use self::store::Store;
 pub use audit::{AuditRecord, DecisionKind, DecisionRecord, Refusal, Sealed};

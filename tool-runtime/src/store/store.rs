@@ -1,6 +1,7 @@
 //! [`Store`]: what must outlive a process.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -67,6 +68,12 @@ pub trait Store: Send + Sync {
     /// The store cannot be reached.
     async fn flush(&self) -> Result<(), StoreError>;
 
+    /// Resolves when a document that is due may have been written, and in a second at the latest. It may resolve without
+    /// a reason, so the caller lists what is due again.
+    async fn changed(&self) {
+        tokio::time::sleep(POLL).await;
+    }
+
     /// Returns the records of calls, without what was decided on them.
     ///
     /// # Errors
@@ -112,6 +119,9 @@ pub trait Store: Send + Sync {
         })
     }
 }
+
+/// How long nobody looks at what is due when no store says that something changed.
+pub(super) const POLL: Duration = Duration::from_secs(1);
 
 /// Pages through the calls that wait.
 async fn waiting<S: Store + ?Sized>(
@@ -160,5 +170,9 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     async fn flush(&self) -> Result<(), StoreError> {
         (**self).flush().await
+    }
+
+    async fn changed(&self) {
+        (**self).changed().await;
     }
 }

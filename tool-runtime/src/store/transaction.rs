@@ -37,6 +37,15 @@ pub struct Writes {
     pub records: Vec<AuditRecord>,
 }
 
+impl Writes {
+    /// Whether a document is due now, so that who waits in [`Store::changed`](crate::store::Store::changed) is woken.
+    #[must_use]
+    pub fn wakes(&self, now: Timestamp) -> bool {
+        let due = |document: &Document| document.due().is_some_and(|due| due <= now);
+        self.documents.iter().any(|(_, document)| document.as_ref().is_some_and(due))
+    }
+}
+
 impl Transaction {
     /// Creates a transaction at a time of the store's clock, over every key of the change with its document.
     #[must_use]

@@ -235,3 +235,46 @@ fn a_file_that_the_format_cannot_carry_is_named() {
     assert!(ended.stderr.contains("left out: say.flac (audio/flac), which openai"), "{}", ended.stderr);
     assert!(endpoint.request().to_string().contains("cannot be passed on to this model"));
 }
+
+#[test]
+fn an_answer_fits_its_schema_and_is_alone_on_stdout() {
+    let list = call("c1", "tasks__list_tasks", &json!({}));
+    let endpoint = Endpoint::new(vec![list, text("{\"open\":\"two\"}"), text("{\"open\":2}")]);
+    let rig = rig(&endpoint);
+    let schema = json!({"type": "object", "properties": {"open": {"type": "integer"}}, "required": ["open"]});
+    rig.write("answer.json", &schema.to_string());
+    let ask = ["chat", "--no-stream", "--answer-schema", "answer.json", "How many tasks are open?"];
+    let ended = rig.run(&ask).code(0);
+    assert_eq!(ended.stdout, "{\"open\":2}\n", "neither what came before nor what did not fit");
+    assert!(ended.stderr.contains("tasks__list_tasks"), "{}", ended.stderr);
+    let format = endpoint.request()["response_format"].clone();
+    assert_eq!(format["json_schema"]["schema"]["properties"]["open"]["type"], "integer", "{format}");
+    endpoint.request();
+    let repair = endpoint.request()["messages"].as_array().unwrap().last().unwrap().to_string();
+    assert!(repair.contains("/open"), "the model is told once what is wrong: {repair}");
+    // Twice wrong is the end.
+    let stubborn = Endpoint::new(vec![text("two"), text("2")]);
+    let rig = self::rig(&stubborn);
+    rig.write("answer.json", &schema.to_string());
+    let ended = rig.run(&ask);
+    assert!(ended.code == 1 && ended.stdout.is_empty(), "{ended:?}");
+}
+
+#[test]
+fn what_is_no_schema_of_an_answer_is_refused_before_anything_is_asked() {
+    let endpoint = Endpoint::new(vec![]);
+    let rig = rig(&endpoint);
+    for (content, part) in [
+        ("[]", "the answer is not an object"),
+        ("{\"type\":\"string\"}", "the answer is not an object"),
+        ("{\"type\":\"object\",\"properties\":5}", "properties"),
+        ("{", "line 1"),
+    ] {
+        rig.write("answer.json", content);
+        let ended = rig.run(&["--json", "chat", "--answer-schema", "answer.json", "Hello"]).code(2);
+        assert_eq!(ended.error(), "schema", "{content}");
+        assert!(ended.stderr.contains(part), "{content}: {}", ended.stderr);
+    }
+    let missing = rig.run(&["--json", "chat", "--answer-schema", "missing.json", "Hello"]).code(2);
+    assert_eq!(missing.error(), "unreadable_input");
+}

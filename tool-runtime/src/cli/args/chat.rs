@@ -25,6 +25,9 @@ pub(in crate::cli) struct Chat {
     /// Answer a waiting client call before anything else: its id and the output as JSON, `-` or `@FILE`
     #[arg(long, num_args = 2, value_names = ["CALL", "JSON"], action = clap::ArgAction::Append)]
     pub(in crate::cli) answer: Vec<String>,
+    /// Ask for answers that fit the JSON Schema of an object in this file; stdout gets the JSON alone, `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "transcript")]
+    pub(in crate::cli) answer_schema: Option<PathBuf>,
     /// An image, audio, video, a PDF or a text that goes to the model with the first prompt; may be repeated, at most 20
     /// MiB together, `-` is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "transcript")]

@@ -12,11 +12,12 @@ pub(super) use screen::{JsonLines, Screen};
 pub(super) use talk::Talk;
 
 use std::io::IsTerminal as _;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::agent::{ClientAnswer, ModelTurn};
+use crate::agent::{ClientAnswer, ModelTurn, Typed};
 use crate::call::{EventSink, RunSummary};
 use crate::cli::args::Chat;
 use crate::cli::exit::{Exit, Failure};
@@ -42,7 +43,12 @@ pub(super) async fn chat(cli: &Cli<'_>, chat: Chat) -> Result<Exit, Failure> {
     let format = endpoint.format.unwrap_or(Format::OpenAiChat);
     let files = file::files(&chat.file, format, endpoint.model.as_deref())?;
     let gate = cli.open()?;
-    let options = gate.options(Some(events(cli)));
+    let typed = chat.answer_schema.as_deref().map(schema).transpose()?;
+    let sink: Arc<dyn EventSink> = match &typed {
+        Some(_) if !cli.settings.json => Arc::new(Screen::new(cli.settings.verbose > 0).silent()),
+        _ => events(cli),
+    };
+    let options = gate.options(Some(sink));
     let (kept, conversation) = match earlier(cli, &chat)? {
         Some((kept, Document::Chat(saved))) => {
             (kept, agent.restore(&gate.runner, options, *saved).await.map_err(|error| Failure::from(&error))?)
@@ -59,6 +65,7 @@ pub(super) async fn chat(cli: &Cli<'_>, chat: Chat) -> Result<Exit, Failure> {
     let mut talk = Talk::new(cli, gate, conversation, kept);
     talk.interactive = interactive;
     talk.files = files;
+    talk.typed = typed;
     converse(&mut talk, &prompts, answers).await?;
     if cli.settings.json {
         let document = Account { summary: talk.conversation.run().summary(), turns: talk.conversation.turns() };
@@ -116,7 +123,7 @@ fn prompts(chat: &Chat) -> Result<Vec<String>, Failure> {
     if chat.prompt.is_empty() && (chat.transcript.is_some() || !continues && !std::io::stdin().is_terminal()) {
         return Err(Failure::usage("a prompt is missing; write it, or `-` to read standard input"));
     }
-    let files = chat.file.iter().filter(|path| path.as_os_str() == "-");
+    let files = chat.file.iter().chain(&chat.answer_schema).filter(|path| path.as_os_str() == "-");
     if chat.prompt.iter().filter(|prompt| *prompt == "-").count() + files.count() > 1 {
         return Err(Failure::usage("standard input can be read once; write one `-`"));
     }
@@ -129,6 +136,16 @@ fn prompts(chat: &Chat) -> Result<Vec<String>, Failure> {
         return Err(Failure::usage("a prompt is empty; write what the model shall read"));
     }
     Ok(prompts)
+}
+
+/// What each answer has to be.
+fn schema(path: &Path) -> Result<Typed, Failure> {
+    let name = path.display().to_string();
+    let text = input::text(input::file(path)?, &name)?;
+    Typed::fitting(&text).map_err(|problems| {
+        let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        Failure::usage(format!("{name} is no schema of an answer: {}", problems.join("; "))).code("schema")
+    })
 }
 
 fn answers(given: &[String]) -> Result<Vec<ClientAnswer>, Failure> {

@@ -16,12 +16,20 @@ const LINES: usize = 12;
 pub(in crate::cli) struct Screen {
     /// How many lines of a value are shown.
     lines: usize,
+    /// Whether the text of the model is shown.
+    speaks: bool,
 }
 
 impl Screen {
     /// `whole` shows values whole, however long they are.
     pub(in crate::cli) const fn new(whole: bool) -> Self {
-        Self { lines: if whole { usize::MAX } else { LINES } }
+        Self { lines: if whole { usize::MAX } else { LINES }, speaks: true }
+    }
+
+    /// Leaves out the text of the model.
+    pub(in crate::cli) const fn silent(mut self) -> Self {
+        self.speaks = false;
+        self
     }
 
     fn value(&self, json: Option<&Arc<RawValue>>, faint: bool) {
@@ -35,7 +43,7 @@ impl Screen {
 impl EventSink for Screen {
     fn emit(&self, event: Event) {
         match event {
-            Event::TextDelta { text } => terminal::part(&terminal::safe_lines(&text)),
+            Event::TextDelta { text } if self.speaks => terminal::part(&terminal::safe_lines(&text)),
             Event::ToolCallStart { name, .. } => terminal::message(&format!("-> {}", terminal::safe(&name))),
             Event::ToolCallSuspended { name, outcome, prepared, .. } => {
                 terminal::message(&ending(outcome, &name));

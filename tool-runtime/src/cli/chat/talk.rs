@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::IsTerminal as _;
 
-use crate::agent::{ClientAnswer, Conversation, Ended, Incoming, ModelErrorKind, StopReason};
+use crate::agent::{ClientAnswer, Conversation, Ended, Incoming, ModelErrorKind, StopReason, Typed};
 use crate::call::{CallId, Decider, Outcome, Suspension};
 use crate::cli::attend::{cancellable, interruptible};
 use crate::cli::chat::line::Keyboard;
@@ -27,6 +27,8 @@ pub(in crate::cli) struct Talk<'c> {
     pub(super) interactive: bool,
     /// What goes with the next prompt.
     pub(super) files: Vec<Media>,
+    /// What each answer has to be.
+    pub(super) typed: Option<Typed>,
     gravest: Exit,
     /// The calls that had ended before this process took over.
     before: BTreeMap<Outcome, u64>,
@@ -45,6 +47,7 @@ impl<'c> Talk<'c> {
             keyboard,
             interactive: false,
             files: Vec::new(),
+            typed: None,
             gravest: Exit::Done,
             before,
         }
@@ -53,7 +56,8 @@ impl<'c> Talk<'c> {
     /// The user says something. `false` if the next prompt has to wait.
     pub(super) async fn say(&mut self, prompt: &str) -> Result<bool, Failure> {
         let (run, interactive) = (self.conversation.run().clone(), self.interactive);
-        let incoming = self.files.drain(..).fold(Incoming::new().text(prompt), Incoming::media);
+        let message = Incoming::new().text(prompt).typed(self.typed.clone());
+        let incoming = self.files.drain(..).fold(message, Incoming::media);
         let ended = attend(&run, interactive, Box::pin(self.conversation.receive(incoming))).await;
         let ended = ended.transpose().map_err(|error| Failure::failed(error.to_string()).code(error.code()))?;
         self.after(ended).await
@@ -92,7 +96,11 @@ impl<'c> Talk<'c> {
         match &ended {
             Ended::Stopped { reason, .. } => report(reason),
             Ended::Waiting { .. } => self.say_what_waits(),
-            _ => {}
+            // It was not shown while it came: the first one need not fit.
+            Ended::Answered { text } if self.typed.is_some() && !self.cli.settings.json => {
+                terminal::line(&terminal::safe_json(text));
+            }
+            Ended::Answered { .. } => {}
         }
         Ok(matches!(ended, Ended::Answered { .. }))
     }

@@ -21,7 +21,7 @@ fn errors_say_where_and_what_to_do() {
         "policy_unknown_key",
         "policy, line 2, column 1: unknown field `allowed_tool`, expected one of `allowed_tools`, \
          `require_approval_for_effects`, `require_approval_for_tools`, `budgets`, `roles`, `principals`, `attributes`, `tenants`, \
-         `callers`, `tags`, `labels`, `tools`, `repair`, `loop_guard`, `limits`, `parallel`; did you mean `allowed_tools`?",
+         `callers`, `tags`, `labels`, `tools`, `repair`, `loop_guard`, `limits`, `cedar`, `parallel`; did you mean `allowed_tools`?",
     );
     check(
         "allowed_tools = 'core__add'",
@@ -170,4 +170,14 @@ fn the_documented_policy_is_one_and_names_every_key() {
         assert!(written.contains_key(key), "`{key}` is not in the example");
     }
     assert_eq!(policy, ToolPolicy::from_json(&serde_json::to_string(&policy).unwrap()).unwrap());
+}
+
+#[cfg(not(feature = "cedar"))]
+#[test]
+fn a_build_without_cedar_refuses_policies_that_it_could_not_ask() {
+    check(
+        "[cedar]\npolicies = 'permit(principal, action, resource);'",
+        "policy_value",
+        "policy, line 1, column 1: this build has no Cedar engine; enable the feature `cedar` of `tool-runtime`",
+    );
 }

@@ -36,7 +36,7 @@ pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Rese
     };
     let wanted = [hydrated.entry.timeout, run.policy().limits_of(name).runtime].into_iter().flatten().min();
     let reservation = run
-        .ledger()
+        .spending()
         .reserve(Spend::call(wanted))
         .map_err(|exceeded| Stop::new(Outcome::BudgetExceeded).message(format!("The call did not run: {exceeded}.")))?;
     let timeout = wanted.into_iter().chain(reservation.time()).min();

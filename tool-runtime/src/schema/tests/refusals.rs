@@ -18,7 +18,10 @@ struct One<T> {
 #[track_caller]
 fn check<T: JsonSchema>(expected: &[(&str, &str)]) {
     let problems = input::<One<T>>().unwrap_err();
-    let found: Vec<_> = problems.iter().map(|problem| (problem.pointer.as_str(), problem.message.as_str())).collect();
+    let mut found: Vec<_> =
+        problems.iter().map(|problem| (problem.pointer.as_str(), problem.message.as_str())).collect();
+    // Their order is that of a map of `serde_json`, which depends on the features that other crates enable.
+    found.sort_unstable();
     assert_eq!(found.len(), expected.len(), "{problems:#?}");
     for ((pointer, message), (expected_pointer, part)) in found.iter().zip(expected) {
         assert_eq!(pointer, expected_pointer, "{problems:#?}");

@@ -8,8 +8,10 @@ use crate::wire::encode::settings::Vocabulary;
 
 /// Fields that carry the conversation, its tools or the kind of stream in one format or another, or that would change
 /// what comes back.
-const OWN: [&str; 22] = [
+const OWN: [&str; 23] = [
     "background",
+    // Contents, instructions and tools that Gemini puts before those of the request.
+    "cachedContent",
     "candidateCount",
     "contents",
     "conversation",
@@ -91,7 +93,9 @@ fn merge_at(
     Ok(())
 }
 
-/// How servers compare names: some ignore case, some read `snake_case` and `camelCase` alike.
-fn fold(name: &str) -> String {
-    name.chars().filter(|letter| *letter != '_').flat_map(char::to_lowercase).collect()
+/// How servers compare names: some ignore case, some read `snake_case` and `camelCase` alike. Those written in Go take
+/// `\u{17f}` for `s`, as its upper case is `S`.
+pub(super) fn fold(name: &str) -> String {
+    let letters = name.chars().filter(|letter| *letter != '_');
+    letters.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }

@@ -6,6 +6,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 use crate::json::quote;
+use crate::wire::encode::extra::fold;
 use crate::wire::encode::messages::encode_marked;
 use crate::wire::encode::report::EncodeErrorKind;
 use crate::wire::encode::tools::offer;
@@ -112,6 +113,10 @@ fn raw(value: &Value) -> Box<RawValue> {
 
 /// Adds a value to the settings, inside objects too. What an extra field wrote in its place is refused.
 fn merge(into: &mut Map<String, Value>, name: &str, value: Value, path: &str) -> Result<(), EncodeError> {
+    // A server could take another spelling for the field.
+    if into.keys().any(|known| known != name && fold(known) == fold(name)) {
+        return Err(EncodeError::new(EncodeErrorKind::ReservedField, None, Some(path.to_owned())));
+    }
     match (into.get_mut(name), value) {
         (Some(Value::Object(known)), Value::Object(added)) => {
             for (name, value) in added {

@@ -49,6 +49,11 @@ impl Call {
         self.earlier
     }
 
+    /// Whether an earlier response announced the call, and this one has not said anything of it yet.
+    pub(super) const fn is_unheard(&self) -> bool {
+        matches!(self.wait, Wait::Earlier(_))
+    }
+
     /// A call of an earlier response is suspended again. `in_place` allows its arguments to be written again.
     pub(super) fn reopen(&mut self, name: &str, in_place: bool) {
         if matches!(self.wait, Wait::Earlier(_)) {

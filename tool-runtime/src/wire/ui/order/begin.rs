@@ -69,6 +69,7 @@ impl Order {
             self.in_step = true;
             let id = self.message.clone().unwrap_or_default();
             self.write(&Frame::StepStart { id: &id });
+            self.write_files();
         }
     }
 }

@@ -24,6 +24,12 @@ impl Order {
         }
     }
 
+    fn begin_step_of_files(&mut self) {
+        if !self.files.is_empty() {
+            self.begin_step();
+        }
+    }
+
     pub(super) fn finish_step(&mut self, reason: &str, usage: Usage, continued: bool) {
         if !self.in_step {
             return;
@@ -53,6 +59,7 @@ impl Order {
             return;
         }
         self.begin();
+        self.begin_step_of_files();
         self.finish_step(code, usage, false);
         let reason = if self.calls.is_empty() { reason_word(code) } else { TOOL_CALLS };
         let left = self.leave();
@@ -63,6 +70,7 @@ impl Order {
 
     pub(super) fn fail(&mut self, code: Option<&str>, message: &str) {
         self.begin();
+        self.begin_step_of_files();
         self.end_words();
         if self.in_step {
             self.settle_rest("error");

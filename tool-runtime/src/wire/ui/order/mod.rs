@@ -37,6 +37,8 @@ pub(super) struct Order {
     hasher: RandomState,
     /// Events of calls, held back until the argument text of another call is complete.
     held: Vec<UiEvent>,
+    /// Files that came before the step that shows them.
+    files: Vec<(String, String)>,
     in_step: bool,
     over: bool,
     out: Vec<u8>,
@@ -57,6 +59,7 @@ impl Order {
             used: HashSet::new(),
             hasher: RandomState::new(),
             held: Vec::new(),
+            files: Vec::new(),
             in_step: false,
             over: false,
             out: Vec::new(),
@@ -155,6 +158,7 @@ impl Order {
                 self.begin();
                 self.in_step = true;
                 self.write(&Frame::StepStart { id });
+                self.write_files();
             }
             UiEvent::TextDelta { text } => self.add_words(Words::Text, text),
             UiEvent::ReasoningDelta { text } => self.add_words(Words::Reasoning, text),

@@ -1,6 +1,7 @@
 //! Text, reasoning, sources, files and data.
 
 use crate::wire::ui::Protocol;
+use crate::wire::ui::call::Call;
 use crate::wire::ui::frame::{Frame, Part, Words};
 use crate::wire::ui::keys;
 use crate::wire::ui::order::Order;
@@ -44,11 +45,28 @@ impl Order {
     }
 
     pub(super) fn add_file(&mut self, media_type: &str, url: &str) {
-        if is_web(url) || has_scheme(url, "data:") {
-            self.begin_step();
-            let index = self.next_part();
-            self.write(&Frame::File { index, media_type, url });
+        if !is_web(url) && !has_scheme(url, "data:") {
+            return;
         }
+        if !self.in_step && self.protocol == Protocol::UiMessageStream && self.calls.iter().any(Call::is_unheard) {
+            // It would begin a step, in which the arguments of an earlier call can no longer be written.
+            self.files.push((media_type.to_owned(), url.to_owned()));
+            return;
+        }
+        self.begin_step();
+        self.write_file(media_type, url);
+    }
+
+    /// Writes the files that came before the step.
+    pub(super) fn write_files(&mut self) {
+        for (media_type, url) in std::mem::take(&mut self.files) {
+            self.write_file(&media_type, &url);
+        }
+    }
+
+    fn write_file(&mut self, media_type: &str, url: &str) {
+        let index = self.next_part();
+        self.write(&Frame::File { index, media_type, url });
     }
 
     pub(super) fn add_data(&mut self, name: &str, id: Option<&str>, value: &str) {

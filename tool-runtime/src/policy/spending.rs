@@ -1,4 +1,4 @@
-//! [`Ledger`]: what a run has spent and what its calls hold.
+//! [`Spending`]: what a run has spent and what its calls hold.
 //!
 //! What is spent and what is held together never pass a limit: calls that run at the same time each hold their share.
 
@@ -124,7 +124,7 @@ impl std::error::Error for BudgetExceeded {}
 
 /// What a run has spent and holds. Clones share it; it never waits.
 #[derive(Debug, Clone)]
-pub(crate) struct Ledger(Arc<Shared>);
+pub(crate) struct Spending(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -138,8 +138,8 @@ struct Books {
     held: Spend,
 }
 
-impl Ledger {
-    /// Creates a ledger with no amount spent or held.
+impl Spending {
+    /// Creates an account with no amount spent or held.
     #[must_use]
     pub(crate) fn new(budget: RunBudget) -> Self {
         Self(Arc::new(Shared { budget, books: Mutex::default() }))

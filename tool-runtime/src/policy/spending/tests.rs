@@ -1,9 +1,9 @@
-//! Cases of the ledger; time is the paused clock of tokio.
+//! Cases of the spending; time is the paused clock of tokio.
 
 use super::*;
 
-fn ledger(budget: &str) -> Ledger {
-    Ledger::new(toml::from_str(budget).unwrap())
+fn spending(budget: &str) -> Spending {
+    Spending::new(toml::from_str(budget).unwrap())
 }
 
 fn spend(calls: u64, tokens: u64, cost: f64) -> Spend {
@@ -14,10 +14,10 @@ fn spend(calls: u64, tokens: u64, cost: f64) -> Spend {
 fn what_is_asked_for_is_refused_once_it_passes_a_limit() {
     #[track_caller]
     fn check(budget: &str, wanted: &[(Spend, Option<BudgetExceeded>)]) {
-        let ledger = ledger(budget);
+        let spending = spending(budget);
         let mut held = Vec::new();
         for (at, (wanted, refused)) in wanted.iter().enumerate() {
-            let got = ledger.reserve(*wanted);
+            let got = spending.reserve(*wanted);
             assert_eq!(got.as_ref().err().copied(), *refused, "request {at}");
             held.extend(got);
         }
@@ -51,63 +51,63 @@ fn what_is_asked_for_is_refused_once_it_passes_a_limit() {
 
 #[test]
 fn a_reservation_is_settled_or_dropped() {
-    let ledger = ledger("calls = 3\ntokens = 100");
-    ledger.reserve(spend(1, 40, 0.0)).unwrap().settle(7, 0.25);
-    assert_eq!(ledger.spent(), spend(1, 7, 0.25));
-    drop(ledger.reserve(spend(1, 40, 0.0)).unwrap());
-    assert_eq!(ledger.spent(), spend(2, 47, 0.25));
-    ledger.charge(Usage::new(50, 3), f64::NAN);
+    let spending = spending("calls = 3\ntokens = 100");
+    spending.reserve(spend(1, 40, 0.0)).unwrap().settle(7, 0.25);
+    assert_eq!(spending.spent(), spend(1, 7, 0.25));
+    drop(spending.reserve(spend(1, 40, 0.0)).unwrap());
+    assert_eq!(spending.spent(), spend(2, 47, 0.25));
+    spending.charge(Usage::new(50, 3), f64::NAN);
     let spent = Spend { input_tokens: 50, output_tokens: 3, ..spend(2, 100, 0.25) };
-    assert_eq!(ledger.spent(), spent);
-    assert_eq!(ledger.exhausted_for_model(), Some(BudgetExceeded::Tokens));
-    assert_eq!(ledger.reserve(Spend::call(None)).err(), Some(BudgetExceeded::Tokens));
+    assert_eq!(spending.spent(), spent);
+    assert_eq!(spending.exhausted_for_model(), Some(BudgetExceeded::Tokens));
+    assert_eq!(spending.reserve(Spend::call(None)).err(), Some(BudgetExceeded::Tokens));
 }
 
 #[tokio::test(start_paused = true)]
 async fn time_is_what_passed() {
-    let ledger = ledger("time_ms = 100");
-    let first = ledger.reserve(Spend::call(Some(Duration::from_millis(60)))).unwrap();
+    let spending = spending("time_ms = 100");
+    let first = spending.reserve(Spend::call(Some(Duration::from_millis(60)))).unwrap();
     assert_eq!(first.time(), Some(Duration::from_millis(60)));
-    let second = ledger.reserve(Spend::call(None)).unwrap();
+    let second = spending.reserve(Spend::call(None)).unwrap();
     assert_eq!(second.time(), Some(Duration::from_millis(40)));
     tokio::time::advance(Duration::from_millis(10)).await;
     first.settle(0, 0.0);
     drop(second);
-    assert_eq!(ledger.spent().time, Duration::from_millis(20));
+    assert_eq!(spending.spent().time, Duration::from_millis(20));
     // A future that is dropped on the way settles with what it used.
     let dropped = tokio::time::timeout(Duration::from_millis(30), {
-        let ledger = ledger.clone();
+        let spending = spending.clone();
         async move {
-            let _held = ledger.reserve(Spend::call(None)).unwrap();
+            let _held = spending.reserve(Spend::call(None)).unwrap();
             std::future::pending::<()>().await;
         }
     });
     assert!(dropped.await.is_err());
-    assert_eq!(ledger.spent().time, Duration::from_millis(50));
-    assert_eq!(ledger.reserve(Spend::call(None)).unwrap().time(), Some(Duration::from_millis(50)));
+    assert_eq!(spending.spent().time, Duration::from_millis(50));
+    assert_eq!(spending.reserve(Spend::call(None)).unwrap().time(), Some(Duration::from_millis(50)));
 }
 
 #[test]
 fn a_parallel_batch_cannot_overshoot() {
-    let ledger = ledger("calls = 100\ntokens = 1000");
+    let spending = spending("calls = 100\ntokens = 1000");
     let granted: usize = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..4)
             .map(|_| {
-                let ledger = ledger.clone();
-                scope.spawn(move || (0..100).filter(|_| ledger.reserve(spend(1, 3, 0.0)).is_ok()).count())
+                let spending = spending.clone();
+                scope.spawn(move || (0..100).filter(|_| spending.reserve(spend(1, 3, 0.0)).is_ok()).count())
             })
             .collect();
         workers.into_iter().map(|worker| worker.join().unwrap()).sum()
     });
     assert_eq!(granted, 100);
-    assert_eq!(ledger.spent(), spend(100, 300, 0.0));
+    assert_eq!(spending.spent(), spend(100, 300, 0.0));
 }
 
 #[test]
 fn an_endless_cost_stays_a_number() {
-    let ledger = Ledger::new(RunBudget::default());
-    ledger.charge(Usage::new(1, 0), f64::INFINITY);
-    ledger.charge(Usage::new(1, 0), f64::MAX);
-    let text = serde_json::to_string(&ledger.spent()).unwrap();
-    assert_eq!(serde_json::from_str::<Spend>(&text).unwrap(), ledger.spent());
+    let spending = Spending::new(RunBudget::default());
+    spending.charge(Usage::new(1, 0), f64::INFINITY);
+    spending.charge(Usage::new(1, 0), f64::MAX);
+    let text = serde_json::to_string(&spending.spent()).unwrap();
+    assert_eq!(serde_json::from_str::<Spend>(&text).unwrap(), spending.spent());
 }

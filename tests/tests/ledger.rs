@@ -1,0 +1,365 @@
+//! The ledger, as the gate uses it: what may have an effect is entered before it begins, begins at most once for each
+//! key, and has one record, whichever process ends it.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use tests::hooked::{HookedStore, Then};
+use tokio::sync::Semaphore;
+use tool_runtime::call::{CallId, Cause};
+use tool_runtime::capability::Capabilities;
+use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
+use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store, StoreError};
+use tool_runtime::{
+    Call, Cap, Outcome, Reconciled, ToolCall, ToolCatalog, ToolComponent, ToolError, ToolExecResult, ToolPolicy,
+    capability, tool,
+};
+
+/// The world outside.
+#[capability(effect = state_change)]
+pub trait World {
+    /// Counts an effect.
+    fn happen(&self) -> u32;
+    /// The door through which a slow effect ends.
+    fn door(&self) -> Arc<Semaphore>;
+}
+
+/// Has an effect that can be looked up.
+#[tool(name = "ledger__known", effect = state_change, redact = ["$"])]
+struct Known {
+    /// Which; it says what looking it up finds.
+    number: u32,
+}
+
+impl ToolComponent for Known {
+    type Capabilities = (Cap<dyn World>,);
+    type Output = u32;
+
+    async fn run(self, (world,): Self::Capabilities, _: &Call<Self>) -> Result<u32, ToolError> {
+        world.happen();
+        let door = world.door();
+        let _open = door.acquire().await;
+        Ok(self.number)
+    }
+
+    async fn reconcile(self, _: Self::Capabilities, call: &Call<Self>) -> Result<Reconciled<u32>, ToolError> {
+        assert_eq!(call.idempotency_key().len(), 64);
+        match self.number {
+            0 => Ok(Reconciled::Unknown),
+            1 => Ok(Reconciled::NoEffect),
+            2 => Err(ToolError::code("down")),
+            3 => panic!("CANARY"),
+            number => Ok(Reconciled::TookEffect(number)),
+        }
+    }
+}
+
+/// What happened in the world.
+struct Happened {
+    effects: AtomicU32,
+    door: Arc<Semaphore>,
+}
+
+impl World for Happened {
+    fn happen(&self) -> u32 {
+        self.effects.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    fn door(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.door)
+    }
+}
+
+/// Has an effect, and ends when the door opens.
+#[tool(name = "ledger__slow", effect = state_change, redact = ["$"])]
+async fn slow(
+    world: &dyn World,
+    /// Which.
+    number: u32,
+) -> Result<u32, ToolError> {
+    world.happen();
+    let door = world.door();
+    let _open = door.acquire().await;
+    Ok(number)
+}
+
+/// The same, and may be repeated.
+#[tool(name = "ledger__again", effect = state_change, idempotent, redact = ["$"])]
+async fn again(
+    world: &dyn World,
+    /// Which.
+    number: u32,
+) -> Result<u32, ToolError> {
+    world.happen();
+    let door = world.door();
+    let _open = door.acquire().await;
+    Ok(number)
+}
+
+/// Several processes over one store, in one world.
+struct Rig {
+    clock: Arc<ManualClock>,
+    store: Arc<MemoryStore>,
+    world: Arc<Happened>,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let clock = Arc::new(ManualClock::at("2026-01-01T00:00:00Z".parse().expect("a time")));
+        let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
+        let world = Arc::new(Happened { effects: AtomicU32::new(0), door: Arc::new(Semaphore::new(0)) });
+        Self { clock, store, world }
+    }
+
+    /// A process of its own: nothing but the store and the world is shared.
+    fn process(&self, store: Arc<dyn Store>, rules: &str) -> ToolRunner {
+        let policy = format!("allowed_tools = ['ledger__slow', 'ledger__again', 'ledger__known']\n{rules}");
+        ToolRunner::builder(
+            ToolCatalog::collect().expect("a catalog"),
+            ToolPolicy::from_toml(&policy).unwrap_or_else(|error| panic!("{error}")),
+        )
+        .capabilities(Capabilities::new().with(Arc::clone(&self.world) as Arc<dyn World>))
+        .approvals(true)
+        .lease(Duration::from_secs(30))
+        .clock(Arc::clone(&self.clock))
+        .store(store)
+        .build()
+        .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn run(&self) -> Run {
+        self.process(Arc::clone(&self.store) as _, "").run(ada())
+    }
+
+    fn open(&self) {
+        self.world.door.add_permits(1);
+    }
+
+    fn effects(&self) -> u32 {
+        self.world.effects.load(Ordering::Acquire)
+    }
+
+    /// The outcomes of the records of all calls, each call with one.
+    async fn outcomes(&self) -> Vec<(String, Outcome)> {
+        let records = self.store.records(&RecordFilter::default()).await.expect("records");
+        assert_eq!(Chain::verify(&records), Ok(()));
+        let calls: Vec<_> = records.iter().filter_map(|sealed| sealed.record.as_call()).collect();
+        calls.iter().map(|record| (record.tool_call_id.to_string(), record.outcome)).collect()
+    }
+}
+
+fn ada() -> RunOptions {
+    RunOptions::new().run_id("run-1").principal("ada")
+}
+
+fn slow_call(id: &str) -> ToolCall {
+    ToolCall::text(id, "ledger__slow", r#"{"number":7}"#)
+}
+
+fn again_call(id: &str) -> ToolCall {
+    ToolCall::text(id, "ledger__again", r#"{"number":7}"#)
+}
+
+/// Polls a call until its effect has happened, and leaves it there.
+async fn stuck(rig: &Rig, call: impl Future<Output = ToolExecResult> + Send + 'static) -> tokio::task::JoinHandle<()> {
+    let before = rig.effects();
+    let task = tokio::spawn(async move { drop(call.await) });
+    while rig.effects() == before {
+        tokio::task::yield_now().await;
+    }
+    task
+}
+
+#[tokio::test]
+async fn the_same_key_in_another_process_gets_the_stored_result() {
+    let rig = Rig::new();
+    rig.open();
+    let first = rig.run().exec(slow_call("c")).await;
+    assert_eq!((first.outcome(), first.to_model().as_str()), (Outcome::Ok, "7"));
+    let second = rig.run().exec(slow_call("c")).await;
+    assert_eq!((second.outcome(), second.to_model().as_str(), rig.effects()), (Outcome::Ok, "7", 1));
+    assert_eq!(rig.outcomes().await, [("c".to_owned(), Outcome::Ok)]);
+    // Another key: other arguments, another call, another run.
+    rig.world.door.add_permits(3);
+    rig.run().exec(ToolCall::text("c", "ledger__slow", r#"{"number":8}"#)).await;
+    rig.run().exec(slow_call("d")).await;
+    rig.process(Arc::clone(&rig.store) as _, "").run(ada().run_id("run-2")).exec(slow_call("c")).await;
+    assert_eq!(rig.effects(), 4);
+}
+
+#[tokio::test]
+async fn a_call_that_runs_elsewhere_is_said_to() {
+    let rig = Rig::new();
+    let running = stuck(&rig, rig.run().exec(slow_call("c"))).await;
+    let second = rig.run().exec(slow_call("c")).await;
+    assert_eq!((second.outcome(), second.executed()), (Outcome::OutcomeUnknown, true));
+    assert!(second.to_model().contains("still running elsewhere"), "{}", second.to_model());
+    assert!(rig.outcomes().await.is_empty(), "its record is not ours to write");
+    rig.open();
+    running.await.expect("it ends");
+    assert_eq!((rig.outcomes().await, rig.effects()), (vec![("c".to_owned(), Outcome::Ok)], 1));
+}
+
+#[tokio::test]
+async fn a_call_whose_owner_is_gone_is_unknown_and_does_not_run_again() {
+    let rig = Rig::new();
+    // Killed: nothing of it is heard again.
+    std::mem::forget(stuck(&rig, rig.run().exec(slow_call("c"))).await);
+    rig.clock.advance(Duration::from_secs(29));
+    assert!(rig.run().exec(slow_call("c")).await.to_model().contains("still running elsewhere"));
+    rig.clock.advance(Duration::from_secs(1));
+    let second = rig.run().exec(slow_call("c")).await;
+    assert_eq!((second.outcome(), rig.effects()), (Outcome::OutcomeUnknown, 1));
+    let records = rig.store.calls(&RecordFilter::default()).await.expect("records");
+    assert_eq!((records.len(), records[0].cause, records[0].executed), (1, Some(Cause::Lost), true));
+    // Asked for once more, it is the record that answers.
+    assert_eq!(rig.run().exec(slow_call("c")).await.outcome(), Outcome::OutcomeUnknown);
+    assert_eq!((rig.outcomes().await.len(), rig.effects()), (1, 1));
+}
+
+#[tokio::test]
+async fn an_idempotent_call_whose_owner_is_gone_runs_again() {
+    let rig = Rig::new();
+    let stale = stuck(&rig, rig.run().exec(again_call("c"))).await;
+    rig.clock.advance(Duration::from_secs(30));
+    let other = rig.run().exec(again_call("c"));
+    let running = stuck(&rig, other).await;
+    rig.world.door.add_permits(2);
+    running.await.expect("it ends");
+    stale.await.expect("it ends");
+    assert_eq!((rig.outcomes().await, rig.effects()), (vec![("c".to_owned(), Outcome::Ok)], 2));
+}
+
+#[tokio::test]
+async fn who_was_stopped_past_its_lease_says_what_the_record_says() {
+    let rig = Rig::new();
+    let run = rig.run();
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let call = run.exec(slow_call("c"));
+    let stale = stuck(&rig, async move {
+        let result = call.await;
+        sender.send((result.outcome(), result.to_model())).expect("somebody listens");
+        result
+    })
+    .await;
+    rig.clock.advance(Duration::from_secs(30));
+    let looked = rig.run().recorded(&CallId::new("c")).await.expect("a store").expect("it began");
+    assert_eq!(looked.outcome(), Outcome::OutcomeUnknown);
+    rig.open();
+    stale.await.expect("it ends");
+    let (outcome, _) = receiver.await.expect("a result");
+    assert_eq!(outcome, Outcome::OutcomeUnknown, "its record says so");
+    assert_eq!(rig.outcomes().await, [("c".to_owned(), Outcome::OutcomeUnknown)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_runs_long_keeps_its_lease() {
+    let rig = Rig::new();
+    let running = stuck(&rig, rig.run().exec(slow_call("c"))).await;
+    for _ in 0..10 {
+        // Both clocks: the store's, and the one by which the lease is prolonged.
+        rig.clock.advance(Duration::from_secs(10));
+        tokio::time::sleep(Duration::from_secs(10)).await;
+    }
+    assert!(rig.run().exec(slow_call("c")).await.to_model().contains("still running elsewhere"));
+    rig.open();
+    running.await.expect("it ends");
+    assert_eq!(rig.outcomes().await, [("c".to_owned(), Outcome::Ok)]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_entered_does_not_run() {
+    let rig = Rig::new();
+    let failing = |method| match method {
+        "update" => Then::Fail(StoreError::Unavailable("the disk is gone".into())),
+        _ => Then::Pass,
+    };
+    let store = Arc::new(HookedStore::new(Arc::clone(&rig.store) as _, failing));
+    let result = rig.process(store, "").run(ada()).exec(slow_call("c")).await;
+    assert_eq!((result.outcome(), result.executed(), rig.effects()), (Outcome::Cancelled, false, 0));
+    assert!(result.to_model().contains("did not run"), "{}", result.to_model());
+}
+
+#[tokio::test]
+async fn a_tool_may_find_out_what_became_of_a_call() {
+    let cases = [
+        (0, Outcome::OutcomeUnknown, true),
+        (1, Outcome::Cancelled, false),
+        (2, Outcome::OutcomeUnknown, true),
+        (3, Outcome::OutcomeUnknown, true),
+        (4, Outcome::Ok, true),
+    ];
+    for (number, outcome, executed) in cases {
+        let rig = Rig::new();
+        let call = || ToolCall::text("c", "ledger__known", format!(r#"{{"number":{number}}}"#));
+        std::mem::forget(stuck(&rig, rig.run().exec(call())).await);
+        rig.clock.advance(Duration::from_secs(30));
+        let result = rig.run().exec(call()).await;
+        assert_eq!((result.outcome(), result.executed(), rig.effects()), (outcome, executed, 1), "{number}");
+        assert!(!result.to_model().contains("CANARY"));
+        assert_eq!(rig.outcomes().await, [("c".to_owned(), outcome)], "one record: {number}");
+        assert_eq!(rig.run().exec(call()).await.outcome(), outcome, "settled: {number}");
+    }
+}
+
+/// Without the ledger nobody can say that a call of a run which had other processes did not begin in one of them.
+#[tokio::test]
+async fn a_restored_run_does_not_deny_what_it_cannot_look_up() {
+    let rig = Rig::new();
+    let saved = rig.run().snapshot().await.expect("a snapshot");
+    std::mem::forget(stuck(&rig, rig.run().exec(slow_call("c"))).await);
+    let failing = |method| match method {
+        "update" => Then::Fail(StoreError::Unavailable("the disk is gone".into())),
+        _ => Then::Pass,
+    };
+    let store = Arc::new(HookedStore::new(Arc::clone(&rig.store) as _, failing));
+    let run = rig.process(store, "").restore(saved, ada()).await.expect("a run");
+    assert_eq!((run.exec(slow_call("c")).await.outcome(), rig.effects()), (Outcome::OutcomeUnknown, 1));
+}
+
+#[tokio::test]
+async fn a_dropped_call_leaves_the_ledger() {
+    let rig = Rig::new();
+    let running = stuck(&rig, rig.run().exec(slow_call("c"))).await;
+    running.abort();
+    assert!(running.await.is_err());
+    assert_eq!(rig.outcomes().await, [("c".to_owned(), Outcome::OutcomeUnknown)]);
+    assert_eq!(rig.run().exec(slow_call("c")).await.outcome(), Outcome::OutcomeUnknown, "not running: it has ended");
+    assert_eq!((rig.outcomes().await.len(), rig.effects()), (1, 1));
+}
+
+#[tokio::test]
+async fn an_approved_call_begins_once_and_is_never_lost() {
+    let rig = Rig::new();
+    let rules = "require_approval_for_tools = ['ledger__slow']";
+    let process = || rig.process(Arc::clone(&rig.store) as _, rules).run(ada());
+    assert_eq!(process().exec(slow_call("c")).await.outcome(), Outcome::ApprovalRequired);
+    let approved = process();
+    let call = async move { approved.resume("c", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits") };
+    std::mem::forget(stuck(&rig, call).await);
+    assert!(rig.store.pending("run-1", &CallId::new("c")).await.expect("a store").is_none(), "decided and begun");
+    rig.clock.advance(Duration::from_secs(30));
+    let error = process().resume("c", ApprovalDecision::Approve, &tests::grace()).await.expect_err("decided");
+    assert_eq!(error.code(), "not_pending");
+    let result = process().recorded(&CallId::new("c")).await.expect("a store").expect("it began");
+    assert_eq!((result.outcome(), rig.effects()), (Outcome::OutcomeUnknown, 1));
+    let records = rig.store.records(&RecordFilter::default()).await.expect("records");
+    let kinds: Vec<_> = records.iter().map(|sealed| sealed.record.as_decision().is_some()).collect();
+    assert_eq!(kinds, [true, false], "the decision, then the call");
+}
+
+#[tokio::test]
+async fn other_people_learn_nothing_of_a_key() {
+    let rig = Rig::new();
+    rig.open();
+    rig.run().exec(slow_call("c")).await;
+    let theirs = rig.process(Arc::clone(&rig.store) as _, "").run(RunOptions::new().run_id("run-1").principal("eve"));
+    let result = theirs.exec(slow_call("c")).await;
+    assert!(!result.to_model().contains('7'), "{}", result.to_model());
+    assert_eq!((result.executed(), rig.effects()), (false, 1));
+    let own = theirs.recorded(&CallId::new("c")).await.expect("a store").expect("their own refusal");
+    assert_eq!(own.outcome(), Outcome::PolicyDenied);
+}

@@ -1,0 +1,63 @@
+//! [`AnswerError`]: why there is no typed answer.
+
+use std::fmt;
+
+use crate::agent::{StopReason, WaitingCall};
+use crate::runner::ResumeError;
+use crate::schema::SchemaProblem;
+
+/// Why [`Conversation::ask`](crate::agent::Conversation::ask) has no answer. `Display` is safe to show.
+#[non_exhaustive]
+pub enum AnswerError {
+    /// Calls wait for the client or for a person: ask again with their answers and decisions.
+    Waiting(Vec<WaitingCall>),
+    /// The turn ended without an answer that fits.
+    Stopped {
+        /// The reason.
+        reason: StopReason,
+        /// The last, possibly incomplete, text of the model.
+        text: String,
+    },
+    /// One of the calls does not wait for what it was given; the conversation is unchanged.
+    NotWaiting(ResumeError),
+    /// The type cannot be described to a model. Holds everything that is wrong with its schema.
+    Schema(Vec<SchemaProblem>),
+}
+
+// What the model wrote stays out of logs.
+impl fmt::Debug for AnswerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Waiting(calls) => f.debug_tuple("Waiting").field(calls).finish(),
+            Self::Stopped { reason, text } => {
+                f.debug_struct("Stopped").field("reason", reason).field("bytes", &text.len()).finish_non_exhaustive()
+            }
+            Self::NotWaiting(error) => f.debug_tuple("NotWaiting").field(error).finish(),
+            Self::Schema(problems) => f.debug_tuple("Schema").field(problems).finish(),
+        }
+    }
+}
+
+impl fmt::Display for AnswerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Waiting(calls) => write!(f, "{} calls wait for the client or for a person", calls.len()),
+            Self::Stopped { reason, .. } => reason.fmt(f),
+            Self::NotWaiting(error) => error.fmt(f),
+            Self::Schema(problems) => {
+                f.write_str("the type of the answer has no usable schema")?;
+                problems.iter().try_for_each(|problem| write!(f, "; {problem}"))
+            }
+        }
+    }
+}
+
+impl std::error::Error for AnswerError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::NotWaiting(error) => Some(error),
+            Self::Schema(problems) => problems.first().map(|problem| problem as _),
+            Self::Waiting(_) | Self::Stopped { .. } => None,
+        }
+    }
+}

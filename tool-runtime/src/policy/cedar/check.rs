@@ -1,0 +1,89 @@
+//! Compares policies with a catalog: names, attributes and types.
+
+use std::collections::{BTreeSet, HashMap};
+
+use cedar_policy::ffi::DetailedError;
+use cedar_policy::{Policy, Schema, ValidationMode, Validator};
+
+use crate::policy::cedar::kind::Kind;
+use crate::policy::cedar::parse::said;
+use crate::policy::cedar::schema::{self, Described};
+use crate::policy::cedar::{CedarRules, on_own_stack};
+use crate::policy::label::LabelRule;
+use crate::policy::{PolicyProblem, ToolPolicy};
+use crate::text::nearest;
+use crate::tool::{self, ToolSpec, is_discovered};
+
+impl CedarRules {
+    /// What does not fit the catalog, by policy.
+    pub(crate) fn check(&self, policy: &ToolPolicy, tools: &HashMap<&str, &ToolSpec>) -> Vec<PolicyProblem> {
+        let failed =
+            || vec![PolicyProblem::new("cedar".to_owned(), "the Cedar engine failed on the policies".to_owned())];
+        on_own_stack(|| {
+            let mut problems = self.unknown_names(policy, tools);
+            problems.extend(self.validate(policy, tools));
+            problems
+        })
+        .unwrap_or_else(failed)
+    }
+
+    fn unknown_names(&self, policy: &ToolPolicy, tools: &HashMap<&str, &ToolSpec>) -> Vec<PolicyProblem> {
+        let mut problems = Vec::new();
+        for rule in self.0.all.policies() {
+            for name in named(rule, "Tool").filter(|name| !is_discovered(name) && !tools.contains_key(name.as_str())) {
+                let message = format!("there is no tool `{name}`");
+                let nearest = nearest(&name, tools.keys().copied()).map(str::to_owned);
+                problems.push(PolicyProblem { nearest, ..PolicyProblem::new(format!("cedar.{}", rule.id()), message) });
+            }
+        }
+        let labels = &policy.data().labels;
+        let known: BTreeSet<_> = labels.keys().map(String::as_str).chain([LabelRule::UNTRUSTED]).collect();
+        for label in self.labels().iter().filter(|label| !known.contains(label.as_str())) {
+            let message = format!("nothing puts the label `{label}` on a run; add `[labels.{label}]` with its source");
+            let nearest = nearest(label, known.iter().copied()).map(str::to_owned);
+            problems.push(PolicyProblem { nearest, ..PolicyProblem::new("cedar".to_owned(), message) });
+        }
+        problems
+    }
+
+    fn validate(&self, policy: &ToolPolicy, tools: &HashMap<&str, &ToolSpec>) -> Vec<PolicyProblem> {
+        let mut described: Vec<_> = tools
+            .values()
+            .map(|spec| Described {
+                name: spec.name.as_str(),
+                effect: Some(policy.effect_of(spec.name.as_str(), spec.effect)),
+                arguments: Kind::arguments(&tool::Schema::to_value(&spec.input_schema), |_| true),
+            })
+            .collect();
+        // A discovered tool may wait for its server, and has no arguments until then.
+        let waiting: BTreeSet<String> = self.0.all.policies().flat_map(|rule| named(rule, "Action")).collect();
+        let waiting = waiting.iter().filter(|name| is_discovered(name) && !tools.contains_key(name.as_str()));
+        described.extend(waiting.map(|name| Described {
+            name,
+            effect: None,
+            arguments: Kind::arguments(&serde_json::Value::Null, |_| true),
+        }));
+        let schema = match Schema::from_json_value(schema::of(self.attributes().iter(), described.into_iter())) {
+            Ok(schema) => schema,
+            Err(error) => {
+                let message = format!("the catalog has no Cedar schema: {error}");
+                return vec![PolicyProblem::new("cedar".to_owned(), message)];
+            }
+        };
+        let found = Validator::new(schema).validate(&self.0.all, ValidationMode::Strict);
+        let errors = found.validation_errors().map(|error| (error.policy_id(), DetailedError::from(error)));
+        let warnings = found.validation_warnings().map(|warning| (warning.policy_id(), DetailedError::from(warning)));
+        let problem = |(id, error): (&cedar_policy::PolicyId, DetailedError)| {
+            PolicyProblem::new(format!("cedar.{id}"), said(&error))
+        };
+        let mut problems: Vec<_> = errors.chain(warnings).map(problem).collect();
+        problems.sort_by(|one, other| (&one.path, &one.message).cmp(&(&other.path, &other.message)));
+        problems
+    }
+}
+
+/// The ids of the entities of a type that a policy names.
+fn named(policy: &Policy, of: &str) -> impl Iterator<Item = String> {
+    let literals = policy.entity_literals().into_iter();
+    literals.filter(move |uid| uid.type_name().to_string() == of).map(|uid| uid.id().unescaped().to_owned())
+}

@@ -1,0 +1,163 @@
+//! [`Kind`]: what an argument is to Cedar, by its JSON Schema.
+
+use std::collections::BTreeMap;
+
+use cedar_policy::RestrictedExpression;
+use serde_json::{Value, json};
+
+use crate::json::Tree;
+use crate::policy::misfit::{target, types};
+
+/// How deep the types of arguments are followed. What lies deeper does not exist for policies.
+const MAX_DEPTH: usize = 8;
+
+/// What an argument is to Cedar. What has none of these kinds does not exist for policies: unions, maps, `null` alone.
+#[derive(Debug, PartialEq)]
+pub(super) enum Kind {
+    Text,
+    Long,
+    Decimal,
+    Bool,
+    Set(Box<Kind>),
+    Record(BTreeMap<String, Member>),
+}
+
+/// A member of a record.
+#[derive(Debug, PartialEq)]
+pub(super) struct Member {
+    kind: Kind,
+    required: bool,
+}
+
+/// A value that its kind cannot hold: a number with more than four decimal places, or beyond Cedar's range.
+#[derive(Debug, PartialEq)]
+pub(super) struct Unfit;
+
+impl Kind {
+    /// The arguments of a tool as one record, of those members that `wanted` names.
+    pub(super) fn arguments(schema: &Value, wanted: impl Fn(&str) -> bool) -> Self {
+        let members = match record(schema, target(schema, schema), 0) {
+            Self::Record(members) => members,
+            _ => BTreeMap::new(),
+        };
+        Self::Record(members.into_iter().filter(|(name, _)| wanted(name)).collect())
+    }
+
+    /// The type in a Cedar schema.
+    pub(super) fn to_json(&self) -> Value {
+        match self {
+            Self::Text => json!({ "type": "String" }),
+            Self::Long => json!({ "type": "Long" }),
+            Self::Decimal => json!({ "type": "Extension", "name": "decimal" }),
+            Self::Bool => json!({ "type": "Boolean" }),
+            Self::Set(item) => json!({ "type": "Set", "element": item.to_json() }),
+            Self::Record(members) => {
+                let members = members.iter().map(|(name, member)| {
+                    let mut of = member.kind.to_json();
+                    of["required"] = member.required.into();
+                    (name.clone(), of)
+                });
+                json!({ "type": "Record", "attributes": members.collect::<serde_json::Map<_, _>>() })
+            }
+        }
+    }
+
+    /// The value for policies. `None` for `null`, which counts as left out.
+    pub(super) fn value(&self, value: &Tree<'_>) -> Result<Option<RestrictedExpression>, Unfit> {
+        let value = match (self, value) {
+            (_, Tree::Null) => return Ok(None),
+            (Self::Text, Tree::String(text)) => RestrictedExpression::new_string(text.clone().into_owned()),
+            (Self::Bool, Tree::Bool(flag)) => RestrictedExpression::new_bool(*flag),
+            (Self::Long, Tree::Int(number)) => RestrictedExpression::new_long(*number),
+            (Self::Decimal, number) => RestrictedExpression::new_decimal(decimal(number).ok_or(Unfit)?),
+            (Self::Set(kind), Tree::Array(items)) => {
+                let items =
+                    items.iter().filter_map(|item| kind.value(item).transpose()).collect::<Result<Vec<_>, _>>()?;
+                RestrictedExpression::new_set(items)
+            }
+            (Self::Record(kinds), Tree::Object(members)) => {
+                let mut record = Vec::new();
+                for (name, value) in members {
+                    if let Some(member) = kinds.get(&**name)
+                        && let Some(value) = member.kind.value(value)?
+                    {
+                        record.push((name.clone().into_owned(), value));
+                    }
+                }
+                RestrictedExpression::new_record(record).map_err(|_| Unfit)?
+            }
+            _ => return Err(Unfit),
+        };
+        Ok(Some(value))
+    }
+}
+
+/// A number as Cedar writes decimals: one to four places, and no rounding.
+fn decimal(number: &Tree<'_>) -> Option<String> {
+    let text = match number {
+        Tree::Int(number) => number.to_string(),
+        Tree::Float(number) => number.to_string(),
+        _ => return None,
+    };
+    match text.split_once('.') {
+        None => Some(format!("{text}.0")),
+        Some((_, places)) => (places.len() <= 4).then_some(text),
+    }
+}
+
+/// The kind of a schema, and whether `null` is a value of it.
+fn kind(document: &Value, schema: &Value, depth: usize) -> Option<(Kind, bool)> {
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    let schema = target(document, schema);
+    for key in ["anyOf", "oneOf", "allOf"] {
+        if let Some(choices) = schema.get(key).and_then(Value::as_array) {
+            let is_null = |choice: &&Value| choice.get("type").is_some_and(|name| name == "null");
+            let mut others = choices.iter().filter(|choice| !is_null(choice));
+            let (one, more) = (others.next()?, others.next());
+            let nullable = choices.iter().any(|choice| is_null(&choice));
+            return more
+                .is_none()
+                .then(|| kind(document, one, depth + 1))?
+                .map(|(kind, null)| (kind, null || nullable));
+        }
+    }
+    let nullable = types(schema).any(|name| name == "null");
+    let mut named = types(schema).filter(|name| *name != "null");
+    let (one, more) = (named.next(), named.next());
+    if more.is_some() {
+        return None;
+    }
+    let kind = match one {
+        Some("string") => Kind::Text,
+        Some("integer") => Kind::Long,
+        Some("number") => Kind::Decimal,
+        Some("boolean") => Kind::Bool,
+        Some("array") => Kind::Set(Box::new(kind(document, schema.get("items")?, depth + 1)?.0)),
+        Some("object") => record(document, schema, depth),
+        None if texts_only(schema) => Kind::Text,
+        _ => return None,
+    };
+    Some((kind, nullable))
+}
+
+/// An `enum` or a `const` without a type, of texts.
+fn texts_only(schema: &Value) -> bool {
+    let listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
+    let mut all = listed.chain(schema.get("const")).peekable();
+    all.peek().is_some() && all.all(Value::is_string)
+}
+
+fn record(document: &Value, schema: &Value, depth: usize) -> Kind {
+    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let required = |name: &str| {
+        let named = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+        named.filter_map(Value::as_str).any(|required| required == name)
+    };
+    let member = |(name, schema): (&String, &Value)| {
+        let (kind, nullable) = kind(document, schema, depth + 1)?;
+        Some((name.clone(), Member { required: required(name) && !nullable, kind }))
+    };
+    Kind::Record(properties.filter_map(member).collect())
+}

@@ -1,0 +1,118 @@
+//! Policies in the Cedar language. They only narrow what the rest of the policy allows: whatever the engine cannot decide
+//! is denied. The only folder that names `cedar_policy`.
+
+mod check;
+mod kind;
+mod nesting;
+mod parse;
+mod reads;
+mod request;
+mod schema;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use cedar_policy::PolicySet;
+use serde::{Deserialize, Serialize};
+
+use crate::contain::attempted;
+use crate::policy::cedar::reads::Reads;
+use crate::policy::cedar::request::Types;
+use crate::policy::parse::Table;
+
+/// Stack for work whose depth depends on the text of a policy; the text is bounded by [`nesting`].
+const STACK_BYTES: usize = 32 * 1024 * 1024;
+
+/// The policies, ready to decide. Cheap to clone.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(try_from = "Table<Written>", into = "Written")]
+pub(crate) struct CedarRules(Arc<Ready>);
+
+struct Ready {
+    text: String,
+    all: PolicySet,
+    /// For frozen arguments.
+    frozen: Sets,
+    /// For a tool before the arguments of a call are read: without what reads them.
+    admission: Sets,
+    reads: Reads,
+    types: Types,
+}
+
+/// Policies by what they may do to a call.
+struct Sets {
+    /// Those that permit, and those that forbid.
+    decide: PolicySet,
+    /// Those that forbid until a person approves.
+    ask: PolicySet,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    policies: String,
+}
+
+impl CedarRules {
+    /// Whether a policy reads the arguments of calls.
+    pub(super) fn reads_arguments(&self) -> bool {
+        self.0.reads.arguments
+    }
+
+    /// Whether a policy reads this argument.
+    #[cfg(feature = "cli")]
+    pub(super) fn reads(&self, argument: &str) -> bool {
+        self.0.reads.whole || self.0.reads.names.contains(argument)
+    }
+
+    /// The roles that policies name.
+    pub(super) fn roles(&self) -> &BTreeSet<String> {
+        &self.0.reads.roles
+    }
+
+    /// The attributes of principals that policies read.
+    pub(super) fn attributes(&self) -> &BTreeSet<String> {
+        &self.0.reads.attributes
+    }
+
+    /// The labels that policies name.
+    pub(super) fn labels(&self) -> &BTreeSet<String> {
+        &self.0.reads.labels
+    }
+}
+
+/// Runs work of the engine on a stack that is deep enough. `None` if it panics.
+fn on_own_stack<T>(work: impl FnOnce() -> T) -> Option<T> {
+    stacker::grow(STACK_BYTES, || attempted(work)).ok()
+}
+
+impl TryFrom<Table<Written>> for CedarRules {
+    type Error = String;
+
+    fn try_from(Table(written): Table<Written>) -> Result<Self, String> {
+        let ready = parse::ready(written.policies).map_err(|error| format!("`cedar.policies`: {error}"))?;
+        Ok(Self(Arc::new(ready)))
+    }
+}
+
+impl From<CedarRules> for Written {
+    fn from(rules: CedarRules) -> Self {
+        Self { policies: rules.0.text.clone() }
+    }
+}
+
+impl PartialEq for CedarRules {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.text == other.0.text
+    }
+}
+
+impl fmt::Debug for CedarRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CedarRules").field("policies", &self.0.text).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

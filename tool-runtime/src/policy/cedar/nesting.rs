@@ -1,0 +1,58 @@
+//! How large and how deep the text of policies may be: the engine's parser recurses, and a deep text would overflow any
+//! stack.
+
+/// The longest text of all policies together, in bytes.
+const MAX_BYTES: usize = 64 * 1024;
+
+/// The most brackets that may be open at the same time.
+const MAX_OPEN: usize = 32;
+
+/// The most operators in one policy: each may nest the next one.
+const MAX_OPERATORS: usize = 256;
+
+/// Refuses a text that is too large or too deep.
+pub(super) fn check(text: &str) -> Result<(), String> {
+    if text.len() > MAX_BYTES {
+        return Err("the policies are longer than 64 KiB together; write them shorter".to_owned());
+    }
+    let (mut open, mut operators) = (0_usize, 0_usize);
+    let mut bytes = text.bytes().enumerate().peekable();
+    let mut word = String::new();
+    while let Some((at, byte)) = bytes.next() {
+        if byte.is_ascii_alphanumeric() || byte == b'_' {
+            word.push(char::from(byte));
+            continue;
+        }
+        operators += usize::from(word == "if");
+        word.clear();
+        match byte {
+            b'"' => {
+                // A backslash escapes what follows it, a quote included.
+                while let Some((_, inner)) = bytes.next() {
+                    match inner {
+                        b'"' => break,
+                        b'\\' => drop(bytes.next()),
+                        _ => {}
+                    }
+                }
+            }
+            b'/' if bytes.peek().is_some_and(|(_, next)| *next == b'/') => {
+                bytes.by_ref().take_while(|(_, inner)| *inner != b'\n').for_each(drop);
+            }
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            b'&' | b'|' | b'.' | b'+' | b'-' | b'*' | b'!' => operators += 1,
+            b';' if open == 0 => operators = 0,
+            _ => {}
+        }
+        let line = || text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1;
+        if open > MAX_OPEN {
+            return Err(format!("line {}: more than {MAX_OPEN} brackets are open; write several policies", line()));
+        }
+        if operators > MAX_OPERATORS {
+            let message = format!("more than {MAX_OPERATORS} operators in one policy; write several policies");
+            return Err(format!("line {}: {message}", line()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! A decision: what the run, the tool and the arguments are to Cedar, and what its answer means.
+
+use std::collections::{HashMap, HashSet};
+
+use cedar_policy::{
+    Authorizer, Context, Decision, Entities, Entity, EntityId, EntityTypeName, EntityUid, PolicyId, PolicySet, Request,
+    RestrictedExpression,
+};
+
+use crate::call::Caller;
+use crate::contain::attempted;
+use crate::json::Tree;
+use crate::policy::cedar::kind::Kind;
+use crate::policy::cedar::{CedarRules, Ready};
+use crate::policy::rule_verdict::RuleVerdict;
+use crate::policy::subject::{PolicyContext, Subject};
+use crate::tool::{Schema, ToolEffect, is_discovered};
+
+/// The rule of a call on which the engine failed.
+const FAILED: &str = "internal_error.cedar";
+
+/// Stack that an evaluation finds before it; the engine refuses what would need more.
+const EVALUATION_BYTES: usize = 1024 * 1024;
+
+/// The types of entities, parsed once.
+pub(super) struct Types {
+    principal: EntityTypeName,
+    role: EntityTypeName,
+    tenant: EntityTypeName,
+    tool: EntityTypeName,
+    action: EntityTypeName,
+}
+
+impl Types {
+    pub(super) fn new() -> Option<Self> {
+        let named = |name: &str| name.parse().ok();
+        Some(Self {
+            principal: named("Principal")?,
+            role: named("Role")?,
+            tenant: named("Tenant")?,
+            tool: named("Tool")?,
+            action: named("Action")?,
+        })
+    }
+}
+
+fn uid(of: &EntityTypeName, id: &str) -> EntityUid {
+    EntityUid::from_type_name_and_id(of.clone(), EntityId::new(id))
+}
+
+fn texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> RestrictedExpression {
+    RestrictedExpression::new_set(texts.into_iter().map(text))
+}
+
+fn text(text: &str) -> RestrictedExpression {
+    RestrictedExpression::new_string(text.to_owned())
+}
+
+/// The engine cannot decide, so the call is denied.
+struct Undecided;
+
+impl CedarRules {
+    /// What the policies say of a call beyond allowing it, with the rule. `arguments` are `None` as long as they are not
+    /// read, and what depends on them is left out.
+    pub(crate) fn say(
+        &self,
+        context: &PolicyContext<'_>,
+        tool: &Subject<'_>,
+        effect: ToolEffect,
+        arguments: Option<&Tree<'_>>,
+    ) -> Option<(RuleVerdict, String)> {
+        let said = stacker::maybe_grow(EVALUATION_BYTES, 4 * EVALUATION_BYTES, || {
+            attempted(|| self.0.evaluate(context, tool, effect, arguments))
+        });
+        match said {
+            Ok(Ok(said)) => said,
+            Ok(Err(Undecided)) | Err(_) => Some((RuleVerdict::Deny, FAILED.to_owned())),
+        }
+    }
+}
+
+impl Ready {
+    fn evaluate(
+        &self,
+        context: &PolicyContext<'_>,
+        tool: &Subject<'_>,
+        effect: ToolEffect,
+        arguments: Option<&Tree<'_>>,
+    ) -> Result<Option<(RuleVerdict, String)>, Undecided> {
+        let sets = if arguments.is_some() { &self.frozen } else { &self.admission };
+        let request = Request::new(
+            // The empty id is that of a run without a principal.
+            uid(&self.types.principal, context.principal.unwrap_or_default()),
+            uid(&self.types.action, tool.name),
+            uid(&self.types.tool, tool.name),
+            self.context(context, tool, arguments)?,
+            None,
+        );
+        let request = request.map_err(|_| Undecided)?;
+        let entities = self.entities(context, tool, effect)?;
+        if let Some(denied) = denies(&request, &sets.decide, &entities, true) {
+            return Ok(Some((RuleVerdict::Deny, denied)));
+        }
+        if sets.ask.is_empty() {
+            return Ok(None);
+        }
+        let asked = denies(&request, &sets.ask, &entities, false);
+        Ok(asked.map(|rule| {
+            let failed = rule.starts_with(FAILED);
+            (if failed { RuleVerdict::Deny } else { RuleVerdict::RequireApproval }, rule)
+        }))
+    }
+
+    fn entities(
+        &self,
+        context: &PolicyContext<'_>,
+        tool: &Subject<'_>,
+        effect: ToolEffect,
+    ) -> Result<Entities, Undecided> {
+        let types = &self.types;
+        let attributes = self.reads.attributes.iter().map(|name| {
+            let held = context.attributes.iter().filter(|(held, _)| **held == **name);
+            (name.clone(), texts(held.map(|(_, value)| &**value)))
+        });
+        let roles = context.roles.iter().map(|role| uid(&types.role, role));
+        let parents: HashSet<_> = roles.chain(context.tenant.map(|tenant| uid(&types.tenant, tenant))).collect();
+        let principal = uid(&types.principal, context.principal.unwrap_or_default());
+        let principal = Entity::new(principal, attributes.collect(), parents).map_err(|_| Undecided)?;
+        let mut described = HashMap::from([
+            ("effect".to_owned(), text(effect.as_str())),
+            ("tags".to_owned(), texts(tool.tags.iter().map(|tag| &**tag))),
+            ("discovered".to_owned(), RestrictedExpression::new_bool(is_discovered(tool.name))),
+        ]);
+        if let Some(server) = server(tool.name) {
+            described.insert("server".to_owned(), text(server));
+        }
+        let described = Entity::new(uid(&types.tool, tool.name), described, HashSet::new()).map_err(|_| Undecided)?;
+        let groups = HashSet::from([effect.as_str(), "call"].map(|group| uid(&types.action, group)));
+        let action = Entity::new_no_attrs(uid(&types.action, tool.name), groups);
+        Entities::from_entities([principal, described, action], None).map_err(|_| Undecided)
+    }
+
+    fn context(
+        &self,
+        context: &PolicyContext<'_>,
+        tool: &Subject<'_>,
+        arguments: Option<&Tree<'_>>,
+    ) -> Result<Context, Undecided> {
+        let mut pairs = vec![("labels".to_owned(), texts(context.labels.iter().map(|label| &**label)))];
+        match context.caller {
+            Caller::Direct => pairs.push(("caller".to_owned(), text("direct"))),
+            Caller::Graph { name, .. } => {
+                pairs.push(("caller".to_owned(), text("graph")));
+                pairs.push(("graph".to_owned(), text(name)));
+            }
+        }
+        if let Some(arguments) = arguments.filter(|_| self.reads.arguments) {
+            let schema = tool.input_schema.map(Schema::to_value).unwrap_or_default();
+            let kind = Kind::arguments(&schema, |name| self.reads.whole || self.reads.names.contains(name));
+            let record = kind.value(arguments).ok().flatten().ok_or(Undecided)?;
+            pairs.push(("arguments".to_owned(), record));
+        }
+        Context::from_pairs(pairs).map_err(|_| Undecided)
+    }
+}
+
+/// The server of a discovered tool, `mcp__SERVER__NAME`.
+fn server(tool: &str) -> Option<&str> {
+    tool.strip_prefix("mcp__")?.split_once("__").map(|(server, _)| server)
+}
+
+/// The rule that denies. Where nothing has to permit, only what forbids counts.
+fn denies(request: &Request, policies: &PolicySet, entities: &Entities, permit: bool) -> Option<String> {
+    let first = |ids: &mut dyn Iterator<Item = &PolicyId>| ids.min().map(ToString::to_string);
+    let answer = Authorizer::new().is_authorized(request, policies, entities);
+    let mut failed = answer.diagnostics().errors().map(|error| match error {
+        cedar_policy::AuthorizationError::PolicyEvaluationError(error) => error.policy_id(),
+    });
+    if let Some(policy) = first(&mut failed) {
+        return Some(format!("{FAILED}:{policy}"));
+    }
+    if answer.decision() == Decision::Allow {
+        return None;
+    }
+    match first(&mut answer.diagnostics().reason()) {
+        Some(policy) => Some(format!("cedar:{policy}")),
+        None => permit.then(|| "cedar".to_owned()),
+    }
+}

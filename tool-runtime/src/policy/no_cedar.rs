@@ -1,0 +1,59 @@
+//! The place of the Cedar policies in a build without them: a policy that has some is refused.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::json::Tree;
+use crate::policy::rule_verdict::RuleVerdict;
+use crate::policy::subject::{PolicyContext, Subject};
+use crate::policy::{PolicyProblem, ToolPolicy};
+use crate::tool::{ToolEffect, ToolSpec};
+
+/// No Cedar policies: this build cannot decide by them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) enum CedarRules {}
+
+impl<'de> Deserialize<'de> for CedarRules {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        let message = "this build has no Cedar engine; enable the feature `cedar` of `tool-runtime`";
+        Err(serde::de::Error::custom(message))
+    }
+}
+
+impl CedarRules {
+    pub(super) fn reads_arguments(&self) -> bool {
+        match *self {}
+    }
+
+    #[cfg(feature = "cli")]
+    pub(super) fn reads(&self, _: &str) -> bool {
+        match *self {}
+    }
+
+    pub(super) fn roles(&self) -> &BTreeSet<String> {
+        match *self {}
+    }
+
+    pub(super) fn attributes(&self) -> &BTreeSet<String> {
+        match *self {}
+    }
+
+    pub(super) fn labels(&self) -> &BTreeSet<String> {
+        match *self {}
+    }
+
+    pub(crate) fn check(&self, _: &ToolPolicy, _: &HashMap<&str, &ToolSpec>) -> Vec<PolicyProblem> {
+        match *self {}
+    }
+
+    pub(crate) fn say(
+        &self,
+        _: &PolicyContext<'_>,
+        _: &Subject<'_>,
+        _: ToolEffect,
+        _: Option<&Tree<'_>>,
+    ) -> Option<(RuleVerdict, String)> {
+        match *self {}
+    }
+}
