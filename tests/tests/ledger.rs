@@ -13,7 +13,10 @@ use tool_runtime::call::{CallId, Cause};
 use tool_runtime::capability::Capabilities;
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store, StoreError};
-use tool_runtime::{Outcome, ToolCall, ToolCatalog, ToolError, ToolExecResult, ToolPolicy, capability, tool};
+use tool_runtime::{
+    Call, Cap, Outcome, Reconciled, ToolCall, ToolCatalog, ToolComponent, ToolError, ToolExecResult, ToolPolicy,
+    capability, tool,
+};
 
 /// The world outside.
 #[capability(effect = state_change)]
@@ -22,6 +25,36 @@ pub trait World {
     fn happen(&self) -> u32;
     /// The door through which a slow effect ends.
     fn door(&self) -> Arc<Semaphore>;
+}
+
+/// Has an effect that can be looked up.
+#[tool(name = "ledger__known", effect = state_change, redact = ["$"])]
+struct Known {
+    /// Which; it says what looking it up finds.
+    number: u32,
+}
+
+impl ToolComponent for Known {
+    type Capabilities = (Cap<dyn World>,);
+    type Output = u32;
+
+    async fn run(self, (world,): Self::Capabilities, _: &Call<Self>) -> Result<u32, ToolError> {
+        world.happen();
+        let door = world.door();
+        let _open = door.acquire().await;
+        Ok(self.number)
+    }
+
+    async fn reconcile(self, _: Self::Capabilities, call: &Call<Self>) -> Result<Reconciled<u32>, ToolError> {
+        assert_eq!(call.idempotency_key().len(), 64);
+        match self.number {
+            0 => Ok(Reconciled::Unknown),
+            1 => Ok(Reconciled::NoEffect),
+            2 => Err(ToolError::code("down")),
+            3 => panic!("CANARY"),
+            number => Ok(Reconciled::TookEffect(number)),
+        }
+    }
 }
 
 /// What happened in the world.
@@ -83,7 +116,7 @@ impl Rig {
 
     /// A process of its own: nothing but the store and the world is shared.
     fn process(&self, store: Arc<dyn Store>, rules: &str) -> ToolRunner {
-        let policy = format!("allowed_tools = ['ledger__slow', 'ledger__again']\n{rules}");
+        let policy = format!("allowed_tools = ['ledger__slow', 'ledger__again', 'ledger__known']\n{rules}");
         ToolRunner::builder(
             ToolCatalog::collect().expect("a catalog"),
             ToolPolicy::from_toml(&policy).unwrap_or_else(|error| panic!("{error}")),
@@ -251,6 +284,43 @@ async fn what_cannot_be_entered_does_not_run() {
 }
 
 #[tokio::test]
+async fn a_tool_may_find_out_what_became_of_a_call() {
+    let cases = [
+        (0, Outcome::OutcomeUnknown, true),
+        (1, Outcome::Cancelled, false),
+        (2, Outcome::OutcomeUnknown, true),
+        (3, Outcome::OutcomeUnknown, true),
+        (4, Outcome::Ok, true),
+    ];
+    for (number, outcome, executed) in cases {
+        let rig = Rig::new();
+        let call = || ToolCall::text("c", "ledger__known", format!(r#"{{"number":{number}}}"#));
+        std::mem::forget(stuck(&rig, rig.run().exec(call())).await);
+        rig.clock.advance(Duration::from_secs(30));
+        let result = rig.run().exec(call()).await;
+        assert_eq!((result.outcome(), result.executed(), rig.effects()), (outcome, executed, 1), "{number}");
+        assert!(!result.to_model().contains("CANARY"));
+        assert_eq!(rig.outcomes().await, [("c".to_owned(), outcome)], "one record: {number}");
+        assert_eq!(rig.run().exec(call()).await.outcome(), outcome, "settled: {number}");
+    }
+}
+
+/// Without the ledger nobody can say that a call of a run which had other processes did not begin in one of them.
+#[tokio::test]
+async fn a_restored_run_does_not_deny_what_it_cannot_look_up() {
+    let rig = Rig::new();
+    let saved = rig.run().snapshot().await.expect("a snapshot");
+    std::mem::forget(stuck(&rig, rig.run().exec(slow_call("c"))).await);
+    let failing = |method| match method {
+        "update" => Then::Fail(StoreError::Unavailable("the disk is gone".into())),
+        _ => Then::Pass,
+    };
+    let store = Arc::new(HookedStore::new(Arc::clone(&rig.store) as _, failing));
+    let run = rig.process(store, "").restore(saved, ada()).await.expect("a run");
+    assert_eq!((run.exec(slow_call("c")).await.outcome(), rig.effects()), (Outcome::OutcomeUnknown, 1));
+}
+
+#[tokio::test]
 async fn a_dropped_call_leaves_the_ledger() {
     let rig = Rig::new();
     let running = stuck(&rig, rig.run().exec(slow_call("c"))).await;
@@ -290,5 +360,6 @@ async fn other_people_learn_nothing_of_a_key() {
     let result = theirs.exec(slow_call("c")).await;
     assert!(!result.to_model().contains('7'), "{}", result.to_model());
     assert_eq!((result.executed(), rig.effects()), (false, 1));
-    assert!(theirs.recorded(&CallId::new("c")).await.expect("a store").is_none());
+    let own = theirs.recorded(&CallId::new("c")).await.expect("a store").expect("their own refusal");
+    assert_eq!(own.outcome(), Outcome::PolicyDenied);
 }

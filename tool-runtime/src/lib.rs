@@ -97,7 +97,7 @@ pub use attributes::{capability, tool};
 pub use call::{CallId, Event, EventSink, Outcome, ToolCall, ToolContext, ToolExecResult, ToolInvocationRecord};
 pub use capability::{Cap, Capabilities, Connection, Secret};
 pub use catalog::ToolCatalog;
-pub use component::{Call, ToolComponent, ToolOutput, WithMedia};
+pub use component::{Call, Reconciled, ToolComponent, ToolOutput, WithMedia};
 pub use error::ToolError;
 pub use policy::ToolPolicy;
 pub use runner::{Run, RunOptions, ToolRunner};

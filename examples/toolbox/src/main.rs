@@ -2,6 +2,8 @@
 
 mod adapters;
 mod composition;
+#[cfg(feature = "otlp")]
+mod otlp;
 #[cfg(test)]
 mod recorded;
 
@@ -20,5 +22,29 @@ fn main() -> ExitCode {
             .adapters(composition::open)
             .inspect(composition::inspect)
             .name_of(composition::name_of);
+    run(app)
+}
+
+#[cfg(not(feature = "otlp"))]
+fn run(app: App) -> ExitCode {
     cli::main(&app)
+}
+
+#[cfg(feature = "otlp")]
+fn run(app: App) -> ExitCode {
+    use std::io::Write as _;
+
+    match otlp::Exporting::start() {
+        Ok(None) => cli::main(&app),
+        Ok(Some(exporting)) => {
+            let code = cli::main(&app.layer(exporting.layer()));
+            exporting.finish();
+            code
+        }
+        Err(error) => {
+            // Nobody is left to tell if stderr is closed.
+            let _ = writeln!(std::io::stderr(), "error: spans and metrics cannot be exported: {error}");
+            ExitCode::from(2)
+        }
+    }
 }

@@ -249,6 +249,22 @@ async fn an_answer_that_does_not_fit_can_be_corrected() {
     is_whole(&conversation);
 }
 
+#[tokio::test]
+async fn an_answer_that_does_not_fit_is_told_beside_a_message_too() {
+    let rig = rig([ScriptedTurn::call("c", "rig__cursor", r#"{"file":"a.rs"}"#), ScriptedTurn::text("Never mind.")]);
+    let mut conversation = rig.converse();
+    assert!(matches!(conversation.send("Where am I?").await, Ended::Waiting { .. }));
+    drop(rig.heard.take());
+    let both = Incoming::new().answer(ClientAnswer::value("c", "\"seven\"")).text("Line seven.");
+    let ended = conversation.receive(both).await.expect("it waited");
+    assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
+    let events = rig.heard.take();
+    let told = |event: &&Event| matches!(event, Event::Error { code, .. } if code == "approval_mismatch");
+    assert_eq!(events.iter().filter(told).count(), 1, "{events:?}");
+    assert_eq!(conversation.waiting().count(), 0, "the message gave the call up");
+    is_whole(&conversation);
+}
+
 /// A model whose provider reads most of the prompt from a cache; the answer may break off.
 struct Cached(&'static str);
 

@@ -221,6 +221,21 @@ async fn a_restored_request_keeps_its_form_without_the_type() {
 }
 
 #[tokio::test]
+async fn a_list_and_a_type_that_holds_one_are_two() {
+    #[derive(Debug, Deserialize, PartialEq, JsonSchema)]
+    struct Holds {
+        answer: Vec<u32>,
+    }
+
+    let send = ScriptedTurn::call("s", "agent__send", r#"{"to":"ada","code":"1234"}"#);
+    let rig = rig([send, ScriptedTurn::text(r#"{"answer":[1]}"#)]);
+    let mut conversation = rig.converse();
+    assert!(conversation.ask::<Vec<u32>>("Send it, and list them.").await.is_err());
+    let decision = Incoming::new().decide("s", ApprovalDecision::Approve);
+    assert_eq!(conversation.ask::<Holds>(decision).await.expect("an answer"), Holds { answer: vec![1] });
+}
+
+#[tokio::test]
 async fn any_type_that_a_schema_can_describe_is_an_answer() {
     let list = rig([ScriptedTurn::text("[1,2]"), ScriptedTurn::text(r#"{"answer":[1,2]}"#)]);
     assert_eq!(list.converse().ask::<Vec<u32>>("List them.").await.expect("a list"), [1, 2]);

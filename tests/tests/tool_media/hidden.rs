@@ -1,9 +1,20 @@
 //! What keeps files and outputs back: the policy's narrower allowlist, and `Debug`.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::json;
-use tool_runtime::store::MemoryStore;
+use tests::rig::Heard;
+use tests::spans::Traced;
+use tool_runtime::agent::{Agent, Incoming, ScriptedModel, ScriptedTurn};
+use tool_runtime::media::Media;
+use tool_runtime::runner::ApprovalDecision;
+use tool_runtime::store::{MemoryStore, RecordFilter, Store};
+use tool_runtime::wire::Format;
 use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
-use tool_runtime::{Event, Outcome, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+use tool_runtime::{
+    Event, Outcome, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, WithMedia, tool,
+};
 
 use crate::{keep, rig, rig_with};
 
@@ -96,12 +107,12 @@ async fn a_restored_run_shows_no_more_of_a_client_than_it_did() {
         Ok(214)
     }
 
-    let store = std::sync::Arc::new(MemoryStore::new());
+    let store = Arc::new(MemoryStore::new());
     let runner = |rule: &str| {
         let catalog = ToolCatalog::builder().tool::<read>().build().unwrap();
         let policy = format!("allowed_tools = ['pages__read']\n[tools.pages__read]\n{rule}");
         let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(&policy).unwrap());
-        runner.store(std::sync::Arc::clone(&store)).build().unwrap()
+        runner.store(Arc::clone(&store)).build().unwrap()
     };
     let run = runner("redact = ['line']").run(RunOptions::new());
     run.exec(ToolCall::text("c", "pages__read", "{}")).await;
@@ -143,4 +154,112 @@ async fn what_an_event_shows_is_in_no_debug_output() {
     let shown = json!({"type": "file", "media_type": "image/png", "url": "data:image/png;base64,iVBOR"});
     let shown = format!("{:?}", serde_json::from_value::<UiEvent>(shown).unwrap());
     assert!(!shown.contains("iVBOR"), "{shown}");
+}
+
+const HIDDEN: &str = "CANARYHIDDEN";
+const FOR_MODEL: &str = "CANARYMODEL";
+
+fn note(text: &str) -> Result<Media, ToolError> {
+    Ok(Media::bytes("text/plain", text.as_bytes())?.with_name(&format!("{text}.txt")))
+}
+
+/// Keeps a note to itself.
+#[tool(name = "notes__keep", effect = state_change, redact = ["$"])]
+fn keep_note() -> Result<WithMedia<u8>, ToolError> {
+    Ok(WithMedia::new(1).media(note(HIDDEN)?))
+}
+
+/// Keeps a note to itself, slowly.
+#[tool(name = "notes__brood", effect = state_change, redact = ["$"])]
+async fn brood() -> Result<WithMedia<u8>, ToolError> {
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    Ok(WithMedia::new(2).media(note(HIDDEN)?))
+}
+
+/// Shows a note to the model.
+#[tool(name = "notes__look", effect = read_only, redact = ["$"], model = ["$media"])]
+fn look_at_note() -> Result<WithMedia<u8>, ToolError> {
+    Ok(WithMedia::new(3).media(note(FOR_MODEL)?))
+}
+
+/// Whether a text holds a note, as text or in Base64.
+fn holds(text: &str, canary: &str) -> bool {
+    let media = note(canary).unwrap();
+    text.contains(canary) || text.contains(media.data().unwrap().trim_end_matches('='))
+}
+
+#[test]
+fn a_hidden_file_is_nowhere_and_one_for_the_model_in_its_requests_only() {
+    let traced = Traced::default();
+    let shown = tracing::subscriber::with_default(traced.subscriber(), || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let protocols = [Protocol::DataStream, Protocol::AssistantTransport, Protocol::UiMessageStream, Protocol::AgUi];
+        protocols.map(|protocol| runtime.block_on(talk(protocol)))
+    });
+    assert!(traced.text().contains("notes__keep"), "it was traced");
+    for (everyone, model) in shown {
+        let everyone = format!("{everyone}{}", traced.text());
+        assert!(everyone.contains("notes__brood"));
+        assert!(!holds(&everyone, HIDDEN) && !holds(&everyone, FOR_MODEL), "{everyone}");
+        assert!(!holds(&model, HIDDEN) && holds(&model, FOR_MODEL), "{model}");
+    }
+}
+
+/// What everyone sees of a conversation with approvals, a value in the tool's place, a dropped turn and a restore, and
+/// what the model gets.
+async fn talk(protocol: Protocol) -> (String, String) {
+    let catalog = ToolCatalog::builder().tool::<keep_note>().tool::<brood>().tool::<look_at_note>().build().unwrap();
+    let policy = "allowed_tools = ['notes__keep', 'notes__brood', 'notes__look']\n\
+        require_approval_for_tools = ['notes__keep']";
+    let store = Arc::new(MemoryStore::new());
+    let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).unwrap()).approvals(true);
+    let runner = runner.store(Arc::clone(&store)).build().unwrap();
+    let agent = Agent::new(ScriptedModel::new([
+        ScriptedTurn::call("a", "notes__keep", "{}").and_call("b", "notes__look", "{}"),
+        ScriptedTurn::call("c", "notes__keep", "{}"),
+        ScriptedTurn::call("d", "notes__brood", "{}"),
+        ScriptedTurn::text("Done."),
+    ]));
+    let (heard, mut everyone) = (Heard::default(), Vec::new());
+    let options = || RunOptions::new().events(heard.clone());
+    let mut conversation = agent.converse(runner.run(options()));
+    let decide = |id: &str, decision| Incoming::new().decide(id, decision);
+    let steps = [
+        Incoming::new().text("Go."),
+        decide("a", ApprovalDecision::Approve),
+        decide("c", ApprovalDecision::Respond("7".to_owned())),
+        Incoming::new().text("And now?"),
+    ];
+    for incoming in steps {
+        let mut stream = conversation.ui_stream_resuming(protocol, "m");
+        let turn = tokio::time::timeout(Duration::from_millis(20), Box::pin(conversation.receive(incoming))).await;
+        everyone.push(format!("{turn:?}"));
+        while let Some(bytes) = stream.chunk().await {
+            everyone.push(String::from_utf8(bytes.to_vec()).unwrap());
+        }
+        // The call that the dropped turn began ends by itself.
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        let saved = conversation.save().await.unwrap();
+        everyone.push(format!("{saved:?} {conversation:?}"));
+        conversation = agent.restore(&runner, options(), saved).await.unwrap();
+    }
+    for event in heard.take() {
+        everyone.push(format!("{event:?} {}", serde_json::to_string(&event).unwrap()));
+    }
+    for record in store.calls(&RecordFilter::default()).await.unwrap() {
+        everyone.push(format!("{record:?} {}", serde_json::to_string(&record).unwrap()));
+        let recorded = conversation.run().recorded(&record.tool_call_id).await.unwrap().unwrap();
+        everyone.push(format!("{recorded:?} {}", recorded.to_model()));
+    }
+    let history = conversation.history();
+    everyone.push(format!("{history:?}"));
+    let mut model = serde_json::to_string(&conversation.save().await.unwrap()).unwrap();
+    for &format in Format::ALL {
+        let encoded = format.encode_messages(&history, None);
+        everyone.push(format!("{encoded:?} {:?}", encoded.losses));
+        let body = serde_json::to_string(&encoded.body).unwrap();
+        assert!(holds(&body, FOR_MODEL), "{format}: {body}");
+        model.push_str(&body);
+    }
+    (everyone.join("\n"), model)
 }

@@ -221,3 +221,19 @@ fn what_is_carried_is_bounded() {
         assert_eq!(error.kind, tool_runtime::wire::WireErrorKind::LimitExceeded);
     }
 }
+
+/// What a call carries need not be its signature.
+#[test]
+fn a_first_call_that_came_without_a_signature_gets_past_the_check() {
+    for (more, expected) in [
+        (json!({ "later": 1 }), "skip_thought_signature_validator"),
+        (json!({ "later": 1, "thoughtSignature": "s" }), "s"),
+    ] {
+        let mut part = json!({ "functionCall": { "id": "a", "name": "x", "args": {} } });
+        part.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let document = json!({ "candidates": [{ "content": { "parts": [part] }, "finishReason": "STOP" }] });
+        let turn = [Message::Assistant(decode(Format::Gemini, document.to_string().as_bytes(), 7).parts())];
+        let sent = body(Format::Gemini, &turn, Some("gemini-3-pro"))["contents"][0]["parts"][0].clone();
+        assert_eq!((&sent["thoughtSignature"], &sent["later"]), (&json!(expected), &json!(1)), "{more}");
+    }
+}

@@ -8,9 +8,9 @@ use tracing::Instrument;
 
 use crate::agent::display::Done;
 use crate::agent::settle::Action;
-use crate::agent::state::{Progress, Slot, State};
+use crate::agent::state::{Progress, Said, Slot, State};
 use crate::agent::{Agent, ClientAnswer, Ended, Incoming, ModelTurn, StopReason, WaitingCall};
-use crate::call::{CallId, Event, EventSink, Suspension};
+use crate::call::{CallId, Event, EventSink, SafeError, Suspension};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::wire::history::{Content, Missing, repair};
 use crate::wire::{Message, RequestSettings};
@@ -78,9 +78,8 @@ impl Conversation {
     /// Calls that still wait are abandoned: the model reads that nobody acted on them.
     pub async fn send(&mut self, text: impl Into<String>) -> Ended {
         let done = Done::new(self);
-        self.expect(None, true);
-        let said = self.say(vec![Content::Text(text.into())], RequestSettings::default());
-        let ended = said.instrument(done.span()).await;
+        // On the heap: the whole request is one future, which callers hold.
+        let ended = Box::pin(self.take_in(Incoming::new().text(text))).instrument(done.span()).await;
         done.with(ended)
     }
 
@@ -104,48 +103,89 @@ impl Conversation {
 
     /// Takes everything that one request brings: first the decisions, then the answers, then the message of the user.
     /// Without a message the model continues once no call waits; an empty [`Incoming`] continues an interrupted turn.
-    /// A decision or an answer that does not fit leaves its call waiting, and emits an `error` event.
+    /// A decision or an answer that does not fit emits an `error` event and leaves its call waiting, which a message of
+    /// the user then abandons.
     ///
     /// # Errors
     /// One of the calls does not wait for what it was given, or occurs twice; the conversation is unchanged. See
     /// [`answer`](Self::answer) for the events.
     pub async fn receive(&mut self, incoming: Incoming) -> Result<Ended, ResumeError> {
         let done = Done::new(self);
-        match self.take_in(incoming).instrument(done.span()).await {
-            Ok(ended) => Ok(done.with(ended)),
-            Err(refused) => {
-                done.refused(refused.code());
-                Err(refused)
+        if let Err(refused) = self.check(&incoming) {
+            self.refuse(&refused);
+            done.refused(refused.code());
+            return Err(refused);
+        }
+        let ended = Box::pin(self.take_in(incoming)).instrument(done.span()).await;
+        Ok(done.with(ended))
+    }
+
+    /// Takes everything that one request brings, as [`receive`](Self::receive) does, without asking the model:
+    /// [`step`](Self::step) continues. An approved call runs, and a message abandons the calls that still wait. A
+    /// decision or an answer that does not fit leaves its call waiting, and emits an `error` event.
+    ///
+    /// # Errors
+    /// One of the calls does not wait for what it was given, or occurs twice, and the conversation is unchanged; or the
+    /// store failed, and the calls behind the one that could not be finished still wait.
+    pub async fn accept(&mut self, incoming: Incoming) -> Result<(), ResumeError> {
+        let admitted = match self.check(&incoming) {
+            Ok(()) => self.admit(incoming).await,
+            Err(refused) => Err(refused),
+        };
+        match admitted {
+            Ok(misfit) => {
+                self.tell(misfit);
+                Ok(())
+            }
+            Err(error) => {
+                self.refuse(&error);
+                Err(error)
             }
         }
     }
 
-    async fn take_in(&mut self, incoming: Incoming) -> Result<Ended, ResumeError> {
-        if let Err(refused) = self.check(&incoming) {
-            self.run.emit(Event::Error { code: refused.code().to_owned(), message: refused.to_string() });
-            return Err(refused);
+    async fn take_in(&mut self, incoming: Incoming) -> Ended {
+        match self.admit(incoming).await {
+            Ok(misfit) => {
+                let ended = self.drive().await;
+                self.tell(misfit);
+                ended
+            }
+            Err(error) => self.stopped(StopReason::Unsettled(error), String::new()),
         }
+    }
+
+    fn refuse(&self, refused: &ResumeError) {
+        self.run.emit(Event::Error { code: refused.code().to_owned(), message: refused.to_string() });
+    }
+
+    /// Without it a client would believe that its answer was taken, and send the same one again.
+    fn tell(&self, misfit: Option<SafeError>) {
+        if let Some(error) = misfit {
+            self.run.emit(Event::Error { code: error.error_code.code().to_owned(), message: error.safe_message });
+        }
+    }
+
+    /// Takes what comes from outside. Returns why a decision or an answer did not fit.
+    async fn admit(&mut self, incoming: Incoming) -> Result<Option<SafeError>, ResumeError> {
         let Incoming { text, media, settings, decisions, answers, typed } = incoming;
         let decisions = decisions.into_iter().map(|(id, decision)| (id, Action::Decide(decision)));
         let answers = answers.into_iter().map(|answer| (answer.id().clone(), Action::Answer(answer)));
         let mut misfit = None;
         for (id, action) in decisions.chain(answers) {
-            match self.act(&id, action).await {
-                Ok(error) => misfit = misfit.or(error),
-                Err(error) => return Ok(self.unsettled(error)),
-            }
+            misfit = misfit.or(self.act(&id, action).await?);
         }
         let content = Incoming::content(text, media);
         self.expect(typed, !content.is_empty());
         if !content.is_empty() {
-            return Ok(self.say(content, settings).await);
+            self.say(content, settings).await?;
+            return Ok(misfit);
         }
-        let ended = self.go_on().await;
-        if let Some(error) = misfit {
-            // Without it a client would believe that its answer was taken, and send the same one again.
-            self.run.emit(Event::Error { code: error.error_code.code().to_owned(), message: error.safe_message });
+        // Whatever the turn ended with, it continues now; what waits or has not run comes first.
+        if self.state.open.is_empty() && self.state.said.as_ref().is_some_and(Said::is_end) {
+            self.state.said = None;
         }
-        Ok(ended)
+        Ok(misfit)
     }
 
     /// Checks that every decision and answer is for a call that waits for it, without taking any: for services that
@@ -203,21 +243,15 @@ impl Conversation {
         &self.run
     }
 
-    async fn say(&mut self, content: Vec<Content>, settings: RequestSettings) -> Ended {
-        if let Err(error) = self.abandon().await {
-            return self.unsettled(error);
-        }
+    async fn say(&mut self, content: Vec<Content>, settings: RequestSettings) -> Result<(), ResumeError> {
+        self.abandon().await?;
         for text in content.iter().filter_map(Content::as_text) {
             self.run.add_user_text(text);
         }
         self.state.history.push(Message::User(content));
         self.state.settings = settings;
         self.state.asked = 0;
-        self.drive().await
-    }
-
-    fn unsettled(&self, error: ResumeError) -> Ended {
-        self.stopped(StopReason::Unsettled(error), String::new())
+        Ok(())
     }
 }
 

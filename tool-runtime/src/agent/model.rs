@@ -48,6 +48,7 @@ pub trait ModelClient: Send + Sync {
 
     /// Returns the provider as the semantic conventions of `OpenTelemetry` call it (`gen_ai.provider.name`): `openai`,
     /// `anthropic`, `gcp.gemini` or a name of its own; `_OTHER` by default.
+    #[expect(clippy::unnecessary_literal_bound, reason = "others return what they hold")]
     fn provider(&self) -> &str {
         "_OTHER"
     }

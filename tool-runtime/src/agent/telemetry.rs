@@ -107,7 +107,7 @@ impl<'a> Chat<'a> {
             gen_ai.operation.name = "chat",
             gen_ai.provider.name = provider,
             gen_ai.request.model = model,
-            gen_ai.request.max_tokens = settings.max_output_tokens,
+            gen_ai.request.max_tokens = settings.max_output_tokens.map(i64::from),
             gen_ai.request.seed = settings.seed,
             gen_ai.request.temperature = settings.temperature,
             gen_ai.request.top_p = settings.top_p,
@@ -207,17 +207,41 @@ fn failed(span: &Span, error: Option<&'static str>) {
     }
 }
 
+/// The tokens of a request. Its span has them once it ends, also when its future is dropped.
+#[derive(Default)]
+pub(super) struct Used(Option<(Span, Usage)>);
+
+impl Used {
+    /// Adds those of a turn. The first is counted inside the span of the request.
+    pub(super) fn add(&mut self, turn: Option<Usage>) {
+        if let Some(turn) = turn {
+            let (span, before) = self.0.take().unwrap_or_else(|| (Span::current(), Usage::default()));
+            self.0 = Some((span, before.plus(turn)));
+        }
+    }
+}
+
+impl Drop for Used {
+    fn drop(&mut self) {
+        if let Some((span, usage)) = &self.0 {
+            record_usage(span, usage);
+        }
+    }
+}
+
 /// Records tokens on a span, the cached ones as a part of those that were read.
-pub(super) fn record_usage(span: &Span, usage: &Usage) {
-    span.record("gen_ai.usage.input_tokens", usage.total_input());
-    span.record("gen_ai.usage.output_tokens", usage.total_output());
+fn record_usage(span: &Span, usage: &Usage) {
+    // Signed: `tracing-opentelemetry` writes unsigned fields of a span as text.
+    let count = |tokens| i64::try_from(tokens).unwrap_or(i64::MAX);
+    span.record("gen_ai.usage.input_tokens", count(usage.total_input()));
+    span.record("gen_ai.usage.output_tokens", count(usage.total_output()));
     for (field, tokens) in [
         ("gen_ai.usage.cache_read.input_tokens", usage.cache_read_tokens),
         ("gen_ai.usage.cache_creation.input_tokens", usage.cache_write_tokens),
         ("gen_ai.usage.reasoning.output_tokens", usage.reasoning_tokens),
     ] {
         if tokens > 0 {
-            span.record(field, tokens);
+            span.record(field, count(tokens));
         }
     }
 }

@@ -194,7 +194,10 @@ impl Conversation {
     /// The next turns answer in this type; a request that only continues keeps what was asked.
     pub(super) fn expect(&mut self, typed: Option<Typed>, is_message: bool) {
         match (typed, &mut self.state.typed) {
-            (Some(new), Some(known)) if !is_message && known.schema == new.schema => known.fits = new.fits,
+            // A type that is not an object has the schema of one that holds it.
+            (Some(new), Some(known)) if !is_message && (&known.schema, known.wrapped) == (&new.schema, new.wrapped) => {
+                known.fits = new.fits;
+            }
             (None, _) if !is_message => {}
             (typed, slot) => *slot = typed,
         }

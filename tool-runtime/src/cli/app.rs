@@ -1,9 +1,12 @@
 //! [`App`]: an application as its command line sees it.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+
+use tracing_subscriber::{Layer, Registry};
 
 use crate::capability::{Capabilities, ConnectionBroker, ConnectionId};
 use crate::catalog::{CatalogError, ToolCatalog};
@@ -12,6 +15,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 type Bind = Box<dyn Fn(&Path) -> Result<Adapters, Error>>;
 type Inspect = Box<dyn Fn(&Path) -> Result<Vec<String>, Error>>;
 type Name = Box<dyn Fn(&Path, &str) -> Option<String>>;
+type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 type Collect = Box<dyn Fn() -> Result<ToolCatalog, CatalogError>>;
 
 /// An application as its command line sees it: a name, a catalog, a default policy, and how adapters are bound.
@@ -39,6 +43,7 @@ pub struct App {
     pub(super) bind: Bind,
     pub(super) inspect: Option<Inspect>,
     pub(super) name_of: Option<Name>,
+    pub(super) layers: RefCell<Vec<BoxedLayer>>,
 }
 
 impl App {
@@ -56,6 +61,7 @@ impl App {
             bind: Box::new(|_| Ok(Adapters::default())),
             inspect: None,
             name_of: None,
+            layers: RefCell::default(),
         }
     }
 
@@ -107,6 +113,15 @@ impl App {
     #[must_use]
     pub fn name_of(mut self, name: impl Fn(&Path, &str) -> Option<String> + 'static) -> Self {
         self.name_of = Some(Box::new(name));
+        self
+    }
+
+    /// Adds a layer to the subscriber of the process, such as one that exports spans and metrics. It gets what the
+    /// library traces from the level `INFO` on, and the events that are metrics; the texts of failures, which can hold
+    /// values, go to the log alone.
+    #[must_use]
+    pub fn layer(self, layer: impl Layer<Registry> + Send + Sync + 'static) -> Self {
+        self.layers.borrow_mut().push(Box::new(layer));
         self
     }
 }

@@ -41,6 +41,7 @@ pub(super) struct Settings {
     pub(super) quiet: bool,
     pub(super) verbose: u8,
     pub(super) log: Vec<String>,
+    pub(super) rust_log: Option<String>,
     pub(super) color: Color,
     /// The model's endpoint as far as environment and file name it.
     endpoint: Endpoint,
@@ -62,6 +63,7 @@ impl Settings {
     /// Resolves the options of a command line.
     pub(super) fn read(app: &str, global: Global) -> Result<Self, Failure> {
         let prefix = prefix(app);
+        let rust_log = variable("RUST_LOG")?;
         let variable = |name: &str| variable(&format!("{prefix}_{name}"));
         let named_file = global.config.or(variable("CONFIG")?.map(PathBuf::from));
         let file = match named_file {
@@ -102,6 +104,7 @@ impl Settings {
             quiet: global.quiet,
             verbose: global.verbose,
             log,
+            rust_log,
             color: global.color.or(file_color).unwrap_or(Color::Auto),
             endpoint: Endpoint {
                 model_url: variable("MODEL_URL")?.or(file.model_url),

@@ -1,4 +1,5 @@
-//! The log: what operators read, on stderr (`-v`, `--log LEVEL`) or in a file (`--log FILE`).
+//! The log: what operators read, on stderr (`-v`, `--log FILTER`, `RUST_LOG`) or in a file (`--log FILE`), and the layers
+//! that an application adds.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -11,76 +12,111 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{Layer as _, fmt};
+use tracing_subscriber::{Layer, Registry, fmt};
 
+use crate::cli::app::App;
 use crate::cli::config::Settings;
 use crate::cli::exit::Failure;
 use crate::cli::terminal;
+use crate::runner::METRICS;
 
 /// Libraries whose own logs say little of tools; they may hold what was sent.
-const NOISY: &[&str] = &["h2", "hyper", "hyper_util", "reqwest", "rustls", "rustyline"];
+const NOISY: &[&str] = &["h2", "hyper", "hyper_util", "reqwest", "rustls", "rustyline", "ureq"];
+
+/// The target of lines with the text of a failure, which can hold values. They go to the log and nowhere else.
+const FAILURES: &str = "tool_runtime::failures";
+
+/// The lines that those take the place of.
+const WITHOUT_TEXT: &str = "tool_runtime::runner::failure";
 
 /// The log of this module is the process's.
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
-/// Installs the subscriber that the settings ask for; none when they ask for none.
-pub(super) fn install(settings: &Settings) -> Result<(), Failure> {
+/// Installs the subscriber that the settings and the application ask for; none when they ask for none.
+pub(super) fn install(app: &App, settings: &Settings) -> Result<(), Failure> {
     let verbose = match settings.verbose {
         0 => LevelFilter::OFF,
         1 => LevelFilter::INFO,
         2 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    let (mut stderr, mut file) = (verbose, None);
+    let environment = settings.rust_log.as_deref().map(|text| {
+        filter(text).ok_or_else(|| {
+            let why = "it is a level or a list such as `warn,tool_runtime=debug`; spans and fields cannot be selected";
+            Failure::usage(format!("the environment variable RUST_LOG cannot be used: {why}")).code("config")
+        })
+    });
+    let environment = environment.transpose()?;
+    let (mut stderr, mut file) = ((verbose != LevelFilter::OFF).then(|| at(verbose)), None);
     for wanted in &settings.log {
-        match level(wanted) {
-            Some(level) => stderr = stderr.max(level),
-            None => file = Some(open(Path::new(wanted))?),
+        match (level(wanted), filter(wanted)) {
+            (Some(level), _) => stderr = Some(at(level.max(verbose))),
+            (_, Some(targets)) => stderr = Some(targets),
+            (_, None) => file = Some(open(Path::new(wanted))?),
         }
     }
-    let on_stderr = (stderr != LevelFilter::OFF)
-        .then(|| fmt::layer().without_time().with_writer(Lines::Stderr).with_filter(filter(stderr)));
-    let level = verbose.max(LevelFilter::INFO);
-    let in_file = file.map(|file| fmt::layer().with_writer(Lines::File(file)).with_filter(filter(level)));
-    if on_stderr.is_some() || in_file.is_some() {
+    if stderr.is_none() && file.is_none() {
+        stderr.clone_from(&environment);
+    }
+    let in_file = environment.unwrap_or_else(|| at(verbose.max(LevelFilter::INFO)));
+    let in_file = file.map(|file| fmt::layer().with_writer(Lines::File(file)).with_filter(in_file).boxed());
+    let on_stderr =
+        stderr.map(|targets| fmt::layer().without_time().with_writer(Lines::Stderr).with_filter(targets).boxed());
+    let of_application = app.layers.take().into_iter().map(|layer| layer.with_filter(without_values()).boxed());
+    let layers: Vec<Box<dyn Layer<Registry> + Send + Sync>> =
+        on_stderr.into_iter().chain(in_file).chain(of_application).collect();
+    if !layers.is_empty() {
         // An application that has a subscriber of its own keeps it.
-        let installed = tracing_subscriber::registry().with(on_stderr).with(in_file).try_init();
+        let installed = tracing_subscriber::registry().with(layers).try_init();
         INSTALLED.store(installed.is_ok(), Ordering::Relaxed);
     }
     Ok(())
 }
 
 /// Logs a contained failure with its text. The text can hold values, so it goes nowhere but to the log that a person
-/// asked for on this command line.
+/// asked for.
 pub(super) fn failure(failure: &crate::runner::Failure<'_>) {
     if INSTALLED.load(Ordering::Relaxed) {
-        let tool = failure.tool.unwrap_or_default();
-        let call = failure.call_id.map(crate::call::CallId::as_str).unwrap_or_default();
-        tracing::error!(code = failure.code, tool, call, run = failure.run_id, "{}", failure.text);
+        let call = failure.call_id.map(crate::call::CallId::as_str);
+        let (code, tool, run) = (failure.code, failure.tool, failure.run_id);
+        tracing::error!(target: FAILURES, code, tool, call, run, error.r#type = failure.error_type, "{}", failure.text);
     }
 }
 
-/// The level that a word names; a file is anything else.
-fn level(word: &str) -> Option<LevelFilter> {
-    Some(match word {
-        "off" => LevelFilter::OFF,
-        "error" => LevelFilter::ERROR,
-        "warn" => LevelFilter::WARN,
-        "info" => LevelFilter::INFO,
-        "debug" => LevelFilter::DEBUG,
-        "trace" => LevelFilter::TRACE,
-        _ => return None,
-    })
+/// A level, or targets with levels such as `warn,tool_runtime=debug`. `None` for the name of a file.
+fn filter(text: &str) -> Option<Targets> {
+    match level(text) {
+        Some(level) => Some(at(level)),
+        None => text.contains('=').then(|| text.parse().ok()).flatten(),
+    }
 }
 
-fn filter(level: LevelFilter) -> Targets {
-    Targets::new().with_default(level).with_targets(NOISY.iter().map(|target| (*target, level.min(LevelFilter::WARN))))
+/// The level that a word names; numbers are names of files.
+fn level(word: &str) -> Option<LevelFilter> {
+    word.starts_with(|first: char| first.is_ascii_alphabetic()).then(|| word.parse().ok()).flatten()
+}
+
+/// The log at a level.
+fn at(level: LevelFilter) -> Targets {
+    let noisy = NOISY.iter().map(|target| (*target, level.min(LevelFilter::WARN)));
+    Targets::new()
+        .with_default(level)
+        .with_targets(noisy)
+        .with_targets([METRICS, WITHOUT_TEXT].map(|one| (one, LevelFilter::OFF)))
+}
+
+/// What layers of an application get: no texts of failures, and nothing from libraries that see what is sent.
+fn without_values() -> Targets {
+    Targets::new()
+        .with_default(LevelFilter::INFO)
+        .with_target(METRICS, LevelFilter::DEBUG)
+        .with_targets(NOISY.iter().chain(&[FAILURES]).map(|target| (*target, LevelFilter::OFF)))
 }
 
 fn open(path: &Path) -> Result<Arc<Mutex<std::fs::File>>, Failure> {
     let file = OpenOptions::new().create(true).append(true).open(path).map_err(|error| {
-        let levels = "error, warn, info, debug, trace";
-        Failure::usage(format!("cannot open the log file {}: {error} (the levels are {levels})", path.display()))
+        let levels = "the levels are error, warn, info, debug, trace; a filter is TARGET=LEVEL, with commas between";
+        Failure::usage(format!("cannot open the log file {}: {error} ({levels})", path.display()))
     })?;
     Ok(Arc::new(Mutex::new(file)))
 }
@@ -117,5 +153,33 @@ impl Write for Lines {
 
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Level;
+
+    use super::*;
+
+    #[test]
+    fn layers_of_applications_get_no_values() {
+        let targets = without_values();
+        assert!(!targets.would_enable(FAILURES, &Level::ERROR));
+        assert!(!targets.would_enable("hyper::proto", &Level::ERROR));
+        assert!(targets.would_enable(WITHOUT_TEXT, &Level::ERROR));
+        assert!(targets.would_enable(METRICS, &Level::DEBUG));
+        assert!(targets.would_enable("tool_runtime::agent::telemetry", &Level::INFO));
+        assert!(!targets.would_enable("tool_runtime::runner::telemetry", &Level::DEBUG));
+    }
+
+    #[test]
+    fn what_is_a_filter_and_what_is_a_file() {
+        for filtered in ["off", "INFO", "trace", "warn,tool_runtime=debug", "tool_runtime=error"] {
+            assert!(filter(filtered).is_some(), "{filtered}");
+        }
+        for file in ["operators.log", "1", "", "out=x.log", "a,b", "./info"] {
+            assert!(filter(file).is_none(), "{file}");
+        }
     }
 }

@@ -21,6 +21,7 @@ mod input;
 mod log;
 mod manual;
 mod places;
+mod policy;
 mod progress;
 mod recorded;
 mod replay;
@@ -69,7 +70,7 @@ fn run(app: &App, words: Vec<OsString>) -> Result<Exit, Failure> {
     let Arguments { global, command } = arguments;
     let settings = Settings::read(app.name, global)?;
     terminal::configure(settings.color, settings.quiet);
-    log::install(&settings)?;
+    log::install(app, &settings)?;
     let cli = Cli { app, settings };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed(format!("the async runtime did not start: {error}")))?;
@@ -101,6 +102,7 @@ async fn dispatch(cli: &Cli<'_>, command: Command) -> Result<Exit, Failure> {
         Command::Call(call) => call::call(cli, call).await,
         Command::Chat(chat) => chat::chat(cli, chat).await,
         Command::Approvals { action } => approvals::approvals(cli, action).await,
+        Command::Policy { action } => policy::policy(cli, action),
         Command::Replay { format, files, user_text } => replay::replay(cli, format, &files, user_text).await,
         Command::Wire { direction } => wire::wire(&direction),
         Command::Hydrate { tools, calls } => hydrate::hydrate(&tools, &calls),

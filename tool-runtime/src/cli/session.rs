@@ -11,7 +11,7 @@ use crate::cli::config::Settings;
 use crate::cli::exit::Failure;
 use crate::cli::{log, terminal};
 use crate::hydrate::repair::BUILT_IN;
-use crate::policy::ToolPolicy;
+use crate::policy::{PolicyProblem, ToolPolicy};
 use crate::runner::{Run, RunOptions, ToolRunner};
 use crate::schema::validator::JsonSchemaValidator;
 use crate::store::{MemoryStore, RecordFilter, Store as _};
@@ -77,11 +77,24 @@ impl Cli<'_> {
 
     /// The policy, checked against the catalog as building a runner checks it.
     pub(super) fn checked_policy(&self, catalog: &ToolCatalog) -> Result<ToolPolicy, Failure> {
-        let policy = self.policy()?;
+        Self::checked(catalog, self.policy()?)
+    }
+
+    /// The same for another policy.
+    pub(super) fn checked(catalog: &ToolCatalog, policy: ToolPolicy) -> Result<ToolPolicy, Failure> {
         let mut found = policy.check(catalog.specs(), BUILT_IN.iter().map(|repairer| repairer.name()));
-        CompiledCatalog::unprepared(Arc::new(JsonSchemaValidator)).prepared(catalog, &policy, &mut found);
+        Self::compiled(catalog, &policy, &mut found);
         let problems: Vec<_> = found.iter().map(ToString::to_string).collect();
         if problems.is_empty() { Ok(policy) } else { Err(Failure::usage(problems.join("\n")).code("policy_problem")) }
+    }
+
+    /// The validators and allowlists of a catalog under a policy.
+    pub(super) fn compiled(
+        catalog: &ToolCatalog,
+        policy: &ToolPolicy,
+        found: &mut Vec<PolicyProblem>,
+    ) -> CompiledCatalog {
+        CompiledCatalog::unprepared(Arc::new(JsonSchemaValidator)).prepared(catalog, policy, found)
     }
 
     /// Opens the application's data and builds the gate.

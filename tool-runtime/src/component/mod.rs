@@ -12,5 +12,5 @@ pub(crate) use bindings::Bindings;
 pub use call::Call;
 pub(crate) use list::CapabilityList;
 pub(crate) use tool::{Named, Tool, Visitor};
-pub use traits::{ToolComponent, ToolOutput};
+pub use traits::{Reconciled, ToolComponent, ToolOutput};
 pub use with_media::WithMedia;

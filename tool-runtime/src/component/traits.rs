@@ -1,5 +1,6 @@
 //! [`ToolComponent`]: what an author implements for a struct tool.
 
+use std::fmt;
 use std::future::Future;
 
 use schemars::JsonSchema;
@@ -70,6 +71,45 @@ pub trait ToolComponent: Sized + Send + 'static {
         capabilities: Self::Capabilities,
         call: &Call<Self>,
     ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
+
+    /// Finds out what became of this call, when an earlier attempt at it began and nobody saw its end: its process died,
+    /// for example. It asks the outside system, by the [idempotency key](crate::ToolContext::idempotency_key) or by the
+    /// arguments, and changes nothing there.
+    ///
+    /// By default nobody knows, and the call ends as `outcome_unknown`. A tool that is `idempotent` is run again instead.
+    ///
+    /// # Errors
+    /// An error, a panic or a timeout leaves the outcome unknown.
+    fn reconcile(
+        self,
+        capabilities: Self::Capabilities,
+        call: &Call<Self>,
+    ) -> impl Future<Output = Result<Reconciled<Self::Output>, ToolError>> + Send {
+        let _ = (capabilities, call);
+        async { Ok(Reconciled::Unknown) }
+    }
+}
+
+/// What became of a call whose end nobody saw.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Reconciled<T> {
+    /// It took effect: the call ends with this output.
+    TookEffect(T),
+    /// It had no effect, and will have none. The call ends as `cancelled`, and may be made again.
+    NoEffect,
+    /// Nobody knows.
+    Unknown,
+}
+
+// An output can hold what its allowlist leaves out.
+impl<T> fmt::Debug for Reconciled<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TookEffect(_) => "TookEffect(..)",
+            Self::NoEffect => "NoEffect",
+            Self::Unknown => "Unknown",
+        })
+    }
 }
 
 /// What a tool may return: owned data that serialises and has a schema, and [`WithMedia`] of such data. Implemented for

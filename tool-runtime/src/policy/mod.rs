@@ -15,6 +15,8 @@ mod check;
 mod compile;
 mod data;
 mod decision;
+#[cfg(feature = "cli")]
+mod explain;
 mod label;
 mod loop_guard;
 mod misfit;

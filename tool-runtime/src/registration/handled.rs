@@ -9,7 +9,7 @@ use crate::capability::Requirement;
 use crate::component::Bindings;
 use crate::json::{DeError, Tree};
 use crate::redact::{ProjectError, Projector};
-use crate::registration::{Behaviour, DynamicHandler, Instance, RunFailure, Running};
+use crate::registration::{Behaviour, DynamicHandler, Instance, Purpose, RunFailure, Running};
 use crate::schema::validator::{Compiled, JsonSchemaValidator, Validator};
 use crate::tool::Schema;
 
@@ -63,9 +63,18 @@ impl Instance for HandledCall {
         Ok(())
     }
 
-    fn run(self: Box<Self>, bindings: &Bindings<'_>, projector: Arc<Projector>, max_bytes: usize) -> Option<Running> {
+    fn run(
+        self: Box<Self>,
+        purpose: Purpose,
+        bindings: &Bindings<'_>,
+        projector: Arc<Projector>,
+        max_bytes: usize,
+    ) -> Option<Running> {
         let context = Arc::clone(bindings.context);
         Some(Box::pin(async move {
+            if purpose == Purpose::Reconcile {
+                return Err(RunFailure::Unknown);
+            }
             let output = self.handler.call_with_media(&self.arguments, &context).await.map_err(RunFailure::Tool)?;
             let (value, media) = output.into_parts();
             self.check(&value).map_err(RunFailure::Output)?;

@@ -40,11 +40,30 @@ pub(crate) trait Instance: Send {
 
     /// Starts the tool; `None` if one of its capabilities is unbound. Its output is projected inside the future,
     /// so that the unredacted form never leaves it.
-    fn run(self: Box<Self>, bindings: &Bindings<'_>, projector: Arc<Projector>, max_bytes: usize) -> Option<Running>;
+    fn run(
+        self: Box<Self>,
+        purpose: Purpose,
+        bindings: &Bindings<'_>,
+        projector: Arc<Projector>,
+        max_bytes: usize,
+    ) -> Option<Running>;
+}
+
+/// What a tool is started for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To do its work.
+    Work,
+    /// To find out what became of an earlier attempt.
+    Reconcile,
 }
 
 /// Why a run has no value.
 pub(crate) enum RunFailure {
+    /// An earlier attempt had no effect.
+    NoEffect,
+    /// Nobody knows what became of an earlier attempt.
+    Unknown,
     Tool(ToolError),
     Output(ProjectError),
 }

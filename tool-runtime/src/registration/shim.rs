@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 
 use crate::call::Violation;
 use crate::capability::Requirement;
-use crate::component::{Bindings, Call, CapabilityList, Tool, ToolComponent, ToolOutput};
+use crate::component::{Bindings, Call, CapabilityList, Reconciled, Tool, ToolComponent, ToolOutput};
 use crate::json::{self, DeError, Tree};
 use crate::redact::Projector;
-use crate::registration::{Behaviour, Described, Instance, RunFailure, Running, Schemas};
+use crate::registration::{Behaviour, Described, Instance, Purpose, RunFailure, Running, Schemas};
 use crate::schema;
 use crate::tool::level::EffectLevel;
 
@@ -50,11 +50,24 @@ impl<T: Tool> Instance for Typed<T> {
         self.0.validate()
     }
 
-    fn run(self: Box<Self>, bindings: &Bindings<'_>, projector: Arc<Projector>, max_bytes: usize) -> Option<Running> {
+    fn run(
+        self: Box<Self>,
+        purpose: Purpose,
+        bindings: &Bindings<'_>,
+        projector: Arc<Projector>,
+        max_bytes: usize,
+    ) -> Option<Running> {
         let capabilities = T::Capabilities::bind(bindings)?;
         let call = Call::<T>::new(Arc::clone(bindings.context));
         Some(Box::pin(async move {
-            let output = self.0.run(capabilities, &call).await.map_err(RunFailure::Tool)?;
+            let output = match purpose {
+                Purpose::Work => self.0.run(capabilities, &call).await.map_err(RunFailure::Tool)?,
+                Purpose::Reconcile => match self.0.reconcile(capabilities, &call).await.map_err(RunFailure::Tool)? {
+                    Reconciled::TookEffect(output) => output,
+                    Reconciled::NoEffect => return Err(RunFailure::NoEffect),
+                    Reconciled::Unknown => return Err(RunFailure::Unknown),
+                },
+            };
             let (value, media) = output.split();
             let projected = projector.project(&value, max_bytes).map_err(RunFailure::Output)?;
             Ok(projector.with_media(projected, media))

@@ -8,7 +8,7 @@ use crate::runner::ending::Stop;
 use crate::runner::suspend::{Reopened, reopen};
 use crate::runner::waiting::Purpose;
 use crate::runner::{ResumeError, Run, telemetry, waiting};
-use crate::store::{DecisionKind, PendingCall, RecordFilter, StoreError};
+use crate::store::{AuditRecord, DecisionKind, PendingCall, RecordFilter, StoreError};
 use crate::tool::ToolEffect;
 
 impl Run {
@@ -65,6 +65,22 @@ impl Run {
 }
 
 impl Run {
+    /// Returns the result of a call that another process may have handed to the gate, if the gate need not be asked about
+    /// it: it has a record, or a decision on it was carried out. Otherwise the gate runs it, or learns from the ledger
+    /// that it began.
+    pub(crate) async fn ended_before(&self, call_id: &CallId) -> Result<Option<ToolExecResult>, StoreError> {
+        let filter = RecordFilter::call(self.id(), call_id.clone());
+        let records = self.shared().store.records(&filter).await;
+        let records = records.map_err(|error| telemetry::store_unread(self, error))?;
+        let known = records.iter().any(|sealed| match &sealed.record {
+            AuditRecord::Call(record) => waiting::owns(self, record.principal.as_deref(), record.tenant.as_deref()),
+            AuditRecord::Decision(record) => {
+                record.refused.is_none() && waiting::owns(self, record.principal.as_deref(), record.tenant.as_deref())
+            }
+        });
+        if known { self.recorded(call_id).await } else { Ok(None) }
+    }
+
     async fn own_record(&self, filter: &RecordFilter) -> Result<Option<ToolInvocationRecord>, StoreError> {
         let own =
             |record: &ToolInvocationRecord| waiting::owns(self, record.principal.as_deref(), record.tenant.as_deref());

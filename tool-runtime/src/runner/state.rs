@@ -23,6 +23,9 @@ pub(super) struct RunState {
     pub(super) summary: RunSummary,
     /// Calls whose tool has effects, began to run, and whose result was not handed out.
     begun: HashSet<CallId>,
+    /// Earlier processes had this run, so a call that is new to this one may have begun in them.
+    #[serde(skip)]
+    continued: bool,
 }
 
 /// What became of a call id.
@@ -50,6 +53,12 @@ impl RunState {
     pub(super) fn restore(&mut self, earlier: Self) {
         let labels = std::mem::replace(self, earlier).labels;
         labels.iter().for_each(|label| self.label(label));
+        self.continued = true;
+    }
+
+    /// Whether a call that is new to this process may have begun in an earlier one.
+    pub(super) const fn is_continued(&self) -> bool {
+        self.continued
     }
 
     /// The current labels.

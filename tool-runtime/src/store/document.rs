@@ -1,4 +1,4 @@
-//! [`Document`]: what a store keeps besides records.
+//! [`Document`]: what a store keeps, apart from records.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::store::ledger::LedgerEntry;
 use crate::store::pending::PendingCall;
 use crate::store::runs::StoredRun;
 
-/// What a store keeps besides records. Stores keep it as the JSON that serde makes of it, in a place where clients cannot
+/// What a store keeps, apart from records. Stores keep it as the JSON that serde makes of it, in a place where clients cannot
 /// change it: the frozen arguments of calls are in it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

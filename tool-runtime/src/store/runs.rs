@@ -52,7 +52,7 @@ impl StoredRun {
         Self { run_id, principal: None, tenant: None, document, due: None, holder: None, epoch: 0 }
     }
 
-    /// When a worker may take it: when it is due, and whoever has it counts as gone.
+    /// When a worker may take it: when it is due, and its holder, if any, counts as gone.
     pub(super) fn due(&self) -> Option<Timestamp> {
         let until = self.holder.as_ref().map_or(Timestamp::MIN, |holder| holder.until);
         self.due.map(|due| due.max(until))

@@ -106,6 +106,29 @@ fn the_log_says_why_a_tool_failed() {
     let file = rig.run(&[&["--log", "operators.log"], &note[..]].concat()).code(1);
     assert!(!file.stderr.contains(why), "{file:?}");
     assert!(std::fs::read_to_string(rig.path("operators.log")).unwrap().contains(why));
+    // A filter names targets; the text of a failure is one line, at the level of errors.
+    let told = rig.run(&[&["--log", "warn,tool_runtime=debug"], &note[..]].concat()).code(1);
+    assert_eq!(told.stderr.matches(why).count(), 1, "{told:?}");
+    let off = rig.run(&[&["--log", "info,tool_runtime::failures=off"], &note[..]].concat()).code(1);
+    assert!(!off.stderr.contains(why) && off.stderr.contains("a tool call failed"), "{off:?}");
+}
+
+#[test]
+fn the_usual_variable_filters_the_log() {
+    let mut rig = Rig::new();
+    rig.run(&["call", "tasks__list_tasks"]).code(0);
+    let refused = ["call", "notes__add_note", "{}"];
+    assert_eq!(rig.run(&refused).code(4).stderr.matches("a tool call was refused").count(), 0);
+    rig.set("RUST_LOG", "tool_runtime=debug");
+    assert!(rig.run(&refused).code(4).stderr.contains("a tool call was refused"));
+    // An option wins, and a file is filtered alike.
+    assert!(!rig.run(&[&["--log", "error"], &refused[..]].concat()).code(4).stderr.contains("a tool call was refused"));
+    let file = rig.run(&[&["--log", "operators.log"], &refused[..]].concat()).code(4);
+    assert!(!file.stderr.contains("a tool call was refused"), "{file:?}");
+    assert!(std::fs::read_to_string(rig.path("operators.log")).unwrap().contains("a tool call was refused"));
+    rig.set("RUST_LOG", "tool_runtime=loud");
+    let wrong = rig.run(&refused).code(2);
+    assert!(wrong.stderr.contains("RUST_LOG") && wrong.stderr.contains("warn,tool_runtime=debug"), "{wrong:?}");
 }
 
 #[test]

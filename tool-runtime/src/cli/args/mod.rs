@@ -13,7 +13,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::call::Caller;
 use crate::cli::app::App;
+use crate::cli::policy::caller;
 use crate::cli::terminal::Color;
 use crate::wire::Format;
 use crate::wire::ui::Protocol;
@@ -72,8 +74,9 @@ pub(super) struct Global {
     /// Log to stderr, failures of tools and models with their details included; -vv and -vvv log more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(super) verbose: u8,
-    /// Log at a level (error, warn, info, debug, trace) to stderr, or to a file; repeat it for both
-    #[arg(long, global = true, value_name = "LEVEL|FILE")]
+    /// Log to stderr at a level (error, warn, info, debug, trace) or by a filter such as
+    /// `warn,tool_runtime=debug`, or to a file; repeat it for both. Without it `RUST_LOG` is the filter
+    #[arg(long, global = true, value_name = "FILTER|FILE")]
     pub(super) log: Vec<String>,
     /// When to use colours
     #[arg(long, global = true, value_enum, value_name = "WHEN")]
@@ -117,6 +120,11 @@ pub(super) enum Command {
     Approvals {
         #[command(subcommand)]
         action: Approvals,
+    },
+    /// Explain what the policy decides, or decide calls of the past again under another one
+    Policy {
+        #[command(subcommand)]
+        action: Policy,
     },
     /// Decode recorded responses, execute their calls, print the records as JSON lines
     Replay {
@@ -225,6 +233,42 @@ pub(super) enum Approvals {
         #[command(flatten)]
         endpoint: Endpoint,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Policy {
+    /// Say which rule decides on a tool, and why: when tools are shown, when a call arrives, and once its arguments are fixed
+    Explain(Explain),
+    /// Decide recorded calls again under another policy and print the differences; fails if there is one
+    Replay {
+        /// Records as JSON lines, as `call --view audit` and `replay` print them; `-` is standard input
+        #[arg(long, value_name = "FILE")]
+        records: PathBuf,
+        /// The other policy
+        #[arg(long, value_name = "POLICY")]
+        with: PathBuf,
+        /// A label that every run has from its start; repeat it for several
+        #[arg(long = "label", value_name = "NAME")]
+        labels: Vec<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Explain {
+    /// The name of the tool
+    pub(super) name: String,
+    /// A label of the run; repeat it for several
+    #[arg(long = "label", value_name = "NAME")]
+    pub(super) labels: Vec<String>,
+    /// An attribute of the principal; repeat it for several
+    #[arg(long = "attribute", value_name = "NAME=VALUE", value_parser = values::attribute)]
+    pub(super) attributes: Vec<(String, String)>,
+    /// Who makes the call: `direct` or `graph:NAME`
+    #[arg(long, value_name = "CALLER", default_value = "direct", value_parser = caller)]
+    pub(super) caller: Caller,
+    /// The arguments as JSON, `-` for standard input, `@FILE` for a file
+    #[arg(long, value_name = "JSON")]
+    pub(super) arguments: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

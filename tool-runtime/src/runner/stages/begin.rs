@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::call::{Cause, Outcome, ToolExecResult};
 use crate::contain::discard;
+use crate::registration::Purpose;
 use crate::runner::books::{Attempt, Claim};
 use crate::runner::ending::{Ending, Stop};
 use crate::runner::open::OpenCall;
@@ -21,7 +22,10 @@ pub(in crate::runner) enum Beginning {
 }
 
 /// A bound call that is entered where it has to be. Only [`begin`] makes one.
-pub(in crate::runner) struct Begin(pub(super) Bound);
+pub(in crate::runner) struct Begin {
+    pub(super) bound: Bound,
+    pub(super) purpose: Purpose,
+}
 
 /// Enters the call into the ledger, and takes it out of those that wait if it was approved: both or neither.
 ///
@@ -34,7 +38,7 @@ pub(in crate::runner) async fn begin(open: &mut OpenCall, bound: Bound) -> Resul
     let claim = open.claim.take();
     if harmless && claim.is_none() {
         open.begin();
-        return Ok(Beginning::Run(Begin(bound)));
+        return Ok(Beginning::Run(Begin { bound, purpose: Purpose::Work }));
     }
     let run = open.run().clone();
     let attempt = Attempt {
@@ -64,13 +68,11 @@ pub(in crate::runner) async fn begin(open: &mut OpenCall, bound: Bound) -> Resul
     match begun {
         Ok(Begun::Now) => {
             open.begin();
-            Ok(Beginning::Run(Begin(bound)))
+            Ok(Beginning::Run(Begin { bound, purpose: Purpose::Work }))
         }
         Ok(Begun::Unseen) => {
             open.begin();
-            let mut stop = Stop::new(Outcome::OutcomeUnknown);
-            stop.cause = Some(Cause::Lost);
-            Err(stop)
+            Ok(Beginning::Run(Begin { bound, purpose: Purpose::Reconcile }))
         }
         Ok(Begun::Finished) => Ok(Beginning::End(finished(open).await)),
         Ok(Begun::Elsewhere) => {
@@ -103,5 +105,11 @@ async fn finished(open: &OpenCall) -> Ending {
 fn not_entered(open: &OpenCall, error: StoreError) -> Stop {
     telemetry::not_entered(open.run(), &open.draft, &error);
     discard(error);
+    if open.run().state().is_continued() {
+        // Only the ledger knows whether an earlier process began it.
+        let mut stop = Stop::new(Outcome::OutcomeUnknown);
+        stop.cause = Some(Cause::Lost);
+        return stop;
+    }
     Stop::new(Outcome::Cancelled).message("The call could not be entered in the ledger. It did not run.")
 }

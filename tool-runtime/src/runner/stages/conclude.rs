@@ -22,7 +22,7 @@ pub(in crate::runner) fn conclude(open: &mut OpenCall, ran: Ran) -> Concluded {
     let Ran { hydrated, projected, warning } = ran;
     match hydrated.entry.spec.execution {
         Execution::Client => {
-            open.prepared();
+            open.had_no_effect();
             Concluded::NeedsClient(Box::new(hydrated), projected.shown)
         }
         Execution::Server => Concluded::Delivered(deliver(open.run(), &hydrated.entry, projected, warning)),

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tracing::Instrument;
 
-use crate::call::Outcome;
+use crate::call::{Cause, Outcome};
 use crate::component::Bindings;
 use crate::contain::{caught, discard};
 use crate::hydrate::Hydrated;
 use crate::redact::{ProjectError, Projected};
-use crate::registration::RunFailure;
+use crate::registration::{Purpose, RunFailure};
 use crate::runner::deliver::label;
 use crate::runner::ending::{MAX_CODE_BYTES, MAX_MESSAGE_BYTES, Stop, sentence};
 use crate::runner::invoke::{self, Interrupted};
@@ -28,7 +28,7 @@ pub(in crate::runner) struct Ran {
 }
 
 /// Runs the tool.
-pub(in crate::runner) async fn run(open: &mut OpenCall, Begin(bound): Begin) -> Result<Ran, Stop> {
+pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }: Begin) -> Result<Ran, Stop> {
     let Bound { reserved, connections, context } = bound;
     let Reserved { mut hydrated, reservation, timeout, warning } = reserved;
     let entry = Arc::clone(&hydrated.entry);
@@ -44,7 +44,7 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin(bound): Begin) -> 
         hydrated
             .take_instance()
             .zip(shared.compiled.projector(&entry).cloned())
-            .and_then(|(instance, projector)| instance.run(&bindings, projector, max_bytes))
+            .and_then(|(instance, projector)| instance.run(purpose, &bindings, projector, max_bytes))
     };
     // Building a runner checks every binding, so only a second run of one hydrated call could come here empty.
     let future = future.ok_or_else(|| Stop::new(Outcome::InstantiateFailed))?;
@@ -61,6 +61,10 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin(bound): Begin) -> 
     reservation.settle(0, 0.0);
     let ended = match ended {
         Ok(Ok(projected)) => Ok(projected),
+        Ok(Err(RunFailure::NoEffect)) => Err(no_effect()),
+        Ok(Err(RunFailure::Unknown)) => Err(unseen("nobody saw the end of an earlier attempt")),
+        Ok(Err(failure)) if purpose == Purpose::Reconcile => Err(unseen(&why(failure))),
+        Err(interrupted) if purpose == Purpose::Reconcile => Err(unseen(&interrupted.to_string())),
         Ok(Err(failure)) => {
             // The author's sentence reaches the model too, and can hold what the tool read.
             label(open.run(), &entry);
@@ -69,7 +73,36 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin(bound): Begin) -> 
         Err(interrupted) => Err(stopped(&interrupted, effect)),
     };
     execution.end(ended.as_ref());
+    if matches!(&ended, Err(stop) if stop.outcome == Outcome::Cancelled && purpose == Purpose::Reconcile) {
+        open.had_no_effect();
+    }
     Ok(Ran { hydrated, projected: ended?, warning })
+}
+
+/// An earlier attempt had no effect, so the call did nothing.
+fn no_effect() -> Stop {
+    let message = "An earlier attempt at this call broke off and had no effect. It may be made again.";
+    Stop::new(Outcome::Cancelled).message(message)
+}
+
+/// What became of an earlier attempt is not known.
+fn unseen(why: &str) -> Stop {
+    let mut stop = Stop::new(Outcome::OutcomeUnknown).reason(why, None);
+    stop.cause = Some(Cause::Lost);
+    stop
+}
+
+/// Why a tool could not find out what became of an earlier attempt, for operators.
+fn why(failure: RunFailure) -> String {
+    match failure {
+        RunFailure::Tool(error) => {
+            let text = caught(|| error.detail()).unwrap_or_default();
+            discard(error);
+            text
+        }
+        RunFailure::Output(_) => "what was found out does not fit the tool's output".to_owned(),
+        RunFailure::NoEffect | RunFailure::Unknown => String::new(),
+    }
 }
 
 /// Uses the effect that the policy gives the tool: one that it raises from `read_only` may have taken effect.
@@ -91,6 +124,8 @@ fn failed(failure: RunFailure) -> Stop {
             stop
         }
         RunFailure::Output(error) => unprojected(&error),
+        RunFailure::NoEffect => no_effect(),
+        RunFailure::Unknown => unseen(""),
     }
 }
 

@@ -73,7 +73,7 @@ async fn all_three_stages_ask() {
     let (run, shown, outcome) = pay(RunOptions::new(), 1000.5).await;
     assert_eq!((shown, outcome), (true, Outcome::PolicyDenied));
     let records = runner.store().records(&RecordFilter::call(run.id(), "c".into())).await.unwrap();
-    assert_eq!(records[0].decision.as_ref().unwrap().rule, "cedar:small-sums");
+    assert_eq!(records[0].record.as_call().unwrap().decision.as_ref().unwrap().rule, "cedar:small-sums");
     let (run, _, outcome) = pay(RunOptions::new(), 100.0).await;
     assert_eq!(outcome, Outcome::Ok);
     // What was read counts from then on.

@@ -151,6 +151,8 @@ impl<'a> Turn<'_, 'a> {
             return self.out.lose_part(part);
         };
         match (block.kind.get(), &block.container.0) {
+            // An expired one is refused, but when it expires is not known: `expires_at` is a shorter rolling value ("Code
+            // execution tool", container reuse). So it is always named, as the provider of the AI SDK does.
             ("", Some(container)) => self.out.field("container", container.id.get().to_owned()),
             ("", None) => self.out.lose_part(part),
             // The input is not an object if the turn was cut within it.

@@ -21,7 +21,8 @@ pub(super) fn part(media: &Media) -> Option<Object<'_>> {
     Some(Object::new().with("fileData", Object::new().with("mimeType", kind).with("fileUri", uri)))
 }
 
-/// A part of a function's response: inline images, PDFs and text, by models that read them.
+/// A part of a function's response (`FunctionResponse.parts`): inline images, PDFs and text of the types that the
+/// provider of the AI SDK knows to be taken, for models that read them.
 pub(super) fn response_part(media: &Media) -> Option<Object<'_>> {
     let kind = media.essence();
     let is_taken = matches!(kind, "image/png" | "image/jpeg" | "image/webp" | "application/pdf" | "text/plain");

@@ -1,17 +1,25 @@
 //! A turn of the model, written back: each part as Gemini sent it, in its place.
 //!
 //! Parts with a signature are neither joined with others nor moved. Gemini 3 refuses a request in which the first call of
-//! a turn has no signature.
+//! a turn has no signature; later calls of the turn have none ("Thought signatures").
 
 use std::borrow::Cow;
 
 use crate::media::Media;
+use crate::wire::decode::fields::{Text, read, shape};
 use crate::wire::encode::{MAX_NAME_BYTES, Messages, Node, Object, plain_name};
 use crate::wire::formats::gemini::model::{Generation, generation};
 use crate::wire::history::{CallMessage, Carried, Part};
 
-/// What the provider documents for calls that another model made: their signature is not checked.
-const UNSIGNED: &str = r#"{"thoughtSignature":"skip_thought_signature_validator"}"#;
+/// The signature that the provider documents for calls that another model made ("Thought signatures", FAQ): it is not
+/// checked.
+const UNCHECKED: &str = "skip_thought_signature_validator";
+
+shape! {
+    struct Signed<'a> {
+        "thoughtSignature" => signature: Text<'a>,
+    }
+}
 
 /// Writes the parts of a turn.
 pub(super) fn write<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
@@ -30,13 +38,15 @@ pub(super) fn write<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
                 carried.map(|_| Object::new().with("text", reasoning.text()).with_carried(carried))
             }
             Part::Call(call) => {
-                let unsigned = std::mem::take(&mut wants_signature).then_some(UNSIGNED);
-                let carried = out.replay(call.carried()).or(unsigned);
+                let carried = out.replay(call.carried());
+                let is_unsigned = std::mem::take(&mut wants_signature) && !carried.is_some_and(is_signed);
                 if gemini_name(call) != call.name {
                     out.lose("a name that no tool can have");
                 }
                 let function = named(call).with("args", Node::Raw(out.arguments_of(call).into()));
-                Some(Object::new().with("functionCall", function).with_carried(carried))
+                let part = Object::new().with("functionCall", function);
+                let part = if is_unsigned { part.with("thoughtSignature", UNCHECKED) } else { part };
+                Some(part.with_carried(carried))
             }
             Part::Media(media) => {
                 // The part after it says that Gemini made it.
@@ -78,6 +88,11 @@ fn gemini_name(call: &CallMessage) -> Cow<'_, str> {
     }
     // The first letter gives way, so that the name stays short enough.
     format!("_{}", name.get(1..).unwrap_or_default()).into()
+}
+
+/// Whether what is carried with a part has a signature.
+fn is_signed(json: &str) -> bool {
+    read::<Signed<'_>>(json).is_ok_and(|part| part.signature.came())
 }
 
 fn mark(part: &Part) -> Option<&Carried> {
