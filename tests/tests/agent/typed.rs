@@ -231,7 +231,7 @@ async fn a_list_and_a_type_that_holds_one_are_two() {
     let rig = rig([send, ScriptedTurn::text(r#"{"answer":[1]}"#)]);
     let mut conversation = rig.converse();
     assert!(conversation.ask::<Vec<u32>>("Send it, and list them.").await.is_err());
-    let decision = Incoming::new().decide("s", ApprovalDecision::Approve);
+    let decision = Incoming::new().decide("s", ApprovalDecision::Approve, &grace());
     assert_eq!(conversation.ask::<Holds>(decision).await.expect("an answer"), Holds { answer: vec![1] });
 }
 
