@@ -161,7 +161,10 @@ async fn what_a_principal_was_counts_as_long_as_the_run_lives() {
     assert_eq!(read(&runner.run(ada()), "4").await, Outcome::Ok);
     // A misspelt attribute decides nothing, and is said to.
     let misspelt = runner.run(ada().attribute("statsu", "suspended"));
-    assert_eq!(misspelt.problems().iter().map(|problem| problem.code()).collect::<Vec<_>>(), ["unknown_attribute"]);
+    assert_eq!(
+        misspelt.problems().iter().map(tool_runtime::runner::RunProblem::code).collect::<Vec<_>>(),
+        ["unknown_attribute"]
+    );
     assert!(misspelt.problems()[0].to_string().ends_with("did you mean `status`?"), "{}", misspelt.problems()[0]);
     // Records name what decided.
     let store = runner.store();
