@@ -200,32 +200,20 @@ async fn insert(connection: &mut Connection, run: &str, sealed: &Sealed) -> Resu
     let sql = "INSERT INTO records \
                (run_id, sequence, call_id, kind, tool, outcome, principal, tenant, at, previous, hash, body) \
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
-    let decision = match &sealed.record {
-        AuditRecord::Call(_) => String::new(),
-        AuditRecord::Decision(record) => text(&record.decision)?.trim_matches('"').to_owned(),
-    };
-    let (kind, tool, outcome, principal, tenant, at) = match &sealed.record {
-        AuditRecord::Call(record) => {
-            let at = record.ended_at.unwrap_or(record.started_at);
-            ("call", record.name.as_str(), record.outcome.code(), &record.principal, &record.tenant, at)
-        }
-        AuditRecord::Decision(record) => {
-            ("decision", record.tool.as_str(), decision.as_str(), &record.principal, &record.tenant, record.at)
-        }
-    };
-    let optional = |text: &Option<Arc<str>>| Value::Text(text.as_deref().map(escaped));
+    let record = &sealed.record;
+    let optional = |text: Option<&Arc<str>>| Value::Text(text.map(|text| escaped(text)));
     let sequence =
         i64::try_from(sealed.sequence).map_err(|error| Failed::Refused(StoreError::Corrupt(Box::new(error))))?;
     let arguments = [
         run.into(),
         sequence.into(),
-        clipped(sealed.record.call_id().as_str()).into(),
-        kind.into(),
-        escaped(tool).into(),
-        outcome.into(),
-        optional(principal),
-        optional(tenant),
-        micros(at).into(),
+        clipped(record.call_id().as_str()).into(),
+        record.kind().code().into(),
+        escaped(record.tool()).into(),
+        record.code().into(),
+        optional(record.principal()),
+        optional(record.tenant()),
+        micros(record.at()).into(),
         sealed.previous.to_string().into(),
         sealed.hash.to_string().into(),
         text(&sealed.record)?.into(),
