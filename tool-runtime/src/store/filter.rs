@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::call::{CallId, ToolInvocationRecord};
+use crate::call::{CallId, Decider, ToolInvocationRecord};
 use crate::store::audit::{AuditKind, AuditRecord};
 
 /// Which records to read. The default is all of them; each condition that is set narrows it.
@@ -45,6 +45,8 @@ pub struct RecordFilter {
     pub principal: Option<Arc<str>>,
     /// Of runs of this tenant.
     pub tenant: Option<Arc<str>>,
+    /// Of decisions by this principal.
+    pub decider: Option<Arc<str>>,
     /// With an [`AuditRecord::at`] from this moment on. Moments are compared in whole microseconds.
     pub since: Option<Timestamp>,
     /// With an [`AuditRecord::at`] before this moment.
@@ -79,6 +81,7 @@ impl RecordFilter {
                     && is(self.tool.as_deref(), Some(record.tool.as_str()))
                     && is(self.code.as_deref(), Some(record.decision.code()))
                     && self.acts_for(record.principal.as_deref(), record.tenant.as_deref())
+                    && is(self.decider.as_deref(), record.decider.as_ref().map(Decider::principal))
                     && self.is_in(record.at)
             }
         }
@@ -88,6 +91,7 @@ impl RecordFilter {
     pub(super) fn matches_call(&self, record: &ToolInvocationRecord) -> bool {
         self.is_of(&record.run_id, &record.tool_call_id)
             && self.kind.is_none_or(|kind| kind == AuditKind::Call)
+            && self.decider.is_none()
             && is(self.tool.as_deref(), Some(&record.name))
             && is(self.code.as_deref(), Some(record.outcome.code()))
             && self.acts_for(record.principal.as_deref(), record.tenant.as_deref())

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::call::{CallId, Outcome, ToolInvocationRecord};
+use crate::call::{CallId, Decider, Outcome, ToolInvocationRecord};
 use crate::store::conformance::{at, record, waiting};
 use crate::store::{AuditKind, AuditRecord, Chain, DecisionKind, DecisionRecord, RecordFilter, Sealed, Store};
 
@@ -57,7 +57,8 @@ fn mixed() -> [AuditRecord; 5] {
         ended_at: Some(at(2)),
         ..call("one", "b")
     };
-    let denied = DecisionRecord::new(&waiting("one", "c", 9).call, DecisionKind::Denied, at(3));
+    let decider = Decider::new("grace").because("No.");
+    let denied = DecisionRecord::new(&waiting("one", "c", 9).call, DecisionKind::Denied, Some(&decider), at(3));
     let other = ToolInvocationRecord {
         principal: Some("a\0\\%_'".into()),
         tenant: Some("acme".into()),
@@ -86,6 +87,8 @@ pub(super) async fn records_are_found_by_what_they_say(store: &dyn Store) {
         (RecordFilter { principal: Some("a\0\\%_'".into()), ..all() }, &["d"]),
         (RecordFilter { principal: Some("".into()), ..all() }, &[]),
         (RecordFilter { tenant: Some("acme".into()), ..all() }, &["d"]),
+        (RecordFilter { decider: Some("grace".into()), ..all() }, &["c"]),
+        (RecordFilter { decider: Some("ada".into()), ..all() }, &[]),
         (RecordFilter { since: Some(at(3)), ..all() }, &["c", "d", "e"]),
         (RecordFilter { since: after_a_moment(3), ..all() }, &["c", "d", "e"]),
         (RecordFilter { until: Some(at(3)), ..all() }, &["a", "b"]),

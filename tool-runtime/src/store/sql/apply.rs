@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::call::Decider;
 use crate::contain::attempted;
 use crate::store::sql::connection::{Connection, Value};
 use crate::store::sql::text::{clipped, columns, escaped, micros, micros_from};
@@ -198,10 +199,11 @@ async fn head(connection: &mut Connection, run: &str) -> Result<Chain, Failed> {
 
 async fn insert(connection: &mut Connection, run: &str, sealed: &Sealed) -> Result<i64, Failed> {
     let sql = "INSERT INTO records \
-               (run_id, sequence, call_id, kind, tool, outcome, principal, tenant, at, previous, hash, body) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+               (run_id, sequence, call_id, kind, tool, outcome, principal, tenant, decider, at, previous, hash, body) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
     let record = &sealed.record;
     let optional = |text: Option<&Arc<str>>| Value::Text(text.map(|text| escaped(text)));
+    let decider = record.as_decision().and_then(|decision| decision.decider.as_ref()).map(Decider::principal);
     let sequence =
         i64::try_from(sealed.sequence).map_err(|error| Failed::Refused(StoreError::Corrupt(Box::new(error))))?;
     let arguments = [
@@ -213,6 +215,7 @@ async fn insert(connection: &mut Connection, run: &str, sealed: &Sealed) -> Resu
         record.code().into(),
         optional(record.principal()),
         optional(record.tenant()),
+        Value::Text(decider.map(escaped)),
         micros(record.at()).into(),
         sealed.previous.to_string().into(),
         sealed.hash.to_string().into(),

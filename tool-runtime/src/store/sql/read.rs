@@ -73,6 +73,7 @@ pub(super) async fn records(shared: &Shared, filter: &RecordFilter) -> Result<Ve
         ("outcome =", filter.code.as_deref().map(escaped)),
         ("principal =", filter.principal.as_deref().map(escaped)),
         ("tenant =", filter.tenant.as_deref().map(escaped)),
+        ("decider =", filter.decider.as_deref().map(escaped)),
     ];
     for (condition, value) in texts {
         if let Some(value) = value {
