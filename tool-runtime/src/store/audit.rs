@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::call::{CallId, Outcome, RecordedArguments, RecordedViolation, ToolInvocationRecord};
+use crate::call::{CallId, Decider, Mismatch, Outcome, RecordedArguments, RecordedViolation, ToolInvocationRecord};
 use crate::store::PendingCall;
 use crate::tool::{Hash, ToolName};
 
@@ -98,6 +98,9 @@ pub struct DecisionRecord {
     pub principal: Option<Arc<str>>,
     /// The tenant of the run; `None` if the run names none.
     pub tenant: Option<Arc<str>>,
+    /// Who decided, and why. `None` where nobody does: the call expired, was abandoned or answered by its client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decider: Option<Decider>,
     /// The decision.
     pub decision: DecisionKind,
     /// Why it did not fit, and the call still waits. `None` if it was carried out.
@@ -143,6 +146,10 @@ pub enum DecisionKind {
 pub struct Refusal {
     /// What was wrong, as the outcome that it would have had.
     pub outcome: Outcome,
+    /// What differs between the call as it was suspended and now, or why the decider may not decide. `None` if only
+    /// what was given for the call is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mismatch: Option<Mismatch>,
     /// Where what was given broke a rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<RecordedViolation>,
@@ -150,13 +157,14 @@ pub struct Refusal {
 
 impl DecisionRecord {
     /// The record of a decision on a call that waits, carried out, with the arguments as they were.
-    pub(crate) fn new(pending: &PendingCall, decision: DecisionKind, at: Timestamp) -> Self {
+    pub(crate) fn new(pending: &PendingCall, decision: DecisionKind, decider: Option<&Decider>, at: Timestamp) -> Self {
         Self {
             run_id: Arc::clone(&pending.run_id),
             call_id: pending.call_id.clone(),
             tool: pending.tool.clone(),
             principal: pending.principal.clone(),
             tenant: pending.tenant.clone(),
+            decider: decider.cloned(),
             decision,
             refused: None,
             at,
