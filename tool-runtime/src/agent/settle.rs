@@ -2,13 +2,14 @@
 
 use crate::agent::state::{Progress, State};
 use crate::agent::{ClientAnswer, Conversation, WaitingCall};
-use crate::call::{CallId, Outcome, SafeError};
+use crate::call::{CallId, Decider, Outcome, SafeError};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::store::{PendingCall, StoreError};
 
 /// What becomes of a call that waits.
 pub(super) enum Action {
-    Decide(ApprovalDecision),
+    Decide(ApprovalDecision, Decider),
+    Expire,
     Answer(ClientAnswer),
     Abandon,
 }
@@ -24,7 +25,8 @@ impl Conversation {
         };
         let mut before = self.state.set(at, Progress::Running);
         let result = match action {
-            Action::Decide(decision) => self.run.resume(id.as_str(), decision).await,
+            Action::Decide(decision, decider) => self.run.resume(id.as_str(), decision, &decider).await,
+            Action::Expire => self.run.expire(id.as_str()).await,
             Action::Answer(ClientAnswer::Value { json, .. }) => self.run.client_result(id.as_str(), &json).await,
             Action::Answer(ClientAnswer::Failed { .. }) => self.run.client_failed(id.as_str()).await,
             Action::Abandon => self.run.abandon(id.as_str()).await,

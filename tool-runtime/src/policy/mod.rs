@@ -8,6 +8,7 @@
 //! ```
 
 mod allowance;
+mod approvals;
 mod argument_rule;
 mod budget;
 #[cfg(feature = "cedar")]
@@ -37,6 +38,7 @@ mod spending;
 mod subject;
 mod window;
 
+pub(crate) use approvals::Decided;
 #[cfg(feature = "cli")]
 pub(crate) use data::PolicyData;
 pub(crate) use allowance::Allowance;

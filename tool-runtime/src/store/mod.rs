@@ -19,6 +19,8 @@ mod memory;
 mod pending;
 mod receipt;
 pub(crate) mod runs;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod sql;
 #[expect(clippy::module_inception, reason = "the trait is named in its file")]
 mod store;
 #[cfg(test)]
@@ -29,7 +31,7 @@ mod wake;
 
 pub use self::store::Store;
 pub use accounts::StoredAccount;
-pub use audit::{AuditRecord, DecisionKind, DecisionRecord, Refusal, Sealed};
+pub use audit::{AuditKind, AuditRecord, DecisionKind, DecisionRecord, Refusal, Sealed};
 pub use chain::{Chain, ChainError};
 pub(crate) use clock::SystemClock;
 pub use clock::{Clock, ManualClock};
@@ -42,4 +44,6 @@ pub use memory::MemoryStore;
 pub use pending::{FrozenArguments, PendingCall, PendingFilter};
 pub use receipt::Receipt;
 pub use runs::{RunLease, StoredRun};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use sql::{SqlOptions, SqlStore};
 pub use transaction::{Change, Transaction, Writes};
