@@ -222,7 +222,11 @@ async fn a_batch_over_two_processes_cannot_overshoot() {
     assert_eq!(rig.outcomes().await.len(), 40, "each has a record");
     let booked = rig.booked().await;
     let calls: Vec<_> = booked.iter().filter_map(|spend| spend["calls"].as_u64()).collect();
-    assert_eq!((calls.contains(&10), calls.iter().sum::<u64>()), (true, 20), "the tenant's and its principals': {calls:?}");
+    assert_eq!(
+        (calls.contains(&10), calls.iter().sum::<u64>()),
+        (true, 20),
+        "the tenant's and its principals': {calls:?}"
+    );
 }
 
 #[tokio::test]
@@ -422,12 +426,21 @@ async fn a_cost_that_is_no_amount_counts_as_nothing() {
 async fn an_approved_call_without_a_budget_ends_and_does_not_run() {
     let rig = Rig::new(1000);
     let rules = "require_approval_for_tools = ['budgets__write']\nbudgets.tenant = { window = '1h', calls = 1 }";
-    let run = rig.process(rules).run(ada());
+    let run = rig.process(rules).run(RunOptions::new().principal("ada"));
     assert_eq!(outcome(&run, write_call("1")).await, Outcome::ApprovalRequired);
     assert_eq!(outcome(&run, write_call("2")).await, Outcome::ApprovalRequired);
-    assert_eq!(run.resume("1", ApprovalDecision::Approve).await.expect("it waits").outcome(), Outcome::Ok);
-    refused(&run.resume("2", ApprovalDecision::Approve).await.expect("it waits"), "budgets.tenant.calls");
-    assert_eq!(run.resume("2", ApprovalDecision::Approve).await.expect_err("decided").code(), "not_pending");
+    assert_eq!(
+        run.resume("1", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits").outcome(),
+        Outcome::Ok
+    );
+    refused(
+        &run.resume("2", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits"),
+        "budgets.tenant.calls",
+    );
+    assert_eq!(
+        run.resume("2", ApprovalDecision::Approve, &tests::grace()).await.expect_err("decided").code(),
+        "not_pending"
+    );
     assert_eq!((rig.outcomes().await, rig.effects()), (vec![Outcome::Ok, Outcome::BudgetExceeded], 1));
     assert_eq!(rig.booked().await[0]["calls"], 1);
 }

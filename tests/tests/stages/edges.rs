@@ -233,7 +233,10 @@ async fn what_is_spent_to_the_last_is_exhausted() {
     run.account(usage, 0.0);
     assert!(run.exhausted().await.unwrap().is_none());
     run.account(usage, 0.0);
-    assert_eq!(run.exhausted().await.unwrap().map(tool_runtime::policy::BudgetExceeded::key), Some("budgets.run.reasoning_tokens"));
+    assert_eq!(
+        run.exhausted().await.unwrap().map(tool_runtime::policy::BudgetExceeded::key),
+        Some("budgets.run.reasoning_tokens")
+    );
     assert_eq!(run.summary().usage.reasoning_tokens, 10);
 }
 

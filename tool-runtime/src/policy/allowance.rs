@@ -151,7 +151,9 @@ fn checked<E: Error>(all: Vec<Allowance>) -> Result<Vec<Allowance>, E> {
     let mut windows = Vec::new();
     for allowance in &all {
         let Some(window) = allowance.window else {
-            return Err(E::custom("this budget never begins again; write how long it lasts, for example `window = \"1h\"`"));
+            return Err(E::custom(
+                "this budget never begins again; write how long it lasts, for example `window = \"1h\"`",
+            ));
         };
         if allowance.is_empty() {
             return Err(E::custom("this budget limits nothing; write `calls`, `tokens`, `cost` or another limit"));

@@ -33,9 +33,8 @@ impl ToolPolicy {
                 let Some(time) = time else { continue };
                 match limits.runtime.map(|runtime| runtime.as_millis()) {
                     None => {
-                        let message = format!(
-                            "a call without a limit would hold all of the time; write `{path}.max_runtime_ms`"
-                        );
+                        let message =
+                            format!("a call without a limit would hold all of the time; write `{path}.max_runtime_ms`");
                         problem("time_ms", message);
                     }
                     Some(longest) if u128::from(time) < longest => {

@@ -38,10 +38,10 @@ mod spending;
 mod subject;
 mod window;
 
+pub(crate) use allowance::Allowance;
 pub(crate) use approvals::Decided;
 #[cfg(feature = "cli")]
 pub(crate) use data::PolicyData;
-pub(crate) use allowance::Allowance;
 pub(crate) use data::ToolRule;
 pub use exceeded::BudgetExceeded;
 pub(crate) use exceeded::Holder;

@@ -31,7 +31,8 @@ impl Window {
         let unit = text.chars().next_back()?;
         let (_, seconds) = UNITS.into_iter().find(|(name, _)| *name == unit)?;
         let digits = text.strip_suffix(unit)?;
-        let number: u64 = Some(digits).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()?;
+        let number: u64 =
+            Some(digits).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()?;
         let seconds = number.checked_mul(seconds).filter(|seconds| *seconds <= LONGEST)?;
         NonZeroU64::new(seconds).map(Self)
     }
@@ -101,7 +102,8 @@ mod tests {
             assert_eq!(Window::parse(&window.to_string()), Some(window), "{text}");
         }
         assert_eq!(Window::parse("24h").unwrap().to_string(), "1d");
-        for text in ["", "h", "1", "0s", "-1h", "+1h", "1.5h", "1 h", "1w", "367d", "99999999999999999999d", "1\u{e4}"] {
+        for text in ["", "h", "1", "0s", "-1h", "+1h", "1.5h", "1 h", "1w", "367d", "99999999999999999999d", "1\u{e4}"]
+        {
             assert_eq!(Window::parse(text), None, "{text}");
         }
     }

@@ -102,9 +102,9 @@ impl Run {
 
     /// Books a model's turn. It was used even if the run has another owner meanwhile.
     fn charge(&self, used: Spend) -> Receipt {
-        let accounts = Arc::clone(self.accounts().all());
-        let keys = Account::keys(&accounts).collect();
-        let change = move |transaction: &mut Transaction| accounts::charge(transaction, &accounts, used);
+        let turn = Bill::new(self.accounts().all(), used);
+        let keys = Account::keys(&turn.accounts).collect();
+        let change = move |transaction: &mut Transaction| accounts::charge(transaction, &turn);
         self.shared().store.update(keys, Box::new(change))
     }
 

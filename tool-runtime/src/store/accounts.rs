@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::policy::{Allowance, BudgetExceeded, Holder, RunPolicy, Spend, Window};
 use crate::store::{Document, Key, StoreError, Transaction};
@@ -28,6 +29,9 @@ pub struct StoredAccount {
     pub(crate) until: Timestamp,
     /// What was used, and what calls that run may still use.
     pub(crate) booked: Spend,
+    /// Who wrote it last. A store that lost the answer to a write looks whether the document is as it was to be written,
+    /// and two writers can come to the same amounts.
+    pub(crate) mark: u64,
 }
 
 /// An account that the calls of a run are booked on, with its limits.
@@ -41,11 +45,12 @@ pub(crate) struct Account {
     allowance: Allowance,
 }
 
-/// What one call is to book.
+/// What one call, or one turn of a model, is to book.
 #[derive(Debug, Clone)]
 pub(crate) struct Bill {
     pub(crate) accounts: Arc<[Account]>,
-    pub(crate) amount: Spend,
+    amount: Spend,
+    mark: u64,
 }
 
 /// What one call has booked, and in which window of each account.
@@ -84,13 +89,17 @@ impl Account {
                 from,
                 until: from.saturating_add(self.window.length()).unwrap_or(Timestamp::MAX),
                 booked: Spend::default(),
+                mark: 0,
             },
         }
     }
 }
 
 /// Books what a call may use on every account: all of it, or on none if one has not that much left.
-pub(crate) fn reserve(transaction: &mut Transaction, bill: &Bill) -> Result<Result<Booked, BudgetExceeded>, StoreError> {
+pub(crate) fn reserve(
+    transaction: &mut Transaction,
+    bill: &Bill,
+) -> Result<Result<Booked, BudgetExceeded>, StoreError> {
     let now: Vec<_> = bill.accounts.iter().map(|account| account.now(transaction)).collect();
     for (account, stored) in bill.accounts.iter().zip(&now) {
         if let Some(amount) = account.allowance.refuses(stored.booked, bill.amount) {
@@ -99,7 +108,7 @@ pub(crate) fn reserve(transaction: &mut Transaction, bill: &Bill) -> Result<Resu
     }
     let windows = now.iter().map(|stored| stored.from).collect();
     for (account, stored) in bill.accounts.iter().zip(now) {
-        book(transaction, account, stored, |booked| booked.plus(bill.amount))?;
+        book(transaction, account, stored, bill.mark, |booked| booked.plus(bill.amount))?;
     }
     Ok(Ok(Booked { bill: bill.clone(), windows }))
 }
@@ -111,16 +120,17 @@ pub(crate) fn settle(transaction: &mut Transaction, booked: &Booked, used: Spend
             Some(Document::Account(stored)) if stored.from == *from => (**stored).clone(),
             _ => continue,
         };
-        book(transaction, account, stored, |spend| spend.minus(booked.bill.amount).plus(used))?;
+        let mark = booked.bill.mark.wrapping_add(1);
+        book(transaction, account, stored, mark, |spend| spend.minus(booked.bill.amount).plus(used))?;
     }
     Ok(())
 }
 
 /// Books what was used without a reservation, as a model's turn.
-pub(crate) fn charge(transaction: &mut Transaction, accounts: &[Account], used: Spend) -> Result<(), StoreError> {
-    for account in accounts {
+pub(crate) fn charge(transaction: &mut Transaction, turn: &Bill) -> Result<(), StoreError> {
+    for account in &*turn.accounts {
         let stored = account.now(transaction);
-        book(transaction, account, stored, |booked| booked.plus(used))?;
+        book(transaction, account, stored, turn.mark, |booked| booked.plus(turn.amount))?;
     }
     Ok(())
 }
@@ -138,9 +148,10 @@ fn book(
     transaction: &mut Transaction,
     account: &Account,
     mut stored: StoredAccount,
+    mark: u64,
     change: impl FnOnce(Spend) -> Spend,
 ) -> Result<(), StoreError> {
-    stored.booked = change(stored.booked);
+    (stored.booked, stored.mark) = (change(stored.booked), mark);
     transaction.set(&account.key, Document::Account(Box::new(stored)))
 }
 
@@ -150,7 +161,12 @@ impl Bill {
         // A call without a limit could take all the time that there is; where none is limited, it holds none.
         let is_limited = accounts.iter().any(|account| account.allowance.time_ms.is_some());
         let time = time.or((!is_limited).then_some(Duration::ZERO));
-        (!accounts.is_empty()).then(|| Self { accounts: Arc::clone(accounts), amount: Spend::call(time, bytes) })
+        (!accounts.is_empty()).then(|| Self::new(accounts, Spend::call(time, bytes)))
+    }
+
+    /// Any amount.
+    pub(crate) fn new(accounts: &Arc<[Account]>, amount: Spend) -> Self {
+        Self { accounts: Arc::clone(accounts), amount, mark: Uuid::new_v4().as_u64_pair().0 }
     }
 }
 

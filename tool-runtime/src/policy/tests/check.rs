@@ -253,10 +253,8 @@ fn a_call_fits_into_each_budget() {
     check(&format!("{time}\nbudgets.default.max_runtime_ms = 5000"), &[]);
     check(
         time,
-        &[
-            "policy, `budgets.principal.time_ms`: a call without a limit would hold all of the time; write \
-             `budgets.default.max_runtime_ms`",
-        ],
+        &["policy, `budgets.principal.time_ms`: a call without a limit would hold all of the time; write \
+             `budgets.default.max_runtime_ms`"],
     );
     check(
         &format!("{time}\nbudgets.default.max_runtime_ms = 5001"),

@@ -81,11 +81,7 @@ pub(in crate::runner) async fn begin(open: &mut OpenCall, mut bound: Bound) -> R
 }
 
 /// Continues with what the store said.
-async fn begun_with(
-    open: &mut OpenCall,
-    bound: Bound,
-    begun: Result<Begun, StoreError>,
-) -> Result<Beginning, Stop> {
+async fn begun_with(open: &mut OpenCall, bound: Bound, begun: Result<Begun, StoreError>) -> Result<Beginning, Stop> {
     match begun {
         Ok(Begun::Now(booked)) => {
             open.held = booked.map(Held::new);

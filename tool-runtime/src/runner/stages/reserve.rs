@@ -39,10 +39,7 @@ pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Rese
     };
     let wanted = [hydrated.entry.timeout, run.policy().limits_of(name).runtime].into_iter().flatten().min();
     let bytes = hydrated.entry.result_bytes(run.policy());
-    let reservation = run
-        .spending()
-        .reserve(Spend::call(wanted, bytes))
-        .map_err(exhausted)?;
+    let reservation = run.spending().reserve(Spend::call(wanted, bytes)).map_err(exhausted)?;
     let timeout = wanted.into_iter().chain(reservation.time()).min();
     let bill = Bill::call(run.accounts().all(), timeout, bytes);
     Ok(Reserved { hydrated, reservation, bill, timeout, warning })

@@ -17,6 +17,7 @@ pub(super) async fn accounts_are_kept(store: &dyn Store) {
         from: at(0),
         until: at(1),
         booked,
+        mark: u64::MAX,
     };
     let (named, written) = (keys.clone(), account.clone());
     let write = move |transaction: &mut Transaction| {
@@ -25,7 +26,10 @@ pub(super) async fn accounts_are_kept(store: &dyn Store) {
     update(store, &keys, write).await.expect("it writes");
     for key in &keys {
         let read = read(store, key).await;
-        assert!(matches!(read, Some(Document::Account(read)) if *read == account), "an account reads as it was written");
+        assert!(
+            matches!(read, Some(Document::Account(read)) if *read == account),
+            "an account reads as it was written"
+        );
     }
     let over = Query { due: Some(at(1)), ..Query::new(Space::Account) };
     assert_eq!(store.list(&over).await.expect("it lists").len(), 2, "accounts whose window is over are listed");
