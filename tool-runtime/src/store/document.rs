@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::ToolInvocationRecord;
+use crate::store::anchors::Anchor;
 use crate::store::ledger::LedgerEntry;
 use crate::store::pending::PendingCall;
 use crate::store::runs::StoredRun;
@@ -20,6 +21,10 @@ pub enum Document {
     Waiting(Box<Waiting>),
     /// A run that workers share.
     Run(Box<StoredRun>),
+    /// An anchor over the chains of all runs.
+    Anchor(Box<Anchor>),
+    /// The last anchor, once more, as the end of the chain of anchors.
+    LastAnchor(Box<Anchor>),
 }
 
 /// A call that waits, with the record that it would have now.
@@ -40,6 +45,7 @@ impl Document {
             Self::Call(entry) => entry.due(),
             Self::Waiting(waiting) => Some(waiting.call.expires_at),
             Self::Run(run) => run.due(),
+            Self::Anchor(_) | Self::LastAnchor(_) => None,
         }
     }
 
@@ -48,7 +54,8 @@ impl Document {
     pub fn is_settled(&self) -> bool {
         match self {
             Self::Call(entry) => entry.is_finished(),
-            Self::Waiting(_) | Self::Run(_) => false,
+            Self::Anchor(_) => true,
+            Self::Waiting(_) | Self::Run(_) | Self::LastAnchor(_) => false,
         }
     }
 }

@@ -18,6 +18,8 @@ pub enum Space {
     Waiting,
     /// A run that workers share.
     Run,
+    /// An anchor over the chains of all runs.
+    Anchor,
 }
 
 impl Space {
@@ -28,6 +30,7 @@ impl Space {
             Self::Call => "call",
             Self::Waiting => "waiting",
             Self::Run => "run",
+            Self::Anchor => "anchor",
         }
     }
 }
@@ -61,6 +64,18 @@ impl Key {
         Self { space: Space::Run, scope: run_id.into(), id: "".into() }
     }
 
+    /// An anchor, by its number.
+    #[must_use]
+    pub fn anchor(number: u64) -> Self {
+        Self { space: Space::Anchor, scope: "".into(), id: format!("{number:020}").into() }
+    }
+
+    /// The end of the chain of anchors.
+    #[must_use]
+    pub fn last_anchor() -> Self {
+        Self { space: Space::Anchor, scope: "".into(), id: "last".into() }
+    }
+
     /// The key that [`space`](Self::space), [`scope`](Self::scope) and [`id`](Self::id) are of, for stores to read.
     #[must_use]
     pub fn from_parts(space: Space, scope: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
@@ -91,6 +106,7 @@ impl Key {
     pub fn lock(&self) -> String {
         let kind = match self.space {
             Space::Call | Space::Waiting | Space::Run => "run",
+            Space::Anchor => "anchor",
         };
         format!("{kind}/{}", self.scope)
     }
