@@ -22,6 +22,8 @@ pub enum Space {
     Run,
     /// What a principal or a tenant has used in a window.
     Account,
+    /// An anchor over the chains of all runs.
+    Anchor,
 }
 
 impl Space {
@@ -33,6 +35,7 @@ impl Space {
             Self::Waiting => "waiting",
             Self::Run => "run",
             Self::Account => "account",
+            Self::Anchor => "anchor",
         }
     }
 }
@@ -73,6 +76,18 @@ impl Key {
         Self { space: Space::Account, scope: scope.to_string().into(), id: window.to_string().into() }
     }
 
+    /// An anchor, by its number.
+    #[must_use]
+    pub fn anchor(number: u64) -> Self {
+        Self { space: Space::Anchor, scope: "".into(), id: format!("{number:020}").into() }
+    }
+
+    /// The end of the chain of anchors.
+    #[must_use]
+    pub fn last_anchor() -> Self {
+        Self { space: Space::Anchor, scope: "".into(), id: "last".into() }
+    }
+
     /// The key that [`space`](Self::space), [`scope`](Self::scope) and [`id`](Self::id) are of, for stores to read.
     #[must_use]
     pub fn from_parts(space: Space, scope: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
@@ -104,6 +119,7 @@ impl Key {
         let kind = match self.space {
             Space::Call | Space::Waiting | Space::Run => "run",
             Space::Account => "account",
+            Space::Anchor => "anchor",
         };
         format!("{kind}/{}", self.scope)
     }

@@ -6,6 +6,7 @@
 //! never changed, and what is kept in memory is bounded.
 
 pub(crate) mod accounts;
+mod anchors;
 mod audit;
 mod chain;
 mod clock;
@@ -26,11 +27,13 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod transaction;
+pub(crate) mod verify;
 pub(crate) mod waiting;
 mod wake;
 
 pub use self::store::Store;
 pub use accounts::StoredAccount;
+pub use anchors::{Anchor, AnchoredHead, anchor};
 pub use audit::{AuditKind, AuditRecord, DecisionKind, DecisionRecord, Refusal, Sealed};
 pub use chain::{Chain, ChainError};
 pub(crate) use clock::SystemClock;

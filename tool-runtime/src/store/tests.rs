@@ -5,3 +5,4 @@ mod chain;
 mod documents;
 mod ledger;
 mod memory;
+mod verify;
