@@ -35,6 +35,7 @@ mod spending;
 mod subject;
 
 pub(crate) use approvals::Decided;
+pub(crate) use argument_rule::ArgumentRule;
 #[cfg(feature = "cli")]
 pub(crate) use data::PolicyData;
 pub(crate) use data::ToolRule;

@@ -65,7 +65,9 @@ impl Run {
 
     /// Enters a call into the ledger before its effect begins.
     pub(super) async fn enter(&self, intent: Intent) -> Result<Begun, StoreError> {
-        let (lease, keys) = (self.lease(), vec![Key::run(self.identity().clone()), intent.key.clone()]);
+        let mut keys = vec![Key::run(self.identity().clone()), intent.key.clone()];
+        keys.extend(intent.grant.clone());
+        let lease = self.lease();
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
             ledger::begin(transaction, &intent)

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::ToolInvocationRecord;
+use crate::store::grants::Grant;
 use crate::store::ledger::LedgerEntry;
 use crate::store::pending::PendingCall;
 use crate::store::runs::StoredRun;
@@ -20,6 +21,8 @@ pub enum Document {
     Waiting(Box<Waiting>),
     /// A run that workers share.
     Run(Box<StoredRun>),
+    /// What somebody decided for calls that come later.
+    Grant(Box<Grant>),
 }
 
 /// A call that waits, with the record that it would have now.
@@ -40,6 +43,7 @@ impl Document {
             Self::Call(entry) => entry.due(),
             Self::Waiting(waiting) => Some(waiting.call.expires_at),
             Self::Run(run) => run.due(),
+            Self::Grant(grant) => grant.expires_at,
         }
     }
 
@@ -48,7 +52,7 @@ impl Document {
     pub fn is_settled(&self) -> bool {
         match self {
             Self::Call(entry) => entry.is_finished(),
-            Self::Waiting(_) | Self::Run(_) => false,
+            Self::Waiting(_) | Self::Run(_) | Self::Grant(_) => false,
         }
     }
 }

@@ -18,6 +18,8 @@ pub enum Space {
     Waiting,
     /// A run that workers share.
     Run,
+    /// What somebody decided for calls that come later.
+    Grant,
 }
 
 impl Space {
@@ -28,6 +30,7 @@ impl Space {
             Self::Call => "call",
             Self::Waiting => "waiting",
             Self::Run => "run",
+            Self::Grant => "grant",
         }
     }
 }
@@ -61,6 +64,20 @@ impl Key {
         Self { space: Space::Run, scope: run_id.into(), id: "".into() }
     }
 
+    /// A grant for calls of a tool in a tenant.
+    #[must_use]
+    pub fn grant(tool: &str, tenant: Option<&str>, id: impl Into<Arc<str>>) -> Self {
+        Self { space: Space::Grant, scope: Self::grants_of(tool, tenant), id: id.into() }
+    }
+
+    /// The scope of a tool's grants in a tenant. No tool has an `@` in its name.
+    pub(crate) fn grants_of(tool: &str, tenant: Option<&str>) -> Arc<str> {
+        match tenant {
+            None => tool.into(),
+            Some(tenant) => format!("{tool}@{tenant}").into(),
+        }
+    }
+
     /// The key that [`space`](Self::space), [`scope`](Self::scope) and [`id`](Self::id) are of, for stores to read.
     #[must_use]
     pub fn from_parts(space: Space, scope: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
@@ -73,7 +90,7 @@ impl Key {
         self.space
     }
 
-    /// Returns what the document belongs to: a run, for calls and runs.
+    /// Returns what the document belongs to: a run, for calls and runs; a tool and a tenant, for grants.
     #[must_use]
     pub const fn scope(&self) -> &Arc<str> {
         &self.scope
@@ -91,6 +108,7 @@ impl Key {
     pub fn lock(&self) -> String {
         let kind = match self.space {
             Space::Call | Space::Waiting | Space::Run => "run",
+            Space::Grant => "grant",
         };
         format!("{kind}/{}", self.scope)
     }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::ToolInvocationRecord;
+use crate::store::grants;
 use crate::store::runs::{self, RunLease};
 use crate::store::{Document, Key, StoreError, Transaction};
 
@@ -47,6 +48,8 @@ pub(crate) struct Intent {
     pub(crate) lease: Duration,
     /// The record of the call if nobody sees its end.
     pub(crate) unseen: ToolInvocationRecord,
+    /// The grant that lets it run, of which it takes one use. `None` if the policy does, or a person.
+    pub(crate) grant: Option<Key>,
     /// The call may be run again when nobody saw its end.
     pub(crate) repeatable: bool,
 }
@@ -64,11 +67,19 @@ pub(crate) enum Begun {
     Unseen,
     /// The same key belongs to another principal.
     Foreign,
+    /// The grant that was to let it run is gone or used up. It did not begin.
+    Ungranted,
 }
 
 /// Writes an intent, unless the call has begun before.
 pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Begun, StoreError> {
     let until = after(transaction.now(), intent.lease);
+    if let Some(grant) = &intent.grant
+        && transaction.get(&intent.key).is_none()
+        && !grants::take(transaction, grant)?
+    {
+        return Ok(Begun::Ungranted);
+    }
     let earlier = match transaction.get(&intent.key) {
         Some(Document::Call(entry)) => Some(&**entry),
         _ => None,

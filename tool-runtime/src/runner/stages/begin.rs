@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::call::{Cause, Outcome, ToolExecResult};
 use crate::contain::discard;
+use crate::hydrate::Hydrated;
 use crate::registration::Purpose;
 use crate::runner::books::{Attempt, Claim};
 use crate::runner::ending::{Ending, Stop};
@@ -19,6 +20,8 @@ use crate::tool::{Execution, ToolEffect};
 pub(in crate::runner) enum Beginning {
     Run(Begin),
     End(Ending),
+    /// It waits for a person.
+    Ask(Box<Hydrated>),
 }
 
 /// A bound call that is entered where it has to be. Only [`begin`] makes one.
@@ -36,7 +39,8 @@ pub(in crate::runner) async fn begin(open: &mut OpenCall, bound: Bound) -> Resul
     let effect = open.draft.effect().unwrap_or(spec.effect);
     let harmless = effect == ToolEffect::ReadOnly || spec.execution == Execution::Client;
     let claim = open.claim.take();
-    if harmless && claim.is_none() {
+    let grant = open.grant.take();
+    if harmless && claim.is_none() && grant.is_none() {
         open.begin();
         return Ok(Beginning::Run(Begin { bound, purpose: Purpose::Work }));
     }
@@ -50,6 +54,7 @@ pub(in crate::runner) async fn begin(open: &mut OpenCall, bound: Bound) -> Resul
         owner: Arc::clone(&attempt.owner),
         lease: run.shared().lease,
         unseen: open.draft.unseen(&run),
+        grant: grant.as_ref().map(|(key, _)| key.clone()),
         repeatable: harmless || spec.idempotent,
     };
     // From here on the ledger may know the attempt, so the record of the call closes it there too.
@@ -79,6 +84,12 @@ pub(in crate::runner) async fn begin(open: &mut OpenCall, bound: Bound) -> Resul
             let (id, message) = (open.draft.id.clone(), "This call is still running elsewhere. Do not repeat it.");
             let result = ToolExecResult::unfinished(id, Outcome::OutcomeUnknown, true, message);
             Ok(Beginning::End(Ending::Elsewhere(Box::new(result))))
+        }
+        Ok(Begun::Ungranted) => {
+            open.attempt = None;
+            // Another call took the last use, so a person is asked after all.
+            open.draft.decided(grant.and_then(|(_, asked)| asked));
+            Ok(Beginning::Ask(Box::new(bound.reserved.hydrated)))
         }
         Ok(Begun::Foreign) => {
             open.attempt = None;
