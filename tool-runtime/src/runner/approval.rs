@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::call::{Outcome, RecordedArguments, Suspension, ToolCall, ToolExecResult};
 use crate::catalog::Entry;
 use crate::hydrate::{Hydrated, Treatment};
@@ -19,7 +21,8 @@ use crate::runner::{ResumeError, Run, exec};
 use crate::store::{DecisionKind, DecisionRecord, PendingCall};
 
 /// What a person decides on a call that waits.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ApprovalDecision {
     /// It may run as it is.

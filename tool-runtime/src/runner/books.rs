@@ -45,9 +45,10 @@ impl Run {
             Box::new(move |transaction| {
                 ledger::check(transaction, lease.as_ref())?;
                 match &attempt {
-                    Some(Attempt { key, owner }) => ledger::finish(transaction, key, owner, &record),
-                    None => transaction.append(record.clone()),
+                    Some(Attempt { key, owner }) => ledger::finish(transaction, key, owner, &record)?,
+                    None => transaction.append(record.clone())?,
                 }
+                ledger::ended_outside(transaction, &record.run_id, lease.as_ref())
             }),
         )
     }
@@ -113,7 +114,11 @@ impl Run {
         let lease = self.lease();
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
-            waiting::take(transaction, &taken)
+            let begun = waiting::take(transaction, &taken)?;
+            if begun.is_some() && taken.begins().is_none() {
+                ledger::ended_outside(transaction, &taken.call.run_id, lease.as_ref())?;
+            }
+            Ok(begun)
         };
         let begun = self.shared().store.transact(keys, change).await.map_err(|error| self.store_failed(error))?;
         begun.ok_or(ResumeError::NotWaiting(id))
@@ -157,7 +162,7 @@ impl Run {
         let keys = vec![Key::run(self.identity().clone()), key.clone()];
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
-            ledger::close_unseen(transaction, &key)
+            ledger::close_unseen(transaction, &key, lease.as_ref())
         };
         self.shared().store.transact(keys, change).await?;
         Ok(true)

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::ToolInvocationRecord;
 use crate::store::ledger::LedgerEntry;
 use crate::store::pending::PendingCall;
+use crate::store::posts::Post;
 use crate::store::runs::StoredRun;
 
 /// What a store keeps, apart from records. Stores keep it as the JSON that serde makes of it, in a place where clients cannot
@@ -20,6 +21,8 @@ pub enum Document {
     Waiting(Box<Waiting>),
     /// A run that workers share.
     Run(Box<StoredRun>),
+    /// What was posted to such a run.
+    Post(Box<Post>),
 }
 
 /// A call that waits, with the record that it would have now.
@@ -40,6 +43,8 @@ impl Document {
             Self::Call(entry) => entry.due(),
             Self::Waiting(waiting) => Some(waiting.call.expires_at),
             Self::Run(run) => run.due(),
+            // Its run is due.
+            Self::Post(_) => None,
         }
     }
 
@@ -48,7 +53,7 @@ impl Document {
     pub fn is_settled(&self) -> bool {
         match self {
             Self::Call(entry) => entry.is_finished(),
-            Self::Waiting(_) | Self::Run(_) => false,
+            Self::Waiting(_) | Self::Run(_) | Self::Post(_) => false,
         }
     }
 }

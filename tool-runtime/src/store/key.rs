@@ -18,6 +18,8 @@ pub enum Space {
     Waiting,
     /// A run that workers share.
     Run,
+    /// What was posted to such a run.
+    Post,
 }
 
 impl Space {
@@ -28,6 +30,7 @@ impl Space {
             Self::Call => "call",
             Self::Waiting => "waiting",
             Self::Run => "run",
+            Self::Post => "post",
         }
     }
 }
@@ -61,6 +64,12 @@ impl Key {
         Self { space: Space::Run, scope: run_id.into(), id: "".into() }
     }
 
+    /// What was posted to a run, by an id of its own.
+    #[must_use]
+    pub fn post(run_id: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
+        Self { space: Space::Post, scope: run_id.into(), id: id.into() }
+    }
+
     /// The key that [`space`](Self::space), [`scope`](Self::scope) and [`id`](Self::id) are of, for stores to read.
     #[must_use]
     pub fn from_parts(space: Space, scope: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
@@ -90,14 +99,14 @@ impl Key {
     #[must_use]
     pub fn lock(&self) -> String {
         let kind = match self.space {
-            Space::Call | Space::Waiting | Space::Run => "run",
+            Space::Call | Space::Waiting | Space::Run | Space::Post => "run",
         };
         format!("{kind}/{}", self.scope)
     }
 
     /// Whether the key locks this run.
     pub(super) fn locks_run(&self, run_id: &str) -> bool {
-        matches!(self.space, Space::Call | Space::Waiting | Space::Run) && *self.scope == *run_id
+        matches!(self.space, Space::Call | Space::Waiting | Space::Run | Space::Post) && *self.scope == *run_id
     }
 }
 

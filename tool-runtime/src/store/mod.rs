@@ -16,13 +16,14 @@ mod key;
 pub(crate) mod ledger;
 mod memory;
 mod pending;
+pub(crate) mod posts;
 mod receipt;
 pub(crate) mod runs;
 #[expect(clippy::module_inception, reason = "the trait is named in its file")]
 mod store;
 #[cfg(test)]
 mod tests;
-mod transaction;
+pub(crate) mod transaction;
 pub(crate) mod waiting;
 mod wake;
 
@@ -38,6 +39,7 @@ pub use key::{Key, Listed, Query, Space};
 pub use ledger::LedgerEntry;
 pub use memory::MemoryStore;
 pub use pending::{FrozenArguments, PendingCall, PendingFilter};
+pub use posts::Post;
 pub use receipt::Receipt;
 pub use runs::{RunLease, StoredRun};
 pub use transaction::{Change, Transaction, Writes};
