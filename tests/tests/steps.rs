@@ -114,9 +114,9 @@ const SCENARIOS: &[Scenario] = &[
         requests: || {
             vec![
                 Incoming::from("Go."),
-                Incoming::new().decide("b", ApprovalDecision::Approve),
+                Incoming::new().decide("b", ApprovalDecision::Approve, &tests::grace()),
                 Incoming::new()
-                    .decide("e", ApprovalDecision::Deny(Some("No.".to_owned())))
+                    .decide("e", ApprovalDecision::Deny(Some("No.".to_owned())), &tests::grace())
                     .answer(ClientAnswer::value("c", "7")),
             ]
         },

@@ -16,6 +16,7 @@ use tests::rig;
 use tool_runtime::agent::{
     Agent, Incoming, ModelClient, ModelError, ModelErrorKind, ModelRequest, QueueError, RunQueue, Show, Worker,
 };
+use tool_runtime::call::Decider;
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{Chain, MemoryStore, RecordFilter, Store, StoreError};
 use tool_runtime::wire::history::{CallMessage, Part};
@@ -190,8 +191,12 @@ async fn with(workers: impl IntoIterator<Item = Worker>, happens: impl Future<Ou
     }
 }
 
+fn grace() -> Decider {
+    Decider::new("grace").tenant("acme")
+}
+
 fn approve() -> Incoming {
-    Incoming::new().decide("s1", ApprovalDecision::Approve)
+    Incoming::new().decide("s1", ApprovalDecision::Approve, &grace())
 }
 
 const ALL: [&str; 6] = ["r1", "r2", "s1", "w1", "w2", "w3"];
@@ -247,8 +252,9 @@ async fn a_run_of_another_tenant_is_unknown() {
 async fn a_post_that_does_not_fit_holds_nothing_up() {
     let world = World::new("unfit");
     world.enqueue("Go.").await;
-    world.post(Incoming::new().decide("nonsense", ApprovalDecision::Approve)).await;
-    world.post(Incoming::new().decide("s1", ApprovalDecision::ApproveEdited("{}".to_owned()))).await;
+    world.post(Incoming::new().decide("nonsense", ApprovalDecision::Approve, &grace())).await;
+    world.post(Incoming::new().decide("s1", ApprovalDecision::Approve, &Decider::new("ada").tenant("acme"))).await;
+    world.post(Incoming::new().decide("s1", ApprovalDecision::ApproveEdited("{}".to_owned()), &grace())).await;
     world.post(approve()).await;
     with([world.worker()], world.reaches("answered")).await;
     assert_eq!(world.ends().await.0, ALL.map(|id| (id.to_owned(), Outcome::Ok)));
@@ -265,7 +271,7 @@ async fn a_call_that_is_decided_elsewhere_wakes_its_run() {
     let options = RunOptions::new().principal("ada").tenant("acme");
     let run = runner.restore(saved.run().clone(), options).await.expect("restored");
     with([world.worker()], async {
-        let result = run.resume("s1", ApprovalDecision::Approve).await.expect("it waits");
+        let result = run.resume("s1", ApprovalDecision::Approve, &grace()).await.expect("it waits");
         assert_eq!(result.outcome(), Outcome::Ok);
         world.reaches("answered").await;
     })

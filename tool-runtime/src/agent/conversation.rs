@@ -10,7 +10,7 @@ use crate::agent::display::Done;
 use crate::agent::settle::Action;
 use crate::agent::state::{Said, State};
 use crate::agent::{Agent, ClientAnswer, Ended, Incoming, ModelTurn, StopReason, WaitingCall};
-use crate::call::{CallId, Event, EventSink, SafeError, Suspension};
+use crate::call::{CallId, Decider, Event, EventSink, Mismatch, SafeError, Suspension};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::wire::history::Content;
 use crate::wire::{Message, RequestSettings};
@@ -28,6 +28,7 @@ use crate::wire::{Message, RequestSettings};
 ///
 /// ```
 /// use tool_runtime::agent::{Agent, Ended, Incoming, ScriptedModel, ScriptedTurn};
+/// use tool_runtime::call::Decider;
 /// use tool_runtime::runner::ApprovalDecision;
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 ///
@@ -61,7 +62,8 @@ use crate::wire::{Message, RequestSettings};
 ///
 /// // Another one, perhaps in another process, brings the decision.
 /// let mut conversation = agent.restore(&runner, RunOptions::new().principal("ada"), &saved).await?;
-/// let ended = conversation.receive(Incoming::new().decide("c1", ApprovalDecision::Approve)).await?;
+/// let incoming = Incoming::new().decide("c1", ApprovalDecision::Approve, &Decider::new("grace"));
+/// let ended = conversation.receive(incoming).await?;
 /// assert!(matches!(ended, Ended::Answered { text } if text == "Done."));
 /// # Ok(()) })
 /// # }
@@ -95,10 +97,15 @@ impl Conversation {
     /// Takes a person's decision on a call that waits for one. Once no call waits, the model continues.
     ///
     /// # Errors
-    /// No call with this id waits for a person; the conversation is unchanged. See
+    /// No call with this id waits for a person, or the decider may not decide; the conversation is unchanged. See
     /// [`answer`](Self::answer) for the events.
-    pub async fn decide(&mut self, id: &CallId, decision: ApprovalDecision) -> Result<Ended, ResumeError> {
-        self.receive(Incoming::new().decide(id.clone(), decision)).await
+    pub async fn decide(
+        &mut self,
+        id: &CallId,
+        decision: ApprovalDecision,
+        decider: &Decider,
+    ) -> Result<Ended, ResumeError> {
+        self.receive(Incoming::new().decide(id.clone(), decision, decider)).await
     }
 
     /// Takes everything that one request brings: first the decisions, then the answers, then the message of the user.
@@ -107,11 +114,12 @@ impl Conversation {
     /// the user then abandons.
     ///
     /// # Errors
-    /// One of the calls does not wait for what it was given, or occurs twice; the conversation is unchanged. See
-    /// [`answer`](Self::answer) for the events.
+    /// One of the calls does not wait for what it was given, or occurs twice, or a decider may not decide; the
+    /// conversation is unchanged. See [`answer`](Self::answer) for the events.
     pub async fn receive(&mut self, incoming: Incoming) -> Result<Ended, ResumeError> {
         let done = Done::new(self);
         if let Err(refused) = self.check(&incoming) {
+            self.record_barred(&incoming).await;
             self.refuse(&refused);
             done.refused(refused.code());
             return Err(refused);
@@ -130,7 +138,10 @@ impl Conversation {
     pub async fn accept(&mut self, incoming: Incoming) -> Result<(), ResumeError> {
         let admitted = match self.check(&incoming) {
             Ok(()) => self.admit(incoming).await,
-            Err(refused) => Err(refused),
+            Err(refused) => {
+                self.record_barred(&incoming).await;
+                Err(refused)
+            }
         };
         match admitted {
             Ok(misfit) => {
@@ -168,8 +179,9 @@ impl Conversation {
 
     /// Takes what comes from outside. Returns why a decision or an answer did not fit.
     async fn admit(&mut self, incoming: Incoming) -> Result<Option<SafeError>, ResumeError> {
-        let Incoming { text, media, settings, decisions, answers, typed } = incoming;
-        let decisions = decisions.into_iter().map(|(id, decision)| (id, Action::Decide(decision)));
+        let Incoming { text, media, settings, decisions, expired, answers, typed } = incoming;
+        let decisions = decisions.into_iter().map(|(id, decision, decider)| (id, Action::Decide(decision, decider)));
+        let decisions = decisions.chain(expired.into_iter().map(|id| (id, Action::Expire)));
         let answers = answers.into_iter().map(|answer| (answer.id().clone(), Action::Answer(answer)));
         let mut misfit = None;
         for (id, action) in decisions.chain(answers) {
@@ -188,13 +200,14 @@ impl Conversation {
         Ok(misfit)
     }
 
-    /// Checks that every decision and answer is for a call that waits for it, without taking any: for services that
-    /// have to refuse a request before its response begins.
+    /// Checks that every decision and answer is for a call that waits for it, and that every decider may decide, without
+    /// taking any: for services that have to refuse a request before its response begins.
     ///
     /// # Errors
-    /// One of the calls does not wait for what it was given, or occurs twice.
+    /// One of the calls does not wait for what it was given, or occurs twice, or a decider may not decide.
     pub fn check(&self, incoming: &Incoming) -> Result<(), ResumeError> {
-        let decisions = incoming.decisions.iter().map(|(id, _)| (id, Suspension::Approval));
+        let decisions = incoming.decisions.iter().map(|(id, ..)| id).chain(&incoming.expired);
+        let decisions = decisions.map(|id| (id, Suspension::Approval));
         let answers = incoming.answers.iter().map(|answer| (answer.id(), Suspension::Client));
         let mut seen = HashSet::new();
         for (id, suspension) in decisions.chain(answers) {
@@ -203,7 +216,31 @@ impl Conversation {
                 return Err(ResumeError::NotWaiting(id.clone()));
             }
         }
-        Ok(())
+        match self.barred(incoming).next() {
+            Some((id, _, Mismatch::DeciderTenant)) => Err(ResumeError::NotWaiting(id.clone())),
+            Some((_, _, mismatch)) => Err(ResumeError::NotAllowed(mismatch)),
+            None => Ok(()),
+        }
+    }
+
+    /// The decisions whose decider may not decide.
+    fn barred<'a>(
+        &'a self,
+        incoming: &'a Incoming,
+    ) -> impl Iterator<Item = (&'a CallId, &'a (CallId, ApprovalDecision, Decider), Mismatch)> {
+        incoming.decisions.iter().filter_map(|decision| {
+            let (id, _, decider) = decision;
+            let call = self.waiting().find(|call| call.id == *id)?;
+            Some((id, decision, self.run.bars(&call.name, decider)?))
+        })
+    }
+
+    /// Records the decisions whose decider may not decide. The gate refuses them too, and does the recording.
+    async fn record_barred(&self, incoming: &Incoming) {
+        for (id, (_, decision, decider), _) in self.barred(incoming) {
+            // It is refused for the same reason as here.
+            let _refused = self.run.resume(id.as_str(), decision.clone(), decider).await;
+        }
     }
 
     /// Sends the events of the next turn to this sink, in addition to the run's own

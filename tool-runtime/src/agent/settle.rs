@@ -4,13 +4,14 @@ use jiff::Timestamp;
 
 use crate::agent::state::{Progress, State};
 use crate::agent::{ClientAnswer, Conversation, WaitingCall};
-use crate::call::{CallId, Outcome, SafeError, Suspension};
+use crate::call::{CallId, Decider, Outcome, SafeError, Suspension};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::store::{PendingCall, StoreError};
 
 /// What becomes of a call that waits.
 pub(super) enum Action {
-    Decide(ApprovalDecision),
+    Decide(ApprovalDecision, Decider),
+    Expire,
     Answer(ClientAnswer),
     Abandon,
 }
@@ -26,7 +27,8 @@ impl Conversation {
         };
         let mut before = self.state.set(at, Progress::Running);
         let result = match action {
-            Action::Decide(decision) => self.run.resume(id.as_str(), decision).await,
+            Action::Decide(decision, decider) => self.run.resume(id.as_str(), decision, &decider).await,
+            Action::Expire => self.run.expire(id.as_str()).await,
             Action::Answer(ClientAnswer::Value { json, .. }) => self.run.client_result(id.as_str(), &json).await,
             Action::Answer(ClientAnswer::Failed { .. }) => self.run.client_failed(id.as_str()).await,
             Action::Abandon => self.run.abandon(id.as_str()).await,
@@ -73,7 +75,7 @@ impl Conversation {
         let late: Vec<_> = self.waiting().filter(late).map(|call| (call.id.clone(), call.suspension)).collect();
         for (id, suspension) in &late {
             let action = match suspension {
-                Suspension::Approval => Action::Decide(ApprovalDecision::Expire),
+                Suspension::Approval => Action::Expire,
                 Suspension::Client => Action::Abandon,
             };
             self.act(id, action).await?;

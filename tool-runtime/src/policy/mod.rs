@@ -7,6 +7,7 @@
 #![doc = include_str!("example.toml")]
 //! ```
 
+mod approvals;
 mod argument_rule;
 mod budget;
 #[cfg(feature = "cedar")]
@@ -33,6 +34,7 @@ mod run_policy;
 mod spending;
 mod subject;
 
+pub(crate) use approvals::Decided;
 #[cfg(feature = "cli")]
 pub(crate) use data::PolicyData;
 pub(crate) use data::ToolRule;

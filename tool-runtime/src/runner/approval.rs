@@ -5,20 +5,21 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::call::{Outcome, RecordedArguments, Suspension, ToolCall, ToolExecResult};
+use crate::call::{Decider, Mismatch, Outcome, RecordedArguments, Suspension, ToolCall, ToolExecResult};
 use crate::catalog::Entry;
 use crate::hydrate::{Hydrated, Treatment};
 use crate::json;
 use crate::redact::Projected;
 use crate::runner::deliver::deliver;
 use crate::runner::draft::Refused;
-use crate::runner::ending::{Ending, MAX_MESSAGE_BYTES, Stop, sentence};
+use crate::runner::ending::{Ending, MAX_MESSAGE_BYTES, Stop};
 use crate::runner::open::OpenCall;
 use crate::runner::stages;
-use crate::runner::suspend::{Reopened, reopen};
-use crate::runner::waiting::Purpose;
+use crate::runner::suspend::{Given, Reopened, reopen};
+use crate::runner::waiting::{Purpose, refused};
 use crate::runner::{ResumeError, Run, exec};
 use crate::store::{DecisionKind, DecisionRecord, PendingCall};
+use crate::text::sentence;
 
 /// What a person decides on a call that waits.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,8 +35,6 @@ pub enum ApprovalDecision {
     Deny(Option<String>),
     /// It does not run; this JSON value takes the place of the tool's output and is projected like it.
     Respond(String),
-    /// Nobody decided in time.
-    Expire,
 }
 
 impl ApprovalDecision {
@@ -45,7 +44,6 @@ impl ApprovalDecision {
             Self::ApproveEdited(_) => DecisionKind::Edited,
             Self::Deny(_) => DecisionKind::Denied,
             Self::Respond(_) => DecisionKind::Answered,
-            Self::Expire => DecisionKind::Expired,
         }
     }
 }
@@ -57,7 +55,6 @@ impl fmt::Debug for ApprovalDecision {
             Self::ApproveEdited(_) => "ApproveEdited(..)",
             Self::Deny(_) => "Deny(..)",
             Self::Respond(_) => "Respond(..)",
-            Self::Expire => "Expire",
         })
     }
 }
@@ -65,30 +62,50 @@ impl fmt::Debug for ApprovalDecision {
 impl Run {
     /// Finishes a call that waits for an approval, once: a second decision is refused.
     ///
+    /// The policy says who may decide: somebody of the run's tenant, with a role that it asks for, and not the principal
+    /// of the run unless `own_calls` is set. The attempt of anybody else is recorded and changes nothing.
+    ///
     /// The call has to belong to the run's principal and tenant. To run it, or to answer in its place, the policy, the
     /// tool's definition and the arguments must be those that were suspended, and the run may have no role and no tool
     /// that the call's run did not have. Edited arguments must fit the schema and be allowed by the policy, and an answer
-    /// must fit the output schema. Otherwise the result is `approval_mismatch` with what is wrong, which is recorded
-    /// ([`DecisionRecord`]), and the call still waits: correct the decision and try
-    /// again. The call can be denied, expired or [abandoned](Run::abandon) in any case.
+    /// must fit the output schema. Otherwise the result is `approval_mismatch` with what is wrong
+    /// ([`SafeError::mismatch`](crate::call::SafeError::mismatch)), which is recorded
+    /// ([`DecisionRecord`](crate::store::DecisionRecord)), and the call still waits: correct the decision and try
+    /// again. The call can be denied, [expired](Run::expire) or [abandoned](Run::abandon) in any case.
     ///
     /// # Errors
-    /// No call waits for an approval under this id, or the store failed. A decision that comes too late or does not fit
-    /// is a result, not an error.
-    ///
-    /// [`DecisionRecord`]: crate::store::DecisionRecord
-    pub async fn resume(&self, call_id: &str, decision: ApprovalDecision) -> Result<ToolExecResult, ResumeError> {
+    /// No call waits for an approval under this id, the decider may not decide, or the store failed. A decision that comes
+    /// too late or does not fit is a result, not an error.
+    pub async fn resume(
+        &self,
+        call_id: &str,
+        decision: ApprovalDecision,
+        decider: &Decider,
+    ) -> Result<ToolExecResult, ResumeError> {
         let purpose = match decision {
-            ApprovalDecision::Deny(_) | ApprovalDecision::Expire => Purpose::Close(Some(Suspension::Approval)),
+            ApprovalDecision::Deny(_) => Purpose::Close(Some(Suspension::Approval)),
             _ => Purpose::Resume(Suspension::Approval),
         };
-        let kind = decision.kind();
-        match reopen(self, call_id, purpose, kind, |pending, record| read(self, pending, decision, record)).await? {
+        let given = Given { purpose, kind: decision.kind(), decider: Some(decider) };
+        match reopen(self, call_id, given, |pending, record| read(self, pending, decision, record)).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, decided) => {
                 let ended = carry_out(&mut open, decided).await;
                 open.finish_waiting(ended).await
             }
+        }
+    }
+
+    /// Closes a call that waits for an approval because nobody decided in time. It ends as `approval_expired`.
+    ///
+    /// # Errors
+    /// No call waits for an approval under this id, or the store failed.
+    pub async fn expire(&self, call_id: &str) -> Result<ToolExecResult, ResumeError> {
+        let purpose = Purpose::Close(Some(Suspension::Approval));
+        let given = Given { purpose, kind: DecisionKind::Expired, decider: None };
+        match reopen(self, call_id, given, |_, _| Ok(())).await? {
+            Reopened::Mismatch(result) => Ok(result),
+            Reopened::Open(open, ()) => open.finish_waiting(Err(Stop::new(Outcome::ApprovalExpired))).await,
         }
     }
 }
@@ -114,7 +131,6 @@ fn read(
         return Ok(Decided::Refuse(Stop::new(Outcome::ApprovalExpired)));
     }
     match decision {
-        ApprovalDecision::Expire => Ok(Decided::Refuse(Stop::new(Outcome::ApprovalExpired))),
         ApprovalDecision::Deny(None) => Ok(Decided::Refuse(Stop::new(Outcome::ApprovalDenied))),
         ApprovalDecision::Deny(Some(message)) => {
             let message = sentence(&message, MAX_MESSAGE_BYTES);
@@ -141,14 +157,22 @@ fn approved(
         record.edited_digest = Some(hydrated.digest());
         record.arguments = RecordedArguments::Masked(Arc::clone(&hydrated.masked));
     }
-    let refused =
-        |stop: Stop| Box::new(Refused { stop, shown: RecordedArguments::Masked(Arc::clone(&hydrated.masked)) });
     if !edited && hydrated.digest() != pending.argument_digest {
-        return Err(refused(Stop::new(Outcome::ApprovalMismatch).reason("the arguments are read differently", None)));
+        let mut refused = refused(pending, Mismatch::Arguments);
+        refused.stop = refused.stop.reason("the arguments are read differently", None);
+        return Err(refused);
     }
-    if edited && stages::is_denied(run, &hydrated) {
-        let stop = Stop::new(Outcome::PolicyDenied);
-        return Err(refused(stop.message("The policy does not allow the edited arguments. The call still waits.")));
+    if stages::is_denied(run, &hydrated) {
+        // The same policy let the call wait: what it says now depends on the arguments or on the run.
+        let gained = run.state().labels().iter().any(|label| !pending.labels.contains(label));
+        let stop = match edited {
+            true => Stop::new(Outcome::PolicyDenied)
+                .message("The policy does not allow the edited arguments. The call still waits."),
+            false if gained => Stop::mismatch(Mismatch::Labels),
+            false => Stop::mismatch(Mismatch::Roles),
+        };
+        let shown = RecordedArguments::Masked(Arc::clone(&hydrated.masked));
+        return Err(Box::new(Refused { stop, shown }));
     }
     Ok(Decided::Run(Box::new(hydrated), treatment))
 }

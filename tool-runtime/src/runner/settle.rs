@@ -5,7 +5,7 @@ use crate::call::{
 };
 use crate::redact::Beside;
 use crate::runner::ending::Stop;
-use crate::runner::suspend::{Reopened, reopen};
+use crate::runner::suspend::{Given, Reopened, reopen};
 use crate::runner::waiting::Purpose;
 use crate::runner::{ResumeError, Run, telemetry, waiting};
 use crate::store::{AuditRecord, DecisionKind, PendingCall, RecordFilter, StoreError};
@@ -23,8 +23,8 @@ impl Run {
             // A tool that is gone may have had any.
             Suspension::Client => self.effect_of(pending.tool.as_str()).unwrap_or(ToolEffect::ExternalSideEffect),
         };
-        let kind = DecisionKind::Abandoned;
-        match reopen(self, call_id, Purpose::Close(None), kind, |pending, _| Ok(effect(pending))).await? {
+        let given = Given { purpose: Purpose::Close(None), kind: DecisionKind::Abandoned, decider: None };
+        match reopen(self, call_id, given, |pending, _| Ok(effect(pending))).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(open, ToolEffect::ReadOnly) => {
                 let stop = Stop::new(Outcome::Cancelled).message("Nobody acted on the call. It did not run.");
@@ -116,8 +116,7 @@ fn result(record: ToolInvocationRecord) -> ToolExecResult {
         prepared if record.outcome.is_suspension() => ToolExecResult::suspended(id, record.outcome, prepared),
         _ => {
             let safe_message = record.safe_message.unwrap_or_else(|| record.outcome.safe_message().to_owned());
-            let (error_code, tool_code) = (record.outcome, record.tool_code);
-            let error = SafeError { error_code, tool_code, safe_message, errors: Vec::new() };
+            let error = SafeError { tool_code: record.tool_code, ..SafeError::new(record.outcome, &safe_message) };
             ToolExecResult::failed(id, executed, Failed { error, concealed: false, detail: None })
         }
     }

@@ -19,6 +19,8 @@ mod pending;
 pub(crate) mod posts;
 mod receipt;
 pub(crate) mod runs;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod sql;
 #[expect(clippy::module_inception, reason = "the trait is named in its file")]
 mod store;
 #[cfg(test)]
@@ -28,7 +30,7 @@ pub(crate) mod waiting;
 mod wake;
 
 pub use self::store::Store;
-pub use audit::{AuditRecord, DecisionKind, DecisionRecord, Refusal, Sealed};
+pub use audit::{AuditKind, AuditRecord, DecisionKind, DecisionRecord, Refusal, Sealed};
 pub use chain::{Chain, ChainError};
 pub(crate) use clock::SystemClock;
 pub use clock::{Clock, ManualClock};
@@ -42,4 +44,6 @@ pub use pending::{FrozenArguments, PendingCall, PendingFilter};
 pub use posts::Post;
 pub use receipt::Receipt;
 pub use runs::{RunLease, StoredRun};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use sql::{SqlOptions, SqlStore};
 pub use transaction::{Change, Transaction, Writes};

@@ -131,6 +131,8 @@ impl Held<'_> {
             Err(refused) => {
                 let run = &*self.lease.run_id;
                 tracing::warn!(run, error = refused.code(), "what was posted does not fit; it is dropped");
+                // Of a decider who may not decide there is a record.
+                let _refused = conversation.accept(incoming).await;
                 conversation.accept_on(self, &name, Incoming::new()).await?;
             }
         }

@@ -187,6 +187,17 @@ pub(super) struct Call {
     pub(super) answer: Option<String>,
 }
 
+/// Who decides, and why. Their roles are those of `--role`.
+#[derive(Debug, Args)]
+pub(super) struct By {
+    /// Who decides, with the roles of --role; the principal by default, if the policy lets it decide its own calls
+    #[arg(long = "as", value_name = "NAME")]
+    pub(super) decider: Option<String>,
+    /// Why, for the record; the model does not read it
+    #[arg(long, value_name = "TEXT")]
+    pub(super) reason: Option<String>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(super) enum Approvals {
     /// List the calls that wait, oldest first
@@ -204,6 +215,8 @@ pub(super) enum Approvals {
         /// The call
         id: String,
         #[command(flatten)]
+        by: By,
+        #[command(flatten)]
         endpoint: Endpoint,
     },
     /// Let the call run with other arguments, which are checked again
@@ -213,14 +226,18 @@ pub(super) enum Approvals {
         /// All arguments as JSON, `-` for standard input, `@FILE` for a file
         arguments: String,
         #[command(flatten)]
+        by: By,
+        #[command(flatten)]
         endpoint: Endpoint,
     },
     /// Refuse the call
     Deny {
         /// The call
         id: String,
-        /// The reason; the model reads it
-        reason: Option<String>,
+        /// What the model reads
+        message: Option<String>,
+        #[command(flatten)]
+        by: By,
         #[command(flatten)]
         endpoint: Endpoint,
     },
@@ -230,6 +247,8 @@ pub(super) enum Approvals {
         id: String,
         /// The output as JSON, `-` for standard input, `@FILE` for a file
         output: String,
+        #[command(flatten)]
+        by: By,
         #[command(flatten)]
         endpoint: Endpoint,
     },

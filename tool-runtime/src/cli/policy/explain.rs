@@ -19,7 +19,8 @@ use crate::policy::{PolicyContext, RunPolicy, ToolPolicy};
 /// A stage as `--json` prints it.
 #[derive(Serialize)]
 struct Stage {
-    stage: &'static str,
+    #[serde(rename = "stage")]
+    name: &'static str,
     #[serde(flatten)]
     decided: Rule,
     /// Other rules that deny the call or ask for an approval.
@@ -29,7 +30,8 @@ struct Stage {
 #[derive(Serialize)]
 struct Rule {
     verdict: Verdict,
-    rule: String,
+    #[serde(rename = "rule")]
+    name: String,
     why: String,
 }
 
@@ -59,14 +61,14 @@ pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
         labels: &labels,
         ..PolicyContext::default()
     };
-    let stage = |stage, context: &PolicyContext<'_>, repaired: bool, arguments: Option<&str>| {
+    let stage = |name, context: &PolicyContext<'_>, repaired: bool, arguments: Option<&str>| {
         let (decision, heard) = policy.explain(context, &entry.subject().repaired(repaired), arguments);
         let rule = |decision: Decision| {
             let why = why::of(&decision, &policy, entry, asked);
-            Rule { verdict: decision.verdict, rule: decision.rule.into_owned(), why }
+            Rule { verdict: decision.verdict, name: decision.rule.into_owned(), why }
         };
         let also = heard.into_iter().filter(|other| *other != decision).map(rule).collect();
-        Stage { stage, decided: rule(decision), also }
+        Stage { name, decided: rule(decision), also }
     };
     let mut stages = vec![
         stage("visibility", &PolicyContext { labels: &first, ..context }, false, None),
@@ -94,10 +96,10 @@ pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
 fn print(explained: &Explained<'_>) {
     terminal::line(&terminal::safe(&format!("{} ({})", explained.tool, explained.effect)));
     for stage in &explained.stages {
-        let Rule { verdict, rule, why } = &stage.decided;
-        terminal::line(&terminal::safe(&format!("{:<12}{verdict:<18}{rule}: {why}", stage.stage)));
-        for Rule { verdict, rule, why } in &stage.also {
-            terminal::line(&terminal::safe(&format!("{:<12}{verdict:<18}{rule}: {why}", "  also")));
+        let Rule { verdict, name, why } = &stage.decided;
+        terminal::line(&terminal::safe(&format!("{:<12}{verdict:<18}{name}: {why}", stage.name)));
+        for Rule { verdict, name, why } in &stage.also {
+            terminal::line(&terminal::safe(&format!("{:<12}{verdict:<18}{name}: {why}", "  also")));
         }
     }
 }
