@@ -61,7 +61,7 @@ fn call(id: &str, name: &str, arguments: &str) -> Part {
     Part::Call(CallMessage::new(id.to_owned(), name, arguments))
 }
 
-/// A model that says what follows from the history, whoever asks it.
+/// A model that says what follows from the history, in any process.
 struct Plan {
     asked: Arc<AtomicU32>,
 }

@@ -15,7 +15,7 @@ enum End {
     KilledBefore,
     /// The operation happens, but nobody learns of it: the process is gone.
     KilledAfter,
-    /// The process goes on without its store.
+    /// The process continues without its store.
     Disconnected,
 }
 
