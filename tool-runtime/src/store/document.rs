@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::ToolInvocationRecord;
+use crate::store::anchors::Anchor;
 use crate::store::ledger::LedgerEntry;
 use crate::store::pending::PendingCall;
 use crate::store::posts::Post;
@@ -23,6 +24,10 @@ pub enum Document {
     Run(Box<StoredRun>),
     /// What was posted to such a run.
     Post(Box<Post>),
+    /// An anchor over the chains of all runs.
+    Anchor(Box<Anchor>),
+    /// The last anchor, once more, as the end of the chain of anchors.
+    LastAnchor(Box<Anchor>),
 }
 
 /// A call that waits, with the record that it would have now.
@@ -45,6 +50,7 @@ impl Document {
             Self::Run(run) => run.due(),
             // Its run is due.
             Self::Post(_) => None,
+            Self::Anchor(_) | Self::LastAnchor(_) => None,
         }
     }
 
@@ -53,7 +59,8 @@ impl Document {
     pub fn is_settled(&self) -> bool {
         match self {
             Self::Call(entry) => entry.is_finished(),
-            Self::Waiting(_) | Self::Run(_) | Self::Post(_) => false,
+            Self::Anchor(_) => true,
+            Self::Waiting(_) | Self::Run(_) | Self::LastAnchor(_) | Self::Post(_) => false,
         }
     }
 }

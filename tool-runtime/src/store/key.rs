@@ -20,6 +20,8 @@ pub enum Space {
     Run,
     /// What was posted to such a run.
     Post,
+    /// An anchor over the chains of all runs.
+    Anchor,
 }
 
 impl Space {
@@ -31,6 +33,7 @@ impl Space {
             Self::Waiting => "waiting",
             Self::Run => "run",
             Self::Post => "post",
+            Self::Anchor => "anchor",
         }
     }
 }
@@ -70,6 +73,18 @@ impl Key {
         Self { space: Space::Post, scope: run_id.into(), id: id.into() }
     }
 
+    /// An anchor, by its number.
+    #[must_use]
+    pub fn anchor(number: u64) -> Self {
+        Self { space: Space::Anchor, scope: "".into(), id: format!("{number:020}").into() }
+    }
+
+    /// The end of the chain of anchors.
+    #[must_use]
+    pub fn last_anchor() -> Self {
+        Self { space: Space::Anchor, scope: "".into(), id: "last".into() }
+    }
+
     /// The key that [`space`](Self::space), [`scope`](Self::scope) and [`id`](Self::id) are of, for stores to read.
     #[must_use]
     pub fn from_parts(space: Space, scope: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
@@ -100,6 +115,7 @@ impl Key {
     pub fn lock(&self) -> String {
         let kind = match self.space {
             Space::Call | Space::Waiting | Space::Run | Space::Post => "run",
+            Space::Anchor => "anchor",
         };
         format!("{kind}/{}", self.scope)
     }

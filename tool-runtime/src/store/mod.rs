@@ -5,6 +5,7 @@
 //! store: a change is written whole or not at all, changes under one lock happen one after the other, a record is
 //! never changed, and what is kept in memory is bounded.
 
+mod anchors;
 mod audit;
 mod chain;
 mod clock;
@@ -26,10 +27,12 @@ mod store;
 #[cfg(test)]
 mod tests;
 pub(crate) mod transaction;
+pub(crate) mod verify;
 pub(crate) mod waiting;
 mod wake;
 
 pub use self::store::Store;
+pub use anchors::{Anchor, AnchoredHead, anchor};
 pub use audit::{AuditKind, AuditRecord, DecisionKind, DecisionRecord, Refusal, Sealed};
 pub use chain::{Chain, ChainError};
 pub(crate) use clock::SystemClock;

@@ -4,3 +4,4 @@ mod chain;
 mod documents;
 mod ledger;
 mod memory;
+mod verify;
