@@ -88,17 +88,21 @@ impl Conversation {
             return Ok(self.step().await);
         }
         let (name, runs) = self.next_unit();
-        let mut here = false;
+        let (mut here, mut stopped) = (false, None);
         let work = async {
             let step = self.step().await;
-            if let Step::Ended(Ended::Stopped { reason, .. }) = step {
-                return Err(Unfinished::of(reason));
+            if let Step::Ended(ended) = step {
+                return Err(Unfinished::of(ended, &mut stopped));
             }
             let saved = self.save().await.map_err(Unfinished::Store)?;
             here = true;
             Ok(saved)
         };
-        let saved = engine.unit(&name, Box::pin(work)).await?;
+        let kept = engine.unit(&name, Box::pin(work)).await;
+        if let Some(ended) = stopped {
+            return Ok(Step::Ended(ended));
+        }
+        let saved = kept?;
         if !here {
             *self = engine.restore(saved).await?;
         }
@@ -151,12 +155,16 @@ impl Unfinished {
         Self::Other(error.into())
     }
 
-    fn of(reason: StopReason) -> Self {
-        match reason {
-            StopReason::Model(error) => Self::Model(error),
-            StopReason::Unsettled(ResumeError::Store(error)) => Self::Store(error),
-            StopReason::Unsettled(error) => Self::Refused(error),
-            reason => Self::Other(reason.to_string().into()),
+    /// What can be tried again is an error; anything else is the end of the turn.
+    fn of(ended: Ended, stopped: &mut Option<Ended>) -> Self {
+        match ended {
+            Ended::Stopped { reason: StopReason::Model(error), .. } => Self::Model(error),
+            Ended::Stopped { reason: StopReason::Unsettled(ResumeError::Store(error)), .. } => Self::Store(error),
+            ended => {
+                let code = ended.code();
+                *stopped = Some(ended);
+                Self::Other(code.into())
+            }
         }
     }
 

@@ -204,7 +204,11 @@ impl Conversation {
     /// Asks the model, unless it must not be asked any more.
     async fn ask_model(&mut self) -> Step {
         let stop = match self.must_not_ask() {
-            Some(reason) => Some(reason),
+            Some(stop) => Some(stop),
+            None => self.exhausted().await,
+        };
+        let stop = match stop {
+            Some(stop) => Some(stop),
             None => {
                 self.state.asked += 1;
                 self.request().await.err()
@@ -213,13 +217,19 @@ impl Conversation {
         stop.map_or(Step::Asked, |reason| Step::Ended(self.stopped(reason, String::new())))
     }
 
+    /// Why the model must not be asked again, as far as the conversation itself says.
     fn must_not_ask(&self) -> Option<StopReason> {
         if self.run.cancellation().is_cancelled() {
-            Some(StopReason::Cancelled)
-        } else if let Some(exceeded) = self.run.exhausted() {
-            Some(StopReason::Budget(exceeded))
-        } else {
-            (self.state.asked >= self.agent.max_turns).then_some(StopReason::TurnLimit)
+            return Some(StopReason::Cancelled);
+        }
+        (self.state.asked >= self.agent.max_turns).then_some(StopReason::TurnLimit)
+    }
+
+    /// The budget that is used up. An account that cannot be read counts as exhausted.
+    async fn exhausted(&self) -> Option<StopReason> {
+        match self.run.exhausted().await {
+            Ok(exceeded) => exceeded.map(StopReason::Budget),
+            Err(error) => Some(StopReason::Unsettled(ResumeError::Store(error))),
         }
     }
 

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::ToolInvocationRecord;
+use crate::store::accounts::StoredAccount;
 use crate::store::anchors::Anchor;
 use crate::store::ledger::LedgerEntry;
 use crate::store::pending::PendingCall;
@@ -24,6 +25,8 @@ pub enum Document {
     Run(Box<StoredRun>),
     /// What was posted to such a run.
     Post(Box<Post>),
+    /// What a principal or a tenant has used in a window.
+    Account(Box<StoredAccount>),
     /// An anchor over the chains of all runs.
     Anchor(Box<Anchor>),
     /// The last anchor, once more, as the end of the chain of anchors.
@@ -50,6 +53,8 @@ impl Document {
             Self::Run(run) => run.due(),
             // Its run is due.
             Self::Post(_) => None,
+            // From then on it may be removed.
+            Self::Account(account) => Some(account.until),
             Self::Anchor(_) | Self::LastAnchor(_) => None,
         }
     }
@@ -60,7 +65,7 @@ impl Document {
         match self {
             Self::Call(entry) => entry.is_finished(),
             Self::Anchor(_) => true,
-            Self::Waiting(_) | Self::Run(_) | Self::LastAnchor(_) | Self::Post(_) => false,
+            Self::Waiting(_) | Self::Run(_) | Self::Account(_) | Self::LastAnchor(_) | Self::Post(_) => false,
         }
     }
 }

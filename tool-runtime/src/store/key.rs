@@ -5,6 +5,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::call::CallId;
+use crate::json;
+use crate::policy::{Holder, Window};
 use crate::store::Document;
 use crate::tool::Hash;
 
@@ -20,6 +22,8 @@ pub enum Space {
     Run,
     /// What was posted to such a run.
     Post,
+    /// What a principal or a tenant has used in a window.
+    Account,
     /// An anchor over the chains of all runs.
     Anchor,
 }
@@ -33,6 +37,7 @@ impl Space {
             Self::Waiting => "waiting",
             Self::Run => "run",
             Self::Post => "post",
+            Self::Account => "account",
             Self::Anchor => "anchor",
         }
     }
@@ -73,6 +78,13 @@ impl Key {
         Self { space: Space::Post, scope: run_id.into(), id: id.into() }
     }
 
+    /// What a holder has used in a window. Ids from outside can be long and can hold anything, so the scope is a digest.
+    pub(crate) fn account(holder: Holder, tenant: Option<&str>, principal: Option<&str>, window: Window) -> Self {
+        // It cannot fail to be written; if it did, all would share one account.
+        let scope = json::digest(serde_json::to_vec(&(holder, tenant, principal)).unwrap_or_default());
+        Self { space: Space::Account, scope: scope.to_string().into(), id: window.to_string().into() }
+    }
+
     /// An anchor, by its number.
     #[must_use]
     pub fn anchor(number: u64) -> Self {
@@ -97,7 +109,7 @@ impl Key {
         self.space
     }
 
-    /// Returns what the document belongs to: a run, for calls and runs.
+    /// Returns what the document belongs to: a run, for calls and runs; a digest of who holds it, for an account.
     #[must_use]
     pub const fn scope(&self) -> &Arc<str> {
         &self.scope
@@ -110,11 +122,12 @@ impl Key {
     }
 
     /// Returns the name of what has to be locked while the document changes. A run's calls, its records and the run
-    /// itself have one lock.
+    /// itself have one lock; so do the accounts of one holder.
     #[must_use]
     pub fn lock(&self) -> String {
         let kind = match self.space {
             Space::Call | Space::Waiting | Space::Run | Space::Post => "run",
+            Space::Account => "account",
             Space::Anchor => "anchor",
         };
         format!("{kind}/{}", self.scope)

@@ -20,7 +20,15 @@ fn key() -> Key {
 fn intent(owner: &str, repeatable: bool) -> Intent {
     let mut unseen = record("run", "a");
     (unseen.ended_at, unseen.outcome) = (None, crate::call::Outcome::OutcomeUnknown);
-    Intent { key: key(), owner: owner.into(), lease: Duration::from_secs(30), unseen, repeatable, worker: None }
+    Intent {
+        key: key(),
+        owner: owner.into(),
+        lease: Duration::from_secs(30),
+        unseen,
+        repeatable,
+        worker: None,
+        bill: None,
+    }
 }
 
 /// One entry, changed by one transaction after the other.
@@ -55,8 +63,8 @@ impl Entry {
 #[test]
 fn a_call_begins_once() {
     let mut entry = Entry::default();
-    assert!(matches!(entry.begin(0, "one", false), Begun::Now));
-    assert!(matches!(entry.begin(0, "one", false), Begun::Now), "the first answer may have been lost");
+    assert!(matches!(entry.begin(0, "one", false), Begun::Now(None)));
+    assert!(matches!(entry.begin(0, "one", false), Begun::Now(None)), "the first answer may have been lost");
     assert!(matches!(entry.begin(29, "two", false), Begun::Elsewhere));
     assert!(matches!(entry.begin(29, "two", true), Begun::Elsewhere));
     assert_eq!(entry.finish(31, "one"), Ok(()));
@@ -96,7 +104,7 @@ fn a_renewed_call_is_not_taken_over() {
 fn what_may_be_repeated_begins_again() {
     let mut entry = Entry::default();
     entry.begin(0, "one", true);
-    assert!(matches!(entry.begin(30, "two", true), Begun::Now));
+    assert!(matches!(entry.begin(30, "two", true), Begun::Now(None)));
     assert_eq!(entry.finish(31, "one"), Err("store_fenced"));
 }
 
@@ -132,7 +140,7 @@ fn a_new_worker_takes_over_what_the_one_before_it_began() {
         let mut entry = Entry::default();
         assert!(matches!(
             entry.at(0, |transaction| ledger::begin(transaction, &held("a", before))).unwrap(),
-            Begun::Now
+            Begun::Now(_)
         ));
         let begun = entry.at(1, |transaction| ledger::begin(transaction, &held("b", now))).unwrap();
         assert_eq!(matches!(begun, Begun::Unseen), expected, "{before:?} {now:?} {begun:?}");
