@@ -131,22 +131,24 @@ impl Covered {
     }
 }
 
-/// Takes one use of a grant. `false` if it is gone, used up or expired.
-pub(crate) fn take(transaction: &mut Transaction, key: &Key) -> Result<bool, StoreError> {
-    let Some(Document::Grant(grant)) = transaction.get(key) else { return Ok(false) };
-    let mut grant = grant.clone();
-    if grant.is_expired(transaction.now()) {
-        return Ok(false);
-    }
+/// Whether a grant is there, with a use left, and has not expired.
+pub(crate) fn holds(transaction: &Transaction, key: &Key) -> bool {
+    let Some(Document::Grant(grant)) = transaction.get(key) else { return false };
+    !grant.is_expired(transaction.now()) && grant.uses != Some(0)
+}
+
+/// Takes one use of a grant that [`holds`].
+pub(crate) fn take(transaction: &mut Transaction, key: &Key) -> Result<(), StoreError> {
+    let Some(Document::Grant(grant)) = transaction.get(key) else { return Ok(()) };
     match grant.uses {
-        None => return Ok(true),
-        Some(0 | 1) => transaction.remove(key)?,
+        None => Ok(()),
+        Some(0 | 1) => transaction.remove(key),
         Some(uses) => {
+            let mut grant = grant.clone();
             grant.uses = Some(uses - 1);
-            transaction.set(key, Document::Grant(grant))?;
+            transaction.set(key, Document::Grant(grant))
         }
     }
-    Ok(true)
 }
 
 impl fmt::Debug for Grant {
