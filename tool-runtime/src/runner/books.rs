@@ -53,9 +53,10 @@ impl Run {
                 ledger::check(transaction, lease.as_ref())?;
                 settled.iter().try_for_each(|settled| settled.write(transaction))?;
                 match &attempt {
-                    Some(Attempt { key, owner }) => ledger::finish(transaction, key, owner, &record),
-                    None => transaction.append(record.clone()),
+                    Some(Attempt { key, owner }) => ledger::finish(transaction, key, owner, &record)?,
+                    None => transaction.append(record.clone())?,
                 }
+                ledger::ended_outside(transaction, &record.run_id, lease.as_ref())
             }),
         )
     }
@@ -122,7 +123,11 @@ impl Run {
         let lease = self.lease();
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
-            waiting::take(transaction, &taken)
+            let begun = waiting::take(transaction, &taken)?;
+            if begun.is_some() && taken.begins().is_none() {
+                ledger::ended_outside(transaction, &taken.call.run_id, lease.as_ref())?;
+            }
+            Ok(begun)
         };
         let begun = self.shared().store.transact(keys, change).await.map_err(|error| self.store_failed(error))?;
         begun.ok_or(ResumeError::NotWaiting(id))
@@ -173,7 +178,7 @@ impl Run {
         let keys = vec![Key::run(self.identity().clone()), key.clone()];
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
-            ledger::close_unseen(transaction, &key)
+            ledger::close_unseen(transaction, &key, lease.as_ref())
         };
         self.shared().store.transact(keys, change).await?;
         Ok(true)

@@ -6,7 +6,8 @@ use tokio::time::Instant;
 use tracing::Span;
 
 use crate::call::{
-    CallId, Cause, Outcome, RecordedArguments, SHOWN_BYTES, ToolCall, ToolExecResult, ToolInvocationRecord, shown,
+    CallId, Cause, Decision, Outcome, RecordedArguments, SHOWN_BYTES, ToolCall, ToolExecResult, ToolInvocationRecord,
+    shown,
 };
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
@@ -19,7 +20,7 @@ use crate::runner::spans::Parent;
 use crate::runner::state::Taken;
 use crate::runner::{ResumeError, Run, telemetry};
 use crate::store::waiting::{self, Then};
-use crate::store::{Receipt, StoreError};
+use crate::store::{Key, Receipt, StoreError};
 use crate::tool::ToolEffect;
 
 /// A call on its way through the gate. Dropping it before its end records it as cancelled.
@@ -39,6 +40,8 @@ pub(super) struct OpenCall {
     pub(super) known: Option<Box<ToolExecResult>>,
     /// What is to be taken out of the calls that wait before anything else is written of this one.
     pub(super) claim: Option<Claim>,
+    /// The grant that lets the call run, and what the policy had decided before.
+    pub(super) grant: Option<(Key, Option<Decision>)>,
     phase: Phase,
 }
 
@@ -96,7 +99,20 @@ impl OpenCall {
     fn at(run: Run, id: CallId, taken: Taken, draft: Draft, claim: Option<Claim>) -> Self {
         let (started, parent) = (Instant::now(), Parent::Surroundings(Span::current()));
         let phase = if claim.is_some() { Phase::Waiting } else { Phase::Running };
-        Self { run, id, taken, started, parent, draft, attempt: None, held: None, known: None, claim, phase }
+        Self {
+            run,
+            id,
+            taken,
+            started,
+            parent,
+            draft,
+            attempt: None,
+            held: None,
+            known: None,
+            claim,
+            grant: None,
+            phase,
+        }
     }
 
     /// The claim of a suspended call is about to be taken; whether it was is known afterwards.

@@ -14,10 +14,12 @@ pub mod conformance;
 mod document;
 mod error;
 mod filter;
+pub(crate) mod grants;
 mod key;
 pub(crate) mod ledger;
 mod memory;
 mod pending;
+pub(crate) mod posts;
 mod receipt;
 pub(crate) mod runs;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -26,7 +28,7 @@ mod sql;
 mod store;
 #[cfg(test)]
 mod tests;
-mod transaction;
+pub(crate) mod transaction;
 pub(crate) mod verify;
 pub(crate) mod waiting;
 mod wake;
@@ -41,10 +43,12 @@ pub use clock::{Clock, ManualClock};
 pub use document::{Document, Waiting};
 pub use error::StoreError;
 pub use filter::RecordFilter;
+pub use grants::{Grant, GrantScope};
 pub use key::{Key, Listed, Query, Space};
 pub use ledger::LedgerEntry;
 pub use memory::MemoryStore;
 pub use pending::{FrozenArguments, PendingCall, PendingFilter};
+pub use posts::Post;
 pub use receipt::Receipt;
 pub use runs::{RunLease, StoredRun};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
