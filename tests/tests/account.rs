@@ -120,7 +120,7 @@ async fn a_foreign_account_reads_like_an_unknown_one() {
     let store = Arc::new(MemoryStore::new());
     let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["mail__unread"]))
         .broker(Refusing)
-        .store(Arc::clone(&store) as _)
+        .store(Arc::clone(&store))
         .build()
         .expect("a runner");
     let mut seen = Vec::new();

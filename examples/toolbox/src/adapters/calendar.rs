@@ -87,7 +87,7 @@ impl Fresh {
     async fn refreshed(&self, place: &Place) -> Result<Tokens, ConnectionError> {
         let turn = self.turn(place);
         let mut failed_at = turn.lock().await;
-        // Whoever had the turn before may have done it, and the connection may be revoked.
+        // The one before may have done it, and the connection may be revoked.
         let kept = self.vault.get(place).await.map_err(failed)?.ok_or(ConnectionError::Unknown)?;
         let lasts = !self.ends_within(&kept.tokens, SignedDuration::ZERO);
         let pauses = failed_at.is_some_and(|at| self.clock.now().duration_since(at).abs() < PAUSE);
