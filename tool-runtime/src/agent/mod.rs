@@ -41,6 +41,7 @@ mod conversation;
 mod display;
 mod drive;
 mod ended;
+mod graph;
 #[cfg(feature = "http")]
 pub mod http;
 mod incoming;
@@ -61,6 +62,7 @@ pub use answer::ClientAnswer;
 pub use answer_error::AnswerError;
 pub use conversation::Conversation;
 pub use ended::{Ended, StopReason, WaitingCall};
+pub use graph::Graph;
 pub use incoming::Incoming;
 pub use model::{ModelClient, ModelError, ModelErrorKind, ModelRequest, ModelTurn, Show, TurnCall};
 pub use prices::Prices;

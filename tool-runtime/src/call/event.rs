@@ -116,6 +116,17 @@ pub enum Event {
         /// Whether the tool began to run.
         executed: bool,
     },
+    /// Something happened in a graph that this run called. UIs that show a conversation leave it out: its text is not
+    /// an answer to the user.
+    #[non_exhaustive]
+    Graph {
+        /// The id of the call of the graph.
+        id: CallId,
+        /// The name of the graph.
+        name: String,
+        /// What happened.
+        event: Box<Event>,
+    },
     /// What the model consumed.
     #[non_exhaustive]
     Usage {
@@ -203,6 +214,7 @@ struct Document {
     url: Option<String>,
     title: Option<String>,
     media_type: Option<String>,
+    event: Option<Box<Event>>,
 }
 
 /// Reads what [`Serialize`] wrote, so that events can cross a process.
@@ -244,6 +256,10 @@ impl<'de> Deserialize<'de> for Event {
                 let (id, name, outcome, executed) = needed!(id, name, outcome, executed);
                 let (id, arguments, value, error) = (id.into(), read.arguments, read.value, read.error);
                 Self::ToolCallResult { id, name, arguments, outcome, value, error, executed }
+            }
+            "graph" => {
+                let (id, name, event) = needed!(id, name, event);
+                Self::Graph { id: id.into(), name, event }
             }
             "usage" => {
                 let (input_tokens, output_tokens) = needed!(input_tokens, output_tokens);

@@ -6,6 +6,7 @@ mod event;
 mod file;
 mod message;
 mod outcome;
+mod pending_graph;
 mod record;
 mod result;
 mod safe_error;
@@ -20,6 +21,7 @@ pub use decision::{Decision, Verdict};
 pub use event::{Event, EventSink};
 pub(crate) use message::NO_SUCH_TOOL;
 pub use outcome::{Cause, Outcome};
+pub use pending_graph::PendingGraph;
 pub use record::{
     Caller, RecordedArguments, RecordedMedia, RecordedViolation, RepairUse, RunSummary, ToolInvocationRecord,
 };

@@ -157,6 +157,16 @@ impl Spending {
         Ok(Reservation { shared: Arc::clone(&self.0), held, used: None, started })
     }
 
+    /// Holds one call of a graph. Its time is part of the time that the call of the graph holds.
+    pub(crate) fn carve(&self) -> Result<Reservation, BudgetExceeded> {
+        let mut books = self.0.books();
+        let budget = RunBudget { time_ms: None, ..self.0.budget };
+        let held = budget.grant(books.spent.plus(books.held), Spend { calls: 1, ..Spend::default() })?;
+        books.held = books.held.plus(held);
+        drop(books);
+        Ok(Reservation { shared: Arc::clone(&self.0), held, used: None, started: None })
+    }
+
     /// Books what was used without a reservation, as a model's turn.
     pub(crate) fn charge(&self, usage: Usage, cost: f64) {
         let mut books = self.0.books();

@@ -5,6 +5,7 @@
 pub(crate) mod authored;
 pub(crate) mod definition;
 mod dynamic;
+mod graph;
 mod handled;
 mod shim;
 
@@ -16,8 +17,9 @@ pub(crate) use authored::Registration;
 pub use definition::DefinitionError;
 pub(crate) use definition::{Checked, Described, Schemas};
 pub use dynamic::{DynamicHandler, DynamicTool};
+pub(crate) use graph::GraphDeclaration;
 
-use crate::call::Violation;
+use crate::call::{PendingGraph, Violation};
 use crate::capability::Requirement;
 use crate::component::Bindings;
 use crate::error::ToolError;
@@ -66,4 +68,6 @@ pub(crate) enum RunFailure {
     Unknown,
     Tool(ToolError),
     Output(ProjectError),
+    /// A call of a graph waits for a person, and so does the graph.
+    Waits(Box<PendingGraph>),
 }

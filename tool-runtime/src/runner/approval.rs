@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::call::{Outcome, RecordedArguments, Suspension, ToolCall, ToolExecResult};
+use crate::call::{Outcome, PendingGraph, RecordedArguments, Suspension, ToolCall, ToolExecResult};
 use crate::catalog::Entry;
 use crate::hydrate::{Hydrated, Treatment};
 use crate::json;
@@ -15,7 +15,7 @@ use crate::runner::open::OpenCall;
 use crate::runner::stages;
 use crate::runner::suspend::{Reopened, reopen};
 use crate::runner::waiting::Purpose;
-use crate::runner::{ResumeError, Run, exec};
+use crate::runner::{Continued, ResumeError, Run, exec, graph, waiting};
 use crate::store::{DecisionKind, DecisionRecord, PendingCall};
 
 /// What a person decides on a call that waits.
@@ -83,8 +83,17 @@ impl Run {
         match reopen(self, call_id, purpose, kind, |pending, record| read(self, pending, decision, record)).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, decided) => {
+                let graph = open.graph();
                 let ended = carry_out(&mut open, decided).await;
-                open.finish_waiting(ended).await
+                // A graph that does not continue ends here, and so do its calls.
+                let left = graph.filter(|_| open.claim.is_some());
+                let ended = match &left {
+                    Some(graph) => ended.map_err(|stop| graph::stop(&mut open, graph, stop)),
+                    None => ended,
+                };
+                let result = open.finish_waiting(ended).await?;
+                self.leave(result.call_id(), left).await;
+                Ok(result)
             }
         }
     }
@@ -92,8 +101,8 @@ impl Run {
 
 /// A decision that fits its call.
 enum Decided {
-    /// It runs, with these arguments.
-    Run(Box<Hydrated>, Treatment),
+    /// It runs, with these arguments; a graph continues where it waited.
+    Run(Box<Hydrated>, Treatment, Option<Box<Continued>>),
     /// This value takes the place of its output.
     Respond(Arc<Entry>, Projected),
     /// It does not run.
@@ -107,6 +116,9 @@ fn read(
     decision: ApprovalDecision,
     record: &mut DecisionRecord,
 ) -> Result<Decided, Box<Refused>> {
+    if let Some(graph) = &pending.graph {
+        return within(run, pending, graph, decision, record);
+    }
     if pending.is_expired(run.shared().clock.now()) {
         return Ok(Decided::Refuse(Stop::new(Outcome::ApprovalExpired)));
     }
@@ -120,6 +132,30 @@ fn read(
         ApprovalDecision::Respond(value) => respond(run, pending, &value),
         ApprovalDecision::Approve => approved(run, pending, pending.arguments.as_str().to_owned(), record),
         ApprovalDecision::ApproveEdited(arguments) => approved(run, pending, arguments, record),
+    }
+}
+
+/// A decision on a call that a graph made: the graph takes it, and continues. Whatever it is, the graph reads it, so that
+/// one that has begun is not broken off.
+fn within(
+    run: &Run,
+    pending: &PendingCall,
+    graph: &PendingGraph,
+    decision: ApprovalDecision,
+    record: &mut DecisionRecord,
+) -> Result<Decided, Box<Refused>> {
+    let ends = decision == ApprovalDecision::Expire
+        || (matches!(decision, ApprovalDecision::Deny(_)) && waiting::compare(run, pending).is_err());
+    if ends {
+        let outcome = if decision == ApprovalDecision::Expire { Outcome::ApprovalExpired } else { Outcome::ApprovalDenied };
+        return Ok(Decided::Refuse(Stop::new(outcome)));
+    }
+    match approved(run, pending, pending.arguments.as_str().to_owned(), record)? {
+        Decided::Run(hydrated, treatment, _) => {
+            let continued = Continued { pending: graph.clone(), decision };
+            Ok(Decided::Run(hydrated, treatment, Some(Box::new(continued))))
+        }
+        decided => Ok(decided),
     }
 }
 
@@ -147,7 +183,7 @@ fn approved(
         let stop = Stop::new(Outcome::PolicyDenied);
         return Err(refused(stop.message("The policy does not allow the edited arguments. The call still waits.")));
     }
-    Ok(Decided::Run(Box::new(hydrated), treatment))
+    Ok(Decided::Run(Box::new(hydrated), treatment, None))
 }
 
 /// A person answers in the tool's place. The value is checked and projected like the tool's own output.
@@ -173,7 +209,8 @@ async fn carry_out(open: &mut OpenCall, decided: Decided) -> Result<Ending, Stop
     match decided {
         Decided::Refuse(stop) => Err(stop),
         Decided::Respond(entry, projected) => Ok(Ending::Delivered(deliver(open.run(), &entry, projected, None))),
-        Decided::Run(hydrated, treatment) => {
+        Decided::Run(hydrated, treatment, continued) => {
+            open.continued = continued.map(|continued| *continued);
             stages::admit_hydrated(open, &hydrated)?;
             open.draft.hydrated(treatment);
             let hydrated = open.draft.read(Ok(*hydrated))?;

@@ -14,7 +14,7 @@ use crate::runner::ending::{Ending, Stop};
 use crate::runner::open::OpenCall;
 use crate::runner::spans::Parent;
 use crate::runner::stages::{self, Beginning, Concluded, Judged, Permit};
-use crate::runner::suspend::suspend;
+use crate::runner::suspend::{Waits, suspend};
 
 impl Run {
     /// Takes one call through the gate. The call's start is announced now; if the returned future is dropped,
@@ -81,7 +81,7 @@ async fn from_frozen(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending, 
     stages::freeze(open, &hydrated);
     match stages::decide(open, hydrated)? {
         Judged::Permitted(permit) => from_permit(open, permit).await,
-        Judged::NeedsApproval(hydrated) => suspend(open, hydrated, Suspension::Approval, None).await,
+        Judged::NeedsApproval(hydrated) => suspend(open, hydrated, Suspension::Approval, Waits::default()).await,
     }
 }
 
@@ -96,6 +96,11 @@ pub(super) async fn from_permit(open: &mut OpenCall, permit: Permit) -> Result<E
     let ran = stages::run(open, begun).await?;
     match stages::conclude(open, ran) {
         Concluded::Delivered(delivered) => Ok(Ending::Delivered(delivered)),
-        Concluded::NeedsClient(hydrated, payload) => suspend(open, *hydrated, Suspension::Client, Some(payload)).await,
+        Concluded::NeedsClient(hydrated, payload) => {
+            suspend(open, *hydrated, Suspension::Client, Waits { prepared: Some(payload), graph: None }).await
+        }
+        Concluded::GraphWaits(hydrated, pending) => {
+            suspend(open, *hydrated, Suspension::Approval, Waits { prepared: None, graph: Some(pending) }).await
+        }
     }
 }

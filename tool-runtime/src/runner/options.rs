@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::call::{Caller, EventSink};
 use crate::capability::ConnectionId;
 use crate::policy::{PolicyContext, RunTools, Standing};
+use crate::runner::Run;
 
 /// Who a run acts for and what it may use. Every default allows no more than the policy does.
 ///
@@ -44,6 +45,8 @@ pub struct RunOptions {
     pub(super) events: Option<Arc<dyn EventSink>>,
     pub(super) cancellation: CancellationToken,
     pub(super) caller: Caller,
+    /// The run that calls the graph whose run this is.
+    pub(super) parent: Option<Run>,
 }
 
 impl RunOptions {

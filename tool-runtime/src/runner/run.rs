@@ -137,7 +137,10 @@ impl Run {
 
     /// Adds what the user wrote to the evidence of the run: ids in it count as seen from now on.
     pub fn add_user_text(&self, text: &str) {
-        self.evidence().insert_text(text);
+        // A model wrote what a graph is asked for.
+        if self.parent().is_none() {
+            self.evidence().insert_text(text);
+        }
     }
 
     /// Marks the beginning of a turn of the model, so that its failed calls count as one failed turn per tool.
@@ -156,13 +159,17 @@ impl Run {
     pub fn account(&self, usage: Usage, cost: f64) {
         self.spending().charge(usage, cost);
         self.state().charge(usage, cost);
+        if let Some(parent) = self.parent() {
+            parent.account(usage, cost);
+        }
     }
 
     /// Returns the budget, of tokens or of cost, that is used up, so that the model is not asked again. `None` while
     /// there is some left.
     #[must_use]
     pub fn exhausted(&self) -> Option<BudgetExceeded> {
-        self.spending().exhausted_for_model()
+        let parent = || self.parent().and_then(Self::exhausted);
+        self.spending().exhausted_for_model().or_else(parent)
     }
 
     /// Returns what the run did so far: its calls by outcome, its tokens and its cost.
@@ -227,6 +234,16 @@ impl Run {
 
     pub(super) fn shared(&self) -> &Shared {
         &self.0.shared
+    }
+
+    /// What a graph's run shares with this one.
+    pub(super) fn shared_again(&self) -> Arc<Shared> {
+        Arc::clone(&self.0.shared)
+    }
+
+    /// The run that calls the graph whose run this is. `None` for every other run.
+    pub(super) fn parent(&self) -> Option<&Self> {
+        self.options().parent.as_ref()
     }
 
     /// What decides for this run.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::call::Outcome;
 use crate::hydrate::Hydrated;
-use crate::policy::{LoopVerdict, Reservation, Spend};
+use crate::policy::{BudgetExceeded, LoopVerdict, Reservation, Spend};
 use crate::runner::ending::Stop;
 use crate::runner::open::OpenCall;
 use crate::runner::stages::Permit;
@@ -15,6 +15,8 @@ const REPEATED: &str = "Note: you made the same call with the same arguments bef
 pub(in crate::runner) struct Reserved {
     pub(super) hydrated: Hydrated,
     pub(super) reservation: Reservation,
+    /// The call's share of the budget of the run that calls a graph.
+    pub(super) carved: Option<Reservation>,
     /// How long the tool may take: its own limit, the policy's, and what is left of the run's.
     pub(super) timeout: Option<Duration>,
     pub(super) warning: Option<&'static str>,
@@ -25,7 +27,12 @@ pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Rese
     let run = open.run();
     let hydrated = permit.hydrated;
     let name = hydrated.entry.spec.name.as_str();
-    let warning = match run.loop_guard().observe(name, &hydrated.effective) {
+    // A graph that continues is the call that it was.
+    let verdict = match open.continued {
+        Some(_) => LoopVerdict::Go,
+        None => run.loop_guard().observe(name, &hydrated.effective),
+    };
+    let warning = match verdict {
         LoopVerdict::Go => None,
         LoopVerdict::Warn(_) => Some(REPEATED),
         LoopVerdict::Stop(_) => {
@@ -35,10 +42,11 @@ pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Rese
         }
     };
     let wanted = [hydrated.entry.timeout, run.policy().limits_of(name).runtime].into_iter().flatten().min();
-    let reservation = run
-        .spending()
-        .reserve(Spend::call(wanted))
-        .map_err(|exceeded| Stop::new(Outcome::BudgetExceeded).message(format!("The call did not run: {exceeded}.")))?;
+    let exceeded = |exceeded: BudgetExceeded| {
+        Stop::new(Outcome::BudgetExceeded).message(format!("The call did not run: {exceeded}."))
+    };
+    let reservation = run.spending().reserve(Spend::call(wanted)).map_err(exceeded)?;
+    let carved = run.parent().map(|parent| parent.spending().carve()).transpose().map_err(exceeded)?;
     let timeout = wanted.into_iter().chain(reservation.time()).min();
-    Ok(Reserved { hydrated, reservation, timeout, warning })
+    Ok(Reserved { hydrated, reservation, carved, timeout, warning })
 }
