@@ -3,12 +3,11 @@
 use super::*;
 use tool_runtime::agent::StopReason;
 use tool_runtime::store::ManualClock;
-use tokio_util::sync::CancellationToken;
 
 #[tokio::test]
 async fn what_goes_wrong_in_a_child_is_one_safe_sentence() {
     let cases: [(&str, Vec<ScriptedTurn>, &str); 3] = [
-        ("its model", vec![ScriptedTurn::fails(tool_runtime::agent::ModelErrorKind::Unavailable)], "unavailable"),
+        ("its model", vec![ScriptedTurn::fails(tool_runtime::agent::ModelErrorKind::Connect)], ""),
         ("its answers", vec![ScriptedTurn::text("CANARY"), ScriptedTurn::text("CANARY")], "unfit_answer"),
         ("nothing", vec![ScriptedTurn::text("")], ""),
     ];
@@ -33,12 +32,10 @@ async fn what_goes_wrong_in_a_child_is_one_safe_sentence() {
 #[tokio::test]
 async fn cancelling_the_parent_cancels_the_child() {
     let rig = Rig::new();
-    let token = CancellationToken::new();
-    let runner = rig.runner("", researcher([call("c1", "notes__hang", "{}")]));
-    let run = runner.run(rig.options().cancellation(token.clone()));
+    let run = rig.run("", [call("c1", "notes__hang", "{}")]);
     let exec = tokio::spawn(run.exec(ask("p1")));
     tokio::time::sleep(Duration::from_millis(50)).await;
-    token.cancel();
+    run.cancel();
     let result = tokio::time::timeout(LONG, exec).await.expect("it ends").expect("no panic");
     assert_eq!(result.outcome(), Outcome::OutcomeUnknown);
     let outcomes = rig.outcomes().await;
