@@ -4,6 +4,8 @@ pub mod blocks;
 pub mod corpus;
 pub mod failing;
 pub mod hooked;
+#[cfg(unix)]
+pub mod postgres;
 pub mod provider;
 pub mod recorded;
 pub mod rig;
@@ -12,6 +14,13 @@ pub mod six_turns;
 pub mod spans;
 pub mod tree;
 pub mod wire;
+
+use tool_runtime::call::Decider;
+
+/// Somebody who may decide on calls of runs without a tenant.
+pub fn grace() -> Decider {
+    Decider::new("grace")
+}
 
 /// The README's examples compile and run.
 #[cfg(doctest)]

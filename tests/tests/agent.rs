@@ -14,6 +14,7 @@ mod typed;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tests::grace;
 use tests::rig::{self, Heard};
 use tool_runtime::agent::{
     Agent, ClientAnswer, Conversation, Ended, ModelErrorKind, Prices, SavedConversation, ScriptedModel, ScriptedTurn,
@@ -224,7 +225,7 @@ async fn a_hand_over_survives_the_process() {
     assert!(matches!(ended, Ended::Waiting { ref calls } if calls.len() == 1), "{ended:?}");
     assert!(conversation.answer([ClientAnswer::value("g", "7")]).await.is_err(), "an answer counts once");
     assert_eq!(second.heard.done(), ["approval_required", "not_pending"]);
-    let ended = conversation.decide(&"s".into(), ApprovalDecision::Approve).await.expect("it waits");
+    let ended = conversation.decide(&"s".into(), ApprovalDecision::Approve, &grace()).await.expect("it waits");
     assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
     let contents: Vec<_> = results(&conversation.history()).into_iter().map(|(_, content, _)| content).collect();
     assert_eq!(contents, ["6", "7", "sent to bob, 4 digits"]);

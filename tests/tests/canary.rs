@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tests::grace;
 use tests::spans::Traced;
 use tool_runtime::call::EventSink;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
@@ -255,7 +256,7 @@ async fn go(run: &Run, seen: &Seen) {
     seen.add("client's invalid result", result.to_model());
     let decision = ApprovalDecision::Respond(format!("\"{CANARY}-decision\""));
     seen.add("decision, for debugging", format!("{decision:?}"));
-    seen.add("error", format!("{:?}", run.resume("never", decision).await.map(|_| ())));
+    seen.add("error", format!("{:?}", run.resume("never", decision, &grace()).await.map(|_| ())));
     seen.add("summary", format!("{:?}", run.summary()));
 }
 

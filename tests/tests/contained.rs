@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tests::grace;
 use tests::hooked::{HookedStore, Then};
 use tool_runtime::call::CallId;
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
@@ -180,7 +181,7 @@ async fn a_store_and_a_clock_may_panic_at_every_method() {
             if method == "update" { Outcome::Cancelled } else { Outcome::ApprovalRequired },
             "{method}"
         );
-        let resumed = run.resume("w", ApprovalDecision::Approve).await;
+        let resumed = run.resume("w", ApprovalDecision::Approve, &grace()).await;
         assert_eq!(resumed.is_ok(), matches!(method, "append" | "records" | "list" | "now"), "{method}");
         let recorded = run.recorded(&CallId::new("1")).await;
         assert_eq!(recorded.is_err(), method == "records", "{method}");

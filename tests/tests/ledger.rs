@@ -338,11 +338,11 @@ async fn an_approved_call_begins_once_and_is_never_lost() {
     let process = || rig.process(Arc::clone(&rig.store) as _, rules).run(ada());
     assert_eq!(process().exec(slow_call("c")).await.outcome(), Outcome::ApprovalRequired);
     let approved = process();
-    let call = async move { approved.resume("c", ApprovalDecision::Approve).await.expect("it waits") };
+    let call = async move { approved.resume("c", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits") };
     std::mem::forget(stuck(&rig, call).await);
     assert!(rig.store.pending("run-1", &CallId::new("c")).await.expect("a store").is_none(), "decided and begun");
     rig.clock.advance(Duration::from_secs(30));
-    let error = process().resume("c", ApprovalDecision::Approve).await.expect_err("decided");
+    let error = process().resume("c", ApprovalDecision::Approve, &tests::grace()).await.expect_err("decided");
     assert_eq!(error.code(), "not_pending");
     let result = process().recorded(&CallId::new("c")).await.expect("a store").expect("it began");
     assert_eq!((result.outcome(), rig.effects()), (Outcome::OutcomeUnknown, 1));

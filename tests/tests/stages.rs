@@ -11,6 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tests::rig::{Cursor, Heard};
+use tool_runtime::call::Decider;
 use tool_runtime::call::Violation;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::runner::{ApprovalDecision, Run};
@@ -324,7 +325,7 @@ async fn ids_are_evidence_from_results_answers_and_the_user() {
     let run = rig(r#"require_approval_for_tools = ["stages__list"]"#, true).run();
     exec(&run, "1", "stages__list", "{}").await;
     let answer = ApprovalDecision::Respond(r#"["item-1"]"#.to_owned());
-    assert!(run.resume("1", answer).await.expect("it waits").is_ok());
+    assert!(run.resume("1", answer, &grace()).await.expect("it waits").is_ok());
     assert_eq!(exec(&run, "2", "stages__pick", pick).await.0, Outcome::Ok);
 
     let run = rig("", true).run();
@@ -340,14 +341,22 @@ async fn a_suspension_is_finished_by_its_own_kind_of_answer_and_in_time() {
     exec(&run, "person", "stages__list", "{}").await;
     exec(&run, "client", "rig__cursor", r#"{"file":"a.rs"}"#).await;
     assert!(run.client_result("person", "[]").await.is_err(), "a client does not answer for a person");
-    assert!(run.resume("client", ApprovalDecision::Approve).await.is_err(), "a person does not answer for a client");
+    assert!(
+        run.resume("client", ApprovalDecision::Approve, &grace()).await.is_err(),
+        "a person does not answer for a client"
+    );
     rig.clock.advance(Duration::from_secs(100 * 24 * 60 * 60));
-    let late = run.resume("person", ApprovalDecision::Approve).await.expect("it waits");
+    let late = run.resume("person", ApprovalDecision::Approve, &grace()).await.expect("it waits");
     assert_eq!((late.outcome(), late.executed()), (Outcome::ApprovalExpired, false));
     assert_eq!(run.client_result("client", "1").await.expect("it waits").outcome(), Outcome::ApprovalExpired);
 }
 
 /// What an approval is bound to: each other runner or run finds that it no longer fits.
+/// Somebody who may decide on the calls of ada.
+fn grace() -> Decider {
+    Decider::new("grace").tenant("acme")
+}
+
 #[tokio::test]
 async fn an_approval_fits_its_definition_people_and_policy_only() {
     let asks = r#"require_approval_for_tools = ["stages__find"]"#;
@@ -366,7 +375,7 @@ async fn an_approval_fits_its_definition_people_and_policy_only() {
         let store = MemoryStore::new();
         exec(&waits(asks, &store), "c", "stages__find", r#"{"task_id":"t1"}"#).await;
         let later = rig_over(rules, true, store.clone()).runner.run(options.run_id("r"));
-        let fits = later.resume("c", ApprovalDecision::Approve).await.is_ok_and(|result| result.is_ok());
+        let fits = later.resume("c", ApprovalDecision::Approve, &grace()).await.is_ok_and(|result| result.is_ok());
         assert_eq!(fits, expected, "{rules} {:?}", later.id());
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use tests::grace;
 use tests::tree::{Fields, Seen, Tree};
 use tool_runtime::agent::{
     Agent, Conversation, ModelClient, ModelError, ModelErrorKind, ModelRequest, ScriptedModel, ScriptedTurn, Show,
@@ -397,7 +398,7 @@ async fn an_approved_call_belongs_to_the_request_that_decides() {
     let mut conversation = Agent::new(ScriptedModel::new(script)).converse(run);
     conversation.send("Wait.").await;
     assert!(tree.spans("execute_tool").is_empty(), "nothing ran yet");
-    conversation.decide(&"c1".into(), ApprovalDecision::Approve).await.expect("it waits");
+    conversation.decide(&"c1".into(), ApprovalDecision::Approve, &grace()).await.expect("it waits");
     let tools = tree.spans("execute_tool");
     assert_eq!(parents(&tools[0]), ["invoke_agent helper"]);
     assert_eq!(tree.spans("invoke_agent").len(), 2);

@@ -9,6 +9,7 @@ use office_tools::docs::{DocumentIndex, Hit};
 use office_tools::mail::{Mail, Mailer};
 use office_tools::time::Clock;
 use office_tools::{Failure, docs, mail, time};
+use tests::grace;
 use tool_runtime::call::{Caller, ToolCall};
 use tool_runtime::runner::{ApprovalDecision, Run};
 use tool_runtime::{Capabilities, Outcome, RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
@@ -98,7 +99,7 @@ async fn a_restored_run_has_still_read_it() {
     let restored = runner.restore(snapshot, RunOptions::new().principal("ada")).await.expect("a run");
     assert_eq!(call(&restored, "2", "mail__send_email", MAIL).await, Outcome::ApprovalRequired);
     assert_eq!(*office.0.lock().unwrap(), 0);
-    let approved = restored.resume("2", ApprovalDecision::Approve).await.expect("it waits");
+    let approved = restored.resume("2", ApprovalDecision::Approve, &grace()).await.expect("it waits");
     assert_eq!((approved.outcome(), *office.0.lock().unwrap()), (Outcome::Ok, 1));
 }
 

@@ -4,15 +4,21 @@
 
 #[path = "waiting/corrected.rs"]
 mod corrected;
+#[path = "waiting/deciders.rs"]
+mod deciders;
 #[path = "waiting/edges.rs"]
 mod edges;
+#[path = "waiting/racing.rs"]
+mod racing;
 #[path = "waiting/restored.rs"]
 mod restored;
+#[path = "waiting/tokens.rs"]
+mod tokens;
 
 use std::sync::Arc;
 
 use tool_runtime::agent::{Agent, Ended, ScriptedModel, ScriptedTurn};
-use tool_runtime::call::{CallId, Caller, ToolCall};
+use tool_runtime::call::{CallId, Caller, Decider, ToolCall};
 use tool_runtime::runner::{ApprovalDecision, RestoreError, Run, RunSnapshot};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::{
@@ -82,6 +88,11 @@ fn ada() -> RunOptions {
     RunOptions::new().run_id("run-1").principal("ada").tenant("acme").role("editor")
 }
 
+/// Somebody who may decide on the calls of ada.
+fn grace() -> Decider {
+    Decider::new("grace").tenant("acme")
+}
+
 fn graph(name: &str) -> Caller {
     Caller::Graph { run: "run-0".into(), name: name.into(), version: "1".into() }
 }
@@ -104,13 +115,12 @@ async fn record(store: &MemoryStore, id: &str) -> ToolInvocationRecord {
     found.remove(0)
 }
 
-fn decisions() -> [ApprovalDecision; 5] {
+fn decisions() -> [ApprovalDecision; 4] {
     [
         ApprovalDecision::Approve,
         ApprovalDecision::ApproveEdited(r#"{"to":4}"#.into()),
         ApprovalDecision::Respond("66".into()),
         ApprovalDecision::Deny(None),
-        ApprovalDecision::Expire,
     ]
 }
 
@@ -127,8 +137,9 @@ async fn to_other_people_a_waiting_call_does_not_exist() {
     for options in strangers {
         let stranger = runner.run(options);
         for decision in decisions() {
-            assert_eq!(stranger.resume("person", decision).await.expect_err("theirs").code(), "not_pending");
+            assert_eq!(stranger.resume("person", decision, &grace()).await.expect_err("theirs").code(), "not_pending");
         }
+        assert!(stranger.expire("person").await.is_err());
         assert!(stranger.abandon("person").await.is_err());
         assert!(stranger.abandon("client").await.is_err());
         assert!(stranger.client_result("client", "\"forged\"").await.is_err());
@@ -138,7 +149,7 @@ async fn to_other_people_a_waiting_call_does_not_exist() {
         let open = record(&store, id).await;
         assert_eq!((open.ended_at, open.principal.as_deref()), (None, Some("ada")));
     }
-    assert_eq!(owner.resume("person", ApprovalDecision::Approve).await.expect("it waits").to_model(), "3");
+    assert_eq!(owner.resume("person", ApprovalDecision::Approve, &grace()).await.expect("it waits").to_model(), "3");
     assert_eq!(owner.client_result("client", "\"here\"").await.expect("it waits").to_model(), "here");
     assert_eq!(record(&store, "person").await.principal.as_deref(), Some("ada"));
 }
@@ -159,7 +170,7 @@ async fn what_does_not_fit_leaves_the_call_waiting() {
     ];
     for (why, run) in &misfits {
         for decision in decisions().into_iter().take(3) {
-            let result = run.resume("person", decision).await.expect("it waits");
+            let result = run.resume("person", decision, &grace()).await.expect("it waits");
             assert_eq!(result.outcome(), Outcome::ApprovalMismatch, "{why}");
             assert!(result.detail().is_some(), "{why}");
         }
@@ -170,7 +181,7 @@ async fn what_does_not_fit_leaves_the_call_waiting() {
     // It can be closed under any policy, and approved by a run that fits.
     assert_eq!(misfits[0].1.abandon("client").await.expect("it waits").outcome(), Outcome::Cancelled);
     let run = first.run(narrow());
-    assert_eq!(run.resume("person", ApprovalDecision::Approve).await.expect("it waits").to_model(), "3");
+    assert_eq!(run.resume("person", ApprovalDecision::Approve, &grace()).await.expect("it waits").to_model(), "3");
 }
 
 #[tokio::test]
@@ -180,8 +191,8 @@ async fn whoever_gives_the_value_the_run_is_labelled() {
         let run = suspended(&runner(POLICY, &store), ada()).await;
         let given = match way {
             "client" => run.client_result("client", "\"x\"").await,
-            "respond" => run.resume("person", ApprovalDecision::Respond("5".into())).await,
-            _ => run.resume("person", ApprovalDecision::Approve).await,
+            "respond" => run.resume("person", ApprovalDecision::Respond("5".into()), &grace()).await,
+            _ => run.resume("person", ApprovalDecision::Approve, &grace()).await,
         };
         assert!(given.expect("it waits").is_ok(), "{way}");
         let next = run.exec(ToolCall::text("next", "waiting__hang", "{}")).await;
@@ -272,7 +283,7 @@ async fn a_hydrated_call_belongs_to_its_run() {
 async fn a_refusals_message_is_bounded_and_clean() {
     let run = suspended(&runner(POLICY, &Arc::new(MemoryStore::new())), ada()).await;
     let message = format!("\u{1b}]52;c;x\u{7}{}", "no ".repeat(1 << 20));
-    let result = run.resume("person", ApprovalDecision::Deny(Some(message))).await.expect("it waits");
+    let result = run.resume("person", ApprovalDecision::Deny(Some(message)), &grace()).await.expect("it waits");
     let text = &result.error().expect("a refusal").safe_message;
     assert!(text.len() <= 2050 && !text.chars().any(char::is_control), "{} bytes", text.len());
 }
@@ -297,9 +308,9 @@ async fn a_conversation_keeps_a_call_that_its_run_does_not_fit() {
     let later = runner(&format!("{POLICY}\n[budgets.run]\ncalls = 9\n"), &store);
     let mut conversation = agent.restore(&later, ada(), saved).await.expect("a run");
     let id = CallId::new("person");
-    let ended = conversation.decide(&id, ApprovalDecision::Approve).await.expect("it waits");
+    let ended = conversation.decide(&id, ApprovalDecision::Approve, &grace()).await.expect("it waits");
     assert!(matches!(ended, Ended::Waiting { .. }), "{ended:?}");
-    let ended = conversation.decide(&id, ApprovalDecision::Deny(None)).await.expect("it still waits");
+    let ended = conversation.decide(&id, ApprovalDecision::Deny(None), &grace()).await.expect("it still waits");
     assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
 }
 
@@ -318,6 +329,6 @@ async fn a_run_for_tests_lets_calls_wait() {
     let run = tool_runtime::testing::run(catalog, tool_runtime::Capabilities::new()).unwrap();
     let waits = run.exec(ToolCall::text("call_1", "waiting__query", r#"{"query":{}}"#)).await;
     assert_eq!(waits.outcome(), Outcome::ApprovalRequired);
-    let done = run.resume("call_1", ApprovalDecision::Approve).await.unwrap();
+    let done = run.resume("call_1", ApprovalDecision::Approve, &tests::grace()).await.unwrap();
     assert_eq!(done.to_model(), "true");
 }

@@ -7,6 +7,7 @@
 //! | `CHAT_MODEL_URL`, `CHAT_MODEL` | an endpoint and its model; without them a demo model answers by rule |
 //! | `CHAT_MODEL_FORMAT` | the endpoint's format, `openai-chat` by default |
 //! | `CHAT_MODEL_KEY` | the endpoint's key |
+//! | `RUST_LOG` | the log on stderr, such as `warn,tool_runtime=debug`; none by default |
 
 use std::collections::HashMap;
 use std::env;
@@ -19,11 +20,16 @@ use chat_service::{Service, router};
 use tokio::net::TcpListener;
 use tool_runtime::agent::ModelClient;
 use tool_runtime::agent::http::HttpModel;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer as _, fmt};
 
 type Error = Box<dyn std::error::Error>;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
+    log()?;
     let service = Service::new(model()?, Arc::new(Warehouse::default()), tokens()?)?;
     let listener = TcpListener::bind(variable("CHAT_LISTEN").as_deref().unwrap_or("127.0.0.1:8787")).await?;
     writeln!(std::io::stdout(), "listening on http://{}", listener.local_addr()?)?;
@@ -33,6 +39,16 @@ async fn main() -> Result<(), Error> {
 
 fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The library's spans and lines, which hold ids and codes. Why something failed is written by the service itself.
+fn log() -> Result<(), Error> {
+    if let Some(filter) = variable("RUST_LOG") {
+        let filter: Targets = filter.parse().map_err(|_| "RUST_LOG is LEVEL or TARGET=LEVEL,..")?;
+        let lines = fmt::layer().with_writer(std::io::stderr).with_filter(filter);
+        tracing_subscriber::registry().with(lines).init();
+    }
+    Ok(())
 }
 
 fn model() -> Result<Arc<dyn ModelClient>, Error> {

@@ -12,7 +12,8 @@ use axum::routing::{get, post};
 use tokio::task::JoinHandle;
 use tool_runtime::RunOptions;
 use tool_runtime::agent::{Conversation, Incoming, UiStream};
-use tool_runtime::wire::ui::Protocol;
+use tool_runtime::call::Decider;
+use tool_runtime::wire::ui::{ChatRequest, Protocol};
 
 use crate::chats::Taken;
 use crate::refusal::Refusal;
@@ -48,7 +49,7 @@ async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
         // Continues the message that the client shows; the calls in it that waited are updated in place.
         conversation.ui_stream_resuming(PROTOCOL, &taken.message())
     };
-    Ok(respond(PROTOCOL, stream, tokio::spawn(turn(conversation, request.into(), taken))))
+    Ok(respond(PROTOCOL, stream, tokio::spawn(turn(conversation, incoming(request, principal), taken))))
 }
 
 /// One run of a client of AG-UI. What is wrong with the request is the error of its run.
@@ -64,7 +65,12 @@ async fn run(service: &Service, principal: &str, named: &Named, body: &[u8]) -> 
     let mut conversation = service.conversation(principal, &mut taken).await?;
     let request = conversation.chat_reader().with_max_bytes(BODY).read_ag_ui(body)?;
     let stream = conversation.ui_stream(Protocol::AgUi, &named.run).for_run(&named.id, &named.run);
-    Ok(respond(Protocol::AgUi, stream, tokio::spawn(turn(conversation, request.into(), taken))))
+    Ok(respond(Protocol::AgUi, stream, tokio::spawn(turn(conversation, incoming(request, principal), taken))))
+}
+
+/// What was posted. In this chat a person decides on the calls of their own agent; the policy says that they may.
+fn incoming(request: ChatRequest, principal: &str) -> Incoming {
+    Incoming::posted(request, &Decider::new(principal))
 }
 
 /// The turn is a task of its own: a client that goes away in the middle leaves a whole conversation behind. The body

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tests::grace;
 use tests::rig::{Cursor, Heard};
 use tool_runtime::agent::{Agent, Conversation, Ended, Incoming, ScriptedModel, ScriptedTurn};
 use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
@@ -84,7 +85,7 @@ async fn pair(folder: &Path, name: &str, posted: &[Value]) -> Result<(), Failed>
     ] });
     let encoder = UiEncoder::resuming(Protocol::UiMessageStream, "msg_1", waiting(&conversation));
     let request = conversation.chat_reader().read(body.to_string().as_bytes())?;
-    let ended = conversation.receive(Incoming::from(request)).await?;
+    let ended = conversation.receive(Incoming::posted(request, &grace())).await?;
     if !matches!(ended, Ended::Answered { .. }) {
         return Err(format!("{name}: {ended:?}").into());
     }

@@ -23,12 +23,16 @@ async fn one_request_decides_answers_and_says() {
     conversation.send("Go.").await;
     let account: Vec<_> = conversation.turns()[0].calls.iter().map(|call| call.outcome).collect();
     assert_eq!(account, [Some(Outcome::ClientRequired), Some(Outcome::ApprovalRequired)]);
-    let whole =
-        || Incoming::new().decide("s", ApprovalDecision::Approve).answer(ClientAnswer::value("g", "7")).text("Thanks.");
+    let whole = || {
+        Incoming::new()
+            .decide("s", ApprovalDecision::Approve, &grace())
+            .answer(ClientAnswer::value("g", "7"))
+            .text("Thanks.")
+    };
     for wrong in [
         whole().answer(ClientAnswer::value("g", "8")),
-        whole().decide("s", ApprovalDecision::Deny(None)),
-        whole().decide("g", ApprovalDecision::Approve),
+        whole().decide("s", ApprovalDecision::Deny(None), &grace()),
+        whole().decide("g", ApprovalDecision::Approve, &grace()),
         whole().answer(ClientAnswer::value("s", "1")),
         whole().answer(ClientAnswer::value("unheard of", "1")),
     ] {
@@ -89,7 +93,8 @@ async fn each_request_has_a_sink_of_its_own() {
     conversation.events(Arc::clone(&first));
     conversation.send("Go.").await;
     conversation.events(Arc::clone(&second));
-    let incoming = Incoming::new().decide("s", ApprovalDecision::Approve).answer(ClientAnswer::value("g", "7"));
+    let incoming =
+        Incoming::new().decide("s", ApprovalDecision::Approve, &grace()).answer(ClientAnswer::value("g", "7"));
     conversation.receive(incoming).await.expect("they wait");
     assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 1), "released after `done`");
     assert_eq!(rig.heard.done(), ["client_required", "answered"], "the run's own sink hears all");

@@ -45,7 +45,7 @@ async fn each_response_of_a_paused_turn_is_a_stream() {
     assert!(!first.contains("1234"));
 
     let second = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
-    let incoming = Incoming::new().decide("s", ApprovalDecision::Approve);
+    let incoming = Incoming::new().decide("s", ApprovalDecision::Approve, &grace());
     assert!(matches!(conversation.receive(incoming).await, Ok(Ended::Answered { .. })));
     let second = read(second).await;
     let kinds = kinds(&second);
@@ -54,7 +54,7 @@ async fn each_response_of_a_paused_turn_is_a_stream() {
     assert!(second.contains("Sent.") && second.trim_end().ends_with("[DONE]"), "{second}");
 
     let refused = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
-    assert!(conversation.receive(Incoming::new().decide("s", ApprovalDecision::Approve)).await.is_err());
+    assert!(conversation.receive(Incoming::new().decide("s", ApprovalDecision::Approve, &grace())).await.is_err());
     let refused = read(refused).await;
     assert!(refused.contains("\"type\":\"error\"") && refused.trim_end().ends_with("[DONE]"), "{refused}");
 }
@@ -82,7 +82,7 @@ async fn a_chat_client_decides_in_a_later_request() {
     let mut conversation = restored.expect("restored");
     assert!(conversation.chat_reader().read(&body("another")).is_err(), "a client cannot decide what was never asked");
     let request = conversation.chat_reader().read(&body("s")).expect("a request");
-    let incoming = Incoming::from(request);
+    let incoming = Incoming::posted(request, &grace());
     conversation.check(&incoming).expect("before the response begins");
     let stream = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
     let turn = tokio::spawn(async move {
@@ -278,7 +278,7 @@ async fn an_ag_ui_run_that_asks_is_resumed_by_the_next_one() {
     let request =
         conversation.chat_reader().read_ag_ui(&body("r1", user.clone(), serde_json::json!([]))).expect("a run");
     let first = conversation.ui_stream(Protocol::AgUi, "r1").for_run(&request.chat_id, "r1");
-    conversation.receive(request.into()).await.expect("a turn");
+    conversation.receive(Incoming::posted(request, &grace())).await.expect("a turn");
     let first = read(first).await;
     assert!(
         first.contains(r#""outcome":{"type":"interrupt","interrupts":[{"id":"s""#) && !first.contains("1234"),
@@ -290,7 +290,7 @@ async fn an_ag_ui_run_that_asks_is_resumed_by_the_next_one() {
     let resume = serde_json::json!([{"interruptId": "s", "status": "resolved", "payload": {"approved": true}}]);
     let request = conversation.chat_reader().read_ag_ui(&body("r2", serde_json::json!([]), resume)).expect("a run");
     let second = conversation.ui_stream(Protocol::AgUi, "r2").for_run(&request.chat_id, "r2");
-    conversation.receive(request.into()).await.expect("a turn");
+    conversation.receive(Incoming::posted(request, &grace())).await.expect("a turn");
     let second = read(second).await;
     let begin = r#"data: {"type":"RUN_STARTED","threadId":"t","runId":"r2""#;
     assert!(second.starts_with(begin) && !second.contains("TOOL_CALL_START"), "{second}");

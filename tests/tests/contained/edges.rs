@@ -250,7 +250,7 @@ async fn arguments_that_are_never_used_may_panic_while_they_are_dropped() {
         drop(run.hydrate([call("2")]));
         if expected == Outcome::ApprovalRequired {
             let edited = ApprovalDecision::ApproveEdited(r#"{"it":7}"#.to_owned());
-            assert_eq!(run.resume("1", edited).await.expect("it waits").to_model(), "7");
+            assert_eq!(run.resume("1", edited, &grace()).await.expect("it waits").to_model(), "7");
         }
     }
 }

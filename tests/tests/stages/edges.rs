@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use tests::grace;
 use tool_runtime::call::Violation;
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
 use tool_runtime::registration::DynamicTool;
@@ -261,7 +262,7 @@ async fn a_changed_definition_voids_what_waits() {
         for (description, fits) in [("Echoes.", true), ("Echoes, and more.", false)] {
             let store = MemoryStore::new();
             exec(&later("Echoes.", false, &store), "c", "edges__echo", r#"{"text":"t"}"#).await;
-            let result = later(description, false, &store).resume("c", decision()).await;
+            let result = later(description, false, &store).resume("c", decision(), &grace()).await;
             let right = result.is_ok_and(|result| result.is_ok());
             assert_eq!(right, fits, "{:?} {description}", decision());
         }
@@ -311,7 +312,7 @@ async fn a_waiting_call_is_not_finished_by_a_wider_run() {
         let first = rig_over(rules, true, store.clone()).runner.run(narrow());
         exec(&first, "c", "stages__find", r#"{"task_id":"t1"}"#).await;
         let run = rig_over(rules, true, store).runner.run(later);
-        let result = run.resume("c", ApprovalDecision::Approve).await.expect("it waits");
+        let result = run.resume("c", ApprovalDecision::Approve, &grace()).await.expect("it waits");
         assert_eq!(result.is_ok(), fits, "{:?}", result.outcome());
         if fits && run.catalog().get("stages__change").is_some() {
             let changed = exec(&run, "d", "stages__change", r#"{"done":true}"#).await.0;

@@ -221,7 +221,7 @@ async fn of_a_store() {
         let run = rig.run();
         let failed = match read {
             "recorded" => run.recorded(&"c".into()).await.is_err(),
-            "resume" => run.resume("c", ApprovalDecision::Approve).await.is_err(),
+            "resume" => run.resume("c", ApprovalDecision::Approve, &grace()).await.is_err(),
             _ => run.snapshot().await.is_err(),
         };
         assert!(failed, "{read}");

@@ -223,7 +223,7 @@ async fn talk(protocol: Protocol) -> (String, String) {
     let (heard, mut everyone) = (Heard::default(), Vec::new());
     let options = || RunOptions::new().events(heard.clone());
     let mut conversation = agent.converse(runner.run(options()));
-    let decide = |id: &str, decision| Incoming::new().decide(id, decision);
+    let decide = |id: &str, decision| Incoming::new().decide(id, decision, &tests::grace());
     let steps = [
         Incoming::new().text("Go."),
         decide("a", ApprovalDecision::Approve),

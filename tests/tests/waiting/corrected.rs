@@ -43,7 +43,7 @@ async fn what_does_not_fit_is_told_and_can_be_corrected() {
         let store = Arc::new(MemoryStore::new());
         let run = suspended(&runner(POLICY, &store), ada()).await;
         let given = format!("{unfit:?} {why}");
-        let result = run.resume("person", unfit).await.expect("it waits");
+        let result = run.resume("person", unfit, &grace()).await.expect("it waits");
         assert_eq!((result.outcome(), result.executed()), (Outcome::ApprovalMismatch, false), "{given}");
         let error = result.error().expect("a refusal");
         assert_eq!(error.errors.first().map(|violation| violation.pointer.as_str()), pointer, "{given}");
@@ -59,9 +59,12 @@ async fn what_does_not_fit_is_told_and_can_be_corrected() {
         assert_eq!(refused.violations.first().map(|violation| violation.pointer.as_str()), pointer, "{given}");
         assert_eq!(record(&store, "person").await.ended_at, None, "{given}");
         // Corrected, it runs, once.
-        let done = run.resume("person", edited(r#"{"to":4}"#)).await.expect("it still waits");
+        let done = run.resume("person", edited(r#"{"to":4}"#), &grace()).await.expect("it still waits");
         assert_eq!((done.to_model().as_str(), done.executed()), ("4", true), "{given}");
-        assert_eq!(run.resume("person", ApprovalDecision::Approve).await.expect_err("decided").code(), "not_pending");
+        assert_eq!(
+            run.resume("person", ApprovalDecision::Approve, &grace()).await.expect_err("decided").code(),
+            "not_pending"
+        );
     }
 }
 
@@ -75,7 +78,7 @@ async fn of_many_decisions_at_once_one_runs() {
         // Every second one does not fit.
         let decision = if number % 2 == 0 { edited(r#"{"to":5}"#) } else { edited(r#"{"to":-5}"#) };
         let run = runner.run(ada());
-        decisions.spawn(async move { run.resume("person", decision).await.map(|result| result.outcome()) });
+        decisions.spawn(async move { run.resume("person", decision, &grace()).await.map(|result| result.outcome()) });
     }
     let decided = decisions.join_all().await;
     assert_eq!(decided.iter().filter(|outcome| matches!(outcome, Ok(Outcome::Ok))).count(), 1, "{decided:?}");
@@ -122,10 +125,10 @@ async fn a_call_that_takes_the_id_of_another_is_not_decided_for_it() {
         });
         let swapped = ToolRunner::builder(catalog, policy).approvals(true).store(store).build().expect("a runner");
         let given = format!("{decision:?}");
-        let error = swapped.run(ada()).resume("person", decision).await.expect_err("another call");
+        let error = swapped.run(ada()).resume("person", decision, &grace()).await.expect_err("another call");
         assert_eq!(error.code(), "not_pending", "{given}");
         // It waits for its own people.
-        let result = swapped.run(mallory()).resume("person", ApprovalDecision::Approve).await;
+        let result = swapped.run(mallory()).resume("person", ApprovalDecision::Approve, &tests::grace()).await;
         assert_eq!(result.expect("it waits").to_model(), "9", "{given}");
     }
 }
@@ -144,11 +147,11 @@ async fn a_stored_call_that_was_changed_does_not_run() {
         });
         for decision in decisions().into_iter().take(3) {
             let given = format!("{key} {decision:?}");
-            let result = run.resume("person", decision).await.expect("it waits");
+            let result = run.resume("person", decision, &grace()).await.expect("it waits");
             assert_eq!((result.outcome(), result.executed()), (Outcome::ApprovalMismatch, false), "{given}");
             assert_eq!(result.detail(), Some("the stored arguments changed"), "{given}");
         }
-        let denied = run.resume("person", ApprovalDecision::Deny(None)).await.expect("it waits");
+        let denied = run.resume("person", ApprovalDecision::Deny(None), &grace()).await.expect("it waits");
         assert_eq!(denied.outcome(), Outcome::ApprovalDenied, "{key}");
     }
 }
@@ -169,7 +172,7 @@ async fn arguments_that_read_as_others_are_not_those_that_were_approved() {
         (document["arguments"], document["argument_digest"]) = (text.into(), digest.clone().into());
         Waiting { call: serde_json::from_value(document).expect("a call"), ..waiting }
     });
-    let result = run.resume("person", ApprovalDecision::Approve).await.expect("it waits");
+    let result = run.resume("person", ApprovalDecision::Approve, &grace()).await.expect("it waits");
     assert_eq!((result.outcome(), result.executed()), (Outcome::ApprovalMismatch, false));
     assert_eq!(result.detail(), Some("the arguments are read differently"));
 }

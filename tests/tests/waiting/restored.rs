@@ -138,10 +138,10 @@ async fn what_a_narrowed_run_suspends_waits_for_a_run_that_is_as_narrow() {
     let waits = run.exec(ToolCall::text("w", "waiting__change", r#"{"to":1}"#)).await;
     assert_eq!(waits.outcome(), Outcome::ApprovalRequired);
     // The same id under the runner's policy alone would have the wider budget.
-    let fresh = later.run(ada()).resume("w", ApprovalDecision::Approve).await.expect("it waits");
+    let fresh = later.run(ada()).resume("w", ApprovalDecision::Approve, &grace()).await.expect("it waits");
     assert_eq!(fresh.outcome(), Outcome::ApprovalMismatch);
     let again = later.restore(moved(&run.snapshot().await.expect("a snapshot")), ada()).await.expect("a run");
-    assert!(again.resume("w", ApprovalDecision::Approve).await.expect("it waits").is_ok());
+    assert!(again.resume("w", ApprovalDecision::Approve, &grace()).await.expect("it waits").is_ok());
 }
 
 #[tokio::test]
@@ -161,7 +161,10 @@ async fn what_a_principal_was_counts_as_long_as_the_run_lives() {
     assert_eq!(read(&runner.run(ada()), "4").await, Outcome::Ok);
     // A misspelt attribute decides nothing, and is said to.
     let misspelt = runner.run(ada().attribute("statsu", "suspended"));
-    assert_eq!(misspelt.problems().iter().map(|problem| problem.code()).collect::<Vec<_>>(), ["unknown_attribute"]);
+    assert_eq!(
+        misspelt.problems().iter().map(tool_runtime::runner::RunProblem::code).collect::<Vec<_>>(),
+        ["unknown_attribute"]
+    );
     assert!(misspelt.problems()[0].to_string().ends_with("did you mean `status`?"), "{}", misspelt.problems()[0]);
     // Records name what decided.
     let store = runner.store();

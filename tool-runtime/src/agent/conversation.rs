@@ -8,9 +8,9 @@ use tracing::Instrument;
 
 use crate::agent::display::Done;
 use crate::agent::settle::Action;
-use crate::agent::state::{Progress, Slot, State};
+use crate::agent::state::{Progress, Said, Slot, State};
 use crate::agent::{Agent, ClientAnswer, Ended, Incoming, ModelTurn, StopReason, WaitingCall};
-use crate::call::{CallId, Event, EventSink, Suspension};
+use crate::call::{CallId, Decider, Event, EventSink, Mismatch, SafeError, Suspension};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::wire::history::{Content, Missing, repair};
 use crate::wire::{Message, RequestSettings};
@@ -28,6 +28,7 @@ use crate::wire::{Message, RequestSettings};
 ///
 /// ```
 /// use tool_runtime::agent::{Agent, Ended, Incoming, ScriptedModel, ScriptedTurn};
+/// use tool_runtime::call::Decider;
 /// use tool_runtime::runner::ApprovalDecision;
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 ///
@@ -61,7 +62,8 @@ use crate::wire::{Message, RequestSettings};
 ///
 /// // Another one, perhaps in another process, brings the decision.
 /// let mut conversation = agent.restore(&runner, RunOptions::new().principal("ada"), &saved).await?;
-/// let ended = conversation.receive(Incoming::new().decide("c1", ApprovalDecision::Approve)).await?;
+/// let incoming = Incoming::new().decide("c1", ApprovalDecision::Approve, &Decider::new("grace"));
+/// let ended = conversation.receive(incoming).await?;
 /// assert!(matches!(ended, Ended::Answered { text } if text == "Done."));
 /// # Ok(()) })
 /// # }
@@ -78,9 +80,8 @@ impl Conversation {
     /// Calls that still wait are abandoned: the model reads that nobody acted on them.
     pub async fn send(&mut self, text: impl Into<String>) -> Ended {
         let done = Done::new(self);
-        self.expect(None, true);
-        let said = self.say(vec![Content::Text(text.into())], RequestSettings::default());
-        let ended = said.instrument(done.span()).await;
+        // On the heap: the whole request is one future, which callers hold.
+        let ended = Box::pin(self.take_in(Incoming::new().text(text))).instrument(done.span()).await;
         done.with(ended)
     }
 
@@ -96,10 +97,15 @@ impl Conversation {
     /// Takes a person's decision on a call that waits for one. Once no call waits, the model continues.
     ///
     /// # Errors
-    /// No call with this id waits for a person; the conversation is unchanged. See
+    /// No call with this id waits for a person, or the decider may not decide; the conversation is unchanged. See
     /// [`answer`](Self::answer) for the events.
-    pub async fn decide(&mut self, id: &CallId, decision: ApprovalDecision) -> Result<Ended, ResumeError> {
-        self.receive(Incoming::new().decide(id.clone(), decision)).await
+    pub async fn decide(
+        &mut self,
+        id: &CallId,
+        decision: ApprovalDecision,
+        decider: &Decider,
+    ) -> Result<Ended, ResumeError> {
+        self.receive(Incoming::new().decide(id.clone(), decision, decider)).await
     }
 
     /// Takes everything that one request brings: first the decisions, then the answers, then the message of the user.
@@ -108,51 +114,100 @@ impl Conversation {
     /// the user then abandons.
     ///
     /// # Errors
-    /// One of the calls does not wait for what it was given, or occurs twice; the conversation is unchanged. See
-    /// [`answer`](Self::answer) for the events.
+    /// One of the calls does not wait for what it was given, or occurs twice, or a decider may not decide; the
+    /// conversation is unchanged. See [`answer`](Self::answer) for the events.
     pub async fn receive(&mut self, incoming: Incoming) -> Result<Ended, ResumeError> {
         let done = Done::new(self);
-        match self.take_in(incoming).instrument(done.span()).await {
-            Ok(ended) => Ok(done.with(ended)),
+        if let Err(refused) = self.check(&incoming) {
+            self.record_barred(&incoming).await;
+            self.refuse(&refused);
+            done.refused(refused.code());
+            return Err(refused);
+        }
+        let ended = Box::pin(self.take_in(incoming)).instrument(done.span()).await;
+        Ok(done.with(ended))
+    }
+
+    /// Takes everything that one request brings, as [`receive`](Self::receive) does, without asking the model:
+    /// [`step`](Self::step) continues. An approved call runs, and a message abandons the calls that still wait. A
+    /// decision or an answer that does not fit leaves its call waiting, and emits an `error` event.
+    ///
+    /// # Errors
+    /// One of the calls does not wait for what it was given, or occurs twice, and the conversation is unchanged; or the
+    /// store failed, and the calls behind the one that could not be finished still wait.
+    pub async fn accept(&mut self, incoming: Incoming) -> Result<(), ResumeError> {
+        let admitted = match self.check(&incoming) {
+            Ok(()) => self.admit(incoming).await,
             Err(refused) => {
-                done.refused(refused.code());
+                self.record_barred(&incoming).await;
                 Err(refused)
+            }
+        };
+        match admitted {
+            Ok(misfit) => {
+                self.tell(misfit);
+                Ok(())
+            }
+            Err(error) => {
+                self.refuse(&error);
+                Err(error)
             }
         }
     }
 
-    async fn take_in(&mut self, incoming: Incoming) -> Result<Ended, ResumeError> {
-        if let Err(refused) = self.check(&incoming) {
-            self.run.emit(Event::Error { code: refused.code().to_owned(), message: refused.to_string() });
-            return Err(refused);
+    async fn take_in(&mut self, incoming: Incoming) -> Ended {
+        match self.admit(incoming).await {
+            Ok(misfit) => {
+                let ended = self.drive().await;
+                self.tell(misfit);
+                ended
+            }
+            Err(error) => self.stopped(StopReason::Unsettled(error), String::new()),
         }
-        let Incoming { text, media, settings, decisions, answers, typed } = incoming;
-        let decisions = decisions.into_iter().map(|(id, decision)| (id, Action::Decide(decision)));
+    }
+
+    fn refuse(&self, refused: &ResumeError) {
+        self.run.emit(Event::Error { code: refused.code().to_owned(), message: refused.to_string() });
+    }
+
+    /// Without it a client would believe that its answer was taken, and send the same one again.
+    fn tell(&self, misfit: Option<SafeError>) {
+        if let Some(error) = misfit {
+            self.run.emit(Event::Error { code: error.error_code.code().to_owned(), message: error.safe_message });
+        }
+    }
+
+    /// Takes what comes from outside. Returns why a decision or an answer did not fit.
+    async fn admit(&mut self, incoming: Incoming) -> Result<Option<SafeError>, ResumeError> {
+        let Incoming { text, media, settings, decisions, expired, answers, typed } = incoming;
+        let decisions = decisions.into_iter().map(|(id, decision, decider)| (id, Action::Decide(decision, decider)));
+        let decisions = decisions.chain(expired.into_iter().map(|id| (id, Action::Expire)));
         let answers = answers.into_iter().map(|answer| (answer.id().clone(), Action::Answer(answer)));
         let mut misfit = None;
         for (id, action) in decisions.chain(answers) {
-            match self.act(&id, action).await {
-                Ok(error) => misfit = misfit.or(error),
-                Err(error) => return Ok(self.unsettled(error)),
-            }
+            misfit = misfit.or(self.act(&id, action).await?);
         }
         let content = Incoming::content(text, media);
         self.expect(typed, !content.is_empty());
-        let ended = if content.is_empty() { self.go_on().await } else { self.say(content, settings).await };
-        if let Some(error) = misfit {
-            // Without it a client would believe that its answer was taken, and send the same one again.
-            self.run.emit(Event::Error { code: error.error_code.code().to_owned(), message: error.safe_message });
+        if !content.is_empty() {
+            self.say(content, settings).await?;
+            return Ok(misfit);
         }
-        Ok(ended)
+        // Whatever the turn ended with, it continues now; what waits or has not run comes first.
+        if self.state.open.is_empty() && self.state.said.as_ref().is_some_and(Said::is_end) {
+            self.state.said = None;
+        }
+        Ok(misfit)
     }
 
-    /// Checks that every decision and answer is for a call that waits for it, without taking any: for services that
-    /// have to refuse a request before its response begins.
+    /// Checks that every decision and answer is for a call that waits for it, and that every decider may decide, without
+    /// taking any: for services that have to refuse a request before its response begins.
     ///
     /// # Errors
-    /// One of the calls does not wait for what it was given, or occurs twice.
+    /// One of the calls does not wait for what it was given, or occurs twice, or a decider may not decide.
     pub fn check(&self, incoming: &Incoming) -> Result<(), ResumeError> {
-        let decisions = incoming.decisions.iter().map(|(id, _)| (id, Suspension::Approval));
+        let decisions = incoming.decisions.iter().map(|(id, ..)| id).chain(&incoming.expired);
+        let decisions = decisions.map(|id| (id, Suspension::Approval));
         let answers = incoming.answers.iter().map(|answer| (answer.id(), Suspension::Client));
         let mut seen = HashSet::new();
         for (id, suspension) in decisions.chain(answers) {
@@ -161,7 +216,31 @@ impl Conversation {
                 return Err(ResumeError::NotWaiting(id.clone()));
             }
         }
-        Ok(())
+        match self.barred(incoming).next() {
+            Some((id, _, Mismatch::DeciderTenant)) => Err(ResumeError::NotWaiting(id.clone())),
+            Some((_, _, mismatch)) => Err(ResumeError::NotAllowed(mismatch)),
+            None => Ok(()),
+        }
+    }
+
+    /// The decisions whose decider may not decide.
+    fn barred<'a>(
+        &'a self,
+        incoming: &'a Incoming,
+    ) -> impl Iterator<Item = (&'a CallId, &'a (CallId, ApprovalDecision, Decider), Mismatch)> {
+        incoming.decisions.iter().filter_map(|decision| {
+            let (id, _, decider) = decision;
+            let call = self.waiting().find(|call| call.id == *id)?;
+            Some((id, decision, self.run.bars(&call.name, decider)?))
+        })
+    }
+
+    /// Records the decisions whose decider may not decide. The gate refuses them too, and does the recording.
+    async fn record_barred(&self, incoming: &Incoming) {
+        for (id, (_, decision, decider), _) in self.barred(incoming) {
+            // It is refused for the same reason as here.
+            let _refused = self.run.resume(id.as_str(), decision.clone(), decider).await;
+        }
     }
 
     /// Sends the events of the next turn to this sink, in addition to the run's own
@@ -201,21 +280,15 @@ impl Conversation {
         &self.run
     }
 
-    async fn say(&mut self, content: Vec<Content>, settings: RequestSettings) -> Ended {
-        if let Err(error) = self.abandon().await {
-            return self.unsettled(error);
-        }
+    async fn say(&mut self, content: Vec<Content>, settings: RequestSettings) -> Result<(), ResumeError> {
+        self.abandon().await?;
         for text in content.iter().filter_map(Content::as_text) {
             self.run.add_user_text(text);
         }
         self.state.history.push(Message::User(content));
         self.state.settings = settings;
         self.state.asked = 0;
-        self.drive().await
-    }
-
-    fn unsettled(&self, error: ResumeError) -> Ended {
-        self.stopped(StopReason::Unsettled(error), String::new())
+        Ok(())
     }
 }
 

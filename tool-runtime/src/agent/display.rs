@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 use tracing::Span;
 
 use crate::agent::telemetry::Invocation;
-use crate::agent::{Conversation, Ended, StopReason, shown};
+use crate::agent::{Conversation, Ended, Step, StopReason, shown};
 use crate::call::{CallId, Event, shown as shown_name};
 use crate::runner::Run;
 use crate::wire::{Decoded, DecodedCall, DisplayEvent};
@@ -143,14 +143,21 @@ pub(super) async fn with_status<T>(run: &Run, activity: &AtomicUsize, answer: im
 /// request.
 pub(super) struct Done {
     run: Run,
-    reason: &'static str,
+    /// `None` if whatever was done is not the end of it.
+    reason: Option<&'static str>,
     invocation: Invocation,
 }
 
 impl Done {
     pub(super) fn new(conversation: &Conversation) -> Self {
-        let run = conversation.run.clone();
-        Self { run, reason: StopReason::Cancelled.code(), invocation: Invocation::begin(conversation) }
+        let mut done = Self::of_step(conversation);
+        done.reason = Some(StopReason::Cancelled.code());
+        done
+    }
+
+    /// For one step. If its future is dropped, another process may take the step.
+    pub(super) fn of_step(conversation: &Conversation) -> Self {
+        Self { run: conversation.run.clone(), reason: None, invocation: Invocation::begin(conversation) }
     }
 
     /// The span of the request.
@@ -159,20 +166,34 @@ impl Done {
     }
 
     pub(super) fn with(mut self, ended: Ended) -> Ended {
-        self.reason = ended.code();
-        self.invocation.ended(matches!(ended, Ended::Stopped { .. }).then_some(self.reason));
+        self.ends(ended.code(), matches!(ended, Ended::Stopped { .. }));
         ended
     }
 
+    pub(super) fn stepped(mut self, step: Step) -> Step {
+        match &step {
+            Step::Asked | Step::Ran => self.invocation.ended(None),
+            Step::Waits(_) => self.ends(step.code(), false),
+            Step::Ended(ended) => self.ends(step.code(), matches!(ended, Ended::Stopped { .. })),
+        }
+        step
+    }
+
     pub(super) fn refused(mut self, code: &'static str) {
-        self.reason = code;
-        self.invocation.ended(Some(code));
+        self.ends(code, true);
+    }
+
+    fn ends(&mut self, code: &'static str, failed: bool) {
+        self.reason = Some(code);
+        self.invocation.ended(failed.then_some(code));
     }
 }
 
 impl Drop for Done {
     fn drop(&mut self) {
-        self.run.emit(Event::Done { reason: self.reason.to_owned() });
-        self.run.listen(None);
+        if let Some(reason) = self.reason {
+            self.run.emit(Event::Done { reason: reason.to_owned() });
+            self.run.listen(None);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The loop: model, gate, model, .. until the turn ends.
+//! One request to the model, and what its answer becomes.
 
 use std::collections::HashSet;
 
@@ -6,12 +6,11 @@ use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
 use crate::agent::display::{self, Display};
-use crate::agent::state::{Progress, Slot};
-use crate::agent::telemetry::{Answering, Chat, Used};
-use crate::agent::turn::{self, Progressed};
+use crate::agent::state::{Said, Slot, Then};
+use crate::agent::telemetry::{Answering, Chat};
 use crate::agent::typed::{Judged, Typed};
 use crate::agent::{Conversation, Ended, ModelError, ModelErrorKind, ModelRequest, ModelTurn, StopReason, TurnCall};
-use crate::call::{CallId, Event, ToolCall};
+use crate::call::{CallId, Event};
 use crate::contain::awaited;
 use crate::wire::history::{Missing, ResultMessage, bounded, repair};
 use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, ToolChoice};
@@ -20,33 +19,8 @@ use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, ToolC
 const TOO_EARLY: &str = "The other calls of this turn come first. Give the answer alone, once they have their results.";
 
 impl Conversation {
-    /// Model, gate, model, .. until there is an end.
-    pub(super) async fn drive(&mut self) -> Ended {
-        let mut used = Used::default();
-        loop {
-            if self.run.cancellation().is_cancelled() {
-                return self.stopped(StopReason::Cancelled, String::new());
-            }
-            if let Some(exceeded) = self.run.exhausted() {
-                return self.stopped(StopReason::Budget(exceeded), String::new());
-            }
-            if self.state.asked >= self.agent.max_turns {
-                return self.stopped(StopReason::TurnLimit, String::new());
-            }
-            self.state.asked += 1;
-            let (decoded, turn) = match self.request().await {
-                Ok(answer) => answer,
-                Err(reason) => return self.stopped(reason, String::new()),
-            };
-            used.add(decoded.usage);
-            if let Some(ended) = self.take(decoded, &turn).await {
-                return ended;
-            }
-        }
-    }
-
-    /// Asks the model for one turn and accounts it. Returns the turn's span too.
-    async fn request(&mut self) -> Result<(Decoded, Span), StopReason> {
+    /// Asks the model for one turn, accounts it, and takes its answer into the history.
+    pub(super) async fn request(&mut self) -> Result<(), StopReason> {
         let messages = self.messages();
         // What this request has no room for, no later one has: only the first reports the loss, and memory stays bounded.
         if let Some(bounded) = bounded(&self.state.history) {
@@ -112,7 +86,8 @@ impl Conversation {
             tracing::warn!(run = self.run.id(), tool = call.name, "the model called a tool outside the forced choice");
         }
         self.state.turns.push(turn);
-        Ok((decoded, span))
+        self.take(decoded, span);
+        Ok(())
     }
 
     /// Logs and reports that no answer began.
@@ -121,8 +96,8 @@ impl Conversation {
         StopReason::Model(error)
     }
 
-    /// The model's answer goes into the history, and its calls through the gate. `None` if the model is next.
-    async fn take(&mut self, mut decoded: Decoded, turn: &Span) -> Option<Ended> {
+    /// The model's answer goes into the history, and its calls are lined up for the gate.
+    fn take(&mut self, mut decoded: Decoded, span: Span) {
         let (ended_well, is_empty) = (decoded.ended_well(), decoded.is_empty());
         let mut parts = decoded.parts();
         let by_call = decoded.calls.len();
@@ -143,80 +118,42 @@ impl Conversation {
             self.state.history.extend(early);
         }
         if let Some(answer) = answer {
-            return self.judged(&answer, by_call, text);
+            self.state.said = self.judged(&answer, by_call, text);
+            return;
         }
+        self.run.begin_turn();
         let none = calls.is_empty();
         // Calls of an unclean end go through the gate too: it refuses and records each.
-        self.execute(calls.into_iter().map(|call| call.call).collect(), turn).await;
+        self.state.open = calls.into_iter().map(|call| Slot::queued(&self.run, call.call)).collect();
         // A paused turn is sent back as it is, as long as it brought something.
         let paused = finish == Finish::Pause && none && said;
-        if !ended_well && !paused {
-            self.state.close();
-            let detail = error.as_ref().and_then(|error| error.message.clone());
-            let reason = StopReason::Incomplete { finish, error };
-            if let Some(detail) = detail {
-                self.run.report("the model's answer broke off", reason.code(), &detail);
-            }
-            return Some(self.stopped(reason, text));
-        }
-        if ended_well && none {
-            return Some(if is_empty { self.stopped(StopReason::EmptyAnswer, text) } else { Ended::Answered { text } });
-        }
-        self.after_calls(text).await
+        let then = match (ended_well, none) {
+            (false, _) if !paused => Then::Incomplete { finish, error },
+            (true, true) if is_empty => Then::Empty,
+            (true, true) => Then::Answered,
+            _ => Then::Continue,
+        };
+        self.state.said = Some(Said { then, text, span: Some(span) });
     }
 
-    /// An answer that fits ends the turn; `None` if the model is told what is wrong with it.
-    fn judged(&mut self, answer: &str, by_call: bool, text: String) -> Option<Ended> {
-        match self.judge(answer)? {
+    /// What follows from an answer of a type. `None` if the model is told what is wrong with it.
+    fn judged(&mut self, answer: &str, by_call: bool, text: String) -> Option<Said> {
+        let (then, text) = match self.judge(answer)? {
             Judged::Answer(text) => {
                 if by_call {
                     self.run.emit(Event::TextDelta { text: text.clone() });
                 }
-                Some(Ended::Answered { text })
+                (Then::Answered, text)
             }
-            Judged::Again => None,
-            Judged::Unfit(violations) => Some(self.stopped(StopReason::UnfitAnswer(violations), text)),
-        }
-    }
-
-    async fn execute(&mut self, calls: Vec<ToolCall>, turn: &Span) {
-        self.run.begin_turn();
-        let slot = |call: &ToolCall| Slot::queued(&self.run, call.id.clone(), call.name.clone());
-        self.state.open = calls.iter().map(slot).collect();
-        let parallel = self.parallel();
-        let state = &mut self.state;
-        turn::execute(&self.run, turn, calls, parallel, |progressed| match progressed {
-            Progressed::Begun(at) => {
-                state.set(at, Progress::Running);
-            }
-            Progressed::Ended(at, result) => state.take(at, &result),
-        })
-        .await;
+            Judged::Again => return None,
+            Judged::Unfit(violations) => (Then::Unfit(violations), text),
+        };
+        Some(Said { then, text, span: None })
     }
 
     /// How many calls may run at the same time: the lower limit of agent and policy.
-    fn parallel(&self) -> usize {
+    pub(super) fn parallel(&self) -> usize {
         self.agent.parallel.unwrap_or(usize::MAX).min(self.run.parallel())
-    }
-
-    /// Continues after answers from outside.
-    pub(super) async fn go_on(&mut self) -> Ended {
-        self.look_up().await;
-        match self.after_calls(String::new()).await {
-            Some(ended) => ended,
-            None => self.drive().await,
-        }
-    }
-
-    /// Hands over when a call waits, ends the turn when the model only fails, and lets the model continue otherwise.
-    async fn after_calls(&mut self, text: String) -> Option<Ended> {
-        self.describe().await;
-        let calls: Vec<_> = self.waiting().cloned().collect();
-        if !calls.is_empty() {
-            return Some(Ended::Waiting { calls });
-        }
-        self.state.close();
-        self.run.should_end_turn().then(|| self.stopped(StopReason::AskUser, text))
     }
 
     pub(super) fn stopped(&self, reason: StopReason, text: String) -> Ended {

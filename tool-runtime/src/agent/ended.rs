@@ -54,12 +54,14 @@ impl Ended {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Answered { .. } => "answered",
-            Self::Waiting { calls } if calls.iter().any(|call| call.suspension == Suspension::Client) => {
-                "client_required"
-            }
-            Self::Waiting { .. } => "approval_required",
+            Self::Waiting { calls } => Self::waiting_code(calls),
             Self::Stopped { reason, .. } => reason.code(),
         }
+    }
+
+    pub(super) fn waiting_code(calls: &[WaitingCall]) -> &'static str {
+        let client = calls.iter().any(|call| call.suspension == Suspension::Client);
+        if client { "client_required" } else { "approval_required" }
     }
 }
 

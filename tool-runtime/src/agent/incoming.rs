@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::agent::typed::Typed;
 use crate::agent::{ClientAnswer, Conversation};
-use crate::call::CallId;
+use crate::call::{CallId, Decider};
 use crate::runner::ApprovalDecision;
 use crate::wire::RequestSettings;
 use crate::wire::history::{Content, Media};
@@ -15,10 +15,11 @@ use crate::wire::ui::{ChatAnswer, ChatReader, ChatRequest};
 ///
 /// ```
 /// use tool_runtime::agent::{ClientAnswer, Incoming};
+/// use tool_runtime::call::Decider;
 /// use tool_runtime::runner::ApprovalDecision;
 ///
 /// let incoming = Incoming::new()
-///     .decide("call_1", ApprovalDecision::Approve)
+///     .decide("call_1", ApprovalDecision::Approve, &Decider::new("grace"))
 ///     .answer(ClientAnswer::value("call_2", r#"{"line":7}"#));
 /// # let _ = incoming;
 /// ```
@@ -28,7 +29,8 @@ pub struct Incoming {
     pub(super) text: Option<String>,
     pub(super) media: Vec<Media>,
     pub(super) settings: RequestSettings,
-    pub(super) decisions: Vec<(CallId, ApprovalDecision)>,
+    pub(super) decisions: Vec<(CallId, ApprovalDecision, Decider)>,
+    pub(super) expired: Vec<CallId>,
     pub(super) answers: Vec<ClientAnswer>,
     /// What the answer to the message has to be.
     pub(super) typed: Option<Typed>,
@@ -85,9 +87,31 @@ impl Incoming {
         self
     }
 
+    /// What a chat UI posted. A refusal carries the person's reason as the message that the model reads.
+    ///
+    /// The decider of each decision is the one who posted it, as the application authenticated them. If that is the
+    /// principal of the run, the policy has to say `own_calls = true`.
+    pub fn posted(request: ChatRequest, decider: &Decider) -> Self {
+        let incoming = Self { text: request.text, media: request.files, ..Self::new() };
+        request.answers.into_iter().fold(incoming, |incoming, answer| match answer {
+            ChatAnswer::Decision { id, approved: true, .. } => incoming.decide(id, ApprovalDecision::Approve, decider),
+            ChatAnswer::Decision { id, approved: false, reason } => {
+                incoming.decide(id, ApprovalDecision::Deny(reason), decider)
+            }
+            ChatAnswer::Output { id, json } => incoming.answer(ClientAnswer::value(id, json)),
+            ChatAnswer::Failed { id } => incoming.answer(ClientAnswer::Failed { id }),
+        })
+    }
+
     /// Adds a person's decision on a call that waits for one.
-    pub fn decide(mut self, id: impl Into<CallId>, decision: ApprovalDecision) -> Self {
-        self.decisions.push((id.into(), decision));
+    pub fn decide(mut self, id: impl Into<CallId>, decision: ApprovalDecision, decider: &Decider) -> Self {
+        self.decisions.push((id.into(), decision, decider.clone()));
+        self
+    }
+
+    /// Adds that nobody decided in time on a call that waits for a person.
+    pub fn expire(mut self, id: impl Into<CallId>) -> Self {
+        self.expired.push(id.into());
         self
     }
 
@@ -95,19 +119,6 @@ impl Incoming {
     pub fn answer(mut self, answer: ClientAnswer) -> Self {
         self.answers.push(answer);
         self
-    }
-}
-
-/// What a chat UI posted. A refusal carries the person's reason as the message that the model reads.
-impl From<ChatRequest> for Incoming {
-    fn from(request: ChatRequest) -> Self {
-        let incoming = Self { text: request.text, media: request.files, ..Self::new() };
-        request.answers.into_iter().fold(incoming, |incoming, answer| match answer {
-            ChatAnswer::Decision { id, approved: true, .. } => incoming.decide(id, ApprovalDecision::Approve),
-            ChatAnswer::Decision { id, approved: false, reason } => incoming.decide(id, ApprovalDecision::Deny(reason)),
-            ChatAnswer::Output { id, json } => incoming.answer(ClientAnswer::value(id, json)),
-            ChatAnswer::Failed { id } => incoming.answer(ClientAnswer::Failed { id }),
-        })
     }
 }
 

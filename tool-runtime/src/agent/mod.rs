@@ -52,6 +52,7 @@ mod scripted;
 mod settle;
 mod shown;
 mod state;
+mod step;
 mod stream;
 mod telemetry;
 mod turn;
@@ -68,6 +69,7 @@ pub use model::{ModelClient, ModelError, ModelErrorKind, ModelRequest, ModelTurn
 pub use prices::Prices;
 pub use saved::SavedConversation;
 pub use scripted::{ScriptedModel, ScriptedTurn};
+pub use step::Step;
 pub use stream::UiStream;
 #[cfg(feature = "cli")]
 pub(crate) use typed::Typed;

@@ -2,13 +2,14 @@
 
 use crate::agent::state::{Progress, State};
 use crate::agent::{ClientAnswer, Conversation, WaitingCall};
-use crate::call::{CallId, Outcome, SafeError};
+use crate::call::{CallId, Decider, Outcome, SafeError};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
-use crate::store::PendingCall;
+use crate::store::{PendingCall, StoreError};
 
 /// What becomes of a call that waits.
 pub(super) enum Action {
-    Decide(ApprovalDecision),
+    Decide(ApprovalDecision, Decider),
+    Expire,
     Answer(ClientAnswer),
     Abandon,
 }
@@ -24,7 +25,8 @@ impl Conversation {
         };
         let mut before = self.state.set(at, Progress::Running);
         let result = match action {
-            Action::Decide(decision) => self.run.resume(id.as_str(), decision).await,
+            Action::Decide(decision, decider) => self.run.resume(id.as_str(), decision, &decider).await,
+            Action::Expire => self.run.expire(id.as_str()).await,
             Action::Answer(ClientAnswer::Value { json, .. }) => self.run.client_result(id.as_str(), &json).await,
             Action::Answer(ClientAnswer::Failed { .. }) => self.run.client_failed(id.as_str()).await,
             Action::Abandon => self.run.abandon(id.as_str()).await,
@@ -54,18 +56,15 @@ impl Conversation {
 
     /// Closes the turn before, if it is still open: looks up what was interrupted, and abandons what waits.
     pub(super) async fn abandon(&mut self) -> Result<(), ResumeError> {
-        self.look_up().await;
+        look_up(&self.run, &mut self.state).await;
+        (0..self.state.open.len()).for_each(|at| self.state.leave(at));
         let waiting: Vec<_> = self.waiting().map(|call| call.id.clone()).collect();
         for id in waiting {
             self.act(&id, Action::Abandon).await?;
         }
         self.state.close();
+        self.state.said = None;
         Ok(())
-    }
-
-    /// Calls whose future was dropped get the result of their record.
-    pub(super) async fn look_up(&mut self) {
-        look_up(&self.run, &mut self.state).await;
     }
 
     /// What a person needs for a decision is read from the stored document.
@@ -93,28 +92,48 @@ fn describe(call: &mut WaitingCall, pending: &PendingCall) {
     }
 }
 
-/// Looks up every call that is neither settled nor waits.
+/// Looks up every call that was handed to the gate and has no result.
 pub(super) async fn look_up(run: &Run, state: &mut State) {
     for at in 0..state.open.len() {
-        match state.open.get(at).map(|slot| &slot.progress) {
-            Some(Progress::Running) => settle(run, state, at).await,
-            Some(Progress::Queued) => state.give_up(at),
-            _ => {}
+        if let Some(Progress::Running) = state.open.get(at).map(|slot| &slot.progress) {
+            settle(run, state, at).await;
         }
     }
 }
 
 /// The result of a call that began, perhaps elsewhere: from its record, from its pending call, or without either.
-async fn settle(run: &Run, state: &mut State, at: usize) {
-    let Some(slot) = state.open.get(at) else { return };
-    let (id, name) = (slot.id.clone(), slot.name.clone());
+pub(super) async fn settle(run: &Run, state: &mut State, at: usize) {
+    let Some(id) = state.open.get(at).map(|slot| slot.id.clone()) else { return };
     if let Ok(Some(result)) = run.recorded(&id).await {
         state.take(at, &result);
     } else if let Ok(Some(pending)) = run.pending(&id).await {
-        let mut call = WaitingCall::new(id, name, pending.suspension, pending.prepared.clone());
-        describe(&mut call, &pending);
-        state.set(at, Progress::Waiting(Box::new(call)));
+        suspended(state, at, &pending);
     } else {
         state.give_up(at);
     }
+}
+
+/// A call of a restored conversation that is to be handed to the gate: the process that had it before may have done
+/// so. What it has a record of, or suspended, does not run again; of what began, the ledger knows.
+pub(super) async fn catch_up(run: &Run, state: &mut State, at: usize) -> Result<(), StoreError> {
+    let Some(id) = state.open.get(at).map(|slot| slot.id.clone()) else { return Ok(()) };
+    let known = run.ended_before(&id).await?;
+    if known.is_none()
+        && let Some(pending) = run.pending(&id).await?
+    {
+        suspended(state, at, &pending);
+    }
+    if let Some(slot) = state.open.get_mut(at) {
+        (slot.fresh, slot.known) = (true, known);
+    }
+    Ok(())
+}
+
+/// A call waits, by the store's account.
+fn suspended(state: &mut State, at: usize, pending: &PendingCall) {
+    let Some(slot) = state.open.get(at) else { return };
+    let (id, name) = (slot.id.clone(), slot.name.clone());
+    let mut call = WaitingCall::new(id, name, pending.suspension, pending.prepared.clone());
+    describe(&mut call, pending);
+    state.set(at, Progress::Waiting(Box::new(call)));
 }

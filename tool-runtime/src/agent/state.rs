@@ -1,14 +1,15 @@
 //! What a conversation remembers: the history, and the calls of the last turn while any of them has no result.
 
 use serde::{Deserialize, Serialize};
+use tracing::Span;
 
 use crate::agent::typed::Typed;
 use crate::agent::{ModelTurn, WaitingCall};
-use crate::call::{CallId, Cause, Outcome, Suspension, ToolExecResult};
+use crate::call::{CallId, Cause, Outcome, Suspension, ToolCall, ToolExecResult, Violation};
 use crate::runner::Run;
 use crate::tool::ToolEffect;
 use crate::wire::history::{Missing, ResultMessage};
-use crate::wire::{Message, RequestSettings};
+use crate::wire::{Finish, Message, RequestSettings, WireError};
 
 /// What a conversation remembers.
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -17,6 +18,9 @@ pub(super) struct State {
     pub(super) history: Vec<Message>,
     /// The calls of the last turn, in order, while any of them has no result yet.
     pub(super) open: Vec<Slot>,
+    /// What the model said last, until what follows from it has happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) said: Option<Said>,
     /// What the last message of the user asked for.
     #[serde(default)]
     pub(super) settings: RequestSettings,
@@ -35,7 +39,17 @@ impl State {
 
     /// Sets the progress of a call and returns the one before.
     pub(super) fn set(&mut self, at: usize, progress: Progress) -> Option<Progress> {
-        self.open.get_mut(at).map(|slot| std::mem::replace(&mut slot.progress, progress))
+        self.open.get_mut(at).map(|slot| {
+            slot.call = None;
+            std::mem::replace(&mut slot.progress, progress)
+        })
+    }
+
+    /// A call is handed to the gate.
+    pub(super) fn hand_over(&mut self, at: usize) {
+        if let Some(slot) = self.open.get_mut(at) {
+            (slot.call, slot.progress) = (None, Progress::Running);
+        }
     }
 
     /// Takes the gate's result of a call, for the history and for the account of the turn.
@@ -53,8 +67,15 @@ impl State {
             Missing::Cancelled => Outcome::Cancelled,
             Missing::OutcomeUnknown => Outcome::OutcomeUnknown,
         };
-        slot.progress = Progress::Done(slot.message());
+        (slot.call, slot.progress) = (None, Progress::Done(slot.message()));
         self.account(at, outcome);
+    }
+
+    /// A call that was not handed to the gate never will be.
+    pub(super) fn leave(&mut self, at: usize) {
+        if self.open.get(at).is_some_and(|slot| matches!(slot.progress, Progress::Queued)) {
+            self.give_up(at);
+        }
     }
 
     /// The results of the turn join the history, in call order.
@@ -72,6 +93,40 @@ impl State {
     }
 }
 
+/// What follows from an answer of the model once its calls have their results. It stays until something new comes in, so
+/// that an end can be told again.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Said {
+    pub(super) then: Then,
+    /// The model's text, possibly incomplete.
+    pub(super) text: String,
+    /// The parent of the spans of the calls. `None` after a restore.
+    #[serde(skip)]
+    pub(super) span: Option<Span>,
+}
+
+impl Said {
+    /// Whether nothing follows from it but an end.
+    pub(super) const fn is_end(&self) -> bool {
+        !matches!(self.then, Then::Continue)
+    }
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Then {
+    /// The model reads what came of its calls.
+    Continue,
+    Answered,
+    Empty,
+    Unfit(Vec<Violation>),
+    Incomplete {
+        finish: Finish,
+        error: Option<WireError>,
+    },
+}
+
 /// A call of the last turn.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -80,7 +135,23 @@ pub(super) struct Slot {
     pub(super) name: String,
     /// The tool's effect as the policy takes it. `None` if there is no such tool.
     effect: Option<ToolEffect>,
+    /// What is to be handed to the gate, until it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    call: Option<ToolCall>,
+    /// Nobody but this conversation can have handed it to the gate, or what became of it is known.
+    #[serde(skip)]
+    pub(super) fresh: bool,
+    /// What became of it when another process handed it to the gate.
+    #[serde(skip)]
+    pub(super) known: Option<ToolExecResult>,
     pub(super) progress: Progress,
+}
+
+/// A call as it is handed to the gate.
+pub(super) struct ToGate {
+    pub(super) call: ToolCall,
+    /// What became of it when another process did so.
+    pub(super) known: Option<ToolExecResult>,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -95,8 +166,27 @@ pub(super) enum Progress {
 }
 
 impl Slot {
-    pub(super) fn queued(run: &Run, id: CallId, name: String) -> Self {
-        Self { effect: run.effect_of(&name), id, name, progress: Progress::Queued }
+    pub(super) fn queued(run: &Run, call: ToolCall) -> Self {
+        let (id, name) = (call.id.clone(), call.name.clone());
+        Self {
+            effect: run.effect_of(&name),
+            id,
+            name,
+            call: Some(call),
+            fresh: true,
+            known: None,
+            progress: Progress::Queued,
+        }
+    }
+
+    /// The call, if it was not handed to the gate yet.
+    pub(super) fn queued_call(&self) -> Option<&ToolCall> {
+        self.call.as_ref().filter(|_| matches!(self.progress, Progress::Queued))
+    }
+
+    /// What is handed to the gate.
+    pub(super) fn to_gate(&self) -> Option<ToGate> {
+        self.queued_call().map(|call| ToGate { call: call.clone(), known: self.known.clone() })
     }
 
     pub(super) fn waiting(&self) -> Option<&WaitingCall> {
@@ -107,6 +197,7 @@ impl Slot {
     }
 
     fn take(&mut self, result: &ToolExecResult) {
+        self.call = None;
         let suspension = match result.outcome() {
             Outcome::ClientRequired => Suspension::Client,
             Outcome::ApprovalRequired => Suspension::Approval,

@@ -6,7 +6,8 @@ use std::task::Poll;
 
 use tracing::Span;
 
-use crate::call::{ToolCall, ToolExecResult};
+use crate::agent::state::ToGate;
+use crate::call::ToolExecResult;
 use crate::runner::Run;
 use crate::tool::ToolEffect;
 
@@ -18,31 +19,46 @@ pub(super) enum Progressed {
     Ended(usize, ToolExecResult),
 }
 
+/// The calls that run next: neighbouring `read_only` ones, or one.
+pub(super) fn group(run: &Run, queued: impl Iterator<Item = (usize, ToGate)>, cap: usize) -> Vec<(usize, ToGate)> {
+    let mut queued = queued.peekable();
+    let mut group: Vec<_> = queued.next().into_iter().collect();
+    if cap > 1 && group.first().is_some_and(|(_, one)| reads(run, one)) {
+        while let Some(next) = queued.next_if(|(_, one)| reads(run, one)) {
+            group.push(next);
+        }
+    }
+    group
+}
+
+/// What counts is the effect that the policy gives a tool.
+fn reads(run: &Run, one: &ToGate) -> bool {
+    run.effect_of(&one.call.name) == Some(ToolEffect::ReadOnly)
+}
+
 /// Takes every call through the gate and reports each step as soon as it happens.
 ///
 /// Neighbouring `read_only` calls run together, at most `cap` at a time; any other call waits for all before it and
-/// holds up all behind it. What counts is the effect that the policy gives a tool. A failure never loses the
-/// results of its siblings, and a dropped future never loses what was already reported. The spans of the tools are
-/// children of `turn`.
+/// holds up all behind it. A failure never loses the results of its siblings, and a dropped future never loses what was
+/// already reported. The spans of the tools are children of `turn`.
 pub(super) async fn execute(
     run: &Run,
     turn: &Span,
-    calls: Vec<ToolCall>,
+    calls: Vec<ToGate>,
     cap: usize,
     mut report: impl FnMut(Progressed),
 ) {
-    let read_only = |call: &ToolCall| run.effect_of(&call.name) == Some(ToolEffect::ReadOnly);
     let mut waiting = calls.into_iter().enumerate().peekable();
     while let Some((at, call)) = waiting.next() {
         report(Progressed::Begun(at));
-        if cap < 2 || !read_only(&call) {
-            report(Progressed::Ended(at, run.exec_within(turn, call).await));
+        if cap < 2 || !reads(run, &call) {
+            report(Progressed::Ended(at, run.exec_within(turn, call.call, call.known).await));
             continue;
         }
         let mut running = vec![start(run, turn, at, call)];
         loop {
             while running.len() < cap
-                && let Some((at, call)) = waiting.next_if(|(_, call)| read_only(call))
+                && let Some((at, call)) = waiting.next_if(|(_, call)| reads(run, call))
             {
                 report(Progressed::Begun(at));
                 running.push(start(run, turn, at, call));
@@ -58,8 +74,8 @@ pub(super) async fn execute(
 
 type Running = (usize, Pin<Box<dyn Future<Output = ToolExecResult> + Send>>);
 
-fn start(run: &Run, turn: &Span, at: usize, call: ToolCall) -> Running {
-    (at, Box::pin(run.exec_within(turn, call)))
+fn start(run: &Run, turn: &Span, at: usize, call: ToGate) -> Running {
+    (at, Box::pin(run.exec_within(turn, call.call, call.known)))
 }
 
 /// Waits for the first of a few futures that completes, and removes it.

@@ -1,10 +1,12 @@
 //! What a call is: its id and arguments, its context, its outcome, the result, the record and the events.
 
 mod context;
+mod decider;
 mod decision;
 mod event;
 mod file;
 mod message;
+mod mismatch;
 mod outcome;
 mod pending_graph;
 mod record;
@@ -17,9 +19,11 @@ mod violation;
 
 pub(crate) use context::ContextFields;
 pub use context::ToolContext;
+pub use decider::Decider;
 pub use decision::{Decision, Verdict};
 pub use event::{Event, EventSink};
 pub(crate) use message::NO_SUCH_TOOL;
+pub use mismatch::Mismatch;
 pub use outcome::{Cause, Outcome};
 pub use pending_graph::PendingGraph;
 pub use record::{

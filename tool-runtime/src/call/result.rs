@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Outcome, SafeError, Violation};
+use crate::call::{CallId, Mismatch, Outcome, SafeError, Violation};
 use crate::media::Media;
 
 /// The result of one call: a projected value or a safe error, never anything else.
@@ -86,19 +86,13 @@ impl ToolExecResult {
 
     /// A failure of this outcome, described by one sentence.
     pub(crate) fn unfinished(call_id: CallId, outcome: Outcome, executed: bool, message: &str) -> Self {
-        let error =
-            SafeError { error_code: outcome, tool_code: None, safe_message: message.to_owned(), errors: Vec::new() };
+        let error = SafeError::new(outcome, message);
         Self::failed(call_id, executed, Failed { error, concealed: false, detail: None })
     }
 
     /// `outcome` is one of the two suspensions.
     pub(crate) fn suspended(call_id: CallId, outcome: Outcome, prepared: Option<Arc<RawValue>>) -> Self {
-        let error = SafeError {
-            error_code: outcome,
-            tool_code: None,
-            safe_message: outcome.safe_message().to_owned(),
-            errors: Vec::new(),
-        };
+        let error = SafeError::new(outcome, outcome.safe_message());
         Self { call_id, executed: false, body: Body::Suspended { error, prepared } }
     }
 
@@ -246,19 +240,22 @@ struct Document {
     safe_message: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Violation>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mismatch: Option<Mismatch>,
     executed: bool,
 }
 
 impl Serialize for ToolExecResult {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let error = self.error().cloned();
+        let mismatch = error.as_ref().and_then(|error| error.mismatch);
         let (error_code, tool_code, safe_message, errors) = match error {
             Some(error) => (Some(error.error_code), error.tool_code, Some(error.safe_message), error.errors),
             None => (None, None, None, Vec::new()),
         };
         let (tool_call_id, ok, outcome) = (self.call_id.clone(), self.is_ok(), self.outcome());
         let (value, executed) = (self.shared_value().cloned(), self.executed);
-        Document { tool_call_id, ok, outcome, value, error_code, tool_code, safe_message, errors, executed }
+        Document { tool_call_id, ok, outcome, value, error_code, tool_code, safe_message, errors, mismatch, executed }
             .serialize(serializer)
     }
 }
@@ -282,6 +279,7 @@ impl<'de> Deserialize<'de> for ToolExecResult {
             tool_code: read.tool_code,
             safe_message: read.safe_message.unwrap_or_else(|| read.outcome.safe_message().to_owned()),
             errors: read.errors,
+            mismatch: read.mismatch,
         };
         let body = if read.outcome.is_suspension() {
             Body::Suspended { error, prepared: read.value }

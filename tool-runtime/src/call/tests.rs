@@ -52,6 +52,7 @@ fn events_cross_a_process() {
         tool_code: Some("overflow".to_owned()),
         safe_message: "The sum is too large.".to_owned(),
         errors: vec![Violation::of("a", "less").with_hint("Halve it.")],
+        mismatch: None,
     };
     let text = "x\n\u{1f600}".to_owned();
     let events = [

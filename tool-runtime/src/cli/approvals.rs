@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::agent::ClientAnswer;
-use crate::call::{CallId, Outcome, Suspension};
+use crate::call::{CallId, Decider, Outcome, Suspension};
 use crate::cli::args::{Approvals, Endpoint};
 use crate::cli::attend::cancellable;
 use crate::cli::call::json;
@@ -27,17 +27,23 @@ enum Decision {
 }
 
 pub(super) async fn approvals(cli: &Cli<'_>, action: Approvals) -> Result<Exit, Failure> {
-    let (id, decision, endpoint) = match action {
+    let (id, decision, by, endpoint) = match action {
         Approvals::List => return list(cli),
         Approvals::Show { id, unmask } => return show(cli, &id, unmask),
-        Approvals::Approve { id, endpoint } => (id, Decision::Approval(ApprovalDecision::Approve), endpoint),
-        Approvals::Edit { id, arguments, endpoint } => {
-            (id, Decision::Approval(ApprovalDecision::ApproveEdited(input::json_value(&arguments)?)), endpoint)
+        Approvals::Approve { id, by, endpoint } => (id, Decision::Approval(ApprovalDecision::Approve), by, endpoint),
+        Approvals::Edit { id, arguments, by, endpoint } => {
+            let edited = ApprovalDecision::ApproveEdited(input::json_value(&arguments)?);
+            (id, Decision::Approval(edited), by, endpoint)
         }
-        Approvals::Deny { id, reason, endpoint } => (id, Decision::Approval(ApprovalDecision::Deny(reason)), endpoint),
-        Approvals::Answer { id, output, endpoint } => (id, Decision::Answer(input::json_value(&output)?), endpoint),
+        Approvals::Deny { id, message, by, endpoint } => {
+            (id, Decision::Approval(ApprovalDecision::Deny(message)), by, endpoint)
+        }
+        Approvals::Answer { id, output, by, endpoint } => {
+            (id, Decision::Answer(input::json_value(&output)?), by, endpoint)
+        }
     };
-    decide(cli, &id, decision, &endpoint).await
+    let decider = cli.decider(by.decider.as_deref(), by.reason.as_deref());
+    decide(cli, &id, decision, &decider, &endpoint).await
 }
 
 /// A waiting call as `--json` prints it.
@@ -157,32 +163,38 @@ fn unknown(id: &str) -> Failure {
         .code("not_pending")
 }
 
-async fn decide(cli: &Cli<'_>, id: &str, decision: Decision, endpoint: &Endpoint) -> Result<Exit, Failure> {
+async fn decide(
+    cli: &Cli<'_>,
+    id: &str,
+    decision: Decision,
+    decider: &Decider,
+    endpoint: &Endpoint,
+) -> Result<Exit, Failure> {
     let (kept, document, call) = find(cli, id)?;
-    let waits_for = document.waiting().find(|waiting| waiting.call_id == call).map(|waiting| waiting.suspension);
-    let decision = match (decision, waits_for) {
-        (Decision::Approval(_), Some(Suspension::Client)) => {
+    let pending = document.waiting().find(|waiting| waiting.call_id == call).cloned().ok_or_else(|| unknown(id))?;
+    let decision = match (decision, pending.suspension) {
+        (Decision::Approval(_), Suspension::Client) => {
             let app = cli.app.name;
             return Err(Failure::usage(format!(
                 "this call waits for its client, not for a person: {app} approvals answer"
             )));
         }
-        (Decision::Answer(output), Some(Suspension::Approval)) => Decision::Approval(ApprovalDecision::Respond(output)),
+        (Decision::Answer(output), Suspension::Approval) => Decision::Approval(ApprovalDecision::Respond(output)),
         (decision, _) => decision,
     };
     match document {
-        Document::Call(snapshot) => finish_call(cli, kept, *snapshot, &call, decision).await,
+        Document::Call(snapshot) => finish_call(cli, kept, *snapshot, &pending, decision, decider).await,
         Document::Chat(saved) => {
             let agent = chat::agent(&cli.settings.endpoint(endpoint))?;
             let offline = agent.is_none();
             let gate = cli.open()?;
-            let options = gate.options(Some(chat::events(cli)));
+            let options = gate.options_of(&pending, Some(chat::events(cli)));
             let agent = agent.unwrap_or_else(chat::offline);
             let conversation =
                 agent.restore(&gate.runner, options, *saved).await.map_err(|error| Failure::from(&error))?;
             let mut talk = Talk::new(cli, gate, conversation, kept);
             match decision {
-                Decision::Approval(decision) => talk.resolve(&call, decision, offline).await?,
+                Decision::Approval(decision) => talk.resolve(&call, decision, decider, offline).await?,
                 Decision::Answer(output) => {
                     talk.reply(ClientAnswer::value(call.as_str(), output), offline).await?;
                 }
@@ -197,21 +209,23 @@ async fn finish_call(
     cli: &Cli<'_>,
     mut kept: Kept,
     snapshot: RunSnapshot,
-    call: &CallId,
+    pending: &PendingCall,
     decision: Decision,
+    decider: &Decider,
 ) -> Result<Exit, Failure> {
-    let gate = cli.open()?;
-    let run = gate.runner.restore(snapshot, gate.options(None)).await.map_err(|error| Failure::from(&error))?;
+    let (gate, call) = (cli.open()?, &pending.call_id);
+    let run =
+        gate.runner.restore(snapshot, gate.options_of(pending, None)).await.map_err(|error| Failure::from(&error))?;
     kept.claim()?;
     let result = match decision {
-        Decision::Approval(decision) => cancellable(&run, run.resume(call.as_str(), decision)).await,
+        Decision::Approval(decision) => cancellable(&run, run.resume(call.as_str(), decision, decider)).await,
         Decision::Answer(output) => cancellable(&run, run.client_result(call.as_str(), &output)).await,
     };
     let result = match result {
         Ok(result) => result,
         Err(error) => {
             kept.release();
-            return Err(Failure::failed(error.to_string()).code(error.code()));
+            return Err(Failure::from(&error));
         }
     };
     // A decision that does not fit leaves the call waiting, so that it can be corrected.

@@ -88,7 +88,7 @@ pub(super) fn show(cli: &Cli<'_>, name: &str, format: Form, strict: bool) -> Res
     Ok(Exit::Done)
 }
 
-fn unknown(catalog: &ToolCatalog, name: &str) -> Failure {
+pub(super) fn unknown(catalog: &ToolCatalog, name: &str) -> Failure {
     let names: Vec<_> = catalog.specs().map(|spec| spec.name.as_str()).collect();
     let shown = terminal::safe(name);
     let meant = match nearest(name, names.iter().copied()) {

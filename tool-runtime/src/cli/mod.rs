@@ -21,6 +21,7 @@ mod input;
 mod log;
 mod manual;
 mod places;
+mod policy;
 mod progress;
 mod recorded;
 mod replay;
@@ -101,6 +102,7 @@ async fn dispatch(cli: &Cli<'_>, command: Command) -> Result<Exit, Failure> {
         Command::Call(call) => call::call(cli, call).await,
         Command::Chat(chat) => chat::chat(cli, chat).await,
         Command::Approvals { action } => approvals::approvals(cli, action).await,
+        Command::Policy { action } => policy::policy(cli, action),
         Command::Replay { format, files, user_text } => replay::replay(cli, format, &files, user_text).await,
         Command::Wire { direction } => wire::wire(&direction),
         Command::Hydrate { tools, calls } => hydrate::hydrate(&tools, &calls),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::call::{EventSink, ToolInvocationRecord};
+use crate::call::{Decider, EventSink, ToolInvocationRecord};
 use crate::capability::ConnectionId;
 use crate::catalog::{CompiledCatalog, ToolCatalog};
 use crate::cli::app::App;
@@ -11,10 +11,10 @@ use crate::cli::config::Settings;
 use crate::cli::exit::Failure;
 use crate::cli::{log, terminal};
 use crate::hydrate::repair::BUILT_IN;
-use crate::policy::ToolPolicy;
+use crate::policy::{PolicyProblem, ToolPolicy};
 use crate::runner::{Run, RunOptions, ToolRunner};
 use crate::schema::validator::JsonSchemaValidator;
-use crate::store::{MemoryStore, RecordFilter, Store as _};
+use crate::store::{MemoryStore, PendingCall, RecordFilter, Store as _};
 use crate::text::nearest;
 
 /// An application and the settings of this command line.
@@ -43,6 +43,16 @@ impl Cli<'_> {
         }
     }
 
+    /// Who decides at this command line: somebody who is named, or the principal itself.
+    pub(super) fn decider(&self, named: Option<&str>, reason: Option<&str>) -> Decider {
+        let Party { principal, tenant, roles } = self.party();
+        // The one who runs the command, if the application knows no principals.
+        let name = named.map(Arc::from).or(principal).unwrap_or_else(|| "operator".into());
+        let decider = roles.into_iter().fold(Decider::new(name), Decider::role);
+        let decider = tenant.into_iter().fold(decider, Decider::tenant);
+        reason.into_iter().fold(decider, Decider::because)
+    }
+
     /// The catalog.
     pub(super) fn catalog(&self) -> Result<ToolCatalog, Failure> {
         (self.app.collect)().map_err(|error| Failure::usage(error.to_string()).code("catalog_problem"))
@@ -63,7 +73,7 @@ impl Cli<'_> {
 
     /// Notes roles that the policy does not name: they allow nothing and deny nothing.
     fn note_unknown_roles(&self, policy: &ToolPolicy) {
-        let known = policy.roles();
+        let known = &policy.roles() | &policy.decider_roles();
         for role in self.settings.roles.iter().filter(|role| !known.contains(role.as_str())) {
             let meant = match nearest(role, known.iter().copied()) {
                 Some(nearest) => format!("; did you mean `{nearest}`?"),
@@ -77,11 +87,24 @@ impl Cli<'_> {
 
     /// The policy, checked against the catalog as building a runner checks it.
     pub(super) fn checked_policy(&self, catalog: &ToolCatalog) -> Result<ToolPolicy, Failure> {
-        let policy = self.policy()?;
+        Self::checked(catalog, self.policy()?)
+    }
+
+    /// The same for another policy.
+    pub(super) fn checked(catalog: &ToolCatalog, policy: ToolPolicy) -> Result<ToolPolicy, Failure> {
         let mut found = policy.check(catalog.specs(), BUILT_IN.iter().map(|repairer| repairer.name()));
-        CompiledCatalog::unprepared(Arc::new(JsonSchemaValidator)).prepared(catalog, &policy, &mut found);
+        Self::compiled(catalog, &policy, &mut found);
         let problems: Vec<_> = found.iter().map(ToString::to_string).collect();
         if problems.is_empty() { Ok(policy) } else { Err(Failure::usage(problems.join("\n")).code("policy_problem")) }
+    }
+
+    /// The validators and allowlists of a catalog under a policy.
+    pub(super) fn compiled(
+        catalog: &ToolCatalog,
+        policy: &ToolPolicy,
+        found: &mut Vec<PolicyProblem>,
+    ) -> CompiledCatalog {
+        CompiledCatalog::unprepared(Arc::new(JsonSchemaValidator)).prepared(catalog, policy, found)
     }
 
     /// Opens the application's data and builds the gate.
@@ -129,19 +152,33 @@ pub(super) struct Gate {
 }
 
 impl Gate {
+    /// The options of the run of a call that waits: its principal is what it was, and `--role` is about the decider.
+    pub(super) fn options_of(&self, call: &PendingCall, events: Option<Arc<dyn EventSink>>) -> RunOptions {
+        let roles = call.roles.clone();
+        let party = Party { roles, principal: self.party.principal.clone(), tenant: self.party.tenant.clone() };
+        let options = self.options_for(&party, events);
+        call.attributes
+            .iter()
+            .fold(options, |options, (name, value)| options.attribute(Arc::clone(name), Arc::clone(value)))
+    }
+
     /// The options of a run for this party.
     pub(super) fn options(&self, events: Option<Arc<dyn EventSink>>) -> RunOptions {
+        self.options_for(&self.party, events)
+    }
+
+    fn options_for(&self, party: &Party, events: Option<Arc<dyn EventSink>>) -> RunOptions {
         let mut options = RunOptions::new();
         for (kind, id) in &self.connections {
             options = options.connection(kind, id.clone());
         }
-        if let Some(principal) = &self.party.principal {
+        if let Some(principal) = &party.principal {
             options = options.principal(Arc::clone(principal));
         }
-        if let Some(tenant) = &self.party.tenant {
+        if let Some(tenant) = &party.tenant {
             options = options.tenant(Arc::clone(tenant));
         }
-        for role in &self.party.roles {
+        for role in &party.roles {
             options = options.role(Arc::clone(role));
         }
         match events {

@@ -57,6 +57,7 @@ impl ToolPolicy {
         self.check_labels(&mut problems);
         self.check_grants(&mut problems);
         self.check_callers(&mut problems);
+        self.data().approvals.check(&mut problems);
         for name in self.data().tools.keys() {
             if let Some(spec) = tools.get(name.as_str()) {
                 self.check_tool(name, spec, &mut problems);
@@ -212,6 +213,8 @@ impl ToolPolicy {
         let labels = data.labels.iter().map(|(label, rule)| (format!("labels.{label}.from_tools"), &rule.from_tools));
         let lists = lists.into_iter().chain(grants).chain(callers).chain(labels);
         let keys = data.budgets.tools.keys().map(|name| (format!("budgets.tools.{name}"), name.as_str()));
+        let keys =
+            keys.chain(data.approvals.tools.keys().map(|name| (format!("approvals.tools.{name}"), name.as_str())));
         let keys = keys.chain(data.tools.keys().map(|name| (format!("tools.{name}"), name.as_str())));
         lists.flat_map(|(path, names)| names.iter().map(move |name| (path.clone(), name.as_str()))).chain(keys)
     }

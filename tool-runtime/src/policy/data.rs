@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::policy::approvals::Approvals;
 use crate::policy::argument_rule::ArgumentRule;
 use crate::policy::budget::{Budgets, PolicyLimits};
 use crate::policy::cedar::CedarRules;
@@ -29,6 +30,9 @@ pub(crate) struct PolicyData {
     /// Tools whose calls wait for a person.
     #[serde(deserialize_with = "parse::names")]
     pub require_approval_for_tools: BTreeSet<String>,
+    /// Who may decide on calls that wait.
+    #[serde(deserialize_with = "parse::table")]
+    pub approvals: Approvals,
     /// What one call and one run may spend.
     #[serde(deserialize_with = "parse::table")]
     pub budgets: Budgets,
@@ -81,6 +85,7 @@ impl Default for PolicyData {
             allowed_graphs: BTreeSet::new(),
             require_approval_for_effects: BTreeSet::new(),
             require_approval_for_tools: BTreeSet::new(),
+            approvals: Approvals::default(),
             budgets: Budgets::default(),
             roles: BTreeMap::new(),
             principals: BTreeMap::new(),

@@ -18,7 +18,7 @@ impl ToolPolicy {
     /// proceed. Rules about arguments are left to [`decide`](Self::decide).
     #[must_use]
     pub fn admit(&self, context: &PolicyContext<'_>, tool: &Subject<'_>) -> Decision {
-        self.judge(context, tool, None)
+        self.judge(context, tool, None, &mut Strictest::default())
     }
 
     /// Decides on a call with its arguments, as JSON text. What the policy cannot make sense of is denied.
@@ -35,10 +35,16 @@ impl ToolPolicy {
     /// ```
     #[must_use]
     pub fn decide(&self, context: &PolicyContext<'_>, tool: &Subject<'_>, arguments: &str) -> Decision {
-        self.judge(context, tool, Some(arguments))
+        self.judge(context, tool, Some(arguments), &mut Strictest::default())
     }
 
-    fn judge(&self, context: &PolicyContext<'_>, tool: &Subject<'_>, arguments: Option<&str>) -> Decision {
+    pub(super) fn judge(
+        &self,
+        context: &PolicyContext<'_>,
+        tool: &Subject<'_>,
+        arguments: Option<&str>,
+        verdict: &mut Strictest,
+    ) -> Decision {
         if is_graph(tool.name) && matches!(context.caller, Caller::Graph { .. }) {
             return deny("graph.depth");
         }
@@ -66,15 +72,14 @@ impl ToolPolicy {
             return deny(format!("tools.{}.pin", tool.name));
         }
         let effect = compiled.effect_of(tool.name, tool.effect);
-        let mut verdict = Strictest(None);
         if tool.no_schema == Some(NoSchemaMode::RejectEffects) && effect != ToolEffect::ReadOnly {
             return deny("no_schema_mode.reject_effects");
         }
         if !self.data().labels.is_empty() {
-            self.labels_say(context, effect, &mut verdict);
+            self.labels_say(context, effect, verdict);
         }
         if !self.data().tags.is_empty() {
-            self.tags_say(tool, &mut verdict);
+            self.tags_say(tool, verdict);
         }
         let cedar = self.data().cedar.as_ref();
         let read = !compiled.arguments.is_empty() || cedar.is_some_and(CedarRules::reads_arguments);
@@ -110,7 +115,7 @@ impl ToolPolicy {
         if tool.no_schema == Some(NoSchemaMode::ApproveEach) {
             verdict.add(RuleVerdict::RequireApproval, || "no_schema_mode.approve_each".into());
         }
-        verdict.0.unwrap_or(Decision { verdict: Verdict::Allow, rule: allowed_by })
+        verdict.decided.take().unwrap_or(Decision { verdict: Verdict::Allow, rule: allowed_by })
     }
 
     fn labels_say(&self, context: &PolicyContext<'_>, effect: ToolEffect, verdict: &mut Strictest) {
@@ -201,16 +206,36 @@ impl Ceiling {
 }
 
 /// The strictest verdict; of equals, the first.
-struct Strictest(Option<Decision>);
+#[derive(Default)]
+pub(super) struct Strictest {
+    decided: Option<Decision>,
+    /// Everything that was said, for somebody who asks why.
+    pub(super) heard: Option<Vec<Decision>>,
+}
 
 impl Strictest {
+    /// Keeps everything that is said.
+    #[cfg(feature = "cli")]
+    pub(super) fn heard() -> Self {
+        Self { heard: Some(Vec::new()), ..Self::default() }
+    }
+
     fn add(&mut self, said: RuleVerdict, rule: impl FnOnce() -> Cow<'static, str>) {
-        match (said, self.0.as_ref().map(|decision| decision.verdict)) {
-            (_, Some(Verdict::Deny)) | (RuleVerdict::RequireApproval, Some(_)) => {}
-            (RuleVerdict::Deny, _) => self.0 = Some(deny(rule())),
-            (RuleVerdict::RequireApproval, None) => {
-                self.0 = Some(Decision { verdict: Verdict::RequireApproval, rule: rule() });
-            }
+        let stricter = match (said, self.decided.as_ref().map(|decision| decision.verdict)) {
+            (_, Some(Verdict::Deny)) | (RuleVerdict::RequireApproval, Some(_)) => false,
+            (RuleVerdict::Deny, _) | (RuleVerdict::RequireApproval, None) => true,
+        };
+        if !stricter && self.heard.is_none() {
+            return;
+        }
+        let verdict = match said {
+            RuleVerdict::Deny => Verdict::Deny,
+            RuleVerdict::RequireApproval => Verdict::RequireApproval,
+        };
+        let decision = Decision { verdict, rule: rule() };
+        self.heard.iter_mut().for_each(|heard| heard.push(decision.clone()));
+        if stricter {
+            self.decided = Some(decision);
         }
     }
 }

@@ -7,6 +7,7 @@
 #![doc = include_str!("example.toml")]
 //! ```
 
+mod approvals;
 mod argument_rule;
 mod budget;
 #[cfg(feature = "cedar")]
@@ -15,6 +16,8 @@ mod check;
 mod compile;
 mod data;
 mod decision;
+#[cfg(feature = "cli")]
+mod explain;
 mod label;
 mod loop_guard;
 mod misfit;
@@ -31,6 +34,7 @@ mod run_policy;
 mod spending;
 mod subject;
 
+pub(crate) use approvals::Decided;
 #[cfg(feature = "cli")]
 pub(crate) use data::PolicyData;
 pub(crate) use data::ToolRule;

@@ -26,6 +26,11 @@ impl CedarRules {
         match *self {}
     }
 
+    #[cfg(feature = "cli")]
+    pub(super) fn reads(&self, _: &str) -> bool {
+        match *self {}
+    }
+
     pub(super) fn roles(&self) -> &BTreeSet<String> {
         match *self {}
     }

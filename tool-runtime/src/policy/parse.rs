@@ -40,10 +40,13 @@ pub(super) fn named_map<'de, D: Deserializer<'de>, V: Deserialize<'de>>(
 }
 
 /// A map of tables.
-pub(super) fn table_map<'de, D: Deserializer<'de>, V: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<BTreeMap<String, V>, D::Error> {
-    let map: BTreeMap<String, Table<V>> = unique_map(deserializer)?;
+pub(super) fn table_map<'de, D, K, V>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error>
+where
+    D: Deserializer<'de>,
+    K: Deserialize<'de> + Ord,
+    V: Deserialize<'de>,
+{
+    let map: BTreeMap<K, Table<V>> = unique_map(deserializer)?;
     Ok(map.into_iter().map(|(key, Table(value))| (key, value)).collect())
 }
 

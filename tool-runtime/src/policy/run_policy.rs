@@ -144,7 +144,7 @@ impl RunPolicy {
         LoopGuard::new(guard.unwrap_or_default())
     }
 
-    fn all(&self) -> impl Iterator<Item = &ToolPolicy> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &ToolPolicy> {
         std::iter::once(&self.current).chain(&self.earlier)
     }
 

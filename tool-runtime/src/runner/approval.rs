@@ -3,20 +3,23 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::call::{Outcome, PendingGraph, RecordedArguments, Suspension, ToolCall, ToolExecResult};
+use crate::call::{
+    Decider, Mismatch, Outcome, RecordedArguments, Suspension, ToolCall, ToolExecResult,
+};
 use crate::catalog::Entry;
 use crate::hydrate::{Hydrated, Treatment};
 use crate::json;
 use crate::redact::Projected;
 use crate::runner::deliver::deliver;
 use crate::runner::draft::Refused;
-use crate::runner::ending::{Ending, MAX_MESSAGE_BYTES, Stop, sentence};
+use crate::runner::ending::{Ending, MAX_MESSAGE_BYTES, Stop};
 use crate::runner::open::OpenCall;
 use crate::runner::stages;
-use crate::runner::suspend::{Reopened, reopen};
-use crate::runner::waiting::Purpose;
+use crate::runner::suspend::{Given, Reopened, reopen};
+use crate::runner::waiting::{Purpose, refused};
 use crate::runner::{Continued, ResumeError, Run, exec, graph, waiting};
 use crate::store::{DecisionKind, DecisionRecord, PendingCall};
+use crate::text::sentence;
 
 /// What a person decides on a call that waits.
 #[derive(Clone, PartialEq, Eq)]
@@ -31,8 +34,6 @@ pub enum ApprovalDecision {
     Deny(Option<String>),
     /// It does not run; this JSON value takes the place of the tool's output and is projected like it.
     Respond(String),
-    /// Nobody decided in time.
-    Expire,
 }
 
 impl ApprovalDecision {
@@ -42,7 +43,6 @@ impl ApprovalDecision {
             Self::ApproveEdited(_) => DecisionKind::Edited,
             Self::Deny(_) => DecisionKind::Denied,
             Self::Respond(_) => DecisionKind::Answered,
-            Self::Expire => DecisionKind::Expired,
         }
     }
 }
@@ -54,7 +54,6 @@ impl fmt::Debug for ApprovalDecision {
             Self::ApproveEdited(_) => "ApproveEdited(..)",
             Self::Deny(_) => "Deny(..)",
             Self::Respond(_) => "Respond(..)",
-            Self::Expire => "Expire",
         })
     }
 }
@@ -62,25 +61,32 @@ impl fmt::Debug for ApprovalDecision {
 impl Run {
     /// Finishes a call that waits for an approval, once: a second decision is refused.
     ///
+    /// The policy says who may decide: somebody of the run's tenant, with a role that it asks for, and not the principal
+    /// of the run unless `own_calls` is set. The attempt of anybody else is recorded and changes nothing.
+    ///
     /// The call has to belong to the run's principal and tenant. To run it, or to answer in its place, the policy, the
     /// tool's definition and the arguments must be those that were suspended, and the run may have no role and no tool
     /// that the call's run did not have. Edited arguments must fit the schema and be allowed by the policy, and an answer
-    /// must fit the output schema. Otherwise the result is `approval_mismatch` with what is wrong, which is recorded
-    /// ([`DecisionRecord`]), and the call still waits: correct the decision and try
-    /// again. The call can be denied, expired or [abandoned](Run::abandon) in any case.
+    /// must fit the output schema. Otherwise the result is `approval_mismatch` with what is wrong
+    /// ([`SafeError::mismatch`](crate::call::SafeError::mismatch)), which is recorded
+    /// ([`DecisionRecord`](crate::store::DecisionRecord)), and the call still waits: correct the decision and try
+    /// again. The call can be denied, [expired](Run::expire) or [abandoned](Run::abandon) in any case.
     ///
     /// # Errors
-    /// No call waits for an approval under this id, or the store failed. A decision that comes too late or does not fit
-    /// is a result, not an error.
-    ///
-    /// [`DecisionRecord`]: crate::store::DecisionRecord
-    pub async fn resume(&self, call_id: &str, decision: ApprovalDecision) -> Result<ToolExecResult, ResumeError> {
+    /// No call waits for an approval under this id, the decider may not decide, or the store failed. A decision that comes
+    /// too late or does not fit is a result, not an error.
+    pub async fn resume(
+        &self,
+        call_id: &str,
+        decision: ApprovalDecision,
+        decider: &Decider,
+    ) -> Result<ToolExecResult, ResumeError> {
         let purpose = match decision {
-            ApprovalDecision::Deny(_) | ApprovalDecision::Expire => Purpose::Close(Some(Suspension::Approval)),
+            ApprovalDecision::Deny(_) => Purpose::Close(Some(Suspension::Approval)),
             _ => Purpose::Resume(Suspension::Approval),
         };
-        let kind = decision.kind();
-        match reopen(self, call_id, purpose, kind, |pending, record| read(self, pending, decision, record)).await? {
+        let given = Given { purpose, kind: decision.kind(), decider: Some(decider) };
+        match reopen(self, call_id, given, |pending, record| read(self, pending, decision, decider, record)).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, decided) => {
                 let graph = open.graph();
@@ -92,6 +98,28 @@ impl Run {
                     None => ended,
                 };
                 let result = open.finish_waiting(ended).await?;
+                self.leave(result.call_id(), left).await;
+                Ok(result)
+            }
+        }
+    }
+
+    /// Closes a call that waits for an approval because nobody decided in time. It ends as `approval_expired`.
+    ///
+    /// # Errors
+    /// No call waits for an approval under this id, or the store failed.
+    pub async fn expire(&self, call_id: &str) -> Result<ToolExecResult, ResumeError> {
+        let purpose = Purpose::Close(Some(Suspension::Approval));
+        let given = Given { purpose, kind: DecisionKind::Expired, decider: None };
+        match reopen(self, call_id, given, |_, _| Ok(())).await? {
+            Reopened::Mismatch(result) => Ok(result),
+            Reopened::Open(mut open, ()) => {
+                let left = open.graph();
+                let mut stop = Stop::new(Outcome::ApprovalExpired);
+                if let Some(graph) = &left {
+                    stop = graph::stop(&mut open, graph, stop);
+                }
+                let result = open.finish_waiting(Err(stop)).await?;
                 self.leave(result.call_id(), left).await;
                 Ok(result)
             }
@@ -114,16 +142,17 @@ fn read(
     run: &Run,
     pending: &PendingCall,
     decision: ApprovalDecision,
+    decider: &Decider,
     record: &mut DecisionRecord,
 ) -> Result<Decided, Box<Refused>> {
     if let Some(graph) = &pending.graph {
-        return within(run, pending, graph, decision, record);
+        let continued = Continued { pending: (**graph).clone(), decision, decider: decider.clone() };
+        return within(run, pending, continued, record);
     }
     if pending.is_expired(run.shared().clock.now()) {
         return Ok(Decided::Refuse(Stop::new(Outcome::ApprovalExpired)));
     }
     match decision {
-        ApprovalDecision::Expire => Ok(Decided::Refuse(Stop::new(Outcome::ApprovalExpired))),
         ApprovalDecision::Deny(None) => Ok(Decided::Refuse(Stop::new(Outcome::ApprovalDenied))),
         ApprovalDecision::Deny(Some(message)) => {
             let message = sentence(&message, MAX_MESSAGE_BYTES);
@@ -140,22 +169,16 @@ fn read(
 fn within(
     run: &Run,
     pending: &PendingCall,
-    graph: &PendingGraph,
-    decision: ApprovalDecision,
+    continued: Continued,
     record: &mut DecisionRecord,
 ) -> Result<Decided, Box<Refused>> {
-    let ends = decision == ApprovalDecision::Expire
-        || (matches!(decision, ApprovalDecision::Deny(_)) && waiting::compare(run, pending).is_err());
-    if ends {
-        let outcome = if decision == ApprovalDecision::Expire { Outcome::ApprovalExpired } else { Outcome::ApprovalDenied };
-        return Ok(Decided::Refuse(Stop::new(outcome)));
-    }
-    match approved(run, pending, pending.arguments.as_str().to_owned(), record)? {
-        Decided::Run(hydrated, treatment, _) => {
-            let continued = Continued { pending: graph.clone(), decision };
-            Ok(Decided::Run(hydrated, treatment, Some(Box::new(continued))))
-        }
-        decided => Ok(decided),
+    let denies = matches!(continued.decision, ApprovalDecision::Deny(_));
+    let compared = if denies { waiting::compare(run, pending) } else { Ok(()) };
+    match compared.and_then(|()| approved(run, pending, pending.arguments.as_str().to_owned(), record)) {
+        Ok(Decided::Run(hydrated, treatment, _)) => Ok(Decided::Run(hydrated, treatment, Some(Box::new(continued)))),
+        // A graph that may not continue can still be denied.
+        Err(_) if denies => Ok(Decided::Refuse(Stop::new(Outcome::ApprovalDenied))),
+        decided => decided,
     }
 }
 
@@ -174,14 +197,22 @@ fn approved(
         record.edited_digest = Some(hydrated.digest());
         record.arguments = RecordedArguments::Masked(Arc::clone(&hydrated.masked));
     }
-    let refused =
-        |stop: Stop| Box::new(Refused { stop, shown: RecordedArguments::Masked(Arc::clone(&hydrated.masked)) });
     if !edited && hydrated.digest() != pending.argument_digest {
-        return Err(refused(Stop::new(Outcome::ApprovalMismatch).reason("the arguments are read differently", None)));
+        let mut refused = refused(pending, Mismatch::Arguments);
+        refused.stop = refused.stop.reason("the arguments are read differently", None);
+        return Err(refused);
     }
-    if edited && stages::is_denied(run, &hydrated) {
-        let stop = Stop::new(Outcome::PolicyDenied);
-        return Err(refused(stop.message("The policy does not allow the edited arguments. The call still waits.")));
+    if stages::is_denied(run, &hydrated) {
+        // The same policy let the call wait: what it says now depends on the arguments or on the run.
+        let gained = run.state().labels().iter().any(|label| !pending.labels.contains(label));
+        let stop = match edited {
+            true => Stop::new(Outcome::PolicyDenied)
+                .message("The policy does not allow the edited arguments. The call still waits."),
+            false if gained => Stop::mismatch(Mismatch::Labels),
+            false => Stop::mismatch(Mismatch::Roles),
+        };
+        let shown = RecordedArguments::Masked(Arc::clone(&hydrated.masked));
+        return Err(Box::new(Refused { stop, shown }));
     }
     Ok(Decided::Run(Box::new(hydrated), treatment, None))
 }

@@ -9,7 +9,7 @@ use crate::redact::Projected;
 use crate::runner::deliver::deliver;
 use crate::runner::draft::Refused;
 use crate::runner::ending::{Ending, Stop};
-use crate::runner::suspend::{Reopened, reopen};
+use crate::runner::suspend::{Given, Reopened, reopen};
 use crate::runner::waiting::Purpose;
 use crate::runner::{ResumeError, Run, stages};
 use crate::store::{DecisionKind, PendingCall};
@@ -29,8 +29,8 @@ impl Run {
     /// error.
     pub async fn client_result(&self, call_id: &str, value: &str) -> Result<ToolExecResult, ResumeError> {
         let purpose = Purpose::Resume(Suspension::Client);
-        let kind = DecisionKind::ClientResult;
-        match reopen(self, call_id, purpose, kind, |pending, _| answered(self, pending, value)).await? {
+        let given = Given { purpose, kind: DecisionKind::ClientResult, decider: None };
+        match reopen(self, call_id, given, |pending, _| answered(self, pending, value)).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, answered) => {
                 open.begin();
@@ -47,7 +47,8 @@ impl Run {
     /// No call waits for a client under this id, or the store failed.
     pub async fn client_failed(&self, call_id: &str) -> Result<ToolExecResult, ResumeError> {
         let purpose = Purpose::Close(Some(Suspension::Client));
-        match reopen(self, call_id, purpose, DecisionKind::ClientFailed, |_, _| Ok(())).await? {
+        let given = Given { purpose, kind: DecisionKind::ClientFailed, decider: None };
+        match reopen(self, call_id, given, |_, _| Ok(())).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, ()) => {
                 open.begin();

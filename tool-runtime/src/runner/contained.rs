@@ -18,8 +18,8 @@ use crate::runner::failure::Failures;
 use crate::schema::SchemaProblem;
 use crate::schema::validator::{Compiled, Validator};
 use crate::store::{
-    AuditRecord, Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Store, StoreError, SystemClock,
-    Transaction, Waiting,
+    AuditRecord, Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Sealed, Store, StoreError,
+    SystemClock, Transaction, Waiting,
 };
 use crate::tool::Schema;
 
@@ -91,6 +91,10 @@ impl Contained<dyn Store> {
 
     pub(super) async fn calls(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
         self.wait("store", |store| store.calls(filter)).await.unwrap_or(Err(StoreError::Panicked))
+    }
+
+    pub(super) async fn records(&self, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError> {
+        self.wait("store", |store| store.records(filter)).await.unwrap_or(Err(StoreError::Panicked))
     }
 
     pub(super) async fn waiting(&self, run_id: &str, call_id: &CallId) -> Result<Option<Waiting>, StoreError> {

@@ -1,6 +1,6 @@
 //! [`deliver`]: the one way in which a value reaches the model.
 
-use crate::call::Delivered;
+use crate::call::{Delivered, ToolExecResult};
 use crate::catalog::Entry;
 use crate::json::{self, Limits};
 use crate::redact::Projected;
@@ -11,15 +11,31 @@ use crate::runner::Run;
 /// Ids in it count as seen from now on, and the tool's labels are put on the run, for each origin of the value.
 pub(super) fn deliver(run: &Run, entry: &Entry, projected: Projected, warning: Option<&'static str>) -> Delivered {
     let Projected { shown, model, media: beside, .. } = projected;
-    if run.shared().catalog.asks_evidence
-        // It is our own JSON, so only its size is unbounded.
-        && let Ok(tree) = json::parse_value(model.as_ref().unwrap_or(&shown).get(), &Limits::UNBOUNDED)
-    {
-        run.evidence().insert_result(&tree);
-    }
+    evidence(run, model.as_ref().unwrap_or(&shown).get());
     label(run, entry);
     let note = beside.note();
     Delivered { shown, model, warning, media: beside.media, is_media_shown: beside.is_shown, note }
+}
+
+/// The model is about to read what a tool returned in another process, or in an earlier attempt.
+pub(super) fn adopt(run: &Run, tool: &str, result: &ToolExecResult) {
+    let Some(entry) = run.shared().catalog.entry(tool) else { return };
+    if let Some(value) = result.value() {
+        evidence(run, value.get());
+    }
+    if result.executed() {
+        label(run, entry);
+    }
+}
+
+/// Ids in a projected value count as seen from now on.
+fn evidence(run: &Run, value: &str) {
+    if run.shared().catalog.asks_evidence
+        // It is our own JSON, so only its size is unbounded.
+        && let Ok(tree) = json::parse_value(value, &Limits::UNBOUNDED)
+    {
+        run.evidence().insert_result(&tree);
+    }
 }
 
 /// Puts the tool's labels on the run: the model is about to read something of it.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Cause, Delivered, Failed, Outcome, SafeError, Suspension, ToolExecResult, Violation};
+use crate::call::{
+    CallId, Cause, Delivered, Failed, Mismatch, Outcome, SafeError, Suspension, ToolExecResult, Violation,
+};
 use crate::runner::ResumeError;
-use crate::text::cut;
 
 /// A call left the gate as it should.
 pub(super) enum Ending {
@@ -45,6 +46,8 @@ pub(super) struct Stop {
     /// For operators: it can hold values.
     pub(super) reason: Option<Reason>,
     pub(super) cause: Option<Cause>,
+    /// What differs between the call as it was suspended and now.
+    pub(super) mismatch: Option<Mismatch>,
     /// The model was never offered the tool and must not learn that it exists.
     pub(super) concealed: bool,
 }
@@ -66,8 +69,15 @@ impl Stop {
             tool_code: None,
             reason: None,
             cause: None,
+            mismatch: None,
             concealed: false,
         }
+    }
+
+    /// A call that waits does not fit what would finish it.
+    pub(super) fn mismatch(mismatch: Mismatch) -> Self {
+        let stop = Self { mismatch: Some(mismatch), ..Self::new(Outcome::ApprovalMismatch) };
+        stop.reason(mismatch.to_string(), None)
     }
 
     pub(super) fn message(mut self, message: impl Into<Cow<'static, str>>) -> Self {
@@ -87,6 +97,7 @@ impl Stop {
             tool_code: self.tool_code.clone(),
             safe_message: self.message.to_string(),
             errors: self.errors.clone(),
+            mismatch: self.mismatch,
         };
         let detail = self.reason.as_ref().map(|reason| Arc::clone(&reason.text));
         ToolExecResult::failed(id, executed, Failed { error, concealed: self.concealed, detail })
@@ -104,14 +115,3 @@ impl Stop {
 /// the result limit.
 pub(super) const MAX_MESSAGE_BYTES: usize = 2048;
 pub(super) const MAX_CODE_BYTES: usize = 128;
-
-/// A text from outside as models, UIs and records get it: bounded, and without control characters but line breaks.
-pub(super) fn sentence(text: &str, max: usize) -> String {
-    let kept = cut(text, max);
-    let mut sentence: String =
-        kept.chars().map(|one| if one.is_control() && one != '\n' { ' ' } else { one }).collect();
-    if kept.len() < text.len() {
-        sentence.push_str("..");
-    }
-    sentence
-}

@@ -28,13 +28,18 @@ impl Run {
     }
 
     /// As [`exec`](Self::exec), for a call of the turn of a model that has this span.
+    ///
+    /// With `known`, another process took the call to its end: what follows from that happens to this run too, but the
+    /// tool does not run, and no second record is written.
     pub(crate) fn exec_within(
         &self,
         turn: &Span,
         call: ToolCall,
+        known: Option<ToolExecResult>,
     ) -> impl Future<Output = ToolExecResult> + Send + use<> {
         let mut open = OpenCall::start(self.clone(), call);
         open.parent = Parent::Turn(turn.clone());
+        open.known = known.map(Box::new);
         taken(open)
     }
 
@@ -81,13 +86,19 @@ async fn from_frozen(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending, 
     stages::freeze(open, &hydrated);
     match stages::decide(open, hydrated)? {
         Judged::Permitted(permit) => from_permit(open, permit).await,
-        Judged::NeedsApproval(hydrated) => suspend(open, hydrated, Suspension::Approval, Waits::default()).await,
+        Judged::NeedsApproval(hydrated) => match open.known.take() {
+            Some(known) => Ok(Ending::Elsewhere(known)),
+            None => suspend(open, hydrated, Suspension::Approval, Waits::default()).await,
+        },
     }
 }
 
 /// The stages after the permit; an approved call enters here.
 pub(super) async fn from_permit(open: &mut OpenCall, permit: Permit) -> Result<Ending, Stop> {
     let reserved = stages::reserve(open, permit)?;
+    if let Some(known) = open.known.take() {
+        return Ok(Ending::Elsewhere(known));
+    }
     let bound = stages::bind(open, reserved).await?;
     let begun = match stages::begin(open, bound).await? {
         Beginning::Run(begun) => begun,

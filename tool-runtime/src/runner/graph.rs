@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::call::{CallId, Caller, Cause, Event, Outcome, PendingGraph, ToolContext};
+use crate::call::{CallId, Caller, Cause, Decider, Event, Outcome, PendingGraph, ToolContext};
 use crate::policy::RunTools;
 use crate::runner::ending::Stop;
 use crate::runner::open::OpenCall;
@@ -19,6 +19,7 @@ pub(crate) struct Host {
 pub(crate) struct Continued {
     pub(crate) pending: PendingGraph,
     pub(crate) decision: ApprovalDecision,
+    pub(crate) decider: Decider,
 }
 
 /// The graph whose run begins.

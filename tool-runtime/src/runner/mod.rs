@@ -29,6 +29,8 @@ mod stages;
 mod state;
 mod suspend;
 mod telemetry;
+#[cfg(feature = "tokens")]
+mod token;
 mod waiting;
 
 use std::fmt;
@@ -46,6 +48,8 @@ pub use resume_error::ResumeError;
 pub use run::Run;
 pub use snapshot::RunSnapshot;
 pub(crate) use spans::METRICS;
+#[cfg(feature = "tokens")]
+pub use token::{TokenError, TokenKeys};
 
 use crate::catalog::{CatalogError, ToolCatalog};
 use crate::policy::{RunPolicy, ToolPolicy};

@@ -11,6 +11,7 @@ use crate::call::{
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::runner::books::{Attempt, Claim};
+use crate::runner::deliver::adopt;
 use crate::runner::draft::{Arguments, Draft, Refused};
 use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::spans::Parent;
@@ -31,6 +32,8 @@ pub(super) struct OpenCall {
     pub(super) draft: Draft,
     /// What the ledger knows of the call.
     pub(super) attempt: Option<Attempt>,
+    /// What another process made of the call: its record is written, and it does not run again.
+    pub(super) known: Option<Box<ToolExecResult>>,
     /// What is to be taken out of the calls that wait before anything else is written of this one.
     pub(super) claim: Option<Claim>,
     /// A graph that waited, and how it continues.
@@ -92,7 +95,7 @@ impl OpenCall {
     fn at(run: Run, id: CallId, taken: Taken, draft: Draft, claim: Option<Claim>) -> Self {
         let (started, parent) = (Instant::now(), Parent::Surroundings(Span::current()));
         let phase = if claim.is_some() { Phase::Waiting } else { Phase::Running };
-        Self { run, id, taken, started, parent, draft, attempt: None, claim, continued: None, phase }
+        Self { run, id, taken, started, parent, draft, attempt: None, known: None, claim, continued: None, phase }
     }
 
     /// The claim of a suspended call is about to be taken; whether it was is known afterwards.
@@ -144,6 +147,14 @@ impl OpenCall {
 
     /// Writes the record, then the terminal event, then hands out the result.
     pub(super) async fn finish(mut self, ended: Result<Ending, Stop>) -> ToolExecResult {
+        let ended = match self.known.take() {
+            // The gate refuses it now; the record says what became of it.
+            Some(known) => Ok(Ending::Elsewhere(known)),
+            None => ended,
+        };
+        if let Ok(Ending::Elsewhere(result)) = &ended {
+            adopt(&self.run, &self.draft.name, result);
+        }
         let mut result = self.result(&ended);
         let is_kept = matches!(&ended, Ok(Ending::Suspended(_) | Ending::Elsewhere(_)));
         let stop = ended.err();
@@ -173,7 +184,7 @@ impl OpenCall {
             }
             self.close_recorded();
         }
-        if self.draft.executed() {
+        if self.draft.executed() || is_kept {
             self.run.state().hand_out(&self.draft.id);
         }
         result
@@ -246,6 +257,11 @@ impl Drop for OpenCall {
             Phase::Recorded(_) => {
                 if let Some(receipt) = self.close_recorded() {
                     telemetry::await_receipt(&self.run, &self.draft, receipt);
+                }
+            }
+            Phase::Running if self.known.is_some() => {
+                if let Some(known) = self.known.take() {
+                    self.close(&known, None);
                 }
             }
             Phase::Running => {

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::call::CallId;
+use crate::call::{CallId, Mismatch};
 use crate::store::StoreError;
 
 /// A call that waits cannot be finished. Nothing was changed: it still waits, if it did before.
@@ -11,18 +11,22 @@ use crate::store::StoreError;
 #[non_exhaustive]
 pub enum ResumeError {
     /// No call with this id waits for this answer or decision: it never waited, was finished already, waits for somebody
-    /// else (a person, not a client), belongs to another principal or tenant, or was named twice.
+    /// else (a person, not a client), belongs to another principal or tenant, is decided on by somebody of another
+    /// tenant, or was named twice.
     NotWaiting(CallId),
+    /// The decider may not decide on this call. The attempt is recorded.
+    NotAllowed(Mismatch),
     /// The store failed.
     Store(StoreError),
 }
 
 impl ResumeError {
-    /// A stable word: `not_pending` or the store's own.
+    /// A stable word: `not_pending`, `not_allowed` or the store's own.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotWaiting(_) => "not_pending",
+            Self::NotAllowed(_) => "not_allowed",
             Self::Store(error) => error.code(),
         }
     }
@@ -32,6 +36,7 @@ impl fmt::Display for ResumeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotWaiting(_) => f.write_str("no call waits for such an answer; it may have been given already"),
+            Self::NotAllowed(mismatch) => fmt::Display::fmt(mismatch, f),
             Self::Store(error) => fmt::Display::fmt(error, f),
         }
     }
@@ -40,7 +45,7 @@ impl fmt::Display for ResumeError {
 impl Error for ResumeError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::NotWaiting(_) => None,
+            Self::NotWaiting(_) | Self::NotAllowed(_) => None,
             Self::Store(error) => Some(error),
         }
     }

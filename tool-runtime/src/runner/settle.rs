@@ -5,10 +5,10 @@ use crate::call::{
 };
 use crate::redact::Beside;
 use crate::runner::ending::Stop;
-use crate::runner::suspend::{Reopened, reopen};
+use crate::runner::suspend::{Given, Reopened, reopen};
 use crate::runner::waiting::Purpose;
 use crate::runner::{ResumeError, Run, telemetry, waiting};
-use crate::store::{DecisionKind, PendingCall, RecordFilter, StoreError};
+use crate::store::{AuditRecord, DecisionKind, PendingCall, RecordFilter, StoreError};
 use crate::tool::ToolEffect;
 
 impl Run {
@@ -26,8 +26,8 @@ impl Run {
             // A tool that is gone may have had any.
             Suspension::Client => self.effect_of(pending.tool.as_str()).unwrap_or(ToolEffect::ExternalSideEffect),
         };
-        let kind = DecisionKind::Abandoned;
-        match reopen(self, call_id, Purpose::Close(None), kind, |pending, _| Ok(effect(pending))).await? {
+        let given = Given { purpose: Purpose::Close(None), kind: DecisionKind::Abandoned, decider: None };
+        match reopen(self, call_id, given, |pending, _| Ok(effect(pending))).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, effect) => {
                 let left = open.graph();
@@ -72,6 +72,22 @@ impl Run {
 }
 
 impl Run {
+    /// Returns the result of a call that another process may have handed to the gate, if the gate need not be asked about
+    /// it: it has a record, or a decision on it was carried out. Otherwise the gate runs it, or learns from the ledger
+    /// that it began.
+    pub(crate) async fn ended_before(&self, call_id: &CallId) -> Result<Option<ToolExecResult>, StoreError> {
+        let filter = RecordFilter::call(self.id(), call_id.clone());
+        let records = self.shared().store.records(&filter).await;
+        let records = records.map_err(|error| telemetry::store_unread(self, error))?;
+        let known = records.iter().any(|sealed| match &sealed.record {
+            AuditRecord::Call(record) => waiting::owns(self, record.principal.as_deref(), record.tenant.as_deref()),
+            AuditRecord::Decision(record) => {
+                record.refused.is_none() && waiting::owns(self, record.principal.as_deref(), record.tenant.as_deref())
+            }
+        });
+        if known { self.recorded(call_id).await } else { Ok(None) }
+    }
+
     async fn own_record(&self, filter: &RecordFilter) -> Result<Option<ToolInvocationRecord>, StoreError> {
         let own =
             |record: &ToolInvocationRecord| waiting::owns(self, record.principal.as_deref(), record.tenant.as_deref());
@@ -91,8 +107,7 @@ fn result(record: ToolInvocationRecord) -> ToolExecResult {
         prepared if record.outcome.is_suspension() => ToolExecResult::suspended(id, record.outcome, prepared),
         _ => {
             let safe_message = record.safe_message.unwrap_or_else(|| record.outcome.safe_message().to_owned());
-            let (error_code, tool_code) = (record.outcome, record.tool_code);
-            let error = SafeError { error_code, tool_code, safe_message, errors: Vec::new() };
+            let error = SafeError { tool_code: record.tool_code, ..SafeError::new(record.outcome, &safe_message) };
             ToolExecResult::failed(id, executed, Failed { error, concealed: false, detail: None })
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Outcome, PendingGraph, Suspension, ToolExecResult};
+use crate::call::{CallId, Decider, Mismatch, Outcome, PendingGraph, Suspension, ToolExecResult};
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::runner::books::Claim;
@@ -87,6 +87,14 @@ pub(super) enum Reopened<P> {
     Mismatch(ToolExecResult),
 }
 
+/// What is given for a suspended call: by whom, and what for.
+pub(super) struct Given<'a> {
+    pub(super) purpose: Purpose,
+    pub(super) kind: DecisionKind,
+    /// `None` if it is nobody's decision.
+    pub(super) decider: Option<&'a Decider>,
+}
+
 /// Finds a suspended call, compares it with the run that wants it, and reads what is given for it.
 ///
 /// Nothing is taken out of the store yet: that happens in the transaction that begins or ends the call. A decision or an
@@ -94,17 +102,27 @@ pub(super) enum Reopened<P> {
 pub(super) async fn reopen<P>(
     run: &Run,
     call_id: &str,
-    purpose: Purpose,
-    kind: DecisionKind,
+    given: Given<'_>,
     prepare: impl FnOnce(&PendingCall, &mut DecisionRecord) -> Result<P, Box<Refused>>,
 ) -> Result<Reopened<P>, ResumeError> {
     let shared = run.shared();
     let id = CallId::new(call_id);
+    let Given { purpose, kind, decider } = given;
     let waiting = shared.store.waiting(run.id(), &id).await.map_err(|error| run.store_failed(error))?;
     let waiting = waiting
         .filter(|waiting| waiting::is_theirs(run, &waiting.call, purpose))
         .ok_or_else(|| ResumeError::NotWaiting(id.clone()))?;
-    let mut decision = DecisionRecord::new(&waiting.call, kind, shared.clock.now());
+    let mut decision = DecisionRecord::new(&waiting.call, kind, decider, shared.clock.now());
+    if let Some(mismatch) = decider.and_then(|decider| run.bars(waiting.call.decided(), decider)) {
+        let mut refused = waiting::refused(&waiting.call, mismatch);
+        refused.stop.outcome = Outcome::PolicyDenied;
+        waiting::refuse(run, &waiting, decision, *refused).await;
+        // To another tenant the call does not exist.
+        return Err(match mismatch {
+            Mismatch::DeciderTenant => ResumeError::NotWaiting(id),
+            mismatch => ResumeError::NotAllowed(mismatch),
+        });
+    }
     let compared = match purpose {
         Purpose::Resume(_) => waiting::compare(run, &waiting.call),
         Purpose::Close(_) => Ok(()),

@@ -5,14 +5,19 @@
 
 use std::sync::Arc;
 
-use crate::call::{Outcome, RecordedArguments, Suspension, ToolExecResult};
+use crate::call::{Decider, Mismatch, Outcome, RecordedArguments, Suspension, ToolExecResult};
 use crate::contain::discard;
 use crate::json;
-use crate::policy::RunTools;
+use crate::policy::{Decided, RunTools};
 use crate::runner::draft::{Draft, Refused};
 use crate::runner::ending::Stop;
 use crate::runner::{Run, telemetry};
 use crate::store::{DecisionRecord, PendingCall, Refusal, Waiting};
+use crate::tool::ToolEffect;
+
+/// How far the clocks of two machines may differ. A call that was suspended later than that from now was suspended under
+/// another clock, so its expiry means nothing.
+const CLOCK_SKEW: jiff::SignedDuration = jiff::SignedDuration::from_mins(1);
 
 /// What is to become of a suspended call.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,44 +46,49 @@ pub(super) fn is_theirs(run: &Run, pending: &PendingCall, purpose: Purpose) -> b
 }
 
 /// Whether what was suspended is still what would run, in a run that is not wider than the one that made the call.
-/// `Err` says what differs, for operators.
 ///
 /// Labels are not compared but taken over: the run carries those of the call from now on.
 pub(super) fn compare(run: &Run, pending: &PendingCall) -> Result<(), Box<Refused>> {
-    differs(run, pending).map_err(|why| {
-        let shown = RecordedArguments::Masked(Arc::clone(&pending.shown_arguments));
-        Box::new(Refused { stop: Stop::new(Outcome::ApprovalMismatch).reason(why, None), shown })
-    })?;
+    if let Some(mismatch) = differs(run, pending) {
+        return Err(refused(pending, mismatch));
+    }
     let mut state = run.state();
     pending.labels.iter().for_each(|label| state.label(label));
     Ok(())
 }
 
-fn differs(run: &Run, pending: &PendingCall) -> Result<(), &'static str> {
+impl Run {
+    /// Why the decider may not decide on a call of this tool in this run. `None` if they may.
+    pub(crate) fn bars(&self, tool: &str, decider: &Decider) -> Option<Mismatch> {
+        let options = self.options();
+        // A tool that is gone may have had any effect.
+        let effect = self.effect_of(tool).unwrap_or(ToolEffect::ExternalSideEffect);
+        let (principal, tenant) = (options.principal.as_deref(), options.tenant.as_deref());
+        self.policy().bars(decider, &Decided { tool, effect, principal, tenant })
+    }
+}
+
+/// A refusal of what would finish a call that waits.
+pub(super) fn refused(pending: &PendingCall, mismatch: Mismatch) -> Box<Refused> {
+    let shown = RecordedArguments::Masked(Arc::clone(&pending.shown_arguments));
+    Box::new(Refused { stop: Stop::mismatch(mismatch), shown })
+}
+
+pub(super) fn differs(run: &Run, pending: &PendingCall) -> Option<Mismatch> {
     let (shared, options) = (run.shared(), run.options());
     let definition = shared.catalog.entry(pending.tool.as_str()).map(|entry| entry.spec.definition_hash);
-    if definition != Some(pending.definition_hash) {
-        return Err("the definition of the tool changed");
-    }
-    if run.policy().revision() != pending.policy_revision {
-        return Err("the policy changed");
-    }
-    if json::digest(pending.arguments.as_str()) != pending.argument_digest {
-        return Err("the stored arguments changed");
-    }
-    if options.roles.iter().any(|role| !pending.roles.contains(role)) {
-        return Err("the run has a role that the call's run did not have");
-    }
-    if options.attributes != pending.attributes {
-        return Err("the run's principal has other attributes than the call's run");
-    }
-    if options.caller != pending.caller {
-        return Err("the call comes from another caller");
-    }
-    if !RunTools::within(options.tools.as_ref(), pending.tools.as_ref()) {
-        return Err("the run has a tool that the call's run did not have");
-    }
-    Ok(())
+    let suspended = pending.created_at.checked_sub(CLOCK_SKEW).unwrap_or(pending.created_at);
+    let checks = [
+        (definition != Some(pending.definition_hash), Mismatch::Definition),
+        (run.policy().revision() != pending.policy_revision, Mismatch::Policy),
+        (json::digest(pending.arguments.as_str()) != pending.argument_digest, Mismatch::Arguments),
+        (options.roles.iter().any(|role| !pending.roles.contains(role)), Mismatch::Roles),
+        (options.attributes != pending.attributes, Mismatch::Attributes),
+        (options.caller != pending.caller, Mismatch::Caller),
+        (!RunTools::within(options.tools.as_ref(), pending.tools.as_ref()), Mismatch::Tools),
+        (shared.clock.now() < suspended, Mismatch::Clock),
+    ];
+    checks.into_iter().find(|(differs, _)| *differs).map(|(_, mismatch)| mismatch)
 }
 
 /// Records a decision or an answer that does not fit, and returns its result. The call still waits. No event is emitted,
@@ -95,7 +105,7 @@ pub(super) async fn refuse(
         stop = stop.reason(why, None);
     }
     let violations = stop.errors.iter().map(Into::into).collect();
-    decision.refused = Some(Refusal { outcome: stop.outcome, violations });
+    decision.refused = Some(Refusal { outcome: stop.outcome, mismatch: stop.mismatch, violations });
     decision.arguments = shown;
     stop.outcome = Outcome::ApprovalMismatch;
     let draft = Draft::reopened(waiting.record.clone());

@@ -20,6 +20,21 @@ pub enum StoreError {
     NotLocked,
     /// The store panicked; the message reaches the runner's sink of failures.
     Panicked,
+    /// More writes wait than may; nothing of this one was written.
+    Busy,
+    /// The database was made by a newer version of this library.
+    Newer {
+        /// The version of the database.
+        found: i64,
+        /// The latest version that this library knows.
+        known: i64,
+    },
+    /// Somebody else holds a lock of the database for too long; nothing was written.
+    Locked(Box<dyn Error + Send + Sync>),
+    /// The database cannot be written to.
+    ReadOnly(Box<dyn Error + Send + Sync>),
+    /// The disk of the database is full; nothing was written.
+    DiskFull(Box<dyn Error + Send + Sync>),
     /// What the store holds cannot be read.
     Corrupt(Box<dyn Error + Send + Sync>),
     /// The database or the disk failed.
@@ -37,9 +52,20 @@ impl StoreError {
             Self::Fenced => "store_fenced",
             Self::NotLocked => "store_not_locked",
             Self::Panicked => "store_panicked",
+            Self::Busy => "store_busy",
+            Self::Newer { .. } => "store_newer",
+            Self::Locked(_) => "store_locked",
+            Self::ReadOnly(_) => "store_read_only",
+            Self::DiskFull(_) => "store_disk_full",
             Self::Corrupt(_) => "store_corrupt",
             Self::Unavailable(_) => "store_unavailable",
         }
+    }
+
+    /// Whether the store failed, rather than a change refused.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    pub(super) const fn is_failure(&self) -> bool {
+        !matches!(self, Self::Full | Self::Duplicate | Self::Fenced | Self::NotLocked)
     }
 
     /// The error and its causes, for operators. The causes can quote what was stored.
@@ -58,6 +84,16 @@ impl fmt::Display for StoreError {
             Self::Fenced => "somebody else has the run or the call; nothing was written",
             Self::NotLocked => "a change wrote what it had not named; nothing was written",
             Self::Panicked => "the store failed unexpectedly",
+            Self::Busy => "too many writes wait for the store; nothing was written",
+            Self::Newer { found, known } => {
+                return write!(
+                    f,
+                    "the database has version {found}, and this library knows {known} at most: use a newer library"
+                );
+            }
+            Self::Locked(_) => "somebody else holds the database for too long; nothing was written",
+            Self::ReadOnly(_) => "the database cannot be written to",
+            Self::DiskFull(_) => "the disk of the database is full; nothing was written",
             Self::Corrupt(_) => "what the store holds cannot be read",
             Self::Unavailable(_) => "the store cannot be reached",
         })
@@ -74,7 +110,11 @@ impl fmt::Debug for StoreError {
 impl Error for StoreError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Corrupt(source) | Self::Unavailable(source) => Some(&**source),
+            Self::Locked(source)
+            | Self::ReadOnly(source)
+            | Self::DiskFull(source)
+            | Self::Corrupt(source)
+            | Self::Unavailable(source) => Some(&**source),
             _ => None,
         }
     }

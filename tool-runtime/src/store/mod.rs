@@ -18,6 +18,8 @@ mod memory;
 mod pending;
 mod receipt;
 pub(crate) mod runs;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod sql;
 #[expect(clippy::module_inception, reason = "the trait is named in its file")]
 mod store;
 #[cfg(test)]
@@ -27,7 +29,7 @@ pub(crate) mod waiting;
 mod wake;
 
 pub use self::store::Store;
-pub use audit::{AuditRecord, DecisionKind, DecisionRecord, Refusal, Sealed};
+pub use audit::{AuditKind, AuditRecord, DecisionKind, DecisionRecord, Refusal, Sealed};
 pub use chain::{Chain, ChainError};
 pub(crate) use clock::SystemClock;
 pub use clock::{Clock, ManualClock};
@@ -40,4 +42,6 @@ pub use memory::MemoryStore;
 pub use pending::{FrozenArguments, PendingCall, PendingFilter};
 pub use receipt::Receipt;
 pub use runs::{RunLease, StoredRun};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use sql::{SqlOptions, SqlStore};
 pub use transaction::{Change, Transaction, Writes};

@@ -82,6 +82,11 @@ impl PendingCall {
         now >= self.expires_at
     }
 
+    /// The tool that a decision is about: for a graph that waits with a call, the tool of that call.
+    pub(crate) fn decided(&self) -> &str {
+        self.graph.as_ref().map_or(self.tool.as_str(), |graph| &graph.tool)
+    }
+
     /// Whether this is the call that was compared, and not another one that was suspended under its id since.
     pub(crate) fn is_same(&self, compared: &Self) -> bool {
         let of = |call: &Self| (call.suspension, call.created_at, call.definition_hash, call.policy_revision);

@@ -15,6 +15,17 @@ pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
+/// A text from outside as models, UIs and records get it: bounded, and without control characters but line breaks.
+pub(crate) fn sentence(text: &str, max: usize) -> String {
+    let kept = cut(text, max);
+    let mut sentence: String =
+        kept.chars().map(|one| if one.is_control() && one != '\n' { ' ' } else { one }).collect();
+    if kept.len() < text.len() {
+        sentence.push_str("..");
+    }
+    sentence
+}
+
 /// Returns line and column of a byte offset, both from 1; columns count characters.
 pub(crate) fn line_column(text: &str, offset: usize) -> (usize, usize) {
     let before = cut(text, offset);

@@ -121,6 +121,27 @@ fn decisions_are_denied_edited_and_answered() {
 }
 
 #[test]
+fn whom_the_policy_does_not_let_decide_is_refused() {
+    let rig = Rig::new();
+    rig.write(
+        "p.toml",
+        "allowed_tools = [\"tasks__delete_task\"]\nrequire_approval_for_tools = [\"tasks__delete_task\"]\n\
+         [approvals]\nroles = [\"approver\"]\n",
+    );
+    let run = |words: &[&str]| rig.run(&[&["--json", "--policy", "p.toml"], words].concat());
+    let arguments = json!({ "task_id": TASK }).to_string();
+    run(&["call", "tasks__delete_task", &arguments, "--user-text", TASK]).code(5);
+    let id = rig.waiting()[0]["id"].as_str().unwrap().to_owned();
+    for by in [&[][..], &["--role", "approver"], &["--as", "grace"], &["--as", "grace", "--role", "auditor"]] {
+        let refused = run(&[&["approvals", "approve", &id], by].concat()).code(3);
+        assert_eq!(refused.error(), "not_allowed", "{by:?}");
+    }
+    assert_eq!(rig.waiting().len(), 1);
+    run(&["approvals", "approve", &id, "--as", "grace", "--role", "approver", "--reason", "It is done."]).code(0);
+    assert!(rig.waiting().is_empty());
+}
+
+#[test]
 fn only_the_party_of_a_call_continues_it() {
     let rig = Rig::new();
     let id = delete(&rig);

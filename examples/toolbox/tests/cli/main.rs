@@ -7,6 +7,7 @@ mod calls;
 mod chat;
 mod endpoint;
 mod manual;
+mod policy;
 mod recorded;
 mod rig;
 mod settings;

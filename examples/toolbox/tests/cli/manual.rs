@@ -2,8 +2,21 @@
 
 use crate::rig::Rig;
 
-const COMMANDS: [&str; 12] =
-    ["list", "show", "export", "check", "call", "chat", "approvals", "replay", "wire", "hydrate", "completions", "man"];
+const COMMANDS: [&str; 13] = [
+    "list",
+    "show",
+    "export",
+    "check",
+    "call",
+    "chat",
+    "approvals",
+    "policy",
+    "replay",
+    "wire",
+    "hydrate",
+    "completions",
+    "man",
+];
 
 #[test]
 fn every_command_has_examples_and_exit_codes() {

@@ -92,7 +92,9 @@ impl Task {
                 let (runner, options) = host.again(context, &worker);
                 let conversation = agent.restore(&runner, options, saved).await.map_err(broken)?;
                 let work = host.work(conversation.run().clone());
-                (work, conversation, Incoming::new().decide(continued.pending.call_id, continued.decision))
+                let incoming =
+                    Incoming::new().decide(continued.pending.call_id, continued.decision, &continued.decider);
+                (work, conversation, incoming)
             }
         };
         match conversation.ask::<Report>(incoming).await {

@@ -40,6 +40,11 @@ const EXAMPLES: &[(&str, &str)] = &[
         "approvals",
         "% approvals list\n% approvals show CALL\n% approvals approve CALL\n% approvals deny CALL \"not this week\"",
     ),
+    (
+        "policy",
+        "% policy explain NAME --role editor\n% policy explain NAME --label untrusted --arguments '{\"key\": \"value\"}'\n\
+         % policy replay --records records.jsonl --with stricter.toml",
+    ),
     ("replay", "% replay --format openai-chat response.http > records.jsonl"),
     ("wire", "% wire decode anthropic < body.json\n% wire encode gemini --kind request < tools.json"),
     ("hydrate", "% hydrate --tools tools.jsonl --calls calls.jsonl > results.jsonl"),

@@ -13,7 +13,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::call::Caller;
 use crate::cli::app::App;
+use crate::cli::policy::caller;
 use crate::cli::terminal::Color;
 use crate::wire::Format;
 use crate::wire::ui::Protocol;
@@ -119,6 +121,11 @@ pub(super) enum Command {
         #[command(subcommand)]
         action: Approvals,
     },
+    /// Explain what the policy decides, or decide calls of the past again under another one
+    Policy {
+        #[command(subcommand)]
+        action: Policy,
+    },
     /// Decode recorded responses, execute their calls, print the records as JSON lines
     Replay {
         /// The provider's format
@@ -180,6 +187,17 @@ pub(super) struct Call {
     pub(super) answer: Option<String>,
 }
 
+/// Who decides, and why. Their roles are those of `--role`.
+#[derive(Debug, Args)]
+pub(super) struct By {
+    /// Who decides, with the roles of --role; the principal by default, if the policy lets it decide its own calls
+    #[arg(long = "as", value_name = "NAME")]
+    pub(super) decider: Option<String>,
+    /// Why, for the record; the model does not read it
+    #[arg(long, value_name = "TEXT")]
+    pub(super) reason: Option<String>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(super) enum Approvals {
     /// List the calls that wait, oldest first
@@ -197,6 +215,8 @@ pub(super) enum Approvals {
         /// The call
         id: String,
         #[command(flatten)]
+        by: By,
+        #[command(flatten)]
         endpoint: Endpoint,
     },
     /// Let the call run with other arguments, which are checked again
@@ -206,14 +226,18 @@ pub(super) enum Approvals {
         /// All arguments as JSON, `-` for standard input, `@FILE` for a file
         arguments: String,
         #[command(flatten)]
+        by: By,
+        #[command(flatten)]
         endpoint: Endpoint,
     },
     /// Refuse the call
     Deny {
         /// The call
         id: String,
-        /// The reason; the model reads it
-        reason: Option<String>,
+        /// What the model reads
+        message: Option<String>,
+        #[command(flatten)]
+        by: By,
         #[command(flatten)]
         endpoint: Endpoint,
     },
@@ -224,8 +248,46 @@ pub(super) enum Approvals {
         /// The output as JSON, `-` for standard input, `@FILE` for a file
         output: String,
         #[command(flatten)]
+        by: By,
+        #[command(flatten)]
         endpoint: Endpoint,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Policy {
+    /// Say which rule decides on a tool, and why: when tools are shown, when a call arrives, and once its arguments are fixed
+    Explain(Explain),
+    /// Decide recorded calls again under another policy and print the differences; fails if there is one
+    Replay {
+        /// Records as JSON lines, as `call --view audit` and `replay` print them; `-` is standard input
+        #[arg(long, value_name = "FILE")]
+        records: PathBuf,
+        /// The other policy
+        #[arg(long, value_name = "POLICY")]
+        with: PathBuf,
+        /// A label that every run has from its start; repeat it for several
+        #[arg(long = "label", value_name = "NAME")]
+        labels: Vec<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Explain {
+    /// The name of the tool
+    pub(super) name: String,
+    /// A label of the run; repeat it for several
+    #[arg(long = "label", value_name = "NAME")]
+    pub(super) labels: Vec<String>,
+    /// An attribute of the principal; repeat it for several
+    #[arg(long = "attribute", value_name = "NAME=VALUE", value_parser = values::attribute)]
+    pub(super) attributes: Vec<(String, String)>,
+    /// Who makes the call: `direct` or `graph:NAME`
+    #[arg(long, value_name = "CALLER", default_value = "direct", value_parser = caller)]
+    pub(super) caller: Caller,
+    /// The arguments as JSON, `-` for standard input, `@FILE` for a file
+    #[arg(long, value_name = "JSON")]
+    pub(super) arguments: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

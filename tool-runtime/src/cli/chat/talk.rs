@@ -5,7 +5,7 @@ use std::future::Future;
 use std::io::IsTerminal as _;
 
 use crate::agent::{ClientAnswer, Conversation, Ended, Incoming, ModelErrorKind, StopReason, Typed};
-use crate::call::{CallId, Outcome, Suspension};
+use crate::call::{CallId, Decider, Outcome, Suspension};
 use crate::cli::attend::{cancellable, interruptible};
 use crate::cli::chat::line::Keyboard;
 use crate::cli::chat::question;
@@ -123,10 +123,16 @@ impl<'c> Talk<'c> {
         }
         let run = self.conversation.run().clone();
         let Some(pending) = self.gate.store.pending(run.id(), &call.id).await? else { return Ok(None) };
+        let decider = self.cli.decider(None, None);
+        if let Some(mismatch) = run.bars(&call.name, &decider) {
+            terminal::note(&format!("{} waits for somebody else: {mismatch}", terminal::safe(&call.name)));
+            return Ok(None);
+        }
         let decision = question::ask(self.cli, self.gate.runner.catalog(), &pending, &mut self.keyboard).await;
         let Some(decision) = decision else { return Ok(None) };
         self.kept.claim()?;
-        let ended = attend(&run, self.interactive, Box::pin(self.conversation.decide(&call.id, decision))).await;
+        let ended =
+            attend(&run, self.interactive, Box::pin(self.conversation.decide(&call.id, decision, &decider))).await;
         let ended = ended.transpose().map_err(|error| Failure::failed(error.to_string()).code(error.code()))?;
         Ok(Some(ended))
     }
@@ -136,11 +142,12 @@ impl<'c> Talk<'c> {
         &mut self,
         call: &CallId,
         decision: ApprovalDecision,
+        decider: &Decider,
         offline: bool,
     ) -> Result<(), Failure> {
         self.kept.claim()?;
         let run = self.conversation.run().clone();
-        let ended = attend(&run, false, Box::pin(self.conversation.decide(call, decision))).await;
+        let ended = attend(&run, false, Box::pin(self.conversation.decide(call, decision, decider))).await;
         self.resolved(ended.transpose(), offline).await
     }
 
@@ -157,7 +164,7 @@ impl<'c> Talk<'c> {
             Ok(ended) => ended,
             Err(error) => {
                 self.kept.release();
-                return Err(Failure::failed(error.to_string()).code(error.code()));
+                return Err(Failure::from(&error));
             }
         };
         if offline && !self.is_waiting() {
@@ -253,6 +260,13 @@ fn report(reason: &StopReason) {
         && let Some(said) = &error.message
     {
         terminal::message(&format!("  {}", terminal::safe(said)));
+    }
+}
+
+impl From<&ResumeError> for Failure {
+    fn from(error: &ResumeError) -> Self {
+        let exit = if matches!(error, ResumeError::NotAllowed(_)) { Exit::Denied } else { Exit::Failed };
+        Self { exit, code: error.code(), message: error.to_string() }
     }
 }
 

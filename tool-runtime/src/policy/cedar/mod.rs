@@ -60,6 +60,12 @@ impl CedarRules {
         self.0.reads.arguments
     }
 
+    /// Whether a policy reads this argument.
+    #[cfg(feature = "cli")]
+    pub(super) fn reads(&self, argument: &str) -> bool {
+        self.0.reads.whole || self.0.reads.names.contains(argument)
+    }
+
     /// The roles that policies name.
     pub(super) fn roles(&self) -> &BTreeSet<String> {
         &self.0.reads.roles

@@ -13,13 +13,14 @@ use crate::redact::{ProjectError, Projected};
 use crate::registration::{Purpose, RunFailure};
 use crate::runner::Host;
 use crate::runner::deliver::label;
-use crate::runner::ending::{MAX_CODE_BYTES, MAX_MESSAGE_BYTES, Stop, sentence};
+use crate::runner::ending::{MAX_CODE_BYTES, MAX_MESSAGE_BYTES, Stop};
 use crate::runner::invoke::{self, Interrupted};
 use crate::runner::open::OpenCall;
 use crate::runner::spans::Execution;
 use crate::runner::stages::begin::Begin;
 use crate::runner::stages::bind::Bound;
 use crate::runner::stages::reserve::Reserved;
+use crate::text::sentence;
 use crate::tool::{ToolEffect, is_graph};
 
 /// A tool that ran.

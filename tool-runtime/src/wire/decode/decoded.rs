@@ -222,16 +222,16 @@ pub enum Finish {
 }
 
 /// Why a response failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WireError {
     /// The kind of failure.
     pub kind: WireErrorKind,
     /// The provider's text, for operators.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The provider's code.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<ErrorCode>,
 }
 
@@ -270,7 +270,7 @@ impl fmt::Display for WireError {
 impl std::error::Error for WireError {}
 
 /// The kinds of [`WireError`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum WireErrorKind {
@@ -290,7 +290,7 @@ pub enum WireErrorKind {
 }
 
 /// A provider's error code: some write text, some a number.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ErrorCode {
     /// A word.

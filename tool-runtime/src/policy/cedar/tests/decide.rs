@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::call::Caller;
-use crate::policy::{PolicyContext, Subject};
+use crate::policy::{PolicyContext, RunPolicy, Standing, Subject};
 
 const LETTER: &str = r#"{"to":["ada@example.org"],"kind":"letter","copies":1,"amount":9.99,"urgent":null}"#;
 
@@ -144,6 +144,24 @@ fn a_forbid_can_ask_for_an_approval() {
     assert_eq!(ask(PERMIT, never), ["deny cedar:never"; 2]);
     let other = "permit(principal, action == Action::\"docs__search\", resource);";
     assert_eq!(ask(other, ""), ["deny cedar"; 2]);
+}
+
+#[test]
+fn a_restored_run_is_held_to_the_policies_that_it_had() {
+    let none = PolicyContext::default();
+    let strict =
+        policy(&format!("{PERMIT} @id(\"no-mail\") forbid(principal, action == Action::\"mail__send\", resource);"));
+    let saved = serde_json::to_string(&RunPolicy::new(strict.unwrap()).policies()).unwrap();
+    let run = RunPolicy::restored(policy(PERMIT).unwrap(), serde_json::from_str(&saved).unwrap(), Vec::new()).unwrap();
+    let specs = specs();
+    assert_eq!(run.admit(&none, &Subject::of(&specs[0])).rule, "cedar:no-mail");
+    assert_eq!(run.admit(&none, &Subject::of(&specs[1])).rule, "allowed_tools");
+    // What the principal was is asked about, too.
+    let guests = format!("{PERMIT} @id(\"guests\") forbid(principal in Role::\"guest\", action, resource);");
+    let guest = Standing { roles: words(&["guest"]), attributes: Vec::new() };
+    let before = RunPolicy::new(policy(&guests).unwrap()).policies();
+    let run = RunPolicy::restored(policy(&guests).unwrap(), before, vec![guest]).unwrap();
+    assert_eq!(run.admit(&none, &Subject::of(&specs[1])).rule, "cedar:guests");
 }
 
 #[test]

@@ -1,0 +1,196 @@
+//! `policy explain` and `policy replay`.
+
+use serde_json::{Value, json};
+
+use crate::rig::Rig;
+
+const UNTRUSTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/untrusted.toml");
+const KNOWN: &str = r#"{"to":["ada@example.com"],"subject":"Hello","body":"Canary"}"#;
+const STRANGER: &str = r#"{"to":["eve-canary@example.net"],"subject":"Hello","body":"Canary"}"#;
+
+/// The verdict and the rule of each stage, and the exit code.
+#[track_caller]
+fn check(words: &[&str], stages: &[&str], code: i32) {
+    let rig = Rig::new();
+    let mut all = vec!["--json", "--policy", UNTRUSTED, "policy", "explain", "mail__send_email"];
+    all.extend(words);
+    let ended = rig.run(&all).code(code);
+    let told: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let told = told["stages"].as_array().unwrap().iter().map(|stage| {
+        format!(
+            "{} {} {}",
+            stage["stage"].as_str().unwrap(),
+            stage["verdict"].as_str().unwrap(),
+            stage["rule"].as_str().unwrap()
+        )
+    });
+    assert_eq!(told.collect::<Vec<_>>(), stages);
+    assert!(!format!("{}{}", ended.stdout, ended.stderr).to_lowercase().contains("canary"), "{ended:?}");
+    assert!(!rig.path("data").exists(), "explaining opens no data");
+}
+
+#[test]
+fn each_stage_has_its_rule() {
+    let allowed = ["visibility allow allowed_tools", "admission allow allowed_tools"];
+    check(&[], &allowed, 0);
+    check(&["--arguments", KNOWN], &[allowed[0], allowed[1], "arguments allow allowed_tools"], 0);
+    let rule = "tools.mail__send_email.arguments[0]";
+    check(&["--arguments", STRANGER], &[allowed[0], allowed[1], &format!("arguments deny {rule}")], 3);
+    // A label that only results put on a run is not there when its tools are chosen.
+    let asks = "require_approval labels.untrusted.require_approval_for_effects";
+    check(&["--label", "untrusted"], &[allowed[0], &format!("admission {asks}")], 5);
+    let stages = [allowed[0], &format!("admission {asks}"), &format!("arguments {asks}")];
+    check(&["--label", "untrusted", "--arguments", KNOWN], &stages, 5);
+    let denied = "deny callers.graph.allowed_tools";
+    let stages = [&*format!("visibility {denied}"), &format!("admission {denied}")];
+    check(&["--caller", "graph:report"], &stages, 3);
+}
+
+#[test]
+fn people_read_why() {
+    let rig = Rig::new();
+    let explain = |words: &[&str], code: i32| {
+        let mut all = vec!["policy", "explain"];
+        all.extend(words);
+        rig.run(&all).code(code)
+    };
+    let words = ["mail__send_email", "--policy", UNTRUSTED, "--label", "untrusted", "--arguments", STRANGER];
+    let told = explain(&words, 3).stdout;
+    for line in [
+        "mail__send_email (external_side_effect)",
+        "visibility  allow             allowed_tools: every run may call it",
+        "arguments   deny              tools.mail__send_email.arguments[0]: the argument at `/to` is not what the rule lets through",
+        "  also      require_approval  labels.untrusted.require_approval_for_effects: the run has the label `untrusted`, and the effect is `external_side_effect`",
+    ] {
+        assert!(told.lines().any(|found| found == line), "{line}\n{told}");
+    }
+    let rules = rig.write(
+        "rules.toml",
+        "[attributes.department.support]\nallowed_tools = ['docs__search']\n[tenants.acme.roles.clerk]\ndenied_tools = ['docs__search']",
+    );
+    let rules = rules.display().to_string();
+    let search = ["docs__search", "--policy", &rules];
+    let with = |words: &[&'static str]| search.iter().copied().chain(words.iter().copied()).collect::<Vec<_>>();
+    let denied = explain(&search, 3);
+    assert!(denied.stdout.contains("allowed_tools: neither the policy nor a table that applies"), "{}", denied.stdout);
+    assert!(denied.stderr.contains("--arguments JSON"), "{}", denied.stderr);
+    let granted = explain(&with(&["--attribute", "department=support"]), 0).stdout;
+    assert!(granted.contains("`attributes.department.support` is granted it"), "{granted}");
+    let words = with(&["--attribute", "department=support", "--tenant", "acme", "--role", "clerk"]);
+    let taken = explain(&words, 3).stdout;
+    assert!(taken.contains("`tenants.acme.roles.clerk` may not use it"), "{taken}");
+    // What is mistaken is said, and quotes no value.
+    let wrong = explain(&["mail__send_email", "--arguments", r#"{"to":"canary"}"#], 4).stderr;
+    assert!(wrong.contains("validation_error (required, required, /to: type)") && !wrong.contains("canary"), "{wrong}");
+    assert!(explain(&["mail__sned_email"], 2).stderr.contains("did you mean `mail__send_email`?"));
+    assert!(explain(&["mail__send_email", "--caller", "graph:"], 2).stderr.contains("write `direct` or `graph:NAME`"));
+    assert!(explain(&["mail__send_email", "--attribute", "department"], 2).stderr.contains("write `NAME=VALUE`"));
+}
+
+/// The records of two calls of one run: a search, and a task that is created after it.
+fn records(rig: &Rig) -> [Value; 2] {
+    [["docs__search", r#"{"query":"canary"}"#], ["tasks__create_task", r#"{"title":"Canary"}"#]].map(
+        |[tool, arguments]| {
+            let ended = rig.run(&["call", tool, arguments, "--view", "audit"]).code(0);
+            let mut record: Value = serde_json::from_str(ended.stdout.trim()).unwrap();
+            record["run_id"] = json!("run-1");
+            record
+        },
+    )
+}
+
+#[test]
+fn calls_of_the_past_are_decided_again() {
+    let rig = Rig::new();
+    let calls = records(&rig);
+    let decision = json!({ "sequence": 2, "record": { "decision": { "run_id": "run-1", "call_id": "x" } } });
+    let wrapped = [
+        json!({ "sequence": 0, "record": { "call": calls[0] }, "previous": "00", "hash": "00" }),
+        json!({ "kind": "call", "call": calls[1] }),
+    ];
+    let mut kind = calls.clone();
+    kind.iter_mut().for_each(|record| record["kind"] = json!("call"));
+    let replay = |records: &[Value], policy: &str, code: i32| {
+        let lines: Vec<_> = records.iter().map(Value::to_string).collect();
+        let records = rig.write("records.jsonl", &lines.join("\n")).display().to_string();
+        let with = rig.write("with.toml", policy).display().to_string();
+        let ended = rig.run(&["policy", "replay", "--records", &records, "--with", &with]).code(code);
+        assert!(!format!("{}{}", ended.stdout, ended.stderr).to_lowercase().contains("canary"), "{ended:?}");
+        let whole = rig.run(&["--json", "policy", "replay", "--records", &records, "--with", &with]).code(code);
+        assert!(!whole.stdout.to_lowercase().contains("canary"), "{}", whole.stdout);
+        (ended.stdout, serde_json::from_str::<Value>(&whole.stdout).unwrap())
+    };
+    let both = "allowed_tools = ['docs__search', 'tasks__create_task']";
+    let (told, _) = replay(&calls, both, 0);
+    assert_eq!(told, "2 calls: 2 the same, 0 differ, 0 undecided, 0 of unknown tools, 0 lines without a decision\n");
+    // What the first call read labels the second, under the other policy.
+    let labels = format!(
+        "{both}\n[labels.untrusted]\nfrom_tags = ['untrusted_content']\nrequire_approval_for_effects = ['state_change']"
+    );
+    for records in [&calls, &wrapped, &kind] {
+        let (told, whole) = replay(records, &labels, 1);
+        assert!(
+            told.contains(" tasks__create_task: allow (allowed_tools) -> require_approval (labels.untrusted.require_approval_for_effects)\n"),
+            "{told}"
+        );
+        assert_eq!(whole["counts"]["differ"], json!({ "allow -> require_approval": 1 }));
+        assert_eq!(whole["differences"][0]["run"], "run-1");
+    }
+    let backwards = [calls[1].clone(), calls[0].clone(), decision];
+    let (told, _) = replay(&backwards, &labels, 0);
+    assert!(
+        told.ends_with("2 the same, 0 differ, 0 undecided, 0 of unknown tools, 1 lines without a decision\n"),
+        "{told}"
+    );
+    // Arguments count, and a role that the record names.
+    let high =
+        format!("{both}\n[[tools.tasks__create_task.arguments]]\npointer = '/title'\nprefix = 'Can'\nthen = 'deny'");
+    let (told, whole) = replay(&calls, &high, 1);
+    assert!(told.contains("-> deny (tools.tasks__create_task.arguments[0])"), "{told}");
+    assert_eq!(whole["counts"]["same"], 1);
+    let mut clerk = calls.clone();
+    clerk.iter_mut().for_each(|record| record["roles"] = json!(["clerk"]));
+    let (_, whole) = replay(&clerk, &format!("{both}\n[roles.clerk]\ndenied_tools = ['docs__search']"), 1);
+    assert_eq!(whole["counts"]["differ"], json!({ "allow -> deny": 1 }));
+    // A tool that is gone, and arguments that nobody recorded.
+    let mut unclear = calls.clone();
+    unclear[0]["name"] = json!("docs__gone");
+    unclear[1]["arguments"] = json!({ "unread": { "length": 3, "sha256": "00".repeat(32) } });
+    let (told, _) = replay(&unclear, &high, 0);
+    assert!(told.contains("0 the same, 0 differ, 1 undecided, 1 of unknown tools"), "{told}");
+}
+
+#[test]
+fn what_a_record_masks_is_not_guessed() {
+    let rig = Rig::new();
+    let ended = rig.run(&["--policy", UNTRUSTED, "call", "mail__send_email", KNOWN, "--view", "audit"]).code(0);
+    let records = rig.write("records.jsonl", &ended.stdout).display().to_string();
+    let replay = |pointer: &str, code: i32| {
+        let rule = format!("pointer = '{pointer}'\nequals = 'Hello'\nthen = 'deny'");
+        let with = format!("allowed_tools = ['mail__send_email']\n[[tools.mail__send_email.arguments]]\n{rule}");
+        let with = rig.write("with.toml", &with).display().to_string();
+        rig.run(&["policy", "replay", "--records", &records, "--with", &with]).code(code).stdout
+    };
+    assert!(replay("/body", 0).contains("0 the same, 0 differ, 1 undecided"));
+    assert!(replay("/subject", 1).contains("allow (allowed_tools) -> deny (tools.mail__send_email.arguments[0])"));
+}
+
+#[test]
+fn what_is_not_a_record_is_refused() {
+    let rig = Rig::new();
+    let with = rig.write("with.toml", "").display().to_string();
+    for (line, says) in
+        [("{\"canary\"", "line 2: not a record"), ("{\"tool_call_id\": \"canary\"}", "line 2: not a record")]
+    {
+        let records = rig.write("records.jsonl", &format!("\n{line}")).display().to_string();
+        let ended = rig.run(&["policy", "replay", "--records", &records, "--with", &with]).code(2);
+        assert!(ended.stderr.contains(says) && !ended.stderr.contains("canary"), "{}", ended.stderr);
+    }
+    let records = rig.write("records.jsonl", "[1]\n\"text\"\n").display().to_string();
+    let counted = rig.run(&["policy", "replay", "--records", &records, "--with", &with]).code(0).stdout;
+    assert!(counted.contains("0 calls: 0 the same") && counted.contains("2 lines without a decision"), "{counted}");
+    let broken = rig.write("with.toml", "allowed_tools = ['docs__saerch']").display().to_string();
+    let ended = rig.run(&["policy", "replay", "--records", &records, "--with", &broken]).code(2);
+    assert!(ended.stderr.contains("did you mean `docs__search`?"), "{}", ended.stderr);
+    assert!(rig.run(&["policy", "replay", "--records", &records]).code(2).stderr.contains("--with"));
+}

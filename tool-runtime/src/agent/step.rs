@@ -1,0 +1,202 @@
+//! [`Step`]: a conversation one step at a time, so that what each step made can be kept before the next one begins.
+
+use tracing::{Instrument, Span};
+
+use crate::agent::display::Done;
+use crate::agent::settle;
+use crate::agent::state::{Progress, Said, Then};
+use crate::agent::telemetry::Used;
+use crate::agent::turn::{self, Progressed};
+use crate::agent::{Conversation, Ended, StopReason, WaitingCall};
+use crate::call::usage::Usage;
+use crate::runner::ResumeError;
+use crate::store::StoreError;
+
+/// What a step of a conversation did.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Step {
+    /// The model answered. Its answer is in the history, and none of its calls has begun.
+    Asked,
+    /// Calls of the answer went through the gate: one, or neighbouring `read_only` ones that ran side by side.
+    Ran,
+    /// Calls wait for the client or for a person, in the order of the model. Nothing else can be done until
+    /// [`Conversation::accept`] brings something.
+    Waits(Vec<WaitingCall>),
+    /// The model answered, or cannot. Never [`Ended::Waiting`].
+    Ended(Ended),
+}
+
+impl Step {
+    /// Returns a stable word: `asked`, `ran`, or the code of [`Ended`].
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Asked => "asked",
+            Self::Ran => "ran",
+            Self::Waits(calls) => Ended::waiting_code(calls),
+            Self::Ended(ended) => ended.code(),
+        }
+    }
+}
+
+impl Conversation {
+    /// Does what comes next: asks the model, or takes the next calls of its answer through the gate, or says what the
+    /// conversation waits for or how it ended.
+    ///
+    /// What [`save`](Self::save) returns after a step restores to exactly that point: an answer whose calls have not
+    /// run, or of which some have. A process that keeps the document after each step can end at any moment: the next
+    /// one runs only calls that have not begun. One that began and was not seen to end is `outcome_unknown`, unless its
+    /// tool is `read_only` or `idempotent`, which may run again. An application that keeps nothing in between calls
+    /// [`send`](Self::send) or [`receive`](Self::receive) instead, which take these steps themselves.
+    ///
+    /// A step that waits or ends emits the `done` event and releases the sink of [`events`](Self::events). Without
+    /// anything new, the next one returns the same again. After a model that failed it asks again.
+    ///
+    /// ```
+    /// use tool_runtime::agent::{Agent, Incoming, ScriptedModel, ScriptedTurn, Step};
+    /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
+    /// let agent = Agent::new(ScriptedModel::new([ScriptedTurn::text("Hello.")]));
+    ///
+    /// let mut conversation = agent.converse(runner.run(RunOptions::new()));
+    /// conversation.accept(Incoming::from("Hi!")).await?;
+    /// assert!(matches!(conversation.step().await, Step::Asked));
+    /// let saved = conversation.save().await?;
+    ///
+    /// // The model is not asked again: its answer is in the document.
+    /// let mut conversation = agent.restore(&runner, RunOptions::new(), &saved).await?;
+    /// assert_eq!(conversation.step().await.code(), "answered");
+    /// # Ok(()) })
+    /// # }
+    /// ```
+    pub async fn step(&mut self) -> Step {
+        let done = Done::of_step(self);
+        // On the heap: a step is one large future, which callers hold.
+        let step = Box::pin(async {
+            let mut used = Used::default();
+            let step = self.advance().await;
+            if matches!(step, Step::Asked) {
+                used.add(self.last_usage());
+            }
+            step
+        });
+        let step = step.instrument(done.span()).await;
+        done.stepped(step)
+    }
+
+    /// The one place that decides what comes next.
+    pub(super) async fn advance(&mut self) -> Step {
+        if let Err(error) = self.recover().await {
+            let reason = StopReason::Unsettled(ResumeError::Store(error));
+            return Step::Ended(self.stopped(reason, String::new()));
+        }
+        if self.run_next().await {
+            return Step::Ran;
+        }
+        match self.conclude().await {
+            Some(step) => step,
+            None => self.ask_model().await,
+        }
+    }
+
+    /// Calls that may have been handed to the gate before get what is known of them.
+    async fn recover(&mut self) -> Result<(), StoreError> {
+        for at in 0..self.state.open.len() {
+            let Some(slot) = self.state.open.get(at) else { break };
+            match slot.progress {
+                Progress::Running => settle::settle(&self.run, &mut self.state, at).await,
+                Progress::Queued if slot.queued_call().is_none() => self.state.give_up(at),
+                // Another process may have come further than its last document says.
+                Progress::Queued if !slot.fresh => settle::catch_up(&self.run, &mut self.state, at).await?,
+                Progress::Queued | Progress::Waiting(_) | Progress::Done(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the next calls of the turn through the gate. Returns whether there were any.
+    async fn run_next(&mut self) -> bool {
+        let parallel = self.parallel();
+        let queued = self.state.open.iter().enumerate();
+        let queued = queued.filter_map(|(at, slot)| slot.to_gate().map(|call| (at, call)));
+        let group = turn::group(&self.run, queued, parallel);
+        if group.is_empty() {
+            return false;
+        }
+        let (places, calls): (Vec<usize>, Vec<_>) = group.into_iter().unzip();
+        let span = self.state.said.as_ref().and_then(|said| said.span.clone()).unwrap_or_else(Span::current);
+        let state = &mut self.state;
+        turn::execute(&self.run, &span, calls, parallel, |progressed| match progressed {
+            Progressed::Begun(at) => state.hand_over(places[at]),
+            Progressed::Ended(at, result) => state.take(places[at], &result),
+        })
+        .await;
+        true
+    }
+
+    /// What follows from the last answer, all of whose calls were handed to the gate. `None` if the model is next.
+    async fn conclude(&mut self) -> Option<Step> {
+        self.describe().await;
+        let calls: Vec<_> = self.waiting().cloned().collect();
+        if !calls.is_empty() {
+            return Some(Step::Waits(calls));
+        }
+        self.state.close();
+        let Said { then, text, .. } = self.state.said.clone()?;
+        let ended = match then {
+            Then::Continue if !self.run.should_end_turn() => {
+                self.state.said = None;
+                return None;
+            }
+            Then::Continue => self.stopped(StopReason::AskUser, text),
+            Then::Answered => Ended::Answered { text },
+            Then::Empty => self.stopped(StopReason::EmptyAnswer, text),
+            Then::Unfit(violations) => self.stopped(StopReason::UnfitAnswer(violations), text),
+            Then::Incomplete { finish, error } => {
+                let detail = error.as_ref().and_then(|error| error.message.clone());
+                let reason = StopReason::Incomplete { finish, error };
+                if let Some(detail) = detail {
+                    self.run.report("the model's answer broke off", reason.code(), &detail);
+                }
+                self.stopped(reason, text)
+            }
+        };
+        Some(Step::Ended(ended))
+    }
+
+    /// Asks the model, unless it must not be asked any more.
+    async fn ask_model(&mut self) -> Step {
+        let stop = if self.run.cancellation().is_cancelled() {
+            Some(StopReason::Cancelled)
+        } else if let Some(exceeded) = self.run.exhausted() {
+            Some(StopReason::Budget(exceeded))
+        } else if self.state.asked >= self.agent.max_turns {
+            Some(StopReason::TurnLimit)
+        } else {
+            self.state.asked += 1;
+            self.request().await.err()
+        };
+        stop.map_or(Step::Asked, |reason| Step::Ended(self.stopped(reason, String::new())))
+    }
+
+    fn last_usage(&self) -> Option<Usage> {
+        self.state.turns.last().and_then(|turn| turn.usage)
+    }
+
+    /// Steps until calls wait or there is an end.
+    pub(super) async fn drive(&mut self) -> Ended {
+        let mut used = Used::default();
+        loop {
+            match self.advance().await {
+                Step::Asked => used.add(self.last_usage()),
+                Step::Ran => {}
+                Step::Waits(calls) => return Ended::Waiting { calls },
+                Step::Ended(ended) => return ended,
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! [`Decider`]: who decides on a call that waits.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::text::sentence;
+
+/// The longest reason of a decider, in bytes.
+const MAX_REASON_BYTES: usize = 2048;
+
+/// Who decides on a call that waits, as the application authenticated them, and why.
+///
+/// The policy says who may decide (`[approvals]`). Without a rule it is anybody of the run's tenant but the principal
+/// that the run acts for. The decision's record keeps the decider.
+///
+/// ```
+/// use tool_runtime::call::Decider;
+///
+/// let decider = Decider::new("grace").tenant("acme").role("approver").because("It is in the budget.");
+/// assert_eq!(decider.reason(), Some("It is in the budget."));
+/// ```
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[must_use]
+pub struct Decider {
+    principal: Arc<str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tenant: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    roles: Vec<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<Arc<str>>,
+}
+
+impl Decider {
+    /// A decider without a tenant and without roles.
+    pub fn new(principal: impl Into<Arc<str>>) -> Self {
+        Self { principal: principal.into(), tenant: None, roles: Vec::new(), reason: None }
+    }
+
+    /// Sets the tenant. It has to be the tenant of the run.
+    pub fn tenant(mut self, tenant: impl Into<Arc<str>>) -> Self {
+        self.tenant = Some(tenant.into());
+        self
+    }
+
+    /// Adds a role that the policy may ask for.
+    pub fn role(mut self, role: impl Into<Arc<str>>) -> Self {
+        self.roles.push(role.into());
+        self
+    }
+
+    /// Sets why they decide so, for the record; the model does not read it. At most 2,048 bytes are kept.
+    pub fn because(mut self, reason: &str) -> Self {
+        self.reason = Some(sentence(reason, MAX_REASON_BYTES).into());
+        self
+    }
+
+    /// Returns who decides.
+    #[must_use]
+    pub fn principal(&self) -> &str {
+        &self.principal
+    }
+
+    /// Returns their tenant.
+    #[must_use]
+    pub fn tenant_id(&self) -> Option<&str> {
+        self.tenant.as_deref()
+    }
+
+    /// Returns their roles.
+    #[must_use]
+    pub fn roles(&self) -> &[Arc<str>] {
+        &self.roles
+    }
+
+    /// Returns why they decide so.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+}
+
+// The reason is what somebody wrote.
+impl fmt::Debug for Decider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decider")
+            .field("principal", &self.principal)
+            .field("tenant", &self.tenant)
+            .field("roles", &self.roles)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,79 @@
+//! [`Mismatch`]: what does not fit between a call that waits and a decision on it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What differs between a call as it was suspended and what would finish it now, or why a decider may not decide on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Mismatch {
+    /// The tool is gone, or its definition is another.
+    Definition,
+    /// The policy is another.
+    Policy,
+    /// The stored arguments are others than their digest says, or read differently.
+    Arguments,
+    /// The run has a role that it did not have, or lacks one that the call needs.
+    Roles,
+    /// The principal of the run has other attributes.
+    Attributes,
+    /// The run has a tool that it did not have.
+    Tools,
+    /// The call comes from another caller.
+    Caller,
+    /// The run gained a label under which the policy denies the call.
+    Labels,
+    /// The clock shows a time before the call was suspended.
+    Clock,
+    /// The decider is the principal that the run acts for.
+    OwnCall,
+    /// The decider has no role that the policy asks for.
+    DeciderRole,
+    /// The decider is of another tenant.
+    DeciderTenant,
+}
+
+impl Mismatch {
+    /// Returns a stable word for each case.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Definition => "definition",
+            Self::Policy => "policy",
+            Self::Arguments => "arguments",
+            Self::Roles => "roles",
+            Self::Attributes => "attributes",
+            Self::Tools => "tools",
+            Self::Caller => "caller",
+            Self::Labels => "labels",
+            Self::Clock => "clock",
+            Self::OwnCall => "own_call",
+            Self::DeciderRole => "decider_role",
+            Self::DeciderTenant => "decider_tenant",
+        }
+    }
+}
+
+/// A sentence for operators.
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Definition => "the definition of the tool changed",
+            Self::Policy => "the policy changed",
+            Self::Arguments => "the stored arguments changed",
+            Self::Roles => "the run has a role that the call's run did not have, or lacks one that the call needs",
+            Self::Attributes => "the run's principal has other attributes than the call's run",
+            Self::Tools => "the run has a tool that the call's run did not have",
+            Self::Caller => "the call comes from another caller",
+            Self::Labels => "the run gained a label under which the policy denies the call",
+            Self::Clock => "the clock shows a time before the call was suspended",
+            Self::OwnCall => {
+                "the principal of a run cannot decide on its calls, unless the policy says `own_calls = true`"
+            }
+            Self::DeciderRole => "the decider has no role that the policy asks for",
+            Self::DeciderTenant => "the decider is of another tenant",
+        })
+    }
+}

@@ -1,0 +1,193 @@
+//! `policy replay`: calls of the past, decided again under another policy.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::call::{Caller, Decision, RecordedArguments};
+use crate::catalog::{Entry, ToolCatalog};
+use crate::cli::call::json;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::policy::{shared, told};
+use crate::cli::session::{Cli, Party};
+use crate::cli::{input, terminal};
+use crate::policy::{PolicyContext, ToolPolicy};
+
+/// What is read of a record.
+#[derive(Deserialize)]
+struct Past {
+    tool_call_id: String,
+    name: String,
+    run_id: Arc<str>,
+    #[serde(default)]
+    meant_for: Option<String>,
+    arguments: RecordedArguments,
+    #[serde(default)]
+    executed: bool,
+    principal: Option<Arc<str>>,
+    tenant: Option<Arc<str>>,
+    #[serde(default)]
+    roles: Vec<Arc<str>>,
+    #[serde(default)]
+    attributes: Vec<(Arc<str>, Arc<str>)>,
+    #[serde(default)]
+    caller: Caller,
+    decision: Option<Decision>,
+    repair: Option<Value>,
+}
+
+/// A call on which the policies differ, as `--json` prints it.
+#[derive(Serialize)]
+struct Difference {
+    run: Arc<str>,
+    call: String,
+    tool: String,
+    before: Decision,
+    now: Decision,
+}
+
+/// What was compared, as `--json` prints it.
+#[derive(Default, Serialize)]
+struct Counts {
+    calls: u64,
+    same: u64,
+    differ: BTreeMap<String, u64>,
+    /// The policy reads an argument that the record masks, or the record has no arguments.
+    undecided: u64,
+    /// The catalog no longer has the tool.
+    unknown_tools: u64,
+    /// The policy was not asked, or the line is no record of a call.
+    not_decided: u64,
+}
+
+pub(super) fn replay(cli: &Cli<'_>, records: &Path, with: &Path, labels: &[String]) -> Result<Exit, Failure> {
+    let catalog = cli.catalog()?;
+    let policy =
+        ToolPolicy::from_path(with).map_err(|error| Failure::usage(error.to_string()).code("policy_problem"))?;
+    let policy = Cli::checked(&catalog, policy)?;
+    let text = input::text(input::file(records)?, &records.display().to_string())?;
+    let mut again = Again { catalog, policy, party: cli.party(), given: shared(labels), labels: HashMap::new() };
+    let (mut counts, mut found) = (Counts::default(), Vec::new());
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let wrong = |error: serde_json::Error| {
+            let place = format!("{}, line {}", records.display(), number + 1);
+            // The text of the error could quote a value.
+            Failure::usage(format!("{place}: not a record (column {})", error.column())).code("unreadable_input")
+        };
+        let Some(record) = call(serde_json::from_str(line).map_err(wrong)?) else {
+            counts.not_decided += 1;
+            continue;
+        };
+        let past = Past::deserialize(record).map_err(wrong)?;
+        found.extend(again.compare(past, &mut counts));
+    }
+    print(cli, &found, &counts)?;
+    Ok(if found.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+/// The record of a call in a line: alone, in a document that wraps it, or under the name of its kind. `None` for a record
+/// of anything else.
+fn call(line: Value) -> Option<Value> {
+    let Value::Object(mut members) = line else { return None };
+    let other = members.get("kind").is_some_and(|kind| kind != "call");
+    if members.contains_key("tool_call_id") && !other {
+        return Some(Value::Object(members));
+    }
+    ["record", "call", "entry"].iter().find_map(|key| members.remove(*key)).filter(|_| !other).and_then(call)
+}
+
+struct Again {
+    catalog: ToolCatalog,
+    policy: ToolPolicy,
+    party: Party,
+    given: Vec<Arc<str>>,
+    /// The labels of each run under this policy, as its results come.
+    labels: HashMap<Arc<str>, Vec<Arc<str>>>,
+}
+
+impl Again {
+    fn compare(&mut self, past: Past, counts: &mut Counts) -> Option<Difference> {
+        let Some(before) = past.decision.clone().filter(|_| past.meant_for.is_none()) else {
+            counts.not_decided += 1;
+            return None;
+        };
+        counts.calls += 1;
+        let Some(entry) = self.catalog.entry(&past.name).map(Arc::clone) else {
+            counts.unknown_tools += 1;
+            return None;
+        };
+        let now = self.decide(&past, &entry);
+        if past.executed {
+            let labels = self.labels.entry(Arc::clone(&past.run_id)).or_insert_with(|| self.given.clone());
+            for label in self.policy.labels_of(&entry.subject()) {
+                if labels.iter().all(|known| **known != *label) {
+                    labels.push(label.into());
+                }
+            }
+        }
+        let Some(now) = now else {
+            counts.undecided += 1;
+            return None;
+        };
+        if now.verdict == before.verdict {
+            counts.same += 1;
+            return None;
+        }
+        *counts.differ.entry(format!("{} -> {}", before.verdict, now.verdict)).or_default() += 1;
+        Some(Difference { run: past.run_id, call: past.tool_call_id, tool: past.name, before, now })
+    }
+
+    /// The decision under this policy. `None` if the record does not say enough.
+    fn decide(&self, past: &Past, entry: &Entry) -> Option<Decision> {
+        let roles: Vec<_> = past.roles.iter().chain(&self.party.roles).cloned().collect();
+        let context = PolicyContext {
+            run: &past.run_id,
+            caller: &past.caller,
+            principal: past.principal.as_deref(),
+            attributes: &past.attributes,
+            tenant: past.tenant.as_deref(),
+            roles: &roles,
+            labels: self.labels.get(&past.run_id).unwrap_or(&self.given),
+            tools: None,
+        };
+        let subject = entry.subject().repaired(past.repair.is_some());
+        let admitted = self.policy.admit(&context, &subject);
+        if admitted.verdict == crate::call::Verdict::Deny || !self.policy.reads_arguments(subject.name) {
+            return Some(admitted);
+        }
+        match &past.arguments {
+            RecordedArguments::Masked(arguments)
+                if !entry.spec.sensitive.iter().any(|name| self.policy.reads(subject.name, name)) =>
+            {
+                Some(self.policy.decide(&context, &subject, arguments.get()))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn print(cli: &Cli<'_>, found: &[Difference], counts: &Counts) -> Result<(), Failure> {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        differences: &'a [Difference],
+        counts: &'a Counts,
+    }
+    if cli.settings.json {
+        terminal::line(&json(&Document { differences: found, counts })?);
+        return Ok(());
+    }
+    for one in found {
+        let Difference { run, call, tool, before, now } = one;
+        terminal::line(&terminal::safe(&format!("{run} {call} {tool}: {} -> {}", told(before), told(now))));
+    }
+    let Counts { calls, same, undecided, unknown_tools, not_decided, differ } = counts;
+    let differ: Vec<_> = differ.iter().map(|(change, count)| format!("{count} {change}")).collect();
+    let differ = if differ.is_empty() { "0 differ".to_owned() } else { differ.join(", ") };
+    let rest =
+        format!("{undecided} undecided, {unknown_tools} of unknown tools, {not_decided} lines without a decision");
+    terminal::line(&format!("{calls} calls: {same} the same, {differ}, {rest}"));
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! Who may decide on calls that wait for a person.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::call::{Decider, Mismatch};
+use crate::policy::parse;
+use crate::policy::problem::PolicyProblem;
+use crate::policy::{RunPolicy, ToolPolicy};
+use crate::tool::ToolEffect;
+
+/// Who may decide: in general, for an effect, and for a tool. Of one key, the most particular place that has it counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Approvals {
+    /// The principal of a run may decide on its calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own_calls: Option<bool>,
+    /// The decider has one of these roles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub roles: Option<BTreeSet<String>>,
+    /// For calls of an effect.
+    #[serde(deserialize_with = "parse::table_map")]
+    pub effects: BTreeMap<ToolEffect, Deciders>,
+    /// For calls of a tool.
+    #[serde(deserialize_with = "parse::named_map")]
+    pub tools: BTreeMap<String, Deciders>,
+}
+
+/// Who may decide on some calls.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Deciders {
+    /// The principal of a run may decide on its calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own_calls: Option<bool>,
+    /// The decider has one of these roles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub roles: Option<BTreeSet<String>>,
+}
+
+/// A call, as far as it matters who decides on it.
+pub(crate) struct Decided<'a> {
+    pub(crate) tool: &'a str,
+    pub(crate) effect: ToolEffect,
+    pub(crate) principal: Option<&'a str>,
+    pub(crate) tenant: Option<&'a str>,
+}
+
+impl Approvals {
+    /// Why the decider may not decide. `None` if they may.
+    fn bars(&self, decider: &Decider, call: &Decided<'_>) -> Option<Mismatch> {
+        let particular = [self.tools.get(call.tool), self.effects.get(&call.effect)];
+        let own_calls = particular.iter().flatten().find_map(|deciders| deciders.own_calls).or(self.own_calls);
+        let roles = particular.iter().flatten().find_map(|deciders| deciders.roles.as_ref()).or(self.roles.as_ref());
+        if call.principal == Some(decider.principal()) && own_calls != Some(true) {
+            return Some(Mismatch::OwnCall);
+        }
+        let has_one = |roles: &BTreeSet<String>| decider.roles().iter().any(|role| roles.contains(&**role));
+        roles.is_some_and(|roles| !has_one(roles)).then_some(Mismatch::DeciderRole)
+    }
+
+    /// What decides nothing, or refuses everybody.
+    pub(super) fn check(&self, problems: &mut Vec<PolicyProblem>) {
+        let effects = self.effects.iter().map(|(effect, deciders)| (format!("approvals.effects.{effect}"), deciders));
+        let tools = self.tools.iter().map(|(tool, deciders)| (format!("approvals.tools.{tool}"), deciders));
+        let general = Deciders { own_calls: self.own_calls, roles: self.roles.clone() };
+        let mut of = |path: String, deciders: &Deciders, is_general: bool| {
+            if deciders.roles.as_ref().is_some_and(BTreeSet::is_empty) {
+                let message = "nobody has one of no roles; name at least one, or leave the key out";
+                problems.push(PolicyProblem::new(format!("{path}.roles"), message.to_owned()));
+            }
+            if !is_general && *deciders == Deciders::default() {
+                let message = "this decides nothing; write `own_calls` or `roles`";
+                problems.push(PolicyProblem::new(path, message.to_owned()));
+            }
+        };
+        of("approvals".to_owned(), &general, true);
+        effects.chain(tools).for_each(|(path, deciders)| of(path, deciders, false));
+    }
+}
+
+impl ToolPolicy {
+    /// The roles of deciders that the policy names.
+    pub(crate) fn decider_roles(&self) -> BTreeSet<&str> {
+        let approvals = &self.data().approvals;
+        let particular = approvals.effects.values().chain(approvals.tools.values());
+        let named = particular.filter_map(|deciders| deciders.roles.as_ref()).chain(&approvals.roles);
+        named.flatten().map(String::as_str).collect()
+    }
+}
+
+impl RunPolicy {
+    /// Why the decider may not decide on a call; each policy of the run has to let them. `None` if they may.
+    pub(crate) fn bars(&self, decider: &Decider, call: &Decided<'_>) -> Option<Mismatch> {
+        if decider.tenant_id() != call.tenant {
+            return Some(Mismatch::DeciderTenant);
+        }
+        self.all().find_map(|policy| policy.data().approvals.bars(decider, call))
+    }
+}

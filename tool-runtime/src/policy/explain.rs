@@ -1,0 +1,36 @@
+//! What a policy says beyond its decision, for people who ask why.
+
+use crate::call::Decision;
+use crate::policy::ToolPolicy;
+use crate::policy::cedar::CedarRules;
+use crate::policy::decision::Strictest;
+use crate::policy::subject::{PolicyContext, Subject};
+use crate::text::pointer;
+
+impl ToolPolicy {
+    /// The decision, as [`admit`](Self::admit) and [`decide`](Self::decide) make it, and every rule that denied the call or
+    /// asked for an approval.
+    pub(crate) fn explain(
+        &self,
+        context: &PolicyContext<'_>,
+        tool: &Subject<'_>,
+        arguments: Option<&str>,
+    ) -> (Decision, Vec<Decision>) {
+        let mut said = Strictest::heard();
+        let decision = self.judge(context, tool, arguments, &mut said);
+        (decision, said.heard.unwrap_or_default())
+    }
+
+    /// Whether a decision on the tool depends on arguments.
+    pub(crate) fn reads_arguments(&self, tool: &str) -> bool {
+        self.tool(tool).is_some_and(|rule| !rule.arguments.is_empty())
+            || self.data().cedar.as_ref().is_some_and(CedarRules::reads_arguments)
+    }
+
+    /// Whether a decision on the tool depends on this argument.
+    pub(crate) fn reads(&self, tool: &str, argument: &str) -> bool {
+        let first = |path: &str| pointer::split(path).into_iter().flatten().next().is_some_and(|name| name == argument);
+        self.tool(tool).is_some_and(|rule| rule.arguments.iter().any(|rule| first(&rule.pointer)))
+            || self.data().cedar.as_ref().is_some_and(|cedar| cedar.reads(argument))
+    }
+}

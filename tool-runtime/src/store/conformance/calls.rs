@@ -1,0 +1,55 @@
+//! Calls that wait, and texts of every kind.
+
+use crate::call::{CallId, Suspension, ToolInvocationRecord};
+use crate::store::conformance::{at, read, record, run, text, update, waiting};
+use crate::store::{AuditRecord, Chain, Document, Key, PendingFilter, Query, RecordFilter, Space, Store, Transaction};
+
+pub(super) async fn calls_that_wait_are_found(store: &dyn Store) {
+    for (run, call, expires) in [("one", "b", 10), ("one", "a", 20), ("two", "c", 30)] {
+        let (key, waiting) = (Key::waiting(run, &CallId::new(call)), waiting(run, call, expires));
+        let named = key.clone();
+        let write =
+            move |transaction: &mut Transaction| transaction.set(&named, Document::Waiting(Box::new(waiting.clone())));
+        update(store, &[key], write).await.expect("it writes");
+    }
+    let cases = [
+        (PendingFilter::default(), vec!["b", "a", "c"]),
+        (PendingFilter { run_id: Some("one".into()), ..PendingFilter::default() }, vec!["b", "a"]),
+        (PendingFilter { call_id: Some(CallId::new("c")), ..PendingFilter::default() }, vec!["c"]),
+        (PendingFilter { expired_at: Some(at(20)), ..PendingFilter::default() }, vec!["b", "a"]),
+        (PendingFilter { suspension: Some(Suspension::Client), ..PendingFilter::default() }, vec![]),
+        (PendingFilter { conversation_id: Some("other".into()), ..PendingFilter::default() }, vec![]),
+    ];
+    for (filter, expected) in cases {
+        let found = store.pending_calls(&filter).await.expect("it lists");
+        let ids: Vec<_> = found.iter().map(|call| call.call_id.as_str()).collect();
+        assert_eq!(ids, expected, "{filter:?}");
+    }
+    let found = store.pending("one", &CallId::new("a")).await.expect("it reads").expect("it waits");
+    assert_eq!(found.arguments.as_str(), r#"{"pin":"1234"}"#, "frozen arguments are kept as they are");
+    assert!(store.pending("two", &CallId::new("a")).await.expect("it reads").is_none(), "of another run");
+    let open = store.open_records(&RecordFilter::run("one")).await.expect("it lists");
+    assert_eq!(open.iter().map(|record| record.tool_call_id.as_str()).collect::<Vec<_>>(), ["b", "a"], "open records");
+}
+
+pub(super) async fn what_is_written_reads_the_same(store: &dyn Store) {
+    let id = "a'b\"c\\d\u{0}e%f_\u{1f980}";
+    let document = "\u{0}\u{feff}'; --\u{1f980}";
+    let key = Key::waiting(id, &CallId::new(id));
+    let pair = [Key::run(id), key];
+    let named = pair.clone();
+    let write = move |transaction: &mut Transaction| {
+        transaction.set(&named[0], run(id, document))?;
+        transaction.set(&named[1], Document::Waiting(Box::new(waiting(id, id, 1))))?;
+        transaction.append(record(id, id))
+    };
+    update(store, &pair, write).await.expect("it writes");
+    assert_eq!(text(read(store, &pair[0]).await.as_ref()), Some(document), "any text");
+    let listed = store.list(&Query { scope: Some(id.into()), ..Query::new(Space::Waiting) }).await.expect("it lists");
+    assert_eq!(listed.first().map(|listed| &listed.key), Some(&pair[1]), "any id");
+    let records = store.records(&RecordFilter::call(id, CallId::new(id))).await.expect("it reads");
+    assert_eq!(Chain::verify(&records), Ok(()), "a record reads as it was sealed");
+    let json = |record: &ToolInvocationRecord| serde_json::to_string(record).expect("JSON");
+    let first = records.first().and_then(|sealed| AuditRecord::as_call(&sealed.record)).expect("a call's record");
+    assert_eq!(json(first), json(&record(id, id)), "digit for digit");
+}

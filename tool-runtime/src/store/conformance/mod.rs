@@ -1,0 +1,138 @@
+//! What every store must do, as cases that any implementation can run.
+
+mod calls;
+mod documents;
+mod records;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::value::RawValue;
+
+use crate::call::{CallId, Caller, Outcome, RecordedArguments, Suspension, ToolInvocationRecord};
+use crate::store::{Document, FrozenArguments, Key, PendingCall, Store, StoreError, StoredRun, Transaction, Waiting};
+use crate::tool::{Hash, ToolName};
+
+/// Runs every case, each on a store of its own that `empty` makes.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tool_runtime::store::{MemoryStore, Store, conformance};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(
+/// conformance::check(|| async { Arc::new(MemoryStore::new()) as Arc<dyn Store> })
+/// # );
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Panics
+/// The store does something else than it must. The message says what.
+pub async fn check<F: Future<Output = Arc<dyn Store>>>(empty: impl Fn() -> F) {
+    records::records_are_chained_by_run(&*empty().await).await;
+    records::records_are_read_in_pages(&*empty().await).await;
+    records::records_are_found_by_what_they_say(&*empty().await).await;
+    documents::a_change_is_whole_or_nothing(&*empty().await).await;
+    documents::a_change_touches_what_it_named(&*empty().await).await;
+    documents::changes_under_one_lock_follow_each_other(empty().await).await;
+    documents::a_change_happens_though_its_receipt_is_dropped(&*empty().await).await;
+    documents::documents_are_listed_in_order(&*empty().await).await;
+    documents::due_documents_are_listed(&*empty().await).await;
+    calls::calls_that_wait_are_found(&*empty().await).await;
+    calls::what_is_written_reads_the_same(&*empty().await).await;
+    documents::who_waits_is_woken(empty().await).await;
+}
+
+fn raw(text: &str) -> Arc<RawValue> {
+    RawValue::from_string(text.to_owned()).expect("the cases are JSON").into()
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + second).expect("the cases are near")
+}
+
+pub(super) fn record(run: &str, call: &str) -> ToolInvocationRecord {
+    ToolInvocationRecord {
+        tool_call_id: CallId::new(call),
+        name: "core__add".to_owned(),
+        definition_hash: Some(Hash([7; 32])),
+        arguments: RecordedArguments::Masked(raw(r#"{"b":2,"a":18446744073709551615}"#)),
+        result: Some(raw("[1.5,\"x\u{1f980}\\u0000\"]")),
+        media: Vec::new(),
+        outcome: Outcome::Ok,
+        cause: None,
+        tool_code: None,
+        safe_message: None,
+        executed: true,
+        started_at: at(0),
+        ended_at: Some(at(1)),
+        run_id: run.into(),
+        session_id: None,
+        conversation_id: None,
+        principal: Some("ada".into()),
+        roles: Vec::new(),
+        attributes: Vec::new(),
+        tenant: None,
+        violations: Vec::new(),
+        caller: Caller::Direct,
+        decision: None,
+        validator: None,
+        repair: None,
+    }
+}
+
+pub(super) fn waiting(run: &str, call: &str, expires: i64) -> Waiting {
+    let call = PendingCall {
+        version: PendingCall::VERSION,
+        call_id: CallId::new(call),
+        tool: ToolName::parse("core__add").expect("a name"),
+        definition_hash: Hash([7; 32]),
+        arguments: FrozenArguments::new(r#"{"pin":"1234"}"#),
+        argument_digest: Hash([8; 32]),
+        shown_arguments: raw(r#"{"pin":"[sensitive]"}"#),
+        principal: Some("ada".into()),
+        roles: Vec::new(),
+        attributes: Vec::new(),
+        tools: None,
+        tenant: None,
+        policy_revision: Hash([9; 32]),
+        rule: Some("require_approval_for_effects".to_owned()),
+        labels: vec!["untrusted".into()],
+        run_id: run.into(),
+        session_id: None,
+        conversation_id: Some("talk".into()),
+        caller: Caller::Direct,
+        repair: None,
+        started_at: at(0),
+        created_at: at(1),
+        expires_at: at(expires),
+        suspension: Suspension::Approval,
+        prepared: None,
+        graph: None,
+    };
+    let open = record(run, call.call_id.as_str());
+    Waiting { record: ToolInvocationRecord { ended_at: None, outcome: Outcome::ApprovalRequired, ..open }, call }
+}
+
+fn run(id: &str, document: &str) -> Document {
+    Document::Run(Box::new(StoredRun::new(id, document)))
+}
+
+fn text(document: Option<&Document>) -> Option<&str> {
+    match document {
+        Some(Document::Run(run)) => Some(&run.document),
+        _ => None,
+    }
+}
+
+async fn read(store: &dyn Store, key: &Key) -> Option<Document> {
+    store.read(std::slice::from_ref(key)).await.expect("it reads").pop().flatten()
+}
+
+async fn update(
+    store: &dyn Store,
+    keys: &[Key],
+    change: impl FnMut(&mut Transaction) -> Result<(), StoreError> + Send + 'static,
+) -> Result<(), StoreError> {
+    store.update(keys.to_vec(), Box::new(change)).await
+}

@@ -1,0 +1,226 @@
+//! One write inside an open transaction: read the documents, run the change, write what it made of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::call::Decider;
+use crate::contain::attempted;
+use crate::store::sql::connection::{Connection, Value};
+use crate::store::sql::text::{clipped, columns, escaped, micros, micros_from};
+use crate::store::{AuditRecord, Chain, Change, Document, Key, Sealed, StoreError, Transaction};
+
+/// What is to be written.
+pub(super) enum Work {
+    /// A record.
+    Append(Box<AuditRecord>),
+    /// What a change makes of these documents.
+    Update(Vec<Key>, Change),
+}
+
+impl Work {
+    /// What has to be locked, in the order that everybody keeps.
+    pub(super) fn locks(&self) -> BTreeSet<String> {
+        match self {
+            Self::Append(record) => BTreeSet::from([Key::run(Arc::clone(record.run_id())).lock()]),
+            Self::Update(keys, _) => keys.iter().map(Key::lock).collect(),
+        }
+    }
+}
+
+/// Why a write did not happen.
+pub(super) enum Failed {
+    /// The change refused, and the transaction can continue without it.
+    Refused(StoreError),
+    /// The database failed: the transaction is void.
+    Database(sqlx::Error),
+}
+
+impl From<sqlx::Error> for Failed {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+/// What a write left in the database, by which it is found again when nobody knows whether it was committed.
+#[derive(Default)]
+pub(super) struct Written {
+    /// A document that is due was written.
+    pub(super) wakes: bool,
+    documents: Vec<(Key, Option<String>)>,
+    /// The run, the place and the hash of the last record.
+    record: Option<(String, i64, String)>,
+}
+
+impl Written {
+    /// Whether it changes nothing.
+    pub(super) const fn is_nothing(&self) -> bool {
+        self.documents.is_empty() && self.record.is_none()
+    }
+
+    /// Whether the database has it, asked under the same locks: a record tells for sure. Documents that are as they
+    /// were to be written need not be written again.
+    pub(super) async fn is_kept(&self, connection: &mut Connection) -> Result<bool, sqlx::Error> {
+        if let Some((run, sequence, hash)) = &self.record {
+            let sql = "SELECT sequence FROM records WHERE run_id = $1 AND sequence = $2 AND hash = $3";
+            let arguments = [run.as_str().into(), (*sequence).into(), hash.as_str().into()];
+            return Ok(!connection.rows::<(i64,)>(sql, arguments).await?.is_empty());
+        }
+        let keys: Vec<_> = self.documents.iter().map(|(key, _)| key.clone()).collect();
+        let bodies = read(connection, &keys).await?;
+        Ok(bodies.iter().eq(self.documents.iter().map(|(_, body)| body)))
+    }
+}
+
+/// Writes in a transaction that holds the locks.
+pub(super) async fn apply(connection: &mut Connection, work: &mut Work, now: Timestamp) -> Result<Written, Failed> {
+    let mut written = Written::default();
+    let (keys, change) = match work {
+        Work::Append(record) => {
+            append(connection, vec![(**record).clone()], &mut written).await?;
+            return Ok(written);
+        }
+        Work::Update(keys, change) => (keys, change),
+    };
+    let documents = read(connection, keys).await.map_err(Failed::Database)?;
+    let documents = documents.into_iter().map(|document| document.map(|text| parse(&text)).transpose());
+    let documents = documents.collect::<Result<Vec<_>, _>>().map_err(Failed::Refused)?;
+    let mut transaction = Transaction::new(now, keys.iter().cloned().zip(documents));
+    let changed = attempted(|| change(&mut transaction)).unwrap_or(Err(StoreError::Panicked));
+    changed.map_err(Failed::Refused)?;
+    let writes = transaction.into_writes();
+    written.wakes = writes.wakes(now);
+    for (key, document) in writes.documents {
+        let body = set(connection, &key, document).await?;
+        written.documents.push((key, body));
+    }
+    append(connection, writes.records, &mut written).await?;
+    Ok(written)
+}
+
+/// A row: space, scope, id and body.
+pub(super) type Body = (String, String, String, String);
+
+/// Bodies of documents by the columns that name them.
+pub(super) type Bodies = BTreeMap<(String, String, String), String>;
+
+/// How many documents one statement reads, so that no database refuses the number of arguments.
+pub(super) const MOST_KEYS: usize = 100;
+
+/// Reads the bodies of documents, in the order of the keys.
+async fn read(connection: &mut Connection, keys: &[Key]) -> Result<Vec<Option<String>>, sqlx::Error> {
+    let mut found = Bodies::new();
+    for keys in keys.chunks(MOST_KEYS) {
+        let (sql, arguments) = select(keys);
+        found.extend(connection.rows::<Body>(sql, arguments).await?.into_iter().map(by_place));
+    }
+    Ok(bodies(keys, &found).into_iter().map(|body| body.map(str::to_owned)).collect())
+}
+
+/// The statement that reads documents.
+pub(super) fn select(keys: &[Key]) -> (String, Vec<Value>) {
+    let place = |number| format!("(${}, ${}, ${})", 3 * number + 1, 3 * number + 2, 3 * number + 3);
+    let places: Vec<_> = (0..keys.len()).map(place).collect();
+    let places = places.join(", ");
+    let sql = format!("SELECT space, scope, id, body FROM documents WHERE (space, scope, id) IN (VALUES {places})");
+    let arguments = keys.iter().flat_map(|key| {
+        let (scope, id, _) = columns(key);
+        [Value::from(key.space().code()), scope.into(), id.into()]
+    });
+    (sql, arguments.collect())
+}
+
+pub(super) fn by_place((space, scope, id, body): Body) -> ((String, String, String), String) {
+    ((space, scope, id), body)
+}
+
+/// The bodies in the order of the keys. A key may be named twice.
+pub(super) fn bodies<'b>(keys: &[Key], found: &'b Bodies) -> Vec<Option<&'b str>> {
+    let body = |key: &Key| {
+        let (scope, id, _) = columns(key);
+        found.get(&(key.space().code().to_owned(), scope, id)).map(String::as_str)
+    };
+    keys.iter().map(body).collect()
+}
+
+pub(super) fn parse(body: &str) -> Result<Document, StoreError> {
+    serde_json::from_str(body).map_err(|error| StoreError::Corrupt(Box::new(error)))
+}
+
+fn text<T: serde::Serialize>(value: &T) -> Result<String, Failed> {
+    serde_json::to_string(value).map_err(|error| Failed::Refused(StoreError::Corrupt(Box::new(error))))
+}
+
+/// Returns the body that was written.
+async fn set(connection: &mut Connection, key: &Key, document: Option<Document>) -> Result<Option<String>, Failed> {
+    let (scope, id, name) = columns(key);
+    let space = key.space().code();
+    let Some(document) = document else {
+        let sql = "DELETE FROM documents WHERE space = $1 AND scope = $2 AND id = $3";
+        connection.execute(sql, [space.into(), scope.into(), id.into()]).await?;
+        return Ok(None);
+    };
+    let sql = "INSERT INTO documents (space, scope, id, name, due, body) VALUES ($1, $2, $3, $4, $5, $6) \
+               ON CONFLICT (space, scope, id) DO UPDATE SET due = excluded.due, body = excluded.body";
+    let due = Value::Int(document.due().map(micros_from));
+    let body = text(&document)?;
+    let arguments = [space.into(), scope.into(), id.into(), Value::Text(name), due, body.as_str().into()];
+    connection.execute(sql, arguments).await?;
+    Ok(Some(body))
+}
+
+/// Appends records, each to the chain of its run.
+async fn append(connection: &mut Connection, records: Vec<AuditRecord>, written: &mut Written) -> Result<(), Failed> {
+    let mut chains: BTreeMap<String, Chain> = BTreeMap::new();
+    for record in records {
+        let run = clipped(record.run_id());
+        let mut chain = match chains.get(&run) {
+            Some(chain) => *chain,
+            None => head(connection, &run).await?,
+        };
+        let sealed = chain.seal(record).map_err(Failed::Refused)?;
+        let sequence = insert(connection, &run, &sealed).await?;
+        written.record = Some((run.clone(), sequence, sealed.hash.to_string()));
+        chains.insert(run, chain);
+    }
+    Ok(())
+}
+
+/// Reads the end of a run's chain.
+async fn head(connection: &mut Connection, run: &str) -> Result<Chain, Failed> {
+    let sql = "SELECT sequence, hash FROM records WHERE run_id = $1 ORDER BY sequence DESC LIMIT 1";
+    let last = connection.rows::<(i64, String)>(sql, [run.into()]).await?;
+    let Some((sequence, hash)) = last.first() else { return Ok(Chain::new()) };
+    let corrupt = |error| Failed::Refused(StoreError::Corrupt(error));
+    let sequence = u64::try_from(*sequence).map_err(|error| corrupt(Box::new(error)))?;
+    Ok(Chain::after(sequence, hash.parse().map_err(|error| corrupt(Box::new(error)))?))
+}
+
+async fn insert(connection: &mut Connection, run: &str, sealed: &Sealed) -> Result<i64, Failed> {
+    let sql = "INSERT INTO records \
+               (run_id, sequence, call_id, kind, tool, outcome, principal, tenant, decider, at, previous, hash, body) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+    let record = &sealed.record;
+    let optional = |text: Option<&Arc<str>>| Value::Text(text.map(|text| escaped(text)));
+    let decider = record.as_decision().and_then(|decision| decision.decider.as_ref()).map(Decider::principal);
+    let sequence =
+        i64::try_from(sealed.sequence).map_err(|error| Failed::Refused(StoreError::Corrupt(Box::new(error))))?;
+    let arguments = [
+        run.into(),
+        sequence.into(),
+        clipped(record.call_id().as_str()).into(),
+        record.kind().code().into(),
+        escaped(record.tool()).into(),
+        record.code().into(),
+        optional(record.principal()),
+        optional(record.tenant()),
+        Value::Text(decider.map(escaped)),
+        micros(record.at()).into(),
+        sealed.previous.to_string().into(),
+        sealed.hash.to_string().into(),
+        text(&sealed.record)?.into(),
+    ];
+    connection.execute(sql, arguments).await?;
+    Ok(sequence)
+}

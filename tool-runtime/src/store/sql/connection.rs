@@ -1,0 +1,178 @@
+//! [`Database`] and [`Connection`]: the same statements for SQLite and PostgreSQL.
+
+use sqlx::pool::PoolConnection;
+use sqlx::{AssertSqlSafe, FromRow, Pool, raw_sql};
+
+#[cfg(feature = "postgres")]
+use sqlx::postgres::{PgRow, Postgres};
+#[cfg(feature = "sqlite")]
+use sqlx::sqlite::{Sqlite, SqliteRow};
+
+/// A pool of connections.
+#[derive(Clone)]
+pub(super) enum Database {
+    #[cfg(feature = "sqlite")]
+    Sqlite(Pool<Sqlite>),
+    #[cfg(feature = "postgres")]
+    Postgres(Pool<Postgres>),
+}
+
+impl Database {
+    pub(super) async fn connection(&self) -> Result<Connection, sqlx::Error> {
+        Ok(match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(pool) => Connection::Sqlite(pool.acquire().await?),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(pool) => Connection::Postgres(pool.acquire().await?),
+        })
+    }
+
+    /// How many transactions may run at the same time.
+    pub(super) fn writers(&self) -> usize {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(_) => 1,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(pool) => pool.options().get_max_connections() as usize,
+        }
+    }
+
+    /// How many writes may share a transaction. One transaction of SQLite is one wait for the disk, and nobody else
+    /// could write meanwhile.
+    pub(super) const fn batch(&self) -> usize {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(_) => 64,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => 1,
+        }
+    }
+
+    pub(super) const fn is_sqlite(&self) -> bool {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(_) => true,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => false,
+        }
+    }
+}
+
+/// A connection. One on which anything failed is closed, so that no half transaction meets the next caller.
+pub(super) enum Connection {
+    #[cfg(feature = "sqlite")]
+    Sqlite(PoolConnection<Sqlite>),
+    #[cfg(feature = "postgres")]
+    Postgres(PoolConnection<Postgres>),
+}
+
+/// An argument of a statement.
+#[derive(Clone)]
+pub(super) enum Value {
+    Int(Option<i64>),
+    Text(Option<String>),
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Self {
+        Self::Int(Some(value))
+    }
+}
+
+impl From<String> for Value {
+    fn from(value: String) -> Self {
+        Self::Text(Some(value))
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Self::Text(Some(value.to_owned()))
+    }
+}
+
+/// What a row of either database is read into.
+pub(super) trait Row: Send + Unpin + OfSqlite + OfPostgres {}
+
+impl<T: Send + Unpin + OfSqlite + OfPostgres> Row for T {}
+
+macro_rules! row_of {
+    ($name:ident, $feature:literal, $row:ident) => {
+        #[cfg(feature = $feature)]
+        pub(super) trait $name: for<'r> FromRow<'r, $row> {}
+        #[cfg(feature = $feature)]
+        impl<T: for<'r> FromRow<'r, $row>> $name for T {}
+        #[cfg(not(feature = $feature))]
+        pub(super) trait $name {}
+        #[cfg(not(feature = $feature))]
+        impl<T> $name for T {}
+    };
+}
+
+row_of!(OfSqlite, "sqlite", SqliteRow);
+row_of!(OfPostgres, "postgres", PgRow);
+
+/// The same with either connection.
+macro_rules! on {
+    ($connection:expr, $of:ident => $work:expr) => {
+        match $connection {
+            #[cfg(feature = "sqlite")]
+            Connection::Sqlite($of) => $work,
+            #[cfg(feature = "postgres")]
+            Connection::Postgres($of) => $work,
+        }
+    };
+}
+
+impl Connection {
+    /// Runs statements without arguments. They are this library's own text.
+    pub(super) async fn run(&mut self, sql: impl Into<String>) -> Result<(), sqlx::Error> {
+        let sql = AssertSqlSafe(sql.into());
+        on!(self, of => raw_sql(sql).execute(&mut **of).await.map(drop))
+    }
+
+    /// Runs statements without arguments and returns the last row. They are this library's own text.
+    pub(super) async fn last<T: Row>(&mut self, sql: impl Into<String>) -> Result<T, sqlx::Error> {
+        let sql = AssertSqlSafe(sql.into());
+        on!(self, of => match raw_sql(sql).fetch_all(&mut **of).await?.last() {
+            Some(row) => T::from_row(row),
+            None => Err(sqlx::Error::RowNotFound),
+        })
+    }
+
+    /// Runs a statement and returns its rows. It is this library's own text; what others write is in the arguments.
+    pub(super) async fn rows<T: Row>(
+        &mut self,
+        sql: impl Into<String>,
+        arguments: impl IntoIterator<Item = Value>,
+    ) -> Result<Vec<T>, sqlx::Error> {
+        let sql = AssertSqlSafe(sql.into());
+        on!(self, of => {
+            let query = arguments.into_iter().fold(sqlx::query_as(sql), |query, value| match value {
+                Value::Int(value) => query.bind(value),
+                Value::Text(value) => query.bind(value),
+            });
+            query.fetch_all(&mut **of).await
+        })
+    }
+
+    /// Runs a statement.
+    pub(super) async fn execute(
+        &mut self,
+        sql: &'static str,
+        arguments: impl IntoIterator<Item = Value>,
+    ) -> Result<(), sqlx::Error> {
+        on!(self, of => {
+            let query = arguments.into_iter().fold(sqlx::query(sql), |query, value| match value {
+                Value::Int(value) => query.bind(value),
+                Value::Text(value) => query.bind(value),
+            });
+            query.execute(&mut **of).await.map(drop)
+        })
+    }
+
+    /// Closes the connection. What was not committed is rolled back.
+    pub(super) fn discard(self) {
+        on!(self, of => drop(of.detach()));
+    }
+}

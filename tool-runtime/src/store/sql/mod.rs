@@ -1,0 +1,144 @@
+//! [`SqlStore`]: documents and records in SQLite or PostgreSQL.
+
+mod apply;
+mod connection;
+mod failure;
+mod migrate;
+mod open;
+mod queue;
+mod read;
+#[cfg(test)]
+mod tests;
+mod text;
+mod write;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use self::apply::Work;
+use self::connection::Database;
+use self::queue::Queue;
+use crate::store::wake::Wake;
+use crate::store::{
+    AuditRecord, Change, Document, Key, Listed, Query, Receipt, RecordFilter, Sealed, Store, StoreError,
+};
+
+pub use open::SqlOptions;
+
+/// The channel on which PostgreSQL tells that a document is due.
+const CHANNEL: &str = "tool_runtime";
+
+/// A store in a database: SQLite (feature `sqlite`) for the processes of one machine, PostgreSQL (feature `postgres`)
+/// for those of several. Its clones share the connections.
+///
+/// What a receipt promises survives a crash of the process, of the machine and of the database, as long as the
+/// database's own settings keep what was committed; `docs/src/store.md` says which.
+///
+/// Writes run in the runtime in which the store was opened, also when they come from a destructor outside of it. At
+/// most 4,096 wait at a time, and none waits longer than [`SqlOptions::patience`] for the database.
+///
+/// ```no_run
+/// use tool_runtime::store::{SqlOptions, SqlStore};
+///
+/// # async fn open() -> Result<(), tool_runtime::store::StoreError> {
+/// # #[cfg(feature = "sqlite")]
+/// let store = SqlStore::sqlite("data/store.db", SqlOptions::new()).await?;
+/// # #[cfg(feature = "postgres")]
+/// let store = SqlStore::postgres("postgres://app@db.example/app?sslmode=verify-full", SqlOptions::new()).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct SqlStore(Arc<Shared>);
+
+struct Shared {
+    database: Database,
+    /// Writes come from destructors, too, which may run outside a runtime.
+    handle: Handle,
+    queue: Queue,
+    clock: Latest,
+    changed: Wake,
+    /// Listens for what other processes change.
+    #[cfg(feature = "postgres")]
+    listener: Mutex<Option<tokio::task::JoinHandle<()>>>,
+    patience: Duration,
+}
+
+impl Shared {
+    /// Starts a worker if one more has something to do.
+    fn hire(shared: &Arc<Self>) {
+        if shared.queue.hire(shared.database.writers()) {
+            shared.handle.spawn(write::work(Arc::clone(shared)));
+        }
+    }
+}
+
+impl SqlStore {
+    fn write(&self, work: Work) -> Receipt {
+        let (sender, receiver) = oneshot::channel();
+        match self.0.queue.push(work, sender) {
+            Ok(()) => {
+                Shared::hire(&self.0);
+                Receipt::new(receiver)
+            }
+            Err(_) => Receipt::ready(Err(StoreError::Busy)),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for SqlStore {
+    fn append(&self, record: AuditRecord) -> Receipt {
+        self.write(Work::Append(Box::new(record)))
+    }
+
+    fn update(&self, keys: Vec<Key>, change: Change) -> Receipt {
+        self.write(Work::Update(keys, change))
+    }
+
+    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<Document>>, StoreError> {
+        read::documents(&self.0, keys).await
+    }
+
+    async fn list(&self, query: &Query) -> Result<Vec<Listed>, StoreError> {
+        read::list(&self.0, query).await
+    }
+
+    async fn records(&self, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError> {
+        read::records(&self.0, filter).await
+    }
+
+    async fn flush(&self) -> Result<(), StoreError> {
+        self.0.queue.drained().await
+    }
+
+    async fn changed(&self) {
+        #[cfg(feature = "postgres")]
+        open::listen(&self.0);
+        self.0.changed.wait().await;
+    }
+}
+
+/// The latest time that was seen: a clock that jumps back does not prolong a lease.
+#[derive(Default)]
+struct Latest(Mutex<Timestamp>);
+
+impl Latest {
+    fn at_least(&self, now: Timestamp) -> Timestamp {
+        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *latest = now.max(*latest);
+        *latest
+    }
+}
+
+impl fmt::Debug for SqlStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The address of a database can hold a password.
+        f.debug_struct("SqlStore").field("is_sqlite", &self.0.database.is_sqlite()).finish_non_exhaustive()
+    }
+}

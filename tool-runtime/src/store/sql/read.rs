@@ -1,0 +1,122 @@
+//! Reading, and reading again when a connection broke.
+
+use tokio::time::{Instant, sleep};
+
+use crate::store::sql::Shared;
+use crate::store::sql::apply::{Bodies, Body, MOST_KEYS, bodies, by_place, parse, select};
+use crate::store::sql::connection::{Row, Value};
+use crate::store::sql::failure::is_transient;
+use crate::store::sql::text::{clipped, escaped, key, micros};
+use crate::store::sql::write::PAUSE;
+use crate::store::{Document, Key, Listed, Query, RecordFilter, Sealed, StoreError};
+
+/// Reads, again and again while the connection breaks.
+async fn rows<T: Row>(shared: &Shared, sql: String, arguments: Vec<Value>) -> Result<Vec<T>, StoreError> {
+    let end = Instant::now() + shared.patience;
+    loop {
+        let tried = match shared.database.connection().await {
+            Ok(mut connection) => match connection.rows(sql.clone(), arguments.clone()).await {
+                Ok(rows) => return Ok(rows),
+                Err(error) => {
+                    connection.discard();
+                    error
+                }
+            },
+            Err(error) => error,
+        };
+        if !is_transient(&tried) || Instant::now() >= end {
+            return Err(tried.into());
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+pub(super) async fn documents(shared: &Shared, keys: &[Key]) -> Result<Vec<Option<Document>>, StoreError> {
+    let mut found = Bodies::new();
+    for keys in keys.chunks(MOST_KEYS) {
+        let (sql, arguments) = select(keys);
+        found.extend(rows::<Body>(shared, sql, arguments).await?.into_iter().map(by_place));
+    }
+    bodies(keys, &found).into_iter().map(|body| body.map(parse).transpose()).collect()
+}
+
+type Found = (i64, String, String, Option<String>, String);
+
+pub(super) async fn list(shared: &Shared, query: &Query) -> Result<Vec<Listed>, StoreError> {
+    let mut sql = Select::new("SELECT number, scope, id, name, body FROM documents WHERE space =", query.space.code());
+    sql.and("number >", i64::try_from(query.after).unwrap_or(i64::MAX));
+    if let Some(scope) = &query.scope {
+        sql.and("scope =", clipped(scope));
+    }
+    if let Some(due) = query.due {
+        sql.and("due <=", micros(due));
+    }
+    let (sql, arguments) = sql.page("number", query.limit);
+    let read = |(number, scope, id, name, body): Found| {
+        let position = u64::try_from(number).map_err(|error| StoreError::Corrupt(Box::new(error)))?;
+        let key = key(query.space, &scope, &id, name.as_deref())?;
+        Ok(Listed { position, key, document: parse(&body)? })
+    };
+    rows(shared, sql, arguments).await?.into_iter().map(read).collect()
+}
+
+type Kept = (i64, i64, String, String, String);
+
+pub(super) async fn records(shared: &Shared, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError> {
+    let after = i64::try_from(filter.after).unwrap_or(i64::MAX);
+    let mut sql = Select::new("SELECT number, sequence, previous, hash, body FROM records WHERE number >", after);
+    let texts = [
+        ("run_id =", filter.run_id.as_deref().map(clipped)),
+        ("call_id =", filter.call_id.as_ref().map(|id| clipped(id.as_str()))),
+        ("kind =", filter.kind.map(|kind| kind.code().to_owned())),
+        ("tool =", filter.tool.as_deref().map(escaped)),
+        ("outcome =", filter.code.as_deref().map(escaped)),
+        ("principal =", filter.principal.as_deref().map(escaped)),
+        ("tenant =", filter.tenant.as_deref().map(escaped)),
+        ("decider =", filter.decider.as_deref().map(escaped)),
+    ];
+    for (condition, value) in texts {
+        if let Some(value) = value {
+            sql.and(condition, value);
+        }
+    }
+    for (condition, time) in [("at >=", filter.since), ("at <", filter.until)] {
+        if let Some(time) = time {
+            sql.and(condition, micros(time));
+        }
+    }
+    // A run's own order is that of its chain; its index finds the page.
+    let order = if filter.run_id.is_some() { "sequence" } else { "number" };
+    let (sql, arguments) = sql.page(order, filter.limit.unwrap_or(usize::MAX));
+    let read = |(number, sequence, previous, hash, body): Kept| {
+        let hash_of = |text: &str| text.parse().map_err(|error| StoreError::Corrupt(Box::new(error)));
+        let count = |number: i64| u64::try_from(number).map_err(|error| StoreError::Corrupt(Box::new(error)));
+        Ok(Sealed {
+            sequence: count(sequence)?,
+            record: serde_json::from_str(&body).map_err(|error| StoreError::Corrupt(Box::new(error)))?,
+            previous: hash_of(&previous)?,
+            hash: hash_of(&hash)?,
+            position: count(number)?,
+        })
+    };
+    rows(shared, sql, arguments).await?.into_iter().map(read).collect()
+}
+
+/// A statement whose conditions are added one by one.
+struct Select(String, Vec<Value>);
+
+impl Select {
+    fn new(start: &str, first: impl Into<Value>) -> Self {
+        Self(format!("{start} $1"), vec![first.into()])
+    }
+
+    fn and(&mut self, condition: &str, value: impl Into<Value>) {
+        self.1.push(value.into());
+        self.0 += &format!(" AND {condition} ${}", self.1.len());
+    }
+
+    fn page(mut self, order: &str, limit: usize) -> (String, Vec<Value>) {
+        self.1.push(i64::try_from(limit).unwrap_or(i64::MAX).into());
+        (format!("{} ORDER BY {order} LIMIT ${}", self.0, self.1.len()), self.1)
+    }
+}

@@ -1,0 +1,110 @@
+//! How keys are written: without the character that PostgreSQL does not take, and no longer than an index takes.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::store::{Key, Space, StoreError};
+use crate::text::cut;
+use crate::tool::Hash;
+
+/// The longest text of a key, in bytes. An index of PostgreSQL takes 2,704 bytes for all its columns.
+const MAX_BYTES: usize = 512;
+
+/// How much of a longer key stays readable, in bytes.
+const SHOWN_BYTES: usize = 256;
+
+/// Writes a text so that no two texts are written alike: U+0000 as `\0`, a backslash as two.
+pub(super) fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('\0', "\\0")
+}
+
+/// Writes a text of a key. Of a long one it is the beginning, and after `\#`, which escaping never makes, its hash.
+pub(super) fn clipped(text: &str) -> String {
+    clip(text).0
+}
+
+/// Returns whether it is the whole text, too.
+fn clip(text: &str) -> (String, bool) {
+    let whole = escaped(text);
+    if whole.len() <= MAX_BYTES {
+        return (whole, true);
+    }
+    (format!("{}\\#{}", escaped(cut(text, SHOWN_BYTES)), Hash::sha256(text)), false)
+}
+
+/// The columns that name a document: `scope`, `id`, and `name` if they do not hold the whole key.
+pub(super) fn columns(key: &Key) -> (String, String, Option<String>) {
+    let ((scope, is_whole), (id, is_whole_too)) = (clip(key.scope()), clip(key.id()));
+    let name = (!is_whole || !is_whole_too).then(|| serde_json::json!([**key.scope(), **key.id()]).to_string());
+    (scope, id, name)
+}
+
+/// Reads the key of a document.
+pub(super) fn key(space: Space, scope: &str, id: &str, name: Option<&str>) -> Result<Key, StoreError> {
+    let (scope, id) = match name {
+        Some(name) => {
+            serde_json::from_str::<(Arc<str>, Arc<str>)>(name).map_err(|error| StoreError::Corrupt(Box::new(error)))?
+        }
+        None => (whole(scope), whole(id)),
+    };
+    Ok(Key::from_parts(space, scope, id))
+}
+
+/// Reads what [`escaped`] wrote.
+fn whole(column: &str) -> Arc<str> {
+    let mut text = String::with_capacity(column.len());
+    let mut characters = column.chars();
+    while let Some(character) = characters.next() {
+        text.push(match character {
+            '\\' if characters.next() == Some('0') => '\0',
+            other => other,
+        });
+    }
+    text.into()
+}
+
+/// The microsecond in which a moment is.
+pub(super) fn micros(time: Timestamp) -> i64 {
+    time.as_microsecond()
+}
+
+/// The first microsecond that is not before a moment.
+pub(super) fn micros_from(time: Timestamp) -> i64 {
+    let micros = time.as_microsecond();
+    let is_before = Timestamp::from_microsecond(micros).is_ok_and(|whole| whole < time);
+    micros + i64::from(is_before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_key_reads_as_it_was_written() {
+        let long = "\\\u{1f980}".repeat(4096);
+        for (scope, id) in [("run", "call"), ("a\\0b", "a\0b"), ("\\", "\\#"), ("", &long), (&long, "\0")] {
+            let key = Key::from_parts(Space::Waiting, scope, id);
+            let (scope, id, name) = columns(&key);
+            assert!(scope.len() + id.len() < 2048 && !scope.contains('\0') && !id.contains('\0'));
+            assert_eq!(super::key(Space::Waiting, &scope, &id, name.as_deref()).unwrap(), key);
+        }
+    }
+
+    #[test]
+    fn no_two_texts_are_written_alike() {
+        let texts = ["\0", "\\0", "\\\\0", "\\", "\\\\", "\\#", ""];
+        let written: std::collections::BTreeSet<_> = texts.iter().map(|text| clipped(text)).collect();
+        assert_eq!(written.len(), texts.len());
+        let (one, two) = ("x".repeat(600) + "1", "x".repeat(600) + "2");
+        assert_ne!(clipped(&one), clipped(&two));
+    }
+
+    #[test]
+    fn nothing_is_due_early() {
+        let time: Timestamp = "2026-01-01T00:00:00.000001001Z".parse().unwrap();
+        assert_eq!(micros_from(time), micros(time) + 1);
+        assert_eq!(micros_from(Timestamp::MAX), micros(Timestamp::MAX), "the last moment is due in the end");
+        assert_eq!(micros_from(Timestamp::UNIX_EPOCH), 0);
+    }
+}

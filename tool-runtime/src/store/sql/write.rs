@@ -1,0 +1,195 @@
+//! Transactions: what a worker does with the writes that it took, and what is repeated.
+//!
+//! A transaction is repeated when the server ended it without a commit, or when the connection broke: under the same
+//! locks, what it would have written is looked for first, so that nothing is written twice.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::{Instant, sleep};
+
+use crate::store::sql::apply::{Failed, Work, Written, apply};
+use crate::store::sql::connection::Connection;
+use crate::store::sql::failure::is_transient;
+use crate::store::sql::queue::Job;
+use crate::store::sql::{CHANNEL, Shared};
+use crate::store::{Clock, StoreError, SystemClock};
+use crate::tool::Hash;
+
+/// How long to wait before something is tried again.
+pub(super) const PAUSE: Duration = Duration::from_millis(50);
+
+/// A worker: does what waits until there is nothing left for it.
+pub(super) async fn work(shared: Arc<Shared>) {
+    let mut worker = Worker { shared: &shared, is_dismissed: false };
+    while let Some(mut batch) = shared.queue.take(shared.database.batch()) {
+        let results = write(&shared, &mut batch.jobs).await;
+        batch.end(results);
+        // Others may have waited for the same locks.
+        Shared::hire(&shared);
+    }
+    worker.is_dismissed = true;
+}
+
+struct Worker<'s> {
+    shared: &'s Arc<Shared>,
+    is_dismissed: bool,
+}
+
+impl Drop for Worker<'_> {
+    fn drop(&mut self) {
+        if !self.is_dismissed {
+            self.shared.queue.abandoned();
+        }
+    }
+}
+
+/// Writes all of it in one transaction; if that fails, each in its own, so that none fails for another.
+async fn write(shared: &Shared, jobs: &mut [Job]) -> Vec<Result<(), StoreError>> {
+    if jobs.len() > 1
+        && let Ok(results) = together(shared, jobs).await
+    {
+        return results;
+    }
+    let mut results = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        results.push(alone(shared, &mut job.work).await);
+    }
+    results
+}
+
+async fn together(shared: &Shared, jobs: &mut [Job]) -> Result<Vec<Result<(), StoreError>>, sqlx::Error> {
+    let mut connection = shared.database.connection().await?;
+    let results = in_one(shared, &mut connection, jobs).await;
+    if results.is_err() {
+        connection.discard();
+    }
+    results
+}
+
+async fn in_one(
+    shared: &Shared,
+    connection: &mut Connection,
+    jobs: &mut [Job],
+) -> Result<Vec<Result<(), StoreError>>, sqlx::Error> {
+    let (mut results, mut wakes) = (Vec::with_capacity(jobs.len()), false);
+    let now = begin(shared, connection, String::new()).await?;
+    for job in jobs {
+        connection.run("SAVEPOINT one").await?;
+        results.push(match apply(connection, &mut job.work, now).await {
+            Ok(written) => {
+                wakes |= written.wakes;
+                connection.run("RELEASE one").await?;
+                Ok(())
+            }
+            Err(Failed::Refused(error)) => {
+                connection.run("ROLLBACK TO one; RELEASE one").await?;
+                Err(error)
+            }
+            Err(Failed::Database(error)) => return Err(error),
+        });
+    }
+    commit(shared, connection, wakes).await?;
+    Ok(results)
+}
+
+async fn alone(shared: &Shared, work: &mut Work) -> Result<(), StoreError> {
+    let (end, mut unsure) = (Instant::now() + shared.patience, None);
+    loop {
+        match once(shared, work, &mut unsure).await {
+            Ok(()) => return Ok(()),
+            Err(Failed::Refused(error)) => return Err(error),
+            Err(Failed::Database(error)) if is_transient(&error) && Instant::now() < end => sleep(PAUSE).await,
+            Err(Failed::Database(error)) => return Err(error.into()),
+        }
+    }
+}
+
+/// Tries a write. `unsure` is what an earlier attempt wrote whose commit nobody answered.
+async fn once(shared: &Shared, work: &mut Work, unsure: &mut Option<Written>) -> Result<(), Failed> {
+    let mut connection = shared.database.connection().await?;
+    let tried = attempt(shared, &mut connection, work, unsure).await;
+    match &tried {
+        Ok(()) => {}
+        Err(Failed::Refused(_)) if connection.run("ROLLBACK").await.is_ok() => {}
+        Err(_) => connection.discard(),
+    }
+    tried
+}
+
+async fn attempt(
+    shared: &Shared,
+    connection: &mut Connection,
+    work: &mut Work,
+    unsure: &mut Option<Written>,
+) -> Result<(), Failed> {
+    let now = begin(shared, connection, locked(shared, work)).await?;
+    if let Some(written) = unsure
+        && written.is_kept(connection).await?
+    {
+        return Ok(connection.run("ROLLBACK").await?);
+    }
+    let written = apply(connection, work, now).await?;
+    if written.is_nothing() {
+        return Ok(connection.run("ROLLBACK").await?);
+    }
+    let wakes = written.wakes;
+    // From here on nobody knows, until the database has answered.
+    *unsure = Some(written);
+    Ok(commit(shared, connection, wakes).await?)
+}
+
+/// Begins a transaction, locks, and returns its time.
+async fn begin(shared: &Shared, connection: &mut Connection, locks: String) -> Result<Timestamp, sqlx::Error> {
+    if shared.database.is_sqlite() {
+        connection.run("BEGIN IMMEDIATE").await?;
+        return Ok(shared.clock.at_least(SystemClock.now()));
+    }
+    let patience = shared.patience.as_millis();
+    // What the server is set to may be stricter, not laxer. A worker that is stopped in the middle loses its
+    // transaction, so that nobody waits for it longer than this.
+    let sql = format!(
+        "BEGIN ISOLATION LEVEL READ COMMITTED; \
+         SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') \
+             WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), \
+             set_config('lock_timeout', '{patience}', true), \
+             set_config('statement_timeout', '{patience}', true), \
+             set_config('idle_in_transaction_session_timeout', '{patience}', true); \
+         {locks}SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+    );
+    let (micros,) = connection.last::<(i64,)>(sql).await?;
+    let now = Timestamp::from_microsecond(micros).map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+    Ok(shared.clock.at_least(now))
+}
+
+async fn commit(shared: &Shared, connection: &mut Connection, wakes: bool) -> Result<(), sqlx::Error> {
+    if wakes && !shared.database.is_sqlite() {
+        connection.run(format!("SELECT pg_notify('{CHANNEL}', '')")).await?;
+    }
+    connection.run("COMMIT").await?;
+    if wakes {
+        shared.changed.wake();
+    }
+    Ok(())
+}
+
+/// The statements that lock, for PostgreSQL: SQLite has one lock, which its transactions take when they begin.
+fn locked(shared: &Shared, work: &Work) -> String {
+    if shared.database.is_sqlite() {
+        return String::new();
+    }
+    // Everybody locks in the same order.
+    let numbers: std::collections::BTreeSet<_> = work.locks().iter().map(|lock| number(lock)).collect();
+    numbers.into_iter().fold(String::new(), |mut sql, number| {
+        let _infallible = write!(sql, "SELECT pg_advisory_xact_lock({number}); ");
+        sql
+    })
+}
+
+/// The number of an advisory lock.
+pub(super) fn number(lock: &str) -> i64 {
+    let Hash(hash) = Hash::sha256(format!("tool-runtime/{lock}"));
+    hash.first_chunk().map_or(0, |bytes| i64::from_be_bytes(*bytes))
+}
