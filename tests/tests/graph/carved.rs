@@ -41,8 +41,7 @@ async fn a_child_leaves_what_it_did_not_use() {
 #[tokio::test]
 async fn tokens_and_cost_of_a_child_are_its_parents() {
     let rig = Rig::new();
-    let turns = [call("c1", "notes__list", "{}").using(60, 10), ScriptedTurn::text(REPORT).using(60, 10)];
-    let model = ScriptedModel::new(turns);
+    let model = ScriptedModel::new([call("c1", "notes__list", "{}").using(60, 10)]);
     let agent = Agent::new(model).prices(Prices::new(1_000_000.0, 1_000_000.0));
     let graph = Graph::new("researcher", "1", agent).description("Researches.").tools(TOOLS);
     let run = rig.runner("[budgets.run]\ntokens = 60", graph).run(rig.options());
@@ -58,7 +57,7 @@ async fn tokens_and_cost_of_a_child_are_its_parents() {
 #[tokio::test]
 async fn a_child_stops_with_the_time_of_its_parent() {
     let rig = Rig::new();
-    let run = rig.run("[budgets.run]\ntime_ms = 80", [call("c1", "notes__hang", "{}")]);
+    let run = rig.run("[budgets.run]\ntime_ms = 80", [ScriptedTurn::hangs()]);
     let result = tokio::time::timeout(LONG, run.exec(ask("p1"))).await.expect("it ends");
     // It has tools with effects, so nobody knows.
     assert_eq!(result.outcome(), Outcome::OutcomeUnknown);

@@ -71,7 +71,7 @@ async fn a_dropped_parent_leaves_one_record_for_each_call() {
 #[tokio::test]
 async fn a_turn_limit_stops_the_child_alone() {
     let rig = Rig::new();
-    let turns = (0..3).map(|at| call(&format!("c{at}"), "notes__list", "{}"));
+    let turns = (0..2).map(|at| call(&format!("c{at}"), "notes__list", "{}"));
     let agent = Agent::new(ScriptedModel::new(turns)).max_turns(2);
     let graph = Graph::new("researcher", "1", agent).description("Researches.").tools(["notes__list"]);
     let runner = rig.runner("", graph);
@@ -105,7 +105,8 @@ async fn a_graph_that_runs_again_finds_what_it_did() {
         assert!(tokio::time::timeout(Duration::from_millis(50), &mut exec).await.is_err());
         std::mem::forget(exec);
         clock.advance(Duration::from_secs(3600));
-        let run = process(vec![count(), ScriptedTurn::text(REPORT)]).run(rig.options());
+        let turns = if idempotent { vec![count(), ScriptedTurn::text(REPORT)] } else { Vec::new() };
+        let run = process(turns).run(rig.options());
         let result = run.exec(ask("p1")).await;
         assert_eq!(rig.effects(), 1);
         assert_eq!(result.outcome(), if idempotent { Outcome::Ok } else { Outcome::OutcomeUnknown });
