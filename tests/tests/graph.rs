@@ -94,8 +94,7 @@ fn cursor() -> Result<bool, ToolError> {
     Ok(true)
 }
 
-const TOOLS: [&str; 6] =
-    ["notes__list", "notes__page", "notes__delete", "notes__count", "notes__hang", "notes__panic"];
+const TOOLS: [&str; 6] = ["notes__list", "notes__page", "notes__delete", "notes__count", "notes__hang", "notes__panic"];
 
 const POLICY: &str = r#"
     allowed_tools = ["notes__list", "notes__page", "notes__delete", "notes__count", "notes__hang", "notes__panic"]

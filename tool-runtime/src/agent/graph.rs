@@ -20,8 +20,8 @@ use crate::registration::{Behaviour, DynamicTool, GraphDeclaration, Instance};
 /// The graph works in a run of its own, through the same gate, and is never wider than the run that calls it: the same
 /// principal, tenant, roles, connections and labels; the tools that both have; no other graph. What it uses counts against
 /// the budgets of both. Its history stays with it. Labels that it gets, and values that it has seen, are those of the
-/// calling run afterwards. A call of it that needs an approval lets the call of the graph wait: whoever decides that one
-/// decides the call, and the graph continues.
+/// calling run afterwards. A call of it that needs an approval lets the call of the graph wait: a decision on that one is a
+/// decision on the call, and the graph continues.
 ///
 /// ```
 /// use tool_runtime::agent::{Agent, Ended, Graph, ScriptedModel, ScriptedTurn};

@@ -1,11 +1,14 @@
 //! [`Event`]: what happens in a run while it happens, and [`EventSink`], which takes the events.
 
 mod debug;
+mod sink;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
+
+pub use self::sink::EventSink;
 
 use crate::call::usage::is_zero;
 use crate::call::{CallId, Outcome, SafeError};
@@ -274,32 +277,5 @@ impl<'de> Deserialize<'de> for Event {
             "done" => Self::Done { reason: needed!(reason) },
             other => return Err(D::Error::custom(format_args!("`{other}` is not an event of this library"))),
         })
-    }
-}
-
-/// Takes the events of a run. Called inline: hand the event on and do not block. A panic in it is contained.
-///
-/// Every function or closure that takes an [`Event`] is a sink:
-///
-/// ```
-/// use tool_runtime::{Event, RunOptions};
-///
-/// let (sender, _receiver) = std::sync::mpsc::channel();
-/// let options = RunOptions::new().events(move |event: Event| drop(sender.send(event)));
-/// ```
-pub trait EventSink: Send + Sync {
-    /// Takes one event.
-    fn emit(&self, event: Event);
-}
-
-impl<F: Fn(Event) + Send + Sync> EventSink for F {
-    fn emit(&self, event: Event) {
-        self(event);
-    }
-}
-
-impl<S: EventSink + ?Sized> EventSink for Arc<S> {
-    fn emit(&self, event: Event) {
-        (**self).emit(event);
     }
 }

@@ -5,36 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use crate::call::ToolContext;
-use crate::component::WithMedia;
-use crate::error::ToolError;
 use crate::registration::handled::Handled;
-use crate::registration::{Behaviour, Described, GraphDeclaration};
+use crate::registration::{Behaviour, Described, DynamicHandler, GraphDeclaration};
 use crate::schema;
 use crate::tool::{self, NoSchemaMode, ToolEffect, ToolName, is_discovered, is_graph, name};
-
-/// What a dynamic tool does. Its arguments passed the tool's schema; its value is checked against the output schema
-/// before any of it is shown. Implement it with `#[async_trait]`, as the example of [`DynamicTool`] does.
-#[async_trait]
-pub trait DynamicHandler: Send + Sync {
-    /// Runs the tool.
-    ///
-    /// # Errors
-    /// Why the tool failed. Operators read it; a model reads what [`ToolError`] declares safe.
-    async fn call(&self, arguments: &Value, context: &ToolContext) -> Result<Value, ToolError>;
-
-    /// Runs a tool that returns files beside its value. The runner calls this one; without an implementation of its own
-    /// it calls [`call`](Self::call).
-    ///
-    /// # Errors
-    /// As [`call`](Self::call).
-    async fn call_with_media(&self, arguments: &Value, context: &ToolContext) -> Result<WithMedia<Value>, ToolError> {
-        self.call(arguments, context).await.map(WithMedia::new)
-    }
-}
 
 /// A tool without a type of its own.
 ///

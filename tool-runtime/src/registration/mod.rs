@@ -16,8 +16,9 @@ use std::sync::Arc;
 pub(crate) use authored::Registration;
 pub use definition::DefinitionError;
 pub(crate) use definition::{Checked, Described, Schemas};
-pub use dynamic::{DynamicHandler, DynamicTool};
+pub use dynamic::DynamicTool;
 pub(crate) use graph::GraphDeclaration;
+pub use handled::DynamicHandler;
 
 use crate::call::{PendingGraph, Violation};
 use crate::capability::Requirement;

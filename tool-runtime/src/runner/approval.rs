@@ -3,9 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::call::{
-    Decider, Mismatch, Outcome, RecordedArguments, Suspension, ToolCall, ToolExecResult,
-};
+use crate::call::{Decider, Mismatch, Outcome, RecordedArguments, Suspension, ToolCall, ToolExecResult};
 use crate::catalog::Entry;
 use crate::hydrate::{Hydrated, Treatment};
 use crate::json;

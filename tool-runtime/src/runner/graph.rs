@@ -42,13 +42,13 @@ impl Host {
     /// Starts the run of a graph.
     pub(crate) fn start(&self, context: &ToolContext, worker: &Worker<'_>) -> Work {
         let policy = self.run.policy().clone();
-        let run = Run::start(self.run.shared_again(), policy, self.options(context, worker));
+        let run = Run::start(Arc::clone(self.run.shared()), policy, self.options(context, worker));
         Work::new(self.run.clone(), run)
     }
 
     /// Returns what continues the run of a graph: the runner and the options.
     pub(crate) fn again(&self, context: &ToolContext, worker: &Worker<'_>) -> (ToolRunner, RunOptions) {
-        (ToolRunner { shared: self.run.shared_again() }, self.options(context, worker))
+        (ToolRunner { shared: Arc::clone(self.run.shared()) }, self.options(context, worker))
     }
 
     /// Ties a continued run to the one that calls it.
@@ -100,13 +100,18 @@ pub(super) fn stop(open: &mut OpenCall, graph: &PendingGraph, stop: Stop) -> Sto
 }
 
 impl Run {
+    /// The run that calls the graph whose run this is. `None` for every other run.
+    pub(super) fn parent(&self) -> Option<&Self> {
+        self.options().parent.as_ref()
+    }
+
     /// Closes the calls of a graph that waited and does not continue.
     pub(super) async fn leave(&self, call: &CallId, graph: Option<Box<PendingGraph>>) {
         let Some(graph) = graph else { return };
         let name = graph.path.split(SEPARATOR).next().unwrap_or_default();
         let options = RunOptions { parent: Some(self.clone()), ..self.options().clone() };
         let options = options.run_id(Arc::clone(&graph.run_id)).events(told(self, call, name));
-        let run = Self::start(self.shared_again(), self.policy().clone(), options);
+        let run = Self::start(Arc::clone(self.shared()), self.policy().clone(), options);
         for id in &graph.waiting {
             // What fails is in the operators' log; the call ends when it expires.
             let _ = Box::pin(run.abandon(id.as_str())).await;

@@ -6,7 +6,8 @@ use tokio::time::Instant;
 use tracing::Span;
 
 use crate::call::{
-    CallId, Cause, Outcome, PendingGraph, RecordedArguments, SHOWN_BYTES, ToolCall, ToolExecResult, ToolInvocationRecord, shown,
+    CallId, Cause, Outcome, PendingGraph, RecordedArguments, SHOWN_BYTES, ToolCall, ToolExecResult,
+    ToolInvocationRecord, shown,
 };
 use crate::contain::discard;
 use crate::hydrate::Hydrated;

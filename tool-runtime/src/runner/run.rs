@@ -232,18 +232,8 @@ impl Run {
         }
     }
 
-    pub(super) fn shared(&self) -> &Shared {
+    pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.0.shared
-    }
-
-    /// What a graph's run shares with this one.
-    pub(super) fn shared_again(&self) -> Arc<Shared> {
-        Arc::clone(&self.0.shared)
-    }
-
-    /// The run that calls the graph whose run this is. `None` for every other run.
-    pub(super) fn parent(&self) -> Option<&Self> {
-        self.options().parent.as_ref()
     }
 
     /// What decides for this run.

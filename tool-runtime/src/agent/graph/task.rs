@@ -24,7 +24,7 @@ pub(super) struct Arguments {
 /// What came of it.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(super) struct Report {
-    /// What came of the task, in a few sentences. Whoever reads it sees nothing else of this conversation.
+    /// What came of the task, in a few sentences. The reader sees nothing else of this conversation.
     summary: String,
     /// What was found, one fact each, the most important first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
