@@ -172,8 +172,8 @@ impl Conversation {
     async fn ask_model(&mut self) -> Step {
         let stop = if self.run.cancellation().is_cancelled() {
             Some(StopReason::Cancelled)
-        } else if let Some(exceeded) = self.run.exhausted() {
-            Some(StopReason::Budget(exceeded))
+        } else if let Some(stop) = self.exhausted().await {
+            Some(stop)
         } else if self.state.asked >= self.agent.max_turns {
             Some(StopReason::TurnLimit)
         } else {
@@ -181,6 +181,14 @@ impl Conversation {
             self.request().await.err()
         };
         stop.map_or(Step::Asked, |reason| Step::Ended(self.stopped(reason, String::new())))
+    }
+
+    /// Why the model must not be asked again. An account that cannot be read counts as exhausted.
+    async fn exhausted(&self) -> Option<StopReason> {
+        match self.run.exhausted().await {
+            Ok(exceeded) => exceeded.map(StopReason::Budget),
+            Err(error) => Some(StopReason::Unsettled(ResumeError::Store(error))),
+        }
     }
 
     fn last_usage(&self) -> Option<Usage> {

@@ -1,5 +1,6 @@
 //! The gate: the only place through which a tool runs. It knows no provider and no model.
 
+mod accounts;
 mod approval;
 mod asking;
 mod books;

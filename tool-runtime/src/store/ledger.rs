@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::ToolInvocationRecord;
+use crate::policy::BudgetExceeded;
+use crate::store::accounts::{self, Account, Bill, Booked};
 use crate::store::runs::{self, RunLease};
 use crate::store::{Document, Key, StoreError, Transaction};
 
@@ -49,13 +51,23 @@ pub(crate) struct Intent {
     pub(crate) unseen: ToolInvocationRecord,
     /// The call may be run again when nobody saw its end.
     pub(crate) repeatable: bool,
+    /// What it books on the accounts of its principal and tenant. `None` if there are none.
+    pub(crate) bill: Option<Bill>,
+}
+
+impl Intent {
+    /// The keys that have to be locked in addition to the run's.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
+        let accounts = self.bill.iter().flat_map(|bill| Account::keys(&bill.accounts));
+        std::iter::once(self.key.clone()).chain(accounts)
+    }
 }
 
 /// What the ledger says to an intent.
 #[derive(Debug, Clone)]
 pub(crate) enum Begun {
-    /// It may begin.
-    Now,
+    /// It may begin, and has booked this.
+    Now(Option<Booked>),
     /// It has ended: its record is in the chain.
     Finished,
     /// It runs elsewhere.
@@ -64,6 +76,8 @@ pub(crate) enum Begun {
     Unseen,
     /// The same key belongs to another principal.
     Foreign,
+    /// An account has not enough left. It never began.
+    Exhausted(BudgetExceeded),
 }
 
 /// Writes an intent, unless the call has begun before.
@@ -73,14 +87,23 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
         Some(Document::Call(entry)) => Some(&**entry),
         _ => None,
     };
-    let (epoch, begun) = match earlier {
-        None => (1, Begun::Now),
+    let (epoch, anew) = match earlier {
+        None => (1, true),
         Some(entry) if entry.principal != intent.unseen.principal => return Ok(Begun::Foreign),
         Some(entry) if entry.is_finished() => return Ok(Begun::Finished),
         // The same attempt asks again: the answer to its first question was lost.
-        Some(entry) if entry.owner == intent.owner => (entry.epoch, Begun::Now),
+        Some(entry) if entry.owner == intent.owner => (entry.epoch, true),
         Some(entry) if transaction.now() < entry.until => return Ok(Begun::Elsewhere),
-        Some(entry) => (entry.epoch + 1, if intent.repeatable { Begun::Now } else { Begun::Unseen }),
+        Some(entry) => (entry.epoch + 1, intent.repeatable),
+    };
+    let is_first = earlier.is_none();
+    let bill = intent.bill.as_ref().filter(|_| anew);
+    let begun = match bill.map(|bill| accounts::reserve(transaction, bill)).transpose()? {
+        Some(Ok(booked)) => Begun::Now(Some(booked)),
+        None if anew => Begun::Now(None),
+        Some(Err(exceeded)) if is_first => return Ok(Begun::Exhausted(exceeded)),
+        // What began before is not reported as refused.
+        Some(Err(_)) | None => Begun::Unseen,
     };
     let principal = intent.unseen.principal.clone();
     let unseen = Some(Box::new(intent.unseen.clone()));

@@ -1,10 +1,12 @@
 //! The store: documents that change in transactions, and records that never do, behind one trait whose implementations
 //! can outlive the process.
 //!
-//! What a document means is decided in [`ledger`], [`runs`] and [`waiting`], once for every store. Invariants of every
+//! What a document means is decided in [`ledger`], [`runs`], [`waiting`] and [`accounts`], once for every store. Invariants of every
 //! store: a change is written whole or not at all, changes under one lock happen one after the other, a record is
 //! never changed, and what is kept in memory is bounded.
 
+pub(crate) mod accounts;
+mod anchors;
 mod audit;
 mod chain;
 mod clock;
@@ -25,10 +27,13 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod transaction;
+pub(crate) mod verify;
 pub(crate) mod waiting;
 mod wake;
 
 pub use self::store::Store;
+pub use accounts::StoredAccount;
+pub use anchors::{Anchor, AnchoredHead, anchor};
 pub use audit::{AuditKind, AuditRecord, DecisionKind, DecisionRecord, Refusal, Sealed};
 pub use chain::{Chain, ChainError};
 pub(crate) use clock::SystemClock;

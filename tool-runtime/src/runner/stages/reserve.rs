@@ -8,6 +8,7 @@ use crate::policy::{BudgetExceeded, LoopVerdict, Reservation, Spend};
 use crate::runner::ending::Stop;
 use crate::runner::open::OpenCall;
 use crate::runner::stages::Permit;
+use crate::store::accounts::Bill;
 
 const REPEATED: &str = "Note: you made the same call with the same arguments before. A third time it will be refused.";
 
@@ -17,6 +18,8 @@ pub(in crate::runner) struct Reserved {
     pub(super) reservation: Reservation,
     /// The call's share of the budget of the run that calls a graph.
     pub(super) carved: Option<Reservation>,
+    /// What it books on the accounts of its principal and tenant. `None` if there are none.
+    pub(super) bill: Option<Bill>,
     /// How long the tool may take: its own limit, the policy's, and what is left of the run's.
     pub(super) timeout: Option<Duration>,
     pub(super) warning: Option<&'static str>,
@@ -42,11 +45,16 @@ pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Rese
         }
     };
     let wanted = [hydrated.entry.timeout, run.policy().limits_of(name).runtime].into_iter().flatten().min();
-    let exceeded = |exceeded: BudgetExceeded| {
-        Stop::new(Outcome::BudgetExceeded).message(format!("The call did not run: {exceeded}."))
-    };
-    let reservation = run.spending().reserve(Spend::call(wanted)).map_err(exceeded)?;
-    let carved = run.parent().map(|parent| parent.spending().carve()).transpose().map_err(exceeded)?;
+    let bytes = hydrated.entry.result_bytes(run.policy());
+    let reservation = run.spending().reserve(Spend::call(wanted, bytes)).map_err(exhausted)?;
+    let parent = run.parent().map(|parent| parent.spending().carve(bytes));
+    let carved = parent.transpose().map_err(exhausted)?;
     let timeout = wanted.into_iter().chain(reservation.time()).min();
-    Ok(Reserved { hydrated, reservation, carved, timeout, warning })
+    let bill = Bill::call(run.accounts().all(), timeout, bytes);
+    Ok(Reserved { hydrated, reservation, carved, bill, timeout, warning })
+}
+
+/// A budget has not enough left.
+pub(super) fn exhausted(exceeded: BudgetExceeded) -> Stop {
+    Stop::new(Outcome::BudgetExceeded).message(format!("The call did not run: {exceeded}."))
 }

@@ -41,7 +41,7 @@ pub(super) enum Left {
 /// Runs the tool.
 pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }: Begin) -> Result<Ran, Stop> {
     let Bound { reserved, connections, context } = bound;
-    let Reserved { mut hydrated, reservation, carved, timeout, warning } = reserved;
+    let Reserved { mut hydrated, reservation, carved, timeout, warning, .. } = reserved;
     let entry = Arc::clone(&hydrated.entry);
     let host = is_graph(entry.spec.name.as_str())
         .then(|| Arc::new(Host::new(open.run().clone(), open.continued.take())) as Arc<dyn Any + Send + Sync>);
@@ -72,8 +72,11 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
             Err(Interrupted::lost())
         }),
     };
-    reservation.settle(0, 0.0);
-    drop(carved);
+    let bytes = match &ended {
+        Ok(Ok(projected)) => projected.shown.get().len(),
+        _ => 0,
+    };
+    [Some(reservation), carved].into_iter().flatten().for_each(|held| held.settle(bytes as u64));
     let ended = match ended {
         Ok(Ok(projected)) => Ok(Left::Output(projected)),
         Ok(Err(RunFailure::Waits(pending))) => Ok(Left::Waits(pending)),

@@ -20,7 +20,7 @@ fn key() -> Key {
 fn intent(owner: &str, repeatable: bool) -> Intent {
     let mut unseen = record("run", "a");
     (unseen.ended_at, unseen.outcome) = (None, crate::call::Outcome::OutcomeUnknown);
-    Intent { key: key(), owner: owner.into(), lease: Duration::from_secs(30), unseen, repeatable }
+    Intent { key: key(), owner: owner.into(), lease: Duration::from_secs(30), unseen, repeatable, bill: None }
 }
 
 /// One entry, changed by one transaction after the other.
@@ -55,8 +55,8 @@ impl Entry {
 #[test]
 fn a_call_begins_once() {
     let mut entry = Entry::default();
-    assert!(matches!(entry.begin(0, "one", false), Begun::Now));
-    assert!(matches!(entry.begin(0, "one", false), Begun::Now), "the first answer may have been lost");
+    assert!(matches!(entry.begin(0, "one", false), Begun::Now(None)));
+    assert!(matches!(entry.begin(0, "one", false), Begun::Now(None)), "the first answer may have been lost");
     assert!(matches!(entry.begin(29, "two", false), Begun::Elsewhere));
     assert!(matches!(entry.begin(29, "two", true), Begun::Elsewhere));
     assert_eq!(entry.finish(31, "one"), Ok(()));
@@ -96,7 +96,7 @@ fn a_renewed_call_is_not_taken_over() {
 fn what_may_be_repeated_begins_again() {
     let mut entry = Entry::default();
     entry.begin(0, "one", true);
-    assert!(matches!(entry.begin(30, "two", true), Begun::Now));
+    assert!(matches!(entry.begin(30, "two", true), Begun::Now(None)));
     assert_eq!(entry.finish(31, "one"), Err("store_fenced"));
 }
 
