@@ -51,7 +51,7 @@ async fn tokens_and_cost_of_a_child_are_its_parents() {
     assert_eq!(result.error().unwrap().tool_code.as_deref(), Some("budget_exceeded"));
     let summary = run.summary();
     assert_eq!((summary.usage.total(), summary.cost), (70, 70.0));
-    assert!(run.exhausted().is_some());
+    assert!(run.exhausted().await.unwrap().is_some());
 }
 
 #[tokio::test]
