@@ -40,6 +40,7 @@ mod answer_error;
 mod conversation;
 mod display;
 mod drive;
+mod durable;
 mod ended;
 mod graph;
 #[cfg(feature = "http")]
@@ -57,11 +58,13 @@ mod stream;
 mod telemetry;
 mod turn;
 mod typed;
+mod worker;
 
 pub use agent::Agent;
 pub use answer::ClientAnswer;
 pub use answer_error::AnswerError;
 pub use conversation::Conversation;
+pub use durable::{Durable, Unfinished, Work};
 pub use ended::{Ended, StopReason, WaitingCall};
 pub use graph::Graph;
 pub use incoming::Incoming;
@@ -73,3 +76,4 @@ pub use step::Step;
 pub use stream::UiStream;
 #[cfg(feature = "cli")]
 pub(crate) use typed::Typed;
+pub use worker::{QueueError, RunQueue, Worker};

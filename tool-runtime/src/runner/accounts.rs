@@ -116,7 +116,7 @@ impl Run {
 
     /// Books a call that the ledger does not know.
     pub(super) async fn book(&self, bill: Bill) -> Result<Begun, StoreError> {
-        let (lease, mut keys) = (self.lease(), vec![Key::run(self.identity().clone())]);
+        let (lease, mut keys) = (self.lease(), self.keys());
         keys.extend(Account::keys(&bill.accounts));
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;

@@ -68,8 +68,6 @@ struct RunInner {
     evidence: Mutex<EvidenceSet>,
     state: Mutex<RunState>,
     listener: Listener,
-    /// The worker's right to this run. `None` if no worker holds it.
-    lease: Mutex<Option<RunLease>>,
 }
 
 impl Run {
@@ -91,7 +89,6 @@ impl Run {
             state: Mutex::new(RunState::with_labels(&options.labels)),
             problems: problem::of(&options, &shared),
             listener: Listener::default(),
-            lease: Mutex::default(),
             events,
             view,
             policy,
@@ -227,7 +224,7 @@ impl Run {
 
     /// The worker's right to this run, if one holds it.
     pub(super) fn lease(&self) -> Option<RunLease> {
-        self.0.lease.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.options().lease.clone()
     }
 
     pub(super) fn options(&self) -> &RunOptions {

@@ -8,6 +8,7 @@ use crate::store::accounts::StoredAccount;
 use crate::store::anchors::Anchor;
 use crate::store::ledger::LedgerEntry;
 use crate::store::pending::PendingCall;
+use crate::store::posts::Post;
 use crate::store::runs::StoredRun;
 
 /// What a store keeps, apart from records. Stores keep it as the JSON that serde makes of it, in a place where clients cannot
@@ -22,6 +23,8 @@ pub enum Document {
     Waiting(Box<Waiting>),
     /// A run that workers share.
     Run(Box<StoredRun>),
+    /// What was posted to such a run.
+    Post(Box<Post>),
     /// What a principal or a tenant has used in a window.
     Account(Box<StoredAccount>),
     /// An anchor over the chains of all runs.
@@ -48,6 +51,8 @@ impl Document {
             Self::Call(entry) => entry.due(),
             Self::Waiting(waiting) => Some(waiting.call.expires_at),
             Self::Run(run) => run.due(),
+            // Its run is due.
+            Self::Post(_) => None,
             // From then on it may be removed.
             Self::Account(account) => Some(account.until),
             Self::Anchor(_) | Self::LastAnchor(_) => None,
@@ -60,7 +65,7 @@ impl Document {
         match self {
             Self::Call(entry) => entry.is_finished(),
             Self::Anchor(_) => true,
-            Self::Waiting(_) | Self::Run(_) | Self::Account(_) | Self::LastAnchor(_) => false,
+            Self::Waiting(_) | Self::Run(_) | Self::Account(_) | Self::LastAnchor(_) | Self::Post(_) => false,
         }
     }
 }

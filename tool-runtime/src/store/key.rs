@@ -20,6 +20,8 @@ pub enum Space {
     Waiting,
     /// A run that workers share.
     Run,
+    /// What was posted to such a run.
+    Post,
     /// What a principal or a tenant has used in a window.
     Account,
     /// An anchor over the chains of all runs.
@@ -34,6 +36,7 @@ impl Space {
             Self::Call => "call",
             Self::Waiting => "waiting",
             Self::Run => "run",
+            Self::Post => "post",
             Self::Account => "account",
             Self::Anchor => "anchor",
         }
@@ -67,6 +70,12 @@ impl Key {
     #[must_use]
     pub fn run(run_id: impl Into<Arc<str>>) -> Self {
         Self { space: Space::Run, scope: run_id.into(), id: "".into() }
+    }
+
+    /// What was posted to a run, by an id of its own.
+    #[must_use]
+    pub fn post(run_id: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
+        Self { space: Space::Post, scope: run_id.into(), id: id.into() }
     }
 
     /// What a holder has used in a window. Ids from outside can be long and can hold anything, so the scope is a digest.
@@ -117,7 +126,7 @@ impl Key {
     #[must_use]
     pub fn lock(&self) -> String {
         let kind = match self.space {
-            Space::Call | Space::Waiting | Space::Run => "run",
+            Space::Call | Space::Waiting | Space::Run | Space::Post => "run",
             Space::Account => "account",
             Space::Anchor => "anchor",
         };
@@ -126,7 +135,7 @@ impl Key {
 
     /// Whether the key locks this run.
     pub(super) fn locks_run(&self, run_id: &str) -> bool {
-        matches!(self.space, Space::Call | Space::Waiting | Space::Run) && *self.scope == *run_id
+        matches!(self.space, Space::Call | Space::Waiting | Space::Run | Space::Post) && *self.scope == *run_id
     }
 }
 

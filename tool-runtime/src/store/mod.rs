@@ -18,6 +18,7 @@ mod key;
 pub(crate) mod ledger;
 mod memory;
 mod pending;
+pub(crate) mod posts;
 mod receipt;
 pub(crate) mod runs;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -26,7 +27,7 @@ mod sql;
 mod store;
 #[cfg(test)]
 mod tests;
-mod transaction;
+pub(crate) mod transaction;
 pub(crate) mod verify;
 pub(crate) mod waiting;
 mod wake;
@@ -45,6 +46,7 @@ pub use key::{Key, Listed, Query, Space};
 pub use ledger::LedgerEntry;
 pub use memory::MemoryStore;
 pub use pending::{FrozenArguments, PendingCall, PendingFilter};
+pub use posts::Post;
 pub use receipt::Receipt;
 pub use runs::{RunLease, StoredRun};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]

@@ -57,6 +57,7 @@ pub(in crate::runner) async fn begin(open: &mut OpenCall, mut bound: Bound) -> R
         lease: run.shared().lease,
         unseen: open.draft.unseen(&run),
         repeatable: harmless || spec.idempotent,
+        worker: run.lease().map(|lease| lease.epoch),
         bill,
     };
     // From here on the ledger may know the attempt, so the record of the call closes it there too.
