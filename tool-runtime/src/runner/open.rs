@@ -99,7 +99,20 @@ impl OpenCall {
     fn at(run: Run, id: CallId, taken: Taken, draft: Draft, claim: Option<Claim>) -> Self {
         let (started, parent) = (Instant::now(), Parent::Surroundings(Span::current()));
         let phase = if claim.is_some() { Phase::Waiting } else { Phase::Running };
-        Self { run, id, taken, started, parent, draft, attempt: None, held: None, known: None, claim, continued: None, phase }
+        Self {
+            run,
+            id,
+            taken,
+            started,
+            parent,
+            draft,
+            attempt: None,
+            held: None,
+            known: None,
+            claim,
+            continued: None,
+            phase,
+        }
     }
 
     /// The claim of a suspended call is about to be taken; whether it was is known afterwards.
