@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use tracing::Span;
 
 use crate::call::{
-    CallId, Cause, Outcome, PendingGraph, RecordedArguments, SHOWN_BYTES, ToolCall, ToolExecResult,
+    CallId, Cause, Decision, Outcome, PendingGraph, RecordedArguments, SHOWN_BYTES, ToolCall, ToolExecResult,
     ToolInvocationRecord, shown,
 };
 use crate::contain::discard;
@@ -20,7 +20,7 @@ use crate::runner::spans::Parent;
 use crate::runner::state::Taken;
 use crate::runner::{Continued, ResumeError, Run, telemetry};
 use crate::store::waiting::{self, Then};
-use crate::store::{Receipt, StoreError};
+use crate::store::{Key, Receipt, StoreError};
 use crate::tool::ToolEffect;
 
 /// A call on its way through the gate. Dropping it before its end records it as cancelled.
@@ -42,6 +42,8 @@ pub(super) struct OpenCall {
     pub(super) claim: Option<Claim>,
     /// A graph that waited, and how it continues.
     pub(super) continued: Option<Continued>,
+    /// The grant that lets the call run, and what the policy had decided before.
+    pub(super) grant: Option<(Key, Option<Decision>)>,
     phase: Phase,
 }
 
@@ -111,6 +113,7 @@ impl OpenCall {
             known: None,
             claim,
             continued: None,
+            grant: None,
             phase,
         }
     }
