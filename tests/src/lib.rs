@@ -45,6 +45,7 @@ mod guide {
         Cedar: "cedar.md",
         Models: "models.md",
         Service: "service.md",
+        Graphs: "graphs.md",
         Connections: "connections.md",
         ForeignTypes: "foreign-types.md",
         Testing: "testing.md",
