@@ -1,5 +1,6 @@
 //! Cases of the store in memory, of the chain and of the documents.
 
+mod accounts;
 mod chain;
 mod documents;
 mod ledger;
