@@ -2,7 +2,9 @@
 
 mod calls;
 mod documents;
+mod ledger;
 mod records;
+mod sizes;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,14 +16,14 @@ use crate::call::{CallId, Caller, Outcome, RecordedArguments, Suspension, ToolIn
 use crate::store::{Document, FrozenArguments, Key, PendingCall, Store, StoreError, StoredRun, Transaction, Waiting};
 use crate::tool::{Hash, ToolName};
 
-/// Runs every case, each on a store of its own that `empty` makes.
+/// Runs every case, each on a store of its own that `empty` makes. A bounded store has to hold 10,000 documents.
 ///
 /// ```
 /// use std::sync::Arc;
 /// use tool_runtime::store::{MemoryStore, Store, conformance};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(
-/// conformance::check(|| async { Arc::new(MemoryStore::new()) as Arc<dyn Store> })
+/// conformance::check(|| async { Arc::new(MemoryStore::with_limits(10_000, 10_000)) as Arc<dyn Store> })
 /// # );
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -39,6 +41,15 @@ pub async fn check<F: Future<Output = Arc<dyn Store>>>(empty: impl Fn() -> F) {
     calls::calls_that_wait_are_found(&*empty().await).await;
     calls::what_is_written_reads_the_same(&*empty().await).await;
     documents::who_waits_is_woken(empty().await).await;
+    records::records_are_filtered(&*empty().await).await;
+    records::records_of_a_run_keep_their_order(&*empty().await).await;
+    ledger::a_call_begins_once(empty().await).await;
+    ledger::a_call_whose_owner_is_gone_is_taken_over(&*empty().await).await;
+    ledger::a_call_that_nobody_saw_end_is_closed_once(empty().await).await;
+    ledger::a_run_has_one_worker(empty().await).await;
+    sizes::long_keys_are_told_apart(&*empty().await).await;
+    sizes::large_bodies_are_kept(&*empty().await).await;
+    sizes::many_documents_are_listed_in_pages(&*empty().await).await;
 }
 
 fn raw(text: &str) -> Arc<RawValue> {

@@ -28,3 +28,34 @@ pub(super) async fn records_are_chained_by_run(store: &dyn Store) {
     let page = RecordFilter { skip: 1, limit: Some(2), ..RecordFilter::default() };
     assert_eq!(calls(&store.records(&page).await.expect("it reads")), ["b", "c"], "a page");
 }
+
+pub(super) async fn records_are_filtered(store: &dyn Store) {
+    for (run, call) in [("one", "a"), ("two", "a"), ("one", "b"), ("one", "a"), ("two", "c"), ("one", "c")] {
+        store.append(record(run, call).into()).await.expect("it keeps records");
+    }
+    let (one, a) = (Some("one".into()), Some(CallId::new("a")));
+    let cases = [
+        (RecordFilter { call_id: a.clone(), ..RecordFilter::default() }, vec!["a", "a", "a"]),
+        (RecordFilter { run_id: one.clone(), call_id: a.clone(), ..RecordFilter::default() }, vec!["a", "a"]),
+        (RecordFilter { run_id: one.clone(), skip: 1, limit: Some(2), ..RecordFilter::default() }, vec!["b", "a"]),
+        (RecordFilter { run_id: one, skip: 3, ..RecordFilter::default() }, vec!["c"]),
+        (RecordFilter { call_id: a, skip: 2, limit: Some(9), ..RecordFilter::default() }, vec!["a"]),
+        (RecordFilter { skip: 6, ..RecordFilter::default() }, vec![]),
+        (RecordFilter { limit: Some(0), ..RecordFilter::default() }, vec![]),
+        (RecordFilter::run("three"), vec![]),
+    ];
+    for (filter, expected) in cases {
+        assert_eq!(calls(&store.records(&filter).await.expect("it reads")), expected, "{filter:?}");
+    }
+}
+
+pub(super) async fn records_of_a_run_keep_their_order(store: &dyn Store) {
+    let ids: Vec<_> = (0..100).map(|number| format!("{number:03}")).collect();
+    for id in &ids {
+        // Nobody waits for a record of a call that was dropped.
+        drop(store.append(record("run", id).into()));
+    }
+    store.flush().await.expect("it flushes");
+    let records = store.records(&RecordFilter::run("run")).await.expect("it reads");
+    assert_eq!((calls(&records), Chain::verify(&records)), (ids.iter().map(String::as_str).collect(), Ok(())));
+}

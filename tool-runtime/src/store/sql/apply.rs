@@ -198,21 +198,19 @@ async fn head(connection: &mut Connection, run: &str) -> Result<Chain, Failed> {
 
 async fn insert(connection: &mut Connection, run: &str, sealed: &Sealed) -> Result<i64, Failed> {
     let sql = "INSERT INTO records \
-               (run_id, sequence, call_id, kind, tool, outcome, principal, tenant, at, previous, hash, body) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
-    let decision = match &sealed.record {
-        AuditRecord::Call(_) => String::new(),
-        AuditRecord::Decision(record) => text(&record.decision)?.trim_matches('"').to_owned(),
-    };
+               (run_id, sequence, call_id, kind, tool, outcome, principal, tenant, decider, at, previous, hash, body) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
     let (kind, tool, outcome, principal, tenant, at) = match &sealed.record {
         AuditRecord::Call(record) => {
             let at = record.ended_at.unwrap_or(record.started_at);
-            ("call", record.name.as_str(), record.outcome.code(), &record.principal, &record.tenant, at)
+            ("call", record.name.as_str(), record.outcome.code().to_owned(), &record.principal, &record.tenant, at)
         }
         AuditRecord::Decision(record) => {
-            ("decision", record.tool.as_str(), decision.as_str(), &record.principal, &record.tenant, record.at)
+            let word = text(&record.decision)?.trim_matches('"').to_owned();
+            ("decision", record.tool.as_str(), word, &record.principal, &record.tenant, record.at)
         }
     };
+    let decider = sealed.record.as_decision().and_then(|record| record.decider.as_ref());
     let optional = |text: &Option<Arc<str>>| Value::Text(text.as_deref().map(escaped));
     let sequence =
         i64::try_from(sealed.sequence).map_err(|error| Failed::Refused(StoreError::Corrupt(Box::new(error))))?;
@@ -225,6 +223,7 @@ async fn insert(connection: &mut Connection, run: &str, sealed: &Sealed) -> Resu
         outcome.into(),
         optional(principal),
         optional(tenant),
+        Value::Text(decider.map(|decider| escaped(decider.principal()))),
         micros(at).into(),
         sealed.previous.to_string().into(),
         sealed.hash.to_string().into(),

@@ -73,7 +73,7 @@ impl Shared {
     /// Starts a worker if one more has something to do.
     fn hire(shared: &Arc<Self>) {
         if shared.queue.hire(shared.database.writers()) {
-            shared.handle.spawn(write::work(Arc::clone(shared)));
+            shared.handle.spawn(write::Worker::new(Arc::clone(shared)).work());
         }
     }
 }

@@ -21,24 +21,30 @@ use crate::tool::Hash;
 /// How long to wait before something is tried again.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
 
-/// A worker: does what waits until there is nothing left for it.
-pub(super) async fn work(shared: Arc<Shared>) {
-    let mut worker = Worker { shared: &shared, is_dismissed: false };
-    while let Some(mut batch) = shared.queue.take(shared.database.batch()) {
-        let results = write(&shared, &mut batch.jobs).await;
-        batch.end(results);
-        // Others may have waited for the same locks.
-        Shared::hire(&shared);
-    }
-    worker.is_dismissed = true;
-}
-
-struct Worker<'s> {
-    shared: &'s Arc<Shared>,
+/// Does what waits. It is dismissed when nothing is left for it, and when its runtime ends.
+pub(super) struct Worker {
+    shared: Arc<Shared>,
     is_dismissed: bool,
 }
 
-impl Drop for Worker<'_> {
+impl Worker {
+    /// A worker that the queue counts.
+    pub(super) const fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, is_dismissed: false }
+    }
+
+    pub(super) async fn work(mut self) {
+        while let Some(mut batch) = self.shared.queue.take(self.shared.database.batch()) {
+            let results = write(&self.shared, &mut batch.jobs).await;
+            batch.end(results);
+            // Others may have waited for the same locks.
+            Shared::hire(&self.shared);
+        }
+        self.is_dismissed = true;
+    }
+}
+
+impl Drop for Worker {
     fn drop(&mut self) {
         if !self.is_dismissed {
             self.shared.queue.abandoned();
