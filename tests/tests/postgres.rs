@@ -64,7 +64,7 @@ async fn what_a_server_refuses_is_a_typed_error_and_the_next_call_works() {
     let standby = SqlStore::postgres(&url, SqlOptions::new()).await.expect("what needs no migration is read");
     assert_eq!(put(&standby, "run", "d").await, Err("store_read_only"));
     assert_eq!(standby.records(&RecordFilter::default()).await.unwrap().len(), 2);
-    server.sql(&format!("SET default_transaction_read_only = off; {read_only} = off"));
+    server.sql(&format!("SET transaction_read_only = off; {read_only} = off"));
 
     // A table that somebody works on.
     std::thread::scope(|scope| {
