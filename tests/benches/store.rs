@@ -88,7 +88,8 @@ async fn calls(store: &Arc<dyn Store>, runs: usize) -> f64 {
             let run = runner.run(RunOptions::new().principal("ada"));
             for number in 0..4 {
                 let arguments = format!("{{\"number\":{number}}}");
-                let result = run.exec(ToolCall::text(&format!("call_{number}"), "bench__count", &arguments)).await;
+                let result =
+                    run.exec(ToolCall::text(format!("call_{number}").as_str(), "bench__count", &arguments)).await;
                 assert!(result.is_ok(), "{}", result.to_model());
             }
         }

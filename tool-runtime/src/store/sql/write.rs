@@ -154,6 +154,8 @@ async fn begin(shared: &Shared, connection: &mut Connection, locks: String) -> R
         return Ok(shared.clock.at_least(SystemClock.now()));
     }
     let patience = shared.patience.as_millis();
+    // A statement that waits for a lock ends by the limit of the lock, which says why.
+    let longest = 2 * patience;
     // What the server is set to may be stricter, not laxer. A worker that is stopped in the middle loses its
     // transaction, so that nobody waits for it longer than this.
     let sql = format!(
@@ -161,7 +163,7 @@ async fn begin(shared: &Shared, connection: &mut Connection, locks: String) -> R
          SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') \
              WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), \
              set_config('lock_timeout', '{patience}', true), \
-             set_config('statement_timeout', '{patience}', true), \
+             set_config('statement_timeout', '{longest}', true), \
              set_config('idle_in_transaction_session_timeout', '{patience}', true); \
          {locks}SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
     );
