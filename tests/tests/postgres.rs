@@ -90,7 +90,7 @@ async fn what_a_server_refuses_is_a_typed_error_and_the_next_call_works() {
     assert_eq!(put(&store, "run", "f").await, Ok(()));
 
     server.sql(&format!(
-        "{schema} UPDATE records SET body = replace(body, 'core__add', 'core__sub') WHERE call_id = 'c'"
+        "{schema} UPDATE records SET body = replace(body, '\"executed\":true', '\"executed\":false') WHERE call_id = 'c'"
     ));
     let records = store.records(&RecordFilter::default()).await.unwrap();
     assert_eq!((records.len(), Chain::verify(&records).unwrap_err().at), (3, 1), "the edited record is named");

@@ -40,7 +40,9 @@ mod answer_error;
 mod conversation;
 mod display;
 mod drive;
+mod durable;
 mod ended;
+mod graph;
 #[cfg(feature = "http")]
 pub mod http;
 mod incoming;
@@ -56,12 +58,15 @@ mod stream;
 mod telemetry;
 mod turn;
 mod typed;
+mod worker;
 
 pub use agent::Agent;
 pub use answer::ClientAnswer;
 pub use answer_error::AnswerError;
 pub use conversation::Conversation;
+pub use durable::{Durable, Unfinished, Work};
 pub use ended::{Ended, StopReason, WaitingCall};
+pub use graph::Graph;
 pub use incoming::Incoming;
 pub use model::{ModelClient, ModelError, ModelErrorKind, ModelRequest, ModelTurn, Show, TurnCall};
 pub use prices::Prices;
@@ -71,3 +76,4 @@ pub use step::Step;
 pub use stream::UiStream;
 #[cfg(feature = "cli")]
 pub(crate) use typed::Typed;
+pub use worker::{QueueError, RunQueue, Worker};

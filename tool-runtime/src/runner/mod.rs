@@ -1,5 +1,6 @@
 //! The gate: the only place through which a tool runs. It knows no provider and no model.
 
+mod accounts;
 mod approval;
 mod asking;
 mod books;
@@ -12,11 +13,14 @@ mod ending;
 mod error;
 mod exec;
 mod failure;
+mod granted;
+mod graph;
 mod invoke;
 mod loops;
 mod open;
 mod options;
 mod problem;
+mod remember;
 mod restore;
 mod resume_error;
 mod run;
@@ -28,6 +32,8 @@ mod stages;
 mod state;
 mod suspend;
 mod telemetry;
+#[cfg(feature = "tokens")]
+mod token;
 mod waiting;
 
 use std::fmt;
@@ -37,13 +43,17 @@ pub use approval::ApprovalDecision;
 pub use builder::RunnerBuilder;
 pub use error::RunnerError;
 pub use failure::Failure;
+pub(crate) use graph::{Continued, Host, SEPARATOR, Work, Worker};
 pub use options::RunOptions;
 pub use problem::RunProblem;
+pub use remember::{GrantError, Remember};
 pub use restore::RestoreError;
 pub use resume_error::ResumeError;
 pub use run::Run;
 pub use snapshot::RunSnapshot;
 pub(crate) use spans::METRICS;
+#[cfg(feature = "tokens")]
+pub use token::{TokenError, TokenKeys};
 
 use crate::catalog::{CatalogError, ToolCatalog};
 use crate::policy::{RunPolicy, ToolPolicy};

@@ -19,6 +19,9 @@ impl Run {
     /// No call waits under this id, or the store failed.
     pub async fn abandon(&self, call_id: &str) -> Result<ToolExecResult, ResumeError> {
         let effect = |pending: &PendingCall| match pending.suspension {
+            Suspension::Approval if pending.graph.as_ref().is_some_and(|graph| graph.begun) => {
+                ToolEffect::ExternalSideEffect
+            }
             Suspension::Approval => ToolEffect::ReadOnly,
             // A tool that is gone may have had any.
             Suspension::Client => self.effect_of(pending.tool.as_str()).unwrap_or(ToolEffect::ExternalSideEffect),
@@ -26,15 +29,19 @@ impl Run {
         let given = Given { purpose: Purpose::Close(None), kind: DecisionKind::Abandoned, decider: None };
         match reopen(self, call_id, given, |pending, _| Ok(effect(pending))).await? {
             Reopened::Mismatch(result) => Ok(result),
-            Reopened::Open(open, ToolEffect::ReadOnly) => {
-                let stop = Stop::new(Outcome::Cancelled).message("Nobody acted on the call. It did not run.");
-                open.finish_waiting(Err(stop)).await
-            }
             Reopened::Open(mut open, effect) => {
-                open.begin();
-                let mut stop = Stop::new(Cause::Cancelled.outcome(effect));
-                stop.cause = Some(Cause::Cancelled);
-                open.finish_waiting(Err(stop)).await
+                let left = open.graph();
+                let stop = if effect == ToolEffect::ReadOnly {
+                    Stop::new(Outcome::Cancelled).message("Nobody acted on the call. It did not run.")
+                } else {
+                    open.begin();
+                    let mut stop = Stop::new(Cause::Cancelled.outcome(effect));
+                    stop.cause = Some(Cause::Cancelled);
+                    stop
+                };
+                let result = open.finish_waiting(Err(stop)).await?;
+                self.leave(result.call_id(), left).await;
+                Ok(result)
             }
         }
     }
@@ -79,6 +86,22 @@ impl Run {
             }
         });
         if known { self.recorded(call_id).await } else { Ok(None) }
+    }
+
+    /// Looks up a call that waited and does not any more. `None` if nothing is known of it, `Some(None)` if it runs in
+    /// another process.
+    pub(crate) async fn finished_elsewhere(
+        &self,
+        call_id: &CallId,
+    ) -> Result<Option<Option<ToolExecResult>>, StoreError> {
+        let filter = RecordFilter::call(self.id(), call_id.clone());
+        if let Some(record) = self.own_record(&filter).await? {
+            return Ok(Some(Some(result(record))));
+        }
+        if !self.unfinished(call_id).await.map_err(|error| telemetry::store_unread(self, error))? {
+            return Ok(None);
+        }
+        Ok(Some(self.own_record(&filter).await?.map(result)))
     }
 
     async fn own_record(&self, filter: &RecordFilter) -> Result<Option<ToolInvocationRecord>, StoreError> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::call::Outcome;
 use crate::store::conformance::{record, run, update};
 use crate::store::ledger::{self, Begun, Intent};
+use crate::store::runs::{Next, Progress};
 use crate::store::{Document, Key, RecordFilter, RunLease, Store, StoreError, StoredRun, Transaction, runs};
 use crate::tool::Hash;
 
@@ -18,7 +19,7 @@ fn key() -> Key {
 fn intent(owner: &str, lease: Duration) -> Intent {
     let mut unseen = record("run", "a");
     (unseen.ended_at, unseen.outcome) = (None, Outcome::OutcomeUnknown);
-    Intent { key: key(), owner: owner.into(), lease, unseen, repeatable: false }
+    Intent { key: key(), owner: owner.into(), lease, unseen, grant: None, repeatable: false, worker: None, bill: None }
 }
 
 /// Changes documents, and returns what the change returned.
@@ -62,7 +63,7 @@ pub(super) async fn a_call_begins_once(store: Arc<dyn Store>) {
     let mut first = None;
     for task in tasks {
         match task.await.expect("no task fails") {
-            (owner, Begun::Now) => assert_eq!(first.replace(owner), None, "a call begins once"),
+            (owner, Begun::Now(_)) => assert_eq!(first.replace(owner), None, "a call begins once"),
             (_, begun) => assert!(matches!(begun, Begun::Elsewhere), "it runs elsewhere: {begun:?}"),
         }
     }
@@ -77,7 +78,7 @@ pub(super) async fn a_call_begins_once(store: Arc<dyn Store>) {
 }
 
 pub(super) async fn a_call_whose_owner_is_gone_is_taken_over(store: &dyn Store) {
-    assert!(matches!(begin(store, "one", Duration::ZERO).await, Begun::Now));
+    assert!(matches!(begin(store, "one", Duration::ZERO).await, Begun::Now(_)));
     assert!(matches!(begin(store, "two", LONG).await, Begun::Unseen), "who takes it over does not run it");
     let late = finish(store, "one").await.expect_err("it lost the call");
     assert_eq!(late.code(), StoreError::Fenced.code(), "who lost a call cannot write");
@@ -87,12 +88,14 @@ pub(super) async fn a_call_whose_owner_is_gone_is_taken_over(store: &dyn Store) 
 }
 
 pub(super) async fn a_call_that_nobody_saw_end_is_closed_once(store: Arc<dyn Store>) {
-    assert!(matches!(begin(&*store, "one", Duration::ZERO).await, Begun::Now));
+    assert!(matches!(begin(&*store, "one", Duration::ZERO).await, Begun::Now(_)));
     let tasks: Vec<_> = (0..8)
         .map(|_| {
             let store = Arc::clone(&store);
             tokio::spawn(async move {
-                ask(&*store, key(), |transaction| ledger::close_unseen(transaction, &key())).await.expect("it answers")
+                ask(&*store, key(), |transaction| ledger::close_unseen(transaction, &key(), None))
+                    .await
+                    .expect("it answers")
             })
         })
         .collect();
@@ -108,11 +111,11 @@ async fn lease(store: &dyn Store, owner: String, by: Duration) -> Option<(RunLea
     ask(store, Key::run("run"), take).await.expect("it answers")
 }
 
-async fn save(store: &dyn Store, lease: &RunLease, document: &'static str) -> Result<(), StoreError> {
+async fn save(store: &dyn Store, lease: &RunLease, document: &str, next: Next) -> Result<(), StoreError> {
     let lease = lease.clone();
-    let due = Some(super::at(0));
-    let save = move |transaction: &mut Transaction| runs::save(transaction, &lease, &document.into(), due);
-    ask(store, Key::run("run"), save).await
+    let progress =
+        Progress { document: Some(document.into()), state: "running".into(), taken: None, failures: 0, next };
+    ask(store, Key::run("run"), move |transaction| runs::save(transaction, &lease, &progress)).await
 }
 
 pub(super) async fn a_run_has_one_worker(store: Arc<dyn Store>) {
@@ -134,13 +137,12 @@ pub(super) async fn a_run_has_one_worker(store: Arc<dyn Store>) {
         held.extend(task.await.expect("no task fails"));
     }
     assert_eq!(held.len(), 1, "a run has one worker");
-    let (held, _) = held.remove(0);
-    let fenced = save(&*store, &gone, "late").await.expect_err("its lease ended");
+    let (held, taken) = held.remove(0);
+    let fenced = save(&*store, &gone, "late", Next::Keep).await.expect_err("its lease ended");
     assert_eq!(fenced.code(), StoreError::Fenced.code(), "a worker without its lease cannot write");
-    save(&*store, &held, "1").await.expect("it has the run");
-    ask(&*store, Key::run("run"), move |transaction| runs::release(transaction, &held))
-        .await
-        .expect("it gives it back");
+    save(&*store, &held, "0", Next::Keep).await.expect("it has the run");
+    let release = Next::Release { due: Some(super::at(0)), news: taken.news };
+    save(&*store, &held, "1", release).await.expect("it gives it back");
     let (_, run) = lease(&*store, "next".to_owned(), LONG).await.expect("it is due and nobody has it");
     assert_eq!(&*run.document, "1", "the next worker continues where the last one ended");
 }

@@ -1,5 +1,7 @@
 //! What every store must do, as cases that any implementation can run.
 
+mod accounts;
+mod anchors;
 mod calls;
 mod documents;
 mod ledger;
@@ -32,6 +34,8 @@ use crate::tool::{Hash, ToolName};
 /// The store does something else than it must. The message says what.
 pub async fn check<F: Future<Output = Arc<dyn Store>>>(empty: impl Fn() -> F) {
     records::records_are_chained_by_run(&*empty().await).await;
+    records::records_are_read_in_pages(&*empty().await).await;
+    records::records_are_found_by_what_they_say(&*empty().await).await;
     documents::a_change_is_whole_or_nothing(&*empty().await).await;
     documents::a_change_touches_what_it_named(&*empty().await).await;
     documents::changes_under_one_lock_follow_each_other(empty().await).await;
@@ -40,8 +44,10 @@ pub async fn check<F: Future<Output = Arc<dyn Store>>>(empty: impl Fn() -> F) {
     documents::due_documents_are_listed(&*empty().await).await;
     calls::calls_that_wait_are_found(&*empty().await).await;
     calls::what_is_written_reads_the_same(&*empty().await).await;
+    accounts::accounts_are_kept(&*empty().await).await;
+    anchors::anchors_hold_what_is_new(&*empty().await).await;
+    anchors::anchors_are_made_by_several(empty().await).await;
     documents::who_waits_is_woken(empty().await).await;
-    records::records_are_filtered(&*empty().await).await;
     records::records_of_a_run_keep_their_order(&*empty().await).await;
     ledger::a_call_begins_once(empty().await).await;
     ledger::a_call_whose_owner_is_gone_is_taken_over(&*empty().await).await;
@@ -117,6 +123,7 @@ pub(super) fn waiting(run: &str, call: &str, expires: i64) -> Waiting {
         expires_at: at(expires),
         suspension: Suspension::Approval,
         prepared: None,
+        graph: None,
     };
     let open = record(run, call.call_id.as_str());
     Waiting { record: ToolInvocationRecord { ended_at: None, outcome: Outcome::ApprovalRequired, ..open }, call }

@@ -1,4 +1,7 @@
 //! [`SqlStore`]: documents and records in SQLite or PostgreSQL.
+//!
+//! Documents of older versions are read by the rules in `docs/src/store.md`: what is added is optional and not written
+//! while it is not set; anything else needs a new version of the database, with a migration.
 
 mod apply;
 mod connection;

@@ -146,13 +146,17 @@ async fn an_edited_record_is_named() {
     for call in ["a", "b", "c"] {
         put(&store, call).await.unwrap();
     }
-    edit(&store, "UPDATE records SET body = replace(body, 'ada', 'eve') WHERE call_id = 'b'").await;
+    edit(
+        &store,
+        "UPDATE records SET body = replace(body, '\"executed\":true', '\"executed\":false') WHERE call_id = 'b'",
+    )
+    .await;
     let records = store.records(&RecordFilter::default()).await.unwrap();
     assert_eq!(Chain::verify(&records).unwrap_err().at, 1);
     edit(&store, "UPDATE records SET body = '{}' WHERE call_id = 'b'").await;
     assert_eq!(store.records(&RecordFilter::default()).await.unwrap_err().code(), "store_corrupt");
     assert_eq!(put(&store, "d").await, Ok(()), "the next record is kept");
-    let last = store.records(&RecordFilter { skip: 2, ..RecordFilter::default() }).await.unwrap();
+    let last = store.records(&RecordFilter { after: 2, ..RecordFilter::default() }).await.unwrap();
     assert_eq!((last.len(), Chain::verify(&last)), (2, Ok(())));
 }
 
