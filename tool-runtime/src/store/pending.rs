@@ -87,6 +87,21 @@ impl PendingCall {
         self.graph.as_ref().map_or(self.tool.as_str(), |graph| &graph.tool)
     }
 
+    /// The arguments that a decision is about, masked, as JSON text.
+    #[cfg(feature = "cli")]
+    pub(crate) fn decided_arguments(&self) -> &str {
+        match &self.graph {
+            Some(graph) => graph.shown_arguments.as_ref().map_or("{}", |shown| shown.get()),
+            None => self.shown_arguments.get(),
+        }
+    }
+
+    /// The rule that asked for the decision.
+    #[cfg(feature = "cli")]
+    pub(crate) fn decided_rule(&self) -> Option<&str> {
+        self.graph.as_ref().map_or(self.rule.as_deref(), |graph| graph.rule.as_deref())
+    }
+
     /// Whether this is the call that was compared, and not another one that was suspended under its id since.
     pub(crate) fn is_same(&self, compared: &Self) -> bool {
         let of = |call: &Self| (call.suspension, call.created_at, call.definition_hash, call.policy_revision);
