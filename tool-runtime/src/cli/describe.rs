@@ -18,6 +18,7 @@ pub(super) fn describe(cli: &Cli<'_>, catalog: &ToolCatalog, call: &PendingCall,
     let mut lines = vec![format!("   {}", sentence(catalog, call))];
     let arguments = if unmask { call.arguments.as_str() } else { call.shown_arguments.get() };
     lines.extend(fields(arguments, Room::of_message(LINES)));
+    lines.extend(call.changes.iter().map(|change| format!("   changed: {}", terminal::safe(&change.to_string()))));
     lines.extend(names(cli, call).into_iter().map(|(id, name)| format!("   {id} is \u{201c}{name}\u{201d}")));
     let mut about = Vec::new();
     if let Some(rule) = &call.rule {
