@@ -5,6 +5,8 @@ pub mod corpus;
 pub mod failing;
 pub mod hooked;
 #[cfg(unix)]
+pub mod kills;
+#[cfg(unix)]
 pub mod postgres;
 pub mod provider;
 pub mod recorded;

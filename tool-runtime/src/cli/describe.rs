@@ -21,6 +21,7 @@ pub(super) fn describe(cli: &Cli<'_>, catalog: &ToolCatalog, call: &PendingCall,
     }
     let arguments = if unmask && call.graph.is_none() { call.arguments.as_str() } else { call.decided_arguments() };
     lines.extend(fields(arguments, Room::of_message(LINES)));
+    lines.extend(call.changes.iter().map(|change| format!("   changed: {}", terminal::safe(&change.to_string()))));
     lines.extend(names(cli, call).into_iter().map(|(id, name)| format!("   {id} is \u{201c}{name}\u{201d}")));
     let mut about = Vec::new();
     if let Some(rule) = call.decided_rule() {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Caller, PendingGraph, RepairUse, Suspension};
+use crate::call::{ArgumentChange, CallId, Caller, PendingGraph, RepairUse, Suspension};
 use crate::policy::RunTools;
 use crate::tool::{Hash, ToolName};
 
@@ -31,6 +31,9 @@ pub struct PendingCall {
     pub argument_digest: Hash,
     /// The arguments as a person may see them: sensitive ones are masked.
     pub shown_arguments: Arc<RawValue>,
+    /// What the tool gets that the model did not write: defaults that it left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<ArgumentChange>,
     /// The principal that the run acts for.
     pub principal: Option<Arc<str>>,
     /// The tenant of the run.
