@@ -41,9 +41,24 @@ const EXAMPLES: &[(&str, &str)] = &[
         "% approvals list\n% approvals show CALL\n% approvals approve CALL\n% approvals deny CALL \"not this week\"",
     ),
     (
+        "audit",
+        "% audit show --store sqlite:data/store.db --outcome outcome_unknown\n\
+         % audit verify --store sqlite:data/store.db --anchors anchors.jsonl\n\
+         % audit export --store sqlite:data/store.db --since 2026-01-01 > records.jsonl\n\
+         % audit verify --records records.jsonl --part\n\
+         % audit anchor --store sqlite:data/store.db >> anchors.jsonl",
+    ),
+    (
         "policy",
         "% policy explain NAME --role editor\n% policy explain NAME --label untrusted --arguments '{\"key\": \"value\"}'\n\
          % policy replay --records records.jsonl --with stricter.toml",
+    ),
+    (
+        "worker",
+        "% --store sqlite:shared.db worker --model-url http://127.0.0.1:8080 --model MODEL --concurrency 4\n\
+         % --store sqlite:shared.db worker put \"Mark the task as done.\"\n\
+         % --store sqlite:shared.db worker post RUN --approve CALL\n\
+         % --store sqlite:shared.db worker show RUN",
     ),
     ("replay", "% replay --format openai-chat response.http > records.jsonl"),
     ("wire", "% wire decode anthropic < body.json\n% wire encode gemini --kind request < tools.json"),

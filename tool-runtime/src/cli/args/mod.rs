@@ -1,14 +1,18 @@
 //! The grammar of the command line.
 
 mod approvals;
+mod audit;
 mod chat;
 mod help;
 mod settings;
 mod values;
+mod worker;
 
 pub(super) use approvals::Approvals;
+pub(super) use audit::{Audit, Source, Which};
 pub(super) use chat::{Chat, Endpoint};
 pub(super) use values::{Form, Kind, View, name, named};
+pub(super) use worker::{Worker, WorkerAction};
 
 use std::path::PathBuf;
 
@@ -58,6 +62,9 @@ pub(super) struct Global {
     /// The folder of the application's data; `data` by default
     #[arg(long, global = true, value_name = "DIR")]
     pub(super) data: Option<PathBuf>,
+    /// The store of records, calls that wait and shared runs: sqlite:FILE or `postgres://..`; in memory by default
+    #[arg(long, global = true, value_name = "URL")]
+    pub(super) store: Option<String>,
     /// The principal to act for, as the policy names it
     #[arg(long, global = true, value_name = "NAME")]
     pub(super) principal: Option<String>,
@@ -123,11 +130,18 @@ pub(super) enum Command {
         #[command(subcommand)]
         action: Approvals,
     },
+    /// List, check and export records, and anchor their chains
+    Audit {
+        #[command(subcommand)]
+        action: Audit,
+    },
     /// Explain what the policy decides, or decide calls of the past again under another one
     Policy {
         #[command(subcommand)]
         action: Policy,
     },
+    /// Continue the conversations of a store (`--store`), together with other workers
+    Worker(Box<Worker>),
     /// Decode recorded responses, execute their calls, print the records as JSON lines
     Replay {
         /// The provider's format

@@ -105,6 +105,7 @@ pub(super) fn waiting(run: &str, call: &str, expires: i64) -> Waiting {
         arguments: FrozenArguments::new(r#"{"pin":"1234"}"#),
         argument_digest: Hash([8; 32]),
         shown_arguments: raw(r#"{"pin":"[sensitive]"}"#),
+        changes: Vec::new(),
         principal: Some("ada".into()),
         roles: Vec::new(),
         attributes: Vec::new(),
