@@ -50,5 +50,7 @@ mod guide {
         ForeignTypes: "foreign-types.md",
         Testing: "testing.md",
         Operating: "operating.md",
+        Stores: "store.md",
+        Auditing: "auditing.md",
     }
 }
