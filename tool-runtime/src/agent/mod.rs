@@ -40,6 +40,7 @@ mod answer_error;
 mod conversation;
 mod display;
 mod drive;
+mod durable;
 mod ended;
 #[cfg(feature = "http")]
 pub mod http;
@@ -56,11 +57,13 @@ mod stream;
 mod telemetry;
 mod turn;
 mod typed;
+mod worker;
 
 pub use agent::Agent;
 pub use answer::ClientAnswer;
 pub use answer_error::AnswerError;
 pub use conversation::Conversation;
+pub use durable::{Durable, Unfinished, Work};
 pub use ended::{Ended, StopReason, WaitingCall};
 pub use incoming::Incoming;
 pub use model::{ModelClient, ModelError, ModelErrorKind, ModelRequest, ModelTurn, Show, TurnCall};
@@ -71,3 +74,4 @@ pub use step::Step;
 pub use stream::UiStream;
 #[cfg(feature = "cli")]
 pub(crate) use typed::Typed;
+pub use worker::{QueueError, RunQueue, Worker};

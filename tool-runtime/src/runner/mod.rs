@@ -1,5 +1,6 @@
 //! The gate: the only place through which a tool runs. It knows no provider and no model.
 
+mod accounts;
 mod approval;
 mod asking;
 mod books;
@@ -12,11 +13,13 @@ mod ending;
 mod error;
 mod exec;
 mod failure;
+mod granted;
 mod invoke;
 mod loops;
 mod open;
 mod options;
 mod problem;
+mod remember;
 mod restore;
 mod resume_error;
 mod run;
@@ -41,6 +44,7 @@ pub use error::RunnerError;
 pub use failure::Failure;
 pub use options::RunOptions;
 pub use problem::RunProblem;
+pub use remember::{GrantError, Remember};
 pub use restore::RestoreError;
 pub use resume_error::ResumeError;
 pub use run::Run;

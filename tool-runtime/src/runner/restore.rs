@@ -121,7 +121,7 @@ pub(super) async fn put_back(run: &Run, waiting: Waiting) -> Result<(), StoreErr
     if !ended.is_empty() || store.waiting(run.id(), &id).await?.is_some() || run.unfinished(&id).await? {
         return Ok(());
     }
-    match run.keep(waiting, None).await {
+    match run.keep(waiting, None, None).await {
         Ok(()) | Err(StoreError::Duplicate) => Ok(()),
         Err(error) => Err(error),
     }

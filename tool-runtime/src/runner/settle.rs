@@ -81,6 +81,22 @@ impl Run {
         if known { self.recorded(call_id).await } else { Ok(None) }
     }
 
+    /// Looks up a call that waited and does not any more. `None` if nothing is known of it, `Some(None)` if it runs in
+    /// another process.
+    pub(crate) async fn finished_elsewhere(
+        &self,
+        call_id: &CallId,
+    ) -> Result<Option<Option<ToolExecResult>>, StoreError> {
+        let filter = RecordFilter::call(self.id(), call_id.clone());
+        if let Some(record) = self.own_record(&filter).await? {
+            return Ok(Some(Some(result(record))));
+        }
+        if !self.unfinished(call_id).await.map_err(|error| telemetry::store_unread(self, error))? {
+            return Ok(None);
+        }
+        Ok(Some(self.own_record(&filter).await?.map(result)))
+    }
+
     async fn own_record(&self, filter: &RecordFilter) -> Result<Option<ToolInvocationRecord>, StoreError> {
         let own =
             |record: &ToolInvocationRecord| waiting::owns(self, record.principal.as_deref(), record.tenant.as_deref());

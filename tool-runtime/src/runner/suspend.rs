@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Decider, Mismatch, Outcome, Suspension, ToolExecResult};
+use crate::call::{CallId, Decider, Outcome, Suspension, ToolExecResult};
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::runner::books::Claim;
@@ -58,7 +58,8 @@ pub(super) async fn suspend(
     let suspended = Suspended { suspension, prepared };
     let record = open.suspended_record(&suspended);
     let attempt = open.attempt.take();
-    match open.run().keep(Waiting { call: pending, record }, attempt.clone()).await {
+    let settled = open.held.take().map(|held| held.settled(0));
+    match open.run().keep(Waiting { call: pending, record }, attempt.clone(), settled).await {
         Ok(()) => Ok(Ending::Suspended(suspended)),
         Err(error) => {
             open.attempt = attempt;
@@ -104,14 +105,7 @@ pub(super) async fn reopen<P>(
         .ok_or_else(|| ResumeError::NotWaiting(id.clone()))?;
     let mut decision = DecisionRecord::new(&waiting.call, kind, decider, shared.clock.now());
     if let Some(mismatch) = decider.and_then(|decider| run.bars(waiting.call.tool.as_str(), decider)) {
-        let mut refused = waiting::refused(&waiting.call, mismatch);
-        refused.stop.outcome = Outcome::PolicyDenied;
-        waiting::refuse(run, &waiting, decision, *refused).await;
-        // To another tenant the call does not exist.
-        return Err(match mismatch {
-            Mismatch::DeciderTenant => ResumeError::NotWaiting(id),
-            mismatch => ResumeError::NotAllowed(mismatch),
-        });
+        return Err(waiting::barred(run, &waiting, decision, mismatch).await);
     }
     let compared = match purpose {
         Purpose::Resume(_) => waiting::compare(run, &waiting.call),

@@ -4,8 +4,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::ToolInvocationRecord;
+use crate::store::accounts::StoredAccount;
+use crate::store::anchors::Anchor;
+use crate::store::grants::Grant;
 use crate::store::ledger::LedgerEntry;
 use crate::store::pending::PendingCall;
+use crate::store::posts::Post;
 use crate::store::runs::StoredRun;
 
 /// What a store keeps, apart from records. Stores keep it as the JSON that serde makes of it, in a place where clients cannot
@@ -20,6 +24,16 @@ pub enum Document {
     Waiting(Box<Waiting>),
     /// A run that workers share.
     Run(Box<StoredRun>),
+    /// What somebody decided for calls that come later.
+    Grant(Box<Grant>),
+    /// What was posted to such a run.
+    Post(Box<Post>),
+    /// What a principal or a tenant has used in a window.
+    Account(Box<StoredAccount>),
+    /// An anchor over the chains of all runs.
+    Anchor(Box<Anchor>),
+    /// The last anchor, once more, as the end of the chain of anchors.
+    LastAnchor(Box<Anchor>),
 }
 
 /// A call that waits, with the record that it would have now.
@@ -40,6 +54,12 @@ impl Document {
             Self::Call(entry) => entry.due(),
             Self::Waiting(waiting) => Some(waiting.call.expires_at),
             Self::Run(run) => run.due(),
+            Self::Grant(grant) => grant.expires_at,
+            // Its run is due.
+            Self::Post(_) => None,
+            // From then on it may be removed.
+            Self::Account(account) => Some(account.until),
+            Self::Anchor(_) | Self::LastAnchor(_) => None,
         }
     }
 
@@ -48,7 +68,13 @@ impl Document {
     pub fn is_settled(&self) -> bool {
         match self {
             Self::Call(entry) => entry.is_finished(),
-            Self::Waiting(_) | Self::Run(_) => false,
+            Self::Anchor(_) => true,
+            Self::Waiting(_)
+            | Self::Run(_)
+            | Self::Grant(_)
+            | Self::Account(_)
+            | Self::LastAnchor(_)
+            | Self::Post(_) => false,
         }
     }
 }

@@ -1,10 +1,12 @@
 //! The grammar of the command line.
 
+mod approvals;
 mod chat;
 mod help;
 mod settings;
 mod values;
 
+pub(super) use approvals::Approvals;
 pub(super) use chat::{Chat, Endpoint};
 pub(super) use values::{Form, Kind, View, name, named};
 
@@ -185,73 +187,6 @@ pub(super) struct Call {
     /// The client's answer, for a tool that a client executes: JSON, `-` or `@FILE`
     #[arg(long, value_name = "JSON")]
     pub(super) answer: Option<String>,
-}
-
-/// Who decides, and why. Their roles are those of `--role`.
-#[derive(Debug, Args)]
-pub(super) struct By {
-    /// Who decides, with the roles of --role; the principal by default, if the policy lets it decide its own calls
-    #[arg(long = "as", value_name = "NAME")]
-    pub(super) decider: Option<String>,
-    /// Why, for the record; the model does not read it
-    #[arg(long, value_name = "TEXT")]
-    pub(super) reason: Option<String>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum Approvals {
-    /// List the calls that wait, oldest first
-    List,
-    /// Show one: what would happen, for whom, why it waits, and its arguments
-    Show {
-        /// The call, as `approvals list` prints it
-        id: String,
-        /// Show the values of sensitive arguments too
-        #[arg(long)]
-        unmask: bool,
-    },
-    /// Let the call run as it is
-    Approve {
-        /// The call
-        id: String,
-        #[command(flatten)]
-        by: By,
-        #[command(flatten)]
-        endpoint: Endpoint,
-    },
-    /// Let the call run with other arguments, which are checked again
-    Edit {
-        /// The call
-        id: String,
-        /// All arguments as JSON, `-` for standard input, `@FILE` for a file
-        arguments: String,
-        #[command(flatten)]
-        by: By,
-        #[command(flatten)]
-        endpoint: Endpoint,
-    },
-    /// Refuse the call
-    Deny {
-        /// The call
-        id: String,
-        /// What the model reads
-        message: Option<String>,
-        #[command(flatten)]
-        by: By,
-        #[command(flatten)]
-        endpoint: Endpoint,
-    },
-    /// Answer in the place of the tool, or as the client that executed the call
-    Answer {
-        /// The call
-        id: String,
-        /// The output as JSON, `-` for standard input, `@FILE` for a file
-        output: String,
-        #[command(flatten)]
-        by: By,
-        #[command(flatten)]
-        endpoint: Endpoint,
-    },
 }
 
 #[derive(Debug, Subcommand)]

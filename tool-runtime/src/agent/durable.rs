@@ -1,0 +1,203 @@
+//! [`Durable`]: where the results of steps are kept, so that they are not taken again.
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
+use async_trait::async_trait;
+
+use crate::agent::{Conversation, Ended, Incoming, ModelError, SavedConversation, Step, StopReason};
+use crate::runner::ResumeError;
+use crate::store::StoreError;
+
+/// One unit of work: a step, or what a request brings. It ends with the conversation as it is then.
+pub type Work<'w> = Pin<Box<dyn Future<Output = Result<SavedConversation, Unfinished>> + Send + 'w>>;
+
+/// Where the results of steps are kept: a store that workers share, or the journal of an engine for durable execution.
+///
+/// The loop is the same for all of them: [`Conversation::step_on`] gives each step to [`unit`](Self::unit), by a name
+/// that is the same whenever the step is taken again. An engine returns the result that its journal has under that name,
+/// or does the work and journals what it returned: a document that serialises as JSON. An engine that cuts a unit does
+/// its work again; the ledger of the gate then says which calls have begun, so the runner needs a store that outlives the
+/// process. What calls wait for comes from outside the loop, as an engine's signal or promise, and is taken by
+/// [`Conversation::accept_on`].
+///
+/// ```
+/// use async_trait::async_trait;
+/// use tool_runtime::agent::{Agent, Conversation, Durable, Incoming, SavedConversation, ScriptedModel, ScriptedTurn, Step};
+/// use tool_runtime::agent::{Unfinished, Work};
+/// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
+///
+/// /// Keeps nothing.
+/// struct Here {
+///     agent: Agent,
+///     runner: ToolRunner,
+/// }
+///
+/// #[async_trait]
+/// impl Durable for Here {
+///     type Error = Unfinished;
+///
+///     async fn unit(&self, _name: &str, work: Work<'_>) -> Result<SavedConversation, Unfinished> {
+///         work.await
+///     }
+///
+///     async fn restore(&self, saved: SavedConversation) -> Result<Conversation, Unfinished> {
+///         self.agent.restore(&self.runner, RunOptions::new(), saved).await.map_err(Unfinished::other)
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
+/// let engine = Here { agent: Agent::new(ScriptedModel::new([ScriptedTurn::text("Hello.")])), runner };
+/// let mut conversation = engine.agent.converse(engine.runner.run(RunOptions::new()));
+/// conversation.accept_on(&engine, "message", Incoming::from("Hi!")).await?;
+/// while let Step::Asked | Step::Ran = conversation.step_on(&engine).await? {}
+/// assert_eq!(conversation.turns().len(), 1);
+/// # Ok(()) })
+/// # }
+/// ```
+#[async_trait]
+pub trait Durable: Send + Sync {
+    /// Why a unit has no result: the work failed, or the engine did.
+    type Error: From<Unfinished> + Send;
+
+    /// Returns what is kept under the name, or does the work and keeps what it returns before it returns that.
+    ///
+    /// # Errors
+    /// The work failed, or its result could not be kept. The step can be taken again.
+    async fn unit(&self, name: &str, work: Work<'_>) -> Result<SavedConversation, Self::Error>;
+
+    /// Continues a conversation that another process saved, with [`Agent::restore`](crate::agent::Agent::restore).
+    ///
+    /// # Errors
+    /// It cannot be continued.
+    async fn restore(&self, saved: SavedConversation) -> Result<Conversation, Self::Error>;
+}
+
+impl Conversation {
+    /// As [`step`](Self::step), as a unit of an engine. A step that only says what is known already (that calls wait, or
+    /// how it ended) is no unit.
+    ///
+    /// # Errors
+    /// The unit has no result, also because the model gave no answer: that is not kept, so that it can be asked again.
+    pub async fn step_on<D: Durable + ?Sized>(&mut self, engine: &D) -> Result<Step, D::Error> {
+        if self.is_idle() {
+            return Ok(self.step().await);
+        }
+        let (name, runs) = self.next_unit();
+        let (mut here, mut stopped) = (false, None);
+        let work = async {
+            let step = self.step().await;
+            if let Step::Ended(ended) = step {
+                return Err(Unfinished::of(ended, &mut stopped));
+            }
+            let saved = self.save().await.map_err(Unfinished::Store)?;
+            here = true;
+            Ok(saved)
+        };
+        let kept = engine.unit(&name, Box::pin(work)).await;
+        if let Some(ended) = stopped {
+            return Ok(Step::Ended(ended));
+        }
+        let saved = kept?;
+        if !here {
+            *self = engine.restore(saved).await?;
+        }
+        Ok(if runs { Step::Ran } else { Step::Asked })
+    }
+
+    /// As [`accept`](Self::accept), as a unit of an engine with this name.
+    ///
+    /// # Errors
+    /// The unit has no result.
+    pub async fn accept_on<D: Durable + ?Sized>(
+        &mut self,
+        engine: &D,
+        name: &str,
+        incoming: Incoming,
+    ) -> Result<(), D::Error> {
+        let mut here = false;
+        let work = async {
+            self.accept(incoming).await.map_err(Unfinished::Refused)?;
+            let saved = self.save().await.map_err(Unfinished::Store)?;
+            here = true;
+            Ok(saved)
+        };
+        let saved = engine.unit(name, Box::pin(work)).await?;
+        if !here {
+            *self = engine.restore(saved).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a unit of work has no result.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Unfinished {
+    /// The model gave no answer.
+    Model(ModelError),
+    /// What came from outside does not fit the conversation, which is unchanged.
+    Refused(ResumeError),
+    /// The store failed.
+    Store(StoreError),
+    /// Anything else.
+    Other(Box<dyn Error + Send + Sync>),
+}
+
+impl Unfinished {
+    /// Any other error.
+    #[must_use]
+    pub fn other(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Other(error.into())
+    }
+
+    /// What can be tried again is an error; anything else is the end of the turn.
+    fn of(ended: Ended, stopped: &mut Option<Ended>) -> Self {
+        match ended {
+            Ended::Stopped { reason: StopReason::Model(error), .. } => Self::Model(error),
+            Ended::Stopped { reason: StopReason::Unsettled(ResumeError::Store(error)), .. } => Self::Store(error),
+            ended => {
+                let code = ended.code();
+                *stopped = Some(ended);
+                Self::Other(code.into())
+            }
+        }
+    }
+
+    /// Returns a stable word.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Model(error) => error.code(),
+            Self::Refused(error) => error.code(),
+            Self::Store(error) => error.code(),
+            Self::Other(_) => "unfinished",
+        }
+    }
+}
+
+impl fmt::Display for Unfinished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Model(error) => error.fmt(f),
+            Self::Refused(error) => error.fmt(f),
+            Self::Store(error) => error.fmt(f),
+            Self::Other(_) => f.write_str("the unit of work was not finished"),
+        }
+    }
+}
+
+impl Error for Unfinished {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Model(error) => error.source(),
+            Self::Refused(error) => error.source(),
+            Self::Store(error) => error.source(),
+            Self::Other(error) => Some(&**error),
+        }
+    }
+}
