@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::oneshot;
@@ -19,6 +20,8 @@ pub enum Then {
     Silence,
     /// What is to be kept is kept, and the receipt resolves later.
     Late,
+    /// What is to be kept is kept, and the receipt resolves after this time.
+    Slow(Duration),
     /// What is to be kept is kept, but the receipt says that it failed.
     Lost(StoreError),
     /// The method runs after this future.
@@ -66,6 +69,15 @@ impl HookedStore {
                 });
                 Receipt::new(receiver)
             }
+            Then::Slow(time) => {
+                let kept = write(&*self.store);
+                let (sender, receiver) = oneshot::channel();
+                tokio::spawn(async move {
+                    tokio::time::sleep(time).await;
+                    drop(sender.send(kept.await));
+                });
+                Receipt::new(receiver)
+            }
             Then::Silence => {
                 drop(write(&*self.store));
                 let (sender, receiver) = oneshot::channel();
@@ -80,6 +92,7 @@ impl HookedStore {
             Then::Fail(error) | Then::Lost(error) => return Err(error),
             Then::Pass | Then::Silence => {}
             Then::Late => tokio::task::yield_now().await,
+            Then::Slow(time) => tokio::time::sleep(time).await,
             Then::After(first) => first.await,
         }
         Ok(&*self.store)

@@ -54,6 +54,16 @@ async fn change(
     Ok(to)
 }
 
+/// Never ends.
+#[tool(name = "cut__stuck", effect = state_change, redact = ["$"])]
+async fn stuck(
+    /// Which.
+    number: u32,
+) -> Result<u32, ToolError> {
+    let () = std::future::pending().await;
+    Ok(number)
+}
+
 /// Has another effect.
 #[tool(name = "cut__other", effect = state_change, redact = ["$"])]
 async fn other(world: &dyn World) -> Result<String, ToolError> {
@@ -76,8 +86,8 @@ impl ToolComponent for Client {
     }
 }
 
-const OPEN: &str = "allowed_tools = ['cut__change', 'cut__other', 'cut__client']";
-const ASKS: &str = "allowed_tools = ['cut__other']\nrequire_approval_for_tools = ['cut__change', 'cut__client']";
+const OPEN: &str = "allowed_tools = ['cut__change', 'cut__stuck', 'cut__other', 'cut__client']";
+const ASKS: &str = "allowed_tools = ['cut__change', 'cut__other', 'cut__client']\nrequire_approval_for_tools = ['cut__change', 'cut__client']";
 
 /// Processes over one store, in one world.
 struct Rig {

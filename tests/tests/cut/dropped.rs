@@ -13,7 +13,7 @@ async fn at_every_poll<F: Future>(
     cut: impl Fn(Run) -> F,
     after: impl AsyncFn(&Rig),
 ) {
-    for times in 0..200 {
+    for times in 1..200 {
         let rig = Rig::new();
         before(&rig).await;
         let run = rig.hooked(policy, late);

@@ -5,6 +5,10 @@ use tool_runtime::store::StoreError;
 
 use super::*;
 
+fn noop() -> std::task::Context<'static> {
+    std::task::Context::from_waker(std::task::Waker::noop())
+}
+
 /// The store forgets nothing of this run, whatever else happens to it.
 #[tokio::test]
 async fn an_approval_that_could_not_be_taken_counts_for_nothing() {
@@ -69,7 +73,8 @@ async fn more_calls_than_a_page_are_known() {
     let world = rig.hooked(OPEN, |_| Then::Pass);
     for at in 0..300 {
         // Killed: nothing of it is heard again.
-        let mut call = Box::pin(world.exec(change_call(&format!("c{at}"))));
+        let call = ToolCall::text(format!("c{at}"), "cut__stuck", format!(r#"{{"number":{at}}}"#));
+        let mut call = Box::pin(world.exec(call));
         let _ = poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_ready())).await;
         std::mem::forget(call);
     }
@@ -115,22 +120,6 @@ async fn a_call_that_is_decided_while_it_is_restored_does_not_wait_again() {
     }
 }
 
-/// Records are dropped before what the ledger knows.
-#[tokio::test]
-async fn a_decided_call_whose_record_is_gone_is_not_restored() {
-    let rig = Rig::new();
-    let store = Arc::new(MemoryStore::with_limits(4, 8));
-    let run = rig.process(Arc::clone(&store) as _, ASKS).run(ada());
-    run.exec(change_call("c")).await;
-    let saved = run.snapshot().await.expect("a snapshot");
-    run.resume("c", ApprovalDecision::Deny(None), &tests::grace()).await.expect("it waits");
-    for at in 0..4 {
-        run.exec(ToolCall::text(format!("x{at}"), "nobody", "{}")).await;
-    }
-    rig.process(Arc::clone(&store) as _, ASKS).restore(saved, ada()).await.expect("a run");
-    assert!(store.pending("run-1", &CallId::new("c")).await.expect("a store").is_none());
-}
-
 /// What another principal did under the same ids does not keep a call from being restored, and is not taken for it.
 #[tokio::test]
 async fn other_people_do_not_keep_a_call_from_being_restored() {
@@ -157,4 +146,87 @@ async fn a_call_that_waits_already_waits_for_both() {
     let result = two.resume("c", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits");
     assert_eq!((result.outcome(), rig.effects()), (Outcome::Ok, 1));
     rig.check("c", "decided").await;
+}
+
+/// A client's second answer says nothing that the model reads, so no id in it counts as seen.
+#[tokio::test]
+async fn an_answer_that_nobody_took_is_not_read() {
+    let rig = Rig::new();
+    let policy =
+        format!("{OPEN}\n[labels.read]\nfrom_tools = ['cut__client']\ndeny_effects = ['external_side_effect']");
+    rig.run(&policy).exec(client_call("c")).await;
+    let other = Mutex::new(Some(rig.run(&policy)));
+    let run = rig.hooked(&policy, move |method| {
+        match other.lock().unwrap().take_if(|_| method == "update") {
+            // Somebody answers between the look and the write.
+            Some(other) => {
+                let answered = std::pin::pin!(other.client_result("c", "\"one\"")).poll(&mut noop());
+                assert!(answered.is_ready());
+                Then::Pass
+            }
+            None => Then::Pass,
+        }
+    });
+    let error = run.client_result("c", "\"two\"").await.expect_err("it was answered");
+    assert_eq!(error.code(), "not_pending");
+    let saved = serde_json::to_value(run.snapshot().await.expect("a snapshot")).expect("JSON");
+    assert_eq!(saved["state"]["labels"], serde_json::json!([]));
+    assert_eq!(rig.closed("c").await.len(), 1);
+}
+
+/// A client was asked to do something, and may have done it.
+#[tokio::test]
+async fn a_client_that_answers_too_late_may_have_acted() {
+    let rig = Rig::new();
+    rig.run(OPEN).exec(client_call("c")).await;
+    rig.clock.advance(Duration::from_secs(2 * 24 * 60 * 60));
+    let result = rig.run(OPEN).client_result("c", "\"done\"").await.expect("it waits");
+    assert_eq!((result.outcome(), result.executed()), (Outcome::OutcomeUnknown, true));
+    assert!(result.to_model().contains("too late"), "{}", result.to_model());
+}
+
+/// Two processes hand out one call of a client.
+#[tokio::test]
+async fn a_call_is_handed_out_once() {
+    let rig = Rig::new();
+    assert_eq!(rig.run(OPEN).exec(client_call("c")).await.outcome(), Outcome::ClientRequired);
+    let second = rig.run(OPEN).exec(client_call("c")).await;
+    assert_eq!((second.outcome(), second.executed()), (Outcome::OutcomeUnknown, true), "the client may have acted");
+    rig.check("c", "handed out twice").await;
+    let result = rig.run(OPEN).client_result("c", "\"done\"").await.expect("it waits");
+    assert_eq!(result.outcome(), Outcome::Ok);
+    assert_eq!(rig.closed("c").await.len(), 1);
+}
+
+/// The answer to the intent takes longer than the lease: somebody may have said already that nobody saw the end.
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_lease_ended_before_it_began_does_not_begin() {
+    let rig = Rig::new();
+    let (clock, store) = (Arc::clone(&rig.clock), Arc::clone(&rig.store));
+    let slow = rig.hooked(OPEN, move |_| Then::Slow(Duration::from_secs(40)));
+    let call = tokio::spawn(async move { slow.exec(change_call("c")).await });
+    tokio::time::sleep(Duration::from_secs(35)).await;
+    clock.advance(Duration::from_secs(35));
+    let looked = rig.run(OPEN).recorded(&CallId::new("c")).await.expect("a store").expect("it began");
+    assert_eq!(looked.outcome(), Outcome::OutcomeUnknown);
+    let result = call.await.expect("it ends");
+    assert_eq!((result.outcome(), rig.effects()), (Outcome::OutcomeUnknown, 0), "its record was closed before");
+    assert_eq!(store.calls(&RecordFilter::default()).await.expect("records").len(), 1);
+}
+
+/// What a model writes cannot make the records of a store unreadable.
+#[tokio::test]
+async fn numbers_that_no_double_holds_are_recorded() {
+    let rig = Rig::new();
+    let run = rig.run(OPEN);
+    for (id, number) in [
+        ("a", "1e999"),
+        ("b", "-1e400"),
+        ("c", "0.1000000000000000055511151231257827"),
+        ("d", "123456789012345678901234567890"),
+    ] {
+        run.exec(ToolCall::text(id, "cut__change", format!(r#"{{"to":{number}}}"#))).await;
+        run.exec(ToolCall::text(format!("{id}2"), "cut__other", format!(r#"{{"to":{number}}}"#))).await;
+        assert_eq!(rig.closed(id).await.len(), 1, "{number}");
+    }
 }

@@ -12,8 +12,8 @@ use crate::call::{
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::runner::accounts::{Held, Settled};
-use crate::runner::books::{Attempt, Claim};
-use crate::runner::deliver::adopt;
+use crate::runner::books::{Attempt, Claim, Suspending};
+use crate::runner::deliver::{self, adopt};
 use crate::runner::draft::{Arguments, Draft, Refused};
 use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::spans::Parent;
@@ -34,6 +34,8 @@ pub(super) struct OpenCall {
     pub(super) draft: Draft,
     /// What the ledger knows of the call.
     pub(super) attempt: Option<Attempt>,
+    /// What is on its way to the calls that wait.
+    pub(super) suspending: Option<Suspending>,
     /// What the call has booked on accounts.
     pub(super) held: Option<Held>,
     /// What another process made of the call: its record is written, and it does not run again.
@@ -107,6 +109,7 @@ impl OpenCall {
             parent,
             draft,
             attempt: None,
+            suspending: None,
             held: None,
             known: None,
             claim,
@@ -161,6 +164,11 @@ impl OpenCall {
         }
     }
 
+    /// The call was handed to its client. It waits until its claim is taken.
+    pub(super) const fn at_client(&mut self) {
+        self.draft.set_executed(true);
+    }
+
     /// The tool only prepared what a client is to execute, or an earlier attempt at it had no effect.
     pub(super) fn had_no_effect(&mut self) {
         self.draft.set_executed(false);
@@ -185,7 +193,7 @@ impl OpenCall {
         } else {
             let record = self.draft.record(&self.run, &result, stop.as_ref());
             let settled = self.settled(&result);
-            self.run.put(record, self.attempt.as_ref(), settled)
+            self.run.put(record, self.attempt.as_ref(), settled, self.suspending.take())
         };
         if receipt.is_kept() {
             self.close(&result, stop.as_ref());
@@ -221,10 +229,15 @@ impl OpenCall {
         }
         let Some(Claim { waiting, decision }) = self.claim.take() else { return Ok(self.finish(ended).await) };
         let result = self.result(&ended);
-        let stop = ended.err();
-        let record = self.draft.record(&self.run, &result, stop.as_ref());
+        let record = self.draft.record(&self.run, &result, ended.as_ref().err());
         let then = Then::End(Box::new(record));
         self.run.take(waiting::Taken { call: waiting.call, decision, then }).await?;
+        if let Ok(Ending::Delivered(delivered)) = &ended
+            && let Some(entry) = self.run.shared().catalog.entry(&self.draft.name)
+        {
+            deliver::read(&self.run, entry, delivered);
+        }
+        let stop = ended.err();
         self.close(&result, stop.as_ref());
         self.run.state().hand_out(&self.draft.id);
         Ok(result)
@@ -303,7 +316,7 @@ impl Drop for OpenCall {
                 let stop = ended.err();
                 let record = self.draft.record(&self.run, &result, stop.as_ref());
                 let settled = self.settled(&result);
-                let receipt = self.run.put(record, self.attempt.as_ref(), settled);
+                let receipt = self.run.put(record, self.attempt.as_ref(), settled, self.suspending.take());
                 self.close(&result, stop.as_ref());
                 telemetry::await_receipt(&self.run, &self.draft, receipt);
             }

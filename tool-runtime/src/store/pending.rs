@@ -79,6 +79,11 @@ impl PendingCall {
         now >= self.expires_at
     }
 
+    /// Whether both are the same call of the model, suspended for the same reason, whenever that was.
+    pub(crate) fn repeats(&self, earlier: &Self) -> bool {
+        self.is_same(&Self { created_at: self.created_at, ..earlier.clone() }) && self.tool == earlier.tool
+    }
+
     /// Whether this is the call that was compared, and not another one that was suspended under its id since.
     pub(crate) fn is_same(&self, compared: &Self) -> bool {
         let of = |call: &Self| (call.suspension, call.created_at, call.definition_hash, call.policy_revision);
