@@ -6,8 +6,8 @@ use tokio::time::Instant;
 use tracing::Span;
 
 use crate::call::{
-    CallId, Cause, Decision, Outcome, RecordedArguments, SHOWN_BYTES, ToolCall, ToolExecResult, ToolInvocationRecord,
-    shown,
+    CallId, Cause, Decision, Outcome, PendingGraph, RecordedArguments, SHOWN_BYTES, ToolCall, ToolExecResult,
+    ToolInvocationRecord, shown,
 };
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
@@ -18,7 +18,7 @@ use crate::runner::draft::{Arguments, Draft, Refused};
 use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::spans::Parent;
 use crate::runner::state::Taken;
-use crate::runner::{ResumeError, Run, telemetry};
+use crate::runner::{Continued, ResumeError, Run, telemetry};
 use crate::store::waiting::{self, Then};
 use crate::store::{Key, Receipt, StoreError};
 use crate::tool::ToolEffect;
@@ -42,6 +42,8 @@ pub(super) struct OpenCall {
     pub(super) known: Option<Box<ToolExecResult>>,
     /// What is to be taken out of the calls that wait before anything else is written of this one.
     pub(super) claim: Option<Claim>,
+    /// A graph that waited, and how it continues.
+    pub(super) continued: Option<Continued>,
     /// The grant that lets the call run, and what the policy had decided before.
     pub(super) grant: Option<(Key, Option<Decision>)>,
     phase: Phase,
@@ -113,6 +115,7 @@ impl OpenCall {
             held: None,
             known: None,
             claim,
+            continued: None,
             grant: None,
             phase,
         }
@@ -121,6 +124,11 @@ impl OpenCall {
     /// The claim of a suspended call is about to be taken; whether it was is known afterwards.
     pub(super) fn claimed(&mut self) {
         self.phase = Phase::Announced;
+    }
+
+    /// The call of a graph that this call waits for.
+    pub(super) fn graph(&self) -> Option<Box<PendingGraph>> {
+        self.claim.as_ref().and_then(|claim| claim.waiting.call.graph.clone())
     }
 
     pub(super) const fn run(&self) -> &Run {

@@ -100,8 +100,8 @@ pub enum GrantError {
     Resume(ResumeError),
     /// The tool reaches outside, so its grants need both a number of uses and an end.
     Unbounded,
-    /// The scope names another run or conversation than the call's, or a principal that the run does not have; or a
-    /// denial has a number of uses, or an allowance none.
+    /// The scope names another run or conversation than the call's, or a principal that the run does not have; a
+    /// denial has a number of uses, or an allowance none; or the call is that of a graph, which waits with another.
     Scope,
     /// The conditions are none.
     Conditions(String),
@@ -156,6 +156,10 @@ impl Run {
         let found = found.filter(|found| waiting::is_theirs(self, &found.call, purpose)).ok_or_else(not_waiting)?;
         let now = self.shared().clock.now();
         let mut record = DecisionRecord::new(&found.call, DecisionKind::Remembered, Some(decider), now);
+        // The decision is about the call that the graph made, which a grant for the graph would not cover.
+        if found.call.graph.is_some() {
+            return Err(GrantError::Scope);
+        }
         if let Some(mismatch) = self.bars(found.call.tool.as_str(), decider) {
             return Err(GrantError::Resume(waiting::barred(self, &found, record, mismatch).await));
         }

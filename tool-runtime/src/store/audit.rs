@@ -240,6 +240,18 @@ pub struct Refusal {
 }
 
 impl DecisionKind {
+    /// All of them, in the order of their declaration.
+    pub const ALL: &'static [Self] = &[
+        Self::Approved,
+        Self::Edited,
+        Self::Denied,
+        Self::Answered,
+        Self::Expired,
+        Self::Abandoned,
+        Self::ClientResult,
+        Self::ClientFailed,
+    ];
+
     /// A stable word for each case.
     #[must_use]
     pub const fn code(self) -> &'static str {

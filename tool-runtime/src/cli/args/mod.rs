@@ -1,12 +1,14 @@
 //! The grammar of the command line.
 
 mod approvals;
+mod audit;
 mod chat;
 mod help;
 mod settings;
 mod values;
 
 pub(super) use approvals::Approvals;
+pub(super) use audit::{Audit, Source, Which};
 pub(super) use chat::{Chat, Endpoint};
 pub(super) use values::{Form, Kind, View, name, named};
 
@@ -58,6 +60,9 @@ pub(super) struct Global {
     /// The folder of the application's data; `data` by default
     #[arg(long, global = true, value_name = "DIR")]
     pub(super) data: Option<PathBuf>,
+    /// The store of records, calls that wait and shared runs: sqlite:FILE or `postgres://..`; in memory by default
+    #[arg(long, global = true, value_name = "URL")]
+    pub(super) store: Option<String>,
     /// The principal to act for, as the policy names it
     #[arg(long, global = true, value_name = "NAME")]
     pub(super) principal: Option<String>,
@@ -122,6 +127,11 @@ pub(super) enum Command {
     Approvals {
         #[command(subcommand)]
         action: Approvals,
+    },
+    /// List, check and export records, and anchor their chains
+    Audit {
+        #[command(subcommand)]
+        action: Audit,
     },
     /// Explain what the policy decides, or decide calls of the past again under another one
     Policy {

@@ -83,8 +83,12 @@ pub(in crate::runner) async fn begin(open: &mut OpenCall, mut bound: Bound) -> R
                 }
                 Ok(begun) => {
                     let reserved = &mut bound.reserved;
-                    reserved.reservation.is_used = true;
-                    run.loop_guard().observe(spec.name.as_str(), &reserved.hydrated.effective);
+                    for reservation in reserved.carved.iter_mut().chain([&mut reserved.reservation]) {
+                        reservation.is_used = true;
+                    }
+                    if open.continued.is_none() {
+                        run.loop_guard().observe(spec.name.as_str(), &reserved.hydrated.effective);
+                    }
                     Ok(begun)
                 }
                 Err(error) => return Ok(Beginning::End(Ending::NotTaken(error))),
