@@ -50,5 +50,6 @@ mod guide {
         ForeignTypes: "foreign-types.md",
         Testing: "testing.md",
         Operating: "operating.md",
+        Stores: "store.md",
     }
 }
