@@ -1,5 +1,7 @@
 //! [`OpenCall`]: the guard that gives every call exactly one record and one terminal event, dropped or not.
 
+mod dropped;
+
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -283,40 +285,6 @@ impl OpenCall {
         }
         if let Some(stop) = stop {
             telemetry::contained(&self.run, &self.draft, stop);
-        }
-    }
-}
-
-impl Drop for OpenCall {
-    fn drop(&mut self) {
-        match self.phase {
-            Phase::Announced | Phase::Waiting => {}
-            Phase::Recorded(_) => {
-                if let Some(receipt) = self.close_recorded() {
-                    telemetry::await_receipt(&self.run, &self.draft, receipt);
-                }
-            }
-            Phase::Running if self.known.is_some() => {
-                if let Some(known) = self.known.take() {
-                    self.close(&known, None);
-                }
-            }
-            Phase::Running => {
-                let outcome = match self.draft.effect() {
-                    Some(effect) if self.draft.executed() => Cause::Cancelled.outcome(effect),
-                    _ => Outcome::Cancelled,
-                };
-                let mut stop = Stop::new(outcome);
-                stop.cause = Some(Cause::Cancelled);
-                let ended = Err(stop);
-                let result = self.result(&ended);
-                let stop = ended.err();
-                let record = self.draft.record(&self.run, &result, stop.as_ref());
-                let settled = Held::settle(self.held.take(), &result);
-                let receipt = self.run.put(record, self.attempt.as_ref(), settled, self.suspending.take());
-                self.close(&result, stop.as_ref());
-                telemetry::await_receipt(&self.run, &self.draft, receipt);
-            }
         }
     }
 }
