@@ -40,6 +40,7 @@ mod answer_error;
 mod conversation;
 mod display;
 mod drive;
+mod durable;
 mod ended;
 #[cfg(feature = "http")]
 pub mod http;
@@ -56,11 +57,13 @@ mod stream;
 mod telemetry;
 mod turn;
 mod typed;
+mod unit;
 
 pub use agent::Agent;
 pub use answer::ClientAnswer;
 pub use answer_error::AnswerError;
 pub use conversation::Conversation;
+pub use durable::{Durable, Stepped, UnitError, drive};
 pub use ended::{Ended, StopReason, WaitingCall};
 pub use incoming::Incoming;
 pub use model::{ModelClient, ModelError, ModelErrorKind, ModelRequest, ModelTurn, Show, TurnCall};
@@ -69,5 +72,6 @@ pub use saved::SavedConversation;
 pub use scripted::{ScriptedModel, ScriptedTurn};
 pub use step::Step;
 pub use stream::UiStream;
+pub use unit::Unit;
 #[cfg(feature = "cli")]
 pub(crate) use typed::Typed;

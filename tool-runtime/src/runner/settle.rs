@@ -1,5 +1,9 @@
 //! Calls that nobody finishes, and the results of calls that ended unobserved.
 
+use std::time::Duration;
+
+use jiff::Timestamp;
+
 use crate::call::{
     CallId, Cause, Delivered, Failed, Outcome, SafeError, Suspension, ToolExecResult, ToolInvocationRecord,
 };
@@ -8,7 +12,7 @@ use crate::runner::ending::Stop;
 use crate::runner::suspend::{Given, Reopened, reopen};
 use crate::runner::waiting::Purpose;
 use crate::runner::{ResumeError, Run, telemetry, waiting};
-use crate::store::{AuditRecord, DecisionKind, PendingCall, RecordFilter, StoreError};
+use crate::store::{AuditRecord, DecisionKind, PendingCall, Query, RecordFilter, Space, StoreError};
 use crate::tool::ToolEffect;
 
 impl Run {
@@ -79,6 +83,21 @@ impl Run {
             }
         });
         if known { self.recorded(call_id).await } else { Ok(None) }
+    }
+
+    /// Returns how long earlier attempts may still execute calls of this run. `None` if none does.
+    pub(crate) async fn held_elsewhere(&self) -> Result<Option<Duration>, StoreError> {
+        let scope = Some(self.identity().clone());
+        let query = Query { scope, due: Some(Timestamp::MAX), ..Query::new(Space::Call) };
+        let open = self.shared().store.list(&query).await.map_err(|error| telemetry::store_unread(self, error))?;
+        let left = open.iter().filter_map(|listed| self.time_until(listed.document.due()?));
+        Ok(left.max())
+    }
+
+    /// Returns the time until then. `None` if it is over.
+    pub(crate) fn time_until(&self, then: Timestamp) -> Option<Duration> {
+        let left = then.duration_since(self.shared().clock.now());
+        Duration::try_from(left).ok().filter(|left| !left.is_zero())
     }
 
     async fn own_record(&self, filter: &RecordFilter) -> Result<Option<ToolInvocationRecord>, StoreError> {
