@@ -4,6 +4,8 @@ pub mod blocks;
 pub mod corpus;
 pub mod failing;
 pub mod hooked;
+#[cfg(unix)]
+pub mod postgres;
 pub mod provider;
 pub mod recorded;
 pub mod rig;

@@ -128,19 +128,25 @@ fn minor(version: &Value) -> (u32, u32) {
     (parts.next().unwrap(), parts.next().unwrap_or(0))
 }
 
-#[test]
-fn no_dependency_asks_for_a_newer_compiler() {
+/// The compiler that README.md states for a feature.
+fn stated(feature: &str) -> (u32, u32) {
+    let readme = read("README.md");
+    let row = readme.lines().find(|line| line.starts_with(&format!("| `{feature}` |"))).unwrap();
+    let version = row.rsplit("Rust ").next().unwrap().trim_end_matches([' ', '|']);
+    minor(&Value::from(version))
+}
+
+/// Checks a package with what it depends on, except for the dependencies that a feature brings.
+fn compiles_with(oldest: (u32, u32), name: &str, brought: &[&str]) {
     let metadata = metadata();
-    let library = package(&metadata, "tool-runtime");
-    let oldest = minor(&library["rust_version"]);
     let nodes = metadata["resolve"]["nodes"].as_array().unwrap();
-    let mut open = vec![&library["id"]];
+    let mut open = vec![&package(&metadata, name)["id"]];
     let mut seen = BTreeSet::new();
     while let Some(id) = open.pop() {
-        if !seen.insert(id.as_str().unwrap()) {
+        let package = packages(&metadata).iter().find(|package| package["id"] == *id).unwrap();
+        if !seen.insert(id.as_str().unwrap()) || brought.contains(&package["name"].as_str().unwrap()) {
             continue;
         }
-        let package = packages(&metadata).iter().find(|package| package["id"] == *id).unwrap();
         let wanted = minor(&package["rust_version"]);
         assert!(wanted <= oldest, "{} asks for Rust {wanted:?}", package["name"]);
         let node = nodes.iter().find(|node| node["id"] == *id).unwrap();
@@ -149,6 +155,15 @@ fn no_dependency_asks_for_a_newer_compiler() {
                 open.push(&dependency["pkg"]);
             }
         }
+    }
+}
+
+#[test]
+fn no_dependency_asks_for_a_newer_compiler() {
+    let oldest = minor(&package(&metadata(), "tool-runtime")["rust_version"]);
+    compiles_with(oldest, "tool-runtime", &["sqlx"]);
+    for feature in ["sqlite", "postgres"] {
+        compiles_with(stated(feature), "sqlx", &[]);
     }
     let (major, minor) = oldest;
     assert!(read("README.md").contains(&format!("Rust {major}.{minor}")), "README states another compiler");

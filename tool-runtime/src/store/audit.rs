@@ -39,6 +39,60 @@ impl AuditRecord {
         }
     }
 
+    /// Returns what it is a record of.
+    #[must_use]
+    pub const fn kind(&self) -> AuditKind {
+        match self {
+            Self::Call(_) => AuditKind::Call,
+            Self::Decision(_) => AuditKind::Decision,
+        }
+    }
+
+    /// Returns the name of the tool, as the model wrote it.
+    #[must_use]
+    pub fn tool(&self) -> &str {
+        match self {
+            Self::Call(record) => &record.name,
+            Self::Decision(record) => record.tool.as_str(),
+        }
+    }
+
+    /// Returns the stable word for what happened: [`Outcome::code`] or [`DecisionKind::code`].
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Call(record) => record.outcome.code(),
+            Self::Decision(record) => record.decision.code(),
+        }
+    }
+
+    /// Returns the principal that the run acts for. `None` if the run names none.
+    #[must_use]
+    pub const fn principal(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Call(record) => record.principal.as_ref(),
+            Self::Decision(record) => record.principal.as_ref(),
+        }
+    }
+
+    /// Returns the tenant of the run. `None` if the run names none.
+    #[must_use]
+    pub const fn tenant(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Call(record) => record.tenant.as_ref(),
+            Self::Decision(record) => record.tenant.as_ref(),
+        }
+    }
+
+    /// Returns when the call ended or the decision was made, by the clock of the process that wrote it.
+    #[must_use]
+    pub fn at(&self) -> Timestamp {
+        match self {
+            Self::Call(record) => record.ended_at.unwrap_or(record.started_at),
+            Self::Decision(record) => record.at,
+        }
+    }
+
     /// Returns the record of a call.
     #[must_use]
     pub fn as_call(&self) -> Option<&ToolInvocationRecord> {
@@ -70,6 +124,27 @@ impl From<DecisionRecord> for AuditRecord {
     }
 }
 
+/// What an [`AuditRecord`] is a record of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AuditKind {
+    /// A call that ended.
+    Call,
+    /// A decision on a call that waited, or an answer to it.
+    Decision,
+}
+
+impl AuditKind {
+    /// A stable word for each case.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Decision => "decision",
+        }
+    }
+}
+
 /// A record in its place in the chain of its run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -82,6 +157,10 @@ pub struct Sealed {
     pub previous: Hash,
     /// SHA-256 over `previous`, `sequence` and the canonical JSON of the record.
     pub hash: Hash,
+    /// Its position among all records of the store that it was read from, for
+    /// [`RecordFilter::after`](crate::store::RecordFilter::after). It is neither sealed nor written.
+    #[serde(skip)]
+    pub position: u64,
 }
 
 /// What somebody decided on a call that waited, or answered to it.
@@ -153,6 +232,23 @@ pub struct Refusal {
     /// Where what was given broke a rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<RecordedViolation>,
+}
+
+impl DecisionKind {
+    /// A stable word for each case.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Approved => "approved",
+            Self::Edited => "edited",
+            Self::Denied => "denied",
+            Self::Answered => "answered",
+            Self::Expired => "expired",
+            Self::Abandoned => "abandoned",
+            Self::ClientResult => "client_result",
+            Self::ClientFailed => "client_failed",
+        }
+    }
 }
 
 impl DecisionRecord {

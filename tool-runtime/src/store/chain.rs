@@ -62,7 +62,7 @@ impl Chain {
     /// The record cannot be written as JSON.
     pub fn seal(&mut self, record: AuditRecord) -> Result<Sealed, StoreError> {
         let hash = self.hash(&record).map_err(|error| StoreError::Corrupt(Box::new(error)))?;
-        let sealed = Sealed { sequence: self.next, record, previous: self.head, hash };
+        let sealed = Sealed { sequence: self.next, record, previous: self.head, hash, position: 0 };
         *self = Self::after(sealed.sequence, hash);
         Ok(sealed)
     }

@@ -2,19 +2,58 @@
 
 use std::sync::Arc;
 
-use crate::call::{CallId, ToolInvocationRecord};
-use crate::store::audit::AuditRecord;
+use jiff::Timestamp;
 
-/// Which records to read. The default is all of them.
+use crate::call::{CallId, Decider, ToolInvocationRecord};
+use crate::store::audit::{AuditKind, AuditRecord};
+
+/// Which records to read. The default is all of them; each condition that is set narrows it.
+///
+/// ```
+/// use tool_runtime::store::{AuditKind, MemoryStore, RecordFilter, Store};
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let store = MemoryStore::new();
+/// let filter = RecordFilter {
+///     principal: Some("ada".into()),
+///     kind: Some(AuditKind::Decision),
+///     limit: Some(100),
+///     ..RecordFilter::default()
+/// };
+/// let first = store.records(&filter).await?;
+/// if let Some(last) = first.last() {
+///     let next = store.records(&RecordFilter { after: last.position, ..filter }).await?;
+/// #   drop(next);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordFilter {
     /// Of this run.
     pub run_id: Option<Arc<str>>,
     /// Of this call, and of what was decided on it.
     pub call_id: Option<CallId>,
-    /// How many to leave out at the front, after the other conditions.
-    pub skip: usize,
-    /// How many at most.
+    /// Of calls, or of decisions.
+    pub kind: Option<AuditKind>,
+    /// Of calls of this tool, and of what was decided on them.
+    pub tool: Option<Arc<str>>,
+    /// With this [`AuditRecord::code`]: an outcome or a decision.
+    pub code: Option<Arc<str>>,
+    /// Of runs that act for this principal.
+    pub principal: Option<Arc<str>>,
+    /// Of runs of this tenant.
+    pub tenant: Option<Arc<str>>,
+    /// Of decisions by this principal.
+    pub decider: Option<Arc<str>>,
+    /// With an [`AuditRecord::at`] from this moment on. Moments are compared in whole microseconds.
+    pub since: Option<Timestamp>,
+    /// With an [`AuditRecord::at`] before this moment.
+    pub until: Option<Timestamp>,
+    /// Behind this [`Sealed::position`](crate::store::Sealed::position).
+    pub after: u64,
+    /// How many at most; `None` for all.
     pub limit: Option<usize>,
 }
 
@@ -31,18 +70,50 @@ impl RecordFilter {
         Self { run_id: Some(run_id.into()), ..Self::default() }
     }
 
-    /// Whether a record meets the conditions on run and call.
+    /// Whether a record meets every condition but those on the page, `after` and `limit`.
     #[must_use]
     pub fn matches(&self, record: &AuditRecord) -> bool {
-        self.is_of(record.run_id(), record.call_id())
+        let kind = self.kind.is_none_or(|kind| kind == record.kind());
+        kind && match record {
+            AuditRecord::Call(record) => self.matches_call(record),
+            AuditRecord::Decision(record) => {
+                self.is_of(&record.run_id, &record.call_id)
+                    && is(self.tool.as_deref(), Some(record.tool.as_str()))
+                    && is(self.code.as_deref(), Some(record.decision.code()))
+                    && self.acts_for(record.principal.as_deref(), record.tenant.as_deref())
+                    && is(self.decider.as_deref(), record.decider.as_ref().map(Decider::principal))
+                    && self.is_in(record.at)
+            }
+        }
     }
 
+    /// The same for the record of a call, open or not.
     pub(super) fn matches_call(&self, record: &ToolInvocationRecord) -> bool {
         self.is_of(&record.run_id, &record.tool_call_id)
+            && self.kind.is_none_or(|kind| kind == AuditKind::Call)
+            && self.decider.is_none()
+            && is(self.tool.as_deref(), Some(&record.name))
+            && is(self.code.as_deref(), Some(record.outcome.code()))
+            && self.acts_for(record.principal.as_deref(), record.tenant.as_deref())
+            && self.is_in(record.ended_at.unwrap_or(record.started_at))
     }
 
     fn is_of(&self, run_id: &Arc<str>, call_id: &CallId) -> bool {
         self.run_id.as_ref().is_none_or(|wanted| wanted == run_id)
             && self.call_id.as_ref().is_none_or(|wanted| wanted == call_id)
     }
+
+    fn acts_for(&self, principal: Option<&str>, tenant: Option<&str>) -> bool {
+        is(self.principal.as_deref(), principal) && is(self.tenant.as_deref(), tenant)
+    }
+
+    fn is_in(&self, at: Timestamp) -> bool {
+        let at = at.as_microsecond();
+        self.since.is_none_or(|since| since.as_microsecond() <= at)
+            && self.until.is_none_or(|until| at < until.as_microsecond())
+    }
+}
+
+fn is(wanted: Option<&str>, word: Option<&str>) -> bool {
+    wanted.is_none() || wanted == word
 }

@@ -163,12 +163,14 @@ impl Store for MemoryStore {
     async fn records(&self, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError> {
         let mut state = self.state();
         state.seal()?;
-        let sealed = state.records.iter().filter_map(|kept| match kept {
-            Kept::Sealed(sealed) => Some(sealed),
+        let dropped = state.dropped;
+        let sealed = state.records.iter().zip(dropped + 1..).filter_map(|(kept, position)| match kept {
+            Kept::Sealed(sealed) => Some((sealed, position)),
             Kept::New(_) | Kept::Moved => None,
         });
-        let matching = sealed.filter(|sealed| filter.matches(&sealed.record));
-        Ok(matching.skip(filter.skip).take(filter.limit.unwrap_or(usize::MAX)).cloned().collect())
+        let matching = sealed.filter(|(sealed, position)| *position > filter.after && filter.matches(&sealed.record));
+        let page = matching.take(filter.limit.unwrap_or(usize::MAX));
+        Ok(page.map(|(sealed, position)| Sealed { position, ..sealed.clone() }).collect())
     }
 
     async fn flush(&self) -> Result<(), StoreError> {

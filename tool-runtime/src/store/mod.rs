@@ -29,7 +29,7 @@ pub(crate) mod waiting;
 mod wake;
 
 pub use self::store::Store;
-pub use audit::{AuditRecord, DecisionKind, DecisionRecord, Refusal, Sealed};
+pub use audit::{AuditKind, AuditRecord, DecisionKind, DecisionRecord, Refusal, Sealed};
 pub use chain::{Chain, ChainError};
 pub(crate) use clock::SystemClock;
 pub use clock::{Clock, ManualClock};

@@ -30,6 +30,8 @@ use crate::tool::{Hash, ToolName};
 /// The store does something else than it must. The message says what.
 pub async fn check<F: Future<Output = Arc<dyn Store>>>(empty: impl Fn() -> F) {
     records::records_are_chained_by_run(&*empty().await).await;
+    records::records_are_read_in_pages(&*empty().await).await;
+    records::records_are_found_by_what_they_say(&*empty().await).await;
     documents::a_change_is_whole_or_nothing(&*empty().await).await;
     documents::a_change_touches_what_it_named(&*empty().await).await;
     documents::changes_under_one_lock_follow_each_other(empty().await).await;

@@ -1,8 +1,12 @@
 //! Records: chained by run, filtered and read in pages.
 
-use crate::call::CallId;
-use crate::store::conformance::record;
-use crate::store::{Chain, RecordFilter, Sealed, Store};
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::call::{CallId, Decider, Outcome, ToolInvocationRecord};
+use crate::store::conformance::{at, record, waiting};
+use crate::store::{AuditKind, AuditRecord, Chain, DecisionKind, DecisionRecord, RecordFilter, Sealed, Store};
 
 pub(super) fn calls(records: &[Sealed]) -> Vec<&str> {
     records.iter().map(|sealed| sealed.record.call_id().as_str()).collect()
@@ -25,6 +29,80 @@ pub(super) async fn records_are_chained_by_run(store: &dyn Store) {
     assert_eq!(calls(&store.records(&RecordFilter::run("one")).await.expect("it reads")), ["a", "c"], "of one run");
     let call = RecordFilter::call("two", CallId::new("b"));
     assert_eq!(calls(&store.records(&call).await.expect("it reads")), ["b"], "of one call");
-    let page = RecordFilter { skip: 1, limit: Some(2), ..RecordFilter::default() };
-    assert_eq!(calls(&store.records(&page).await.expect("it reads")), ["b", "c"], "a page");
+}
+
+pub(super) async fn records_are_read_in_pages(store: &dyn Store) {
+    for (run, call) in [("one", "a"), ("two", "b"), ("one", "c"), ("two", "d"), ("one", "e")] {
+        store.append(record(run, call).into()).await.expect("it keeps records");
+    }
+    for (run, expected) in [(None, vec!["a", "b", "c", "d", "e"]), (Some("one"), vec!["a", "c", "e"])] {
+        let mut page = RecordFilter { run_id: run.map(Into::into), limit: Some(2), ..RecordFilter::default() };
+        let (mut found, mut full) = (Vec::new(), true);
+        while full {
+            let records = store.records(&page).await.expect("it reads");
+            assert!(records.len() <= 2, "a page has no more records than were asked for");
+            full = records.len() == 2;
+            page.after = records.last().map_or(page.after, |last| last.position);
+            found.extend(calls(&records).into_iter().map(ToOwned::to_owned));
+        }
+        assert_eq!(found, expected, "every record is on one page, and no page before the last is short");
+    }
+}
+
+fn mixed() -> [AuditRecord; 5] {
+    let call = |run: &str, call: &str| record(run, call);
+    let failed = ToolInvocationRecord {
+        name: "core__divide".to_owned(),
+        outcome: Outcome::ExecutionError,
+        ended_at: Some(at(2)),
+        ..call("one", "b")
+    };
+    let decider = Decider::new("grace").because("No.");
+    let denied = DecisionRecord::new(&waiting("one", "c", 9).call, DecisionKind::Denied, Some(&decider), at(3));
+    let other = ToolInvocationRecord {
+        principal: Some("a\0\\%_'".into()),
+        tenant: Some("acme".into()),
+        ended_at: Some(at(4)),
+        ..call("two", "d")
+    };
+    let nobody = ToolInvocationRecord { principal: None, ended_at: None, started_at: at(5), ..call("two", "e") };
+    [call("one", "a").into(), failed.into(), denied.into(), other.into(), nobody.into()]
+}
+
+pub(super) async fn records_are_found_by_what_they_say(store: &dyn Store) {
+    for record in mixed() {
+        store.append(record).await.expect("it keeps records");
+    }
+    let all = RecordFilter::default;
+    let after_a_moment = |second| at(second).saturating_add(Duration::from_nanos(1)).ok();
+    let cases: Vec<(RecordFilter, &[&str])> = vec![
+        (all(), &["a", "b", "c", "d", "e"]),
+        (RecordFilter { kind: Some(AuditKind::Call), ..all() }, &["a", "b", "d", "e"]),
+        (RecordFilter { kind: Some(AuditKind::Decision), ..all() }, &["c"]),
+        (RecordFilter { tool: Some("core__add".into()), ..all() }, &["a", "c", "d", "e"]),
+        (RecordFilter { tool: Some("core__".into()), ..all() }, &[]),
+        (RecordFilter { code: Some("execution_error".into()), ..all() }, &["b"]),
+        (RecordFilter { code: Some("denied".into()), ..all() }, &["c"]),
+        (RecordFilter { principal: Some("ada".into()), ..all() }, &["a", "b", "c"]),
+        (RecordFilter { principal: Some("a\0\\%_'".into()), ..all() }, &["d"]),
+        (RecordFilter { principal: Some("".into()), ..all() }, &[]),
+        (RecordFilter { tenant: Some("acme".into()), ..all() }, &["d"]),
+        (RecordFilter { decider: Some("grace".into()), ..all() }, &["c"]),
+        (RecordFilter { decider: Some("ada".into()), ..all() }, &[]),
+        (RecordFilter { since: Some(at(3)), ..all() }, &["c", "d", "e"]),
+        (RecordFilter { since: after_a_moment(3), ..all() }, &["c", "d", "e"]),
+        (RecordFilter { until: Some(at(3)), ..all() }, &["a", "b"]),
+        (RecordFilter { until: after_a_moment(3), ..all() }, &["a", "b"]),
+        (RecordFilter { since: Some(at(2)), until: Some(at(4)), ..all() }, &["b", "c"]),
+        (
+            RecordFilter { since: Some(Timestamp::MIN), until: Some(Timestamp::MAX), ..all() },
+            &["a", "b", "c", "d", "e"],
+        ),
+        (RecordFilter { kind: Some(AuditKind::Call), ..RecordFilter::run("two") }, &["d", "e"]),
+        (RecordFilter { kind: Some(AuditKind::Call), ..RecordFilter::call("one", CallId::new("c")) }, &[]),
+        (RecordFilter { tool: Some("core__add".into()), limit: Some(2), ..all() }, &["a", "c"]),
+    ];
+    for (filter, expected) in cases {
+        assert_eq!(calls(&store.records(&filter).await.expect("it reads")), expected, "{filter:?}");
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::call::Decider;
 use crate::contain::attempted;
 use crate::store::sql::connection::{Connection, Value};
 use crate::store::sql::text::{clipped, columns, escaped, micros, micros_from};
@@ -198,34 +199,24 @@ async fn head(connection: &mut Connection, run: &str) -> Result<Chain, Failed> {
 
 async fn insert(connection: &mut Connection, run: &str, sealed: &Sealed) -> Result<i64, Failed> {
     let sql = "INSERT INTO records \
-               (run_id, sequence, call_id, kind, tool, outcome, principal, tenant, at, previous, hash, body) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
-    let decision = match &sealed.record {
-        AuditRecord::Call(_) => String::new(),
-        AuditRecord::Decision(record) => text(&record.decision)?.trim_matches('"').to_owned(),
-    };
-    let (kind, tool, outcome, principal, tenant, at) = match &sealed.record {
-        AuditRecord::Call(record) => {
-            let at = record.ended_at.unwrap_or(record.started_at);
-            ("call", record.name.as_str(), record.outcome.code(), &record.principal, &record.tenant, at)
-        }
-        AuditRecord::Decision(record) => {
-            ("decision", record.tool.as_str(), decision.as_str(), &record.principal, &record.tenant, record.at)
-        }
-    };
-    let optional = |text: &Option<Arc<str>>| Value::Text(text.as_deref().map(escaped));
+               (run_id, sequence, call_id, kind, tool, outcome, principal, tenant, decider, at, previous, hash, body) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+    let record = &sealed.record;
+    let optional = |text: Option<&Arc<str>>| Value::Text(text.map(|text| escaped(text)));
+    let decider = record.as_decision().and_then(|decision| decision.decider.as_ref()).map(Decider::principal);
     let sequence =
         i64::try_from(sealed.sequence).map_err(|error| Failed::Refused(StoreError::Corrupt(Box::new(error))))?;
     let arguments = [
         run.into(),
         sequence.into(),
-        clipped(sealed.record.call_id().as_str()).into(),
-        kind.into(),
-        escaped(tool).into(),
-        outcome.into(),
-        optional(principal),
-        optional(tenant),
-        micros(at).into(),
+        clipped(record.call_id().as_str()).into(),
+        record.kind().code().into(),
+        escaped(record.tool()).into(),
+        record.code().into(),
+        optional(record.principal()),
+        optional(record.tenant()),
+        Value::Text(decider.map(escaped)),
+        micros(record.at()).into(),
         sealed.previous.to_string().into(),
         sealed.hash.to_string().into(),
         text(&sealed.record)?.into(),

@@ -142,6 +142,7 @@ async fn write_ahead(database: &Database, patience: Duration) -> Result<(), Stor
 /// Starts to listen for what other processes change, once.
 #[cfg(feature = "postgres")]
 pub(super) fn listen(shared: &Arc<Shared>) {
+    #[cfg_attr(not(feature = "sqlite"), expect(irrefutable_let_patterns, reason = "there is another database"))]
     let Database::Postgres(pool) = &shared.database else { return };
     let mut listener = shared.listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if listener.is_none() {
@@ -149,7 +150,7 @@ pub(super) fn listen(shared: &Arc<Shared>) {
     }
 }
 
-/// Wakes whoever waits, at each notification and whenever one may have been lost.
+/// Wakes those who wait, at each notification and whenever one may have been lost.
 #[cfg(feature = "postgres")]
 async fn hear(pool: sqlx::Pool<sqlx::Postgres>, shared: std::sync::Weak<Shared>) {
     loop {

@@ -6,7 +6,7 @@ use crate::store::sql::Shared;
 use crate::store::sql::apply::{Bodies, Body, MOST_KEYS, bodies, by_place, parse, select};
 use crate::store::sql::connection::{Row, Value};
 use crate::store::sql::failure::is_transient;
-use crate::store::sql::text::{clipped, key, micros};
+use crate::store::sql::text::{clipped, escaped, key, micros};
 use crate::store::sql::write::PAUSE;
 use crate::store::{Document, Key, Listed, Query, RecordFilter, Sealed, StoreError};
 
@@ -51,7 +51,7 @@ pub(super) async fn list(shared: &Shared, query: &Query) -> Result<Vec<Listed>, 
     if let Some(due) = query.due {
         sql.and("due <=", micros(due));
     }
-    let (sql, arguments) = sql.page("number", query.limit, 0);
+    let (sql, arguments) = sql.page("number", query.limit);
     let read = |(number, scope, id, name, body): Found| {
         let position = u64::try_from(number).map_err(|error| StoreError::Corrupt(Box::new(error)))?;
         let key = key(query.space, &scope, &id, name.as_deref())?;
@@ -60,26 +60,43 @@ pub(super) async fn list(shared: &Shared, query: &Query) -> Result<Vec<Listed>, 
     rows(shared, sql, arguments).await?.into_iter().map(read).collect()
 }
 
-type Kept = (i64, String, String, String);
+type Kept = (i64, i64, String, String, String);
 
 pub(super) async fn records(shared: &Shared, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError> {
-    let mut sql = Select::new("SELECT sequence, previous, hash, body FROM records WHERE number >", 0);
-    if let Some(run) = &filter.run_id {
-        sql.and("run_id =", clipped(run));
+    let after = i64::try_from(filter.after).unwrap_or(i64::MAX);
+    let mut sql = Select::new("SELECT number, sequence, previous, hash, body FROM records WHERE number >", after);
+    let texts = [
+        ("run_id =", filter.run_id.as_deref().map(clipped)),
+        ("call_id =", filter.call_id.as_ref().map(|id| clipped(id.as_str()))),
+        ("kind =", filter.kind.map(|kind| kind.code().to_owned())),
+        ("tool =", filter.tool.as_deref().map(escaped)),
+        ("outcome =", filter.code.as_deref().map(escaped)),
+        ("principal =", filter.principal.as_deref().map(escaped)),
+        ("tenant =", filter.tenant.as_deref().map(escaped)),
+        ("decider =", filter.decider.as_deref().map(escaped)),
+    ];
+    for (condition, value) in texts {
+        if let Some(value) = value {
+            sql.and(condition, value);
+        }
     }
-    if let Some(call) = &filter.call_id {
-        sql.and("call_id =", clipped(call.as_str()));
+    for (condition, time) in [("at >=", filter.since), ("at <", filter.until)] {
+        if let Some(time) = time {
+            sql.and(condition, micros(time));
+        }
     }
-    // A run's own order is that of its chain.
+    // A run's own order is that of its chain; its index finds the page.
     let order = if filter.run_id.is_some() { "sequence" } else { "number" };
-    let (sql, arguments) = sql.page(order, filter.limit.unwrap_or(usize::MAX), filter.skip);
-    let read = |(sequence, previous, hash, body): Kept| {
+    let (sql, arguments) = sql.page(order, filter.limit.unwrap_or(usize::MAX));
+    let read = |(number, sequence, previous, hash, body): Kept| {
         let hash_of = |text: &str| text.parse().map_err(|error| StoreError::Corrupt(Box::new(error)));
+        let count = |number: i64| u64::try_from(number).map_err(|error| StoreError::Corrupt(Box::new(error)));
         Ok(Sealed {
-            sequence: u64::try_from(sequence).map_err(|error| StoreError::Corrupt(Box::new(error)))?,
+            sequence: count(sequence)?,
             record: serde_json::from_str(&body).map_err(|error| StoreError::Corrupt(Box::new(error)))?,
             previous: hash_of(&previous)?,
             hash: hash_of(&hash)?,
+            position: count(number)?,
         })
     };
     rows(shared, sql, arguments).await?.into_iter().map(read).collect()
@@ -98,11 +115,8 @@ impl Select {
         self.0 += &format!(" AND {condition} ${}", self.1.len());
     }
 
-    fn page(mut self, order: &str, limit: usize, skip: usize) -> (String, Vec<Value>) {
-        for count in [limit, skip] {
-            self.1.push(i64::try_from(count).unwrap_or(i64::MAX).into());
-        }
-        let last = self.1.len();
-        (format!("{} ORDER BY {order} LIMIT ${} OFFSET ${last}", self.0, last - 1), self.1)
+    fn page(mut self, order: &str, limit: usize) -> (String, Vec<Value>) {
+        self.1.push(i64::try_from(limit).unwrap_or(i64::MAX).into());
+        (format!("{} ORDER BY {order} LIMIT ${}", self.0, self.1.len()), self.1)
     }
 }

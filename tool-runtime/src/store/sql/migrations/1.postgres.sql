@@ -25,6 +25,7 @@ CREATE TABLE records (
     outcome TEXT COLLATE "C" NOT NULL,
     principal TEXT COLLATE "C",
     tenant TEXT COLLATE "C",
+    decider TEXT COLLATE "C",
     at BIGINT NOT NULL,
     previous TEXT COLLATE "C" NOT NULL,
     hash TEXT COLLATE "C" NOT NULL,

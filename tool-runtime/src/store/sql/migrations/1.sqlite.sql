@@ -25,6 +25,7 @@ CREATE TABLE records (
     outcome TEXT NOT NULL,
     principal TEXT,
     tenant TEXT,
+    decider TEXT,
     at INTEGER NOT NULL,
     previous TEXT NOT NULL,
     hash TEXT NOT NULL,

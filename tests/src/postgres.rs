@@ -1,0 +1,175 @@
+//! A private PostgreSQL server: its own folder, a socket in it, nothing on the network, gone when it is dropped.
+
+#![allow(clippy::expect_used, clippy::panic)] // A test without its server has nothing to say.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// What to do when the programs are not there.
+const MISSING: &str = "PostgreSQL's programs are not installed: `apt-get install postgresql` (13 or newer), or leave out \
+                       the feature `postgres` of the package `tests`";
+
+/// How long a server lives at most, in seconds, though its test was killed.
+const MOST_SECONDS: &str = "900";
+
+/// A private server. It keeps what is committed (`fsync=on`), as one in production does.
+pub struct Postgres {
+    folder: TempDir,
+    programs: PathBuf,
+    /// Whom the server runs as: it refuses to run as root.
+    user: Option<(u32, u32)>,
+    server: Option<Child>,
+}
+
+impl Postgres {
+    /// Makes a database cluster and starts its server.
+    ///
+    /// # Panics
+    /// The programs are missing, or the server does not start.
+    #[must_use]
+    pub fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a folder for the server");
+        let is_root = fs::metadata(folder.path()).expect("the folder").uid() == 0;
+        let user = is_root.then(|| (id("-u"), id("-g")));
+        if let Some((user, group)) = user {
+            chown(folder.path(), Some(user), Some(group)).expect("a folder of the server's user");
+        }
+        let mut postgres = Self { folder, programs: programs(), user, server: None };
+        let data = postgres.data();
+        let mut initdb = postgres.program("initdb");
+        let made = initdb.arg("-D").arg(&data).args(["-U", "app", "-A", "trust", "-E", "UTF8", "--locale=C"]).output();
+        succeeded(&made.expect("initdb runs"), "initdb");
+        postgres.restart();
+        postgres
+    }
+
+    /// The address of the database, with a schema of this name, which is made.
+    #[must_use]
+    pub fn url(&self, schema: &str) -> String {
+        self.sql(&format!("CREATE SCHEMA IF NOT EXISTS {schema}"));
+        format!(
+            "postgres://app@localhost/postgres?host={}&options=-csearch_path%3D{schema}",
+            self.folder.path().display()
+        )
+    }
+
+    /// Runs statements as an administrator would, and returns what they print.
+    ///
+    /// # Panics
+    /// They fail.
+    pub fn sql(&self, statements: &str) -> String {
+        let mut psql = self.program("psql");
+        let ran = psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "app", "-d", "postgres"]);
+        let ran = ran.arg("-h").arg(self.folder.path()).args(["-c", statements]).output().expect("psql runs");
+        succeeded(&ran, "psql");
+        String::from_utf8_lossy(&ran.stdout).trim().to_owned()
+    }
+
+    /// Kills the server, as a crash or a power cut would.
+    pub fn kill(&mut self) {
+        self.signal("-KILL");
+        self.wait();
+    }
+
+    /// Starts the server of this folder again, and waits until it answers.
+    ///
+    /// # Panics
+    /// It does not within a minute.
+    pub fn restart(&mut self) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while Instant::now() < end {
+            // What a killed server left keeps the next one out until its last process has noticed.
+            if self.server.as_mut().is_none_or(|server| !matches!(server.try_wait(), Ok(None))) {
+                self.server = Some(self.spawn());
+            }
+            let mut ready = self.program("pg_isready");
+            let ready = ready.arg("-q").arg("-h").arg(self.folder.path()).status().expect("pg_isready runs");
+            if ready.success() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("the server does not start: {}", fs::read_to_string(self.folder.path().join("log")).unwrap_or_default());
+    }
+
+    fn spawn(&self) -> Child {
+        let log = File::options().create(true).append(true).open(self.folder.path().join("log")).expect("a log");
+        // If this process is killed, nobody else stops the server.
+        let mut server = self.run("timeout");
+        server.args(["-s", "INT", MOST_SECONDS]).arg(self.programs.join("postgres")).arg("-D").arg(self.data());
+        server.args(["-c", "listen_addresses=", "-c", "fsync=on", "-c", "shared_buffers=32MB", "-k"]);
+        let server = server.arg(self.folder.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
+        server.expect("the server starts")
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn program(&self, name: &str) -> Command {
+        self.run(self.programs.join(name))
+    }
+
+    fn run(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(program.as_ref());
+        if let Some((user, group)) = self.user {
+            command.uid(user).gid(group);
+        }
+        command.current_dir(self.folder.path());
+        command
+    }
+
+    /// Sends a signal to the server itself, by the id in its file.
+    fn signal(&self, signal: &str) {
+        let file = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
+        if let Some(id) = file.lines().next() {
+            drop(Command::new("kill").args([signal, id]).stderr(Stdio::null()).status());
+        }
+    }
+
+    fn wait(&mut self) {
+        if let Some(mut server) = self.server.take() {
+            drop(server.wait());
+        }
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        // Without waiting for its clients.
+        self.signal("-QUIT");
+        self.wait();
+    }
+}
+
+/// The newest programs of Debian's packages, or those in the path.
+fn programs() -> PathBuf {
+    let installed = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let versions = installed.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    if let Some(version) = versions.max() {
+        return Path::new("/usr/lib/postgresql").join(version.to_string()).join("bin");
+    }
+    let found = Command::new("sh").args(["-c", "command -v initdb"]).output().map(|output| output.stdout);
+    let found = String::from_utf8(found.unwrap_or_default()).unwrap_or_default();
+    let real = fs::canonicalize(found.trim()).unwrap_or_else(|_| panic!("{MISSING}"));
+    real.parent().unwrap_or_else(|| panic!("{MISSING}")).to_owned()
+}
+
+fn id(of: &str) -> u32 {
+    let output = Command::new("id").args([of, "postgres"]).output().expect("id runs");
+    let number = String::from_utf8_lossy(&output.stdout).trim().parse();
+    number.unwrap_or_else(|_| panic!("PostgreSQL refuses to run as root, and there is no user `postgres`"))
+}
+
+#[track_caller]
+fn succeeded(output: &Output, program: &str) {
+    let said = || io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned());
+    assert!(output.status.success(), "{program}: {}", said());
+}
