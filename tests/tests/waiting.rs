@@ -8,8 +8,12 @@ mod corrected;
 mod deciders;
 #[path = "waiting/edges.rs"]
 mod edges;
+#[path = "waiting/racing.rs"]
+mod racing;
 #[path = "waiting/restored.rs"]
 mod restored;
+#[path = "waiting/tokens.rs"]
+mod tokens;
 
 use std::sync::Arc;
 

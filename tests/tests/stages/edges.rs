@@ -222,18 +222,21 @@ fn policy_comes_before_the_arguments_and_limits_before_repair() {
 async fn what_is_spent_to_the_last_is_exhausted() {
     let run = rig("budgets.run.cost = 1.0", false).run();
     run.account(Usage::default(), 0.5);
-    assert!(run.exhausted().is_none());
+    assert!(run.exhausted().await.unwrap().is_none());
     run.account(Usage::default(), 0.5);
-    assert!(run.exhausted().is_some());
+    assert!(run.exhausted().await.unwrap().is_some());
     assert_eq!(exec(&run, "c", "stages__list", "{}").await.0, Outcome::BudgetExceeded);
 
     let run = rig("budgets.run.reasoning_tokens = 10", false).run();
     let mut usage = Usage::new(1, 20);
     usage.reasoning_tokens = 5;
     run.account(usage, 0.0);
-    assert!(run.exhausted().is_none());
+    assert!(run.exhausted().await.unwrap().is_none());
     run.account(usage, 0.0);
-    assert_eq!(run.exhausted().map(tool_runtime::policy::BudgetExceeded::key), Some("budgets.run.reasoning_tokens"));
+    assert_eq!(
+        run.exhausted().await.unwrap().map(tool_runtime::policy::BudgetExceeded::key),
+        Some("budgets.run.reasoning_tokens")
+    );
     assert_eq!(run.summary().usage.reasoning_tokens, 10);
 }
 

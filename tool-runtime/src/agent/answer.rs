@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::call::CallId;
 
 /// A client's answer to a call that it executes.
@@ -12,7 +14,8 @@ use crate::call::CallId;
 /// let answers = [ClientAnswer::value("call_1", r#"{"line":7}"#), ClientAnswer::failed("call_2")];
 /// # let _ = answers;
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ClientAnswer {
     /// The result, as JSON text.

@@ -8,11 +8,11 @@ use tracing::Instrument;
 
 use crate::agent::display::Done;
 use crate::agent::settle::Action;
-use crate::agent::state::{Progress, Said, Slot, State};
+use crate::agent::state::{Said, State};
 use crate::agent::{Agent, ClientAnswer, Ended, Incoming, ModelTurn, StopReason, WaitingCall};
 use crate::call::{CallId, Decider, Event, EventSink, Mismatch, SafeError, Suspension};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
-use crate::wire::history::{Content, Missing, repair};
+use crate::wire::history::Content;
 use crate::wire::{Message, RequestSettings};
 
 /// One history and the run that its calls go through. Made by [`Agent::converse`] or [`Agent::restore`].
@@ -254,13 +254,7 @@ impl Conversation {
     /// `outcome_unknown` if its effect may have begun.
     #[must_use]
     pub fn history(&self) -> Vec<Message> {
-        let settled = self.state.open.iter().filter(|slot| matches!(slot.progress, Progress::Done(_)));
-        let settled = settled.map(|slot| Message::Result(slot.message()));
-        let all: Vec<_> = self.state.history.iter().cloned().chain(settled).collect();
-        repair(&all, |id| {
-            let open = self.state.open.iter().find(|slot| slot.id == *id);
-            open.map_or(Missing::OutcomeUnknown, Slot::missing)
-        })
+        self.state.history()
     }
 
     /// Returns the calls that wait, in the order in which the model made them.

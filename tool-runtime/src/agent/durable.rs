@@ -1,195 +1,203 @@
-//! [`Durable`]: an engine that keeps what each step of a conversation made, and [`drive`], the loop over it.
+//! [`Durable`]: where the results of steps are kept, so that they are not taken again.
 
 use std::error::Error;
 use std::fmt;
 use std::future::Future;
-use std::time::Duration;
+use std::pin::Pin;
 
-use serde::{Deserialize, Serialize};
+use async_trait::async_trait;
 
-use crate::agent::unit::{Next, Unit};
-use crate::agent::{ClientAnswer, Incoming, SavedConversation, WaitingCall};
-use crate::call::Suspension;
+use crate::agent::{Conversation, Ended, Incoming, ModelError, SavedConversation, Step, StopReason};
+use crate::runner::ResumeError;
+use crate::store::StoreError;
 
-/// An engine that keeps what each step of a conversation made, so that another process continues after the last one that
-/// was kept: a journal of its own, Restate, Temporal.
+/// One unit of work: a step, or what a request brings. It ends with the conversation as it is then.
+pub type Work<'w> = Pin<Box<dyn Future<Output = Result<SavedConversation, Unfinished>> + Send + 'w>>;
+
+/// Where the results of steps are kept: a store that workers share, or the journal of an engine for durable execution.
 ///
-/// Every engine repeats the unit that was cut: it was done, and what it made was not kept. That is safe because of the
-/// ledger, so the runner needs a [`Store`](crate::store::Store) that all processes share.
+/// The loop is the same for all of them: [`Conversation::step_on`] gives each step to [`unit`](Self::unit), by a name
+/// that is the same whenever the step is taken again. An engine returns the result that its journal has under that name,
+/// or does the work and journals what it returned: a document that serialises as JSON. An engine that cuts a unit does
+/// its work again; the ledger of the gate then says which calls have begun, so the runner needs a store that outlives the
+/// process. What calls wait for comes from outside the loop, as an engine's signal or promise, and is taken by
+/// [`Conversation::accept_on`].
 ///
 /// ```
-/// use tool_runtime::agent::{Agent, Durable, Incoming, ScriptedModel, ScriptedTurn, Stepped, Unit, UnitError, drive};
+/// use async_trait::async_trait;
+/// use tool_runtime::agent::{Agent, Conversation, Durable, Incoming, SavedConversation, ScriptedModel, ScriptedTurn, Step};
+/// use tool_runtime::agent::{Unfinished, Work};
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 ///
-/// /// Keeps nothing: every unit is done here and now, and nobody decides anything.
-/// struct Now(Agent, ToolRunner);
+/// /// Keeps nothing.
+/// struct Here {
+///     agent: Agent,
+///     runner: ToolRunner,
+/// }
 ///
-/// impl Durable for Now {
-///     type Error = UnitError;
+/// #[async_trait]
+/// impl Durable for Here {
+///     type Error = Unfinished;
 ///
-///     async fn unit(&mut self, unit: Unit) -> Result<Stepped, UnitError> {
-///         unit.perform(&self.0, &self.1, RunOptions::new().run_id("run-1")).await
+///     async fn unit(&self, _name: &str, work: Work<'_>) -> Result<SavedConversation, Unfinished> {
+///         work.await
 ///     }
 ///
-///     async fn wait(&mut self, _: &Stepped) -> Result<Option<Incoming>, UnitError> {
-///         Ok(None)
+///     async fn restore(&self, saved: SavedConversation) -> Result<Conversation, Unfinished> {
+///         self.agent.restore(&self.runner, RunOptions::new(), saved).await.map_err(Unfinished::other)
 ///     }
 /// }
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
-/// let agent = Agent::new(ScriptedModel::new([ScriptedTurn::text("Hello.")]));
-/// let ended = drive(&mut Now(agent, runner), Unit::begin(Incoming::from("Hi!"))).await?;
-/// assert_eq!((ended.code(), ended.text()), ("answered", "Hello."));
+/// let engine = Here { agent: Agent::new(ScriptedModel::new([ScriptedTurn::text("Hello.")])), runner };
+/// let mut conversation = engine.agent.converse(engine.runner.run(RunOptions::new()));
+/// conversation.accept_on(&engine, "message", Incoming::from("Hi!")).await?;
+/// while let Step::Asked | Step::Ran = conversation.step_on(&engine).await? {}
+/// assert_eq!(conversation.turns().len(), 1);
 /// # Ok(()) })
 /// # }
 /// ```
-pub trait Durable: Send {
-    /// What ends the loop early: the engine failed, or a unit cannot be done.
-    type Error: Send;
+#[async_trait]
+pub trait Durable: Send + Sync {
+    /// Why a unit has no result: the work failed, or the engine did.
+    type Error: From<Unfinished> + Send;
 
-    /// Has a unit done, here ([`Unit::perform`]) or elsewhere, and keeps what it made. If a unit was kept in this place
-    /// before, returns what was kept, and nothing is done.
-    fn unit(&mut self, unit: Unit) -> impl Future<Output = Result<Stepped, Self::Error>> + Send;
+    /// Returns what is kept under the name, or does the work and keeps what it returns before it returns that.
+    ///
+    /// # Errors
+    /// The work failed, or its result could not be kept. The step can be taken again.
+    async fn unit(&self, name: &str, work: Work<'_>) -> Result<SavedConversation, Self::Error>;
 
-    /// Waits until somebody brings something to one of the calls that wait ([`Stepped::waiting`]), or until
-    /// [`Stepped::expires_in`] is over, which brings [`Stepped::expired`]. `None` ends the loop: somebody else continues
-    /// once there is something.
-    fn wait(&mut self, stepped: &Stepped) -> impl Future<Output = Result<Option<Incoming>, Self::Error>> + Send;
+    /// Continues a conversation that another process saved, with [`Agent::restore`](crate::agent::Agent::restore).
+    ///
+    /// # Errors
+    /// It cannot be continued.
+    async fn restore(&self, saved: SavedConversation) -> Result<Conversation, Self::Error>;
 }
 
-/// Has one unit after the other done until the conversation ends, or until the engine does not wait any longer.
-///
-/// It decides by what the units made and by nothing else, so an engine can run it again from its journal.
-///
-/// # Errors
-/// What the engine returns.
-pub async fn drive<D: Durable>(durable: &mut D, first: Unit) -> Result<Stepped, D::Error> {
-    let mut stepped = durable.unit(first).await?;
-    loop {
-        let unit = match stepped.next {
-            Next::Step => Unit::step(stepped.conversation),
-            Next::End => return Ok(stepped),
-            Next::Wait { .. } => match durable.wait(&stepped).await? {
-                Some(incoming) => Unit::accept(stepped.conversation, incoming),
-                None => return Ok(stepped),
-            },
+impl Conversation {
+    /// As [`step`](Self::step), as a unit of an engine. A step that only says what is known already (that calls wait, or
+    /// how it ended) is no unit.
+    ///
+    /// # Errors
+    /// The unit has no result, also because the model gave no answer: that is not kept, so that it can be asked again.
+    pub async fn step_on<D: Durable + ?Sized>(&mut self, engine: &D) -> Result<Step, D::Error> {
+        if self.is_idle() {
+            return Ok(self.step().await);
+        }
+        let (name, runs) = self.next_unit();
+        let (mut here, mut stopped) = (false, None);
+        let work = async {
+            let step = self.step().await;
+            if let Step::Ended(ended) = step {
+                return Err(Unfinished::of(ended, &mut stopped));
+            }
+            let saved = self.save().await.map_err(Unfinished::Store)?;
+            here = true;
+            Ok(saved)
         };
-        stepped = durable.unit(unit).await?;
+        let kept = engine.unit(&name, Box::pin(work)).await;
+        if let Some(ended) = stopped {
+            return Ok(Step::Ended(ended));
+        }
+        let saved = kept?;
+        if !here {
+            *self = engine.restore(saved).await?;
+        }
+        Ok(if runs { Step::Ran } else { Step::Asked })
+    }
+
+    /// As [`accept`](Self::accept), as a unit of an engine with this name.
+    ///
+    /// # Errors
+    /// The unit has no result.
+    pub async fn accept_on<D: Durable + ?Sized>(
+        &mut self,
+        engine: &D,
+        name: &str,
+        incoming: Incoming,
+    ) -> Result<(), D::Error> {
+        let mut here = false;
+        let work = async {
+            self.accept(incoming).await.map_err(Unfinished::Refused)?;
+            let saved = self.save().await.map_err(Unfinished::Store)?;
+            here = true;
+            Ok(saved)
+        };
+        let saved = engine.unit(name, Box::pin(work)).await?;
+        if !here {
+            *self = engine.restore(saved).await?;
+        }
+        Ok(())
     }
 }
 
-/// What a unit made: a document that engines keep. It holds the whole conversation, so keep it where clients cannot read
-/// or change it.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Stepped {
-    pub(super) code: String,
-    pub(super) next: Next,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(super) text: String,
-    pub(super) conversation: SavedConversation,
+/// Why a unit of work has no result.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Unfinished {
+    /// The model gave no answer.
+    Model(ModelError),
+    /// What came from outside does not fit the conversation, which is unchanged.
+    Refused(ResumeError),
+    /// The store failed.
+    Store(StoreError),
+    /// Anything else.
+    Other(Box<dyn Error + Send + Sync>),
 }
 
-impl Stepped {
-    /// Returns a stable word for what was done: `accepted`, `refused`, `asked`, `ran`, or the code of an
-    /// [`Ended`](crate::agent::Ended).
+impl Unfinished {
+    /// Any other error.
     #[must_use]
-    pub fn code(&self) -> &str {
-        &self.code
+    pub fn other(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Other(error.into())
     }
 
-    /// Returns the answer, or the last text of the model if the conversation stopped; empty before its end.
-    #[must_use]
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Returns the conversation as it was then.
-    #[must_use]
-    pub const fn conversation(&self) -> &SavedConversation {
-        &self.conversation
-    }
-
-    /// Returns whether there was an end: nothing happens before a new message.
-    #[must_use]
-    pub const fn is_end(&self) -> bool {
-        matches!(self.next, Next::End)
-    }
-
-    /// Returns the calls that wait for a client or a person.
-    pub fn waiting(&self) -> impl Iterator<Item = &WaitingCall> {
-        self.conversation.waiting()
-    }
-
-    /// Returns the time after which the first of the calls that wait is too late, as it was when the unit was done. `None`
-    /// if none waits.
-    #[must_use]
-    pub fn expires_in(&self) -> Option<Duration> {
-        match self.next {
-            Next::Wait { seconds } => seconds.map(Duration::from_secs),
-            Next::Step | Next::End => None,
+    /// What can be tried again is an error; anything else is the end of the turn.
+    fn of(ended: Ended, stopped: &mut Option<Ended>) -> Self {
+        match ended {
+            Ended::Stopped { reason: StopReason::Model(error), .. } => Self::Model(error),
+            Ended::Stopped { reason: StopReason::Unsettled(ResumeError::Store(error)), .. } => Self::Store(error),
+            ended => {
+                let code = ended.code();
+                *stopped = Some(ended);
+                Self::Other(code.into())
+            }
         }
     }
 
-    /// Returns what to bring when that time is over: nobody decided on the calls whose time it is, or no client answered.
-    pub fn expired(&self) -> Incoming {
-        let first = self.waiting().filter_map(|call| call.expires_at).min();
-        let late = self.waiting().filter(|call| call.expires_at == first);
-        late.fold(Incoming::new(), |incoming, call| match call.suspension {
-            Suspension::Approval => incoming.expire(call.id.clone()),
-            Suspension::Client => incoming.answer(ClientAnswer::failed(call.id.clone())),
-        })
-    }
-}
-
-// The conversation and the answer stay out of logs.
-impl fmt::Debug for Stepped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stepped").field("code", &self.code).finish_non_exhaustive()
-    }
-}
-
-/// Why a unit cannot be done.
-pub struct UnitError {
-    pub(super) code: &'static str,
-    pub(super) retryable: bool,
-    pub(super) source: Box<dyn Error + Send + Sync>,
-}
-
-impl UnitError {
-    /// Returns a stable word: that of the error that caused it, or `still_running` if another process still executes a
-    /// call of the run.
+    /// Returns a stable word.
     #[must_use]
-    pub const fn code(&self) -> &'static str {
-        self.code
-    }
-
-    /// Returns whether the same unit may succeed later: the store or the model could not be reached, or another process
-    /// still executes a call.
-    #[must_use]
-    pub const fn is_retryable(&self) -> bool {
-        self.retryable
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Model(error) => error.code(),
+            Self::Refused(error) => error.code(),
+            Self::Store(error) => error.code(),
+            Self::Other(_) => "unfinished",
+        }
     }
 }
 
-impl fmt::Display for UnitError {
+impl fmt::Display for Unfinished {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.source, self.code)
+        match self {
+            Self::Model(error) => error.fmt(f),
+            Self::Refused(error) => error.fmt(f),
+            Self::Store(error) => error.fmt(f),
+            Self::Other(_) => f.write_str("the unit of work was not finished"),
+        }
     }
 }
 
-// What caused it can quote what was stored.
-impl fmt::Debug for UnitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (code, retryable) = (self.code, self.retryable);
-        f.debug_struct("UnitError").field("code", &code).field("retryable", &retryable).finish_non_exhaustive()
-    }
-}
-
-impl Error for UnitError {
+impl Error for Unfinished {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.source.source()
+        match self {
+            Self::Model(error) => error.source(),
+            Self::Refused(error) => error.source(),
+            Self::Store(error) => error.source(),
+            Self::Other(error) => Some(&**error),
+        }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::agent::typed::Typed;
 use crate::agent::{ClientAnswer, Conversation};
 use crate::call::{CallId, Decider};
@@ -23,7 +25,8 @@ use crate::wire::ui::{ChatAnswer, ChatReader, ChatRequest};
 ///     .answer(ClientAnswer::value("call_2", r#"{"line":7}"#));
 /// # let _ = incoming;
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[must_use]
 pub struct Incoming {
     pub(super) text: Option<String>,

@@ -57,13 +57,13 @@ mod stream;
 mod telemetry;
 mod turn;
 mod typed;
-mod unit;
+mod worker;
 
 pub use agent::Agent;
 pub use answer::ClientAnswer;
 pub use answer_error::AnswerError;
 pub use conversation::Conversation;
-pub use durable::{Durable, Stepped, UnitError, drive};
+pub use durable::{Durable, Unfinished, Work};
 pub use ended::{Ended, StopReason, WaitingCall};
 pub use incoming::Incoming;
 pub use model::{ModelClient, ModelError, ModelErrorKind, ModelRequest, ModelTurn, Show, TurnCall};
@@ -72,6 +72,6 @@ pub use saved::SavedConversation;
 pub use scripted::{ScriptedModel, ScriptedTurn};
 pub use step::Step;
 pub use stream::UiStream;
-pub use unit::Unit;
 #[cfg(feature = "cli")]
 pub(crate) use typed::Typed;
+pub use worker::{QueueError, RunQueue, Worker};

@@ -6,9 +6,10 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::agent::state::State;
-use crate::agent::{Agent, Conversation, WaitingCall, settle};
+use crate::agent::{Agent, Conversation, ModelTurn, WaitingCall, settle};
 use crate::runner::{RestoreError, RunOptions, RunSnapshot, ToolRunner};
 use crate::store::StoreError;
+use crate::wire::Message;
 
 /// The version of the document that this library writes, and the only one it reads.
 const VERSION: u32 = 1;
@@ -42,6 +43,18 @@ impl SavedConversation {
     #[must_use]
     pub const fn run(&self) -> &RunSnapshot {
         &self.run
+    }
+
+    /// Returns the history, see [`Conversation::history`].
+    #[must_use]
+    pub fn history(&self) -> Vec<Message> {
+        self.state.history()
+    }
+
+    /// Returns an account of each of the model's turns, in order.
+    #[must_use]
+    pub fn turns(&self) -> &[ModelTurn] {
+        &self.state.turns
     }
 
     /// Returns the calls that waited when it was saved, in the order in which the model made them.

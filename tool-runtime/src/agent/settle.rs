@@ -1,8 +1,10 @@
 //! Calls of the last turn that have no result yet: those that wait, and those that were interrupted.
 
+use jiff::Timestamp;
+
 use crate::agent::state::{Progress, State};
 use crate::agent::{ClientAnswer, Conversation, WaitingCall};
-use crate::call::{CallId, Decider, Outcome, SafeError};
+use crate::call::{CallId, Decider, Outcome, SafeError, Suspension};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::store::{PendingCall, StoreError};
 
@@ -67,6 +69,20 @@ impl Conversation {
         Ok(())
     }
 
+    /// Finishes the calls for which it is too late. Returns whether there were any.
+    pub(super) async fn expire(&mut self, now: Timestamp) -> Result<bool, ResumeError> {
+        let late = |call: &&WaitingCall| call.expires_at.is_some_and(|expires| expires <= now);
+        let late: Vec<_> = self.waiting().filter(late).map(|call| (call.id.clone(), call.suspension)).collect();
+        for (id, suspension) in &late {
+            let action = match suspension {
+                Suspension::Approval => Action::Expire,
+                Suspension::Client => Action::Abandon,
+            };
+            self.act(id, action).await?;
+        }
+        Ok(!late.is_empty())
+    }
+
     /// What a person needs for a decision is read from the stored document.
     pub(super) async fn describe(&mut self) {
         for slot in &mut self.state.open {
@@ -121,6 +137,21 @@ pub(super) async fn catch_up(run: &Run, state: &mut State, at: usize) -> Result<
         (slot.fresh, slot.known) = (true, known);
     }
     Ok(())
+}
+
+/// A call that waited may have been decided in another process. Returns whether it runs there.
+pub(super) async fn refresh(run: &Run, state: &mut State, at: usize) -> Result<bool, StoreError> {
+    let Some(slot) = state.open.get(at).filter(|slot| slot.waiting().is_some()) else { return Ok(false) };
+    let id = slot.id.clone();
+    if run.pending(&id).await?.is_some() {
+        return Ok(false);
+    }
+    match run.finished_elsewhere(&id).await? {
+        Some(Some(result)) => state.take(at, &result),
+        Some(None) => return Ok(true),
+        None => {}
+    }
+    Ok(false)
 }
 
 /// A call waits, by the store's account.

@@ -8,7 +8,7 @@ use crate::agent::{ModelTurn, WaitingCall};
 use crate::call::{CallId, Cause, Outcome, Suspension, ToolCall, ToolExecResult, Violation};
 use crate::runner::Run;
 use crate::tool::ToolEffect;
-use crate::wire::history::{Missing, ResultMessage};
+use crate::wire::history::{Missing, ResultMessage, repair};
 use crate::wire::{Finish, Message, RequestSettings, WireError};
 
 /// What a conversation remembers.
@@ -33,6 +33,17 @@ pub(super) struct State {
 }
 
 impl State {
+    /// The whole history, with a result for each call.
+    pub(super) fn history(&self) -> Vec<Message> {
+        let settled = self.open.iter().filter(|slot| matches!(slot.progress, Progress::Done(_)));
+        let settled = settled.map(|slot| Message::Result(slot.message()));
+        let all: Vec<_> = self.history.iter().cloned().chain(settled).collect();
+        repair(&all, |id| {
+            let open = self.open.iter().find(|slot| slot.id == *id);
+            open.map_or(Missing::OutcomeUnknown, Slot::missing)
+        })
+    }
+
     pub(super) fn waiting(&self) -> impl Iterator<Item = &WaitingCall> {
         self.open.iter().filter_map(Slot::waiting)
     }

@@ -4,7 +4,7 @@ use tracing::{Instrument, Span};
 
 use crate::agent::display::Done;
 use crate::agent::settle;
-use crate::agent::state::{Progress, Said, Then};
+use crate::agent::state::{Progress, Said, Slot, Then};
 use crate::agent::telemetry::Used;
 use crate::agent::turn::{self, Progressed};
 use crate::agent::{Conversation, Ended, StopReason, WaitingCall};
@@ -103,6 +103,39 @@ impl Conversation {
         }
     }
 
+    /// Whether a step only says what is known: that calls wait, or how it ended.
+    pub(super) fn is_idle(&self) -> bool {
+        let handed = |slot: &Slot| matches!(slot.progress, Progress::Running | Progress::Queued);
+        if self.state.open.iter().any(handed) {
+            return false;
+        }
+        if self.waiting().next().is_some() {
+            return true;
+        }
+        match &self.state.said {
+            Some(said) if said.is_end() || self.run.should_end_turn() => true,
+            _ => self.must_not_ask().is_some(),
+        }
+    }
+
+    /// The name of the next unit, the same whenever the step is taken again, and whether calls run in it.
+    pub(super) fn next_unit(&self) -> (String, bool) {
+        let turns = self.state.turns.len();
+        match self.state.open.iter().position(|slot| matches!(slot.progress, Progress::Running | Progress::Queued)) {
+            Some(at) => (format!("turn {turns}, from call {}", at + 1), true),
+            None => (format!("turn {}", turns + 1), false),
+        }
+    }
+
+    /// Looks again at the calls that wait: some may have been decided elsewhere. Returns whether any still runs there.
+    pub(super) async fn refresh(&mut self) -> Result<bool, StoreError> {
+        let mut running = false;
+        for at in 0..self.state.open.len() {
+            running |= settle::refresh(&self.run, &mut self.state, at).await?;
+        }
+        Ok(running)
+    }
+
     /// Calls that may have been handed to the gate before get what is known of them.
     async fn recover(&mut self) -> Result<(), StoreError> {
         for at in 0..self.state.open.len() {
@@ -170,17 +203,34 @@ impl Conversation {
 
     /// Asks the model, unless it must not be asked any more.
     async fn ask_model(&mut self) -> Step {
-        let stop = if self.run.cancellation().is_cancelled() {
-            Some(StopReason::Cancelled)
-        } else if let Some(exceeded) = self.run.exhausted() {
-            Some(StopReason::Budget(exceeded))
-        } else if self.state.asked >= self.agent.max_turns {
-            Some(StopReason::TurnLimit)
-        } else {
-            self.state.asked += 1;
-            self.request().await.err()
+        let stop = match self.must_not_ask() {
+            Some(stop) => Some(stop),
+            None => self.exhausted().await,
+        };
+        let stop = match stop {
+            Some(stop) => Some(stop),
+            None => {
+                self.state.asked += 1;
+                self.request().await.err()
+            }
         };
         stop.map_or(Step::Asked, |reason| Step::Ended(self.stopped(reason, String::new())))
+    }
+
+    /// Why the model must not be asked again, as far as the conversation itself says.
+    fn must_not_ask(&self) -> Option<StopReason> {
+        if self.run.cancellation().is_cancelled() {
+            return Some(StopReason::Cancelled);
+        }
+        (self.state.asked >= self.agent.max_turns).then_some(StopReason::TurnLimit)
+    }
+
+    /// The budget that is used up. An account that cannot be read counts as exhausted.
+    async fn exhausted(&self) -> Option<StopReason> {
+        match self.run.exhausted().await {
+            Ok(exceeded) => exceeded.map(StopReason::Budget),
+            Err(error) => Some(StopReason::Unsettled(ResumeError::Store(error))),
+        }
     }
 
     fn last_usage(&self) -> Option<Usage> {

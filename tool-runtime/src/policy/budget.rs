@@ -1,13 +1,15 @@
-//! [`Budgets`]: what one call and one run may use, as data.
+//! [`Budgets`]: what one call, one run, one principal and one tenant may use, as data.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::policy::allowance::{self, Allowance};
 use crate::policy::parse;
 
-/// What one call and one run may use. Written as `[budgets.default]`, `[budgets.tools.NAME]`, `[budgets.run]`.
+/// What one call, one run, one principal and one tenant may use. Written as `[budgets.default]`, `[budgets.tools.NAME]`,
+/// `[budgets.run]`, `[budgets.principal]` and `[budgets.tenant]`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Budgets {
@@ -18,8 +20,14 @@ pub(crate) struct Budgets {
     #[serde(deserialize_with = "parse::named_map")]
     pub tools: BTreeMap<String, ToolBudget>,
     /// For one run.
-    #[serde(deserialize_with = "parse::table")]
-    pub run: RunBudget,
+    #[serde(deserialize_with = "allowance::of_run")]
+    pub run: Allowance,
+    /// For all runs of a principal in a tenant, over all processes that share a store; one for each window.
+    #[serde(deserialize_with = "allowance::shared", skip_serializing_if = "Vec::is_empty")]
+    pub principal: Vec<Allowance>,
+    /// For all runs of a tenant, likewise.
+    #[serde(deserialize_with = "allowance::shared", skip_serializing_if = "Vec::is_empty")]
+    pub tenant: Vec<Allowance>,
 }
 
 /// What one call may use. Left out means: as for every tool, or no limit.
@@ -36,33 +44,6 @@ pub(crate) struct ToolBudget {
     /// The size of its arguments, in bytes.
     #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
     pub max_argument_bytes: Option<usize>,
-}
-
-/// What one run may use. Left out means no limit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct RunBudget {
-    /// Calls.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub calls: Option<u64>,
-    /// The time that calls take together, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub time_ms: Option<u64>,
-    /// Tokens that the model reads and writes together.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<u64>,
-    /// Tokens that the model reads, cached ones included.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub input_tokens: Option<u64>,
-    /// Tokens that the model writes, reasoning included.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output_tokens: Option<u64>,
-    /// Tokens that the model writes to reason.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reasoning_tokens: Option<u64>,
-    /// Cost, in the application's own unit.
-    #[serde(deserialize_with = "parse::amount", skip_serializing_if = "Option::is_none")]
-    pub cost: Option<f64>,
 }
 
 /// What one call of a tool may use once defaults are filled in.

@@ -44,6 +44,7 @@ impl ToolPolicy {
         self.check_labels(&mut problems);
         self.check_grants(&mut problems);
         self.check_callers(&mut problems);
+        self.check_budgets(&mut problems);
         self.data().approvals.check(&mut problems);
         for name in self.data().tools.keys() {
             if let Some(spec) = tools.get(name.as_str()) {

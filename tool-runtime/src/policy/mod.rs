@@ -7,15 +7,18 @@
 #![doc = include_str!("example.toml")]
 //! ```
 
+mod allowance;
 mod approvals;
 mod argument_rule;
 mod budget;
 #[cfg(feature = "cedar")]
 mod cedar;
 mod check;
+mod check_budgets;
 mod compile;
 mod data;
 mod decision;
+mod exceeded;
 #[cfg(feature = "cli")]
 mod explain;
 mod label;
@@ -33,11 +36,15 @@ mod rule_verdict;
 mod run_policy;
 mod spending;
 mod subject;
+mod window;
 
+pub(crate) use allowance::Allowance;
 pub(crate) use approvals::Decided;
 #[cfg(feature = "cli")]
 pub(crate) use data::PolicyData;
 pub(crate) use data::ToolRule;
+pub use exceeded::BudgetExceeded;
+pub(crate) use exceeded::Holder;
 pub(crate) use loop_guard::{Last, LoopGuard, LoopVerdict};
 pub use names::RunTools;
 #[cfg(not(feature = "cedar"))]
@@ -46,10 +53,10 @@ pub use policy::ToolPolicy;
 pub use problem::{PolicyError, PolicyProblem};
 pub(crate) use rule_verdict::RuleVerdict;
 pub(crate) use run_policy::{Policies, RunPolicy};
-pub use spending::BudgetExceeded;
 pub(crate) use spending::{Reservation, Spend, Spending};
 pub(crate) use subject::Standing;
 pub use subject::{PolicyContext, Subject};
+pub(crate) use window::Window;
 
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,18 @@
 //! [`RunPolicy`]: what decides for one run. A restored run is held to every policy under which it ran before, so that it
 //! is never wider than it was.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::call::{Decision, Verdict};
 use crate::json;
-use crate::policy::budget::{PolicyLimits, RunBudget, ToolLimits};
+use crate::policy::allowance::{Allowance, least};
+use crate::policy::budget::{Budgets, PolicyLimits, ToolLimits};
+use crate::policy::exceeded::Holder;
 use crate::policy::loop_guard::LoopThresholds;
 use crate::policy::subject::{PolicyContext, Standing, Subject};
+use crate::policy::window::Window;
 use crate::policy::{LoopGuard, Spending, ToolPolicy, ToolRule};
 use crate::tool::{Hash, ToolEffect, is_discovered};
 
@@ -129,7 +134,21 @@ impl RunPolicy {
     /// An empty spending with the least of the run budgets.
     pub(crate) fn spending(&self) -> Spending {
         let budgets = self.all().map(|policy| policy.data().budgets.run);
-        Spending::new(budgets.reduce(narrower).unwrap_or_default())
+        Spending::new(budgets.reduce(Allowance::narrower).unwrap_or_default())
+    }
+
+    /// The budgets that runs share, one for each holder and window: the least of each.
+    pub(crate) fn shared(&self) -> Vec<(Holder, Window, Allowance)> {
+        let mut shared: BTreeMap<(Holder, Window), Allowance> = BTreeMap::new();
+        for Budgets { principal, tenant, .. } in self.all().map(|policy| &policy.data().budgets) {
+            let principal = principal.iter().map(|allowance| (Holder::Principal, *allowance));
+            for (holder, allowance) in principal.chain(tenant.iter().map(|allowance| (Holder::Tenant, *allowance))) {
+                let window = allowance.window.unwrap_or(Window::LONGEST);
+                let least = shared.entry((holder, window)).or_insert(allowance);
+                *least = least.narrower(allowance);
+            }
+        }
+        shared.into_iter().map(|((holder, window), allowance)| (holder, window, allowance)).collect()
     }
 
     /// A guard that warns and stops as early as the earliest.
@@ -180,22 +199,6 @@ const fn rank(verdict: Verdict) -> u8 {
         Verdict::Allow => 0,
         Verdict::RequireApproval => 1,
         Verdict::Deny => 2,
-    }
-}
-
-fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
-    one.into_iter().chain(other).min()
-}
-
-fn narrower(one: RunBudget, other: RunBudget) -> RunBudget {
-    RunBudget {
-        calls: least(one.calls, other.calls),
-        time_ms: least(one.time_ms, other.time_ms),
-        tokens: least(one.tokens, other.tokens),
-        input_tokens: least(one.input_tokens, other.input_tokens),
-        output_tokens: least(one.output_tokens, other.output_tokens),
-        reasoning_tokens: least(one.reasoning_tokens, other.reasoning_tokens),
-        cost: one.cost.into_iter().chain(other.cost).reduce(f64::min),
     }
 }
 

@@ -2,7 +2,6 @@
 //!
 //! What is spent and what is held together never pass a limit: calls that run at the same time each hold their share.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,15 +9,19 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::call::usage::Usage;
-use crate::policy::budget::RunBudget;
+use crate::policy::allowance::Allowance;
+use crate::policy::exceeded::{BudgetExceeded, Holder};
 
-/// An amount of everything that a run has a budget of.
+/// An amount of everything that there are budgets of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Spend {
     /// Calls.
     pub calls: u64,
-    /// Time of calls; kept only when the run has a budget of it.
+    /// Time of calls; of a run, kept only when it has a budget of it.
     pub time: Duration,
+    /// Bytes of results.
+    pub bytes: u64,
     /// Tokens, read and written.
     pub tokens: u64,
     /// Tokens read.
@@ -32,16 +35,31 @@ pub(crate) struct Spend {
 }
 
 impl Spend {
-    /// One call that may take up to `time`, or as long as the budget lasts.
+    /// One call that may take up to `time`, or as long as the budget lasts, with a result of up to `bytes`.
     #[must_use]
-    pub(crate) fn call(time: Option<Duration>) -> Self {
-        Self { calls: 1, time: time.unwrap_or(Duration::MAX), ..Self::default() }
+    pub(crate) fn call(time: Option<Duration>, bytes: usize) -> Self {
+        Self { calls: 1, time: time.unwrap_or(Duration::MAX), bytes: bytes as u64, ..Self::default() }
     }
 
-    fn plus(self, other: Self) -> Self {
+    /// A model's turn.
+    #[must_use]
+    pub(crate) fn turn(usage: Usage, cost: f64) -> Self {
+        Self {
+            tokens: usage.total(),
+            input_tokens: usage.total_input(),
+            output_tokens: usage.total_output(),
+            reasoning_tokens: usage.reasoning_tokens,
+            cost,
+            ..Self::default()
+        }
+    }
+
+    #[must_use]
+    pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             calls: self.calls.saturating_add(other.calls),
             time: self.time.saturating_add(other.time),
+            bytes: self.bytes.saturating_add(other.bytes),
             tokens: self.tokens.saturating_add(other.tokens),
             input_tokens: self.input_tokens.saturating_add(other.input_tokens),
             output_tokens: self.output_tokens.saturating_add(other.output_tokens),
@@ -51,76 +69,20 @@ impl Spend {
         }
     }
 
-    fn minus(self, other: Self) -> Self {
+    #[must_use]
+    pub(crate) fn minus(self, other: Self) -> Self {
         Self {
             calls: self.calls.saturating_sub(other.calls),
             time: self.time.saturating_sub(other.time),
+            bytes: self.bytes.saturating_sub(other.bytes),
             tokens: self.tokens.saturating_sub(other.tokens),
             input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
             output_tokens: self.output_tokens.saturating_sub(other.output_tokens),
             reasoning_tokens: self.reasoning_tokens.saturating_sub(other.reasoning_tokens),
-            cost: (self.cost - other.cost).max(0.0),
+            cost: (self.cost - other.cost.max(0.0)).max(0.0),
         }
     }
 }
-
-/// A budget of a run is used up, or would be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum BudgetExceeded {
-    /// `budgets.run.calls`
-    Calls,
-    /// `budgets.run.time_ms`
-    Time,
-    /// `budgets.run.tokens`
-    Tokens,
-    /// `budgets.run.input_tokens`
-    InputTokens,
-    /// `budgets.run.output_tokens`
-    OutputTokens,
-    /// `budgets.run.reasoning_tokens`
-    ReasoningTokens,
-    /// `budgets.run.cost`
-    Cost,
-}
-
-impl BudgetExceeded {
-    /// The key of the budget in the policy.
-    #[must_use]
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Calls => "budgets.run.calls",
-            Self::Time => "budgets.run.time_ms",
-            Self::Tokens => "budgets.run.tokens",
-            Self::InputTokens => "budgets.run.input_tokens",
-            Self::OutputTokens => "budgets.run.output_tokens",
-            Self::ReasoningTokens => "budgets.run.reasoning_tokens",
-            Self::Cost => "budgets.run.cost",
-        }
-    }
-
-    /// The stable code, whichever budget it is.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        "budget_exceeded"
-    }
-}
-
-impl fmt::Display for BudgetExceeded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Calls => "the run may make no more calls; answer with what you have",
-            Self::Time => "the run has used up the time for its calls; answer with what you have",
-            Self::Tokens => "the run has used up its tokens; answer with what you have",
-            Self::InputTokens => "the run may read no more tokens; answer with what you have",
-            Self::OutputTokens => "the run may write no more tokens; answer with what you have",
-            Self::ReasoningTokens => "the run has used up its tokens for reasoning; answer with what you have",
-            Self::Cost => "the run has used up what it may cost; answer with what you have",
-        })
-    }
-}
-
-impl std::error::Error for BudgetExceeded {}
 
 /// What a run has spent and holds. Clones share it; it never waits.
 #[derive(Debug, Clone)]
@@ -128,7 +90,7 @@ pub(crate) struct Spending(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    budget: RunBudget,
+    budget: Allowance,
     books: Mutex<Books>,
 }
 
@@ -141,7 +103,7 @@ struct Books {
 impl Spending {
     /// Creates an account with no amount spent or held.
     #[must_use]
-    pub(crate) fn new(budget: RunBudget) -> Self {
+    pub(crate) fn new(budget: Allowance) -> Self {
         Self(Arc::new(Shared { budget, books: Mutex::default() }))
     }
 
@@ -149,25 +111,18 @@ impl Spending {
     /// [`Reservation::time`]; everything else is granted in full or refused.
     pub(crate) fn reserve(&self, wanted: Spend) -> Result<Reservation, BudgetExceeded> {
         let mut books = self.0.books();
-        let held = self.0.budget.grant(books.spent.plus(books.held), wanted)?;
+        let held = grant(&self.0.budget, books.spent.plus(books.held), wanted)?;
         books.held = books.held.plus(held);
         drop(books);
         // The clock is read only when somebody wants to know.
         let started = self.0.budget.time_ms.map(|_| Instant::now());
-        Ok(Reservation { shared: Arc::clone(&self.0), held, used: None, started })
+        Ok(Reservation { shared: Arc::clone(&self.0), held, bytes: 0, started })
     }
 
     /// Books what was used without a reservation, as a model's turn.
-    pub(crate) fn charge(&self, usage: Usage, cost: f64) {
+    pub(crate) fn charge(&self, used: Spend) {
         let mut books = self.0.books();
-        books.spent = books.spent.plus(Spend {
-            tokens: usage.total(),
-            input_tokens: usage.total_input(),
-            output_tokens: usage.total_output(),
-            reasoning_tokens: usage.reasoning_tokens,
-            cost,
-            ..Spend::default()
-        });
+        books.spent = books.spent.plus(used);
     }
 
     /// Books what a run spent in an earlier process.
@@ -179,8 +134,7 @@ impl Spending {
     /// The budget that a model's turn would overdraw: tokens of a kind, or cost. A run without calls left may still answer.
     #[must_use]
     pub(crate) fn exhausted_for_model(&self) -> Option<BudgetExceeded> {
-        let budget = RunBudget { calls: None, time_ms: None, ..self.0.budget };
-        budget.grant(self.0.books().spent, Spend::default()).err()
+        grant(&self.0.budget.for_model(), self.0.books().spent, Spend::default()).err()
     }
 
     /// Returns what was spent.
@@ -190,36 +144,13 @@ impl Spending {
     }
 }
 
-impl RunBudget {
-    /// What may be held on top of what is taken.
-    fn grant(&self, taken: Spend, wanted: Spend) -> Result<Spend, BudgetExceeded> {
-        let whole = |limit: Option<u64>, taken: u64, wanted: u64| {
-            limit.is_none_or(|limit| taken < limit && wanted <= limit - taken)
-        };
-        if !whole(self.calls, taken.calls, wanted.calls) {
-            return Err(BudgetExceeded::Calls);
-        }
-        let tokens = [
-            (self.tokens, taken.tokens, wanted.tokens, BudgetExceeded::Tokens),
-            (self.input_tokens, taken.input_tokens, wanted.input_tokens, BudgetExceeded::InputTokens),
-            (self.output_tokens, taken.output_tokens, wanted.output_tokens, BudgetExceeded::OutputTokens),
-            (self.reasoning_tokens, taken.reasoning_tokens, wanted.reasoning_tokens, BudgetExceeded::ReasoningTokens),
-        ];
-        if let Some((.., kind)) = tokens.into_iter().find(|(limit, taken, wanted, _)| !whole(*limit, *taken, *wanted)) {
-            return Err(kind);
-        }
-        // Written so that NaN is refused.
-        if self.cost.is_some_and(|limit| !(taken.cost < limit && wanted.cost <= limit - taken.cost)) {
-            return Err(BudgetExceeded::Cost);
-        }
-        let left = match self.time_ms {
-            None => Duration::ZERO,
-            Some(limit) => match Duration::from_millis(limit).saturating_sub(taken.time) {
-                Duration::ZERO => return Err(BudgetExceeded::Time),
-                left => left,
-            },
-        };
-        Ok(Spend { time: wanted.time.min(left), cost: wanted.cost.max(0.0), ..wanted })
+/// What may be held on top of what is taken. Time is cut to what is left.
+fn grant(budget: &Allowance, taken: Spend, wanted: Spend) -> Result<Spend, BudgetExceeded> {
+    let left = budget.time_left(taken);
+    let cut = Spend { time: left.map_or(Duration::ZERO, |left| wanted.time.min(left)), ..wanted };
+    match budget.refuses(taken, cut) {
+        None => Ok(Spend { cost: wanted.cost.max(0.0), ..cut }),
+        Some(amount) => Err(BudgetExceeded::new(Holder::Run, amount, None)),
     }
 }
 
@@ -229,13 +160,14 @@ impl Shared {
     }
 }
 
-/// What one call holds. Dropping it books what it holds, with the time that has passed; so does a dropped future.
+/// What one call holds. Dropping it books the call and the time that has passed, and so does a dropped future, whose
+/// result nobody gets.
 #[derive(Debug)]
 #[must_use = "dropped immediately, it is booked as used"]
 pub(crate) struct Reservation {
     shared: Arc<Shared>,
     held: Spend,
-    used: Option<Spend>,
+    bytes: u64,
     started: Option<Instant>,
 }
 
@@ -246,16 +178,16 @@ impl Reservation {
         self.started.map(|_| self.held.time)
     }
 
-    /// Books what the call used in place of what it held: its calls, the time that has passed, and these.
-    pub(crate) fn settle(mut self, tokens: u64, cost: f64) {
-        self.used = Some(Spend { tokens, cost, ..self.held });
+    /// Books what the call used in place of what it held: its calls, the time that has passed, and a result of this size.
+    pub(crate) fn settle(mut self, bytes: u64) {
+        self.bytes = bytes;
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let mut used = self.used.unwrap_or(self.held);
-        used.time = self.started.map(|started| started.elapsed()).unwrap_or_default();
+        let time = self.started.map(|started| started.elapsed()).unwrap_or_default();
+        let used = Spend { time, bytes: self.bytes, ..self.held };
         let mut books = self.shared.books();
         books.held = books.held.minus(self.held);
         books.spent = books.spent.plus(used);

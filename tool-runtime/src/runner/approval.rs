@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::call::{Decider, Mismatch, Outcome, RecordedArguments, Suspension, ToolCall, ToolExecResult};
 use crate::catalog::Entry;
 use crate::hydrate::{Hydrated, Treatment};
@@ -20,7 +22,8 @@ use crate::store::{DecisionKind, DecisionRecord, PendingCall};
 use crate::text::sentence;
 
 /// What a person decides on a call that waits.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ApprovalDecision {
     /// It may run as it is.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use crate::call::{CallId, ToolInvocationRecord};
+use crate::runner::accounts::Settled;
 use crate::runner::waiting::owns;
 use crate::runner::{ResumeError, Run, telemetry};
 use crate::store::ledger::{self, Begun, Intent};
@@ -31,23 +32,31 @@ pub(super) struct Claim {
 }
 
 impl Run {
-    /// Writes the record of a call that ended, and closes it in the ledger if it began there.
-    pub(super) fn put(&self, record: ToolInvocationRecord, attempt: Option<&Attempt>) -> Receipt {
+    /// Writes the record of a call that ended, closes it in the ledger if it began there, and books what it used.
+    pub(super) fn put(
+        &self,
+        record: ToolInvocationRecord,
+        attempt: Option<&Attempt>,
+        settled: Option<Settled>,
+    ) -> Receipt {
         let (store, lease) = (&self.shared().store, self.lease());
-        if attempt.is_none() && lease.is_none() {
+        if attempt.is_none() && lease.is_none() && settled.is_none() {
             return store.append(record);
         }
         let attempt = attempt.cloned();
         let mut keys = vec![Key::run(self.identity().clone())];
         keys.extend(attempt.as_ref().map(|attempt| attempt.key.clone()));
+        keys.extend(settled.iter().flat_map(Settled::keys));
         store.update(
             keys,
             Box::new(move |transaction| {
                 ledger::check(transaction, lease.as_ref())?;
+                settled.iter().try_for_each(|settled| settled.write(transaction))?;
                 match &attempt {
-                    Some(Attempt { key, owner }) => ledger::finish(transaction, key, owner, &record),
-                    None => transaction.append(record.clone()),
+                    Some(Attempt { key, owner }) => ledger::finish(transaction, key, owner, &record)?,
+                    None => transaction.append(record.clone())?,
                 }
+                ledger::ended_outside(transaction, &record.run_id, lease.as_ref())
             }),
         )
     }
@@ -65,7 +74,8 @@ impl Run {
 
     /// Enters a call into the ledger before its effect begins.
     pub(super) async fn enter(&self, intent: Intent) -> Result<Begun, StoreError> {
-        let (lease, keys) = (self.lease(), vec![Key::run(self.identity().clone()), intent.key.clone()]);
+        let (lease, mut keys) = (self.lease(), vec![Key::run(self.identity().clone())]);
+        keys.extend(intent.keys());
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
             ledger::begin(transaction, &intent)
@@ -109,11 +119,15 @@ impl Run {
         let id = taken.call.call_id.clone();
         let mut keys =
             vec![Key::run(self.identity().clone()), Key::waiting(self.identity().clone(), &taken.call.call_id)];
-        keys.extend(taken.begins().cloned());
+        keys.extend(taken.begins().into_iter().flat_map(Intent::keys));
         let lease = self.lease();
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
-            waiting::take(transaction, &taken)
+            let begun = waiting::take(transaction, &taken)?;
+            if begun.is_some() && taken.begins().is_none() {
+                ledger::ended_outside(transaction, &taken.call.run_id, lease.as_ref())?;
+            }
+            Ok(begun)
         };
         let begun = self.shared().store.transact(keys, change).await.map_err(|error| self.store_failed(error))?;
         begun.ok_or(ResumeError::NotWaiting(id))
@@ -125,13 +139,20 @@ impl Run {
     }
 
     /// Keeps a call that waits. An attempt that only prepared what a client is to execute leaves the ledger.
-    pub(super) async fn keep(&self, waiting: Waiting, attempt: Option<Attempt>) -> Result<(), StoreError> {
+    pub(super) async fn keep(
+        &self,
+        waiting: Waiting,
+        attempt: Option<Attempt>,
+        settled: Option<Settled>,
+    ) -> Result<(), StoreError> {
         let mut keys =
             vec![Key::run(self.identity().clone()), Key::waiting(self.identity().clone(), &waiting.call.call_id)];
         keys.extend(attempt.as_ref().map(|attempt| attempt.key.clone()));
+        keys.extend(settled.iter().flat_map(Settled::keys));
         let lease = self.lease();
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
+            settled.iter().try_for_each(|settled| settled.write(transaction))?;
             if let Some(Attempt { key, owner }) = &attempt {
                 ledger::withdraw(transaction, key, owner)?;
             }
@@ -157,7 +178,7 @@ impl Run {
         let keys = vec![Key::run(self.identity().clone()), key.clone()];
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
-            ledger::close_unseen(transaction, &key)
+            ledger::close_unseen(transaction, &key, lease.as_ref())
         };
         self.shared().store.transact(keys, change).await?;
         Ok(true)

@@ -5,7 +5,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -17,6 +17,7 @@ use crate::json::Tree;
 use crate::runner::failure::Failures;
 use crate::schema::SchemaProblem;
 use crate::schema::validator::{Compiled, Validator};
+use crate::store::transaction::returning;
 use crate::store::{
     AuditRecord, Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Sealed, Store, StoreError,
     SystemClock, Transaction, Waiting,
@@ -76,17 +77,11 @@ impl Contained<dyn Store> {
     pub(super) async fn transact<T: Send + 'static>(
         &self,
         keys: Vec<Key>,
-        mut change: impl FnMut(&mut Transaction) -> Result<T, StoreError> + Send + 'static,
+        change: impl FnMut(&mut Transaction) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let answer = Arc::new(Mutex::new(None));
-        let slot = Arc::clone(&answer);
-        let change = move |transaction: &mut Transaction| {
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(change(transaction)?);
-            Ok(())
-        };
-        self.update(keys, Box::new(change)).await?;
-        let answer = answer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        answer.ok_or(StoreError::Lost)
+        let (change, returned) = returning(change);
+        self.update(keys, change).await?;
+        returned()
     }
 
     pub(super) async fn calls(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {

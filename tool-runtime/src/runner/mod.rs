@@ -1,5 +1,6 @@
 //! The gate: the only place through which a tool runs. It knows no provider and no model.
 
+mod accounts;
 mod approval;
 mod asking;
 mod books;
@@ -8,6 +9,8 @@ mod client;
 mod contained;
 mod deliver;
 mod draft;
+#[cfg(feature = "restate")]
+mod elsewhere;
 mod ending;
 mod error;
 mod exec;
@@ -28,6 +31,8 @@ mod stages;
 mod state;
 mod suspend;
 mod telemetry;
+#[cfg(feature = "tokens")]
+mod token;
 mod waiting;
 
 use std::fmt;
@@ -44,6 +49,8 @@ pub use resume_error::ResumeError;
 pub use run::Run;
 pub use snapshot::RunSnapshot;
 pub(crate) use spans::METRICS;
+#[cfg(feature = "tokens")]
+pub use token::{TokenError, TokenKeys};
 
 use crate::catalog::{CatalogError, ToolCatalog};
 use crate::policy::{RunPolicy, ToolPolicy};

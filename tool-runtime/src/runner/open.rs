@@ -10,6 +10,7 @@ use crate::call::{
 };
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
+use crate::runner::accounts::{Held, Settled};
 use crate::runner::books::{Attempt, Claim};
 use crate::runner::deliver::adopt;
 use crate::runner::draft::{Arguments, Draft, Refused};
@@ -32,6 +33,8 @@ pub(super) struct OpenCall {
     pub(super) draft: Draft,
     /// What the ledger knows of the call.
     pub(super) attempt: Option<Attempt>,
+    /// What the call has booked on accounts.
+    pub(super) held: Option<Held>,
     /// What another process made of the call: its record is written, and it does not run again.
     pub(super) known: Option<Box<ToolExecResult>>,
     /// What is to be taken out of the calls that wait before anything else is written of this one.
@@ -93,7 +96,7 @@ impl OpenCall {
     fn at(run: Run, id: CallId, taken: Taken, draft: Draft, claim: Option<Claim>) -> Self {
         let (started, parent) = (Instant::now(), Parent::Surroundings(Span::current()));
         let phase = if claim.is_some() { Phase::Waiting } else { Phase::Running };
-        Self { run, id, taken, started, parent, draft, attempt: None, known: None, claim, phase }
+        Self { run, id, taken, started, parent, draft, attempt: None, held: None, known: None, claim, phase }
     }
 
     /// The claim of a suspended call is about to be taken; whether it was is known afterwards.
@@ -108,6 +111,16 @@ impl OpenCall {
     /// What became of the call's id.
     pub(super) const fn taken(&self) -> Taken {
         self.taken
+    }
+
+    /// The call could not begin, so it still waits.
+    pub(super) fn unclaimed(&mut self, claim: Claim) {
+        (self.attempt, self.claim, self.phase) = (None, Some(claim), Phase::Waiting);
+    }
+
+    /// What is booked in place of what the call held, with this result.
+    fn settled(&mut self, result: &ToolExecResult) -> Option<Settled> {
+        self.held.take().map(|held| held.settled(size(result)))
     }
 
     /// Reads the arguments: lends the call to the stages that make it a hydrated one.
@@ -155,7 +168,8 @@ impl OpenCall {
             Receipt::ready(Ok(()))
         } else {
             let record = self.draft.record(&self.run, &result, stop.as_ref());
-            self.run.put(record, self.attempt.as_ref())
+            let settled = self.settled(&result);
+            self.run.put(record, self.attempt.as_ref(), settled)
         };
         if receipt.is_kept() {
             self.close(&result, stop.as_ref());
@@ -233,14 +247,18 @@ impl OpenCall {
         telemetry::announce_end(&self.run, &self.draft, result);
         if !result.outcome().is_suspension() {
             let latency = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-            let files: usize = result.media().iter().map(crate::media::Media::size).sum();
-            let bytes = result.value().map_or(0, |value| value.get().len()).saturating_add(files);
-            self.run.state().account(result.outcome(), latency, bytes);
+            self.run.state().account(result.outcome(), latency, size(result));
         }
         if let Some(stop) = stop {
             telemetry::contained(&self.run, &self.draft, stop);
         }
     }
+}
+
+/// The size of a result, in bytes, with its files.
+fn size(result: &ToolExecResult) -> usize {
+    let files: usize = result.media().iter().map(crate::media::Media::size).sum();
+    result.value().map_or(0, |value| value.get().len()).saturating_add(files)
 }
 
 impl Drop for OpenCall {
@@ -268,7 +286,8 @@ impl Drop for OpenCall {
                 let result = self.result(&ended);
                 let stop = ended.err();
                 let record = self.draft.record(&self.run, &result, stop.as_ref());
-                let receipt = self.run.put(record, self.attempt.as_ref());
+                let settled = self.settled(&result);
+                let receipt = self.run.put(record, self.attempt.as_ref(), settled);
                 self.close(&result, stop.as_ref());
                 telemetry::await_receipt(&self.run, &self.draft, receipt);
             }

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::call::{Caller, EventSink};
 use crate::capability::ConnectionId;
 use crate::policy::{PolicyContext, RunTools, Standing};
+use crate::store::RunLease;
 
 /// Who a run acts for and what it may use. Every default allows no more than the policy does.
 ///
@@ -44,6 +45,8 @@ pub struct RunOptions {
     pub(super) events: Option<Arc<dyn EventSink>>,
     pub(super) cancellation: CancellationToken,
     pub(super) caller: Caller,
+    /// The worker's right to the run. `None` if no worker has it.
+    pub(super) lease: Option<RunLease>,
 }
 
 impl RunOptions {
@@ -156,6 +159,12 @@ impl fmt::Debug for RunOptions {
 }
 
 impl RunOptions {
+    /// The run is held by a worker: each of its writes is checked against the lease.
+    pub(crate) fn held(mut self, lease: RunLease) -> Self {
+        self.lease = Some(lease);
+        self
+    }
+
     /// What the principal is.
     pub(super) fn standing(&self) -> Standing {
         Standing { roles: self.roles.clone(), attributes: self.attributes.clone() }

@@ -115,13 +115,13 @@ fn narrowed(snapshot: &RunSnapshot, mut options: RunOptions) -> Result<RunOption
 }
 
 /// Puts a call that waits back, unless the store knows it: as waiting, as begun or as ended.
-async fn put_back(run: &Run, waiting: Waiting) -> Result<(), StoreError> {
+pub(super) async fn put_back(run: &Run, waiting: Waiting) -> Result<(), StoreError> {
     let (store, id) = (&run.shared().store, waiting.call.call_id.clone());
     let ended = store.calls(&RecordFilter::call(run.id(), id.clone())).await?;
     if !ended.is_empty() || store.waiting(run.id(), &id).await?.is_some() || run.unfinished(&id).await? {
         return Ok(());
     }
-    match run.keep(waiting, None).await {
+    match run.keep(waiting, None, None).await {
         Ok(()) | Err(StoreError::Duplicate) => Ok(()),
         Err(error) => Err(error),
     }

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::call::usage::Usage;
 use crate::call::{CallId, Event, EventSink, RunSummary, Violation};
 use crate::catalog::CatalogView;
 use crate::hydrate::EvidenceSet;
 use crate::json::Tree;
-use crate::policy::{BudgetExceeded, LoopGuard, PolicyContext, RunPolicy, Spending};
+use crate::policy::{LoopGuard, PolicyContext, RunPolicy, Spending};
 use crate::runner::RunOptions;
+use crate::runner::accounts::Accounts;
 use crate::runner::contained::Contained;
 use crate::runner::failure::Failure;
 use crate::runner::loops::Listener;
@@ -63,12 +63,11 @@ struct RunInner {
     problems: Vec<RunProblem>,
     events: Option<Contained<dyn EventSink>>,
     spending: Spending,
+    accounts: Accounts,
     loop_guard: LoopGuard,
     evidence: Mutex<EvidenceSet>,
     state: Mutex<RunState>,
     listener: Listener,
-    /// The worker's right to this run. `None` if no worker holds it.
-    lease: Mutex<Option<RunLease>>,
 }
 
 impl Run {
@@ -84,12 +83,12 @@ impl Run {
         let events = options.events.take().map(|sink| Contained::new(sink, shared.failures.clone()));
         let run = Self(Arc::new(RunInner {
             spending: policy.spending(),
+            accounts: Accounts::of(&policy, options.tenant.as_ref(), options.principal.as_ref()),
             loop_guard: policy.loop_guard(),
             evidence: Mutex::new(evidence),
             state: Mutex::new(RunState::with_labels(&options.labels)),
             problems: problem::of(&options, &shared),
             listener: Listener::default(),
-            lease: Mutex::default(),
             events,
             view,
             policy,
@@ -149,20 +148,6 @@ impl Run {
     #[must_use]
     pub fn should_end_turn(&self) -> bool {
         self.state().end_turn
-    }
-
-    /// Adds what the model itself consumed to the run's account: tokens by kind, and cost in the application's own unit. A cost that is
-    /// negative or not a number counts as 0.
-    pub fn account(&self, usage: Usage, cost: f64) {
-        self.spending().charge(usage, cost);
-        self.state().charge(usage, cost);
-    }
-
-    /// Returns the budget, of tokens or of cost, that is used up, so that the model is not asked again. `None` while
-    /// there is some left.
-    #[must_use]
-    pub fn exhausted(&self) -> Option<BudgetExceeded> {
-        self.spending().exhausted_for_model()
     }
 
     /// Returns what the run did so far: its calls by outcome, its tokens and its cost.
@@ -236,7 +221,7 @@ impl Run {
 
     /// The worker's right to this run, if one holds it.
     pub(super) fn lease(&self) -> Option<RunLease> {
-        self.0.lease.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.options().lease.clone()
     }
 
     pub(super) fn options(&self) -> &RunOptions {
@@ -250,6 +235,10 @@ impl Run {
 
     pub(super) fn spending(&self) -> &Spending {
         &self.0.spending
+    }
+
+    pub(super) fn accounts(&self) -> &Accounts {
+        &self.0.accounts
     }
 
     pub(super) fn loop_guard(&self) -> &LoopGuard {

@@ -1,9 +1,5 @@
 //! Calls that nobody finishes, and the results of calls that ended unobserved.
 
-use std::time::Duration;
-
-use jiff::Timestamp;
-
 use crate::call::{
     CallId, Cause, Delivered, Failed, Outcome, SafeError, Suspension, ToolExecResult, ToolInvocationRecord,
 };
@@ -12,7 +8,7 @@ use crate::runner::ending::Stop;
 use crate::runner::suspend::{Given, Reopened, reopen};
 use crate::runner::waiting::Purpose;
 use crate::runner::{ResumeError, Run, telemetry, waiting};
-use crate::store::{AuditRecord, DecisionKind, PendingCall, Query, RecordFilter, Space, StoreError};
+use crate::store::{AuditRecord, DecisionKind, PendingCall, RecordFilter, StoreError};
 use crate::tool::ToolEffect;
 
 impl Run {
@@ -85,19 +81,20 @@ impl Run {
         if known { self.recorded(call_id).await } else { Ok(None) }
     }
 
-    /// Returns how long earlier attempts may still execute calls of this run. `None` if none does.
-    pub(crate) async fn held_elsewhere(&self) -> Result<Option<Duration>, StoreError> {
-        let scope = Some(self.identity().clone());
-        let query = Query { scope, due: Some(Timestamp::MAX), ..Query::new(Space::Call) };
-        let open = self.shared().store.list(&query).await.map_err(|error| telemetry::store_unread(self, error))?;
-        let left = open.iter().filter_map(|listed| self.time_until(listed.document.due()?));
-        Ok(left.max())
-    }
-
-    /// Returns the time until then. `None` if it is over.
-    pub(crate) fn time_until(&self, then: Timestamp) -> Option<Duration> {
-        let left = then.duration_since(self.shared().clock.now());
-        Duration::try_from(left).ok().filter(|left| !left.is_zero())
+    /// Looks up a call that waited and does not any more. `None` if nothing is known of it, `Some(None)` if it runs in
+    /// another process.
+    pub(crate) async fn finished_elsewhere(
+        &self,
+        call_id: &CallId,
+    ) -> Result<Option<Option<ToolExecResult>>, StoreError> {
+        let filter = RecordFilter::call(self.id(), call_id.clone());
+        if let Some(record) = self.own_record(&filter).await? {
+            return Ok(Some(Some(result(record))));
+        }
+        if !self.unfinished(call_id).await.map_err(|error| telemetry::store_unread(self, error))? {
+            return Ok(None);
+        }
+        Ok(Some(self.own_record(&filter).await?.map(result)))
     }
 
     async fn own_record(&self, filter: &RecordFilter) -> Result<Option<ToolInvocationRecord>, StoreError> {

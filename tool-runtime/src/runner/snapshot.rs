@@ -9,7 +9,7 @@ use crate::call::Caller;
 use crate::hydrate::EvidenceSet;
 use crate::policy::{Last, Policies, RunTools, Spend, Standing};
 use crate::runner::state::RunState;
-use crate::runner::{Run, telemetry, waiting};
+use crate::runner::{Run, RunOptions, telemetry, waiting};
 use crate::store::{Document, PendingCall, Query, Space, StoreError, Waiting};
 
 /// The version of the document that this library writes, and the only one it reads.
@@ -55,6 +55,31 @@ impl RunSnapshot {
     #[must_use]
     pub fn run_id(&self) -> &str {
         &self.run_id
+    }
+
+    /// Returns options with what the run had when the snapshot was taken, without connections.
+    pub(crate) fn options(&self) -> RunOptions {
+        let mut options = RunOptions::new().run_id(Arc::clone(&self.run_id)).caller(self.caller.clone());
+        if let Some(principal) = &self.principal {
+            options = options.principal(Arc::clone(principal));
+        }
+        if let Some(tenant) = &self.tenant {
+            options = options.tenant(Arc::clone(tenant));
+        }
+        let Some(Standing { roles, attributes }) = self.standings.first() else { return options };
+        let options = roles.iter().fold(options, |options, role| options.role(Arc::clone(role)));
+        let attributes = attributes.iter().map(|(name, value)| (Arc::clone(name), Arc::clone(value)));
+        attributes.fold(options, |options, (name, value)| options.attribute(name, value))
+    }
+
+    /// Returns the principal that the run acts for.
+    pub(crate) const fn principal(&self) -> Option<&Arc<str>> {
+        self.principal.as_ref()
+    }
+
+    /// Returns the tenant of the run.
+    pub(crate) const fn tenant(&self) -> Option<&Arc<str>> {
+        self.tenant.as_ref()
     }
 
     /// Returns the calls that wait for a person or a client.

@@ -58,7 +58,8 @@ pub(super) async fn suspend(
     let suspended = Suspended { suspension, prepared };
     let record = open.suspended_record(&suspended);
     let attempt = open.attempt.take();
-    match open.run().keep(Waiting { call: pending, record }, attempt.clone()).await {
+    let settled = open.held.take().map(|held| held.settled(0));
+    match open.run().keep(Waiting { call: pending, record }, attempt.clone(), settled).await {
         Ok(()) => Ok(Ending::Suspended(suspended)),
         Err(error) => {
             open.attempt = attempt;

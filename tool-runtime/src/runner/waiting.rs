@@ -74,7 +74,7 @@ pub(super) fn refused(pending: &PendingCall, mismatch: Mismatch) -> Box<Refused>
     Box::new(Refused { stop: Stop::mismatch(mismatch), shown })
 }
 
-fn differs(run: &Run, pending: &PendingCall) -> Option<Mismatch> {
+pub(super) fn differs(run: &Run, pending: &PendingCall) -> Option<Mismatch> {
     let (shared, options) = (run.shared(), run.options());
     let definition = shared.catalog.entry(pending.tool.as_str()).map(|entry| entry.spec.definition_hash);
     let suspended = pending.created_at.checked_sub(CLOCK_SKEW).unwrap_or(pending.created_at);

@@ -76,19 +76,30 @@ impl Chain {
         let mut chains: HashMap<&Arc<str>, Self> = HashMap::new();
         for (at, sealed) in records.iter().enumerate() {
             let first = Self { next: sealed.sequence, head: sealed.previous };
-            let chain = chains.entry(sealed.record.run_id()).or_insert(first);
-            chain.follow(sealed).map_err(|broken| ChainError { at, broken })?;
+            let run_id = sealed.record.run_id();
+            let chain = chains.entry(run_id).or_insert(first);
+            let wrong = |broken| ChainError { at, run_id: Arc::clone(run_id), sequence: sealed.sequence, broken };
+            chain.follow(sealed).map_err(wrong)?;
         }
         Ok(())
     }
 
+    /// Returns the place of the next record.
+    pub(super) const fn next(&self) -> u64 {
+        self.next
+    }
+
     /// Checks that this is the next record, and continues after it.
-    fn follow(&mut self, sealed: &Sealed) -> Result<(), &'static str> {
-        if sealed.sequence != self.next || sealed.previous != self.head {
-            return Err("a record before this one was removed, added or moved");
+    pub(super) fn follow(&mut self, sealed: &Sealed) -> Result<(), Broken> {
+        if sealed.sequence != self.next {
+            let after = sealed.sequence > self.next;
+            return Err(if after { Broken::Missing(self.next) } else { Broken::Repeated });
+        }
+        if sealed.previous != self.head {
+            return Err(Broken::Unlinked);
         }
         if self.hash(&sealed.record).ok() != Some(sealed.hash) {
-            return Err("the record was changed");
+            return Err(Broken::Changed);
         }
         *self = Self::after(sealed.sequence, sealed.hash);
         Ok(())
@@ -108,18 +119,61 @@ impl Default for Chain {
     }
 }
 
-/// A place where a chain is broken.
+/// What is wrong with a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// Records before it are missing, from this place on.
+    Missing(u64),
+    /// Its place is taken already.
+    Repeated,
+    /// It does not follow the record before it.
+    Unlinked,
+    /// It is not what was sealed.
+    Changed,
+    /// It cannot be read.
+    Unreadable,
+    /// The store finds it under something that it does not say.
+    Misfiled,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(from) => write!(f, "records before it are missing, from number {from} on"),
+            Self::Repeated => f.write_str("another record has its place"),
+            Self::Unlinked => f.write_str("it does not follow the record before it: one of them was replaced or moved"),
+            Self::Changed => f.write_str("it was changed after it was sealed"),
+            Self::Unreadable => f.write_str("it cannot be read"),
+            Self::Misfiled => f.write_str("the columns of its row do not say what the record says"),
+        }
+    }
+}
+
+/// A place where a chain is broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChainError {
     /// The record, counted from 0 in what was checked.
     pub at: usize,
-    broken: &'static str,
+    /// Its run.
+    pub run_id: Arc<str>,
+    /// Its place in the chain of the run.
+    pub sequence: u64,
+    pub(super) broken: Broken,
+}
+
+impl ChainError {
+    /// A record that a store found broken.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    pub(super) fn of(run_id: &str, sequence: u64, broken: Broken) -> Self {
+        Self { at: 0, run_id: run_id.into(), sequence, broken }
+    }
 }
 
 impl fmt::Display for ChainError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the audit chain is broken at record {}: {}", self.at, self.broken)
+        let Self { run_id, sequence, broken, .. } = self;
+        write!(f, "the chain of run {run_id:?} is broken at record {sequence}: {broken}")
     }
 }
 

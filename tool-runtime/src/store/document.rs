@@ -4,8 +4,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::ToolInvocationRecord;
+use crate::store::accounts::StoredAccount;
+use crate::store::anchors::Anchor;
 use crate::store::ledger::LedgerEntry;
 use crate::store::pending::PendingCall;
+use crate::store::posts::Post;
 use crate::store::runs::StoredRun;
 
 /// What a store keeps, apart from records. Stores keep it as the JSON that serde makes of it, in a place where clients cannot
@@ -20,6 +23,14 @@ pub enum Document {
     Waiting(Box<Waiting>),
     /// A run that workers share.
     Run(Box<StoredRun>),
+    /// What was posted to such a run.
+    Post(Box<Post>),
+    /// What a principal or a tenant has used in a window.
+    Account(Box<StoredAccount>),
+    /// An anchor over the chains of all runs.
+    Anchor(Box<Anchor>),
+    /// The last anchor, once more, as the end of the chain of anchors.
+    LastAnchor(Box<Anchor>),
 }
 
 /// A call that waits, with the record that it would have now.
@@ -40,6 +51,11 @@ impl Document {
             Self::Call(entry) => entry.due(),
             Self::Waiting(waiting) => Some(waiting.call.expires_at),
             Self::Run(run) => run.due(),
+            // Its run is due.
+            Self::Post(_) => None,
+            // From then on it may be removed.
+            Self::Account(account) => Some(account.until),
+            Self::Anchor(_) | Self::LastAnchor(_) => None,
         }
     }
 
@@ -48,7 +64,8 @@ impl Document {
     pub fn is_settled(&self) -> bool {
         match self {
             Self::Call(entry) => entry.is_finished(),
-            Self::Waiting(_) | Self::Run(_) => false,
+            Self::Anchor(_) => true,
+            Self::Waiting(_) | Self::Run(_) | Self::Account(_) | Self::LastAnchor(_) | Self::Post(_) => false,
         }
     }
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::call::CallId;
+use crate::json;
+use crate::policy::{Holder, Window};
 use crate::store::Document;
 use crate::tool::Hash;
 
@@ -18,6 +20,12 @@ pub enum Space {
     Waiting,
     /// A run that workers share.
     Run,
+    /// What was posted to such a run.
+    Post,
+    /// What a principal or a tenant has used in a window.
+    Account,
+    /// An anchor over the chains of all runs.
+    Anchor,
 }
 
 impl Space {
@@ -28,6 +36,9 @@ impl Space {
             Self::Call => "call",
             Self::Waiting => "waiting",
             Self::Run => "run",
+            Self::Post => "post",
+            Self::Account => "account",
+            Self::Anchor => "anchor",
         }
     }
 }
@@ -61,6 +72,31 @@ impl Key {
         Self { space: Space::Run, scope: run_id.into(), id: "".into() }
     }
 
+    /// What was posted to a run, by an id of its own.
+    #[must_use]
+    pub fn post(run_id: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
+        Self { space: Space::Post, scope: run_id.into(), id: id.into() }
+    }
+
+    /// What a holder has used in a window. Ids from outside can be long and can hold anything, so the scope is a digest.
+    pub(crate) fn account(holder: Holder, tenant: Option<&str>, principal: Option<&str>, window: Window) -> Self {
+        // It cannot fail to be written; if it did, all would share one account.
+        let scope = json::digest(serde_json::to_vec(&(holder, tenant, principal)).unwrap_or_default());
+        Self { space: Space::Account, scope: scope.to_string().into(), id: window.to_string().into() }
+    }
+
+    /// An anchor, by its number.
+    #[must_use]
+    pub fn anchor(number: u64) -> Self {
+        Self { space: Space::Anchor, scope: "".into(), id: format!("{number:020}").into() }
+    }
+
+    /// The end of the chain of anchors.
+    #[must_use]
+    pub fn last_anchor() -> Self {
+        Self { space: Space::Anchor, scope: "".into(), id: "last".into() }
+    }
+
     /// The key that [`space`](Self::space), [`scope`](Self::scope) and [`id`](Self::id) are of, for stores to read.
     #[must_use]
     pub fn from_parts(space: Space, scope: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
@@ -73,7 +109,7 @@ impl Key {
         self.space
     }
 
-    /// Returns what the document belongs to: a run, for calls and runs.
+    /// Returns what the document belongs to: a run, for calls and runs; a digest of who holds it, for an account.
     #[must_use]
     pub const fn scope(&self) -> &Arc<str> {
         &self.scope
@@ -86,18 +122,20 @@ impl Key {
     }
 
     /// Returns the name of what has to be locked while the document changes. A run's calls, its records and the run
-    /// itself have one lock.
+    /// itself have one lock; so do the accounts of one holder.
     #[must_use]
     pub fn lock(&self) -> String {
         let kind = match self.space {
-            Space::Call | Space::Waiting | Space::Run => "run",
+            Space::Call | Space::Waiting | Space::Run | Space::Post => "run",
+            Space::Account => "account",
+            Space::Anchor => "anchor",
         };
         format!("{kind}/{}", self.scope)
     }
 
     /// Whether the key locks this run.
     pub(super) fn locks_run(&self, run_id: &str) -> bool {
-        matches!(self.space, Space::Call | Space::Waiting | Space::Run) && *self.scope == *run_id
+        matches!(self.space, Space::Call | Space::Waiting | Space::Run | Space::Post) && *self.scope == *run_id
     }
 }
 

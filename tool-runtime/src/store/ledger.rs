@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::ToolInvocationRecord;
+use crate::policy::BudgetExceeded;
+use crate::store::accounts::{self, Account, Bill, Booked};
 use crate::store::runs::{self, RunLease};
 use crate::store::{Document, Key, StoreError, Transaction};
 
@@ -22,6 +24,9 @@ pub struct LedgerEntry {
     pub(crate) until: Timestamp,
     /// The principal that the call's run acts for: the key does not tell.
     pub(crate) principal: Option<Arc<str>>,
+    /// How often a worker had taken the run when the call began. `None` if no worker had it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) worker: Option<u64>,
     /// The record that it gets if nobody sees its end. `None` once it is finished: its record is in the chain.
     pub(crate) unseen: Option<Box<ToolInvocationRecord>>,
 }
@@ -29,6 +34,11 @@ pub struct LedgerEntry {
 impl LedgerEntry {
     pub(super) const fn is_finished(&self) -> bool {
         self.unseen.is_none()
+    }
+
+    /// Whether the process that began it can no longer write: its time is over, or the run has another worker since.
+    fn is_deserted(&self, now: Timestamp, worker: Option<u64>) -> bool {
+        now >= self.until || self.worker.zip(worker).is_some_and(|(before, now)| before < now)
     }
 
     pub(super) fn due(&self) -> Option<Timestamp> {
@@ -49,13 +59,25 @@ pub(crate) struct Intent {
     pub(crate) unseen: ToolInvocationRecord,
     /// The call may be run again when nobody saw its end.
     pub(crate) repeatable: bool,
+    /// How often a worker took the run; `None` if no worker has it.
+    pub(crate) worker: Option<u64>,
+    /// What it books on the accounts of its principal and tenant. `None` if there are none.
+    pub(crate) bill: Option<Bill>,
+}
+
+impl Intent {
+    /// The keys that have to be locked in addition to the run's.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
+        let accounts = self.bill.iter().flat_map(|bill| Account::keys(&bill.accounts));
+        std::iter::once(self.key.clone()).chain(accounts)
+    }
 }
 
 /// What the ledger says to an intent.
 #[derive(Debug, Clone)]
 pub(crate) enum Begun {
-    /// It may begin.
-    Now,
+    /// It may begin, and has booked this.
+    Now(Option<Booked>),
     /// It has ended: its record is in the chain.
     Finished,
     /// It runs elsewhere.
@@ -64,6 +86,8 @@ pub(crate) enum Begun {
     Unseen,
     /// The same key belongs to another principal.
     Foreign,
+    /// An account has not enough left. It never began.
+    Exhausted(BudgetExceeded),
 }
 
 /// Writes an intent, unless the call has begun before.
@@ -73,18 +97,28 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
         Some(Document::Call(entry)) => Some(&**entry),
         _ => None,
     };
-    let (epoch, begun) = match earlier {
-        None => (1, Begun::Now),
+    let (epoch, anew) = match earlier {
+        None => (1, true),
         Some(entry) if entry.principal != intent.unseen.principal => return Ok(Begun::Foreign),
         Some(entry) if entry.is_finished() => return Ok(Begun::Finished),
         // The same attempt asks again: the answer to its first question was lost.
-        Some(entry) if entry.owner == intent.owner => (entry.epoch, Begun::Now),
-        Some(entry) if transaction.now() < entry.until => return Ok(Begun::Elsewhere),
-        Some(entry) => (entry.epoch + 1, if intent.repeatable { Begun::Now } else { Begun::Unseen }),
+        Some(entry) if entry.owner == intent.owner => (entry.epoch, true),
+        Some(entry) if !entry.is_deserted(transaction.now(), intent.worker) => return Ok(Begun::Elsewhere),
+        Some(entry) => (entry.epoch + 1, intent.repeatable),
+    };
+    let is_first = earlier.is_none();
+    let bill = intent.bill.as_ref().filter(|_| anew);
+    let begun = match bill.map(|bill| accounts::reserve(transaction, bill)).transpose()? {
+        Some(Ok(booked)) => Begun::Now(Some(booked)),
+        None if anew => Begun::Now(None),
+        Some(Err(exceeded)) if is_first => return Ok(Begun::Exhausted(exceeded)),
+        // What began before is not reported as refused.
+        Some(Err(_)) | None => Begun::Unseen,
     };
     let principal = intent.unseen.principal.clone();
     let unseen = Some(Box::new(intent.unseen.clone()));
-    let entry = LedgerEntry { owner: Arc::clone(&intent.owner), epoch, until, principal, unseen };
+    let entry =
+        LedgerEntry { owner: Arc::clone(&intent.owner), epoch, until, principal, worker: intent.worker, unseen };
     transaction.set(&intent.key, Document::Call(Box::new(entry)))?;
     Ok(begun)
 }
@@ -122,7 +156,7 @@ pub(crate) fn finish(
         Some(_) => return Err(StoreError::Fenced),
     };
     let (until, principal) = (transaction.now(), record.principal.clone());
-    let entry = LedgerEntry { owner: Arc::clone(owner), epoch, until, principal, unseen: None };
+    let entry = LedgerEntry { owner: Arc::clone(owner), epoch, until, principal, worker: None, unseen: None };
     transaction.set(key, Document::Call(Box::new(entry)))?;
     transaction.append(record.clone())
 }
@@ -136,11 +170,17 @@ pub(crate) fn withdraw(transaction: &mut Transaction, key: &Key, owner: &str) ->
 }
 
 /// Closes a call whose owner is gone as nobody saw it end. Returns whether it did.
-pub(crate) fn close_unseen(transaction: &mut Transaction, key: &Key) -> Result<bool, StoreError> {
+///
+/// For a worker, that is every process that had the run before it.
+pub(crate) fn close_unseen(
+    transaction: &mut Transaction,
+    key: &Key,
+    held: Option<&RunLease>,
+) -> Result<bool, StoreError> {
     let now = transaction.now();
     let Some(Document::Call(entry)) = transaction.get(key) else { return Ok(false) };
     let mut entry = entry.clone();
-    if now < entry.until {
+    if !entry.is_deserted(now, held.map(|lease| lease.epoch)) {
         return Ok(false);
     }
     let Some(mut record) = entry.unseen.take() else { return Ok(false) };
@@ -149,7 +189,17 @@ pub(crate) fn close_unseen(transaction: &mut Transaction, key: &Key) -> Result<b
     record.ended_at = Some(now);
     transaction.set(key, Document::Call(entry))?;
     transaction.append(*record)?;
+    ended_outside(transaction, key.scope(), held)?;
     Ok(true)
+}
+
+/// A call of a run that workers share ended without a worker: one has to look.
+pub(crate) fn ended_outside(
+    transaction: &mut Transaction,
+    run_id: &str,
+    held: Option<&RunLease>,
+) -> Result<(), StoreError> {
+    if held.is_some() { Ok(()) } else { runs::wake(transaction, run_id) }
 }
 
 /// Checks that a worker still has its run, if the run is held by one.

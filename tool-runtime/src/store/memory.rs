@@ -5,12 +5,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use crate::store::audit::{AuditRecord, Sealed};
 use crate::store::transaction::Writes;
 use crate::store::wake::Wake;
 use crate::store::{
-    Chain, Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Store, StoreError, SystemClock,
+    Chain, Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Space, Store, StoreError, SystemClock,
     Transaction,
 };
 
@@ -86,14 +87,14 @@ impl MemoryStore {
     ///
     /// Of more records than `records`, the oldest make room for new ones, and so do the entries of as many calls that
     /// ended in the ledger. Calls that wait or run, and what else is still needed, are never dropped: one more than
-    /// `open` is refused.
+    /// `open` is refused, unless accounts whose window is over can make room.
     #[must_use]
     pub fn with_limits(records: usize, open: usize) -> Self {
         let limits = Limits { records: records.max(1), open: open.max(1) };
         Self(Arc::new(Shared { limits, ..Shared::default() }))
     }
 
-    /// A store with the default limits and a clock of its own, by which leases end: for tests and replays.
+    /// A store with the default limits and a clock of its own, by which leases and the windows of accounts end: for tests and replays.
     #[must_use]
     pub fn with_clock(clock: impl Clock + 'static) -> Self {
         Self(Arc::new(Shared { clock: Box::new(clock), ..Shared::default() }))
@@ -131,7 +132,7 @@ impl Store for MemoryStore {
         let changed = change(&mut transaction);
         let writes = transaction.into_writes();
         let wakes = writes.wakes(now);
-        let displaced = changed.and_then(|()| state.write(writes, self.0.limits));
+        let displaced = changed.and_then(|()| state.write(writes, self.0.limits, now));
         drop(state);
         if wakes && displaced.is_ok() {
             self.0.changed.wake();
@@ -189,18 +190,35 @@ impl State {
     }
 
     /// Returns what made room.
-    fn write(&mut self, writes: Writes, limits: Limits) -> Result<Vec<Kept>, StoreError> {
+    fn write(&mut self, writes: Writes, limits: Limits, now: Timestamp) -> Result<Vec<Kept>, StoreError> {
         let is_open = |document: Option<&Document>| document.is_some_and(|document| !document.is_settled());
-        let before = self.documents.len() - self.settled.len();
-        let left = writes.documents.iter().filter(|(key, _)| is_open(self.document(key))).count();
         let added = writes.documents.iter().filter(|(_, document)| is_open(document.as_ref())).count();
-        if added > left && before - left + added > limits.open {
-            return Err(StoreError::Full);
+        let is_full = |state: &Self| {
+            let before = state.documents.len() - state.settled.len();
+            let left = writes.documents.iter().filter(|(key, _)| is_open(state.document(key))).count();
+            added > left && before - left + added > limits.open
+        };
+        if is_full(self) {
+            self.forget_accounts(now);
+            if is_full(self) {
+                return Err(StoreError::Full);
+            }
         }
         for (key, document) in writes.documents {
             self.set(key, document, limits.records);
         }
         Ok(writes.records.into_iter().filter_map(|record| self.append(record, limits.records)).collect())
+    }
+
+    /// Drops accounts whose window is over.
+    fn forget_accounts(&mut self, now: Timestamp) {
+        self.documents.retain(|_, (key, document)| {
+            let over = key.space() == Space::Account && document.due().is_some_and(|until| until <= now);
+            if over {
+                self.positions.remove(key);
+            }
+            !over
+        });
     }
 
     fn set(&mut self, key: Key, document: Option<Document>, settled: usize) {

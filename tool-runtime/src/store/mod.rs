@@ -1,10 +1,12 @@
 //! The store: documents that change in transactions, and records that never do, behind one trait whose implementations
 //! can outlive the process.
 //!
-//! What a document means is decided in [`ledger`], [`runs`] and [`waiting`], once for every store. Invariants of every
+//! What a document means is decided in [`ledger`], [`runs`], [`waiting`] and [`accounts`], once for every store. Invariants of every
 //! store: a change is written whole or not at all, changes under one lock happen one after the other, a record is
 //! never changed, and what is kept in memory is bounded.
 
+pub(crate) mod accounts;
+mod anchors;
 mod audit;
 mod chain;
 mod clock;
@@ -16,6 +18,7 @@ mod key;
 pub(crate) mod ledger;
 mod memory;
 mod pending;
+pub(crate) mod posts;
 mod receipt;
 pub(crate) mod runs;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -24,11 +27,14 @@ mod sql;
 mod store;
 #[cfg(test)]
 mod tests;
-mod transaction;
+pub(crate) mod transaction;
+pub(crate) mod verify;
 pub(crate) mod waiting;
 mod wake;
 
 pub use self::store::Store;
+pub use accounts::StoredAccount;
+pub use anchors::{Anchor, AnchoredHead, anchor};
 pub use audit::{AuditKind, AuditRecord, DecisionKind, DecisionRecord, Refusal, Sealed};
 pub use chain::{Chain, ChainError};
 pub(crate) use clock::SystemClock;
@@ -40,6 +46,7 @@ pub use key::{Key, Listed, Query, Space};
 pub use ledger::LedgerEntry;
 pub use memory::MemoryStore;
 pub use pending::{FrozenArguments, PendingCall, PendingFilter};
+pub use posts::Post;
 pub use receipt::Receipt;
 pub use runs::{RunLease, StoredRun};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]

@@ -12,6 +12,7 @@ use crate::store::{Document, Key, StoreError, Transaction};
 /// A run that workers share, with what is needed to continue it.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct StoredRun {
     /// The run.
     pub run_id: Arc<str>,
@@ -21,12 +22,20 @@ pub struct StoredRun {
     pub tenant: Option<Arc<str>>,
     /// The saved conversation, as text that the store does not read.
     pub document: Arc<str>,
+    /// What its last step did, as a stable word; empty before the first.
+    pub state: Arc<str>,
     /// When a worker should look at it; `None` if there is nothing to do until somebody posts something.
     pub due: Option<Timestamp>,
     /// The worker that has it.
     pub(crate) holder: Option<Holder>,
     /// How often a worker took it.
     pub(crate) epoch: u64,
+    /// How often something from outside happened to it.
+    pub(crate) news: u64,
+    /// How much was posted to it and not taken yet.
+    pub(crate) posts: u32,
+    /// How often in a row it could not be continued.
+    pub(crate) failures: u32,
 }
 
 // The conversation is in it.
@@ -49,7 +58,25 @@ impl StoredRun {
     #[must_use]
     pub fn new(run_id: impl Into<Arc<str>>, document: impl Into<Arc<str>>) -> Self {
         let (run_id, document) = (run_id.into(), document.into());
-        Self { run_id, principal: None, tenant: None, document, due: None, holder: None, epoch: 0 }
+        Self {
+            run_id,
+            principal: None,
+            tenant: None,
+            document,
+            state: "".into(),
+            due: None,
+            holder: None,
+            epoch: 0,
+            news: 0,
+            posts: 0,
+            failures: 0,
+        }
+    }
+
+    /// Something happened to it that a worker should look at.
+    pub(super) fn wake(&mut self, now: Timestamp) {
+        self.news += 1;
+        self.due = Some(self.due.map_or(now, |due| due.min(now)));
     }
 
     /// When a worker may take it: when it is due, and its holder, if any, counts as gone.
@@ -66,6 +93,24 @@ pub struct RunLease {
     pub(crate) run_id: Arc<str>,
     pub(crate) owner: Arc<str>,
     pub(crate) epoch: u64,
+}
+
+/// Keeps a run for the workers.
+pub(crate) fn enqueue(transaction: &mut Transaction, run: &StoredRun) -> Result<(), StoreError> {
+    let key = Key::run(Arc::clone(&run.run_id));
+    if transaction.get(&key).is_some() {
+        return Err(StoreError::Duplicate);
+    }
+    transaction.set(&key, Document::Run(Box::new(run.clone())))
+}
+
+/// A call of the run ended outside of its worker.
+pub(crate) fn wake(transaction: &mut Transaction, run_id: &str) -> Result<(), StoreError> {
+    let (key, now) = (Key::run(run_id), transaction.now());
+    let Some(Document::Run(run)) = transaction.get(&key) else { return Ok(()) };
+    let mut run = run.clone();
+    run.wake(now);
+    transaction.set(&key, Document::Run(run))
 }
 
 /// Takes a run that is due and that nobody has.
@@ -99,19 +144,51 @@ pub(crate) fn renew(transaction: &mut Transaction, lease: &RunLease, by: Duratio
     write(transaction, lease, |run| run.holder = Some(Holder { owner: Arc::clone(&lease.owner), until }))
 }
 
-/// Writes what a worker made of its run.
-pub(crate) fn save(
-    transaction: &mut Transaction,
-    lease: &RunLease,
-    document: &Arc<str>,
-    due: Option<Timestamp>,
-) -> Result<(), StoreError> {
-    write(transaction, lease, |run| (run.document, run.due) = (Arc::clone(document), due))
+/// What a worker writes of its run after a step.
+#[derive(Debug, Clone)]
+pub(crate) struct Progress {
+    /// The conversation. `None` if it is as it was.
+    pub(crate) document: Option<Arc<str>>,
+    pub(crate) state: Arc<str>,
+    /// What of its post has its effect in the document.
+    pub(crate) taken: Option<Key>,
+    pub(crate) failures: u32,
+    pub(crate) next: Next,
 }
 
-/// Gives a run back.
-pub(crate) fn release(transaction: &mut Transaction, lease: &RunLease) -> Result<(), StoreError> {
-    write(transaction, lease, |run| run.holder = None)
+/// Who has a run after a step.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Next {
+    /// The same worker.
+    Keep,
+    /// Nobody, until it is due, or something happens that the worker did not see: it had seen `news`.
+    Release { due: Option<Timestamp>, news: u64 },
+}
+
+/// Writes what a worker made of its run.
+pub(crate) fn save(transaction: &mut Transaction, lease: &RunLease, progress: &Progress) -> Result<(), StoreError> {
+    held(transaction, lease)?;
+    let now = transaction.now();
+    let mut taken = 0;
+    if let Some(key) = &progress.taken
+        && transaction.get(key).is_some()
+    {
+        transaction.remove(key)?;
+        taken = 1;
+    }
+    write(transaction, lease, |run| {
+        if let Some(document) = &progress.document {
+            run.document = Arc::clone(document);
+        }
+        (run.state, run.failures) = (Arc::clone(&progress.state), progress.failures);
+        run.posts = run.posts.saturating_sub(taken);
+        match progress.next {
+            Next::Keep => run.due = Some(now),
+            Next::Release { due, news } => {
+                (run.holder, run.due) = (None, if run.news == news { due } else { Some(now) });
+            }
+        }
+    })
 }
 
 fn held<'t>(transaction: &'t Transaction, lease: &RunLease) -> Result<&'t StoredRun, StoreError> {

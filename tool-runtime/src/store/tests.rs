@@ -1,6 +1,8 @@
 //! Cases of the store in memory, of the chain and of the documents.
 
+mod accounts;
 mod chain;
 mod documents;
 mod ledger;
 mod memory;
+mod verify;

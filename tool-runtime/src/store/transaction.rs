@@ -1,6 +1,7 @@
 //! [`Transaction`]: the documents of one change, and what it writes.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 
@@ -9,6 +10,20 @@ use crate::store::{Document, Key, StoreError};
 
 /// A change of documents. It may be run more than once, so it depends on the transaction only; an error writes nothing.
 pub type Change = Box<dyn FnMut(&mut Transaction) -> Result<(), StoreError> + Send>;
+
+/// A change that keeps what it returned last.
+pub(crate) fn returning<T: Send + 'static>(
+    mut change: impl FnMut(&mut Transaction) -> Result<T, StoreError> + Send + 'static,
+) -> (Change, impl FnOnce() -> Result<T, StoreError>) {
+    let answer = Arc::new(Mutex::new(None));
+    let slot = Arc::clone(&answer);
+    let change = move |transaction: &mut Transaction| {
+        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(change(transaction)?);
+        Ok(())
+    };
+    let returned = move || answer.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or(StoreError::Lost);
+    (Box::new(change), returned)
+}
 
 /// The documents that a [`Change`] named, as they are while it runs, and what it writes.
 ///

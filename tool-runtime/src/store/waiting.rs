@@ -24,10 +24,10 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// The ledger's key, if the call begins.
-    pub(crate) fn begins(&self) -> Option<&Key> {
+    /// What is written in the ledger, if the call begins.
+    pub(crate) fn begins(&self) -> Option<&Intent> {
         match &self.then {
-            Then::Begin(intent) => Some(&intent.key),
+            Then::Begin(intent) => Some(intent),
             Then::End(_) => None,
         }
     }
@@ -43,17 +43,24 @@ pub(crate) enum Then {
 }
 
 /// Takes a call out of those that wait, records the decision, and begins or ends the call. `None` if it does not wait
-/// any more, or another call waits under its id.
+/// any more, or another call waits under its id. If an account is exhausted, it still waits.
 pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Option<Begun>, StoreError> {
     let key = Key::waiting(taken.call.run_id.clone(), &taken.call.call_id);
     match transaction.get(&key) {
         Some(Document::Waiting(waiting)) if waiting.call.is_same(&taken.call) => {}
         _ => return Ok(None),
     }
+    let begun = match &taken.then {
+        Then::End(_) => Begun::Now(None),
+        Then::Begin(intent) => match ledger::begin(transaction, intent)? {
+            exhausted @ Begun::Exhausted(_) => return Ok(Some(exhausted)),
+            begun => begun,
+        },
+    };
     transaction.remove(&key)?;
     transaction.append(taken.decision.clone())?;
-    match &taken.then {
-        Then::End(record) => transaction.append((**record).clone()).map(|()| Some(Begun::Now)),
-        Then::Begin(intent) => ledger::begin(transaction, intent).map(Some),
+    if let Then::End(record) = &taken.then {
+        transaction.append((**record).clone())?;
     }
+    Ok(Some(begun))
 }

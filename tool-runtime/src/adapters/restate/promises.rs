@@ -48,16 +48,16 @@ impl Brought {
         }
     }
 
-    pub(super) fn to(self, id: CallId) -> Incoming {
+    pub(super) fn to(self, id: &CallId) -> Incoming {
         let (decision, decider) = match self {
             Self::Approve { decider } => (ApprovalDecision::Approve, decider),
             Self::ApproveEdited { arguments, decider } => (ApprovalDecision::ApproveEdited(arguments), decider),
             Self::Deny { message, decider } => (ApprovalDecision::Deny(message), decider),
             Self::Respond { value, decider } => (ApprovalDecision::Respond(value), decider),
-            Self::Client { json } => return Incoming::new().answer(ClientAnswer::value(id, json)),
-            Self::ClientFailed => return Incoming::new().answer(ClientAnswer::failed(id)),
+            Self::Client { json } => return Incoming::new().answer(ClientAnswer::value(id.clone(), json)),
+            Self::ClientFailed => return Incoming::new().answer(ClientAnswer::failed(id.clone())),
         };
-        Incoming::new().decide(id, decision, &decider)
+        Incoming::new().decide(id.clone(), decision, &decider)
     }
 }
 

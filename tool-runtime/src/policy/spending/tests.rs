@@ -1,9 +1,14 @@
 //! Cases of the spending; time is the paused clock of tokio.
 
 use super::*;
+use crate::policy::exceeded::Amount;
 
 fn spending(budget: &str) -> Spending {
     Spending::new(toml::from_str(budget).unwrap())
+}
+
+fn refused(amount: Amount) -> BudgetExceeded {
+    BudgetExceeded::new(Holder::Run, amount, None)
 }
 
 fn spend(calls: u64, tokens: u64, cost: f64) -> Spend {
@@ -22,69 +27,71 @@ fn what_is_asked_for_is_refused_once_it_passes_a_limit() {
             held.extend(got);
         }
     }
-    let call = Spend::call(None);
+    let call = Spend::call(None, 0);
     check("", &[(call, None), (spend(1, u64::MAX, f64::INFINITY), None), (spend(1, u64::MAX, f64::NAN), None)]);
-    check("calls = 2", &[(call, None), (call, None), (call, Some(BudgetExceeded::Calls))]);
-    check("calls = 0", &[(call, Some(BudgetExceeded::Calls))]);
+    check("calls = 2", &[(call, None), (call, None), (call, Some(refused(Amount::Calls)))]);
+    check("calls = 0", &[(call, Some(refused(Amount::Calls)))]);
     check(
         "tokens = 10",
         &[
-            (spend(1, 11, 0.0), Some(BudgetExceeded::Tokens)),
+            (spend(1, 11, 0.0), Some(refused(Amount::Tokens))),
             (spend(1, 10, 0.0), None),
-            (call, Some(BudgetExceeded::Tokens)),
+            (call, Some(refused(Amount::Tokens))),
         ],
     );
     check(
         "cost = 1.5",
         &[
             (spend(1, 0, 1.0), None),
-            (spend(1, 0, 1.0), Some(BudgetExceeded::Cost)),
-            (spend(1, 0, f64::NAN), Some(BudgetExceeded::Cost)),
+            (spend(1, 0, 1.0), Some(refused(Amount::Cost))),
+            (spend(1, 0, f64::NAN), Some(refused(Amount::Cost))),
             (spend(1, 0, 0.5), None),
         ],
     );
     check(
         "time_ms = 10",
-        &[(Spend::call(Some(Duration::from_millis(4))), None), (call, None), (call, Some(BudgetExceeded::Time))],
+        &[(Spend::call(Some(Duration::from_millis(4)), 0), None), (call, None), (call, Some(refused(Amount::Time)))],
     );
 }
 
 #[test]
 fn a_reservation_is_settled_or_dropped() {
-    let spending = spending("calls = 3\ntokens = 100");
-    spending.reserve(spend(1, 40, 0.0)).unwrap().settle(7, 0.25);
-    assert_eq!(spending.spent(), spend(1, 7, 0.25));
-    drop(spending.reserve(spend(1, 40, 0.0)).unwrap());
-    assert_eq!(spending.spent(), spend(2, 47, 0.25));
-    spending.charge(Usage::new(50, 3), f64::NAN);
-    let spent = Spend { input_tokens: 50, output_tokens: 3, ..spend(2, 100, 0.25) };
+    let spending = spending("calls = 3\ntokens = 100\nbytes = 100");
+    spending.reserve(Spend { bytes: 60, ..spend(1, 0, 0.0) }).unwrap().settle(7);
+    assert_eq!(spending.spent(), Spend { bytes: 7, ..spend(1, 0, 0.0) });
+    let held = spending.reserve(Spend { bytes: 93, ..spend(1, 0, 0.0) }).unwrap();
+    assert_eq!(spending.reserve(Spend { bytes: 1, ..spend(1, 0, 0.0) }).err(), Some(refused(Amount::Bytes)));
+    drop(held);
+    assert_eq!(spending.spent(), Spend { bytes: 7, ..spend(2, 0, 0.0) });
+    spending.charge(Spend::turn(Usage::new(97, 3), f64::NAN));
+    let spent = Spend { bytes: 7, input_tokens: 97, output_tokens: 3, ..spend(2, 100, 0.0) };
     assert_eq!(spending.spent(), spent);
-    assert_eq!(spending.exhausted_for_model(), Some(BudgetExceeded::Tokens));
-    assert_eq!(spending.reserve(Spend::call(None)).err(), Some(BudgetExceeded::Tokens));
+    assert_eq!(spending.exhausted_for_model(), Some(refused(Amount::Tokens)));
+    assert_eq!(spending.reserve(Spend::call(None, 0)).err(), Some(refused(Amount::Tokens)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn time_is_what_passed() {
     let spending = spending("time_ms = 100");
-    let first = spending.reserve(Spend::call(Some(Duration::from_millis(60)))).unwrap();
+    let first = spending.reserve(Spend::call(Some(Duration::from_millis(60)), 0)).unwrap();
     assert_eq!(first.time(), Some(Duration::from_millis(60)));
-    let second = spending.reserve(Spend::call(None)).unwrap();
+    let second = spending.reserve(Spend::call(None, 0)).unwrap();
     assert_eq!(second.time(), Some(Duration::from_millis(40)));
     tokio::time::advance(Duration::from_millis(10)).await;
-    first.settle(0, 0.0);
+    first.settle(0);
     drop(second);
     assert_eq!(spending.spent().time, Duration::from_millis(20));
     // A future that is dropped on the way settles with what it used.
     let dropped = tokio::time::timeout(Duration::from_millis(30), {
         let spending = spending.clone();
         async move {
-            let _held = spending.reserve(Spend::call(None)).unwrap();
+            let _held = spending.reserve(Spend::call(None, 0)).unwrap();
             std::future::pending::<()>().await;
         }
     });
     assert!(dropped.await.is_err());
     assert_eq!(spending.spent().time, Duration::from_millis(50));
-    assert_eq!(spending.reserve(Spend::call(None)).unwrap().time(), Some(Duration::from_millis(50)));
+    assert_eq!(spending.reserve(Spend::call(None, 0)).unwrap().time(), Some(Duration::from_millis(50)));
 }
 
 #[test]
@@ -105,9 +112,9 @@ fn a_parallel_batch_cannot_overshoot() {
 
 #[test]
 fn an_endless_cost_stays_a_number() {
-    let spending = Spending::new(RunBudget::default());
-    spending.charge(Usage::new(1, 0), f64::INFINITY);
-    spending.charge(Usage::new(1, 0), f64::MAX);
+    let spending = Spending::new(Allowance::default());
+    spending.charge(Spend::turn(Usage::new(1, 0), f64::INFINITY));
+    spending.charge(Spend::turn(Usage::new(1, 0), f64::MAX));
     let text = serde_json::to_string(&spending.spent()).unwrap();
     assert_eq!(serde_json::from_str::<Spend>(&text).unwrap(), spending.spent());
 }

@@ -235,3 +235,40 @@ fn conditions_can_be_met_by_some_value_of_the_argument() {
     let error = ToolPolicy::from_toml("[[tools.lab__set.arguments]]\npointer = '/unit'\none_of = []\nthen = 'deny'");
     assert!(error.unwrap_err().to_string().contains("`one_of` names at least one value"));
 }
+
+#[test]
+fn a_call_fits_into_each_budget() {
+    check("budgets.tenant = { window = '1h', bytes = 32768 }\nbudgets.run.bytes = 0", &[]);
+    check(
+        "budgets.tenant = { window = '1h', bytes = 32767 }\nbudgets.run.bytes = 1",
+        &[
+            "policy, `budgets.run.bytes`: a call holds as many bytes as its result may have, which are 32768; write that or \
+             more, or a lower `budgets.default.max_result_bytes`",
+            "policy, `budgets.tenant.bytes`: a call holds as many bytes as its result may have, which are 32768; write that \
+             or more, or a lower `budgets.default.max_result_bytes`",
+        ],
+    );
+    check("budgets.default.max_result_bytes = 100\nbudgets.principal = { window = '1h', bytes = 100 }", &[]);
+    let time = "budgets.principal = { window = '1h', time_ms = 5000 }";
+    check(&format!("{time}\nbudgets.default.max_runtime_ms = 5000"), &[]);
+    check(
+        time,
+        &["policy, `budgets.principal.time_ms`: a call without a limit would hold all of the time; write \
+             `budgets.default.max_runtime_ms`"],
+    );
+    check(
+        &format!("{time}\nbudgets.default.max_runtime_ms = 5001"),
+        &[
+            "policy, `budgets.principal.time_ms`: a call holds as much time as it may take, which is 5001; write that or \
+             more, or a lower `budgets.default.max_runtime_ms`",
+        ],
+    );
+    check(
+        &format!("{time}\nbudgets.default.max_runtime_ms = 5\nbudgets.tools.core__add.max_runtime_ms = 5001"),
+        &[
+            "policy, `budgets.principal.time_ms`: a call holds as much time as it may take, which is 5001; write that or \
+             more, or a lower `budgets.tools.core__add.max_runtime_ms`",
+        ],
+    );
+    check("budgets.run.time_ms = 1", &[]);
+}

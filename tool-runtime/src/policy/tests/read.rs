@@ -181,3 +181,48 @@ fn a_build_without_cedar_refuses_policies_that_it_could_not_ask() {
         "policy, line 1, column 1: this build has no Cedar engine; enable the feature `cedar` of `tool-runtime`",
     );
 }
+
+#[test]
+fn a_shared_budget_has_a_window_and_a_limit() {
+    let value = "policy_value";
+    check(
+        "[budgets.tenant]\ncalls = 1",
+        value,
+        "policy, line 1, column 1: this budget never begins again; write how long it lasts, for example `window = \"1h\"`",
+    );
+    check(
+        "[budgets.principal]\nwindow = '1h'",
+        value,
+        "policy, line 1, column 1: this budget limits nothing; write `calls`, `tokens`, `cost` or another limit",
+    );
+    check(
+        "[budgets.principal]\nwindow = '1 hour'\ncalls = 1",
+        value,
+        "policy, line 2, column 10: write a whole number of `s`, `m`, `h` or `d`, up to 366 days, for example \"1h\"",
+    );
+    check(
+        "[budgets.run]\nwindow = '1h'\ncalls = 1",
+        value,
+        "policy, line 1, column 1: the budget of a run has no `window`; write it for a principal or a tenant",
+    );
+    check(
+        "[[budgets.tenant]]\nwindow = '60m'\ncalls = 1\n[[budgets.tenant]]\nwindow = '1h'\ntokens = 1",
+        value,
+        "policy, line 1, column 1: two budgets have the same `window`; write them as one",
+    );
+    check(
+        "[budgets.tenant]\nwindow = '1h'\nbites = 1",
+        "policy_unknown_key",
+        "policy, line 3, column 1: unknown field `bites`, expected one of `window`, `calls`, `time_ms`, `bytes`, `tokens`, \
+         `input_tokens`, `output_tokens`, `reasoning_tokens`, `cost`; did you mean `bytes`?",
+    );
+    let many: Vec<_> = (1..=9).map(|hours| format!("{{ window = '{hours}h', calls = 1 }}")).collect();
+    let error = ToolPolicy::from_toml(&format!("budgets.tenant = [{}]", many.join(", "))).unwrap_err();
+    assert!(error.to_string().ends_with("more than 8 windows; write fewer"), "{error}");
+    let one = ToolPolicy::from_toml("[budgets.tenant]\nwindow = '1h'\ncalls = 1").unwrap();
+    let list = ToolPolicy::from_json(r#"{"budgets":{"tenant":[{"window":"60m","calls":1}]}}"#).unwrap();
+    assert_eq!(one.revision(), list.revision());
+    // What a snapshot carries reads the same.
+    let text = serde_json::to_string(one.data()).unwrap();
+    assert_eq!(ToolPolicy::from_json(&text).unwrap().revision(), one.revision());
+}

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use crate::call::{Cause, Outcome, ToolExecResult};
 use crate::contain::discard;
 use crate::registration::Purpose;
+use crate::runner::accounts::Held;
 use crate::runner::books::{Attempt, Claim};
 use crate::runner::ending::{Ending, Stop};
 use crate::runner::open::OpenCall;
 use crate::runner::stages::bind::Bound;
+use crate::runner::stages::reserve::exhausted;
 use crate::runner::telemetry;
 use crate::store::ledger::{Begun, Intent};
 use crate::store::waiting::{Taken, Then};
@@ -30,17 +32,21 @@ pub(in crate::runner) struct Begin {
 /// Enters the call into the ledger, and takes it out of those that wait if it was approved: both or neither.
 ///
 /// A tool that only reads, or that only prepares what a client is to execute, has no effect that could happen twice:
-/// it is entered only if it was approved, so that an approval is never lost.
-pub(in crate::runner) async fn begin(open: &mut OpenCall, bound: Bound) -> Result<Beginning, Stop> {
+/// it is entered only if it was approved, so that an approval is never lost. Whatever it does, it is booked on the
+/// accounts of its principal and tenant first.
+pub(in crate::runner) async fn begin(open: &mut OpenCall, mut bound: Bound) -> Result<Beginning, Stop> {
     let spec = Arc::clone(&bound.reserved.hydrated.entry.spec);
     let effect = open.draft.effect().unwrap_or(spec.effect);
     let harmless = effect == ToolEffect::ReadOnly || spec.execution == Execution::Client;
     let claim = open.claim.take();
+    let (run, bill) = (open.run().clone(), bound.reserved.bill.take());
     if harmless && claim.is_none() {
-        open.begin();
-        return Ok(Beginning::Run(Begin { bound, purpose: Purpose::Work }));
+        let begun = match bill {
+            None => Ok(Begun::Now(None)),
+            Some(bill) => run.book(bill).await,
+        };
+        return begun_with(open, bound, begun).await;
     }
-    let run = open.run().clone();
     let attempt = Attempt {
         key: Key::call(Arc::clone(run.identity()), bound.context.ledger_key()),
         owner: run.shared().attempt(),
@@ -51,6 +57,8 @@ pub(in crate::runner) async fn begin(open: &mut OpenCall, bound: Bound) -> Resul
         lease: run.shared().lease,
         unseen: open.draft.unseen(&run),
         repeatable: harmless || spec.idempotent,
+        worker: run.lease().map(|lease| lease.epoch),
+        bill,
     };
     // From here on the ledger may know the attempt, so the record of the call closes it there too.
     open.attempt = Some(attempt);
@@ -59,14 +67,25 @@ pub(in crate::runner) async fn begin(open: &mut OpenCall, bound: Bound) -> Resul
         Some(Claim { waiting, decision }) => {
             open.claimed();
             let then = Then::Begin(Box::new(intent));
-            match run.take(Taken { call: waiting.call, decision, then }).await {
+            let (call, noted) = (waiting.call.clone(), decision.clone());
+            match run.take(Taken { call, decision: noted, then }).await {
+                Ok(Begun::Exhausted(exceeded)) => {
+                    open.unclaimed(Claim { waiting, decision });
+                    Ok(Begun::Exhausted(exceeded))
+                }
                 Ok(begun) => Ok(begun),
                 Err(error) => return Ok(Beginning::End(Ending::NotTaken(error))),
             }
         }
     };
+    begun_with(open, bound, begun).await
+}
+
+/// Continues with what the store said.
+async fn begun_with(open: &mut OpenCall, bound: Bound, begun: Result<Begun, StoreError>) -> Result<Beginning, Stop> {
     match begun {
-        Ok(Begun::Now) => {
+        Ok(Begun::Now(booked)) => {
+            open.held = booked.map(Held::new);
             open.begin();
             Ok(Beginning::Run(Begin { bound, purpose: Purpose::Work }))
         }
@@ -84,6 +103,10 @@ pub(in crate::runner) async fn begin(open: &mut OpenCall, bound: Bound) -> Resul
             open.attempt = None;
             let message = "This call id was already used in this run. The call did not run again.";
             Err(Stop::new(Outcome::PolicyDenied).message(message))
+        }
+        Ok(Begun::Exhausted(exceeded)) => {
+            open.attempt = None;
+            Err(exhausted(exceeded))
         }
         Err(error) => Err(not_entered(open, error)),
     }

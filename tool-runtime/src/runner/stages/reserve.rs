@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use crate::call::Outcome;
 use crate::hydrate::Hydrated;
-use crate::policy::{LoopVerdict, Reservation, Spend};
+use crate::policy::{BudgetExceeded, LoopVerdict, Reservation, Spend};
 use crate::runner::ending::Stop;
 use crate::runner::open::OpenCall;
 use crate::runner::stages::Permit;
+use crate::store::accounts::Bill;
 
 const REPEATED: &str = "Note: you made the same call with the same arguments before. A third time it will be refused.";
 
@@ -15,6 +16,8 @@ const REPEATED: &str = "Note: you made the same call with the same arguments bef
 pub(in crate::runner) struct Reserved {
     pub(super) hydrated: Hydrated,
     pub(super) reservation: Reservation,
+    /// What it books on the accounts of its principal and tenant. `None` if there are none.
+    pub(super) bill: Option<Bill>,
     /// How long the tool may take: its own limit, the policy's, and what is left of the run's.
     pub(super) timeout: Option<Duration>,
     pub(super) warning: Option<&'static str>,
@@ -35,10 +38,14 @@ pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Rese
         }
     };
     let wanted = [hydrated.entry.timeout, run.policy().limits_of(name).runtime].into_iter().flatten().min();
-    let reservation = run
-        .spending()
-        .reserve(Spend::call(wanted))
-        .map_err(|exceeded| Stop::new(Outcome::BudgetExceeded).message(format!("The call did not run: {exceeded}.")))?;
+    let bytes = hydrated.entry.result_bytes(run.policy());
+    let reservation = run.spending().reserve(Spend::call(wanted, bytes)).map_err(exhausted)?;
     let timeout = wanted.into_iter().chain(reservation.time()).min();
-    Ok(Reserved { hydrated, reservation, timeout, warning })
+    let bill = Bill::call(run.accounts().all(), timeout, bytes);
+    Ok(Reserved { hydrated, reservation, bill, timeout, warning })
+}
+
+/// A budget has not enough left.
+pub(super) fn exhausted(exceeded: BudgetExceeded) -> Stop {
+    Stop::new(Outcome::BudgetExceeded).message(format!("The call did not run: {exceeded}."))
 }

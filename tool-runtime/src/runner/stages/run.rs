@@ -31,7 +31,7 @@ pub(in crate::runner) struct Ran {
 /// Runs the tool.
 pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }: Begin) -> Result<Ran, Stop> {
     let Bound { reserved, connections, context } = bound;
-    let Reserved { mut hydrated, reservation, timeout, warning } = reserved;
+    let Reserved { mut hydrated, reservation, timeout, warning, .. } = reserved;
     let entry = Arc::clone(&hydrated.entry);
     let shared = open.run().shared();
     let max_bytes = entry.result_bytes(open.run().policy());
@@ -59,7 +59,11 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
             Err(Interrupted::lost())
         }),
     };
-    reservation.settle(0, 0.0);
+    let bytes = match &ended {
+        Ok(Ok(projected)) => projected.shown.get().len(),
+        _ => 0,
+    };
+    reservation.settle(bytes as u64);
     let ended = match ended {
         Ok(Ok(projected)) => Ok(projected),
         Ok(Err(RunFailure::NoEffect)) => Err(no_effect()),

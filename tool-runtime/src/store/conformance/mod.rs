@@ -1,5 +1,7 @@
 //! What every store must do, as cases that any implementation can run.
 
+mod accounts;
+mod anchors;
 mod calls;
 mod documents;
 mod records;
@@ -40,6 +42,9 @@ pub async fn check<F: Future<Output = Arc<dyn Store>>>(empty: impl Fn() -> F) {
     documents::due_documents_are_listed(&*empty().await).await;
     calls::calls_that_wait_are_found(&*empty().await).await;
     calls::what_is_written_reads_the_same(&*empty().await).await;
+    accounts::accounts_are_kept(&*empty().await).await;
+    anchors::anchors_hold_what_is_new(&*empty().await).await;
+    anchors::anchors_are_made_by_several(empty().await).await;
     documents::who_waits_is_woken(empty().await).await;
 }
 

@@ -180,7 +180,7 @@ async fn append(connection: &mut Connection, records: Vec<AuditRecord>, written:
             None => head(connection, &run).await?,
         };
         let sealed = chain.seal(record).map_err(Failed::Refused)?;
-        let sequence = insert(connection, &run, &sealed).await?;
+        let sequence = insert(connection, &sealed).await?;
         written.record = Some((run.clone(), sequence, sealed.hash.to_string()));
         chains.insert(run, chain);
     }
@@ -197,30 +197,34 @@ async fn head(connection: &mut Connection, run: &str) -> Result<Chain, Failed> {
     Ok(Chain::after(sequence, hash.parse().map_err(|error| corrupt(Box::new(error)))?))
 }
 
-async fn insert(connection: &mut Connection, run: &str, sealed: &Sealed) -> Result<i64, Failed> {
-    let sql = "INSERT INTO records \
-               (run_id, sequence, call_id, kind, tool, outcome, principal, tenant, decider, at, previous, hash, body) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
-    let record = &sealed.record;
-    let optional = |text: Option<&Arc<str>>| Value::Text(text.map(|text| escaped(text)));
+/// The texts that a record is found by: run, call, kind, tool, outcome or decision, principal, tenant, decider.
+pub(super) fn filed(record: &AuditRecord) -> [Option<String>; 8] {
     let decider = record.as_decision().and_then(|decision| decision.decider.as_ref()).map(Decider::principal);
+    [
+        Some(clipped(record.run_id())),
+        Some(clipped(record.call_id().as_str())),
+        Some(record.kind().code().to_owned()),
+        Some(escaped(record.tool())),
+        Some(record.code().to_owned()),
+        record.principal().map(|principal| escaped(principal)),
+        record.tenant().map(|tenant| escaped(tenant)),
+        decider.map(escaped),
+    ]
+}
+
+async fn insert(connection: &mut Connection, sealed: &Sealed) -> Result<i64, Failed> {
+    let sql = "INSERT INTO records \
+               (run_id, call_id, kind, tool, outcome, principal, tenant, decider, sequence, at, previous, hash, body) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
     let sequence =
         i64::try_from(sealed.sequence).map_err(|error| Failed::Refused(StoreError::Corrupt(Box::new(error))))?;
-    let arguments = [
-        run.into(),
+    let others = [
         sequence.into(),
-        clipped(record.call_id().as_str()).into(),
-        record.kind().code().into(),
-        escaped(record.tool()).into(),
-        record.code().into(),
-        optional(record.principal()),
-        optional(record.tenant()),
-        Value::Text(decider.map(escaped)),
-        micros(record.at()).into(),
+        micros(sealed.record.at()).into(),
         sealed.previous.to_string().into(),
         sealed.hash.to_string().into(),
         text(&sealed.record)?.into(),
     ];
-    connection.execute(sql, arguments).await?;
+    connection.execute(sql, filed(&sealed.record).map(Value::Text).into_iter().chain(others)).await?;
     Ok(sequence)
 }

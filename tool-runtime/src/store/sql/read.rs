@@ -2,13 +2,14 @@
 
 use tokio::time::{Instant, sleep};
 
+use crate::store::chain::{Broken, ChainError};
 use crate::store::sql::Shared;
-use crate::store::sql::apply::{Bodies, Body, MOST_KEYS, bodies, by_place, parse, select};
+use crate::store::sql::apply::{Bodies, Body, MOST_KEYS, bodies, by_place, filed, parse, select};
 use crate::store::sql::connection::{Row, Value};
 use crate::store::sql::failure::is_transient;
 use crate::store::sql::text::{clipped, escaped, key, micros};
 use crate::store::sql::write::PAUSE;
-use crate::store::{Document, Key, Listed, Query, RecordFilter, Sealed, StoreError};
+use crate::store::{AuditRecord, Document, Key, Listed, Query, RecordFilter, Sealed, StoreError};
 
 /// Reads, again and again while the connection breaks.
 async fn rows<T: Row>(shared: &Shared, sql: String, arguments: Vec<Value>) -> Result<Vec<T>, StoreError> {
@@ -60,11 +61,32 @@ pub(super) async fn list(shared: &Shared, query: &Query) -> Result<Vec<Listed>, 
     rows(shared, sql, arguments).await?.into_iter().map(read).collect()
 }
 
-type Kept = (i64, i64, String, String, String);
+const SELECTED: &str = "SELECT number, sequence, previous, hash, run_id, call_id, kind, tool, outcome, principal, tenant, \
+                        decider, at, body FROM records WHERE number >";
+
+type Text = Option<String>;
+type Kept = (i64, i64, String, String, String, String, String, String, String, Text, Text, Text, i64, String);
+
+/// Reads a record, and checks that it is what its row says: rows are found by their columns, and the chain covers the
+/// record alone.
+fn sealed(kept: Kept) -> Result<Sealed, StoreError> {
+    let (number, sequence, previous, hash, run, call, kind, tool, code, principal, tenant, decider, at, body) = kept;
+    let place = u64::try_from(sequence).unwrap_or_default();
+    let wrong = |broken| StoreError::Corrupt(Box::new(ChainError::of(&run, place, broken)));
+    let record: AuditRecord = serde_json::from_str(&body).map_err(|_| wrong(Broken::Unreadable))?;
+    let hash_of = |text: &str| text.parse().map_err(|_| wrong(Broken::Unreadable));
+    let count = |number: i64| u64::try_from(number).map_err(|_| wrong(Broken::Unreadable));
+    let texts = [Some(run.clone()), Some(call), Some(kind), Some(tool), Some(code), principal, tenant, decider];
+    if filed(&record) != texts || micros(record.at()) != at {
+        return Err(wrong(Broken::Misfiled));
+    }
+    let (sequence, position) = (count(sequence)?, count(number)?);
+    Ok(Sealed { sequence, previous: hash_of(&previous)?, hash: hash_of(&hash)?, position, record })
+}
 
 pub(super) async fn records(shared: &Shared, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError> {
     let after = i64::try_from(filter.after).unwrap_or(i64::MAX);
-    let mut sql = Select::new("SELECT number, sequence, previous, hash, body FROM records WHERE number >", after);
+    let mut sql = Select::new(SELECTED, after);
     let texts = [
         ("run_id =", filter.run_id.as_deref().map(clipped)),
         ("call_id =", filter.call_id.as_ref().map(|id| clipped(id.as_str()))),
@@ -88,18 +110,7 @@ pub(super) async fn records(shared: &Shared, filter: &RecordFilter) -> Result<Ve
     // A run's own order is that of its chain; its index finds the page.
     let order = if filter.run_id.is_some() { "sequence" } else { "number" };
     let (sql, arguments) = sql.page(order, filter.limit.unwrap_or(usize::MAX));
-    let read = |(number, sequence, previous, hash, body): Kept| {
-        let hash_of = |text: &str| text.parse().map_err(|error| StoreError::Corrupt(Box::new(error)));
-        let count = |number: i64| u64::try_from(number).map_err(|error| StoreError::Corrupt(Box::new(error)));
-        Ok(Sealed {
-            sequence: count(sequence)?,
-            record: serde_json::from_str(&body).map_err(|error| StoreError::Corrupt(Box::new(error)))?,
-            previous: hash_of(&previous)?,
-            hash: hash_of(&hash)?,
-            position: count(number)?,
-        })
-    };
-    rows(shared, sql, arguments).await?.into_iter().map(read).collect()
+    rows(shared, sql, arguments).await?.into_iter().map(sealed).collect()
 }
 
 /// A statement whose conditions are added one by one.

@@ -20,7 +20,15 @@ fn key() -> Key {
 fn intent(owner: &str, repeatable: bool) -> Intent {
     let mut unseen = record("run", "a");
     (unseen.ended_at, unseen.outcome) = (None, crate::call::Outcome::OutcomeUnknown);
-    Intent { key: key(), owner: owner.into(), lease: Duration::from_secs(30), unseen, repeatable }
+    Intent {
+        key: key(),
+        owner: owner.into(),
+        lease: Duration::from_secs(30),
+        unseen,
+        repeatable,
+        worker: None,
+        bill: None,
+    }
 }
 
 /// One entry, changed by one transaction after the other.
@@ -55,8 +63,8 @@ impl Entry {
 #[test]
 fn a_call_begins_once() {
     let mut entry = Entry::default();
-    assert!(matches!(entry.begin(0, "one", false), Begun::Now));
-    assert!(matches!(entry.begin(0, "one", false), Begun::Now), "the first answer may have been lost");
+    assert!(matches!(entry.begin(0, "one", false), Begun::Now(None)));
+    assert!(matches!(entry.begin(0, "one", false), Begun::Now(None)), "the first answer may have been lost");
     assert!(matches!(entry.begin(29, "two", false), Begun::Elsewhere));
     assert!(matches!(entry.begin(29, "two", true), Begun::Elsewhere));
     assert_eq!(entry.finish(31, "one"), Ok(()));
@@ -83,20 +91,20 @@ fn a_renewed_call_is_not_taken_over() {
     entry.begin(0, "one", false);
     entry.at(20, |transaction| ledger::renew(transaction, &key(), "one", Duration::from_secs(30))).unwrap();
     assert!(matches!(entry.begin(49, "two", false), Begun::Elsewhere));
-    assert!(!entry.at(49, |transaction| ledger::close_unseen(transaction, &key())).unwrap());
-    assert!(entry.at(50, |transaction| ledger::close_unseen(transaction, &key())).unwrap());
+    assert!(!entry.at(49, |transaction| ledger::close_unseen(transaction, &key(), None)).unwrap());
+    assert!(entry.at(50, |transaction| ledger::close_unseen(transaction, &key(), None)).unwrap());
     assert_eq!(
         (entry.finish(51, "one"), entry.1.as_slice()),
         (Err("store_fenced"), &["outcome_unknown".to_owned()][..])
     );
-    assert!(!entry.at(99, |transaction| ledger::close_unseen(transaction, &key())).unwrap(), "closed once");
+    assert!(!entry.at(99, |transaction| ledger::close_unseen(transaction, &key(), None)).unwrap(), "closed once");
 }
 
 #[test]
 fn what_may_be_repeated_begins_again() {
     let mut entry = Entry::default();
     entry.begin(0, "one", true);
-    assert!(matches!(entry.begin(30, "two", true), Begun::Now));
+    assert!(matches!(entry.begin(30, "two", true), Begun::Now(None)));
     assert_eq!(entry.finish(31, "one"), Err("store_fenced"));
 }
 
@@ -116,4 +124,25 @@ fn another_principal_learns_nothing() {
     theirs.unseen.principal = Some("mallory".into());
     let begun = entry.at(99, |transaction| ledger::begin(transaction, &theirs)).unwrap();
     assert!(matches!(begun, Begun::Foreign));
+}
+
+/// The worker that has the run knows that the one before it cannot write any more.
+#[test]
+fn a_new_worker_takes_over_what_the_one_before_it_began() {
+    let held = |owner: &'static str, worker| Intent { worker, ..intent(owner, false) };
+    for (before, now, expected) in [
+        (Some(1), Some(2), true),
+        (Some(2), Some(2), false),
+        (Some(2), Some(1), false),
+        (None, Some(2), false),
+        (Some(1), None, false),
+    ] {
+        let mut entry = Entry::default();
+        assert!(matches!(
+            entry.at(0, |transaction| ledger::begin(transaction, &held("a", before))).unwrap(),
+            Begun::Now(_)
+        ));
+        let begun = entry.at(1, |transaction| ledger::begin(transaction, &held("b", now))).unwrap();
+        assert_eq!(matches!(begun, Begun::Unseen), expected, "{before:?} {now:?} {begun:?}");
+    }
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::call::{Outcome, ToolCall, ToolContext};
+use crate::call::{Decider, Outcome, ToolCall, ToolContext};
 use crate::catalog::ToolCatalog;
 use crate::error::ToolError;
 use crate::registration::{DynamicHandler, DynamicTool};
@@ -91,10 +91,13 @@ async fn an_approval_is_asked_and_edits_are_decided_again() {
         assert_eq!(waits.outcome(), Outcome::ApprovalRequired);
         run
     };
-    let approved = ask().await.resume("c", ApprovalDecision::Approve).await.unwrap();
+    let approved = ask().await.resume("c", ApprovalDecision::Approve, &Decider::new("grace")).await.unwrap();
     assert_eq!(approved.outcome(), Outcome::Ok);
     let edited = ApprovalDecision::ApproveEdited(r#"{"amount":5000}"#.into());
-    assert_eq!(ask().await.resume("c", edited).await.unwrap().outcome(), Outcome::ApprovalMismatch);
+    assert_eq!(
+        ask().await.resume("c", edited, &Decider::new("grace")).await.unwrap().outcome(),
+        Outcome::ApprovalMismatch
+    );
     let treasurer = runner.run(RunOptions::new().attribute("clearance", "treasurer"));
     assert!(treasurer.problems().is_empty());
     assert!(treasurer.exec(ToolCall::text("c", "pay__send", r#"{"amount":500}"#)).await.is_ok());

@@ -1,0 +1,306 @@
+//! Workers: conversations of a store that any of them continues, and what happens when one ends at any moment.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
+
+#[path = "worker/dying.rs"]
+mod dying;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tests::rig;
+use tool_runtime::agent::{
+    Agent, Incoming, ModelClient, ModelError, ModelErrorKind, ModelRequest, QueueError, RunQueue, Show, Worker,
+};
+use tool_runtime::call::Decider;
+use tool_runtime::runner::ApprovalDecision;
+use tool_runtime::store::{Chain, MemoryStore, RecordFilter, Store, StoreError};
+use tool_runtime::wire::history::{CallMessage, Part};
+use tool_runtime::wire::{Decoded, Finish, Message};
+use tool_runtime::{Outcome, RunOptions, ToolContext, ToolError, ToolPolicy, ToolRunner, tool};
+
+/// How often each call took effect, by run and call.
+static EFFECTS: Mutex<BTreeMap<(String, String), u32>> = Mutex::new(BTreeMap::new());
+
+/// Writes a note.
+#[tool(name = "worker__write", effect = state_change, redact = ["$"])]
+async fn write(
+    ctx: &ToolContext,
+    /// The note.
+    text: String,
+) -> Result<String, ToolError> {
+    let key = (ctx.run_id().to_owned(), ctx.call_id().to_string());
+    *EFFECTS.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default() += 1;
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    Ok(text)
+}
+
+/// Sends a note.
+#[tool(name = "worker__send", effect = external_side_effect, redact = ["$"])]
+async fn send(
+    ctx: &ToolContext,
+    /// To whom.
+    to: String,
+) -> Result<String, ToolError> {
+    let key = (ctx.run_id().to_owned(), ctx.call_id().to_string());
+    *EFFECTS.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default() += 1;
+    Ok(to)
+}
+
+const POLICY: &str = r#"
+    allowed_tools = ["rig__double", "worker__write", "worker__send"]
+    parallel = 4
+    require_approval_for_effects = ["external_side_effect"]
+"#;
+
+fn call(id: &str, name: &str, arguments: &str) -> Part {
+    Part::Call(CallMessage::new(id.to_owned(), name, arguments))
+}
+
+/// A model that says what follows from the history, in any process.
+struct Plan {
+    asked: Arc<AtomicU32>,
+}
+
+#[async_trait]
+impl ModelClient for Plan {
+    fn name(&self) -> &'static str {
+        "plan"
+    }
+
+    async fn complete(&self, request: ModelRequest<'_>, _: &mut Show<'_>) -> Result<Decoded, ModelError> {
+        self.asked.fetch_add(1, Ordering::AcqRel);
+        let said = request.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
+        let text = request.messages.iter().rev().find_map(|message| match message {
+            Message::User(_) => Some(message.text()),
+            _ => None,
+        });
+        match (text.as_deref(), said) {
+            (Some("Fail."), _) => Err(ModelError::new(ModelErrorKind::Connect, "nobody is there")),
+            (Some("Go."), 0) => {
+                let parts = [
+                    call("r1", "rig__double", r#"{"n":1}"#),
+                    call("r2", "rig__double", r#"{"n":2}"#),
+                    call("w1", "worker__write", r#"{"text":"one"}"#),
+                    call("s1", "worker__send", r#"{"to":"bob"}"#),
+                    call("w2", "worker__write", r#"{"text":"two"}"#),
+                ];
+                Ok(Decoded::new(&parts, Finish::ToolCalls))
+            }
+            (Some("Go."), 1) => {
+                Ok(Decoded::new(&[call("w3", "worker__write", r#"{"text":"three"}"#)], Finish::ToolCalls))
+            }
+            _ => Ok(Decoded::new(&[Part::text("Done.")], Finish::Stop)),
+        }
+    }
+}
+
+/// What the processes share.
+struct World {
+    store: Arc<MemoryStore>,
+    asked: Arc<AtomicU32>,
+    run_id: String,
+}
+
+impl World {
+    fn new(run_id: impl Into<String>) -> Self {
+        Self { store: Arc::new(MemoryStore::new()), asked: Arc::default(), run_id: run_id.into() }
+    }
+
+    fn agent(&self) -> Agent {
+        Agent::new(Plan { asked: Arc::clone(&self.asked) })
+    }
+
+    fn runner(store: Arc<dyn Store>) -> ToolRunner {
+        let catalog = rig::tools().tool::<write>().tool::<send>().build().expect("a catalog");
+        let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
+        ToolRunner::builder(catalog, policy).approvals(true).store(store).build().expect("a runner")
+    }
+
+    fn worker(&self) -> Worker {
+        self.worker_on(Arc::clone(&self.store) as _)
+    }
+
+    fn worker_on(&self, store: Arc<dyn Store>) -> Worker {
+        Worker::new(self.agent(), Self::runner(store)).lease(Duration::from_secs(1))
+    }
+
+    fn queue(&self) -> RunQueue {
+        RunQueue::new(Arc::clone(&self.store))
+    }
+
+    async fn enqueue(&self, text: &str) {
+        let options = RunOptions::new().run_id(self.run_id.as_str()).principal("ada").tenant("acme");
+        let runner = Self::runner(Arc::clone(&self.store) as _);
+        let mut conversation = self.agent().converse(runner.run(options));
+        conversation.accept(Incoming::from(text)).await.expect("a message");
+        self.queue().enqueue(&conversation.save().await.expect("saved")).await.expect("it is new");
+    }
+
+    async fn post(&self, incoming: Incoming) {
+        self.queue().post(&self.run_id, Some("acme"), &incoming).await.expect("posted");
+    }
+
+    async fn state(&self) -> String {
+        self.queue().find(&self.run_id, Some("acme")).await.expect("it is there").0.state.to_string()
+    }
+
+    /// Waits until the run is in a state.
+    async fn reaches(&self, state: &str) {
+        let reached = async {
+            while self.state().await != state {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let reached = tokio::time::timeout(Duration::from_secs(30), reached).await;
+        assert!(reached.is_ok(), "{}: {} instead of {state}", self.run_id, self.state().await);
+    }
+
+    /// The outcomes of all calls, and how often each took effect.
+    async fn ends(&self) -> (Vec<(String, Outcome)>, BTreeMap<String, u32>) {
+        let sealed = self.store.records(&RecordFilter::run(self.run_id.as_str())).await.expect("records");
+        Chain::verify(&sealed).expect("whole");
+        let records = self.store.calls(&RecordFilter::run(self.run_id.as_str())).await.expect("records");
+        let mut records: Vec<_> =
+            records.into_iter().map(|record| (record.tool_call_id.to_string(), record.outcome)).collect();
+        records.sort();
+        let effects = EFFECTS.lock().unwrap_or_else(PoisonError::into_inner);
+        let effects = effects.iter().filter(|((run, _), _)| *run == self.run_id);
+        (records, effects.map(|((_, call), times)| (call.clone(), *times)).collect())
+    }
+}
+
+/// Runs workers until something has happened; all of them then stop in good order.
+async fn with(workers: impl IntoIterator<Item = Worker>, happens: impl Future<Output = ()>) {
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let running: Vec<_> = workers
+        .into_iter()
+        .map(|worker| {
+            let mut stopped = stopped.clone();
+            tokio::spawn(worker.run(async move { drop(stopped.wait_for(|stop| *stop).await) }))
+        })
+        .collect();
+    happens.await;
+    stop.send_replace(true);
+    for worker in running {
+        worker.await.expect("no panic").expect("the store is there");
+    }
+}
+
+fn grace() -> Decider {
+    Decider::new("grace").tenant("acme")
+}
+
+fn approve() -> Incoming {
+    Incoming::new().decide("s1", ApprovalDecision::Approve, &grace())
+}
+
+const ALL: [&str; 6] = ["r1", "r2", "s1", "w1", "w2", "w3"];
+
+#[tokio::test]
+async fn workers_continue_what_is_posted() {
+    let world = World::new("posted");
+    world.enqueue("Go.").await;
+    // Two with one name.
+    with([world.worker(), world.worker()], async {
+        world.reaches("approval_required").await;
+        world.post(approve()).await;
+        world.post(Incoming::from("And now?")).await;
+        world.post(Incoming::from("Thanks.")).await;
+        while world.queue().find("posted", Some("acme")).await.expect("it is there").1.turns().len() < 5 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        world.reaches("answered").await;
+    })
+    .await;
+    let (records, effects) = world.ends().await;
+    assert_eq!(records, ALL.map(|id| (id.to_owned(), Outcome::Ok)));
+    assert_eq!(effects.into_values().collect::<Vec<_>>(), [1; 4]);
+    let (_, saved) = world.queue().find("posted", Some("acme")).await.expect("it is there");
+    let said: Vec<_> =
+        saved.history().iter().filter(|one| matches!(one, Message::User(_))).map(Message::text).collect();
+    assert_eq!(said, ["Go.", "And now?", "Thanks."], "in order, each once");
+    assert_eq!(world.asked.load(Ordering::Acquire), 5, "the model is asked once for each turn");
+}
+
+#[tokio::test]
+async fn a_run_of_another_tenant_is_unknown() {
+    let world = World::new("foreign");
+    world.enqueue("Hello.").await;
+    let queue = world.queue();
+    for (run, tenant) in [("foreign", None), ("foreign", Some("evil")), ("nonsense", Some("acme"))] {
+        assert!(matches!(queue.post(run, tenant, &approve()).await, Err(QueueError::Unknown)));
+        assert!(matches!(queue.find(run, tenant).await, Err(QueueError::Unknown)));
+    }
+    let (_, saved) = queue.find("foreign", Some("acme")).await.expect("it is there");
+    let again = queue.enqueue(&saved).await;
+    assert!(matches!(again, Err(QueueError::Store(StoreError::Duplicate))), "{again:?}");
+    for at in 0..300 {
+        match queue.post("foreign", Some("acme"), &Incoming::from("More.")).await {
+            Ok(()) => assert!(at < 256),
+            Err(error) => assert_eq!((error.code(), at >= 256), ("store_full", true)),
+        }
+    }
+}
+
+/// What does not fit is dropped, and the run continues with what comes next.
+#[tokio::test]
+async fn a_post_that_does_not_fit_holds_nothing_up() {
+    let world = World::new("unfit");
+    world.enqueue("Go.").await;
+    world.post(Incoming::new().decide("nonsense", ApprovalDecision::Approve, &grace())).await;
+    world.post(Incoming::new().decide("s1", ApprovalDecision::Approve, &Decider::new("ada").tenant("acme"))).await;
+    world.post(Incoming::new().decide("s1", ApprovalDecision::ApproveEdited("{}".to_owned()), &grace())).await;
+    world.post(approve()).await;
+    with([world.worker()], world.reaches("answered")).await;
+    assert_eq!(world.ends().await.0, ALL.map(|id| (id.to_owned(), Outcome::Ok)));
+}
+
+/// A person decides in a process that has no worker.
+#[tokio::test]
+async fn a_call_that_is_decided_elsewhere_wakes_its_run() {
+    let world = World::new("elsewhere");
+    world.enqueue("Go.").await;
+    with([world.worker()], world.reaches("approval_required")).await;
+    let (_, saved) = world.queue().find("elsewhere", Some("acme")).await.expect("it is there");
+    let runner = World::runner(Arc::clone(&world.store) as _);
+    let options = RunOptions::new().principal("ada").tenant("acme");
+    let run = runner.restore(saved.run().clone(), options).await.expect("restored");
+    with([world.worker()], async {
+        let result = run.resume("s1", ApprovalDecision::Approve, &grace()).await.expect("it waits");
+        assert_eq!(result.outcome(), Outcome::Ok);
+        world.reaches("answered").await;
+    })
+    .await;
+    let (records, effects) = world.ends().await;
+    assert_eq!(records, ALL.map(|id| (id.to_owned(), Outcome::Ok)));
+    assert_eq!(effects["s1"], 1);
+}
+
+#[tokio::test]
+async fn a_model_that_fails_is_asked_again_later() {
+    let world = World::new("failing model");
+    world.enqueue("Fail.").await;
+    with([world.worker()], world.reaches("model_unreachable")).await;
+    let (stored, _) = world.queue().find("failing model", Some("acme")).await.expect("it is there");
+    assert!(stored.due.is_some(), "it is tried again");
+    assert_eq!(world.asked.load(Ordering::Acquire), 1, "not immediately");
+}
+
+/// A worker that is told to stop gives back what it has.
+#[tokio::test]
+async fn a_worker_that_stops_releases_its_runs() {
+    let world = World::new("draining");
+    world.enqueue("Go.").await;
+    // Ready before the worker begins: it leases once, finishes a step, and gives the run back.
+    with([world.worker()], async { tokio::task::yield_now().await }).await;
+    let (stored, _) = world.queue().find("draining", Some("acme")).await.expect("it is there");
+    assert!(format!("{stored:?}").contains("due: Some"), "{stored:?}");
+    let started = std::time::Instant::now();
+    with([world.worker()], world.reaches("approval_required")).await;
+    assert!(started.elapsed() < Duration::from_millis(900), "nobody waits for a lease: {:?}", started.elapsed());
+}

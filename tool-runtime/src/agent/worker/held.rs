@@ -1,0 +1,253 @@
+//! One run in the hands of a worker: from the lease to its release.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::worker::Desk;
+use crate::agent::worker::queue::transact;
+use crate::agent::{Conversation, Durable, Incoming, SavedConversation, Step, Unfinished, Work};
+use crate::runner::{RestoreError, ResumeError};
+use crate::store::runs::{self, Next, Progress};
+use crate::store::{Clock as _, Document, Key, Query, RunLease, Space, Store, StoreError, StoredRun, SystemClock};
+
+/// How often in a row a model may give no answer until its run ends.
+const ATTEMPTS: u32 = 6;
+/// How long a call that runs in another process is left alone.
+const ELSEWHERE: Duration = Duration::from_secs(2);
+
+/// The state of a run that a worker has.
+const RUNNING: &str = "running";
+
+/// Why a worker puts a run down.
+enum Down {
+    /// Somebody else has it.
+    Lost,
+    /// It can be tried again later.
+    Later(&'static str),
+    /// The model gave no answer. It is asked again some times.
+    Model(&'static str),
+    /// Another attempt would end the same way.
+    Never(&'static str),
+}
+
+impl From<Unfinished> for Down {
+    fn from(unfinished: Unfinished) -> Self {
+        match unfinished {
+            Unfinished::Store(StoreError::Fenced) => Self::Lost,
+            Unfinished::Refused(ResumeError::Store(error)) | Unfinished::Store(error) => Self::Later(error.code()),
+            Unfinished::Model(error) => Self::Model(error.code()),
+            unfinished => Self::Later(unfinished.code()),
+        }
+    }
+}
+
+impl From<StoreError> for Down {
+    fn from(error: StoreError) -> Self {
+        Unfinished::Store(error).into()
+    }
+}
+
+/// A run that this worker has.
+struct Held<'d> {
+    desk: &'d Desk,
+    lease: RunLease,
+    stored: StoredRun,
+    /// How often in a row it could not be continued.
+    failures: AtomicU32,
+    /// What of its post the next unit takes.
+    taking: Mutex<Option<Key>>,
+}
+
+impl Desk {
+    /// Continues a run until it waits, ends or is lost, or the worker is to stop.
+    pub(super) async fn work(self: Arc<Self>, lease: RunLease, stored: StoredRun) {
+        let run = Arc::clone(&stored.run_id);
+        let lost = CancellationToken::new();
+        let renewed = renew(Arc::clone(&self.store), lease.clone(), self.lease, lost.clone());
+        let _renewed = Aborted(tokio::spawn(renewed));
+        let failures = AtomicU32::new(stored.failures);
+        let held = Held { desk: &self, lease, stored, failures, taking: Mutex::default() };
+        // On the heap: the whole conversation is one future.
+        let down = lost.run_until_cancelled(Box::pin(held.proceed())).await.unwrap_or(Err(Down::Lost));
+        let put = match down {
+            Ok(()) => Ok(()),
+            Err(Down::Lost) => Err(StoreError::Fenced),
+            Err(Down::Later(code)) => held.later(code, u32::MAX).await,
+            Err(Down::Model(code)) => held.later(code, ATTEMPTS).await,
+            Err(Down::Never(code)) => held.put(code, None).await,
+        };
+        match put {
+            Ok(()) => {}
+            Err(StoreError::Fenced) => tracing::warn!(run = &*run, "the lease ended; the run is left to other workers"),
+            Err(error) => tracing::warn!(run = &*run, error = error.code(), "the run could not be put down"),
+        }
+    }
+}
+
+impl Held<'_> {
+    async fn proceed(&self) -> Result<(), Down> {
+        let saved = SavedConversation::from_text(&self.stored.document).map_err(|error| Down::Never(error.code()))?;
+        let mut conversation = self.restore(saved).await?;
+        loop {
+            let running = conversation.is_idle() && conversation.refresh().await?;
+            let step = conversation.step_on(self).await?;
+            if self.desk.stop.is_cancelled() {
+                return Ok(self.put(step.code(), Some(SystemClock.now())).await?);
+            }
+            if matches!(step, Step::Asked | Step::Ran) {
+                continue;
+            }
+            // Read before the post, so that nothing can come in between unseen.
+            let news = self.news().await?;
+            if self.take_post(&mut conversation).await? || self.expire(&mut conversation).await? {
+                continue;
+            }
+            let expires = conversation.waiting().filter_map(|call| call.expires_at).min();
+            let due = if running { Some(later(ELSEWHERE)) } else { expires };
+            let document = conversation.save().await?.to_text()?;
+            let next = Next::Release { due, news };
+            return Ok(self.write(Some(document), step.code(), None, next).await?);
+        }
+    }
+
+    /// Takes the oldest of the post. Returns whether there was any.
+    async fn take_post(&self, conversation: &mut Conversation) -> Result<bool, Down> {
+        let scope = Some(Arc::clone(&self.lease.run_id));
+        let query = Query { scope, limit: 1, ..Query::new(Space::Post) };
+        let Some(listed) = self.desk.store.list(&query).await?.pop() else { return Ok(false) };
+        let Document::Post(post) = listed.document else { return Ok(false) };
+        let incoming: Incoming = serde_json::from_str(&post.body).map_err(|_| Down::Later("store_corrupt"))?;
+        let name = format!("post {}", listed.key.id());
+        *self.taking.lock().unwrap_or_else(PoisonError::into_inner) = Some(listed.key);
+        match conversation.check(&incoming) {
+            Ok(()) => conversation.accept_on(self, &name, incoming).await?,
+            Err(refused) => {
+                let run = &*self.lease.run_id;
+                tracing::warn!(run, error = refused.code(), "what was posted does not fit; it is dropped");
+                // Of a decider who may not decide there is a record.
+                let _refused = conversation.accept(incoming).await;
+                conversation.accept_on(self, &name, Incoming::new()).await?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Finishes the calls for which it is too late. Returns whether there were any.
+    async fn expire(&self, conversation: &mut Conversation) -> Result<bool, Down> {
+        let expired = conversation.expire(SystemClock.now()).await;
+        let expired = expired.map_err(|error| Down::from(Unfinished::Refused(error)))?;
+        if expired {
+            let document = conversation.save().await?.to_text()?;
+            self.write(Some(document), RUNNING, None, Next::Keep).await?;
+        }
+        Ok(expired)
+    }
+
+    /// How often something happened to the run from outside.
+    async fn news(&self) -> Result<u64, StoreError> {
+        match self.desk.store.read(&[Key::run(Arc::clone(&self.lease.run_id))]).await?.pop().flatten() {
+            Some(Document::Run(run)) => Ok(run.news),
+            _ => Err(StoreError::Fenced),
+        }
+    }
+
+    /// Puts the run down until later, longer each time, but not more often than this in a row.
+    async fn later(&self, code: &'static str, most: u32) -> Result<(), StoreError> {
+        let failures = self.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        let due = (failures < most).then(|| later(Duration::from_secs(1 << failures.min(8))));
+        self.put(code, due).await
+    }
+
+    /// Puts the run down as it was after its last unit.
+    async fn put(&self, state: &str, due: Option<Timestamp>) -> Result<(), StoreError> {
+        self.write(None, state, None, Next::Release { due, news: self.stored.news }).await
+    }
+
+    /// Writes what became of the run, again and again until the store can be reached or the lease is over.
+    async fn write(
+        &self,
+        document: Option<Arc<str>>,
+        state: &str,
+        taken: Option<Key>,
+        next: Next,
+    ) -> Result<(), StoreError> {
+        let keys: Vec<_> = std::iter::once(Key::run(Arc::clone(&self.lease.run_id))).chain(taken.clone()).collect();
+        let failures = self.failures.load(Ordering::Relaxed);
+        let progress = Progress { document, state: state.into(), taken, failures, next };
+        let until = Instant::now() + self.desk.lease;
+        loop {
+            let (lease, progress) = (self.lease.clone(), progress.clone());
+            let change = move |transaction: &mut _| runs::save(transaction, &lease, &progress);
+            match transact(&*self.desk.store, keys.clone(), change).await {
+                Err(error @ (StoreError::Unavailable(_) | StoreError::Panicked)) if Instant::now() < until => {
+                    tracing::warn!(run = &*self.lease.run_id, error = error.code(), "a step is not kept yet");
+                    tokio::time::sleep(self.desk.lease / 10).await;
+                }
+                ended => return ended,
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Durable for Held<'_> {
+    type Error = Down;
+
+    async fn unit(&self, _name: &str, work: Work<'_>) -> Result<SavedConversation, Down> {
+        let saved = work.await?;
+        let taken = self.taking.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.failures.store(0, Ordering::Relaxed);
+        self.write(Some(saved.to_text()?), RUNNING, taken, Next::Keep).await?;
+        Ok(saved)
+    }
+
+    async fn restore(&self, saved: SavedConversation) -> Result<Conversation, Down> {
+        let options = saved.run().options();
+        let options = match &self.desk.prepare {
+            Some(prepare) => prepare(&self.stored, options),
+            None => options,
+        };
+        let options = options.held(self.lease.clone());
+        self.desk.agent.restore(&self.desk.runner, options, saved).await.map_err(|error| match error {
+            RestoreError::Store(error) => error.into(),
+            error => Down::Never(error.code()),
+        })
+    }
+}
+
+/// Prolongs a lease until somebody else has the run, or nobody can tell.
+async fn renew(store: Arc<dyn Store>, lease: RunLease, by: Duration, lost: CancellationToken) {
+    let mut renewed = Instant::now();
+    loop {
+        tokio::time::sleep(by / 3).await;
+        let (asked, held) = (Instant::now(), lease.clone());
+        let keys = vec![Key::run(Arc::clone(&lease.run_id))];
+        match transact(&*store, keys, move |transaction| runs::renew(transaction, &held, by)).await {
+            Ok(()) => renewed = asked,
+            Err(StoreError::Fenced) => break,
+            Err(_) if renewed.elapsed() > by => break,
+            Err(_) => {}
+        }
+    }
+    lost.cancel();
+}
+
+fn later(by: Duration) -> Timestamp {
+    SystemClock.now().saturating_add(by).unwrap_or(Timestamp::MAX)
+}
+
+/// A task that ends with its owner.
+struct Aborted(JoinHandle<()>);
+
+impl Drop for Aborted {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,180 @@
+//! [`Worker`]: continues the conversations of a store, in as many processes as share it.
+
+mod held;
+mod queue;
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+pub use queue::{QueueError, RunQueue};
+
+use crate::agent::Agent;
+use crate::runner::{RunOptions, ToolRunner};
+use crate::store::{
+    Clock as _, Document, Key, Query, RunLease, Space, Store, StoreError, StoredRun, SystemClock, runs,
+};
+use queue::transact;
+
+/// How long nobody looks at what is due when the store says nothing.
+const POLL: Duration = Duration::from_secs(1);
+
+type Prepare = Arc<dyn Fn(&StoredRun, RunOptions) -> RunOptions + Send + Sync>;
+
+/// Continues the conversations that a [`RunQueue`] holds. Any number of workers, in any number of processes, share one
+/// store.
+///
+/// A worker leases a run, takes its steps, and keeps the document after each: an answer of the model before any of its
+/// calls runs. Another worker takes over when the lease ends. Each write is checked against the lease in its own
+/// transaction, so a worker that was stopped past it writes nothing; a call that it had begun is `outcome_unknown`.
+#[must_use]
+pub struct Worker {
+    agent: Agent,
+    runner: ToolRunner,
+    name: Arc<str>,
+    concurrency: usize,
+    lease: Duration,
+    prepare: Option<Prepare>,
+}
+
+impl Worker {
+    /// Creates a worker over the runner's store: eight runs at a time, with leases of 30 seconds.
+    pub fn new(agent: Agent, runner: ToolRunner) -> Self {
+        Self { agent, runner, name: "worker".into(), concurrency: 8, lease: Duration::from_secs(30), prepare: None }
+    }
+
+    /// Sets a name for operators. It need not be unique: two workers with one name are still two.
+    pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Sets how many runs it continues at a time; at least one.
+    pub fn concurrency(mut self, runs: usize) -> Self {
+        self.concurrency = runs.max(1);
+        self
+    }
+
+    /// Sets how long a run counts as its own without a sign of life; at least one second. It renews its leases.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease.max(Duration::from_secs(1));
+        self
+    }
+
+    /// Sets what the options of a run become before it continues: connections, a sink of events, fewer tools. Given are
+    /// the options that it had when it was saved: its principal, tenant, caller, roles and attributes. A run never
+    /// becomes wider than it was.
+    pub fn prepare(mut self, prepare: impl Fn(&StoredRun, RunOptions) -> RunOptions + Send + Sync + 'static) -> Self {
+        self.prepare = Some(Arc::new(prepare));
+        self
+    }
+
+    /// Continues runs until `shutdown` resolves; then finishes the steps that have begun, and releases its leases.
+    ///
+    /// A store that fails later is asked again each second. The future has to be polled inside a tokio runtime with its
+    /// timer enabled.
+    ///
+    /// # Errors
+    /// The store cannot be read when the worker starts.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), StoreError> {
+        let owner = format!("{}-{}", self.name, uuid::Uuid::new_v4().simple()).into();
+        let Self { agent, runner, concurrency, lease, prepare, .. } = self;
+        let store = Arc::clone(runner.store());
+        let desk = Arc::new(Desk { store, agent, runner, owner, lease, prepare, stop: CancellationToken::new() });
+        let mut shutdown = pin!(shutdown);
+        let (mut running, mut started) = (JoinSet::new(), false);
+        loop {
+            match desk.take(concurrency.saturating_sub(running.len())).await {
+                Ok(taken) => taken.into_iter().for_each(|(lease, run)| {
+                    running.spawn(Arc::clone(&desk).work(lease, run));
+                }),
+                Err(error) if !started => return Err(error),
+                Err(error) => tracing::warn!(error = error.code(), "the store cannot be asked for runs"),
+            }
+            started = true;
+            if wait(&*desk.store, &mut running, shutdown.as_mut()).await {
+                break;
+            }
+        }
+        desk.stop.cancel();
+        while running.join_next().await.is_some() {}
+        desk.store.flush().await.or_else(|error| {
+            tracing::warn!(error = error.code(), "the store did not confirm its last writes");
+            Ok(())
+        })
+    }
+}
+
+/// Waits until something may be due, a run is done, or the worker is to stop (`true`).
+async fn wait(
+    store: &dyn Store,
+    running: &mut JoinSet<()>,
+    mut shutdown: std::pin::Pin<&mut impl Future<Output = ()>>,
+) -> bool {
+    let mut news = pin!(tokio::time::timeout(POLL, store.changed()));
+    poll_fn(|context| {
+        if shutdown.as_mut().poll(context).is_ready() {
+            return Poll::Ready(true);
+        }
+        // The end of one is a free place.
+        if !running.is_empty()
+            && let Poll::Ready(ended) = running.poll_join_next(context)
+        {
+            if let Some(Err(error)) = ended {
+                tracing::error!(panicked = error.is_panic(), "a run was dropped; it is continued when its lease ends");
+            }
+            return Poll::Ready(false);
+        }
+        news.as_mut().poll(context).map(|_| false)
+    })
+    .await
+}
+
+/// What all runs of one worker share.
+struct Desk {
+    store: Arc<dyn Store>,
+    agent: Agent,
+    runner: ToolRunner,
+    owner: Arc<str>,
+    lease: Duration,
+    prepare: Option<Prepare>,
+    stop: CancellationToken,
+}
+
+impl Desk {
+    /// Leases up to so many runs that are due.
+    async fn take(&self, free: usize) -> Result<Vec<(RunLease, StoredRun)>, StoreError> {
+        let mut taken = Vec::new();
+        if free == 0 {
+            return Ok(taken);
+        }
+        let due = Some(SystemClock.now());
+        let mut listed = self.store.list(&Query { due, limit: 64, ..Query::new(Space::Run) }).await?;
+        // Workers that see the same list do not all begin with the same run.
+        let first = usize::from(uuid::Uuid::new_v4().as_bytes()[0]) % listed.len().max(1);
+        listed.rotate_left(first);
+        for listed in listed {
+            let Document::Run(run) = listed.document else { continue };
+            let (owner, lease) = (Arc::clone(&self.owner), self.lease);
+            let keys = vec![Key::run(Arc::clone(&run.run_id))];
+            let change = move |transaction: &mut _| runs::lease(transaction, &run.run_id, &owner, lease);
+            taken.extend(transact(&*self.store, keys, change).await?);
+            if taken.len() >= free {
+                break;
+            }
+        }
+        Ok(taken)
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").field("name", &self.name).field("lease", &self.lease).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,170 @@
+//! [`Allowance`]: what a run, a principal or a tenant may use altogether.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::policy::exceeded::Amount;
+use crate::policy::parse::{self, Table};
+use crate::policy::spending::Spend;
+use crate::policy::window::Window;
+
+/// What a run, a principal or a tenant may use altogether. Left out means no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Allowance {
+    /// How long it lasts before it begins again: for principals and tenants.
+    #[serde(deserialize_with = "some_window", skip_serializing_if = "Option::is_none")]
+    pub window: Option<Window>,
+    /// Calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u64>,
+    /// The time that calls take together, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<u64>,
+    /// The size of all results, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Tokens that the model reads and writes together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Tokens that the model reads, cached ones included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Tokens that the model writes, reasoning included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// Tokens that the model writes to reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_tokens: Option<u64>,
+    /// Cost, in the application's own unit.
+    #[serde(deserialize_with = "parse::amount", skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}
+
+/// The most windows that a principal or a tenant may have budgets for. A call books on the account of each.
+const MOST_WINDOWS: usize = 8;
+
+impl Allowance {
+    /// Returns the first limit that `wanted` on top of what is taken would pass. All of it fits, or it is refused.
+    pub(crate) fn refuses(&self, taken: Spend, wanted: Spend) -> Option<Amount> {
+        let passes = |limit: Option<u64>, taken: u64, wanted: u64| {
+            limit.is_some_and(|limit| taken >= limit || wanted > limit - taken)
+        };
+        let counted = [
+            (self.calls, taken.calls, wanted.calls, Amount::Calls),
+            (self.tokens, taken.tokens, wanted.tokens, Amount::Tokens),
+            (self.input_tokens, taken.input_tokens, wanted.input_tokens, Amount::InputTokens),
+            (self.output_tokens, taken.output_tokens, wanted.output_tokens, Amount::OutputTokens),
+            (self.reasoning_tokens, taken.reasoning_tokens, wanted.reasoning_tokens, Amount::ReasoningTokens),
+            (self.bytes, taken.bytes, wanted.bytes, Amount::Bytes),
+        ];
+        if let Some((.., amount)) =
+            counted.into_iter().find(|(limit, taken, wanted, _)| passes(*limit, *taken, *wanted))
+        {
+            return Some(amount);
+        }
+        // Written so that NaN is refused.
+        if self.cost.is_some_and(|limit| !(taken.cost < limit && wanted.cost <= limit - taken.cost)) {
+            return Some(Amount::Cost);
+        }
+        let passes = self.time_left(taken).is_some_and(|left| left.is_zero() || wanted.time > left);
+        passes.then_some(Amount::Time)
+    }
+
+    /// Returns the time that is left. `None` without a limit.
+    pub(crate) fn time_left(&self, taken: Spend) -> Option<Duration> {
+        self.time_ms.map(|limit| Duration::from_millis(limit).saturating_sub(taken.time))
+    }
+
+    /// Returns the limits that hold for a model's turn: one that may make no more calls may still answer.
+    pub(crate) const fn for_model(self) -> Self {
+        Self { calls: None, time_ms: None, bytes: None, ..self }
+    }
+
+    /// The least of each limit of two.
+    pub(crate) fn narrower(self, other: Self) -> Self {
+        Self {
+            window: least(self.window, other.window),
+            calls: least(self.calls, other.calls),
+            time_ms: least(self.time_ms, other.time_ms),
+            bytes: least(self.bytes, other.bytes),
+            tokens: least(self.tokens, other.tokens),
+            input_tokens: least(self.input_tokens, other.input_tokens),
+            output_tokens: least(self.output_tokens, other.output_tokens),
+            reasoning_tokens: least(self.reasoning_tokens, other.reasoning_tokens),
+            cost: self.cost.into_iter().chain(other.cost).reduce(f64::min),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        Self { window: None, ..*self } == Self::default()
+    }
+}
+
+pub(super) fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    one.into_iter().chain(other).min()
+}
+
+fn some_window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Window>, D::Error> {
+    Window::deserialize(deserializer).map(Some)
+}
+
+/// The budget of a run, which lasts as long as the run.
+pub(super) fn of_run<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Allowance, D::Error> {
+    let allowance: Allowance = parse::table(deserializer)?;
+    if allowance.window.is_some() {
+        return Err(D::Error::custom("the budget of a run has no `window`; write it for a principal or a tenant"));
+    }
+    Ok(allowance)
+}
+
+/// A table, or a list of tables with different windows.
+pub(super) fn shared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Allowance>, D::Error> {
+    struct Tables;
+    impl<'de> Visitor<'de> for Tables {
+        type Value = Vec<Allowance>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a table, or a list of tables")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Self::Value, A::Error> {
+            checked(vec![Allowance::deserialize(MapAccessDeserializer::new(entries))?])
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+            let mut all = Vec::new();
+            while let Some(Table(allowance)) = items.next_element()? {
+                all.push(allowance);
+            }
+            checked(all)
+        }
+    }
+    deserializer.deserialize_any(Tables)
+}
+
+fn checked<E: Error>(all: Vec<Allowance>) -> Result<Vec<Allowance>, E> {
+    let mut windows = Vec::new();
+    for allowance in &all {
+        let Some(window) = allowance.window else {
+            return Err(E::custom(
+                "this budget never begins again; write how long it lasts, for example `window = \"1h\"`",
+            ));
+        };
+        if allowance.is_empty() {
+            return Err(E::custom("this budget limits nothing; write `calls`, `tokens`, `cost` or another limit"));
+        }
+        if windows.contains(&window) {
+            return Err(E::custom("two budgets have the same `window`; write them as one"));
+        }
+        windows.push(window);
+    }
+    if all.len() > MOST_WINDOWS {
+        return Err(E::custom(format!("more than {MOST_WINDOWS} windows; write fewer")));
+    }
+    Ok(all)
+}

@@ -1,0 +1,52 @@
+//! Budgets under which no call could ever run, or one call would hold everything.
+
+use crate::policy::ToolPolicy;
+use crate::policy::problem::PolicyProblem;
+
+impl ToolPolicy {
+    pub(super) fn check_budgets(&self, problems: &mut Vec<PolicyProblem>) {
+        let budgets = &self.data().budgets;
+        let run = std::iter::once(("run", &budgets.run));
+        let principal = budgets.principal.iter().map(|allowance| ("principal", allowance));
+        let tenant = budgets.tenant.iter().map(|allowance| ("tenant", allowance));
+        let named = budgets.tools.keys().map(|name| (format!("budgets.tools.{name}"), Some(name.as_str())));
+        let calls: Vec<_> = std::iter::once(("budgets.default".to_owned(), None))
+            .chain(named)
+            .map(|(path, name)| (path, budgets.limits_of(name, &self.data().limits)))
+            .collect();
+        for (holder, allowance) in run.chain(principal).chain(tenant) {
+            let mut problem = |key: &str, message: String| {
+                problems.push(PolicyProblem::new(format!("budgets.{holder}.{key}"), message));
+            };
+            // 0 is a budget that allows no call on purpose.
+            let bytes = allowance.bytes.filter(|bytes| *bytes > 0);
+            let time = allowance.time_ms.filter(|time| *time > 0 && allowance.window.is_some());
+            for (path, limits) in &calls {
+                let result = limits.result_bytes as u64;
+                if bytes.is_some_and(|bytes| bytes < result) {
+                    let message = format!(
+                        "a call holds as many bytes as its result may have, which are {result}; write that or more, or a \
+                         lower `{path}.max_result_bytes`"
+                    );
+                    problem("bytes", message);
+                }
+                let Some(time) = time else { continue };
+                match limits.runtime.map(|runtime| runtime.as_millis()) {
+                    None => {
+                        let message =
+                            format!("a call without a limit would hold all of the time; write `{path}.max_runtime_ms`");
+                        problem("time_ms", message);
+                    }
+                    Some(longest) if u128::from(time) < longest => {
+                        let message = format!(
+                            "a call holds as much time as it may take, which is {longest}; write that or more, or a \
+                             lower `{path}.max_runtime_ms`"
+                        );
+                        problem("time_ms", message);
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What a run books: on its own budget, and on the accounts that it shares with other runs of its principal and tenant.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+
+use crate::call::usage::Usage;
+use crate::policy::{BudgetExceeded, RunPolicy, Spend};
+use crate::runner::{Run, telemetry};
+use crate::store::accounts::{self, Account, Bill, Booked};
+use crate::store::ledger::{self, Begun};
+use crate::store::{Key, Receipt, StoreError, Transaction};
+
+/// The accounts of a run, and the model's turns on their way to them.
+pub(super) struct Accounts {
+    all: Arc<[Account]>,
+    turns: Mutex<VecDeque<Turn>>,
+}
+
+/// The most turns whose receipts are waited for.
+const MOST_TURNS: usize = 64;
+
+/// A model's turn that may not be booked yet.
+struct Turn {
+    used: Spend,
+    receipt: Receipt,
+}
+
+impl Accounts {
+    pub(super) fn of(policy: &RunPolicy, tenant: Option<&Arc<str>>, principal: Option<&Arc<str>>) -> Self {
+        Self { all: Account::of(policy, tenant, principal), turns: Mutex::default() }
+    }
+
+    pub(super) const fn all(&self) -> &Arc<[Account]> {
+        &self.all
+    }
+
+    fn turns(&self) -> MutexGuard<'_, VecDeque<Turn>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Run {
+    /// Adds what the model itself consumed to what the run, its principal and its tenant have used: tokens by kind, and
+    /// cost in the application's own unit. A cost that is negative or not a number counts as 0.
+    ///
+    /// What principal and tenant have used is in the store. It is written without waiting, and
+    /// [`exhausted`](Self::exhausted) waits for it.
+    pub fn account(&self, usage: Usage, cost: f64) {
+        let used = Spend::turn(usage, cost);
+        self.spending().charge(used);
+        self.state().charge(usage, cost);
+        if !self.accounts().all().is_empty() {
+            let turn = Turn { used, receipt: self.charge(used) };
+            let mut turns = self.accounts().turns();
+            // Nobody may ever ask; each is on its way to the store all the same.
+            turns.retain(|turn| !turn.receipt.is_kept());
+            if turns.len() >= MOST_TURNS {
+                turns.pop_front();
+            }
+            turns.push_back(turn);
+        }
+    }
+
+    /// Returns the budget, of tokens or of cost, that is used up, so that the model is not asked again. `None` while
+    /// there is some left.
+    ///
+    /// # Errors
+    /// The policy has budgets of principals or tenants, and the store cannot be asked for what they have used, or could
+    /// not book an earlier turn. Do not ask the model.
+    pub async fn exhausted(&self) -> Result<Option<BudgetExceeded>, StoreError> {
+        if let Some(exceeded) = self.spending().exhausted_for_model() {
+            return Ok(Some(exceeded));
+        }
+        if self.accounts().all().is_empty() {
+            return Ok(None);
+        }
+        self.overdrawn().await.map_err(|error| telemetry::store_unread(self, error))
+    }
+
+    async fn overdrawn(&self) -> Result<Option<BudgetExceeded>, StoreError> {
+        loop {
+            // Bound first, so that the lock is not held while it waits.
+            let next = self.accounts().turns().pop_front();
+            let Some(Turn { used, receipt }) = next else { break };
+            if receipt.await.is_err() {
+                // Booked again: a turn that was paid for twice is better than one that nobody paid for.
+                let receipt = self.charge(used);
+                if let Err(error) = receipt.await {
+                    let receipt = Receipt::ready(Err(StoreError::Lost));
+                    self.accounts().turns().push_front(Turn { used, receipt });
+                    return Err(error);
+                }
+            }
+        }
+        let accounts = Arc::clone(self.accounts().all());
+        let keys = Account::keys(&accounts).collect();
+        let change = move |transaction: &mut Transaction| Ok(accounts::exhausted(transaction, &accounts));
+        self.shared().store.transact(keys, change).await
+    }
+
+    /// Books a model's turn. It was used even if the run has another owner meanwhile.
+    fn charge(&self, used: Spend) -> Receipt {
+        let turn = Bill::new(self.accounts().all(), used);
+        let keys = Account::keys(&turn.accounts).collect();
+        let change = move |transaction: &mut Transaction| accounts::charge(transaction, &turn);
+        self.shared().store.update(keys, Box::new(change))
+    }
+
+    /// Books a call that the ledger does not know.
+    pub(super) async fn book(&self, bill: Bill) -> Result<Begun, StoreError> {
+        let (lease, mut keys) = (self.lease(), vec![Key::run(self.identity().clone())]);
+        keys.extend(Account::keys(&bill.accounts));
+        let change = move |transaction: &mut Transaction| {
+            ledger::check(transaction, lease.as_ref())?;
+            Ok(match accounts::reserve(transaction, &bill)? {
+                Ok(booked) => Begun::Now(Some(booked)),
+                Err(exceeded) => Begun::Exhausted(exceeded),
+            })
+        };
+        self.shared().store.transact(keys, change).await
+    }
+}
+
+/// What a call has booked on accounts, from when it began.
+pub(super) struct Held {
+    booked: Booked,
+    started: Instant,
+}
+
+/// What a call that ended used of what it had booked.
+#[derive(Clone)]
+pub(super) struct Settled {
+    booked: Booked,
+    used: Spend,
+}
+
+impl Held {
+    pub(super) fn new(booked: Booked) -> Self {
+        Self { booked, started: Instant::now() }
+    }
+
+    /// With a result of this size.
+    pub(super) fn settled(self, bytes: usize) -> Settled {
+        let used = Spend { time: self.started.elapsed(), bytes: bytes as u64, ..self.booked.amount() };
+        Settled { booked: self.booked, used }
+    }
+}
+
+impl Settled {
+    pub(super) fn keys(&self) -> impl Iterator<Item = Key> {
+        self.booked.keys()
+    }
+
+    /// Books what was used in place of what was held.
+    pub(super) fn write(&self, transaction: &mut Transaction) -> Result<(), StoreError> {
+        accounts::settle(transaction, &self.booked, self.used)
+    }
+}

@@ -1,0 +1,183 @@
+//! Accounts: what a principal or a tenant has used of its budgets, over all processes that share a store.
+//!
+//! What a call may use is booked before it begins and corrected when it ends, so that calls that run at the same time
+//! never pass a limit together. What a process that died had booked stays booked until the account's window ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::policy::{Allowance, BudgetExceeded, Holder, RunPolicy, Spend, Window};
+use crate::store::{Document, Key, StoreError, Transaction};
+
+/// What was used in one window. A principal has an account in each tenant; all runs that name none share one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredAccount {
+    /// The tenant; `None` for runs that name none.
+    pub tenant: Option<Arc<str>>,
+    /// The principal; `None` for the account of a tenant, and for runs that name none.
+    pub principal: Option<Arc<str>>,
+    /// Whose account it is: a tenant's, or a principal's.
+    pub(crate) holder: Holder,
+    /// When the window began.
+    pub(crate) from: Timestamp,
+    /// When it ends.
+    pub(crate) until: Timestamp,
+    /// What was used, and what calls that run may still use.
+    pub(crate) booked: Spend,
+    /// Who wrote it last. A store that lost the answer to a write looks whether the document is as it was to be written,
+    /// and two writers can come to the same amounts.
+    pub(crate) mark: u64,
+}
+
+/// An account that the calls of a run are booked on, with its limits.
+#[derive(Debug, Clone)]
+pub(crate) struct Account {
+    key: Key,
+    holder: Holder,
+    tenant: Option<Arc<str>>,
+    principal: Option<Arc<str>>,
+    window: Window,
+    allowance: Allowance,
+}
+
+/// What one call, or one turn of a model, is to book.
+#[derive(Debug, Clone)]
+pub(crate) struct Bill {
+    pub(crate) accounts: Arc<[Account]>,
+    amount: Spend,
+    mark: u64,
+}
+
+/// What one call has booked, and in which window of each account.
+#[derive(Debug, Clone)]
+pub(crate) struct Booked {
+    bill: Bill,
+    windows: Vec<Timestamp>,
+}
+
+impl Account {
+    /// The accounts that a run is booked on.
+    pub(crate) fn of(policy: &RunPolicy, tenant: Option<&Arc<str>>, principal: Option<&Arc<str>>) -> Arc<[Self]> {
+        let account = |(holder, window, allowance)| {
+            let (tenant, principal) = (tenant.cloned(), principal.filter(|_| holder == Holder::Principal).cloned());
+            let key = Key::account(holder, tenant.as_deref(), principal.as_deref(), window);
+            Self { key, holder, tenant, principal, window, allowance }
+        };
+        policy.shared().into_iter().map(account).collect()
+    }
+
+    /// The keys of accounts.
+    pub(crate) fn keys(accounts: &[Self]) -> impl Iterator<Item = Key> {
+        accounts.iter().map(|account| account.key.clone())
+    }
+
+    /// The account as it is now: as it is kept, or empty because its window is over. One that the clock has jumped back
+    /// from is kept, so that no window is ever used twice.
+    fn now(&self, transaction: &Transaction) -> StoredAccount {
+        let from = self.window.start(transaction.now());
+        match transaction.get(&self.key) {
+            Some(Document::Account(stored)) if from <= stored.from => (**stored).clone(),
+            _ => StoredAccount {
+                tenant: self.tenant.clone(),
+                principal: self.principal.clone(),
+                holder: self.holder,
+                from,
+                until: from.saturating_add(self.window.length()).unwrap_or(Timestamp::MAX),
+                booked: Spend::default(),
+                mark: 0,
+            },
+        }
+    }
+}
+
+/// Books what a call may use on every account: all of it, or on none if one has not that much left.
+pub(crate) fn reserve(
+    transaction: &mut Transaction,
+    bill: &Bill,
+) -> Result<Result<Booked, BudgetExceeded>, StoreError> {
+    let now: Vec<_> = bill.accounts.iter().map(|account| account.now(transaction)).collect();
+    for (account, stored) in bill.accounts.iter().zip(&now) {
+        if let Some(amount) = account.allowance.refuses(stored.booked, bill.amount) {
+            return Ok(Err(BudgetExceeded::new(account.holder, amount, Some(stored.until))));
+        }
+    }
+    let windows = now.iter().map(|stored| stored.from).collect();
+    for (account, stored) in bill.accounts.iter().zip(now) {
+        book(transaction, account, stored, bill.mark, |booked| booked.plus(bill.amount))?;
+    }
+    Ok(Ok(Booked { bill: bill.clone(), windows }))
+}
+
+/// Books what a call used in place of what it might have used. A window that is over stays as it is.
+pub(crate) fn settle(transaction: &mut Transaction, booked: &Booked, used: Spend) -> Result<(), StoreError> {
+    for (account, from) in booked.bill.accounts.iter().zip(&booked.windows) {
+        let stored = match transaction.get(&account.key) {
+            Some(Document::Account(stored)) if stored.from == *from => (**stored).clone(),
+            _ => continue,
+        };
+        let mark = booked.bill.mark.wrapping_add(1);
+        book(transaction, account, stored, mark, |spend| spend.minus(booked.bill.amount).plus(used))?;
+    }
+    Ok(())
+}
+
+/// Books what was used without a reservation, as a model's turn.
+pub(crate) fn charge(transaction: &mut Transaction, turn: &Bill) -> Result<(), StoreError> {
+    for account in &*turn.accounts {
+        let stored = account.now(transaction);
+        book(transaction, account, stored, turn.mark, |booked| booked.plus(turn.amount))?;
+    }
+    Ok(())
+}
+
+/// Returns the budget that a model's turn would overdraw.
+pub(crate) fn exhausted(transaction: &Transaction, accounts: &[Account]) -> Option<BudgetExceeded> {
+    accounts.iter().find_map(|account| {
+        let stored = account.now(transaction);
+        let amount = account.allowance.for_model().refuses(stored.booked, Spend::default())?;
+        Some(BudgetExceeded::new(account.holder, amount, Some(stored.until)))
+    })
+}
+
+fn book(
+    transaction: &mut Transaction,
+    account: &Account,
+    mut stored: StoredAccount,
+    mark: u64,
+    change: impl FnOnce(Spend) -> Spend,
+) -> Result<(), StoreError> {
+    (stored.booked, stored.mark) = (change(stored.booked), mark);
+    transaction.set(&account.key, Document::Account(Box::new(stored)))
+}
+
+impl Bill {
+    /// One call that may take up to `time`, with a result of up to `bytes`. `None` if there are no accounts.
+    pub(crate) fn call(accounts: &Arc<[Account]>, time: Option<Duration>, bytes: usize) -> Option<Self> {
+        // A call without a limit could take all the time that there is; where none is limited, it holds none.
+        let is_limited = accounts.iter().any(|account| account.allowance.time_ms.is_some());
+        let time = time.or((!is_limited).then_some(Duration::ZERO));
+        (!accounts.is_empty()).then(|| Self::new(accounts, Spend::call(time, bytes)))
+    }
+
+    /// Any amount.
+    pub(crate) fn new(accounts: &Arc<[Account]>, amount: Spend) -> Self {
+        Self { accounts: Arc::clone(accounts), amount, mark: Uuid::new_v4().as_u64_pair().0 }
+    }
+}
+
+impl Booked {
+    /// The keys of the accounts.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
+        Account::keys(&self.bill.accounts)
+    }
+
+    /// What was booked.
+    pub(crate) const fn amount(&self) -> Spend {
+        self.bill.amount
+    }
+}

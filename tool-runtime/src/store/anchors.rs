@@ -1,0 +1,228 @@
+//! Anchors: the heads of the chains of all runs, chained themselves. A run's own chain shows what is missing in its
+//! middle; that its last records are gone, or that it was sealed anew from some record on, shows in an anchor only.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::json::{self, canonical};
+use crate::store::{Document, Key, RecordFilter, Store, StoreError, Transaction};
+use crate::tool::Hash;
+
+/// How many records are read at a time, and so how many heads one anchor has at most.
+const PAGE: usize = 1000;
+
+/// How far back records are read again. A record gets its position before it is committed, so one that commits late can
+/// be behind the position of an anchor that did not see it; this is how late it may be. A record that is later still is
+/// anchored with the next one of its run, since a head stands for everything before it.
+const OVERLAP: Duration = Duration::from_secs(300);
+
+/// How many anchored heads are remembered, so that they are not anchored again. One that is forgotten is anchored twice,
+/// which changes nothing.
+const MOST_KNOWN: usize = 65_536;
+
+/// How often to begin again because another process made an anchor meanwhile.
+const MOST_RACES: usize = 16;
+
+/// The end of a run's chain when an anchor was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct AnchoredHead {
+    /// The run.
+    pub run_id: Arc<str>,
+    /// The place of its last record.
+    pub sequence: u64,
+    /// The hash of its last record.
+    pub hash: Hash,
+}
+
+/// The heads of the chains of runs, in the chain of all anchors.
+///
+/// Written as one line of JSON, it can be kept where nobody who can write to the store can write, too; `audit verify
+/// --anchors` compares it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Anchor {
+    /// Its place among the anchors, counted from 0.
+    pub number: u64,
+    /// When it was made, by the clock of the store.
+    pub at: Timestamp,
+    /// The position of the last record that was read for it.
+    pub position: u64,
+    /// The heads of the runs that got records since the anchor before.
+    pub heads: Vec<AnchoredHead>,
+    /// The hash of the anchor before it; zeros for the first.
+    pub previous: Hash,
+    /// SHA-256 over the canonical JSON of everything else.
+    pub hash: Hash,
+}
+
+impl Anchor {
+    fn after(last: Option<&Self>, at: Timestamp, position: u64, heads: Vec<AnchoredHead>) -> Result<Self, StoreError> {
+        let (number, previous) = last.map_or((0, Hash([0; 32])), |last| (last.number + 1, last.hash));
+        let mut anchor = Self { number, at, position, heads, previous, hash: Hash([0; 32]) };
+        anchor.hash = anchor.computed().map_err(|error| StoreError::Corrupt(Box::new(error)))?;
+        Ok(anchor)
+    }
+
+    /// Whether the hash is that of everything else.
+    pub(super) fn is_whole(&self) -> bool {
+        self.computed().is_ok_and(|hash| hash == self.hash)
+    }
+
+    fn computed(&self) -> Result<Hash, serde_json::Error> {
+        let blank = Self { hash: Hash([0; 32]), ..self.clone() };
+        Ok(json::digest(canonical::to_text(&serde_json::to_value(blank)?)))
+    }
+}
+
+/// Anchors what was recorded since the last anchor, and returns how many anchors that took: none if nothing was.
+/// `made` gets each of them once it is kept.
+///
+/// A worker calls it on a timer; a service without workers calls it itself, once a minute for example, in one process or
+/// in several. What is recorded after the last anchor can still be cut off without a trace, so the interval is how much
+/// that is.
+///
+/// ```
+/// use tool_runtime::store::{MemoryStore, anchor};
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let store = MemoryStore::new();
+/// let mut exported = Vec::new();
+/// let count = anchor(&store, |anchor| exported.extend(serde_json::to_string(anchor))).await?;
+/// assert_eq!((count, exported.len()), (0, 0), "nothing was recorded");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// The store cannot be reached, or what it holds cannot be read. What was anchored before stays.
+pub async fn anchor(store: &dyn Store, mut made: impl FnMut(&Anchor) + Send) -> Result<u64, StoreError> {
+    let mut count = 0;
+    'race: for _ in 0..MOST_RACES {
+        let mut window = Window::read(store).await?;
+        loop {
+            let filter = RecordFilter { after: window.after, limit: Some(PAGE), ..RecordFilter::default() };
+            let page = store.records(&filter).await?;
+            let Some(end) = page.last().map(|last| last.position) else { return Ok(count) };
+            // The records of a run are in their order, so the last of them is its head.
+            let heads: BTreeMap<_, _> =
+                page.iter().map(|sealed| (sealed.record.run_id(), (sealed.sequence, sealed.hash))).collect();
+            let heads = heads.into_iter().map(|(run, (sequence, hash))| AnchoredHead {
+                run_id: Arc::clone(run),
+                sequence,
+                hash,
+            });
+            let heads: Vec<_> = heads.filter(|head| window.is_new(head)).collect();
+            window.after = end;
+            if heads.is_empty() {
+                continue;
+            }
+            let Some(anchor) = write(store, window.last.clone(), end, heads).await? else { continue 'race };
+            made(&anchor);
+            count += 1;
+            window.add(&anchor);
+            window.last = Some(anchor);
+        }
+    }
+    Err(StoreError::Busy)
+}
+
+/// What is known of the anchors that were made last.
+#[derive(Default)]
+struct Window {
+    last: Option<Anchor>,
+    /// Records up to here are anchored, late ones included.
+    after: u64,
+    /// The anchored heads behind it.
+    known: HashMap<Arc<str>, u64>,
+}
+
+impl Window {
+    /// Reads back to the latest anchor that was made so long before the last one that every record in front of its
+    /// position was committed when the last one was made. Nothing of this depends on the times in records.
+    async fn read(store: &dyn Store) -> Result<Self, StoreError> {
+        let mut window = Self { last: only(store, Key::last_anchor()).await?, ..Self::default() };
+        let Some(last) = window.last.clone() else { return Ok(window) };
+        let sure = last.at.saturating_sub(OVERLAP).unwrap_or(Timestamp::MIN);
+        for number in (0..=last.number).rev() {
+            // A bounded store drops the oldest; what is not there was not seen.
+            let Some(anchor) = only(store, Key::anchor(number)).await? else { break };
+            if anchor.at <= sure {
+                window.after = anchor.position;
+                break;
+            }
+            window.add(&anchor);
+        }
+        Ok(window)
+    }
+
+    fn add(&mut self, anchor: &Anchor) {
+        for head in &anchor.heads {
+            if self.known.len() >= MOST_KNOWN && !self.known.contains_key(&head.run_id) {
+                continue;
+            }
+            let known = self.known.entry(Arc::clone(&head.run_id)).or_insert(head.sequence);
+            *known = head.sequence.max(*known);
+        }
+    }
+
+    fn is_new(&self, head: &AnchoredHead) -> bool {
+        self.known.get(&head.run_id).is_none_or(|known| *known < head.sequence)
+    }
+}
+
+pub(super) async fn only(store: &dyn Store, key: Key) -> Result<Option<Anchor>, StoreError> {
+    Ok(match store.read(&[key]).await?.pop().flatten() {
+        Some(Document::Anchor(anchor) | Document::LastAnchor(anchor)) => Some(*anchor),
+        _ => None,
+    })
+}
+
+/// Makes the next anchor. `None` if another one was made after `last`.
+async fn write(
+    store: &dyn Store,
+    last: Option<Anchor>,
+    position: u64,
+    heads: Vec<AnchoredHead>,
+) -> Result<Option<Anchor>, StoreError> {
+    let next = Key::anchor(last.as_ref().map_or(0, |last| last.number + 1));
+    let made = Arc::new(Mutex::new(None));
+    let slot = Arc::clone(&made);
+    let change = move |transaction: &mut Transaction| {
+        *slot.lock().unwrap_or_else(PoisonError::into_inner) = add(transaction, last.as_ref(), position, &heads)?;
+        Ok(())
+    };
+    store.update(vec![Key::last_anchor(), next], Box::new(change)).await?;
+    let made = made.lock().unwrap_or_else(PoisonError::into_inner).take();
+    Ok(made)
+}
+
+/// Adds an anchor behind `last`. `None` if another one is the last.
+fn add(
+    transaction: &mut Transaction,
+    last: Option<&Anchor>,
+    position: u64,
+    heads: &[AnchoredHead],
+) -> Result<Option<Anchor>, StoreError> {
+    let end = match transaction.get(&Key::last_anchor()) {
+        Some(Document::LastAnchor(anchor)) => Some(&**anchor),
+        _ => None,
+    };
+    if end != last {
+        return Ok(None);
+    }
+    if transaction.get(&Key::anchor(last.map_or(0, |last| last.number + 1))).is_some() {
+        return Err(StoreError::Corrupt("the end of the anchors is not the last of them".into()));
+    }
+    let anchor = Anchor::after(last, transaction.now(), position, heads.to_vec())?;
+    transaction.set(&Key::anchor(anchor.number), Document::Anchor(Box::new(anchor.clone())))?;
+    transaction.set(&Key::last_anchor(), Document::LastAnchor(Box::new(anchor.clone())))?;
+    Ok(Some(anchor))
+}

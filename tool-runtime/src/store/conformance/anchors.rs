@@ -1,0 +1,70 @@
+//! Anchors over the chains of all runs.
+
+use std::sync::Arc;
+
+use crate::store::conformance::record;
+use crate::store::verify::verify;
+use crate::store::{Anchor, Document, Query, Space, Store, anchor};
+
+async fn put(store: &dyn Store, run: &str, call: &str) {
+    store.append(record(run, call).into()).await.expect("it keeps records");
+}
+
+/// The anchors that are made now, with the runs and places that each holds.
+async fn made(store: &dyn Store) -> Vec<Anchor> {
+    let mut made = Vec::new();
+    let count = anchor(store, |anchor| made.push(anchor.clone())).await.expect("it anchors");
+    assert_eq!(count, made.len() as u64, "each anchor is told");
+    made
+}
+
+fn heads(anchor: &Anchor) -> Vec<(&str, u64)> {
+    anchor.heads.iter().map(|head| (&*head.run_id, head.sequence)).collect()
+}
+
+pub(super) async fn anchors_hold_what_is_new(store: &dyn Store) {
+    assert_eq!(made(store).await, [], "nothing was recorded");
+    for (run, call) in [("one", "a"), ("two", "b"), ("one", "c")] {
+        put(store, run, call).await;
+    }
+    let first = made(store).await;
+    assert_eq!(first.iter().map(heads).collect::<Vec<_>>(), [[("one", 1), ("two", 0)]], "the heads of all runs");
+    assert_eq!(made(store).await, [], "nothing new was recorded");
+    put(store, "two", "d").await;
+    let second = made(store).await;
+    assert_eq!(second.iter().map(heads).collect::<Vec<_>>(), [[("two", 1)]], "the heads of runs with new records");
+    assert_eq!((second[0].number, second[0].previous), (1, first[0].hash), "one chain");
+    let listed = store.list(&Query::new(Space::Anchor)).await.expect("it lists");
+    let listed = listed.into_iter().filter_map(|listed| match listed.document {
+        Document::Anchor(anchor) => Some(*anchor),
+        _ => None,
+    });
+    let all: Vec<_> = first.into_iter().chain(second).collect();
+    assert_eq!(listed.collect::<Vec<_>>(), all, "anchors read as they were made");
+    let checked = verify(store, &all, |_| {}).await.expect("everything is as it was sealed");
+    assert_eq!((checked.records, checked.runs, checked.anchors, checked.unanchored), (4, 2, 2, 0));
+    put(store, "one", "e").await;
+    let checked = verify(store, &all, |_| {}).await.expect("everything is as it was sealed");
+    assert_eq!((checked.records, checked.unanchored), (5, 1), "what came since is not anchored yet");
+}
+
+pub(super) async fn anchors_are_made_by_several(store: Arc<dyn Store>) {
+    let mut tasks = Vec::new();
+    for task in 0..4 {
+        let store = Arc::clone(&store);
+        tasks.push(tokio::spawn(async move {
+            let mut count = 0;
+            for turn in 0..8 {
+                put(&*store, &format!("run-{task}"), &turn.to_string()).await;
+                count += anchor(&*store, |_| {}).await.expect("it anchors");
+            }
+            count
+        }));
+    }
+    let mut count = 0;
+    for task in tasks {
+        count += task.await.expect("no task fails");
+    }
+    let checked = verify(&*store, &[], |_| {}).await.expect("everything is as it was sealed");
+    assert_eq!((checked.records, checked.runs, checked.anchors, checked.unanchored), (32, 4, count, 0));
+}

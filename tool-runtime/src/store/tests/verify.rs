@@ -1,0 +1,193 @@
+//! What was done to records or anchors is found and named.
+
+use std::sync::Arc;
+
+use crate::call::Outcome;
+use crate::store::anchors::only;
+use crate::store::conformance::record;
+use crate::store::verify::{Verifier, VerifyError, verify};
+use crate::store::{Anchor, AuditRecord, Chain, Document, Key, MemoryStore, RecordFilter, Sealed, Store, anchor};
+
+/// Two runs of four records each, one after the other, with an anchor after half of them and one after all.
+async fn history() -> (MemoryStore, Vec<Anchor>) {
+    let (store, mut anchors) = (MemoryStore::new(), Vec::new());
+    for number in 0..4 {
+        for run in ["one", "two"] {
+            store.append(record(run, &format!("call_{number}")).into()).await.unwrap();
+        }
+        if number % 2 == 1 {
+            anchor(&store, |anchor| anchors.push(anchor.clone())).await.unwrap();
+        }
+    }
+    (store, anchors)
+}
+
+fn found(records: &[Sealed], anchors: &[Anchor]) -> Option<String> {
+    let mut verifier = Verifier::new(false);
+    let checked = anchors.iter().try_for_each(|anchor| verifier.expect(anchor));
+    let checked = checked.and_then(|()| records.iter().try_for_each(|sealed| verifier.follow(sealed)));
+    let finding = checked.and_then(|()| verifier.finish().map(drop)).err()?;
+    let place = finding.record().map(|(run, sequence)| format!("{run} {sequence} ")).unwrap_or_default();
+    Some(format!("{place}{}", finding.code()))
+}
+
+fn change(sealed: &mut Sealed) {
+    let AuditRecord::Call(record) = &mut sealed.record else { panic!("a call") };
+    record.outcome = Outcome::PolicyDenied;
+}
+
+/// Seals a run anew from a place in the list on.
+fn reseal(records: &mut [Sealed], from: usize) {
+    let run = Arc::clone(records[from].record.run_id());
+    let mut chain = match records[..from].iter().rev().find(|sealed| *sealed.record.run_id() == run) {
+        Some(before) => Chain::after(before.sequence, before.hash),
+        None => Chain::new(),
+    };
+    for sealed in records[from..].iter_mut().filter(|sealed| *sealed.record.run_id() == run) {
+        *sealed = chain.seal(sealed.record.clone()).unwrap();
+    }
+}
+
+/// What is found with the anchors, and what without.
+async fn check(attack: impl FnOnce(&mut Vec<Sealed>), anchored: Option<&str>, alone: Option<&str>) {
+    let (store, anchors) = history().await;
+    let mut records = store.records(&RecordFilter::default()).await.unwrap();
+    attack(&mut records);
+    assert_eq!(found(&records, &anchors).as_deref(), anchored);
+    assert_eq!(found(&records, &[]).as_deref(), alone);
+}
+
+#[tokio::test]
+async fn every_attack_on_records_is_named() {
+    // In the list, records 0, 2, 4, 6 are of run one, the others of run two.
+    check(|_| {}, None, None).await;
+    let same = |word| (Some(word), Some(word));
+    let cases: [(fn(&mut Vec<Sealed>), _); 12] = [
+        (|records| change(&mut records[2]), same("one 1 record_changed")),
+        (|records| drop(records.remove(2)), same("one 2 records_missing")),
+        (|records| drop(records.remove(0)), same("one 1 records_missing")),
+        (|records| drop(records.remove(6)), (Some("one 3 records_cut"), None)),
+        (|records| records.retain(|sealed| **sealed.record.run_id() != *"two"), (Some("two 1 records_cut"), None)),
+        (Vec::clear, (Some("one 1 records_cut"), None)),
+        (|records| records.swap(2, 4), same("one 2 records_missing")),
+        (|records| records.insert(4, records[2].clone()), same("one 1 record_repeated")),
+        (
+            |records| {
+                let moved = records[4].record.clone();
+                records[5].record = moved;
+            },
+            same("one 2 record_repeated"),
+        ),
+        (|records| records[4].previous = records[3].hash, same("one 2 record_unlinked")),
+        (
+            |records| {
+                change(&mut records[2]);
+                reseal(records, 2);
+            },
+            (Some("one 1 record_not_anchored"), None),
+        ),
+        (
+            |records| {
+                records.remove(4);
+                reseal(records, 5);
+            },
+            (Some("one 3 records_cut"), None),
+        ),
+    ];
+    for (attack, (anchored, alone)) in cases {
+        check(attack, anchored, alone).await;
+    }
+}
+
+#[tokio::test]
+async fn a_part_begins_and_ends_anywhere() {
+    let (store, anchors) = history().await;
+    let records = store.records(&RecordFilter::default()).await.unwrap();
+    let part = |records: &[Sealed]| {
+        let mut verifier = Verifier::new(true);
+        anchors.iter().try_for_each(|anchor| verifier.expect(anchor)).unwrap();
+        let followed = records.iter().try_for_each(|sealed| verifier.follow(sealed));
+        followed.and_then(|()| verifier.finish()).map(|checked| checked.records)
+    };
+    assert_eq!(part(&records[3..]), Ok(5));
+    assert_eq!(part(&[]), Ok(0));
+    assert!(part(&records[3..7]).is_err(), "the end is anchored");
+}
+
+async fn tamper(store: &MemoryStore, key: Key, with: impl Fn(Document) -> Option<Document> + Send + 'static) {
+    let named = key.clone();
+    let change = move |transaction: &mut crate::store::Transaction| {
+        let document = transaction.get(&named).cloned().expect("it is there");
+        match with(document) {
+            Some(document) => transaction.set(&named, document),
+            None => transaction.remove(&named),
+        }
+    };
+    store.update(vec![key], Box::new(change)).await.unwrap();
+}
+
+fn edited(document: Document) -> Option<Document> {
+    match document {
+        Document::Anchor(anchor) => {
+            let mut anchor = anchor.clone();
+            anchor.heads.clear();
+            Some(Document::Anchor(anchor))
+        }
+        _ => None,
+    }
+}
+
+async fn verified(store: &MemoryStore, kept: &[Anchor]) -> Result<u64, String> {
+    match verify(store, kept, |_| {}).await {
+        Ok(checked) => Ok(checked.anchors),
+        Err(VerifyError::Found(finding)) => Err(finding.to_string()),
+        Err(VerifyError::Store(error)) => panic!("{error}"),
+    }
+}
+
+#[tokio::test]
+async fn every_attack_on_anchors_is_named() {
+    let attacked = async |keys: &[Key], with: fn(Document) -> Option<Document>, exported: bool| {
+        let (store, mut anchors) = history().await;
+        assert_eq!(verified(&store, &anchors).await, Ok(2));
+        for key in keys {
+            tamper(&store, key.clone(), with).await;
+        }
+        if !exported {
+            anchors.clear();
+        }
+        verified(&store, &anchors).await.expect_err("it is found")
+    };
+    let (gone, last): (fn(_) -> _, _) = (|_| None, Key::last_anchor());
+    let (first, second) = (Key::anchor(0), Key::anchor(1));
+    assert_eq!(attacked(&[first.clone()], edited, false).await, "anchor 0: it was changed after it was made");
+    assert!(attacked(&[first.clone()], gone, false).await.starts_with("anchor 0: it was removed, and a later one"));
+    assert!(attacked(&[second.clone()], gone, false).await.starts_with("anchor 1: it was removed, and the end"));
+    assert!(attacked(&[last.clone()], gone, false).await.starts_with("anchor 1: the end of the anchors"));
+    let all = [first, second, last];
+    assert!(attacked(&all, gone, true).await.starts_with("anchor 0: it was exported and is not in the store"));
+}
+
+#[tokio::test]
+async fn a_history_that_was_made_anew_is_found_by_what_was_exported() {
+    let (_, exported) = history().await;
+    let forged = MemoryStore::new();
+    for run in ["one", "two"] {
+        forged.append(record(run, "another").into()).await.unwrap();
+    }
+    anchor(&forged, |_| {}).await.unwrap();
+    assert_eq!(verified(&forged, &[]).await, Ok(1));
+    let found = verified(&forged, &exported).await.unwrap_err();
+    assert_eq!(found, "anchor 0: it is not the one that was exported: the anchors were made anew");
+}
+
+#[tokio::test]
+async fn an_anchor_never_replaces_another() {
+    let (store, anchors) = history().await;
+    let first = anchors[0].clone();
+    tamper(&store, Key::last_anchor(), move |_| Some(Document::LastAnchor(Box::new(first.clone())))).await;
+    store.append(record("one", "more").into()).await.unwrap();
+    assert_eq!(anchor(&store, |_| {}).await.unwrap_err().code(), "store_corrupt");
+    assert_eq!(only(&store, Key::anchor(1)).await.unwrap(), Some(anchors[1].clone()));
+    assert!(verified(&store, &[]).await.unwrap_err().starts_with("anchor 1: the end of the anchors"));
+}
