@@ -46,6 +46,7 @@ mod guide {
         Connections: "connections.md",
         ForeignTypes: "foreign-types.md",
         Testing: "testing.md",
+        Engines: "engines.md",
         Operating: "operating.md",
     }
 }

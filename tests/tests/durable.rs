@@ -1,20 +1,20 @@
-//! A conversation as units that an engine keeps: the same answer, effects and records wherever the process ends.
+//! A conversation on an engine that keeps its units: the same answer, effects and records wherever the process ends.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::Notify;
 use tool_runtime::agent::{
-    Agent, Durable, Incoming, ModelClient, ModelError, ModelErrorKind, ModelRequest, ScriptedModel, ScriptedTurn, Show,
-    Stepped, Unit, UnitError, drive,
+    Agent, Conversation, Durable, Ended, Incoming, ModelClient, ModelError, ModelRequest, SavedConversation,
+    ScriptedModel, ScriptedTurn, Show, Step, Unfinished, Work,
 };
-use tool_runtime::call::Decider;
 use tool_runtime::runner::{ApprovalDecision, ToolRunner};
-use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store, StoreError};
+use tool_runtime::store::{Chain, MemoryStore, RecordFilter, Store};
 use tool_runtime::wire::{Decoded, Message};
 use tool_runtime::{
     Capabilities, Outcome, RunOptions, ToolCatalog, ToolContext, ToolError, ToolPolicy, capability, tool,
@@ -74,10 +74,8 @@ async fn send(
     Ok(line)
 }
 
-/// A model that any process has: what it says follows from the history. The turn that fails does so once.
-struct Staged {
-    fails: Mutex<Option<ModelErrorKind>>,
-}
+/// A model that any process has: what it says follows from the history.
+struct Staged;
 
 impl Staged {
     fn turn(at: usize) -> ScriptedTurn {
@@ -103,9 +101,6 @@ impl ModelClient for Staged {
 
     async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
         let at = request.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
-        if let Some(kind) = self.fails.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            return Err(ModelError::new(kind, "as the test says"));
-        }
         ScriptedModel::new([Self::turn(at)]).complete(request, show).await
     }
 }
@@ -124,60 +119,82 @@ enum Cut {
 #[derive(Debug)]
 enum End {
     Cut,
-    Unit(UnitError),
+    Unfinished(Unfinished),
 }
 
-/// What outlives a process.
+impl From<Unfinished> for End {
+    fn from(unfinished: Unfinished) -> Self {
+        Self::Unfinished(unfinished)
+    }
+}
+
+/// What outlives a process: the names of the units, with what they made.
 #[derive(Clone, Default)]
-struct Journal(Arc<Mutex<Vec<String>>>);
+struct Journal(Arc<Mutex<Vec<(String, String)>>>);
 
 impl Journal {
-    fn kept(&self) -> Vec<String> {
+    fn kept(&self) -> Vec<(String, String)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn keep(&self, stepped: &Stepped) {
-        let text = serde_json::to_string(stepped).expect("JSON");
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(text);
     }
 }
 
 /// One process over a journal that outlives it.
 struct Process {
     journal: Journal,
-    at: usize,
+    at: AtomicUsize,
     cut: Cut,
     agent: Agent,
     runner: ToolRunner,
-    /// What is brought to the call that waits, in order.
-    brings: Vec<Incoming>,
 }
 
+#[async_trait]
 impl Durable for Process {
     type Error = End;
 
-    async fn unit(&mut self, unit: Unit) -> Result<Stepped, End> {
-        let at = self.at;
-        self.at += 1;
-        if let Some(kept) = self.journal.kept().get(at) {
+    async fn unit(&self, name: &str, work: Work<'_>) -> Result<SavedConversation, End> {
+        let at = self.at.fetch_add(1, Ordering::AcqRel);
+        if let Some((before, kept)) = self.journal.kept().get(at) {
+            assert_eq!(before, name, "the same unit has the same name");
             return Ok(serde_json::from_str(kept).expect("a document"));
         }
         if self.cut == Cut::Before(at) {
             return Err(End::Cut);
         }
-        let options = RunOptions::new().run_id("run").principal("ada");
-        let stepped = unit.perform(&self.agent, &self.runner, options).await.map_err(End::Unit)?;
+        let saved = work.await?;
         if self.cut == Cut::After(at) {
             return Err(End::Cut);
         }
-        self.journal.keep(&stepped);
-        Ok(stepped)
+        let kept = (name.to_owned(), serde_json::to_string(&saved).expect("JSON"));
+        self.journal.0.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
+        Ok(saved)
     }
 
-    async fn wait(&mut self, stepped: &Stepped) -> Result<Option<Incoming>, End> {
-        assert_eq!(stepped.waiting().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["d"]);
-        Ok((!self.brings.is_empty()).then(|| self.brings.remove(0)))
+    async fn restore(&self, saved: SavedConversation) -> Result<Conversation, End> {
+        self.agent.restore(&self.runner, ada(), saved).await.map_err(|error| Unfinished::other(error).into())
     }
+}
+
+impl Process {
+    async fn drive(&self) -> Result<String, End> {
+        let mut conversation = self.agent.converse(self.runner.run(ada()));
+        conversation.accept_on(self, "message", Incoming::from("Write.")).await?;
+        loop {
+            match conversation.step_on(self).await? {
+                Step::Waits(calls) => {
+                    assert_eq!(calls.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["d"]);
+                    let approved = Incoming::new().decide("d", ApprovalDecision::Approve, &tests::grace());
+                    conversation.accept_on(self, "decision d", approved).await?;
+                }
+                Step::Ended(Ended::Answered { text }) => return Ok(text),
+                Step::Ended(ended) => panic!("{ended:?}"),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn ada() -> RunOptions {
+    RunOptions::new().run_id("run").principal("ada")
 }
 
 struct Rig {
@@ -205,8 +222,13 @@ impl Rig {
     }
 
     fn process(&self, journal: &Journal, cut: Cut) -> Process {
-        let agent = Agent::new(Staged { fails: Mutex::new(None) });
-        Process { journal: journal.clone(), at: 0, cut, agent, runner: self.runner(), brings: vec![approved()] }
+        Process {
+            journal: journal.clone(),
+            at: AtomicUsize::new(0),
+            cut,
+            agent: Agent::new(Staged),
+            runner: self.runner(),
+        }
     }
 
     async fn outcomes(&self) -> Vec<(String, Outcome)> {
@@ -221,36 +243,23 @@ impl Rig {
     }
 }
 
-fn approved() -> Incoming {
-    Incoming::new().decide("d", ApprovalDecision::Approve, &Decider::new("grace"))
-}
-
-fn first() -> Unit {
-    Unit::begin(Incoming::from("Write."))
-}
-
 const CALLS: [&str; 5] = ["a", "b", "c", "d", "e"];
-
-fn all(outcome: Outcome) -> Vec<(String, Outcome)> {
-    CALLS.iter().map(|id| ((*id).to_owned(), outcome)).collect()
-}
 
 #[tokio::test]
 async fn a_conversation_survives_a_cut_at_every_unit() {
     let journal = Journal::default();
-    let ended = drive(&mut Rig::new().process(&journal, Cut::Never), first()).await.expect("it ends");
-    assert_eq!((ended.code(), ended.text(), ended.is_end()), ("answered", "All is written.", true));
+    let text = Rig::new().process(&journal, Cut::Never).drive().await.expect("it ends");
+    assert_eq!(text, "All is written.");
     let units = journal.kept().len();
-    assert_eq!(units, 14, "begin, five turns, five calls, the wait, the decision, the end");
+    assert_eq!(units, 12, "the message, five turns of the model, five calls, the decision");
     for cut in (0..units).flat_map(|at| [Cut::Before(at), Cut::After(at)]) {
         let (rig, journal) = (Rig::new(), Journal::default());
-        let error = drive(&mut rig.process(&journal, cut), first()).await.expect_err("it is cut");
+        let error = rig.process(&journal, cut).drive().await.expect_err("it is cut");
         assert!(matches!(error, End::Cut), "{error:?}");
-        let ended = drive(&mut rig.process(&journal, Cut::Never), first()).await.expect("it ends");
-        assert_eq!(ended.text(), "All is written.", "{cut:?}");
-        // A call that was found waiting needs no unit of its own.
-        assert!((units - 1..=units).contains(&journal.kept().len()), "{cut:?}");
-        assert_eq!(rig.outcomes().await, all(Outcome::Ok), "{cut:?}");
+        let text = rig.process(&journal, Cut::Never).drive().await.expect("it ends");
+        assert_eq!(text, "All is written.", "{cut:?}");
+        let expected: Vec<_> = CALLS.iter().map(|id| ((*id).to_owned(), Outcome::Ok)).collect();
+        assert_eq!(rig.outcomes().await, expected, "{cut:?}");
         assert!(rig.effects().values().eq(&[1; 5]), "{cut:?}: {:?}", rig.effects());
     }
 }
@@ -259,14 +268,13 @@ async fn a_conversation_survives_a_cut_at_every_unit() {
 #[test]
 fn a_call_that_was_killed_is_unknown_and_does_not_happen_again() {
     for deadly in CALLS {
-        let store = Arc::new(MemoryStore::new());
         let world = Arc::new(Happened { deadly: Some(deadly), ..Happened::default() });
-        let rig = Rig { store: Arc::clone(&store), world: Arc::clone(&world) };
+        let rig = Rig { store: Arc::new(MemoryStore::new()), world: Arc::clone(&world) };
         let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
 
         let (killed, journal) = (runtime(), Journal::default());
-        let mut process = rig.process(&journal, Cut::Never);
-        let mut doomed = Box::pin(async move { drive(&mut process, first()).await });
+        let process = rig.process(&journal, Cut::Never);
+        let mut doomed = Box::pin(async move { process.drive().await });
         killed.block_on(async {
             tokio::select! {
                 _ = &mut doomed => panic!("it is killed"),
@@ -275,89 +283,16 @@ fn a_call_that_was_killed_is_unknown_and_does_not_happen_again() {
         });
         // Nothing of it is heard again: its timers do not run, and its destructors neither.
         std::mem::forget((killed, doomed));
+        // An engine leaves the call alone until the attempt counts as gone.
+        std::thread::sleep(Duration::from_millis(1_100));
 
         runtime().block_on(async {
-            let ended = drive(&mut rig.process(&journal, Cut::Never), first()).await.expect("it ends");
-            assert_eq!(ended.text(), "All is written.");
+            let text = rig.process(&journal, Cut::Never).drive().await.expect("it ends");
+            assert_eq!(text, "All is written.");
             let outcome = |id: &str| if id == deadly { Outcome::OutcomeUnknown } else { Outcome::Ok };
             let expected: Vec<_> = CALLS.iter().map(|id| ((*id).to_owned(), outcome(id))).collect();
             assert_eq!(rig.outcomes().await, expected);
             assert!(rig.effects().values().eq(&[1; 5]), "{:?}", rig.effects());
         });
     }
-}
-
-#[tokio::test]
-async fn a_decision_that_does_not_fit_leaves_its_call_waiting() {
-    let (rig, journal) = (Rig::new(), Journal::default());
-    let mut process = rig.process(&journal, Cut::Never);
-    let ada = Incoming::new().decide("d", ApprovalDecision::Approve, &Decider::new("ada"));
-    let unknown = Incoming::new().decide("x", ApprovalDecision::Approve, &Decider::new("grace"));
-    let unfit = ApprovalDecision::ApproveEdited(r#"{"line":7}"#.to_owned());
-    let unfit = Incoming::new().decide("d", unfit, &Decider::new("grace"));
-    process.brings = vec![ada, unknown, unfit, approved()];
-    let ended = drive(&mut process, first()).await.expect("it ends");
-    assert_eq!(ended.text(), "All is written.");
-    let codes = |word: &str| journal.kept().iter().filter(|kept| kept.starts_with(&format!(r#"{{"code":"{word}""#))).count();
-    assert_eq!((codes("refused"), codes("accepted"), codes("approval_required")), (2, 3, 4));
-    assert_eq!(rig.outcomes().await, all(Outcome::Ok));
-}
-
-#[tokio::test]
-async fn nobody_decides_in_time() {
-    let clock = Arc::new(ManualClock::at("2026-01-01T00:00:00Z".parse().expect("a time")));
-    let rig = Rig { store: Arc::new(MemoryStore::with_clock(Arc::clone(&clock))), ..Rig::new() };
-    let journal = Journal::default();
-    let mut process = rig.process(&journal, Cut::Never);
-    process.brings.clear();
-    let waiting = drive(&mut process, first()).await.expect("it waits");
-    assert_eq!((waiting.code(), waiting.is_end()), ("approval_required", false));
-    assert!(waiting.expires_in().is_some_and(|left| left > Duration::from_secs(60)), "{:?}", waiting.expires_in());
-    let expired = Unit::accept(waiting.conversation().clone(), waiting.expired());
-    let ended = drive(&mut rig.process(&Journal::default(), Cut::Never), expired).await.expect("it ends");
-    assert_eq!(ended.text(), "All is written.");
-    assert!(rig.outcomes().await.contains(&("d".to_owned(), Outcome::ApprovalExpired)));
-    assert_eq!(rig.effects().get("d"), None);
-}
-
-#[tokio::test]
-async fn what_may_pass_is_said_to() {
-    let cases = [
-        (ModelErrorKind::Connect, Some("model_unreachable")),
-        (ModelErrorKind::Status(503), Some("model_refused")),
-        (ModelErrorKind::Status(429), Some("model_overloaded")),
-        (ModelErrorKind::Status(401), None),
-        (ModelErrorKind::Encode, None),
-    ];
-    for (kind, retryable) in cases {
-        let (rig, journal) = (Rig::new(), Journal::default());
-        let mut process = rig.process(&journal, Cut::Never);
-        process.agent = Agent::new(Staged { fails: Mutex::new(Some(kind)) });
-        match (drive(&mut process, first()).await, retryable) {
-            (Err(End::Unit(error)), Some(code)) => {
-                assert_eq!((error.code(), error.is_retryable()), (code, true));
-                assert!(!format!("{error} {error:?}").contains("as the test says"), "details are for operators");
-                process.at = 0;
-                assert_eq!(drive(&mut process, first()).await.expect("it ends").text(), "All is written.");
-            }
-            (Ok(ended), None) => assert!(ended.is_end() && ended.text().is_empty(), "{}", ended.code()),
-            (other, _) => panic!("{kind:?}: {other:?}"),
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_document_of_somebody_else_is_refused() {
-    let (rig, journal) = (Rig::new(), Journal::default());
-    let mut process = rig.process(&journal, Cut::Never);
-    process.brings.clear();
-    let waiting = drive(&mut process, first()).await.expect("it waits");
-    let unit = Unit::step(waiting.conversation().clone());
-    let error = unit.perform(&process.agent, &process.runner, RunOptions::new().principal("eve")).await;
-    let error = error.expect_err("not hers");
-    assert_eq!((error.code(), error.is_retryable()), ("other_principal", false));
-    assert!(!format!("{error:?}").contains("Write."));
-    let unavailable = UnitError::from(StoreError::Unavailable("the disk is gone".into()));
-    assert_eq!((unavailable.code(), unavailable.is_retryable()), ("store_unavailable", true));
-    assert!(!UnitError::from(StoreError::Corrupt("CANARY".into())).is_retryable());
 }

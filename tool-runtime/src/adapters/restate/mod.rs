@@ -31,7 +31,7 @@
 //!     async fn approve(&self, ctx: SharedWorkflowContext<'_>, call: String) -> HandlerResult<()> {
 //!         // Whom the application authenticated.
 //!         let decider = Decider::new("grace");
-//!         decide(&ctx, &CallId::new(call), ApprovalDecision::Approve, &decider).await
+//!         decide(&ctx, &CallId::new(&call), ApprovalDecision::Approve, &decider).await
 //!     }
 //! }
 //! ```
