@@ -5,6 +5,8 @@ pub mod corpus;
 pub mod failing;
 pub mod hooked;
 #[cfg(unix)]
+pub mod kills;
+#[cfg(unix)]
 pub mod postgres;
 pub mod provider;
 pub mod recorded;
@@ -43,6 +45,7 @@ mod guide {
         Cedar: "cedar.md",
         Models: "models.md",
         Service: "service.md",
+        Graphs: "graphs.md",
         Connections: "connections.md",
         ForeignTypes: "foreign-types.md",
         Testing: "testing.md",

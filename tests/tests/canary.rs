@@ -273,9 +273,12 @@ fn values_stay_inside() {
             let runner = ToolRunner::builder(catalog, policy).store(Arc::clone(&store)).build().expect("a runner");
             let run = runner.run(RunOptions::new().session("s").conversation("c").events(Arc::clone(&seen)));
             go(&run, &seen).await;
-            for record in store.calls(&RecordFilter::default()).await.expect("records") {
-                seen.add("record", serde_json::to_string(&record).expect("a record"));
-                seen.add("record, for debugging", format!("{record:?}"));
+            let records = store.records(&RecordFilter::default()).await.expect("records");
+            assert!(records.iter().any(|sealed| sealed.record.as_decision().is_some()), "decisions are recorded");
+            for sealed in records {
+                // What `audit export` prints.
+                seen.add("record", serde_json::to_string(&sealed).expect("a record"));
+                seen.add("record, for debugging", format!("{sealed:?}"));
             }
         });
     });

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use office_tools as _;
+use tool_runtime::agent::{Agent, Graph, ScriptedModel};
 use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
 
 fn root() -> PathBuf {
@@ -123,7 +124,9 @@ fn policy_text() -> String {
 #[test]
 fn the_whole_policy_fits_a_catalog() {
     let policy = ToolPolicy::from_toml(&policy_text()).unwrap();
-    let catalog = ToolCatalog::builder().crates(["office_tools"]).collect().build().unwrap();
+    let agent = Agent::new(ScriptedModel::new([]));
+    let graph = Graph::new("researcher", "1", agent).description("Searches.").tools(["docs__search"]);
+    let catalog = ToolCatalog::builder().crates(["office_tools"]).collect().dynamic(graph).build().unwrap();
     // Problems of the policy come first; what is left is that this test binds no adapters.
     let error = ToolRunner::builder(catalog, policy).approvals(true).build().unwrap_err();
     assert_eq!(error.code(), "capability_unbound", "{error}");

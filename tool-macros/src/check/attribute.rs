@@ -76,6 +76,9 @@ pub(super) fn name_too_long(tool: &Tool, errors: &mut Errors) {
 
 pub(super) fn name_reserved(tool: &Tool, errors: &mut Errors) {
     with_name(tool, |name, text| {
+        if text.starts_with("graph__") {
+            errors.at(name, "the namespace `graph` is reserved for graphs; choose another one");
+        }
         if text.starts_with("mcp__") {
             errors
                 .at(name, "the namespace `mcp` is reserved for tools discovered from MCP servers; choose another one");

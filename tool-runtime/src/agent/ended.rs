@@ -75,6 +75,10 @@ pub struct WaitingCall {
     pub name: String,
     /// Who it waits for.
     pub suspension: Suspension,
+    /// For a graph, the call that it waits for, such as `researcher > notes__delete`: arguments and rule are those of that
+    /// call. `None` for every other tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     /// What the client executes, prepared by the tool. `None` for an approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Arc<RawValue>>,
@@ -95,7 +99,17 @@ pub struct WaitingCall {
 
 impl WaitingCall {
     pub(super) fn new(id: CallId, name: String, suspension: Suspension, payload: Option<Arc<RawValue>>) -> Self {
-        Self { id, name, suspension, payload, shown_arguments: None, rule: None, expires_at: None, refused: None }
+        Self {
+            id,
+            name,
+            suspension,
+            path: None,
+            payload,
+            shown_arguments: None,
+            rule: None,
+            expires_at: None,
+            refused: None,
+        }
     }
 }
 
@@ -106,6 +120,7 @@ impl fmt::Debug for WaitingCall {
             .field("id", &self.id)
             .field("name", &self.name)
             .field("suspension", &self.suspension)
+            .field("path", &self.path)
             .field("rule", &self.rule)
             .field("expires_at", &self.expires_at)
             .finish_non_exhaustive()

@@ -42,6 +42,7 @@ mod display;
 mod drive;
 mod durable;
 mod ended;
+mod graph;
 #[cfg(feature = "http")]
 pub mod http;
 mod incoming;
@@ -65,6 +66,7 @@ pub use answer_error::AnswerError;
 pub use conversation::Conversation;
 pub use durable::{Durable, Unfinished, Work};
 pub use ended::{Ended, StopReason, WaitingCall};
+pub use graph::Graph;
 pub use incoming::Incoming;
 pub use model::{ModelClient, ModelError, ModelErrorKind, ModelRequest, ModelTurn, Show, TurnCall};
 pub use prices::Prices;

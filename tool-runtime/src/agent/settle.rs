@@ -100,6 +100,12 @@ fn describe(call: &mut WaitingCall, pending: &PendingCall) {
     call.shown_arguments = Some(pending.shown_arguments.clone());
     call.rule.clone_from(&pending.rule);
     call.expires_at = Some(pending.expires_at);
+    if let Some(graph) = &pending.graph {
+        call.path = Some(graph.path.clone());
+        call.shown_arguments.clone_from(&graph.shown_arguments);
+        call.rule.clone_from(&graph.rule);
+        call.refused.clone_from(&graph.refused);
+    }
 }
 
 /// Looks up every call that was handed to the gate and has no result.

@@ -174,6 +174,7 @@ impl Shared {
             | Event::Data { .. }
             | Event::ToolCallDelta { .. }
             | Event::Status { .. }
+            | Event::Graph { .. }
             | Event::Usage { .. } => {
                 self.lagged |= self.bytes.len() > BACKLOG;
                 if !self.lagged {

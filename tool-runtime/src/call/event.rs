@@ -1,11 +1,14 @@
 //! [`Event`]: what happens in a run while it happens, and [`EventSink`], which takes the events.
 
 mod debug;
+mod sink;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
+
+pub use self::sink::EventSink;
 
 use crate::call::usage::is_zero;
 use crate::call::{CallId, Outcome, SafeError};
@@ -116,6 +119,17 @@ pub enum Event {
         /// Whether the tool began to run.
         executed: bool,
     },
+    /// Something happened in a graph that this run called. UIs that show a conversation leave it out: its text is not
+    /// an answer to the user.
+    #[non_exhaustive]
+    Graph {
+        /// The id of the call of the graph.
+        id: CallId,
+        /// The name of the graph.
+        name: String,
+        /// What happened.
+        event: Box<Event>,
+    },
     /// What the model consumed.
     #[non_exhaustive]
     Usage {
@@ -203,6 +217,7 @@ struct Document {
     url: Option<String>,
     title: Option<String>,
     media_type: Option<String>,
+    event: Option<Box<Event>>,
 }
 
 /// Reads what [`Serialize`] wrote, so that events can cross a process.
@@ -245,6 +260,10 @@ impl<'de> Deserialize<'de> for Event {
                 let (id, arguments, value, error) = (id.into(), read.arguments, read.value, read.error);
                 Self::ToolCallResult { id, name, arguments, outcome, value, error, executed }
             }
+            "graph" => {
+                let (id, name, event) = needed!(id, name, event);
+                Self::Graph { id: id.into(), name, event }
+            }
             "usage" => {
                 let (input_tokens, output_tokens) = needed!(input_tokens, output_tokens);
                 let Document { cache_read_tokens, cache_write_tokens, reasoning_tokens, .. } = read;
@@ -258,32 +277,5 @@ impl<'de> Deserialize<'de> for Event {
             "done" => Self::Done { reason: needed!(reason) },
             other => return Err(D::Error::custom(format_args!("`{other}` is not an event of this library"))),
         })
-    }
-}
-
-/// Takes the events of a run. Called inline: hand the event on and do not block. A panic in it is contained.
-///
-/// Every function or closure that takes an [`Event`] is a sink:
-///
-/// ```
-/// use tool_runtime::{Event, RunOptions};
-///
-/// let (sender, _receiver) = std::sync::mpsc::channel();
-/// let options = RunOptions::new().events(move |event: Event| drop(sender.send(event)));
-/// ```
-pub trait EventSink: Send + Sync {
-    /// Takes one event.
-    fn emit(&self, event: Event);
-}
-
-impl<F: Fn(Event) + Send + Sync> EventSink for F {
-    fn emit(&self, event: Event) {
-        self(event);
-    }
-}
-
-impl<S: EventSink + ?Sized> EventSink for Arc<S> {
-    fn emit(&self, event: Event) {
-        (**self).emit(event);
     }
 }

@@ -8,6 +8,7 @@ mod file;
 mod message;
 mod mismatch;
 mod outcome;
+mod pending_graph;
 mod record;
 mod result;
 mod safe_error;
@@ -24,6 +25,7 @@ pub use event::{Event, EventSink};
 pub(crate) use message::NO_SUCH_TOOL;
 pub use mismatch::Mismatch;
 pub use outcome::{Cause, Outcome};
+pub use pending_graph::PendingGraph;
 pub use record::{
     Caller, RecordedArguments, RecordedMedia, RecordedViolation, RepairUse, RunSummary, ToolInvocationRecord,
 };

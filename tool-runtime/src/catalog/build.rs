@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::catalog::graph::bind;
 use crate::catalog::{CatalogError, CatalogProblem, CatalogProblemKind, Entry, ToolCatalog};
 use crate::component::{Named, Tool, Visitor};
 use crate::registration::{DynamicTool, Registration};
@@ -54,9 +55,9 @@ impl CatalogBuilder {
         self
     }
 
-    /// Takes a dynamic tool.
-    pub fn dynamic(mut self, tool: DynamicTool) -> Self {
-        self.dynamic.push(tool);
+    /// Takes a dynamic tool, or a [`Graph`](crate::agent::Graph).
+    pub fn dynamic(mut self, tool: impl Into<DynamicTool>) -> Self {
+        self.dynamic.push(tool.into());
         self
     }
 
@@ -64,13 +65,20 @@ impl CatalogBuilder {
     ///
     /// # Errors
     /// Every problem of every tool: illegal and colliding names, schemas, allowlists and rules about arguments that
-    /// do not fit, evidence from tools that do not exist, filters without a match, and an empty catalog.
+    /// do not fit, evidence from tools that do not exist, graphs with tools that they cannot have, filters without a
+    /// match, and an empty catalog.
     pub fn build(self) -> Result<ToolCatalog, CatalogError> {
         let mut problems = Vec::new();
         let registrations = self.registrations(&mut problems);
         let described = registrations.iter().map(|registration| (registration.describe)());
         let described = described.chain(self.dynamic.into_iter().map(DynamicTool::describe));
-        let entries: Vec<_> = described.filter_map(|described| Entry::new(described, &mut problems)).collect();
+        let (graphs, tools): (Vec<_>, Vec<_>) = described.partition(|described| described.graph.is_some());
+        let mut entries: Vec<_> =
+            tools.into_iter().filter_map(|described| Entry::new(described, &mut problems)).collect();
+        for mut graph in graphs {
+            bind(&mut graph, &entries, &mut problems);
+            entries.extend(Entry::new(graph, &mut problems));
+        }
         collisions(&entries, &mut problems);
         evidence(&entries, &mut problems);
         if problems.is_empty() { Ok(ToolCatalog::new(entries)) } else { Err(CatalogError::new(problems)) }

@@ -3,6 +3,7 @@
 mod build;
 mod compiled;
 mod entry;
+mod graph;
 mod guidance;
 mod problem;
 mod view;

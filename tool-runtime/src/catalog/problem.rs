@@ -41,6 +41,8 @@ pub enum CatalogProblemKind {
     Evidence,
     /// A tool that a server executes is declared as one of the client.
     Execution,
+    /// A graph names a tool that it cannot have, or none.
+    Graph,
 }
 
 impl CatalogProblemKind {
@@ -58,6 +60,7 @@ impl CatalogProblemKind {
             Self::Argument => "argument",
             Self::Evidence => "evidence",
             Self::Execution => "execution",
+            Self::Graph => "graph",
         }
     }
 }

@@ -187,7 +187,7 @@ async fn decide(
         Document::Chat(saved) => {
             let agent = chat::agent(&cli.settings.endpoint(endpoint))?;
             let offline = agent.is_none();
-            let gate = cli.open()?;
+            let gate = cli.open().await?;
             let options = gate.options_of(&pending, Some(chat::events(cli)));
             let agent = agent.unwrap_or_else(chat::offline);
             let conversation =
@@ -213,7 +213,7 @@ async fn finish_call(
     decision: Decision,
     decider: &Decider,
 ) -> Result<Exit, Failure> {
-    let (gate, call) = (cli.open()?, &pending.call_id);
+    let (gate, call) = (cli.open().await?, &pending.call_id);
     let run =
         gate.runner.restore(snapshot, gate.options_of(pending, None)).await.map_err(|error| Failure::from(&error))?;
     kept.claim()?;

@@ -12,6 +12,7 @@ use crate::cli::saved::{Desk, Document};
 use crate::cli::session::{Cli, Session};
 use crate::cli::{input, terminal};
 use crate::runner::Run;
+use crate::store::AuditRecord;
 use crate::text::nearest;
 
 /// Writes each event as a JSON line to stderr.
@@ -29,7 +30,7 @@ pub(super) async fn call(cli: &Cli<'_>, call: Call) -> Result<Exit, Failure> {
     let arguments = input::json_text(call.arguments.as_deref().unwrap_or_default())?;
     let answer = call.answer.as_deref().map(input::json_value).transpose()?;
     let sink = call.events.then(|| Arc::new(EventsToStderr) as Arc<dyn EventSink>);
-    let session = cli.start(call.user_text.as_deref(), sink)?;
+    let session = cli.start(call.user_text.as_deref(), sink).await?;
     let exec = session.run.exec(ToolCall::text("", call.name.as_str(), arguments));
     let mut result = cancellable(&session.run, exec).await;
     if let (Outcome::ClientRequired, Some(answer)) = (result.outcome(), &answer) {
@@ -60,6 +61,12 @@ struct Whole<'a> {
     model: String,
 }
 
+/// The record of a call that waits.
+#[derive(Serialize)]
+struct Unsealed {
+    record: AuditRecord,
+}
+
 async fn print(cli: &Cli<'_>, session: &Session, result: &ToolExecResult, view: Option<View>) -> Result<(), Failure> {
     match view {
         None if cli.settings.json => terminal::line(&json(&Whole { result, model: result.to_model() })?),
@@ -67,8 +74,12 @@ async fn print(cli: &Cli<'_>, session: &Session, result: &ToolExecResult, view: 
         None | Some(View::Model) => terminal::line(&terminal::safe_lines(&result.to_model())),
         Some(View::Ui) => terminal::line(&json(result)?),
         Some(View::Audit) => {
-            for record in &session.gate.records().await? {
-                terminal::line(&json(record)?);
+            for sealed in &session.sealed().await? {
+                terminal::line(&json(sealed)?);
+            }
+            // What waits has no place in the chain yet.
+            for record in session.open_records().await? {
+                terminal::line(&json(&Unsealed { record: record.into() })?);
             }
         }
     }

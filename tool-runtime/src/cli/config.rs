@@ -17,6 +17,7 @@ use crate::wire::Format;
 struct File {
     policy: Option<PathBuf>,
     data: Option<PathBuf>,
+    store: Option<String>,
     principal: Option<String>,
     tenant: Option<String>,
     #[serde(default)]
@@ -34,6 +35,8 @@ struct File {
 pub(super) struct Settings {
     pub(super) policy: Option<PathBuf>,
     pub(super) data: PathBuf,
+    /// The URL of the store. It can hold a password.
+    pub(super) store: Option<String>,
     pub(super) principal: Option<String>,
     pub(super) tenant: Option<String>,
     pub(super) roles: Vec<String>,
@@ -45,6 +48,15 @@ pub(super) struct Settings {
     pub(super) color: Color,
     /// The model's endpoint as far as environment and file name it.
     endpoint: Endpoint,
+    /// What the command line itself named, for commands that search with it.
+    pub(super) named: Named,
+}
+
+/// The party that the command line itself named.
+#[derive(Debug, Clone)]
+pub(super) struct Named {
+    pub(super) principal: Option<String>,
+    pub(super) tenant: Option<String>,
 }
 
 fn usual_path(app: &str) -> Option<PathBuf> {
@@ -97,6 +109,8 @@ impl Settings {
         Ok(Self {
             policy: global.policy.or(variable("POLICY")?.map(PathBuf::from)).or(file.policy),
             data: global.data.or(variable("DATA")?.map(PathBuf::from)).or(file.data).unwrap_or_else(|| "data".into()),
+            store: global.store.or(variable("STORE")?).or(file.store),
+            named: Named { principal: global.principal.clone(), tenant: global.tenant.clone() },
             principal: global.principal.or(variable("PRINCIPAL")?).or(file.principal),
             tenant: global.tenant.or(variable("TENANT")?).or(file.tenant),
             roles,
@@ -140,6 +154,9 @@ impl File {
                 .code("config")
         })?;
         let folder = path.parent().unwrap_or_else(|| Path::new(""));
+        if let Some(path) = file.store.as_deref().and_then(|url| url.strip_prefix("sqlite:")) {
+            file.store = Some(format!("sqlite:{}", folder.join(path).display()));
+        }
         for own in [&mut file.policy, &mut file.data].into_iter().flatten() {
             *own = folder.join(&*own);
         }

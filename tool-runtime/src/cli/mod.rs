@@ -8,6 +8,7 @@ mod app;
 mod approvals;
 mod args;
 mod attend;
+mod audit;
 mod call;
 mod catalog;
 mod chat;
@@ -27,6 +28,7 @@ mod recorded;
 mod replay;
 mod saved;
 mod session;
+mod store;
 mod table;
 mod terminal;
 mod wire;
@@ -71,10 +73,14 @@ fn run(app: &App, words: Vec<OsString>) -> Result<Exit, Failure> {
     let settings = Settings::read(app.name, global)?;
     terminal::configure(settings.color, settings.quiet);
     log::install(app, &settings)?;
-    let cli = Cli { app, settings };
+    let cli = Cli { app, settings, opened: tokio::sync::OnceCell::new() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed(format!("the async runtime did not start: {error}")))?;
-    let ended = runtime.block_on(dispatch(&cli, command));
+    let ended = runtime.block_on(async {
+        let ended = dispatch(&cli, command).await;
+        let closed = cli.close().await;
+        ended.and_then(|exit| closed.map(|()| exit))
+    });
     // A tool that was left on a blocking thread must not keep the process alive.
     runtime.shutdown_background();
     ended
@@ -102,6 +108,7 @@ async fn dispatch(cli: &Cli<'_>, command: Command) -> Result<Exit, Failure> {
         Command::Call(call) => call::call(cli, call).await,
         Command::Chat(chat) => chat::chat(cli, chat).await,
         Command::Approvals { action } => approvals::approvals(cli, action).await,
+        Command::Audit { action } => audit::audit(cli, action).await,
         Command::Policy { action } => policy::policy(cli, action),
         Command::Replay { format, files, user_text } => replay::replay(cli, format, &files, user_text).await,
         Command::Wire { direction } => wire::wire(&direction),

@@ -4,6 +4,7 @@
 pub(super) const VARIABLES: &[(&str, &str)] = &[
     ("POLICY", "--policy"),
     ("DATA", "--data"),
+    ("STORE", "--store"),
     ("PRINCIPAL", "--principal"),
     ("TENANT", "--tenant"),
     ("ROLES", "--role, separated by commas"),
@@ -16,7 +17,8 @@ pub(super) const VARIABLES: &[(&str, &str)] = &[
 ];
 
 /// The keys of the file, for the help.
-pub(super) const KEYS: &str = "policy, data, principal, tenant, roles, log, color, model_url, model, format, key_env";
+pub(super) const KEYS: &str =
+    "policy, data, store, principal, tenant, roles, log, color, model_url, model, format, key_env";
 
 /// The prefix of the application's variables: `TOOLBOX` for `toolbox`.
 pub(super) fn prefix(app: &str) -> String {

@@ -38,7 +38,7 @@ fn code<S: serde::Serializer>(exit: &Exit, serializer: S) -> Result<S::Ok, S::Er
 
 pub(super) async fn chat(cli: &Cli<'_>, format: Format, transcript: &Path, prompt: &str) -> Result<Exit, Failure> {
     let decoded = decode(format, transcript)?;
-    let session = cli.start(Some(prompt), None)?;
+    let session = cli.start(Some(prompt), None).await?;
     let turn = take(cli, &session, format, decoded).await?;
     if cli.settings.json {
         terminal::line(&super::call::json(&turn)?);
@@ -95,7 +95,7 @@ async fn take(cli: &Cli<'_>, session: &Session, format: Format, decoded: Decoded
         results.push(session.run.exec(call.call.clone()).await);
     }
     let changes = difference(&before, &inspect()?);
-    let records = session.gate.records().await?;
+    let records = session.records().await?;
     let messages = |parts: Vec<Part>| {
         let mut history = vec![Message::Assistant(parts)];
         history.extend(results.iter().map(|result| Message::Result(result.into())));

@@ -20,7 +20,7 @@ pub(super) async fn replay(
     let mut gravest = Exit::Done;
     let mut progress = Progress::new("responses", files.len());
     for (file, decoded) in files.iter().zip(responses) {
-        let session = cli.start(user_text.as_deref(), None)?;
+        let session = cli.start(user_text.as_deref(), None).await?;
         session.run.begin_turn();
         if let Some(error) = &decoded.error {
             terminal::message(&terminal::safe(&format!("{}: {error}", file.display())));
@@ -32,7 +32,7 @@ pub(super) async fn replay(
             let result = session.run.exec(call.call).await;
             gravest = gravest.max(Exit::of(result.outcome()));
         }
-        for record in session.gate.records().await? {
+        for record in session.records().await? {
             terminal::line(&json(&record)?);
         }
         progress.step();

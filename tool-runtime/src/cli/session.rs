@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tokio::sync::OnceCell;
+
 use crate::call::{Decider, EventSink, ToolInvocationRecord};
 use crate::capability::ConnectionId;
 use crate::catalog::{CompiledCatalog, ToolCatalog};
@@ -14,13 +16,15 @@ use crate::hydrate::repair::BUILT_IN;
 use crate::policy::{PolicyProblem, ToolPolicy};
 use crate::runner::{Run, RunOptions, ToolRunner};
 use crate::schema::validator::JsonSchemaValidator;
-use crate::store::{MemoryStore, PendingCall, RecordFilter, Store as _};
+use crate::store::{PendingCall, RecordFilter, Sealed, Store};
 use crate::text::nearest;
 
 /// An application and the settings of this command line.
 pub(super) struct Cli<'a> {
     pub(super) app: &'a App,
     pub(super) settings: Settings,
+    /// The store, once a command needs it.
+    pub(super) opened: OnceCell<Arc<dyn Store>>,
 }
 
 /// Who a command acts for.
@@ -108,13 +112,13 @@ impl Cli<'_> {
     }
 
     /// Opens the application's data and builds the gate.
-    pub(super) fn open(&self) -> Result<Gate, Failure> {
+    pub(super) async fn open(&self) -> Result<Gate, Failure> {
         let (catalog, policy) = (self.catalog()?, self.policy()?);
         let data = &self.settings.data;
         let adapters = (self.app.bind)(data).map_err(|error| {
             Failure::usage(format!("cannot open the data folder {}: {error}", data.display())).code("data_unavailable")
         })?;
-        let store = Arc::new(MemoryStore::new());
+        let store = self.store().await?;
         let mut builder = ToolRunner::builder(catalog, policy)
             .capabilities(adapters.capabilities)
             .approvals(true)
@@ -128,12 +132,12 @@ impl Cli<'_> {
     }
 
     /// Opens the gate and starts a run on it.
-    pub(super) fn start(
+    pub(super) async fn start(
         &self,
         user_text: Option<&str>,
         events: Option<Arc<dyn EventSink>>,
     ) -> Result<Session, Failure> {
-        let gate = self.open()?;
+        let gate = self.open().await?;
         let mut options = gate.options(events);
         if let Some(text) = user_text {
             options = options.user_text(text);
@@ -146,7 +150,7 @@ impl Cli<'_> {
 /// A runner over the application's adapters, with the store that holds its records.
 pub(super) struct Gate {
     pub(super) runner: ToolRunner,
-    pub(super) store: Arc<MemoryStore>,
+    pub(super) store: Arc<dyn Store>,
     connections: BTreeMap<String, ConnectionId>,
     party: Party,
 }
@@ -186,17 +190,33 @@ impl Gate {
             None => options,
         }
     }
-
-    /// The records, open ones last.
-    pub(super) async fn records(&self) -> Result<Vec<ToolInvocationRecord>, Failure> {
-        let mut records = self.store.calls(&RecordFilter::default()).await?;
-        records.extend(self.store.open_records(&RecordFilter::default()).await?);
-        Ok(records)
-    }
 }
 
 /// A gate and one run on it.
 pub(super) struct Session {
     pub(super) gate: Gate,
     pub(super) run: Run,
+}
+
+impl Session {
+    /// The records of calls, open ones last.
+    pub(super) async fn records(&self) -> Result<Vec<ToolInvocationRecord>, Failure> {
+        let mut records = self.gate.store.calls(&self.own()).await?;
+        records.extend(self.open_records().await?);
+        Ok(records)
+    }
+
+    /// The records of calls that wait.
+    pub(super) async fn open_records(&self) -> Result<Vec<ToolInvocationRecord>, Failure> {
+        Ok(self.gate.store.open_records(&self.own()).await?)
+    }
+
+    /// All records, as they are sealed.
+    pub(super) async fn sealed(&self) -> Result<Vec<Sealed>, Failure> {
+        Ok(self.gate.store.records(&self.own()).await?)
+    }
+
+    fn own(&self) -> RecordFilter {
+        RecordFilter::run(self.run.id())
+    }
 }

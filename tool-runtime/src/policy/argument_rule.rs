@@ -70,7 +70,7 @@ pub(crate) enum RuleValue {
 
 impl ArgumentRule {
     /// Whether the rule fires for these arguments.
-    pub(super) fn fires(&self, arguments: &Tree<'_>) -> bool {
+    pub(crate) fn fires(&self, arguments: &Tree<'_>) -> bool {
         let values = match arguments.pointer(&self.pointer) {
             None => return self.when == When::Mismatch,
             Some(Tree::Array(items)) => items.as_slice(),

@@ -7,7 +7,7 @@ use crate::policy::label::LabelRule;
 use crate::policy::problem::PolicyProblem;
 use crate::policy::{ToolPolicy, misfit};
 use crate::text::{nearest, pointer};
-use crate::tool::{Schema, ToolSpec, is_discovered};
+use crate::tool::{Schema, ToolSpec, graph, is_discovered, is_graph};
 
 impl ToolPolicy {
     /// Everything in the policy that does not fit an application: names of tools, tags, repairers and callers that
@@ -40,6 +40,19 @@ impl ToolPolicy {
                 repairers.iter().copied(),
                 &mut problems,
             );
+        }
+        let graphs = || tools.keys().filter_map(|name| name.strip_prefix("graph__"));
+        for name in &self.data().allowed_graphs {
+            let known = tools.contains_key(&*graph(name));
+            unknown("graph", "allowed_graphs".to_owned(), name, known, graphs(), &mut problems);
+        }
+        let direct = [("allowed_tools".to_owned(), &self.data().allowed_tools)];
+        let granted = self.grants().into_iter().map(|(path, allowed, _)| (format!("{path}.allowed_tools"), allowed));
+        for (path, names) in direct.into_iter().chain(granted) {
+            for name in names.iter().filter(|name| is_graph(name)) {
+                let message = format!("`{name}` is a graph, which only `allowed_graphs` allows; name it there");
+                problems.push(PolicyProblem::new(path.clone(), message));
+            }
         }
         self.check_labels(&mut problems);
         self.check_grants(&mut problems);

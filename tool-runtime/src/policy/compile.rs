@@ -9,12 +9,15 @@ use crate::policy::budget::ToolLimits;
 use crate::policy::data::PolicyData;
 use crate::policy::names::NameMap;
 use crate::policy::subject::PolicyContext;
-use crate::tool::{Hash, ToolEffect};
+use crate::tool::{Hash, ToolEffect, graph, is_graph};
 
 pub(super) fn index(data: &PolicyData) -> NameMap<Compiled> {
     let mut index: NameMap<Compiled> = NameMap::default();
-    for name in &data.allowed_tools {
+    for name in data.allowed_tools.iter().filter(|name| !is_graph(name)) {
         index.entry(name.as_str().into()).or_default().allowed = true;
+    }
+    for name in &data.allowed_graphs {
+        index.entry(graph(name).into()).or_default().allowed = true;
     }
     for name in &data.require_approval_for_tools {
         index.entry(name.as_str().into()).or_default().approval = true;
@@ -22,7 +25,8 @@ pub(super) fn index(data: &PolicyData) -> NameMap<Compiled> {
     let mut grant = |who: Who, allowed: &BTreeSet<String>, denied: &BTreeSet<String>| {
         let who = Arc::new(who);
         for (names, allow) in [(allowed, true), (denied, false)] {
-            for name in names {
+            // Only `allowed_graphs` allows a graph.
+            for name in names.iter().filter(|name| !(allow && is_graph(name))) {
                 let granted = Granted { who: Arc::clone(&who), allow };
                 index.entry(name.as_str().into()).or_default().grants.push(granted);
             }

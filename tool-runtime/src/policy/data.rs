@@ -22,6 +22,9 @@ pub(crate) struct PolicyData {
     /// Tools that every run may call, by exact name. A tool that is not named is denied.
     #[serde(deserialize_with = "parse::names")]
     pub allowed_tools: BTreeSet<String>,
+    /// Graphs that every run may call, by exact name without `graph__`. A graph that is not named is denied.
+    #[serde(deserialize_with = "parse::names")]
+    pub allowed_graphs: BTreeSet<String>,
     /// Effects whose calls wait for a person.
     pub require_approval_for_effects: BTreeSet<ToolEffect>,
     /// Tools whose calls wait for a person.
@@ -79,6 +82,7 @@ impl Default for PolicyData {
     fn default() -> Self {
         Self {
             allowed_tools: BTreeSet::new(),
+            allowed_graphs: BTreeSet::new(),
             require_approval_for_effects: BTreeSet::new(),
             require_approval_for_tools: BTreeSet::new(),
             approvals: Approvals::default(),

@@ -11,7 +11,7 @@ use crate::policy::data::Ceiling;
 use crate::policy::label::LabelRule;
 use crate::policy::rule_verdict::RuleVerdict;
 use crate::policy::subject::{PolicyContext, Subject};
-use crate::tool::{NoSchemaMode, ToolEffect, is_discovered};
+use crate::tool::{NoSchemaMode, ToolEffect, is_discovered, is_graph};
 
 impl ToolPolicy {
     /// Decides before the arguments of a call are read: whether a model may see the tool, and whether its call may
@@ -45,13 +45,17 @@ impl ToolPolicy {
         arguments: Option<&str>,
         verdict: &mut Strictest,
     ) -> Decision {
+        if is_graph(tool.name) && matches!(context.caller, Caller::Graph { .. }) {
+            return deny("graph.depth");
+        }
         if context.tools.is_some_and(|tools| !tools.contains(tool.name)) {
             return deny("run.tools");
         }
+        let list = if is_graph(tool.name) { "allowed_graphs" } else { "allowed_tools" };
         let Some(compiled) = self.compiled(tool.name) else {
-            return deny("allowed_tools");
+            return deny(list);
         };
-        let allowed_by = match admitted_by(compiled, context) {
+        let allowed_by = match admitted_by(compiled, context, list) {
             Ok(rule) => rule,
             Err(decision) => return decision,
         };
@@ -164,7 +168,11 @@ impl Compiled {
 }
 
 /// The rule that lets the tool in, or the denial.
-fn admitted_by(compiled: &Compiled, context: &PolicyContext<'_>) -> Result<Cow<'static, str>, Decision> {
+fn admitted_by(
+    compiled: &Compiled,
+    context: &PolicyContext<'_>,
+    list: &'static str,
+) -> Result<Cow<'static, str>, Decision> {
     let mut granted = None;
     for grant in compiled.grants.iter().filter(|grant| grant.who.is(context)) {
         if !grant.allow {
@@ -173,9 +181,9 @@ fn admitted_by(compiled: &Compiled, context: &PolicyContext<'_>) -> Result<Cow<'
         granted = granted.or(Some(grant));
     }
     match granted {
-        _ if compiled.allowed => Ok("allowed_tools".into()),
+        _ if compiled.allowed => Ok(list.into()),
         Some(grant) => Ok(format!("{}.allowed_tools", grant.who).into()),
-        None => Err(deny("allowed_tools")),
+        None => Err(deny(list)),
     }
 }
 

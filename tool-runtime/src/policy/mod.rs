@@ -40,6 +40,7 @@ mod window;
 
 pub(crate) use allowance::Allowance;
 pub(crate) use approvals::Decided;
+pub(crate) use argument_rule::ArgumentRule;
 #[cfg(feature = "cli")]
 pub(crate) use data::PolicyData;
 pub(crate) use data::ToolRule;

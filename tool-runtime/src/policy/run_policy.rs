@@ -21,7 +21,7 @@ const MOST: usize = 16;
 
 /// The runner's policy, and those under which the run ran in earlier processes. The strictest of them counts, for what
 /// the principal is now and for what it was then.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct RunPolicy {
     current: ToolPolicy,
     earlier: Vec<ToolPolicy>,

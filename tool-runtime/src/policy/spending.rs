@@ -119,6 +119,16 @@ impl Spending {
         Ok(Reservation { shared: Arc::clone(&self.0), held, bytes: 0, started })
     }
 
+    /// Holds what a call of a graph may use. Its time is part of the time that the call of the graph holds.
+    pub(crate) fn carve(&self, bytes: usize) -> Result<Reservation, BudgetExceeded> {
+        let mut books = self.0.books();
+        let budget = Allowance { time_ms: None, ..self.0.budget };
+        let held = grant(&budget, books.spent.plus(books.held), Spend::call(Some(Duration::ZERO), bytes))?;
+        books.held = books.held.plus(held);
+        drop(books);
+        Ok(Reservation { shared: Arc::clone(&self.0), held, bytes: 0, started: None })
+    }
+
     /// Books what was used without a reservation, as a model's turn.
     pub(crate) fn charge(&self, used: Spend) {
         let mut books = self.0.books();

@@ -9,7 +9,7 @@ use crate::capability::Requirement;
 use crate::component::Tool;
 use crate::component::declaration::Declaration;
 use crate::error::ParseError;
-use crate::registration::{Behaviour, Registration};
+use crate::registration::{Behaviour, GraphDeclaration, Registration};
 use crate::schema::{self, SchemaProblem};
 use crate::tool::{Execution, Hash, Location, NoSchemaMode, Redaction, Schema, ToolEffect, ToolName, ToolSpec};
 
@@ -45,6 +45,8 @@ pub(crate) struct Described {
     /// Whether files come beside the value; `None` if only its handler knows.
     pub(crate) has_media: Option<bool>,
     pub(crate) requirements: Vec<Requirement>,
+    /// What a graph says of itself; `None` for every other tool.
+    pub(crate) graph: Option<GraphDeclaration>,
     pub(crate) behaviour: Arc<dyn Behaviour>,
 }
 
@@ -119,6 +121,7 @@ impl Described {
             location: Some(declared.location),
             has_media: Some(schemas.has_media),
             requirements: behaviour.requirements(),
+            graph: None,
             behaviour,
         }
     }
@@ -164,6 +167,9 @@ impl Described {
             definition_hash: Hash([0; 32]),
         };
         spec.definition_hash = schema::definition_hash(&spec, &self.requirements);
+        if let Some(graph) = &self.graph {
+            spec.definition_hash = graph.hash(spec.definition_hash);
+        }
         Ok(spec)
     }
 }

@@ -5,36 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use crate::call::ToolContext;
-use crate::component::WithMedia;
-use crate::error::ToolError;
-use crate::registration::Described;
 use crate::registration::handled::Handled;
+use crate::registration::{Behaviour, Described, DynamicHandler, GraphDeclaration};
 use crate::schema;
-use crate::tool::{NoSchemaMode, ToolEffect, ToolName, is_discovered, name};
-
-/// What a dynamic tool does. Its arguments passed the tool's schema; its value is checked against the output schema
-/// before any of it is shown. Implement it with `#[async_trait]`, as the example of [`DynamicTool`] does.
-#[async_trait]
-pub trait DynamicHandler: Send + Sync {
-    /// Runs the tool.
-    ///
-    /// # Errors
-    /// Why the tool failed. Operators read it; a model reads what [`ToolError`] declares safe.
-    async fn call(&self, arguments: &Value, context: &ToolContext) -> Result<Value, ToolError>;
-
-    /// Runs a tool that returns files beside its value. The runner calls this one; without an implementation of its own
-    /// it calls [`call`](Self::call).
-    ///
-    /// # Errors
-    /// As [`call`](Self::call).
-    async fn call_with_media(&self, arguments: &Value, context: &ToolContext) -> Result<WithMedia<Value>, ToolError> {
-        self.call(arguments, context).await.map(WithMedia::new)
-    }
-}
+use crate::tool::{self, NoSchemaMode, ToolEffect, ToolName, is_discovered, is_graph, name};
 
 /// A tool without a type of its own.
 ///
@@ -84,7 +60,13 @@ pub struct DynamicTool {
     sensitive: Vec<String>,
     idempotent: bool,
     no_schema: Option<NoSchemaMode>,
-    handler: Arc<dyn DynamicHandler>,
+    runs: Runs,
+}
+
+/// What a dynamic tool runs.
+enum Runs {
+    Handler(Arc<dyn DynamicHandler>),
+    Graph(GraphDeclaration, Arc<dyn Behaviour>),
 }
 
 impl DynamicTool {
@@ -96,13 +78,29 @@ impl DynamicTool {
         effect: ToolEffect,
         handler: Arc<dyn DynamicHandler>,
     ) -> Self {
+        Self::running(name.into(), description.into(), input_schema, effect, Runs::Handler(handler))
+    }
+
+    /// Creates the tool that a graph is. Its effect is set by the catalog.
+    pub(crate) fn graph(
+        name: &str,
+        description: String,
+        input: Value,
+        declared: GraphDeclaration,
+        behaviour: Arc<dyn Behaviour>,
+    ) -> Self {
+        let effect = ToolEffect::ExternalSideEffect;
+        Self::running(tool::graph(name), description, input, effect, Runs::Graph(declared, behaviour))
+    }
+
+    fn running(name: String, description: String, input: Value, effect: ToolEffect, runs: Runs) -> Self {
         Self {
-            name: name.into(),
+            name,
             namespace: None,
             discovered: false,
             title: None,
-            description: description.into(),
-            input: input_schema,
+            description,
+            input,
             output: None,
             answer: None,
             effect,
@@ -117,7 +115,7 @@ impl DynamicTool {
             sensitive: Vec::new(),
             idempotent: false,
             no_schema: None,
-            handler,
+            runs,
         }
     }
 
@@ -238,18 +236,23 @@ impl DynamicTool {
             None => self.name,
         };
         // A model takes `MCP__` for `mcp__`.
-        let reserved = is_discovered(&written.to_ascii_lowercase()) && !self.discovered;
+        let lower = written.to_ascii_lowercase();
+        let reserved = is_discovered(&lower) && !self.discovered;
+        let forged = is_graph(&lower) && !matches!(self.runs, Runs::Graph(..));
         let name = ToolName::foreign(&written).and_then(|name| match self.discovered {
             false if reserved => Err(name::RESERVED),
+            _ if forged => Err(name::GRAPH),
             // A namespace of its own would take it out of every rule for discovered tools.
             true if !is_discovered(&written) => Err(name::DISCOVERED),
             _ => Ok(name),
         });
         let output = self.output.as_ref().map(schema::check_foreign);
-        let behaviour = Handled {
-            handler: self.handler,
-            output: output.as_ref().and_then(|output| output.clone().ok()),
-            compiled: Arc::default(),
+        let (graph, behaviour): (_, Arc<dyn Behaviour>) = match self.runs {
+            Runs::Handler(handler) => {
+                let output = output.as_ref().and_then(|output| output.clone().ok());
+                (None, Arc::new(Handled { handler, output, compiled: Arc::default() }))
+            }
+            Runs::Graph(declared, behaviour) => (Some(declared), behaviour),
         };
         Described {
             written,
@@ -274,7 +277,8 @@ impl DynamicTool {
             location: None,
             has_media: None,
             requirements: Vec::new(),
-            behaviour: Arc::new(behaviour),
+            graph,
+            behaviour,
         }
     }
 }

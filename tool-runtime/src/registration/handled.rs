@@ -1,17 +1,40 @@
-//! The behaviour of a dynamic tool: the handler is called, and its value checked whole before any of it is shown.
+//! The behaviour of a dynamic tool: the [`DynamicHandler`] is called, and its value checked whole before any of it is
+//! shown.
 
 use std::sync::{Arc, OnceLock};
 
+use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::call::Violation;
+use crate::call::{ToolContext, Violation};
 use crate::capability::Requirement;
-use crate::component::Bindings;
+use crate::component::{Bindings, WithMedia};
+use crate::error::ToolError;
 use crate::json::{DeError, Tree};
 use crate::redact::{ProjectError, Projector};
-use crate::registration::{Behaviour, DynamicHandler, Instance, Purpose, RunFailure, Running};
+use crate::registration::{Behaviour, Instance, Purpose, RunFailure, Running};
 use crate::schema::validator::{Compiled, JsonSchemaValidator, Validator};
 use crate::tool::Schema;
+
+/// What a dynamic tool does. Its arguments passed the tool's schema; its value is checked against the output schema
+/// before any of it is shown. Implement it with `#[async_trait]`, as the example of [`DynamicTool`](crate::registration::DynamicTool) does.
+#[async_trait]
+pub trait DynamicHandler: Send + Sync {
+    /// Runs the tool.
+    ///
+    /// # Errors
+    /// Why the tool failed. Operators read it; a model reads what [`ToolError`] declares safe.
+    async fn call(&self, arguments: &Value, context: &ToolContext) -> Result<Value, ToolError>;
+
+    /// Runs a tool that returns files beside its value. The runner calls this one; without an implementation of its own
+    /// it calls [`call`](Self::call).
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    async fn call_with_media(&self, arguments: &Value, context: &ToolContext) -> Result<WithMedia<Value>, ToolError> {
+        self.call(arguments, context).await.map(WithMedia::new)
+    }
+}
 
 /// The behaviour of a dynamic tool: handler and output schema.
 pub(super) struct Handled {

@@ -5,6 +5,7 @@
 pub(crate) mod authored;
 pub(crate) mod definition;
 mod dynamic;
+mod graph;
 mod handled;
 mod shim;
 
@@ -15,9 +16,11 @@ use std::sync::Arc;
 pub(crate) use authored::Registration;
 pub use definition::DefinitionError;
 pub(crate) use definition::{Checked, Described, Schemas};
-pub use dynamic::{DynamicHandler, DynamicTool};
+pub use dynamic::DynamicTool;
+pub(crate) use graph::GraphDeclaration;
+pub use handled::DynamicHandler;
 
-use crate::call::Violation;
+use crate::call::{PendingGraph, Violation};
 use crate::capability::Requirement;
 use crate::component::Bindings;
 use crate::error::ToolError;
@@ -66,4 +69,6 @@ pub(crate) enum RunFailure {
     Unknown,
     Tool(ToolError),
     Output(ProjectError),
+    /// A call of a graph waits for a person, and so does the graph.
+    Waits(Box<PendingGraph>),
 }

@@ -51,6 +51,11 @@ impl Run {
         let used = Spend::turn(usage, cost);
         self.spending().charge(used);
         self.state().charge(usage, cost);
+        // Principal and tenant are the same, so that their accounts are charged once.
+        if let Some(parent) = self.parent() {
+            parent.spending().charge(used);
+            parent.state().charge(usage, cost);
+        }
         if !self.accounts().all().is_empty() {
             let turn = Turn { used, receipt: self.charge(used) };
             let mut turns = self.accounts().turns();
@@ -70,7 +75,8 @@ impl Run {
     /// The policy has budgets of principals or tenants, and the store cannot be asked for what they have used, or could
     /// not book an earlier turn. Do not ask the model.
     pub async fn exhausted(&self) -> Result<Option<BudgetExceeded>, StoreError> {
-        if let Some(exceeded) = self.spending().exhausted_for_model() {
+        let parent = || self.parent().and_then(|parent| parent.spending().exhausted_for_model());
+        if let Some(exceeded) = self.spending().exhausted_for_model().or_else(parent) {
             return Ok(Some(exceeded));
         }
         if self.accounts().all().is_empty() {
@@ -110,7 +116,7 @@ impl Run {
 
     /// Books a call that the ledger does not know.
     pub(super) async fn book(&self, bill: Bill) -> Result<Begun, StoreError> {
-        let (lease, mut keys) = (self.lease(), vec![Key::run(self.identity().clone())]);
+        let (lease, mut keys) = (self.lease(), self.keys());
         keys.extend(Account::keys(&bill.accounts));
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;

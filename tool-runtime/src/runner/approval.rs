@@ -17,7 +17,7 @@ use crate::runner::open::OpenCall;
 use crate::runner::stages;
 use crate::runner::suspend::{Given, Reopened, reopen};
 use crate::runner::waiting::{Purpose, refused};
-use crate::runner::{ResumeError, Run, exec};
+use crate::runner::{Continued, ResumeError, Run, exec, graph, waiting};
 use crate::store::{DecisionKind, DecisionRecord, PendingCall};
 use crate::text::sentence;
 
@@ -87,11 +87,20 @@ impl Run {
             _ => Purpose::Resume(Suspension::Approval),
         };
         let given = Given { purpose, kind: decision.kind(), decider: Some(decider) };
-        match reopen(self, call_id, given, |pending, record| read(self, pending, decision, record)).await? {
+        match reopen(self, call_id, given, |pending, record| read(self, pending, decision, decider, record)).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, decided) => {
+                let graph = open.graph();
                 let ended = carry_out(&mut open, decided).await;
-                open.finish_waiting(ended).await
+                // A graph that does not continue ends here, and so do its calls.
+                let left = graph.filter(|_| open.claim.is_some());
+                let ended = match &left {
+                    Some(graph) => ended.map_err(|stop| graph::stop(&mut open, graph, stop)),
+                    None => ended,
+                };
+                let result = open.finish_waiting(ended).await?;
+                self.leave(result.call_id(), left).await;
+                Ok(result)
             }
         }
     }
@@ -105,15 +114,24 @@ impl Run {
         let given = Given { purpose, kind: DecisionKind::Expired, decider: None };
         match reopen(self, call_id, given, |_, _| Ok(())).await? {
             Reopened::Mismatch(result) => Ok(result),
-            Reopened::Open(open, ()) => open.finish_waiting(Err(Stop::new(Outcome::ApprovalExpired))).await,
+            Reopened::Open(mut open, ()) => {
+                let left = open.graph();
+                let mut stop = Stop::new(Outcome::ApprovalExpired);
+                if let Some(graph) = &left {
+                    stop = graph::stop(&mut open, graph, stop);
+                }
+                let result = open.finish_waiting(Err(stop)).await?;
+                self.leave(result.call_id(), left).await;
+                Ok(result)
+            }
         }
     }
 }
 
 /// A decision that fits its call.
 enum Decided {
-    /// It runs, with these arguments.
-    Run(Box<Hydrated>, Treatment),
+    /// It runs, with these arguments; a graph continues where it waited.
+    Run(Box<Hydrated>, Treatment, Option<Box<Continued>>),
     /// This value takes the place of its output.
     Respond(Arc<Entry>, Projected),
     /// It does not run.
@@ -125,8 +143,13 @@ fn read(
     run: &Run,
     pending: &PendingCall,
     decision: ApprovalDecision,
+    decider: &Decider,
     record: &mut DecisionRecord,
 ) -> Result<Decided, Box<Refused>> {
+    if let Some(graph) = &pending.graph {
+        let continued = Continued { pending: (**graph).clone(), decision, decider: decider.clone() };
+        return within(run, pending, continued, record);
+    }
     if pending.is_expired(run.shared().clock.now()) {
         return Ok(Decided::Refuse(Stop::new(Outcome::ApprovalExpired)));
     }
@@ -139,6 +162,24 @@ fn read(
         ApprovalDecision::Respond(value) => respond(run, pending, &value),
         ApprovalDecision::Approve => approved(run, pending, pending.arguments.as_str().to_owned(), record),
         ApprovalDecision::ApproveEdited(arguments) => approved(run, pending, arguments, record),
+    }
+}
+
+/// A decision on a call that a graph made: the graph takes it, and continues. Whatever it is, the graph reads it, so that
+/// one that has begun is not broken off.
+fn within(
+    run: &Run,
+    pending: &PendingCall,
+    continued: Continued,
+    record: &mut DecisionRecord,
+) -> Result<Decided, Box<Refused>> {
+    let denies = matches!(continued.decision, ApprovalDecision::Deny(_));
+    let compared = if denies { waiting::compare(run, pending) } else { Ok(()) };
+    match compared.and_then(|()| approved(run, pending, pending.arguments.as_str().to_owned(), record)) {
+        Ok(Decided::Run(hydrated, treatment, _)) => Ok(Decided::Run(hydrated, treatment, Some(Box::new(continued)))),
+        // A graph that may not continue can still be denied.
+        Err(_) if denies => Ok(Decided::Refuse(Stop::new(Outcome::ApprovalDenied))),
+        decided => decided,
     }
 }
 
@@ -174,7 +215,7 @@ fn approved(
         let shown = RecordedArguments::Masked(Arc::clone(&hydrated.masked));
         return Err(Box::new(Refused { stop, shown }));
     }
-    Ok(Decided::Run(Box::new(hydrated), treatment))
+    Ok(Decided::Run(Box::new(hydrated), treatment, None))
 }
 
 /// A person answers in the tool's place. The value is checked and projected like the tool's own output.
@@ -200,7 +241,8 @@ async fn carry_out(open: &mut OpenCall, decided: Decided) -> Result<Ending, Stop
     match decided {
         Decided::Refuse(stop) => Err(stop),
         Decided::Respond(entry, projected) => Ok(Ending::Delivered(deliver(open.run(), &entry, projected, None))),
-        Decided::Run(hydrated, treatment) => {
+        Decided::Run(hydrated, treatment, continued) => {
+            open.continued = continued.map(|continued| *continued);
             stages::admit_hydrated(open, &hydrated)?;
             open.draft.hydrated(treatment);
             let hydrated = open.draft.read(Ok(*hydrated))?;

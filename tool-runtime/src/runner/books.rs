@@ -32,6 +32,12 @@ pub(super) struct Claim {
 }
 
 impl Run {
+    /// What each of its writes locks: the run, and for a graph the run whose lease it has.
+    pub(super) fn keys(&self) -> Vec<Key> {
+        let held = self.lease().map(|lease| lease.run_id).filter(|held| held != self.identity());
+        [Some(self.identity().clone()), held].into_iter().flatten().map(Key::run).collect()
+    }
+
     /// Writes the record of a call that ended, closes it in the ledger if it began there, and books what it used.
     pub(super) fn put(
         &self,
@@ -44,7 +50,7 @@ impl Run {
             return store.append(record);
         }
         let attempt = attempt.cloned();
-        let mut keys = vec![Key::run(self.identity().clone())];
+        let mut keys = self.keys();
         keys.extend(attempt.as_ref().map(|attempt| attempt.key.clone()));
         keys.extend(settled.iter().flat_map(Settled::keys));
         store.update(
@@ -69,12 +75,12 @@ impl Run {
             ledger::check(transaction, Some(&lease))?;
             transaction.append(record.clone())
         };
-        self.shared().store.update(vec![Key::run(self.identity().clone())], Box::new(change))
+        self.shared().store.update(self.keys(), Box::new(change))
     }
 
     /// Enters a call into the ledger before its effect begins.
     pub(super) async fn enter(&self, intent: Intent) -> Result<Begun, StoreError> {
-        let (lease, mut keys) = (self.lease(), vec![Key::run(self.identity().clone())]);
+        let (lease, mut keys) = (self.lease(), self.keys());
         keys.extend(intent.keys());
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
@@ -117,8 +123,8 @@ impl Run {
     /// Takes a call out of those that wait, once, together with what happens to it.
     pub(super) async fn take(&self, taken: Taken) -> Result<Begun, ResumeError> {
         let id = taken.call.call_id.clone();
-        let mut keys =
-            vec![Key::run(self.identity().clone()), Key::waiting(self.identity().clone(), &taken.call.call_id)];
+        let mut keys = self.keys();
+        keys.push(Key::waiting(self.identity().clone(), &taken.call.call_id));
         keys.extend(taken.begins().into_iter().flat_map(Intent::keys));
         let lease = self.lease();
         let change = move |transaction: &mut Transaction| {
@@ -145,8 +151,8 @@ impl Run {
         attempt: Option<Attempt>,
         settled: Option<Settled>,
     ) -> Result<(), StoreError> {
-        let mut keys =
-            vec![Key::run(self.identity().clone()), Key::waiting(self.identity().clone(), &waiting.call.call_id)];
+        let mut keys = self.keys();
+        keys.push(Key::waiting(self.identity().clone(), &waiting.call.call_id));
         keys.extend(attempt.as_ref().map(|attempt| attempt.key.clone()));
         keys.extend(settled.iter().flat_map(Settled::keys));
         let lease = self.lease();
@@ -175,7 +181,8 @@ impl Run {
         };
         let Some(found) = open.into_iter().find(|listed| ours(&listed.document)) else { return Ok(false) };
         let (lease, key) = (self.lease(), found.key);
-        let keys = vec![Key::run(self.identity().clone()), key.clone()];
+        let mut keys = self.keys();
+        keys.push(key.clone());
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
             ledger::close_unseen(transaction, &key, lease.as_ref())

@@ -133,6 +133,10 @@ impl Draft {
         self.decision = decision;
     }
 
+    pub(super) const fn decision(&self) -> Option<&Decision> {
+        self.decision.as_ref()
+    }
+
     pub(super) fn rule(&self) -> Option<&str> {
         self.decision.as_ref().map(|decision| &*decision.rule)
     }

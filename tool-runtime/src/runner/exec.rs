@@ -11,10 +11,11 @@ use crate::call::{Suspension, ToolCall, ToolExecResult};
 use crate::hydrate::{Hydrated, HydrationResult};
 use crate::runner::Run;
 use crate::runner::ending::{Ending, Stop};
+use crate::runner::granted::remembered;
 use crate::runner::open::OpenCall;
 use crate::runner::spans::Parent;
 use crate::runner::stages::{self, Beginning, Concluded, Judged, Permit};
-use crate::runner::suspend::suspend;
+use crate::runner::suspend::{Waits, suspend};
 
 impl Run {
     /// Takes one call through the gate. The call's start is announced now; if the returned future is dropped,
@@ -86,10 +87,18 @@ async fn from_frozen(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending, 
     stages::freeze(open, &hydrated);
     match stages::decide(open, hydrated)? {
         Judged::Permitted(permit) => from_permit(open, permit).await,
-        Judged::NeedsApproval(hydrated) => match open.known.take() {
-            Some(known) => Ok(Ending::Elsewhere(known)),
-            None => suspend(open, hydrated, Suspension::Approval, None).await,
-        },
+        Judged::NeedsApproval(hydrated) => {
+            if let Some(known) = open.known.take() {
+                return Ok(Ending::Elsewhere(known));
+            }
+            match remembered(open, &hydrated).await {
+                None => suspend(open, hydrated, Suspension::Approval, Waits::default()).await,
+                Some((grant, decision)) => {
+                    let permit = stages::decide_granted(open, hydrated, grant, decision)?;
+                    from_permit(open, permit).await
+                }
+            }
+        }
     }
 }
 
@@ -103,10 +112,16 @@ pub(super) async fn from_permit(open: &mut OpenCall, permit: Permit) -> Result<E
     let begun = match stages::begin(open, bound).await? {
         Beginning::Run(begun) => begun,
         Beginning::End(ending) => return Ok(ending),
+        Beginning::Ask(hydrated) => return suspend(open, *hydrated, Suspension::Approval, Waits::default()).await,
     };
     let ran = stages::run(open, begun).await?;
     match stages::conclude(open, ran) {
         Concluded::Delivered(delivered) => Ok(Ending::Delivered(delivered)),
-        Concluded::NeedsClient(hydrated, payload) => suspend(open, *hydrated, Suspension::Client, Some(payload)).await,
+        Concluded::NeedsClient(hydrated, payload) => {
+            suspend(open, *hydrated, Suspension::Client, Waits { prepared: Some(payload), graph: None }).await
+        }
+        Concluded::GraphWaits(hydrated, pending) => {
+            suspend(open, *hydrated, Suspension::Approval, Waits { prepared: None, graph: Some(pending) }).await
+        }
     }
 }

@@ -6,7 +6,8 @@ use tokio::time::Instant;
 use tracing::Span;
 
 use crate::call::{
-    CallId, Cause, Outcome, RecordedArguments, SHOWN_BYTES, ToolCall, ToolExecResult, ToolInvocationRecord, shown,
+    CallId, Cause, Decision, Outcome, PendingGraph, RecordedArguments, SHOWN_BYTES, ToolCall, ToolExecResult,
+    ToolInvocationRecord, shown,
 };
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
@@ -17,9 +18,9 @@ use crate::runner::draft::{Arguments, Draft, Refused};
 use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::spans::Parent;
 use crate::runner::state::Taken;
-use crate::runner::{ResumeError, Run, telemetry};
+use crate::runner::{Continued, ResumeError, Run, telemetry};
 use crate::store::waiting::{self, Then};
-use crate::store::{Receipt, StoreError};
+use crate::store::{Key, Receipt, StoreError};
 use crate::tool::ToolEffect;
 
 /// A call on its way through the gate. Dropping it before its end records it as cancelled.
@@ -39,6 +40,10 @@ pub(super) struct OpenCall {
     pub(super) known: Option<Box<ToolExecResult>>,
     /// What is to be taken out of the calls that wait before anything else is written of this one.
     pub(super) claim: Option<Claim>,
+    /// A graph that waited, and how it continues.
+    pub(super) continued: Option<Continued>,
+    /// The grant that lets the call run, and what the policy had decided before.
+    pub(super) grant: Option<(Key, Option<Decision>)>,
     phase: Phase,
 }
 
@@ -96,12 +101,31 @@ impl OpenCall {
     fn at(run: Run, id: CallId, taken: Taken, draft: Draft, claim: Option<Claim>) -> Self {
         let (started, parent) = (Instant::now(), Parent::Surroundings(Span::current()));
         let phase = if claim.is_some() { Phase::Waiting } else { Phase::Running };
-        Self { run, id, taken, started, parent, draft, attempt: None, held: None, known: None, claim, phase }
+        Self {
+            run,
+            id,
+            taken,
+            started,
+            parent,
+            draft,
+            attempt: None,
+            held: None,
+            known: None,
+            claim,
+            continued: None,
+            grant: None,
+            phase,
+        }
     }
 
     /// The claim of a suspended call is about to be taken; whether it was is known afterwards.
     pub(super) fn claimed(&mut self) {
         self.phase = Phase::Announced;
+    }
+
+    /// The call of a graph that this call waits for.
+    pub(super) fn graph(&self) -> Option<Box<PendingGraph>> {
+        self.claim.as_ref().and_then(|claim| claim.waiting.call.graph.clone())
     }
 
     pub(super) const fn run(&self) -> &Run {

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::call::{Caller, EventSink};
 use crate::capability::ConnectionId;
 use crate::policy::{PolicyContext, RunTools, Standing};
+use crate::runner::Run;
 use crate::store::RunLease;
 
 /// Who a run acts for and what it may use. Every default allows no more than the policy does.
@@ -45,6 +46,8 @@ pub struct RunOptions {
     pub(super) events: Option<Arc<dyn EventSink>>,
     pub(super) cancellation: CancellationToken,
     pub(super) caller: Caller,
+    /// The run that calls the graph whose run this is.
+    pub(super) parent: Option<Run>,
     /// The worker's right to the run. `None` if no worker has it.
     pub(super) lease: Option<RunLease>,
 }

@@ -136,7 +136,10 @@ impl Run {
 
     /// Adds what the user wrote to the evidence of the run: ids in it count as seen from now on.
     pub fn add_user_text(&self, text: &str) {
-        self.evidence().insert_text(text);
+        // A model wrote what a graph is asked for.
+        if self.parent().is_none() {
+            self.evidence().insert_text(text);
+        }
     }
 
     /// Marks the beginning of a turn of the model, so that its failed calls count as one failed turn per tool.
@@ -210,7 +213,7 @@ impl Run {
         }
     }
 
-    pub(super) fn shared(&self) -> &Shared {
+    pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.0.shared
     }
 

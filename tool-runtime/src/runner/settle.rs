@@ -19,6 +19,9 @@ impl Run {
     /// No call waits under this id, or the store failed.
     pub async fn abandon(&self, call_id: &str) -> Result<ToolExecResult, ResumeError> {
         let effect = |pending: &PendingCall| match pending.suspension {
+            Suspension::Approval if pending.graph.as_ref().is_some_and(|graph| graph.begun) => {
+                ToolEffect::ExternalSideEffect
+            }
             Suspension::Approval => ToolEffect::ReadOnly,
             // A tool that is gone may have had any.
             Suspension::Client => self.effect_of(pending.tool.as_str()).unwrap_or(ToolEffect::ExternalSideEffect),
@@ -26,15 +29,19 @@ impl Run {
         let given = Given { purpose: Purpose::Close(None), kind: DecisionKind::Abandoned, decider: None };
         match reopen(self, call_id, given, |pending, _| Ok(effect(pending))).await? {
             Reopened::Mismatch(result) => Ok(result),
-            Reopened::Open(open, ToolEffect::ReadOnly) => {
-                let stop = Stop::new(Outcome::Cancelled).message("Nobody acted on the call. It did not run.");
-                open.finish_waiting(Err(stop)).await
-            }
             Reopened::Open(mut open, effect) => {
-                open.begin();
-                let mut stop = Stop::new(Cause::Cancelled.outcome(effect));
-                stop.cause = Some(Cause::Cancelled);
-                open.finish_waiting(Err(stop)).await
+                let left = open.graph();
+                let stop = if effect == ToolEffect::ReadOnly {
+                    Stop::new(Outcome::Cancelled).message("Nobody acted on the call. It did not run.")
+                } else {
+                    open.begin();
+                    let mut stop = Stop::new(Cause::Cancelled.outcome(effect));
+                    stop.cause = Some(Cause::Cancelled);
+                    stop
+                };
+                let result = open.finish_waiting(Err(stop)).await?;
+                self.leave(result.call_id(), left).await;
+                Ok(result)
             }
         }
     }

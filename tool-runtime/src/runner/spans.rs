@@ -81,10 +81,10 @@ impl<'a> Execution<'a> {
 
     /// The tool returned, or was stopped. A result is recorded as everyone may see it, and only if values were asked
     /// for.
-    pub(super) fn end(mut self, ended: Result<&Projected, &Stop>) {
+    pub(super) fn end(mut self, ended: Result<Option<&Projected>, &Stop>) {
         self.failed = match ended {
             Ok(projected) => {
-                if self.shows_values {
+                if let Some(projected) = projected.filter(|_| self.shows_values) {
                     self.span.record("gen_ai.tool.call.result", projected.shown.get());
                 }
                 None

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Decider, Mismatch, Outcome, Suspension, ToolExecResult};
+use crate::call::{CallId, Decider, Outcome, PendingGraph, Suspension, ToolExecResult};
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::runner::books::Claim;
@@ -15,12 +15,21 @@ use crate::runner::waiting::Purpose;
 use crate::runner::{ResumeError, Run, telemetry, waiting};
 use crate::store::{DecisionKind, DecisionRecord, FrozenArguments, PendingCall, Waiting};
 
+/// What a suspended call waits with.
+#[derive(Default)]
+pub(super) struct Waits {
+    /// What a client is to execute.
+    pub(super) prepared: Option<Arc<RawValue>>,
+    /// The call that a graph waits for.
+    pub(super) graph: Option<Box<PendingGraph>>,
+}
+
 /// Freezes a call into the store, so that it can be resumed later.
 pub(super) async fn suspend(
     open: &mut OpenCall,
     hydrated: Hydrated,
     suspension: Suspension,
-    prepared: Option<Arc<RawValue>>,
+    Waits { prepared, graph }: Waits,
 ) -> Result<Ending, Stop> {
     let run = open.run();
     let (shared, options) = (run.shared(), run.options());
@@ -52,6 +61,7 @@ pub(super) async fn suspend(
         expires_at: now.saturating_add(shared.approval_ttl).unwrap_or(jiff::Timestamp::MAX),
         suspension,
         prepared: prepared.clone(),
+        graph,
     };
     // The typed arguments are built again when the call is resumed.
     drop(hydrated);
@@ -104,15 +114,8 @@ pub(super) async fn reopen<P>(
         .filter(|waiting| waiting::is_theirs(run, &waiting.call, purpose))
         .ok_or_else(|| ResumeError::NotWaiting(id.clone()))?;
     let mut decision = DecisionRecord::new(&waiting.call, kind, decider, shared.clock.now());
-    if let Some(mismatch) = decider.and_then(|decider| run.bars(waiting.call.tool.as_str(), decider)) {
-        let mut refused = waiting::refused(&waiting.call, mismatch);
-        refused.stop.outcome = Outcome::PolicyDenied;
-        waiting::refuse(run, &waiting, decision, *refused).await;
-        // To another tenant the call does not exist.
-        return Err(match mismatch {
-            Mismatch::DeciderTenant => ResumeError::NotWaiting(id),
-            mismatch => ResumeError::NotAllowed(mismatch),
-        });
+    if let Some(mismatch) = decider.and_then(|decider| run.bars(waiting.call.decided(), decider)) {
+        return Err(waiting::barred(run, &waiting, decision, mismatch).await);
     }
     let compared = match purpose {
         Purpose::Resume(_) => waiting::compare(run, &waiting.call),

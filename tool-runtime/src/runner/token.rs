@@ -73,7 +73,7 @@ impl fmt::Debug for TokenKeys {
 pub enum TokenError {
     /// No call waits for an approval under this id, here or any more.
     NotWaiting(CallId),
-    /// The text is no token, or was changed.
+    /// The text was never a token, or was changed.
     Forged,
     /// The key that it was sealed with is not in the ring.
     UnknownKey,

@@ -11,7 +11,7 @@ use crate::json;
 use crate::policy::{Decided, RunTools};
 use crate::runner::draft::{Draft, Refused};
 use crate::runner::ending::Stop;
-use crate::runner::{Run, telemetry};
+use crate::runner::{ResumeError, Run, telemetry};
 use crate::store::{DecisionRecord, PendingCall, Refusal, Waiting};
 use crate::tool::ToolEffect;
 
@@ -89,6 +89,18 @@ pub(super) fn differs(run: &Run, pending: &PendingCall) -> Option<Mismatch> {
         (shared.clock.now() < suspended, Mismatch::Clock),
     ];
     checks.into_iter().find(|(differs, _)| *differs).map(|(_, mismatch)| mismatch)
+}
+
+/// Records the attempt of a decider who may not decide, and returns why.
+pub(super) async fn barred(run: &Run, waiting: &Waiting, decision: DecisionRecord, mismatch: Mismatch) -> ResumeError {
+    let mut refused = refused(&waiting.call, mismatch);
+    refused.stop.outcome = Outcome::PolicyDenied;
+    refuse(run, waiting, decision, *refused).await;
+    // To another tenant the call does not exist.
+    match mismatch {
+        Mismatch::DeciderTenant => ResumeError::NotWaiting(waiting.call.call_id.clone()),
+        mismatch => ResumeError::NotAllowed(mismatch),
+    }
 }
 
 /// Records a decision or an answer that does not fit, and returns its result. The call still waits. No event is emitted,

@@ -192,6 +192,9 @@ pub struct DecisionRecord {
     /// SHA-256 of the arguments that they were replaced with; `None` if they were not edited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited_digest: Option<Hash>,
+    /// The grant that was made. `None` for a decision on this call alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<Arc<str>>,
     /// The arguments, masked: as they were, or as they were edited.
     pub arguments: RecordedArguments,
 }
@@ -213,6 +216,8 @@ pub enum DecisionKind {
     Expired,
     /// Nobody will act on it.
     Abandoned,
+    /// It still waits; calls like it are decided by a grant.
+    Remembered,
     /// The client executed it and brought its result.
     ClientResult,
     /// The client could not execute it.
@@ -235,6 +240,18 @@ pub struct Refusal {
 }
 
 impl DecisionKind {
+    /// All of them, in the order of their declaration.
+    pub const ALL: &'static [Self] = &[
+        Self::Approved,
+        Self::Edited,
+        Self::Denied,
+        Self::Answered,
+        Self::Expired,
+        Self::Abandoned,
+        Self::ClientResult,
+        Self::ClientFailed,
+    ];
+
     /// A stable word for each case.
     #[must_use]
     pub const fn code(self) -> &'static str {
@@ -245,6 +262,7 @@ impl DecisionKind {
             Self::Answered => "answered",
             Self::Expired => "expired",
             Self::Abandoned => "abandoned",
+            Self::Remembered => "remembered",
             Self::ClientResult => "client_result",
             Self::ClientFailed => "client_failed",
         }
@@ -266,6 +284,7 @@ impl DecisionRecord {
             at,
             argument_digest: pending.argument_digest,
             edited_digest: None,
+            grant: None,
             arguments: RecordedArguments::Masked(Arc::clone(&pending.shown_arguments)),
         }
     }

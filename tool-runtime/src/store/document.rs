@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::ToolInvocationRecord;
 use crate::store::accounts::StoredAccount;
 use crate::store::anchors::Anchor;
+use crate::store::grants::Grant;
 use crate::store::ledger::LedgerEntry;
 use crate::store::pending::PendingCall;
 use crate::store::posts::Post;
@@ -23,6 +24,8 @@ pub enum Document {
     Waiting(Box<Waiting>),
     /// A run that workers share.
     Run(Box<StoredRun>),
+    /// What somebody decided for calls that come later.
+    Grant(Box<Grant>),
     /// What was posted to such a run.
     Post(Box<Post>),
     /// What a principal or a tenant has used in a window.
@@ -51,6 +54,7 @@ impl Document {
             Self::Call(entry) => entry.due(),
             Self::Waiting(waiting) => Some(waiting.call.expires_at),
             Self::Run(run) => run.due(),
+            Self::Grant(grant) => grant.expires_at,
             // Its run is due.
             Self::Post(_) => None,
             // From then on it may be removed.
@@ -65,7 +69,12 @@ impl Document {
         match self {
             Self::Call(entry) => entry.is_finished(),
             Self::Anchor(_) => true,
-            Self::Waiting(_) | Self::Run(_) | Self::Account(_) | Self::LastAnchor(_) | Self::Post(_) => false,
+            Self::Waiting(_)
+            | Self::Run(_)
+            | Self::Grant(_)
+            | Self::Account(_)
+            | Self::LastAnchor(_)
+            | Self::Post(_) => false,
         }
     }
 }

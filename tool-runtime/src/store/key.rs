@@ -20,6 +20,8 @@ pub enum Space {
     Waiting,
     /// A run that workers share.
     Run,
+    /// What somebody decided for calls that come later.
+    Grant,
     /// What was posted to such a run.
     Post,
     /// What a principal or a tenant has used in a window.
@@ -36,6 +38,7 @@ impl Space {
             Self::Call => "call",
             Self::Waiting => "waiting",
             Self::Run => "run",
+            Self::Grant => "grant",
             Self::Post => "post",
             Self::Account => "account",
             Self::Anchor => "anchor",
@@ -70,6 +73,20 @@ impl Key {
     #[must_use]
     pub fn run(run_id: impl Into<Arc<str>>) -> Self {
         Self { space: Space::Run, scope: run_id.into(), id: "".into() }
+    }
+
+    /// A grant for calls of a tool in a tenant.
+    #[must_use]
+    pub fn grant(tool: &str, tenant: Option<&str>, id: impl Into<Arc<str>>) -> Self {
+        Self { space: Space::Grant, scope: Self::grants_of(tool, tenant), id: id.into() }
+    }
+
+    /// The scope of a tool's grants in a tenant. No tool has an `@` in its name.
+    pub(crate) fn grants_of(tool: &str, tenant: Option<&str>) -> Arc<str> {
+        match tenant {
+            None => tool.into(),
+            Some(tenant) => format!("{tool}@{tenant}").into(),
+        }
     }
 
     /// What was posted to a run, by an id of its own.
@@ -109,7 +126,8 @@ impl Key {
         self.space
     }
 
-    /// Returns what the document belongs to: a run, for calls and runs; a digest of who holds it, for an account.
+    /// Returns what the document belongs to: a run, for calls and runs; a tool and a tenant, for
+    /// grants; a digest of who holds it, for an account.
     #[must_use]
     pub const fn scope(&self) -> &Arc<str> {
         &self.scope
@@ -127,6 +145,7 @@ impl Key {
     pub fn lock(&self) -> String {
         let kind = match self.space {
             Space::Call | Space::Waiting | Space::Run | Space::Post => "run",
+            Space::Grant => "grant",
             Space::Account => "account",
             Space::Anchor => "anchor",
         };

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::ToolInvocationRecord;
 use crate::policy::BudgetExceeded;
 use crate::store::accounts::{self, Account, Bill, Booked};
+use crate::store::grants;
 use crate::store::runs::{self, RunLease};
 use crate::store::{Document, Key, StoreError, Transaction};
 
@@ -57,6 +58,8 @@ pub(crate) struct Intent {
     pub(crate) lease: Duration,
     /// The record of the call if nobody sees its end.
     pub(crate) unseen: ToolInvocationRecord,
+    /// The grant that lets it run, of which it takes one use. `None` if the policy does, or a person.
+    pub(crate) grant: Option<Key>,
     /// The call may be run again when nobody saw its end.
     pub(crate) repeatable: bool,
     /// How often a worker took the run; `None` if no worker has it.
@@ -69,7 +72,7 @@ impl Intent {
     /// The keys that have to be locked in addition to the run's.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
         let accounts = self.bill.iter().flat_map(|bill| Account::keys(&bill.accounts));
-        std::iter::once(self.key.clone()).chain(accounts)
+        std::iter::once(self.key.clone()).chain(self.grant.clone()).chain(accounts)
     }
 }
 
@@ -86,6 +89,8 @@ pub(crate) enum Begun {
     Unseen,
     /// The same key belongs to another principal.
     Foreign,
+    /// The grant that was to let it run is gone or used up. It did not begin.
+    Ungranted,
     /// An account has not enough left. It never began.
     Exhausted(BudgetExceeded),
 }
@@ -93,6 +98,12 @@ pub(crate) enum Begun {
 /// Writes an intent, unless the call has begun before.
 pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Begun, StoreError> {
     let until = after(transaction.now(), intent.lease);
+    if let Some(grant) = &intent.grant
+        && transaction.get(&intent.key).is_none()
+        && !grants::holds(transaction, grant)
+    {
+        return Ok(Begun::Ungranted);
+    }
     let earlier = match transaction.get(&intent.key) {
         Some(Document::Call(entry)) => Some(&**entry),
         _ => None,
@@ -115,6 +126,9 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
         // What began before is not reported as refused.
         Some(Err(_)) | None => Begun::Unseen,
     };
+    if let Some(grant) = intent.grant.as_ref().filter(|_| is_first) {
+        grants::take(transaction, grant)?;
+    }
     let principal = intent.unseen.principal.clone();
     let unseen = Some(Box::new(intent.unseen.clone()));
     let entry =

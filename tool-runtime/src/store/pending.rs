@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Caller, RepairUse, Suspension};
+use crate::call::{CallId, Caller, PendingGraph, RepairUse, Suspension};
 use crate::policy::RunTools;
 use crate::tool::{Hash, ToolName};
 
@@ -67,6 +67,9 @@ pub struct PendingCall {
     pub suspension: Suspension,
     /// What a client executes: projected by the tool's `prepare` list.
     pub prepared: Option<Arc<RawValue>>,
+    /// The call that a graph waits for; `None` for every other tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<Box<PendingGraph>>,
 }
 
 impl PendingCall {
@@ -77,6 +80,11 @@ impl PendingCall {
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         now >= self.expires_at
+    }
+
+    /// The tool that a decision is about: for a graph that waits with a call, the tool of that call.
+    pub(crate) fn decided(&self) -> &str {
+        self.graph.as_ref().map_or(self.tool.as_str(), |graph| &graph.tool)
     }
 
     /// Whether this is the call that was compared, and not another one that was suspended under its id since.

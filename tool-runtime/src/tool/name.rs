@@ -22,6 +22,8 @@ const TOOL_PART: ParseError =
     ParseError::new("name_tool_part", "the part after the first `__` is empty or holds a second `__`");
 pub(crate) const RESERVED: ParseError =
     ParseError::new("name_reserved", "the namespace `mcp` is reserved for tools discovered from MCP servers");
+pub(crate) const GRAPH: ParseError =
+    ParseError::new("name_reserved", "the namespace `graph` is reserved for graphs; make it with `agent::Graph::new`");
 pub(crate) const DISCOVERED: ParseError = ParseError::new(
     "name_discovered",
     "a discovered tool is called `mcp__<server>__<tool>`; give it no namespace, or make it with `DynamicTool::new` if it is not a server's",
@@ -44,7 +46,7 @@ pub struct ToolName(Arc<str>);
 
 impl ToolName {
     /// Parses the name of an authored tool: a namespace that starts with a letter, `__`, and a tool part without a
-    /// second `__`, in ASCII letters, digits, `_` and `-`. `mcp__` is reserved for discovered tools.
+    /// second `__`, in ASCII letters, digits, `_` and `-`. `mcp__` is reserved for discovered tools, and `graph__` for graphs.
     ///
     /// # Errors
     /// The text is not such a name; the error says which part is wrong.
@@ -61,6 +63,9 @@ impl ToolName {
         }
         if namespace == "mcp" {
             return Err(RESERVED);
+        }
+        if namespace == "graph" {
+            return Err(GRAPH);
         }
         Ok(Self(name.into()))
     }
@@ -96,6 +101,19 @@ impl ToolName {
 /// Whether a name lies under `mcp__`, which is reserved for discovered tools.
 pub(crate) fn is_discovered(name: &str) -> bool {
     name.starts_with("mcp__")
+}
+
+/// What the names of graphs begin with.
+const GRAPHS: &str = "graph__";
+
+/// Whether a name lies under `graph__`, which is reserved for graphs.
+pub(crate) fn is_graph(name: &str) -> bool {
+    name.starts_with(GRAPHS)
+}
+
+/// The name of the tool that a graph is.
+pub(crate) fn graph(name: &str) -> String {
+    format!("{GRAPHS}{name}")
 }
 
 fn check_alphabet(name: &str) -> Result<(), ParseError> {

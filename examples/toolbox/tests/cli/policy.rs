@@ -92,7 +92,8 @@ fn records(rig: &Rig) -> [Value; 2] {
     [["docs__search", r#"{"query":"canary"}"#], ["tasks__create_task", r#"{"title":"Canary"}"#]].map(
         |[tool, arguments]| {
             let ended = rig.run(&["call", tool, arguments, "--view", "audit"]).code(0);
-            let mut record: Value = serde_json::from_str(ended.stdout.trim()).unwrap();
+            let mut sealed: Value = serde_json::from_str(ended.stdout.trim()).unwrap();
+            let mut record = sealed["record"]["call"].take();
             record["run_id"] = json!("run-1");
             record
         },

@@ -36,6 +36,9 @@ impl fmt::Debug for Event {
                 call.field("id", id).field("name", name).field("outcome", outcome).field("executed", executed);
                 call.finish_non_exhaustive()
             }
+            Self::Graph { id, name, event } => {
+                f.debug_struct("Graph").field("id", id).field("name", name).field("event", event).finish()
+            }
             Self::Usage { input_tokens, output_tokens, .. } => {
                 let mut usage = f.debug_struct("Usage");
                 usage.field("input_tokens", input_tokens).field("output_tokens", output_tokens).finish_non_exhaustive()

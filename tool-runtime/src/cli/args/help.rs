@@ -41,6 +41,14 @@ const EXAMPLES: &[(&str, &str)] = &[
         "% approvals list\n% approvals show CALL\n% approvals approve CALL\n% approvals deny CALL \"not this week\"",
     ),
     (
+        "audit",
+        "% audit show --store sqlite:data/store.db --outcome outcome_unknown\n\
+         % audit verify --store sqlite:data/store.db --anchors anchors.jsonl\n\
+         % audit export --store sqlite:data/store.db --since 2026-01-01 > records.jsonl\n\
+         % audit verify --records records.jsonl --part\n\
+         % audit anchor --store sqlite:data/store.db >> anchors.jsonl",
+    ),
+    (
         "policy",
         "% policy explain NAME --role editor\n% policy explain NAME --label untrusted --arguments '{\"key\": \"value\"}'\n\
          % policy replay --records records.jsonl --with stricter.toml",

@@ -1,10 +1,14 @@
 //! The grammar of the command line.
 
+mod approvals;
+mod audit;
 mod chat;
 mod help;
 mod settings;
 mod values;
 
+pub(super) use approvals::Approvals;
+pub(super) use audit::{Audit, Source, Which};
 pub(super) use chat::{Chat, Endpoint};
 pub(super) use values::{Form, Kind, View, name, named};
 
@@ -56,6 +60,9 @@ pub(super) struct Global {
     /// The folder of the application's data; `data` by default
     #[arg(long, global = true, value_name = "DIR")]
     pub(super) data: Option<PathBuf>,
+    /// The store of records, calls that wait and shared runs: sqlite:FILE or `postgres://..`; in memory by default
+    #[arg(long, global = true, value_name = "URL")]
+    pub(super) store: Option<String>,
     /// The principal to act for, as the policy names it
     #[arg(long, global = true, value_name = "NAME")]
     pub(super) principal: Option<String>,
@@ -121,6 +128,11 @@ pub(super) enum Command {
         #[command(subcommand)]
         action: Approvals,
     },
+    /// List, check and export records, and anchor their chains
+    Audit {
+        #[command(subcommand)]
+        action: Audit,
+    },
     /// Explain what the policy decides, or decide calls of the past again under another one
     Policy {
         #[command(subcommand)]
@@ -185,73 +197,6 @@ pub(super) struct Call {
     /// The client's answer, for a tool that a client executes: JSON, `-` or `@FILE`
     #[arg(long, value_name = "JSON")]
     pub(super) answer: Option<String>,
-}
-
-/// Who decides, and why. Their roles are those of `--role`.
-#[derive(Debug, Args)]
-pub(super) struct By {
-    /// Who decides, with the roles of --role; the principal by default, if the policy lets it decide its own calls
-    #[arg(long = "as", value_name = "NAME")]
-    pub(super) decider: Option<String>,
-    /// Why, for the record; the model does not read it
-    #[arg(long, value_name = "TEXT")]
-    pub(super) reason: Option<String>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum Approvals {
-    /// List the calls that wait, oldest first
-    List,
-    /// Show one: what would happen, for whom, why it waits, and its arguments
-    Show {
-        /// The call, as `approvals list` prints it
-        id: String,
-        /// Show the values of sensitive arguments too
-        #[arg(long)]
-        unmask: bool,
-    },
-    /// Let the call run as it is
-    Approve {
-        /// The call
-        id: String,
-        #[command(flatten)]
-        by: By,
-        #[command(flatten)]
-        endpoint: Endpoint,
-    },
-    /// Let the call run with other arguments, which are checked again
-    Edit {
-        /// The call
-        id: String,
-        /// All arguments as JSON, `-` for standard input, `@FILE` for a file
-        arguments: String,
-        #[command(flatten)]
-        by: By,
-        #[command(flatten)]
-        endpoint: Endpoint,
-    },
-    /// Refuse the call
-    Deny {
-        /// The call
-        id: String,
-        /// What the model reads
-        message: Option<String>,
-        #[command(flatten)]
-        by: By,
-        #[command(flatten)]
-        endpoint: Endpoint,
-    },
-    /// Answer in the place of the tool, or as the client that executed the call
-    Answer {
-        /// The call
-        id: String,
-        /// The output as JSON, `-` for standard input, `@FILE` for a file
-        output: String,
-        #[command(flatten)]
-        by: By,
-        #[command(flatten)]
-        endpoint: Endpoint,
-    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -42,7 +42,7 @@ pub(super) async fn chat(cli: &Cli<'_>, chat: Chat) -> Result<Exit, Failure> {
     }
     let format = endpoint.format.unwrap_or(Format::OpenAiChat);
     let files = file::files(&chat.file, format, endpoint.model.as_deref())?;
-    let gate = cli.open()?;
+    let gate = cli.open().await?;
     let typed = chat.answer_schema.as_deref().map(schema).transpose()?;
     let sink: Arc<dyn EventSink> = match &typed {
         Some(_) if !cli.settings.json => Arc::new(Screen::new(cli.settings.verbose > 0).silent()),

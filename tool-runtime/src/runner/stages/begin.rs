@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::call::{Cause, Outcome, ToolExecResult};
+use crate::call::{Cause, Decision, Outcome, ToolExecResult};
 use crate::contain::discard;
+use crate::hydrate::Hydrated;
 use crate::registration::Purpose;
 use crate::runner::accounts::Held;
 use crate::runner::books::{Attempt, Claim};
@@ -21,6 +22,8 @@ use crate::tool::{Execution, ToolEffect};
 pub(in crate::runner) enum Beginning {
     Run(Begin),
     End(Ending),
+    /// It waits for a person.
+    Ask(Box<Hydrated>),
 }
 
 /// A bound call that is entered where it has to be. Only [`begin`] makes one.
@@ -39,13 +42,14 @@ pub(in crate::runner) async fn begin(open: &mut OpenCall, mut bound: Bound) -> R
     let effect = open.draft.effect().unwrap_or(spec.effect);
     let harmless = effect == ToolEffect::ReadOnly || spec.execution == Execution::Client;
     let claim = open.claim.take();
+    let grant = open.grant.take();
     let (run, bill) = (open.run().clone(), bound.reserved.bill.take());
-    if harmless && claim.is_none() {
+    if harmless && claim.is_none() && grant.is_none() {
         let begun = match bill {
             None => Ok(Begun::Now(None)),
             Some(bill) => run.book(bill).await,
         };
-        return begun_with(open, bound, begun).await;
+        return begun_with(open, bound, begun, None).await;
     }
     let attempt = Attempt {
         key: Key::call(Arc::clone(run.identity()), bound.context.ledger_key()),
@@ -56,6 +60,7 @@ pub(in crate::runner) async fn begin(open: &mut OpenCall, mut bound: Bound) -> R
         owner: Arc::clone(&attempt.owner),
         lease: run.shared().lease,
         unseen: open.draft.unseen(&run),
+        grant: grant.as_ref().map(|(key, _)| key.clone()),
         repeatable: harmless || spec.idempotent,
         worker: run.lease().map(|lease| lease.epoch),
         bill,
@@ -78,11 +83,17 @@ pub(in crate::runner) async fn begin(open: &mut OpenCall, mut bound: Bound) -> R
             }
         }
     };
-    begun_with(open, bound, begun).await
+    begun_with(open, bound, begun, grant.and_then(|(_, asked)| asked)).await
 }
 
 /// Continues with what the store said.
-async fn begun_with(open: &mut OpenCall, bound: Bound, begun: Result<Begun, StoreError>) -> Result<Beginning, Stop> {
+/// `asked` is what the policy had decided before a grant let the call run.
+async fn begun_with(
+    open: &mut OpenCall,
+    bound: Bound,
+    begun: Result<Begun, StoreError>,
+    asked: Option<Decision>,
+) -> Result<Beginning, Stop> {
     match begun {
         Ok(Begun::Now(booked)) => {
             open.held = booked.map(Held::new);
@@ -98,6 +109,12 @@ async fn begun_with(open: &mut OpenCall, bound: Bound, begun: Result<Begun, Stor
             let (id, message) = (open.draft.id.clone(), "This call is still running elsewhere. Do not repeat it.");
             let result = ToolExecResult::unfinished(id, Outcome::OutcomeUnknown, true, message);
             Ok(Beginning::End(Ending::Elsewhere(Box::new(result))))
+        }
+        Ok(Begun::Ungranted) => {
+            open.attempt = None;
+            // Another call took the last use, so a person is asked after all.
+            open.draft.decided(asked);
+            Ok(Beginning::Ask(Box::new(bound.reserved.hydrated)))
         }
         Ok(Begun::Foreign) => {
             open.attempt = None;

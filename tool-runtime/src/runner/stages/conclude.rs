@@ -4,22 +4,31 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::call::Delivered;
+use crate::call::{Delivered, PendingGraph};
 use crate::hydrate::Hydrated;
 use crate::runner::deliver::deliver;
 use crate::runner::open::OpenCall;
-use crate::runner::stages::run::Ran;
+use crate::runner::stages::run::{Left, Ran};
 use crate::tool::Execution;
 
 /// The output goes to the model, or the prepared payload of a client tool to the client.
 pub(in crate::runner) enum Concluded {
     Delivered(Delivered),
     NeedsClient(Box<Hydrated>, Arc<RawValue>),
+    /// A graph waits for a person.
+    GraphWaits(Box<Hydrated>, Box<PendingGraph>),
 }
 
 /// Decides by where the tool executes.
 pub(in crate::runner) fn conclude(open: &mut OpenCall, ran: Ran) -> Concluded {
-    let Ran { hydrated, projected, warning } = ran;
+    let Ran { hydrated, left, warning } = ran;
+    let projected = match left {
+        Left::Output(projected) => projected,
+        Left::Waits(pending) => {
+            open.had_no_effect();
+            return Concluded::GraphWaits(Box::new(hydrated), pending);
+        }
+    };
     match hydrated.entry.spec.execution {
         Execution::Client => {
             open.had_no_effect();

@@ -5,6 +5,7 @@ use crate::hydrate::Hydrated;
 use crate::runner::Run;
 use crate::runner::ending::Stop;
 use crate::runner::open::OpenCall;
+use crate::store::Key;
 
 /// A hydrated call that the policy allows. Only [`decide`] and an approval make one.
 pub(in crate::runner) struct Permit {
@@ -38,6 +39,24 @@ fn judge(run: &Run, hydrated: &Hydrated) -> Decision {
     let subject = hydrated.entry.subject().repaired(hydrated.repaired);
     let labels = run.state().labels();
     run.policy().decide(&run.context(&labels), &subject, hydrated.frozen.text())
+}
+
+/// What a grant makes of a call that requires an approval.
+pub(in crate::runner) fn decide_granted(
+    open: &mut OpenCall,
+    hydrated: Hydrated,
+    grant: Key,
+    decision: Decision,
+) -> Result<Permit, Stop> {
+    let asked = open.draft.decision().cloned();
+    let is_allowed = decision.verdict == Verdict::Allow;
+    open.draft.decided(Some(decision));
+    if !is_allowed {
+        let message = "Somebody decided that such calls do not run. It did not run.";
+        return Err(Stop::new(Outcome::ApprovalDenied).message(message));
+    }
+    open.grant = Some((grant, asked));
+    Ok(Permit { hydrated })
 }
 
 /// Asks the policy about arguments that a person approved: only a denial still counts.

@@ -18,7 +18,7 @@ pub(super) use admit::{admit, admit_hydrated};
 pub(super) use begin::{Beginning, begin};
 pub(super) use bind::bind;
 pub(super) use conclude::{Concluded, conclude};
-pub(super) use decide::{Judged, Permit, decide, decide_approved, is_denied};
+pub(super) use decide::{Judged, Permit, decide, decide_approved, decide_granted, is_denied};
 pub(super) use freeze::freeze;
 pub(super) use hydrate::{hydrate, hydrate_only, hydrate_waiting};
 pub(super) use reserve::reserve;

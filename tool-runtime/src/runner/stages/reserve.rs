@@ -16,6 +16,8 @@ const REPEATED: &str = "Note: you made the same call with the same arguments bef
 pub(in crate::runner) struct Reserved {
     pub(super) hydrated: Hydrated,
     pub(super) reservation: Reservation,
+    /// The call's share of the budget of the run that calls a graph.
+    pub(super) carved: Option<Reservation>,
     /// What it books on the accounts of its principal and tenant. `None` if there are none.
     pub(super) bill: Option<Bill>,
     /// How long the tool may take: its own limit, the policy's, and what is left of the run's.
@@ -28,7 +30,12 @@ pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Rese
     let run = open.run();
     let hydrated = permit.hydrated;
     let name = hydrated.entry.spec.name.as_str();
-    let warning = match run.loop_guard().observe(name, &hydrated.effective) {
+    // A graph that continues is the call that it was.
+    let verdict = match open.continued {
+        Some(_) => LoopVerdict::Go,
+        None => run.loop_guard().observe(name, &hydrated.effective),
+    };
+    let warning = match verdict {
         LoopVerdict::Go => None,
         LoopVerdict::Warn(_) => Some(REPEATED),
         LoopVerdict::Stop(_) => {
@@ -40,9 +47,11 @@ pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Rese
     let wanted = [hydrated.entry.timeout, run.policy().limits_of(name).runtime].into_iter().flatten().min();
     let bytes = hydrated.entry.result_bytes(run.policy());
     let reservation = run.spending().reserve(Spend::call(wanted, bytes)).map_err(exhausted)?;
+    let parent = run.parent().map(|parent| parent.spending().carve(bytes));
+    let carved = parent.transpose().map_err(exhausted)?;
     let timeout = wanted.into_iter().chain(reservation.time()).min();
     let bill = Bill::call(run.accounts().all(), timeout, bytes);
-    Ok(Reserved { hydrated, reservation, bill, timeout, warning })
+    Ok(Reserved { hydrated, reservation, carved, bill, timeout, warning })
 }
 
 /// A budget has not enough left.

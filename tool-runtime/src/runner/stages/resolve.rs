@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::call::{Decision, NO_SUCH_TOOL, Outcome, Verdict};
+use crate::call::{Caller, Decision, NO_SUCH_TOOL, Outcome, Verdict};
 use crate::catalog::Entry;
 use crate::runner::Run;
 use crate::runner::ending::Stop;
+use crate::tool::is_graph;
 
 /// Why a name does not resolve to a tool.
 pub(super) struct Unresolved {
@@ -16,6 +17,13 @@ pub(super) struct Unresolved {
 /// Finds the tool and asks the run's tool list and the policy, before the arguments are read.
 pub(super) fn resolve(run: &Run, name: &str) -> Result<Arc<Entry>, Box<Unresolved>> {
     let shared = run.shared();
+    // Whether there is such a graph makes no difference.
+    if is_graph(name) && matches!(run.options().caller, Caller::Graph { .. }) {
+        let decision = Some(Decision { verdict: Verdict::Deny, rule: "graph.depth".into() });
+        let message = "A graph cannot call a graph. The call did not run: use the tools that you have.";
+        let stop = Stop::new(Outcome::PolicyDenied).message(message);
+        return Err(Box::new(Unresolved { decision, stop }));
+    }
     let Some(entry) = shared.catalog.entry(name) else {
         return Err(Box::new(Unresolved { decision: None, stop: Stop::new(Outcome::Unavailable) }));
     };

@@ -1,15 +1,17 @@
 //! Run: the tool itself. Panics, timeouts and cancellation end here; what leaves this stage is projected.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use tracing::Instrument;
 
-use crate::call::{Cause, Outcome};
+use crate::call::{Cause, Outcome, PendingGraph};
 use crate::component::Bindings;
 use crate::contain::{caught, discard};
 use crate::hydrate::Hydrated;
 use crate::redact::{ProjectError, Projected};
 use crate::registration::{Purpose, RunFailure};
+use crate::runner::Host;
 use crate::runner::deliver::label;
 use crate::runner::ending::{MAX_CODE_BYTES, MAX_MESSAGE_BYTES, Stop};
 use crate::runner::invoke::{self, Interrupted};
@@ -19,20 +21,30 @@ use crate::runner::stages::begin::Begin;
 use crate::runner::stages::bind::Bound;
 use crate::runner::stages::reserve::Reserved;
 use crate::text::sentence;
-use crate::tool::ToolEffect;
+use crate::tool::{ToolEffect, is_graph};
 
-/// A tool's output, projected.
+/// A tool that ran.
 pub(in crate::runner) struct Ran {
     pub(super) hydrated: Hydrated,
-    pub(super) projected: Projected,
+    pub(super) left: Left,
     pub(super) warning: Option<&'static str>,
+}
+
+/// What a tool left.
+pub(super) enum Left {
+    /// Its output, projected.
+    Output(Projected),
+    /// A graph waits for a decision on a call that it made.
+    Waits(Box<PendingGraph>),
 }
 
 /// Runs the tool.
 pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }: Begin) -> Result<Ran, Stop> {
     let Bound { reserved, connections, context } = bound;
-    let Reserved { mut hydrated, reservation, timeout, warning, .. } = reserved;
+    let Reserved { mut hydrated, reservation, carved, timeout, warning, .. } = reserved;
     let entry = Arc::clone(&hydrated.entry);
+    let host = is_graph(entry.spec.name.as_str())
+        .then(|| Arc::new(Host::new(open.run().clone(), open.continued.take())) as Arc<dyn Any + Send + Sync>);
     let shared = open.run().shared();
     let max_bytes = entry.result_bytes(open.run().policy());
     let future = {
@@ -41,6 +53,7 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
             capabilities: &shared.capabilities,
             connections: &connections.0,
             context: &context,
+            host,
         };
         hydrated
             .take_instance()
@@ -63,9 +76,10 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
         Ok(Ok(projected)) => projected.shown.get().len(),
         _ => 0,
     };
-    reservation.settle(bytes as u64);
+    [Some(reservation), carved].into_iter().flatten().for_each(|held| held.settle(bytes as u64));
     let ended = match ended {
-        Ok(Ok(projected)) => Ok(projected),
+        Ok(Ok(projected)) => Ok(Left::Output(projected)),
+        Ok(Err(RunFailure::Waits(pending))) => Ok(Left::Waits(pending)),
         Ok(Err(RunFailure::NoEffect)) => Err(no_effect()),
         Ok(Err(RunFailure::Unknown)) => Err(unseen("nobody saw the end of an earlier attempt")),
         Ok(Err(failure)) if purpose == Purpose::Reconcile => Err(unseen(&why(failure))),
@@ -77,11 +91,15 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
         }
         Err(interrupted) => Err(stopped(&interrupted, effect)),
     };
-    execution.end(ended.as_ref());
+    execution.end(match &ended {
+        Ok(Left::Output(projected)) => Ok(Some(projected)),
+        Ok(Left::Waits(_)) => Ok(None),
+        Err(stop) => Err(stop),
+    });
     if matches!(&ended, Err(stop) if stop.outcome == Outcome::Cancelled && purpose == Purpose::Reconcile) {
         open.had_no_effect();
     }
-    Ok(Ran { hydrated, projected: ended?, warning })
+    Ok(Ran { hydrated, left: ended?, warning })
 }
 
 /// An earlier attempt had no effect, so the call did nothing.
@@ -106,7 +124,7 @@ fn why(failure: RunFailure) -> String {
             text
         }
         RunFailure::Output(_) => "what was found out does not fit the tool's output".to_owned(),
-        RunFailure::NoEffect | RunFailure::Unknown => String::new(),
+        RunFailure::NoEffect | RunFailure::Unknown | RunFailure::Waits(_) => String::new(),
     }
 }
 
@@ -130,7 +148,7 @@ fn failed(failure: RunFailure) -> Stop {
         }
         RunFailure::Output(error) => unprojected(&error),
         RunFailure::NoEffect => no_effect(),
-        RunFailure::Unknown => unseen(""),
+        RunFailure::Unknown | RunFailure::Waits(_) => unseen(""),
     }
 }
 

@@ -113,6 +113,7 @@ pub(super) fn waiting(run: &str, call: &str, expires: i64) -> Waiting {
         expires_at: at(expires),
         suspension: Suspension::Approval,
         prepared: None,
+        graph: None,
     };
     let open = record(run, call.call_id.as_str());
     Waiting { record: ToolInvocationRecord { ended_at: None, outcome: Outcome::ApprovalRequired, ..open }, call }

@@ -25,6 +25,7 @@ fn intent(owner: &str, repeatable: bool) -> Intent {
         owner: owner.into(),
         lease: Duration::from_secs(30),
         unseen,
+        grant: None,
         repeatable,
         worker: None,
         bill: None,

@@ -64,6 +64,7 @@ impl Steps {
                 }
                 order.push(&ended(id, *outcome, value.as_ref(), error.as_ref()));
             }
+            Event::Graph { .. } => {}
             Event::Usage { input_tokens, output_tokens, .. } => {
                 for sum in [&mut self.usage, &mut self.total] {
                     sum.input_tokens = sum.input_tokens.saturating_add(*input_tokens);

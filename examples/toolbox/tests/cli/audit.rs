@@ -1,0 +1,190 @@
+//! `audit`: records in a database are found, checked, exported and anchored, and what is done to them is named.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::rig::{Ended, Rig, TASK};
+
+const OK: &[&str] = &["call", "core__get_current_time", "{}"];
+
+/// A store with calls of every kind, and a decision.
+fn history() -> Rig {
+    let mut rig = Rig::new();
+    rig.set("TOOLBOX_STORE", "sqlite:records.db");
+    rig.run(OK).code(0);
+    rig.run(&["call", "core__get_current_time", r#"{"timezone":7}"#]).code(4);
+    rig.run(&["call", "nobody__knows", "{}"]).code(3);
+    let delete = json!({ "task_id": TASK }).to_string();
+    rig.run(&["call", "tasks__delete_task", &delete, "--user-text", TASK]).code(5);
+    let id = rig.waiting()[0]["id"].as_str().unwrap().to_owned();
+    rig.run(&["approvals", "deny", &id, "not now"]).code(3);
+    rig
+}
+
+fn lines(ended: &Ended) -> Vec<Value> {
+    ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn count(rig: &Rig, words: &[&str]) -> usize {
+    let words: Vec<_> = ["audit", "show", "--json"].iter().chain(words).copied().collect();
+    lines(&rig.run(&words).code(0)).len()
+}
+
+#[test]
+fn records_are_found_by_what_they_say() {
+    let rig = history();
+    let all = lines(&rig.run(&["audit", "show", "--json"]).code(0));
+    assert_eq!(all.len(), 5, "{all:#?}");
+    let run = all[0]["record"]["call"]["run_id"].as_str().unwrap();
+    for (words, expected) in [
+        (&["--run", run][..], 1),
+        (&["--tool", "core__get_current_time"], 2),
+        (&["--outcome", "unavailable"], 1),
+        (&["--outcome", "validation_error", "--tool", "core__get_current_time"], 1),
+        (&["--principal", "nobody"], 0),
+        (&["--tenant", "nobody"], 0),
+        (&["--decider", "ada"], 1),
+        (&["--decider", "nobody"], 0),
+        (&["--outcome", "denied"], 1),
+        (&["--kind", "decision"], 1),
+        (&["--kind", "call"], 4),
+        (&["--since", "2020-01-01"], all.len()),
+        (&["--until", "2020-01-01"], 0),
+        (&["--limit", "2"], 2),
+    ] {
+        assert_eq!(count(&rig, words), expected, "{words:?}");
+    }
+    let table = rig.run(&["audit", "show", "--kind", "decision"]).code(0).stdout;
+    assert!(table.starts_with("TIME") && table.contains("tasks__delete_task"), "{table}");
+    for words in [&["--outcome", "allowed"][..], &["--kind", "grant"], &["--since", "yesterday"]] {
+        let words: Vec<_> = ["audit", "show"].iter().chain(words).copied().collect();
+        rig.run(&words).code(2);
+    }
+}
+
+#[test]
+fn one_file_is_searched_and_checked_like_a_store() {
+    let rig = history();
+    let exported = rig.run(&["audit", "export"]).code(0).stdout;
+    let file = rig.write("records.jsonl", &exported);
+    let file = file.to_str().unwrap();
+    assert_eq!(count(&rig, &["--records", file]), exported.lines().count());
+    assert_eq!(count(&rig, &["--records", file, "--outcome", "unavailable"]), 1);
+    let anchors = rig.run(&["audit", "anchor"]).code(0).stdout;
+    rig.write("anchors.jsonl", &anchors);
+    assert_eq!(rig.run(&["audit", "export", "--anchors"]).code(0).stdout, anchors);
+    assert_eq!(rig.run(&["audit", "anchor"]).code(0).stdout, "", "nothing is new");
+    let verify = |words: &[&str]| rig.run(&[&["audit", "verify", "--json"], words].concat());
+    let whole = verify(&["--anchors", "anchors.jsonl"]).code(0).json();
+    assert_eq!(verify(&["--records", file, "--anchors", "anchors.jsonl"]).code(0).json(), whole);
+    assert_eq!((&whole["ok"], &whole["anchors"], &whole["unanchored_runs"]), (&json!(true), &json!(1), &json!(0)));
+    // The record that `call` prints is the one that is sealed, and a policy can be tried on it.
+    let view = rig.run(&["call", "core__get_current_time", "{}", "--view", "audit"]).code(0).stdout;
+    rig.write("view.jsonl", &view);
+    verify(&["--records", "view.jsonl"]).code(0);
+    rig.write("same.toml", "allowed_tools = [\"core__get_current_time\"]\n");
+    rig.run(&["policy", "replay", "--records", "view.jsonl", "--with", "same.toml"]).code(0);
+    // Cut at both ends, it is a part.
+    let lines: Vec<_> = exported.lines().collect();
+    rig.write("part.jsonl", lines[lines.len() - 1]);
+    verify(&["--records", "part.jsonl"]).code(1);
+    verify(&["--records", "part.jsonl", "--part"]).code(0);
+    rig.write("torn.jsonl", &lines[0][..lines[0].len() / 2]);
+    assert_eq!(verify(&["--records", "torn.jsonl"]).code(2).error(), "unreadable_input");
+    assert_eq!(verify(&["--records", "nowhere.jsonl"]).code(2).error(), "unreadable_input");
+    assert_eq!(verify(&["--store", "sqlite:nowhere.db"]).code(2).error(), "unreadable_input");
+    assert!(!rig.path("nowhere.db").exists(), "looking makes no database");
+}
+
+/// The same, with an anchor that was exported.
+fn anchored() -> Rig {
+    let rig = history();
+    let anchors = rig.run(&["audit", "anchor"]).code(0).stdout;
+    rig.write("anchors.jsonl", &anchors);
+    rig
+}
+
+fn attack(rig: &Rig, sql: &str) {
+    let database = Connection::open(rig.path("records.db")).unwrap();
+    let changed = database.execute(sql, []).unwrap();
+    assert!(changed > 0, "{sql}");
+}
+
+/// The code of what `audit verify` names, and whether it names a run and a place.
+fn named(rig: &Rig, words: &[&str]) -> (String, bool) {
+    let found = rig.run(&[&["audit", "verify", "--json"], words].concat()).code(1).json();
+    assert_eq!(found["ok"], json!(false));
+    (found["code"].as_str().unwrap().to_owned(), found["run"].is_string() && found["sequence"].is_u64())
+}
+
+#[test]
+fn every_change_of_a_database_is_named() {
+    let longest = "(SELECT run_id FROM records WHERE sequence = 1 LIMIT 1)";
+    for (sql, expected) in [
+        // Edited in place.
+        (
+            "UPDATE records SET body = replace(body, '\"executed\":true', '\"executed\":false') WHERE number = 1"
+                .to_owned(),
+            "record_changed",
+        ),
+        (
+            "UPDATE records SET body = replace(body, 'ada', 'eve'), principal = 'eve' WHERE number = 1".to_owned(),
+            "record_changed",
+        ),
+        ("UPDATE records SET body = substr(body, 1, 40) WHERE number = 1".to_owned(), "record_unreadable"),
+        // Hidden from whoever searches.
+        ("UPDATE records SET principal = 'eve' WHERE number = 1".to_owned(), "record_misfiled"),
+        ("UPDATE records SET at = 0 WHERE number = 1".to_owned(), "record_misfiled"),
+        // Removed at the head, at the tail, and altogether.
+        (format!("DELETE FROM records WHERE run_id = {longest} AND sequence = 0"), "records_missing"),
+        (format!("DELETE FROM records WHERE run_id = {longest} AND sequence = 1"), "records_cut"),
+        ("DELETE FROM records".to_owned(), "records_cut"),
+        // Swapped and moved.
+        (
+            "UPDATE records SET body = (SELECT body FROM records AS other WHERE other.number = 3 - records.number) \
+             WHERE number IN (1, 2)"
+                .to_owned(),
+            "record_misfiled",
+        ),
+        (format!("UPDATE records SET run_id = {longest}, sequence = 2 WHERE number = 1"), "record_misfiled"),
+        (
+            format!("UPDATE records SET sequence = sequence + 1 WHERE run_id = {longest} AND sequence = 1"),
+            "records_missing",
+        ),
+        ("UPDATE records SET previous = hash WHERE number = 1".to_owned(), "record_unlinked"),
+        // Anchors.
+        (
+            "UPDATE documents SET body = replace(body, '\"position\":', '\"position\":1') WHERE space = 'anchor'"
+                .to_owned(),
+            "anchor_broken",
+        ),
+        ("DELETE FROM documents WHERE space = 'anchor' AND id <> 'last'".to_owned(), "anchor_broken"),
+        ("DELETE FROM documents WHERE space = 'anchor' AND id = 'last'".to_owned(), "anchor_broken"),
+    ] {
+        let rig = anchored();
+        rig.run(&["audit", "verify"]).code(0);
+        attack(&rig, &sql);
+        let (code, is_placed) = named(&rig, &[]);
+        assert_eq!(code, expected, "{sql}");
+        assert_eq!(is_placed, code != "anchor_broken", "{sql}");
+    }
+}
+
+#[test]
+fn what_was_made_anew_with_its_anchors_is_found_by_what_was_exported() {
+    let rig = anchored();
+    attack(&rig, "DELETE FROM documents WHERE space = 'anchor'");
+    rig.run(&["audit", "verify"]).code(0);
+    assert_eq!(named(&rig, &["--anchors", "anchors.jsonl"]).0, "anchor_broken");
+    // Another history, whose chains and anchors are all in order.
+    for name in ["records.db", "records.db-wal", "records.db-shm"] {
+        let _ = std::fs::remove_file(rig.path(name));
+    }
+    rig.run(OK).code(0);
+    rig.run(&["audit", "anchor"]).code(0);
+    rig.run(&["audit", "verify"]).code(0);
+    assert_eq!(named(&rig, &["--anchors", "anchors.jsonl"]).0, "anchor_broken");
+    assert!(Path::new(&rig.path("anchors.jsonl")).exists());
+}

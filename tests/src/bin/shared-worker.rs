@@ -1,0 +1,46 @@
+//! A worker as a process of its own, for the tests that kill it: `shared-worker STORE EFFECTS PAUSE TOOL`.
+//!
+//! Each of its model's runs makes five calls of one tool, which appends a line to a file.
+
+#![allow(clippy::expect_used, reason = "a test process says what it expects")]
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tests::kills::{self, CALLS};
+use tool_runtime::agent::{Agent, ModelClient, ModelError, ModelRequest, Show, Worker};
+use tool_runtime::wire::history::{CallMessage, Part};
+use tool_runtime::wire::{Decoded, Finish, Message};
+
+/// Says what follows from the history.
+struct Plan(String);
+
+#[async_trait]
+impl ModelClient for Plan {
+    fn name(&self) -> &'static str {
+        "plan"
+    }
+
+    async fn complete(&self, request: ModelRequest<'_>, _: &mut Show<'_>) -> Result<Decoded, ModelError> {
+        let said = request.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
+        Ok(if said < CALLS {
+            // A loop guard stops a model that repeats itself; this one is meant to.
+            let call = CallMessage::new(format!("c{said}"), &self.0, "{}");
+            Decoded::new(&[Part::text(format!("{said}")), Part::Call(call)], Finish::ToolCalls)
+        } else {
+            Decoded::new(&[Part::text("Done.")], Finish::Stop)
+        })
+    }
+}
+
+#[tokio::main]
+async fn main() {
+    let words: Vec<_> = std::env::args().collect();
+    let [_, store, effects, pause, tool] = words.as_slice() else { panic!("four words") };
+    let pause = Duration::from_millis(pause.parse().expect("milliseconds"));
+    kills::happens_in(effects.into(), pause);
+    let store = kills::open(store).await;
+    let runner = kills::runner(store);
+    let worker = Worker::new(Agent::new(Plan(tool.clone())), runner).name("same").lease(kills::LEASE).concurrency(3);
+    worker.run(std::future::pending()).await.expect("the store is there");
+}

@@ -1,0 +1,304 @@
+//! Processes that share a store, and are killed and stopped while they work on it.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
+
+use std::collections::HashMap;
+use std::collections::hash_map::{Entry, RandomState};
+use std::fs::OpenOptions;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use tool_runtime::agent::{Agent, Incoming, RunQueue, ScriptedModel};
+use tool_runtime::store::{Chain, MemoryStore, RecordFilter, SqlOptions, SqlStore, Store};
+use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolContext, ToolError, ToolPolicy, ToolRunner, tool};
+
+/// How many calls a run makes.
+pub const CALLS: usize = 5;
+/// How long a worker's run counts as its own without a sign of life.
+pub const LEASE: Duration = Duration::from_secs(1);
+const POLICY: &str = r#"allowed_tools = ["kills__append", "kills__unledgered"]
+[loop_guard]
+warn_at = 0
+stop_at = 0
+"#;
+
+/// Where effects are written, and how long a call takes before and after its effect.
+static WORLD: OnceLock<(PathBuf, Duration)> = OnceLock::new();
+
+/// Appends a line, and knows that it is on the disk.
+async fn happen(ctx: &ToolContext) -> Result<bool, ToolError> {
+    let (path, pause) = WORLD.get().expect("set before anything runs");
+    tokio::time::sleep(*pause).await;
+    let line = format!("{} {}\n", ctx.run_id(), ctx.call_id());
+    let written = OpenOptions::new().append(true).create(true).open(path).and_then(|mut file| {
+        file.write_all(line.as_bytes())?;
+        file.sync_data()
+    });
+    written.map_err(|_| ToolError::code("disk"))?;
+    // Long enough to be killed between the effect and its record.
+    tokio::time::sleep(*pause).await;
+    Ok(true)
+}
+
+/// Appends a line.
+#[tool(name = "kills__append", effect = state_change, redact = ["$"])]
+async fn append(ctx: &ToolContext) -> Result<bool, ToolError> {
+    happen(ctx).await
+}
+
+/// Appends a line, but says that it only reads: the ledger never hears of it.
+#[tool(name = "kills__unledgered", effect = read_only, redact = ["$"])]
+async fn unledgered(ctx: &ToolContext) -> Result<bool, ToolError> {
+    happen(ctx).await
+}
+
+/// Sets where effects are written, and how long a call takes before and after its own.
+///
+/// # Panics
+/// It was set before.
+pub fn happens_in(effects: PathBuf, pause: Duration) {
+    WORLD.set((effects, pause)).expect("once");
+}
+
+/// The gate of every process: what puts a run in decides what the run may do.
+///
+/// # Panics
+/// Never: the policy fits the tools.
+#[must_use]
+pub fn runner(store: Arc<dyn Store>) -> ToolRunner {
+    let catalog = ToolCatalog::builder().tool::<append>().tool::<unledgered>().build().expect("a catalog");
+    let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
+    ToolRunner::builder(catalog, policy).store(store).build().expect("a runner")
+}
+
+/// Opens the store: a file, or the URL of a server.
+///
+/// # Panics
+/// It cannot be opened.
+pub async fn open(store: &str) -> Arc<dyn Store> {
+    #[cfg(feature = "postgres")]
+    if store.starts_with("postgres:") {
+        return Arc::new(SqlStore::postgres(store, SqlOptions::new()).await.expect("the server is there"));
+    }
+    Arc::new(SqlStore::sqlite(store, SqlOptions::new()).await.expect("the file opens"))
+}
+
+/// What is to be done.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The program of a worker.
+    pub program: &'static str,
+    /// How many processes.
+    pub processes: usize,
+    /// How many runs, at least: more are put in while there are disturbances left.
+    pub runs: usize,
+    /// How many disturbances, half of them `SIGKILL`, half `SIGSTOP` past the lease.
+    pub disturbances: usize,
+    /// How long a call takes before and after its effect.
+    pub pause: Duration,
+    /// The tool that the runs call.
+    pub tool: &'static str,
+}
+
+impl Plan {
+    /// A plan whose numbers can be set: `KILLS_RUNS`, `KILLS_DISTURBANCES`.
+    #[must_use]
+    pub fn new(program: &'static str, processes: usize) -> Self {
+        let number = |name: &str, usual| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual);
+        Self {
+            program,
+            processes,
+            runs: number("KILLS_RUNS", 20),
+            disturbances: number("KILLS_DISTURBANCES", 20),
+            pause: Duration::from_millis(60),
+            tool: "kills__append",
+        }
+    }
+}
+
+/// What became of it.
+#[derive(Debug, Default)]
+pub struct Figures {
+    /// Runs that were answered.
+    pub runs: usize,
+    /// Processes that were killed.
+    pub killed: usize,
+    /// Processes that were stopped past their leases.
+    pub stopped: usize,
+    /// Records of calls.
+    pub records: usize,
+    /// Calls of which nobody saw the end.
+    pub unknown: usize,
+    /// Of those, the ones that took effect.
+    pub unknown_took_effect: usize,
+    /// Calls that took effect twice or more.
+    pub twice: usize,
+    /// What else is wrong.
+    pub wrong: Vec<String>,
+    /// How long it took.
+    pub seconds: u64,
+}
+
+struct Workers<'p> {
+    plan: &'p Plan,
+    store: &'p str,
+    effects: &'p Path,
+    children: Vec<Option<Child>>,
+    /// Who is stopped, and until when.
+    stopped: HashMap<usize, Instant>,
+}
+
+impl Workers<'_> {
+    fn start(&mut self, at: usize) {
+        let pause = self.plan.pause.as_millis().to_string();
+        let mut command = Command::new(self.plan.program);
+        command.arg(self.store).arg(self.effects).arg(pause).arg(self.plan.tool);
+        let child = command.stdin(Stdio::null()).spawn().expect("the program starts");
+        if let Some(place) = self.children.get_mut(at) {
+            *place = Some(child);
+        }
+    }
+
+    fn signal(&self, at: usize, signal: &str) {
+        if let Some(Some(child)) = self.children.get(at) {
+            let sent = Command::new("kill").arg(signal).arg(child.id().to_string()).status();
+            assert!(sent.expect("kill runs").success(), "the process is there");
+        }
+    }
+
+    /// Continues processes whose time is over.
+    fn wake(&mut self, all: bool) {
+        let now = Instant::now();
+        let over: Vec<_> = self.stopped.iter().filter(|(_, until)| all || **until <= now).map(|(at, _)| *at).collect();
+        for at in over {
+            self.stopped.remove(&at);
+            self.signal(at, "-CONT");
+        }
+    }
+
+    fn kill(&mut self, at: usize) {
+        self.stopped.remove(&at);
+        if let Some(mut child) = self.children.get_mut(at).and_then(Option::take) {
+            child.kill().expect("it is ours");
+            child.wait().expect("it is gone");
+        }
+    }
+}
+
+impl Drop for Workers<'_> {
+    fn drop(&mut self) {
+        (0..self.children.len()).for_each(|at| self.kill(at));
+    }
+}
+
+/// Puts runs in, disturbs the processes that work on them, and checks what is left.
+///
+/// # Panics
+/// Something does not start, or the runs do not end.
+pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
+    let (began, effects) = (Instant::now(), folder.join("effects"));
+    let opened = open(store).await;
+    let queue = RunQueue::new(Arc::clone(&opened));
+    let mut workers = Workers {
+        plan,
+        store,
+        effects: &effects,
+        children: (0..plan.processes).map(|_| None).collect(),
+        stopped: HashMap::new(),
+    };
+    (0..plan.processes).for_each(|at| workers.start(at));
+    let (mut figures, mut open, mut all) = (Figures::default(), Vec::new(), Vec::new());
+    while figures.killed + figures.stopped < plan.disturbances || !open.is_empty() {
+        if open.is_empty() {
+            open = put_in(&queue, plan.runs, all.len()).await;
+            all.extend(open.clone());
+        }
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        workers.wake(false);
+        let done = figures.killed + figures.stopped;
+        if done < plan.disturbances {
+            let at = any(plan.processes);
+            if done.is_multiple_of(2) {
+                workers.kill(at);
+                workers.start(at);
+                figures.killed += 1;
+            } else if let Entry::Vacant(place) = workers.stopped.entry(at) {
+                place.insert(Instant::now() + LEASE + Duration::from_millis(500));
+                workers.signal(at, "-STOP");
+                figures.stopped += 1;
+            }
+        }
+        let mut left = Vec::new();
+        for run in open {
+            let (stored, _) = queue.find(&run, None).await.expect("it is there");
+            if &*stored.state != "answered" {
+                left.push(run);
+            }
+        }
+        open = left;
+        assert!(began.elapsed() < Duration::from_secs(900), "{} runs do not end: {open:?}", open.len());
+    }
+    workers.wake(true);
+    // A process that was stopped in the middle of a call may still take effect.
+    tokio::time::sleep(plan.pause * 3 + LEASE).await;
+    drop(workers);
+    check(&*opened, &all, &effects, &mut figures).await;
+    figures.seconds = began.elapsed().as_secs();
+    figures
+}
+
+/// A number below another.
+fn any(below: usize) -> usize {
+    let random = RandomState::new().build_hasher().finish();
+    usize::try_from(random % below.max(1) as u64).unwrap_or(0)
+}
+
+async fn put_in(queue: &RunQueue, runs: usize, first: usize) -> Vec<String> {
+    let runner = runner(Arc::new(MemoryStore::new()));
+    let agent = Agent::new(ScriptedModel::new([]));
+    let mut ids = Vec::new();
+    for number in first..first + runs {
+        let id = format!("run-{number}");
+        let mut conversation = agent.converse(runner.run(RunOptions::new().run_id(id.as_str())));
+        conversation.accept(Incoming::from("Go.")).await.expect("a message");
+        queue.enqueue(&conversation.save().await.expect("saved")).await.expect("it is new");
+        ids.push(id);
+    }
+    ids
+}
+
+async fn check(store: &dyn Store, runs: &[String], effects: &Path, figures: &mut Figures) {
+    let lines = std::fs::read_to_string(effects).unwrap_or_default();
+    let mut happened: HashMap<&str, usize> = HashMap::new();
+    for line in lines.lines() {
+        *happened.entry(line).or_default() += 1;
+    }
+    figures.twice = happened.values().filter(|times| **times > 1).count();
+    for run in runs {
+        let sealed = store.records(&RecordFilter::run(run.as_str())).await.expect("records");
+        if let Err(error) = Chain::verify(&sealed) {
+            figures.wrong.push(format!("{run}: {error}"));
+        }
+        let records = store.calls(&RecordFilter::run(run.as_str())).await.expect("records");
+        for number in 0..CALLS {
+            let call = format!("c{number}");
+            let times = happened.get(&*format!("{run} {call}")).copied().unwrap_or(0);
+            let outcomes: Vec<_> =
+                records.iter().filter(|one| one.tool_call_id.as_str() == call).map(|one| one.outcome).collect();
+            match (outcomes.as_slice(), times) {
+                ([Outcome::Ok], 1..) => {}
+                ([Outcome::OutcomeUnknown], _) => {
+                    figures.unknown += 1;
+                    figures.unknown_took_effect += times.min(1);
+                }
+                _ => figures.wrong.push(format!("{run} {call}: {outcomes:?}, took effect {times} times")),
+            }
+        }
+        figures.records += records.len();
+        figures.runs += 1;
+    }
+}

@@ -1,0 +1,295 @@
+//! Graphs: a sub-agent is a tool of its parent, goes through the same gate and is never wider.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
+
+#[path = "graph/approved.rs"]
+mod approved;
+#[path = "graph/carved.rs"]
+mod carved;
+#[path = "graph/declared.rs"]
+mod declared;
+#[path = "graph/ended.rs"]
+mod ended;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tool_runtime::agent::{Agent, Conversation, Ended, Graph, ScriptedModel, ScriptedTurn};
+use tool_runtime::call::{Caller, ToolInvocationRecord};
+use tool_runtime::runner::Run;
+use tool_runtime::store::{Document, MemoryStore, Query, RecordFilter, Space, Store, Waiting};
+use tool_runtime::{
+    Capabilities, Event, Outcome, RunOptions, ToolCall, ToolCatalog, ToolError, ToolExecResult, ToolPolicy, ToolRunner,
+    capability, tool,
+};
+
+/// The world outside.
+#[capability(effect = state_change)]
+pub trait World {
+    /// Counts an effect.
+    fn happen(&self) -> u32;
+}
+
+#[derive(Default)]
+struct Happened(AtomicU32);
+
+impl World for Happened {
+    fn happen(&self) -> u32 {
+        self.0.fetch_add(1, Ordering::AcqRel) + 1
+    }
+}
+
+/// Lists notes.
+#[tool(name = "notes__list", effect = read_only, redact = ["$"])]
+fn list() -> Result<Vec<u32>, ToolError> {
+    Ok(vec![7, 8])
+}
+
+/// Reads a page of a stranger.
+#[tool(name = "notes__page", effect = read_only, redact = ["$"], tags = ["web"])]
+fn page() -> Result<String, ToolError> {
+    Ok("a stranger wrote this".to_owned())
+}
+
+/// Deletes a note.
+#[tool(name = "notes__delete", effect = state_change, redact = ["$"])]
+fn delete(
+    world: &dyn World,
+    /// The note.
+    #[arg(evidence = "notes__list")]
+    note_id: u32,
+) -> Result<u32, ToolError> {
+    world.happen();
+    Ok(note_id)
+}
+
+/// Counts.
+#[tool(name = "notes__count", effect = state_change, redact = ["$"])]
+fn count(
+    world: &dyn World,
+    /// Anything.
+    at: u32,
+) -> Result<u32, ToolError> {
+    let _ = at;
+    Ok(world.happen())
+}
+
+/// Never returns.
+#[tool(name = "notes__hang", effect = read_only, redact = ["$"])]
+async fn hang() -> Result<u32, ToolError> {
+    std::future::pending().await
+}
+
+/// Panics.
+#[tool(name = "notes__panic", effect = read_only, redact = ["$"])]
+fn panic() -> Result<u32, ToolError> {
+    panic!("CANARY")
+}
+
+/// Where the cursor is.
+#[tool(name = "notes__cursor", effect = read_only, execution = client, client_result = u32, prepare = ["$"],
+    redact = ["$"])]
+fn cursor() -> Result<bool, ToolError> {
+    Ok(true)
+}
+
+const TOOLS: [&str; 6] = ["notes__list", "notes__page", "notes__delete", "notes__count", "notes__hang", "notes__panic"];
+
+const POLICY: &str = r#"
+    allowed_tools = ["notes__list", "notes__page", "notes__delete", "notes__count", "notes__hang", "notes__panic"]
+    allowed_graphs = ["researcher"]
+"#;
+
+const REPORT: &str = r#"{"summary":"Done.","findings":["one","two"]}"#;
+
+/// A child's turns, and what the world and the sinks saw.
+struct Rig {
+    store: Arc<MemoryStore>,
+    world: Arc<Happened>,
+    heard: Arc<Mutex<Vec<Event>>>,
+}
+
+impl Rig {
+    fn new() -> Self {
+        Self { store: Arc::default(), world: Arc::default(), heard: Arc::default() }
+    }
+
+    fn runner(&self, rules: &str, graph: Graph) -> ToolRunner {
+        let catalog = ToolCatalog::builder().collect().dynamic(graph).build().unwrap_or_else(|error| panic!("{error}"));
+        let policy = ToolPolicy::from_toml(&format!("{POLICY}\n{rules}")).unwrap_or_else(|error| panic!("{error}"));
+        ToolRunner::builder(catalog, policy)
+            .capabilities(Capabilities::new().with(Arc::clone(&self.world) as Arc<dyn World>))
+            .approvals(true)
+            .store(Arc::clone(&self.store))
+            .build()
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn options(&self) -> RunOptions {
+        let heard = Arc::clone(&self.heard);
+        let sink = move |event: Event| heard.lock().expect("a lock").push(event);
+        RunOptions::new().principal("ada").tenant("acme").run_id("parent").events(sink)
+    }
+
+    /// A run whose graph has these turns.
+    fn run(&self, rules: &str, turns: impl IntoIterator<Item = ScriptedTurn>) -> Run {
+        self.runner(rules, researcher(turns)).run(self.options())
+    }
+
+    fn effects(&self) -> u32 {
+        self.world.0.load(Ordering::Acquire)
+    }
+
+    async fn records(&self) -> Vec<ToolInvocationRecord> {
+        self.store.calls(&RecordFilter::default()).await.expect("records")
+    }
+
+    /// What waits in a run.
+    async fn waiting(&self, run: &str) -> Vec<Waiting> {
+        let mut query = Query::new(Space::Waiting);
+        query.scope = Some(run.into());
+        let listed = self.store.list(&query).await.expect("a list");
+        let waiting = |document| match document {
+            Document::Waiting(waiting) => Some(*waiting),
+            _ => None,
+        };
+        listed.into_iter().filter_map(|listed| waiting(listed.document)).collect()
+    }
+
+    /// What the records say: the tool, and how it ended.
+    async fn outcomes(&self) -> Vec<(String, Outcome)> {
+        self.records().await.into_iter().map(|record| (record.name, record.outcome)).collect()
+    }
+}
+
+fn researcher(turns: impl IntoIterator<Item = ScriptedTurn>) -> Graph {
+    Graph::new("researcher", "1", Agent::new(ScriptedModel::new(turns))).description("Researches.").tools(TOOLS)
+}
+
+/// A call of the graph.
+fn ask(id: &str) -> ToolCall {
+    ToolCall::text(id, "graph__researcher", r#"{"task":"Look at note 9."}"#)
+}
+
+fn call(id: &str, tool: &str, arguments: &str) -> ScriptedTurn {
+    ScriptedTurn::call(id, tool, arguments)
+}
+
+fn text(result: &ToolExecResult) -> String {
+    result.to_model().to_string()
+}
+
+#[tokio::test]
+async fn a_graph_answers_with_a_summary_first() {
+    let rig = Rig::new();
+    let turns = [call("c1", "notes__list", "{}"), ScriptedTurn::text(REPORT)];
+    let run = rig.run("", turns);
+    let result = run.exec(ask("p1")).await;
+    assert_eq!((result.outcome(), text(&result).as_str()), (Outcome::Ok, REPORT));
+
+    // Each call has a record of its own, that of the child names its caller.
+    let records = rig.records().await;
+    let [child, parent] = records.as_slice() else { panic!("{records:?}") };
+    assert_eq!((child.name.as_str(), parent.name.as_str()), ("notes__list", "graph__researcher"));
+    let caller = Caller::Graph { run: "parent".into(), name: "researcher".into(), version: "1".into() };
+    assert_eq!((&child.caller, &parent.caller), (&caller, &Caller::Direct));
+    assert_eq!((child.principal.as_deref(), child.tenant.as_deref()), (Some("ada"), Some("acme")));
+    assert_ne!(child.run_id, parent.run_id);
+
+    // What happens in the child reaches the parent's sink with a mark, and only so.
+    let heard = rig.heard.lock().expect("a lock");
+    let own = heard.iter().filter(|event| !matches!(event, Event::Graph { .. })).count();
+    assert_eq!(own, 2, "start and result of the call of the graph: {heard:?}");
+    let marked = |event: &Event| matches!(event, Event::Graph { id, name, event, .. } if id.as_str() == "p1" && name == "researcher" && matches!(**event, Event::ToolCallResult { .. }));
+    assert!(heard.iter().any(marked), "{heard:?}");
+    let written = serde_json::to_string(&heard[1]).expect("JSON");
+    let read: Event = serde_json::from_str(&written).expect("an event");
+    assert_eq!(serde_json::to_string(&read).expect("JSON"), written);
+}
+
+#[tokio::test]
+async fn nothing_of_the_childs_conversation_is_in_the_parents() {
+    let rig = Rig::new();
+    let turns = [call("c1", "notes__page", "{}"), ScriptedTurn::text(REPORT)];
+    let runner = rig.runner("", researcher(turns));
+    let model = [call("p1", "graph__researcher", r#"{"task":"Read."}"#), ScriptedTurn::text("Thanks.")];
+    let mut conversation = Agent::new(ScriptedModel::new(model)).converse(runner.run(rig.options()));
+    let ended = conversation.send("Read the page.").await;
+    assert!(matches!(ended, Ended::Answered { text } if text == "Thanks."));
+    let history = serde_json::to_string(&conversation.history()).expect("JSON");
+    assert!(history.contains("Done.") && !history.contains("stranger"), "{history}");
+    let said = |event: &Event| matches!(event, Event::TextDelta { text, .. } if text.contains("Done."));
+    assert!(!rig.heard.lock().expect("a lock").iter().any(said));
+}
+
+#[tokio::test]
+async fn labels_and_evidence_go_down_and_come_back() {
+    let rig = Rig::new();
+    let rules = "[labels.web]\nfrom_tags = ['web']\ndeny_effects = ['state_change']";
+    let turns = [
+        // The task speaks of note 9; the model wrote it, so nobody has seen it.
+        call("c1", "notes__delete", r#"{"note_id":9}"#),
+        call("c2", "notes__list", "{}"),
+        call("c3", "notes__page", "{}"),
+        ScriptedTurn::text(REPORT),
+    ];
+    let run = rig.run(rules, turns);
+    assert_eq!(run.exec(ask("p1")).await.outcome(), Outcome::Ok);
+    let delete = |id: &str, note| ToolCall::text(id, "notes__delete", format!("{{\"note_id\":{note}}}"));
+    let outcomes: Vec<_> = rig.outcomes().await.into_iter().map(|(_, outcome)| outcome).collect();
+    assert_eq!(outcomes, [Outcome::ValidationError, Outcome::Ok, Outcome::Ok, Outcome::Ok]);
+    // The child has read a page of a stranger, and so has the parent.
+    assert_eq!(run.exec(delete("p2", 7)).await.outcome(), Outcome::PolicyDenied);
+
+    // Without the label: what the child saw counts as seen.
+    let rig = Rig::new();
+    let run = rig.run("", [call("c1", "notes__list", "{}"), ScriptedTurn::text(REPORT)]);
+    assert_eq!(run.exec(delete("p1", 7)).await.outcome(), Outcome::ValidationError);
+    assert_eq!(run.exec(ask("p2")).await.outcome(), Outcome::Ok);
+    assert_eq!(run.exec(delete("p3", 7)).await.outcome(), Outcome::Ok);
+
+    // What the parent saw is seen for the child, and its labels are on the child's run.
+    let rig = Rig::new();
+    let rules = "require_approval_for_tools = ['notes__delete']\n\
+                 [labels.web]\nfrom_tags = ['web']\ndeny_effects = ['external_side_effect']";
+    let run = rig.run(rules, [call("c1", "notes__delete", r#"{"note_id":7}"#)]);
+    for (id, tool) in [("p1", "notes__list"), ("p2", "notes__page")] {
+        assert_eq!(run.exec(ToolCall::text(id, tool, "{}")).await.outcome(), Outcome::Ok);
+    }
+    assert_eq!(run.exec(ask("p3")).await.outcome(), Outcome::ApprovalRequired);
+    let snapshot = run.snapshot().await.expect("a snapshot");
+    let graph = snapshot.waiting().next().and_then(|call| call.graph.clone()).expect("a graph");
+    let waiting = rig.waiting(&graph.run_id).await;
+    assert_eq!(waiting[0].call.labels, ["web".into()]);
+}
+
+#[tokio::test]
+async fn two_children_work_side_by_side() {
+    let rig = Rig::new();
+    // Each answers without a call, so that either may take either turn.
+    let graph = Graph::new(
+        "researcher",
+        "1",
+        Agent::new(ScriptedModel::new([ScriptedTurn::text(REPORT), ScriptedTurn::text(REPORT)])),
+    );
+    let graph = graph.description("Researches.").tools(["notes__list"]);
+    let runner = rig.runner("parallel = 4", graph);
+    let both = call("p1", "graph__researcher", r#"{"task":"One."}"#);
+    let both = both.and_call("p2", "graph__researcher", r#"{"task":"Two."}"#);
+    let model = Agent::new(ScriptedModel::new([both, ScriptedTurn::text("Both.")]));
+    let mut conversation = model.converse(runner.run(rig.options()));
+    assert!(matches!(conversation.send("Go.").await, Ended::Answered { text } if text == "Both."));
+    assert_eq!(rig.outcomes().await.len(), 2);
+}
+
+async fn waits(conversation: &Conversation) -> Vec<(String, Option<String>, Option<String>)> {
+    let shown = |call: &tool_runtime::agent::WaitingCall| {
+        let arguments = call.shown_arguments.as_ref().map(|shown| shown.get().to_owned());
+        (call.id.to_string(), call.path.clone(), arguments)
+    };
+    conversation.waiting().map(shown).collect()
+}
+
+/// Long enough for anything that should have ended.
+const LONG: Duration = Duration::from_secs(60);

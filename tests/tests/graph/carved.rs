@@ -1,0 +1,77 @@
+//! Budgets: what a child uses is its parent's.
+
+use super::*;
+use tool_runtime::agent::Prices;
+
+#[tokio::test]
+async fn calls_of_a_child_count_for_its_parent() {
+    let rig = Rig::new();
+    let turns = [
+        call("c1", "notes__list", "{}"),
+        call("c2", "notes__page", "{}"),
+        call("c3", "notes__count", r#"{"at":1}"#),
+        ScriptedTurn::text(REPORT),
+    ];
+    // One for the graph, two for its child.
+    let run = rig.run("[budgets.run]\ncalls = 3", turns);
+    assert_eq!(run.exec(ask("p1")).await.outcome(), Outcome::Ok);
+    let outcomes: Vec<_> = rig.outcomes().await.into_iter().map(|(_, outcome)| outcome).collect();
+    assert_eq!(outcomes, [Outcome::Ok, Outcome::Ok, Outcome::BudgetExceeded, Outcome::Ok]);
+    let next = run.exec(ToolCall::text("p2", "notes__list", "{}")).await;
+    assert_eq!((next.outcome(), rig.effects()), (Outcome::BudgetExceeded, 0));
+}
+
+#[tokio::test]
+async fn a_child_leaves_what_it_did_not_use() {
+    let rig = Rig::new();
+    let run = rig.run("[budgets.run]\ncalls = 3\ntime_ms = 60000", [ScriptedTurn::text(REPORT)]);
+    assert_eq!(run.exec(ask("p1")).await.outcome(), Outcome::Ok);
+    for id in ["p2", "p3"] {
+        assert_eq!(run.exec(ToolCall::text(id, "notes__list", "{}")).await.outcome(), Outcome::Ok);
+    }
+    // Dropped in the middle of its own call, it has used that one.
+    let rig = Rig::new();
+    let run = rig.run("[budgets.run]\ncalls = 3", [call("c1", "notes__hang", "{}")]);
+    let dropped = tokio::time::timeout(Duration::from_millis(50), run.exec(ask("p1"))).await;
+    assert!(dropped.is_err());
+    assert_eq!(run.exec(ToolCall::text("p2", "notes__list", "{}")).await.outcome(), Outcome::Ok);
+    assert_eq!(run.exec(ToolCall::text("p3", "notes__page", "{}")).await.outcome(), Outcome::BudgetExceeded);
+}
+
+#[tokio::test]
+async fn tokens_and_cost_of_a_child_are_its_parents() {
+    let rig = Rig::new();
+    let model = ScriptedModel::new([call("c1", "notes__list", "{}").using(60, 10)]);
+    let agent = Agent::new(model).prices(Prices::new(1_000_000.0, 1_000_000.0));
+    let graph = Graph::new("researcher", "1", agent).description("Researches.").tools(TOOLS);
+    let run = rig.runner("[budgets.run]\ntokens = 60", graph).run(rig.options());
+    // The first turn uses up what there is; the second is not asked for.
+    let result = run.exec(ask("p1")).await;
+    assert_eq!(result.outcome(), Outcome::ExecutionError);
+    assert_eq!(result.error().unwrap().tool_code.as_deref(), Some("budget_exceeded"));
+    let summary = run.summary();
+    assert_eq!((summary.usage.total(), summary.cost), (70, 70.0));
+    assert!(run.exhausted().await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_child_stops_with_the_time_of_its_parent() {
+    let rig = Rig::new();
+    let run = rig.run("[budgets.run]\ntime_ms = 80", [ScriptedTurn::hangs()]);
+    let result = tokio::time::timeout(LONG, run.exec(ask("p1"))).await.expect("it ends");
+    // It has tools with effects, so nobody knows.
+    assert_eq!(result.outcome(), Outcome::OutcomeUnknown);
+}
+
+#[tokio::test]
+async fn the_output_is_bounded_with_the_summary_first() {
+    let rig = Rig::new();
+    let findings: Vec<_> = (0..500).map(|at| format!("finding {at} {}", "x".repeat(50))).collect();
+    let report = serde_json::json!({"summary": "In short.", "findings": findings}).to_string();
+    let graph = researcher([ScriptedTurn::text(report)]).max_output(2_000);
+    let result = rig.runner("", graph).run(rig.options()).exec(ask("p1")).await;
+    let text = text(&result);
+    assert!(result.outcome() == Outcome::Ok && text.len() < 2_500, "{} bytes", text.len());
+    assert!(text.starts_with(r#"{"summary":"In short.","findings":["finding 0"#), "{text}");
+    assert!(!text.contains("finding 499"));
+}

@@ -1,0 +1,46 @@
+//! Processes that share one store are killed and stopped: nothing happens twice, and every call has its one record.
+//!
+//! `KILLS_RUNS=100 KILLS_DISTURBANCES=200 cargo test -p tests --features postgres --test kills -- --nocapture` is the
+//! whole of it; without numbers it is a small part.
+
+#![allow(clippy::expect_used, clippy::print_stderr, reason = "a test says what it expects")]
+
+use tests::kills::{CALLS, Figures, Plan, disturb};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_shared-worker");
+
+#[track_caller]
+fn holds(figures: &Figures) {
+    eprintln!("{figures:#?}");
+    assert_eq!(figures.wrong, Vec::<String>::new());
+    assert_eq!(figures.twice, 0, "a call took effect twice");
+    assert_eq!(figures.records, figures.runs * CALLS, "one record for each call");
+}
+
+#[tokio::test]
+async fn two_processes_on_one_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("store.db");
+    let figures = disturb(&Plan::new(PROGRAM, 2), store.to_str().expect("a path"), folder.path()).await;
+    holds(&figures);
+}
+
+/// The check can fail: with a tool that the ledger never hears of, it does.
+#[tokio::test]
+async fn without_the_ledger_calls_happen_twice() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("store.db");
+    let plan = Plan { tool: "kills__unledgered", ..Plan::new(PROGRAM, 2) };
+    let figures = disturb(&plan, store.to_str().expect("a path"), folder.path()).await;
+    eprintln!("{figures:#?}");
+    assert!(figures.twice > 0, "{figures:?}");
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn three_processes_on_one_server() {
+    let server = tests::postgres::Postgres::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let figures = disturb(&Plan::new(PROGRAM, 3), &server.url("kills"), folder.path()).await;
+    holds(&figures);
+}

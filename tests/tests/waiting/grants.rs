@@ -1,0 +1,202 @@
+//! Sticky decisions: what somebody remembered answers for calls like it, as often and as long as it says.
+
+use std::time::Duration;
+
+use tool_runtime::runner::{GrantError, Remember};
+use tool_runtime::store::{DecisionKind, GrantScope, ManualClock, SqlOptions, SqlStore};
+
+use super::*;
+
+/// Sends a letter.
+#[tool(name = "waiting__post", effect = external_side_effect, redact = ["$"], tags = ["web"])]
+fn post(
+    /// To whom.
+    to: String,
+    /// How many pages.
+    pages: u8,
+) -> Result<String, ToolError> {
+    Ok(format!("{pages} to {to}"))
+}
+
+const ASKS: &str = r#"
+    allowed_tools = ["waiting__post", "waiting__change"]
+    require_approval_for_tools = ["waiting__post", "waiting__change"]
+    [loop_guard]
+    warn_at = 0
+    stop_at = 0
+    [labels.untrusted]
+    from_run = true
+    require_approval_for_effects = ["external_side_effect"]
+    [labels.barred]
+    from_run = true
+    deny_effects = ["external_side_effect"]
+"#;
+
+const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
+
+struct Rig {
+    runner: ToolRunner,
+    clock: Arc<ManualClock>,
+    store: Arc<dyn Store>,
+}
+
+fn rig() -> Rig {
+    rig_over(Arc::new(MemoryStore::new()))
+}
+
+fn rig_over(store: Arc<dyn Store>) -> Rig {
+    let clock = Arc::new(ManualClock::at("2030-01-01T00:00:00Z".parse().expect("a time")));
+    let catalog = ToolCatalog::collect().expect("a catalog");
+    let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(ASKS).expect("a policy"))
+        .approvals(true)
+        .store(Arc::clone(&store))
+        .clock(Arc::clone(&clock))
+        .build()
+        .expect("a runner");
+    Rig { runner, clock, store }
+}
+
+async fn posts(run: &Run, id: &str, to: &str, pages: u8) -> Outcome {
+    let arguments = format!(r#"{{"to":"{to}","pages":{pages}}}"#);
+    run.exec(ToolCall::text(id, "waiting__post", arguments)).await.outcome()
+}
+
+fn conversation() -> RunOptions {
+    ada().conversation("talk")
+}
+
+/// A call waits, and this is remembered of it.
+async fn remembered(rig: &Rig, remember: Remember) -> Result<tool_runtime::store::Grant, GrantError> {
+    let run = rig.runner.run(conversation());
+    assert_eq!(posts(&run, "first", "ada", 1).await, Outcome::ApprovalRequired);
+    run.remember("first", remember, &grace()).await
+}
+
+#[tokio::test]
+async fn a_grant_covers_what_it_says_and_is_used_up() {
+    let to_ada = r#"[{"pointer":"/to","equals":"ada"},{"pointer":"/pages","at_most":3}]"#;
+    let rig = rig();
+    let remember = Remember::allow(GrantScope::Principal).matching(to_ada).expect("conditions");
+    let grant = remembered(&rig, remember.uses(2).expires_in(WEEK)).await.expect("a grant");
+    assert!(!format!("{grant:?}").contains("pages"), "{grant:?}");
+    let run = rig.runner.run(ada().run_id("run-2"));
+    assert_eq!(posts(&run, "other", "eve", 1).await, Outcome::ApprovalRequired);
+    assert_eq!(posts(&run, "long", "ada", 4).await, Outcome::ApprovalRequired);
+    assert_eq!(posts(&run, "one", "ada", 2).await, Outcome::Ok);
+    let records = rig.store.calls(&RecordFilter::run("run-2")).await.expect("records");
+    let decision = records.last().and_then(|record| record.decision.clone()).expect("a decision");
+    assert_eq!(decision.rule, format!("grant:{}", grant.id));
+    assert_eq!(rig.runner.grants(Some("acme")).await.expect("grants")[0].uses, Some(1));
+    assert_eq!(posts(&run, "two", "ada", 3).await, Outcome::Ok);
+    assert_eq!(posts(&run, "three", "ada", 3).await, Outcome::ApprovalRequired);
+    // The call that was looked at still waits, and the grant has a record.
+    let made = rig.store.records(&RecordFilter::run("run-1")).await.expect("records");
+    let made = made[0].record.as_decision().expect("a decision");
+    assert_eq!((made.decision, made.grant.as_ref()), (DecisionKind::Remembered, Some(&grant.id)));
+    assert!(rig.store.pending("run-1", &CallId::new("first")).await.expect("a store").is_some());
+}
+
+#[tokio::test]
+async fn a_grant_holds_where_it_was_given_only() {
+    let stranger = || RunOptions::new().run_id("run-9").principal("eve").tenant("acme").role("editor");
+    let elsewhere = || RunOptions::new().run_id("run-9").principal("ada").tenant("other").role("editor");
+    let labelled = || conversation().run_id("run-9").label("untrusted");
+    for (scope, options, covered) in [
+        (GrantScope::Run("run-1".into()), conversation(), true),
+        (GrantScope::Run("run-1".into()), conversation().run_id("run-9"), false),
+        (GrantScope::Conversation("talk".into()), conversation().run_id("run-9"), true),
+        (GrantScope::Conversation("talk".into()), ada().run_id("run-9"), false),
+        (GrantScope::Conversation("talk".into()), stranger().conversation("talk"), false),
+        (GrantScope::Principal, ada().run_id("run-9"), true),
+        (GrantScope::Principal, stranger(), false),
+        (GrantScope::Tenant, stranger(), true),
+        (GrantScope::Tenant, elsewhere(), false),
+        (GrantScope::Tenant, labelled(), false),
+    ] {
+        let rig = rig();
+        let given = format!("{scope:?} {options:?}");
+        let remember = Remember::allow(scope).uses(9).expires_in(WEEK);
+        remembered(&rig, remember).await.expect("a grant");
+        let expected = if covered { Outcome::Ok } else { Outcome::ApprovalRequired };
+        let run = rig.runner.run(options);
+        assert_eq!(posts(&run, "next", "ada", 1).await, expected, "{given}");
+        assert_eq!(posts(&run, "other", "ada", 2).await, Outcome::ApprovalRequired, "{given}: exactly these arguments");
+        rig.clock.advance(WEEK);
+        assert_eq!(posts(&run, "late", "ada", 1).await, Outcome::ApprovalRequired, "{given}");
+        assert!(rig.runner.grants(Some("acme")).await.expect("grants").is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_denial_wins_and_the_policy_comes_first() {
+    let rig = rig();
+    let everything = Remember::allow(GrantScope::Tenant).matching("[]").expect("conditions").uses(9).expires_in(WEEK);
+    let allowed = remembered(&rig, everything).await.expect("a grant");
+    let run = rig.runner.run(conversation().run_id("run-2"));
+    assert_eq!(posts(&run, "a", "ada", 1).await, Outcome::Ok);
+    let denied = rig.runner.run(conversation()).remember("first", Remember::deny(GrantScope::Tenant), &grace()).await;
+    let denied = denied.expect("a denial");
+    assert_eq!(posts(&run, "b", "ada", 1).await, Outcome::ApprovalDenied);
+    assert_eq!(posts(&run, "c", "ada", 2).await, Outcome::Ok, "it denies what it is about");
+    assert!(rig.runner.revoke(&denied).await.expect("a store"));
+    assert!(!rig.runner.revoke(&denied).await.expect("a store"));
+    assert_eq!(posts(&run, "d", "ada", 1).await, Outcome::Ok);
+    let barred = rig.runner.run(conversation().run_id("run-3").label("barred"));
+    assert_eq!(posts(&barred, "e", "ada", 1).await, Outcome::PolicyDenied);
+    assert!(rig.runner.revoke(&allowed).await.expect("a store"));
+    assert_eq!(posts(&run, "f", "ada", 1).await, Outcome::ApprovalRequired);
+}
+
+#[tokio::test]
+async fn what_reaches_outside_is_bounded_and_deciders_are_checked() {
+    let allow = || Remember::allow(GrantScope::Tenant);
+    for (remember, code) in [
+        (allow(), "grant_unbounded"),
+        (allow().uses(1), "grant_unbounded"),
+        (allow().expires_in(WEEK), "grant_unbounded"),
+        (allow().uses(0).expires_in(WEEK), "grant_scope"),
+        (Remember::deny(GrantScope::Tenant).uses(1), "grant_scope"),
+        (Remember::deny(GrantScope::Run("run-7".into())), "grant_scope"),
+        (Remember::deny(GrantScope::Conversation("other".into())), "grant_scope"),
+    ] {
+        assert_eq!(remembered(&rig(), remember.clone()).await.expect_err("refused").code(), code, "{remember:?}");
+    }
+    for conditions in
+        ["{}", "[1]", r#"[{"pointer":"to","equals":1}]"#, r#"[{"pointer":"/to","equals":1,"then":"deny"}]"#]
+    {
+        assert_eq!(allow().matching(conditions).expect_err(conditions).code(), "grant_conditions");
+    }
+    let rig = rig();
+    let run = rig.runner.run(ada());
+    assert_eq!(posts(&run, "first", "ada", 1).await, Outcome::ApprovalRequired);
+    let own = Decider::new("ada").tenant("acme");
+    let bounded = || allow().uses(1).expires_in(WEEK);
+    assert_eq!(run.remember("first", bounded(), &own).await.expect_err("its own").code(), "not_allowed");
+    assert_eq!(run.remember("first", bounded(), &tests::grace()).await.expect_err("outside").code(), "not_pending");
+    assert_eq!(run.remember("nothing", bounded(), &grace()).await.expect_err("unknown").code(), "not_pending");
+    assert!(rig.runner.grants(Some("acme")).await.expect("grants").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_last_use_is_taken_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sqlite = SqlStore::sqlite(folder.path().join("grants.db"), SqlOptions::new()).await.expect("a store");
+    for store in [Arc::new(MemoryStore::new()) as Arc<dyn Store>, Arc::new(sqlite)] {
+        the_last_use_is_taken_once_of(&rig_over(store)).await;
+    }
+}
+
+async fn the_last_use_is_taken_once_of(rig: &Rig) {
+    remembered(rig, Remember::allow(GrantScope::Tenant).uses(5).expires_in(WEEK)).await.expect("a grant");
+    let mut racing = tokio::task::JoinSet::new();
+    for number in 0..40 {
+        let run = rig.runner.run(ada().run_id(format!("racing-{number}")));
+        racing.spawn(async move { posts(&run, "c", "ada", 1).await });
+    }
+    let outcomes = racing.join_all().await;
+    let count = |outcome: Outcome| outcomes.iter().filter(|one| **one == outcome).count();
+    assert_eq!((count(Outcome::Ok), count(Outcome::ApprovalRequired)), (5, 35), "{outcomes:?}");
+    // What waits now says why, as if there had been no grant.
+    let waiting = rig.store.pending_calls(&Default::default()).await.expect("a store");
+    assert!(waiting.iter().all(|call| call.rule.as_deref() == Some("require_approval_for_tools")), "{waiting:?}");
+}

@@ -1,0 +1,181 @@
+//! [`Graph`]: an agent that is a tool of another agent.
+
+mod task;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::agent::Agent;
+use crate::agent::graph::task::{Arguments, Report, Task};
+use crate::capability::Requirement;
+use crate::json::{self, DeError, Tree};
+use crate::registration::{Behaviour, DynamicTool, GraphDeclaration, Instance};
+
+/// An agent that is a tool of another agent: a model asks for a task, and gets a summary with findings.
+///
+/// Its tool is called `graph__NAME` and takes a `task`. It is denied until the policy names it in `allowed_graphs`. Its
+/// effect is that of the tool that reaches furthest among its own.
+///
+/// The graph works in a run of its own, through the same gate, and is never wider than the run that calls it: the same
+/// principal, tenant, roles, connections and labels; the tools that both have; no other graph. What it uses counts against
+/// the budgets of both. Its history stays with it. Labels that it gets, and values that it has seen, are those of the
+/// calling run afterwards. A call of it that needs an approval lets the call of the graph wait: a decision on that one is a
+/// decision on the call, and the graph continues.
+///
+/// ```
+/// use tool_runtime::agent::{Agent, Ended, Graph, ScriptedModel, ScriptedTurn};
+/// use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+///
+/// /// Looks up a word.
+/// #[tool(name = "words__look_up", effect = read_only, redact = ["$"])]
+/// fn look_up(
+///     /// The word.
+///     word: String,
+/// ) -> Result<usize, ToolError> {
+///     Ok(word.len())
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let inner = Agent::new(ScriptedModel::new([
+///     ScriptedTurn::call("c1", "words__look_up", r#"{"word":"gate"}"#),
+///     ScriptedTurn::text(r#"{"summary":"It has four letters.","findings":[]}"#),
+/// ]));
+/// let researcher = Graph::new("researcher", "1", inner)
+///     .description("Researches words. Give it a whole task.")
+///     .tools(["words__look_up"]);
+/// let catalog = ToolCatalog::builder().tool::<look_up>().dynamic(researcher).build()?;
+/// let policy = ToolPolicy::from_toml(
+///     r#"
+///     allowed_tools = ["words__look_up"]
+///     allowed_graphs = ["researcher"]
+///     "#,
+/// )?;
+/// let runner = ToolRunner::builder(catalog, policy).build()?;
+///
+/// let model = ScriptedModel::new([
+///     ScriptedTurn::call("c1", "graph__researcher", r#"{"task":"How long is the word gate?"}"#),
+///     ScriptedTurn::text("Four letters."),
+/// ]);
+/// let mut conversation = Agent::new(model).converse(runner.run(RunOptions::new()));
+/// assert!(matches!(conversation.send("How long is it?").await, Ended::Answered { .. }));
+/// # Ok(()) })
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Graph {
+    name: String,
+    version: String,
+    agent: Agent,
+    description: String,
+    tools: Vec<String>,
+    timeout: Option<Duration>,
+    max_output: Option<usize>,
+    idempotent: bool,
+}
+
+impl Graph {
+    /// Creates a graph. The version is part of the hash of its definition and of the records of its calls: change it
+    /// with the agent's instructions or model.
+    pub fn new(name: impl Into<String>, version: impl Into<String>, agent: Agent) -> Self {
+        Self {
+            name: name.into(),
+            version: version.into(),
+            agent,
+            description: String::new(),
+            tools: Vec::new(),
+            timeout: None,
+            max_output: None,
+            idempotent: false,
+        }
+    }
+
+    /// Sets what the calling model reads of it. A catalog refuses a graph without a description.
+    pub fn description(mut self, text: impl Into<String>) -> Self {
+        self.description = text.into();
+        self
+    }
+
+    /// Sets its tools, by exact name. A catalog refuses a graph without tools, and with tools that do not exist, that a
+    /// client executes, or that are graphs.
+    pub fn tools<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.tools = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets how long a task may take; the policy can set less.
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets how long its output may be, in bytes; the policy can set less. Findings that have no room are left out,
+    /// the last ones first, and a summary that has none is cut.
+    pub const fn max_output(mut self, bytes: usize) -> Self {
+        self.max_output = Some(bytes);
+        self
+    }
+
+    /// States that a task can be worked on again after a crash. Its calls have the same keys then, so that those that
+    /// ended are not made again.
+    pub const fn idempotent(mut self) -> Self {
+        self.idempotent = true;
+        self
+    }
+}
+
+impl fmt::Debug for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Graph").field("name", &self.name).field("version", &self.version).finish_non_exhaustive()
+    }
+}
+
+impl From<Graph> for DynamicTool {
+    fn from(graph: Graph) -> Self {
+        let input = serde_json::json!({
+            "type": "object",
+            "properties": { "task": {
+                "type": "string", "minLength": 1,
+                "description": "The whole task, with all that is needed to work on it: nothing else of the conversation is known.",
+            } },
+            "required": ["task"],
+            "additionalProperties": false,
+        });
+        let Graph { name, version, agent, description, tools, timeout, max_output, idempotent } = graph;
+        let declared = GraphDeclaration { version: version.clone(), tools: tools.clone(), definitions: Vec::new() };
+        let behaviour = Arc::new(Works(Arc::new(Shared { name: name.clone(), version, agent, tools })));
+        let mut tool = Self::graph(&name, description, input, declared, behaviour)
+            .redact(Report::PATHS)
+            .output_schema(Report::schema());
+        if let Some(timeout) = timeout {
+            tool = tool.timeout(timeout);
+        }
+        if let Some(bytes) = max_output {
+            tool = tool.max_result_bytes(bytes);
+        }
+        if idempotent { tool.idempotent() } else { tool }
+    }
+}
+
+/// What all calls of a graph share.
+struct Shared {
+    name: String,
+    version: String,
+    agent: Agent,
+    tools: Vec<String>,
+}
+
+struct Works(Arc<Shared>);
+
+impl Behaviour for Works {
+    fn requirements(&self) -> Vec<Requirement> {
+        Vec::new()
+    }
+
+    fn instantiate(&self, arguments: &Tree<'_>) -> Result<Box<dyn Instance>, DeError> {
+        let Arguments { task } = json::from_tree(arguments)?;
+        Ok(Box::new(Task { graph: Arc::clone(&self.0), task }))
+    }
+}

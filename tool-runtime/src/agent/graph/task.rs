@@ -1,0 +1,153 @@
+//! One task of a graph: its conversation, from the task or from where it waited to the report.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::agent::graph::Shared;
+use crate::agent::{AnswerError, Conversation, Incoming, SavedConversation, StopReason, WaitingCall};
+use crate::call::{PendingGraph, Suspension, ToolContext, Violation};
+use crate::component::Bindings;
+use crate::error::ToolError;
+use crate::redact::Projector;
+use crate::registration::{Instance, Purpose, RunFailure, Running};
+use crate::runner::{Host, SEPARATOR, Work, Worker};
+
+/// What a graph is asked for.
+#[derive(Deserialize)]
+pub(super) struct Arguments {
+    pub(super) task: String,
+}
+
+/// What came of it.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(super) struct Report {
+    /// What came of the task, in a few sentences. The reader sees nothing else of this conversation.
+    summary: String,
+    /// What was found, one fact each, the most important first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    findings: Vec<String>,
+}
+
+impl Report {
+    pub(super) const PATHS: [&str; 2] = ["summary", "findings"];
+
+    pub(super) fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "summary": {"type": "string"},
+                "findings": {"type": "array", "items": {"type": "string"}},
+            },
+            "required": ["summary"],
+        })
+    }
+}
+
+/// One task of a graph.
+pub(super) struct Task {
+    pub(super) graph: Arc<Shared>,
+    pub(super) task: String,
+}
+
+impl Instance for Task {
+    fn validate(&self) -> Result<(), Violation> {
+        Ok(())
+    }
+
+    fn run(
+        self: Box<Self>,
+        purpose: Purpose,
+        bindings: &Bindings<'_>,
+        projector: Arc<Projector>,
+        max_bytes: usize,
+    ) -> Option<Running> {
+        let host = Arc::clone(bindings.host.as_ref()?).downcast::<Host>().ok()?;
+        let context = Arc::clone(bindings.context);
+        Some(Box::pin(async move {
+            if purpose == Purpose::Reconcile {
+                return Err(RunFailure::Unknown);
+            }
+            let report = self.work(&host, &context).await?;
+            // The summary is written first, so that it has the room that there is.
+            projector.project(&report, max_bytes).map_err(RunFailure::Output)
+        }))
+    }
+}
+
+impl Task {
+    async fn work(self, host: &Host, context: &ToolContext) -> Result<Report, RunFailure> {
+        let Shared { name, version, agent, tools } = &*self.graph;
+        let worker = Worker { name, version, tools };
+        let (work, mut conversation, incoming) = match host.continued() {
+            None => {
+                let work = host.start(context, &worker);
+                let conversation = agent.converse(work.run.clone());
+                (work, conversation, Incoming::new().text(self.task))
+            }
+            Some(continued) => {
+                let saved: SavedConversation = serde_json::from_str(&continued.pending.document).map_err(broken)?;
+                let (runner, options) = host.again(context, &worker);
+                let conversation = agent.restore(&runner, options, saved).await.map_err(broken)?;
+                let work = host.work(conversation.run().clone());
+                let incoming =
+                    Incoming::new().decide(continued.pending.call_id, continued.decision, &continued.decider);
+                (work, conversation, incoming)
+            }
+        };
+        match conversation.ask::<Report>(incoming).await {
+            Ok(report) => Ok(report),
+            Err(AnswerError::Waiting(calls)) => Err(waits(&work, &conversation, &calls, name, context).await),
+            // The gate ends the call, as one that was cancelled.
+            Err(AnswerError::Stopped { reason: StopReason::Cancelled, .. }) => std::future::pending().await,
+            Err(AnswerError::Stopped { reason, .. }) => Err(stopped(&reason, work.begun(context))),
+            Err(error @ (AnswerError::NotWaiting(_) | AnswerError::Schema(_))) => Err(broken(error)),
+        }
+    }
+}
+
+/// The graph waits with its call.
+async fn waits(
+    work: &Work,
+    conversation: &Conversation,
+    calls: &[WaitingCall],
+    name: &str,
+    context: &ToolContext,
+) -> RunFailure {
+    let Some(call) = calls.iter().find(|call| call.suspension == Suspension::Approval) else {
+        return broken("a graph waits for a client");
+    };
+    let document = match conversation.save().await {
+        Ok(saved) => serde_json::to_string(&saved),
+        Err(error) => return broken(error),
+    };
+    let document = match document {
+        Ok(document) => document.into(),
+        Err(error) => return broken(error),
+    };
+    RunFailure::Waits(Box::new(PendingGraph {
+        path: format!("{name}{SEPARATOR}{}", call.name),
+        tool: call.name.clone(),
+        call_id: call.id.clone(),
+        shown_arguments: call.shown_arguments.clone(),
+        rule: call.rule.clone(),
+        refused: call.refused.clone(),
+        run_id: work.run.id().into(),
+        waiting: calls.iter().map(|call| call.id.clone()).collect(),
+        begun: work.begun(context),
+        document,
+    }))
+}
+
+/// It ended without a report.
+fn stopped(reason: &StopReason, begun: bool) -> RunFailure {
+    let done = if begun { " Some of what it was asked for may be done." } else { "" };
+    let message = format!("The graph stopped before it was done: {reason}.{done}");
+    RunFailure::Tool(ToolError::code(reason.code()).with_safe(message))
+}
+
+fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> RunFailure {
+    RunFailure::Tool(ToolError::internal(error))
+}

@@ -1,0 +1,46 @@
+//! Graphs: what follows from their tools.
+
+use crate::catalog::problem::Problems;
+use crate::catalog::{CatalogProblem, CatalogProblemKind, Entry};
+use crate::registration::Described;
+use crate::text::nearest;
+use crate::tool::{Execution, ToolEffect, is_graph};
+
+/// Gives a graph the effect of the tool that reaches furthest, and their definitions.
+///
+/// Graphs come after all other tools, so that none of them is found here: a graph does not run another.
+pub(super) fn bind(described: &mut Described, entries: &[Entry], problems: &mut Vec<CatalogProblem>) {
+    let Described { written, graph: Some(graph), effect, location, .. } = described else { return };
+    let tool = written.escape_debug().to_string();
+    let mut found = Problems { tool, location: *location, found: problems };
+    let mut wrong = |message: &str| found.add(CatalogProblemKind::Graph, message);
+    if graph.tools.is_empty() {
+        wrong("it has no tools; name those that it may use, `tools([..])`");
+    }
+    if graph.version.is_empty() {
+        wrong("its version is empty");
+    }
+    graph.tools.sort_unstable();
+    graph.tools.dedup();
+    *effect = ToolEffect::ReadOnly;
+    for name in &graph.tools {
+        let shown = name.escape_debug();
+        match entries.iter().find(|entry| !is_graph(name) && entry.spec.name.as_str() == name) {
+            None if is_graph(&name.to_ascii_lowercase()) => {
+                wrong(&format!("`{shown}` is a graph, and a graph runs no graph; name the tools that it needs"));
+            }
+            None => {
+                let meant = nearest(name, entries.iter().map(|entry| entry.spec.name.as_str()));
+                let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+                wrong(&format!("there is no tool `{shown}`{meant}"));
+            }
+            Some(entry) if entry.spec.execution == Execution::Client => {
+                wrong(&format!("`{shown}` is executed by the client, which a graph cannot ask; take it out"));
+            }
+            Some(entry) => {
+                *effect = (*effect).max(entry.spec.effect);
+                graph.definitions.push(entry.spec.definition_hash);
+            }
+        }
+    }
+}

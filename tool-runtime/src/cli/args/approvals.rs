@@ -1,0 +1,72 @@
+//! The grammar of `approvals`: the calls that wait, and what is decided on them.
+
+use clap::{Args, Subcommand};
+
+use super::Endpoint;
+
+/// Who decides, and why. Their roles are those of `--role`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct By {
+    /// Who decides, with the roles of --role; the principal by default, if the policy lets it decide its own calls
+    #[arg(long = "as", value_name = "NAME")]
+    pub(in crate::cli) decider: Option<String>,
+    /// Why, for the record; the model does not read it
+    #[arg(long, value_name = "TEXT")]
+    pub(in crate::cli) reason: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum Approvals {
+    /// List the calls that wait, oldest first
+    List,
+    /// Show one: what would happen, for whom, why it waits, and its arguments
+    Show {
+        /// The call, as `approvals list` prints it
+        id: String,
+        /// Show the values of sensitive arguments too
+        #[arg(long)]
+        unmask: bool,
+    },
+    /// Let the call run as it is
+    Approve {
+        /// The call
+        id: String,
+        #[command(flatten)]
+        by: By,
+        #[command(flatten)]
+        endpoint: Endpoint,
+    },
+    /// Let the call run with other arguments, which are checked again
+    Edit {
+        /// The call
+        id: String,
+        /// All arguments as JSON, `-` for standard input, `@FILE` for a file
+        arguments: String,
+        #[command(flatten)]
+        by: By,
+        #[command(flatten)]
+        endpoint: Endpoint,
+    },
+    /// Refuse the call
+    Deny {
+        /// The call
+        id: String,
+        /// What the model reads
+        message: Option<String>,
+        #[command(flatten)]
+        by: By,
+        #[command(flatten)]
+        endpoint: Endpoint,
+    },
+    /// Answer in the place of the tool, or as the client that executed the call
+    Answer {
+        /// The call
+        id: String,
+        /// The output as JSON, `-` for standard input, `@FILE` for a file
+        output: String,
+        #[command(flatten)]
+        by: By,
+        #[command(flatten)]
+        endpoint: Endpoint,
+    },
+}

@@ -1,0 +1,99 @@
+//! The grants of a tenant: listed, taken back, and asked about a call that requires an approval.
+
+use std::sync::Arc;
+
+use crate::call::{Decision, Verdict};
+use crate::contain::discard;
+use crate::hydrate::Hydrated;
+use crate::runner::contained::Contained;
+use crate::runner::open::OpenCall;
+use crate::runner::{ToolRunner, telemetry};
+use crate::store::grants::Asked;
+use crate::store::{Document, Grant, Key, Query, Space, Store, StoreError, Transaction};
+
+impl ToolRunner {
+    /// Returns the grants of a tenant that hold, oldest first; `None` is the tenant of runs without one.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn grants(&self, tenant: Option<&str>) -> Result<Vec<Grant>, StoreError> {
+        let now = self.shared.clock.now();
+        let mut grants = listed(&self.shared.store, None).await?;
+        grants.retain(|grant| grant.tenant.as_deref() == tenant && !grant.is_expired(now));
+        Ok(grants)
+    }
+
+    /// Takes a grant back. Returns whether there was one. Calls that it let run before keep running.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn revoke(&self, grant: &Grant) -> Result<bool, StoreError> {
+        let key = grant.key();
+        let change = {
+            let key = key.clone();
+            move |transaction: &mut Transaction| {
+                let found = transaction.get(&key).is_some();
+                transaction.remove(&key).map(|()| found)
+            }
+        };
+        self.shared.store.transact(vec![key], change).await
+    }
+}
+
+/// Asks what was remembered about a call that requires an approval. Without an answer of the store it waits for a person.
+pub(super) fn remembered<'a>(
+    open: &'a OpenCall,
+    hydrated: &Hydrated,
+) -> impl Future<Output = Option<(Key, Decision)>> + Send + use<'a> {
+    let (spec, repaired) = (Arc::clone(&hydrated.entry.spec), hydrated.repaired());
+    let (digest, arguments) = (hydrated.digest(), Arc::clone(hydrated.frozen.text()));
+    async move {
+        let run = open.run();
+        let options = run.options();
+        if repaired {
+            return None;
+        }
+        let scope = Key::grants_of(spec.name.as_str(), options.tenant.as_deref());
+        let found = match listed(&run.shared().store, Some(scope)).await {
+            Ok(found) => found,
+            Err(error) => {
+                discard(telemetry::store_unread(run, error));
+                return None;
+            }
+        };
+        let labels = run.state().labels().to_vec();
+        let asked = Asked {
+            run_id: run.id(),
+            conversation_id: options.conversation.as_deref(),
+            principal: options.principal.as_deref(),
+            tenant: options.tenant.as_deref(),
+            labels: &labels,
+            definition_hash: spec.definition_hash,
+            effect: open.draft.effect().unwrap_or(spec.effect),
+            digest,
+            arguments: &arguments,
+            now: run.shared().clock.now(),
+        };
+        // A denial wins.
+        let grants = found.into_iter().filter(|grant| grant.is_for(&asked));
+        let grant = grants.max_by_key(|grant| grant.verdict == Verdict::Deny)?;
+        let decision = Decision { verdict: grant.verdict, rule: format!("grant:{}", grant.id).into() };
+        Some((grant.key(), decision))
+    }
+}
+
+/// Pages through the grants, of one scope or of all.
+async fn listed(store: &Contained<dyn Store>, scope: Option<Arc<str>>) -> Result<Vec<Grant>, StoreError> {
+    let mut query = Query { scope, ..Query::new(Space::Grant) };
+    let mut grants = Vec::new();
+    loop {
+        let page = store.list(&query).await?;
+        let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
+        grants.extend(page.into_iter().filter_map(|listed| match listed.document {
+            Document::Grant(grant) => Some(*grant),
+            _ => None,
+        }));
+        let Some(next) = next else { return Ok(grants) };
+        query.after = next;
+    }
+}

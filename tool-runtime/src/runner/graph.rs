@@ -1,0 +1,173 @@
+//! Graphs: the run of a graph works for the run that calls it, and is never wider.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::call::{CallId, Caller, Cause, Decider, Event, Outcome, PendingGraph, ToolContext};
+use crate::policy::RunTools;
+use crate::runner::ending::Stop;
+use crate::runner::open::OpenCall;
+use crate::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
+use crate::tool::{Hash, ToolEffect, is_graph};
+
+/// What a graph gets of the call that runs it.
+pub(crate) struct Host {
+    run: Run,
+    continued: Mutex<Option<Continued>>,
+}
+
+/// A graph that waited, and the decision on its call.
+pub(crate) struct Continued {
+    pub(crate) pending: PendingGraph,
+    pub(crate) decision: ApprovalDecision,
+    pub(crate) decider: Decider,
+}
+
+/// The graph whose run begins.
+pub(crate) struct Worker<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) version: &'a str,
+    pub(crate) tools: &'a [String],
+}
+
+impl Host {
+    pub(super) fn new(run: Run, continued: Option<Continued>) -> Self {
+        Self { run, continued: Mutex::new(continued) }
+    }
+
+    /// Returns the graph that waited, once.
+    pub(crate) fn continued(&self) -> Option<Continued> {
+        self.continued.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Starts the run of a graph.
+    pub(crate) fn start(&self, context: &ToolContext, worker: &Worker<'_>) -> Work {
+        let policy = self.run.policy().clone();
+        let run = Run::start(Arc::clone(self.run.shared()), policy, self.options(context, worker));
+        Work::new(self.run.clone(), run)
+    }
+
+    /// Returns what continues the run of a graph: the runner and the options.
+    pub(crate) fn again(&self, context: &ToolContext, worker: &Worker<'_>) -> (ToolRunner, RunOptions) {
+        (ToolRunner { shared: Arc::clone(self.run.shared()) }, self.options(context, worker))
+    }
+
+    /// Ties a continued run to the one that calls it.
+    pub(crate) fn work(&self, run: Run) -> Work {
+        Work::new(self.run.clone(), run)
+    }
+
+    /// The options of a graph's run: nothing in them is wider than those of the run that calls it.
+    fn options(&self, context: &ToolContext, worker: &Worker<'_>) -> RunOptions {
+        let (run, options) = (&self.run, self.run.options());
+        // What reaches further than the graph, as the policy takes both, is none of its tools.
+        let most = run.effect_of(context.tool().as_str()).unwrap_or(ToolEffect::ReadOnly);
+        let has = |name: &&String| !is_graph(name) && run.effect_of(name).is_some_and(|effect| effect <= most);
+        let tools: RunTools = worker.tools.iter().filter(has).collect();
+        let caller = Caller::Graph {
+            run: run.id().to_owned(),
+            name: worker.name.to_owned(),
+            version: worker.version.to_owned(),
+        };
+        let labels = run.state().labels().to_vec();
+        let options = RunOptions {
+            tools: RunTools::intersection(options.tools.clone(), Some(tools)),
+            agent: Some(worker.name.into()),
+            labels,
+            user_text: Vec::new(),
+            cancellation: context.cancellation().child_token(),
+            parent: Some(run.clone()),
+            ..options.clone()
+        };
+        options.run_id(id_of(context)).caller(caller).events(told(run, context.call_id(), worker.name))
+    }
+}
+
+/// What tells the run that calls a graph what happens in it.
+fn told(run: &Run, call: &CallId, graph: &str) -> impl Fn(Event) + Send + Sync + use<> {
+    let (run, id, name) = (run.clone(), call.clone(), graph.to_owned());
+    move |event| run.emit(Event::Graph { id: id.clone(), name: name.clone(), event: Box::new(event) })
+}
+
+/// How a graph ends that waits and does not continue: what it did before stays done.
+pub(super) fn stop(open: &mut OpenCall, graph: &PendingGraph, stop: Stop) -> Stop {
+    if !graph.begun {
+        return stop;
+    }
+    open.begin();
+    let mut unknown = Stop::new(Outcome::OutcomeUnknown);
+    unknown.cause = Some(Cause::Cancelled);
+    unknown
+}
+
+impl Run {
+    /// The run that calls the graph whose run this is. `None` for every other run.
+    pub(super) fn parent(&self) -> Option<&Self> {
+        self.options().parent.as_ref()
+    }
+
+    /// Closes the calls of a graph that waited and does not continue.
+    pub(super) async fn leave(&self, call: &CallId, graph: Option<Box<PendingGraph>>) {
+        let Some(graph) = graph else { return };
+        let name = graph.path.split(SEPARATOR).next().unwrap_or_default();
+        let options = RunOptions { parent: Some(self.clone()), ..self.options().clone() };
+        let options = options.run_id(Arc::clone(&graph.run_id)).events(told(self, call, name));
+        let run = Self::start(Arc::clone(self.shared()), self.policy().clone(), options);
+        for id in &graph.waiting {
+            // What fails is in the operators' log; the call ends when it expires.
+            let _ = Box::pin(run.abandon(id.as_str())).await;
+        }
+    }
+}
+
+/// Between the names in the path of a call.
+pub(crate) const SEPARATOR: &str = " > ";
+
+/// The id of a graph's run follows from the call, so that a graph that runs again finds what it did.
+fn id_of(context: &ToolContext) -> String {
+    format!("graph_{}", Hash::sha256(format!("graph {}", context.ledger_key())))
+}
+
+/// The run of a graph. What it was labelled with and what it has seen is put on the run that called it, however it ends.
+pub(crate) struct Work {
+    parent: Run,
+    pub(crate) run: Run,
+}
+
+impl Work {
+    fn new(parent: Run, run: Run) -> Self {
+        let seen = parent.evidence().clone();
+        run.evidence().merge(&seen);
+        Self { parent, run }
+    }
+
+    /// Whether an effect of the graph may have begun.
+    pub(crate) fn begun(&self, graph: &ToolContext) -> bool {
+        let effect = self.parent.effect_of(graph.tool().as_str());
+        let never = |outcome: &Outcome| {
+            matches!(
+                outcome,
+                Outcome::InvalidJson
+                    | Outcome::ValidationError
+                    | Outcome::LimitExceeded
+                    | Outcome::IncompleteCall
+                    | Outcome::Unavailable
+                    | Outcome::PolicyDenied
+                    | Outcome::ApprovalDenied
+                    | Outcome::ApprovalExpired
+                    | Outcome::BudgetExceeded
+            )
+        };
+        effect != Some(ToolEffect::ReadOnly) && !self.run.state().summary.calls.keys().all(never)
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let labels = self.run.state().labels();
+        let mut state = self.parent.state();
+        labels.iter().for_each(|label| state.label(label));
+        drop(state);
+        let seen = self.run.evidence().clone();
+        self.parent.evidence().merge(&seen);
+    }
+}

@@ -1,0 +1,165 @@
+//! [`Grant`]: what somebody decided for calls that come later, as data.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::call::{Decider, Verdict};
+use crate::json::{self, Limits};
+use crate::policy::ArgumentRule;
+use crate::store::{Document, Key, StoreError, Transaction};
+use crate::tool::{Hash, ToolEffect, ToolName};
+
+/// What somebody decided for calls that come later. It answers where the policy requires an approval, and nowhere else:
+/// what the policy denies stays denied.
+///
+/// Made by [`Run::remember`](crate::Run::remember). It holds for the definition of the tool that was looked at, for runs
+/// of the same tenant that have no label which the call's run did not have, and never for repaired arguments. A denial
+/// wins over any number of allowances. Its `Debug` shows no arguments.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Grant {
+    /// Its id. A call that it let run has the rule `grant:ID` in its record.
+    pub id: Arc<str>,
+    /// The tool.
+    pub tool: ToolName,
+    /// The definition that was looked at.
+    pub definition_hash: Hash,
+    /// For which runs it holds.
+    pub scope: GrantScope,
+    /// The tenant of the run.
+    pub tenant: Option<Arc<str>>,
+    /// The principal of the run. Of other principals' runs only the scope [`GrantScope::Tenant`] covers any.
+    pub principal: Option<Arc<str>>,
+    /// The labels that the run had.
+    pub labels: Vec<Arc<str>>,
+    /// Whether such calls run. Never [`Verdict::RequireApproval`].
+    pub verdict: Verdict,
+    pub(crate) covers: Covered,
+    /// How many more calls may run; `None` for any number.
+    pub uses: Option<u32>,
+    /// From when on it does not hold; `None` for never.
+    pub expires_at: Option<Timestamp>,
+    /// Who decided, and why.
+    pub decider: Decider,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+/// For which runs a grant holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum GrantScope {
+    /// This run.
+    Run(Arc<str>),
+    /// Runs of this conversation.
+    Conversation(Arc<str>),
+    /// Runs of the principal.
+    Principal,
+    /// Runs of everybody in the tenant.
+    Tenant,
+}
+
+/// Which arguments a grant covers.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Covered {
+    /// These, by their digest.
+    Exactly(Hash),
+    /// Those that none of these rules refuses.
+    Matching(Vec<ArgumentRule>),
+}
+
+/// A call that requires an approval.
+pub(crate) struct Asked<'a> {
+    pub(crate) run_id: &'a str,
+    pub(crate) conversation_id: Option<&'a str>,
+    pub(crate) principal: Option<&'a str>,
+    pub(crate) tenant: Option<&'a str>,
+    pub(crate) labels: &'a [Arc<str>],
+    pub(crate) definition_hash: Hash,
+    pub(crate) effect: ToolEffect,
+    pub(crate) digest: Hash,
+    pub(crate) arguments: &'a str,
+    pub(crate) now: Timestamp,
+}
+
+impl Grant {
+    /// Where it is kept.
+    pub(crate) fn key(&self) -> Key {
+        Key::grant(self.tool.as_str(), self.tenant.as_deref(), Arc::clone(&self.id))
+    }
+
+    pub(crate) fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|end| now >= end)
+    }
+
+    /// Whether it covers a call.
+    pub(crate) fn is_for(&self, asked: &Asked<'_>) -> bool {
+        let same_principal = self.principal.as_deref() == asked.principal;
+        let in_scope = match &self.scope {
+            GrantScope::Run(id) => same_principal && **id == *asked.run_id,
+            GrantScope::Conversation(id) => same_principal && Some(&**id) == asked.conversation_id,
+            GrantScope::Principal => same_principal && self.principal.is_some(),
+            GrantScope::Tenant => true,
+        };
+        // The policy may have raised the effect of the tool since.
+        let bounded = self.uses.is_some() && self.expires_at.is_some();
+        let bounded = bounded || self.verdict == Verdict::Deny || asked.effect != ToolEffect::ExternalSideEffect;
+        let holds = !self.is_expired(asked.now) && self.uses != Some(0) && bounded;
+        let known = asked.labels.iter().all(|label| self.labels.contains(label)) || self.verdict == Verdict::Deny;
+        in_scope
+            && holds
+            && known
+            && self.tenant.as_deref() == asked.tenant
+            && self.definition_hash == asked.definition_hash
+            && self.covers.has(asked)
+    }
+}
+
+impl Covered {
+    fn has(&self, asked: &Asked<'_>) -> bool {
+        match self {
+            Self::Exactly(digest) => *digest == asked.digest,
+            Self::Matching(rules) => json::parse(asked.arguments, &Limits::UNBOUNDED)
+                .is_ok_and(|arguments| !rules.iter().any(|rule| rule.fires(&arguments))),
+        }
+    }
+}
+
+/// Whether a grant is there, with a use left, and has not expired.
+pub(crate) fn holds(transaction: &Transaction, key: &Key) -> bool {
+    let Some(Document::Grant(grant)) = transaction.get(key) else { return false };
+    !grant.is_expired(transaction.now()) && grant.uses != Some(0)
+}
+
+/// Takes one use of a grant that [`holds`].
+pub(crate) fn take(transaction: &mut Transaction, key: &Key) -> Result<(), StoreError> {
+    let Some(Document::Grant(grant)) = transaction.get(key) else { return Ok(()) };
+    match grant.uses {
+        None => Ok(()),
+        Some(0 | 1) => transaction.remove(key),
+        Some(uses) => {
+            let mut grant = grant.clone();
+            grant.uses = Some(uses - 1);
+            transaction.set(key, Document::Grant(grant))
+        }
+    }
+}
+
+impl fmt::Debug for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Grant")
+            .field("id", &self.id)
+            .field("tool", &self.tool)
+            .field("scope", &self.scope)
+            .field("verdict", &self.verdict)
+            .field("uses", &self.uses)
+            .field("expires_at", &self.expires_at)
+            .finish_non_exhaustive()
+    }
+}
