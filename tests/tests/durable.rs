@@ -208,7 +208,8 @@ impl Rig {
     }
 
     fn runner(&self) -> ToolRunner {
-        let policy = "allowed_tools = ['durable__write', 'durable__send']\nrequire_approval_for_tools = ['durable__send']";
+        let policy =
+            "allowed_tools = ['durable__write', 'durable__send']\nrequire_approval_for_tools = ['durable__send']";
         ToolRunner::builder(
             ToolCatalog::builder().tool::<write>().tool::<send>().build().expect("a catalog"),
             ToolPolicy::from_toml(policy).expect("a policy"),

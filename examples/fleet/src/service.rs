@@ -34,7 +34,8 @@ impl FleetService {
     async fn run(&self, ctx: WorkflowContext<'_>, message: String) -> HandlerResult<String> {
         let Fleet { agent, runner } = &self.0;
         let options = RunOptions::new().run_id(ctx.key()).principal("ada");
-        let ended = Journal::new(&ctx, agent.clone(), runner.clone(), options).converse(Incoming::from(message)).await?;
+        let ended =
+            Journal::new(&ctx, agent.clone(), runner.clone(), options).converse(Incoming::from(message)).await?;
         if ended.code != "answered" {
             return Err(TerminalError::new(format!("there is no answer ({})", ended.code)).into());
         }
@@ -45,9 +46,11 @@ impl FleetService {
     #[handler]
     async fn decide(&self, ctx: SharedWorkflowContext<'_>, Json(decision): Json<Decision>) -> HandlerResult<()> {
         let principal = ctx.headers().get("x-principal").cloned();
-        let principal = principal.ok_or_else(|| TerminalError::new_with_code(401, "the header x-principal is missing"))?;
+        let principal =
+            principal.ok_or_else(|| TerminalError::new_with_code(401, "the header x-principal is missing"))?;
         let (call, decider) = (CallId::new(&decision.call), Decider::new(principal));
-        let decision = if decision.approve { ApprovalDecision::Approve } else { ApprovalDecision::Deny(decision.reason) };
+        let decision =
+            if decision.approve { ApprovalDecision::Approve } else { ApprovalDecision::Deny(decision.reason) };
         decide(&ctx, &call, decision, &decider).await
     }
 }
