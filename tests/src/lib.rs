@@ -51,5 +51,7 @@ mod guide {
         Testing: "testing.md",
         Engines: "engines.md",
         Operating: "operating.md",
+        Stores: "store.md",
+        Auditing: "auditing.md",
     }
 }

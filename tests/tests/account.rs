@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use serde_json::json;
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
+use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
 use tool_runtime::{
     Call, Cap, Connection, Outcome, RunOptions, ToolCall, ToolCatalog, ToolComponent, ToolError, ToolPolicy,
     ToolRunner, capability, tool,
@@ -97,6 +98,40 @@ async fn a_broker_knows_which_trait_of_an_account_is_wanted() {
         assert_eq!((result.outcome(), result.to_model().as_str()), (Outcome::Ok, expected));
     }
     assert_eq!(*broker.asked.lock().expect("not poisoned"), [("mail", "Inbox"), ("mail", "Outbox")]);
+}
+
+/// Refuses every account, each for the reason that it names.
+struct Refusing;
+
+#[async_trait]
+impl ConnectionBroker for Refusing {
+    async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
+        Err(match request.id.as_str() {
+            "foreign" => ConnectionError::Forbidden,
+            "expired" => ConnectionError::Expired,
+            _ => ConnectionError::Unknown,
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_foreign_account_reads_like_an_unknown_one() {
+    let catalog = ToolCatalog::builder().tool::<unread>().build().expect("a catalog");
+    let store = Arc::new(MemoryStore::new());
+    let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["mail__unread"]))
+        .broker(Refusing)
+        .store(Arc::clone(&store))
+        .build()
+        .expect("a runner");
+    let mut seen = Vec::new();
+    for id in ["unknown", "foreign", "expired"] {
+        let run = runner.run(RunOptions::new().run_id(id).connection("mail", id.into()));
+        let result = run.exec(ToolCall::text("a", "mail__unread", "{}")).await;
+        assert_eq!(result.outcome(), Outcome::ConnectionUnavailable);
+        let record = store.calls(&RecordFilter::run(id)).await.expect("records").remove(0);
+        seen.push((result.to_model(), record.outcome, record.safe_message, record.executed));
+    }
+    assert!(seen.iter().all(|one| *one == seen[0]), "{seen:?}");
 }
 
 /// Reads the time.

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use tests::grace;
 use tests::tree::{Fields, Seen, Tree};
 use tool_runtime::agent::{
-    Agent, Conversation, ModelClient, ModelError, ModelErrorKind, ModelRequest, ScriptedModel, ScriptedTurn, Show,
+    Agent, Conversation, Graph, ModelClient, ModelError, ModelErrorKind, ModelRequest, ScriptedModel, ScriptedTurn,
+    Show,
 };
 use tool_runtime::runner::{ApprovalDecision, RunnerBuilder};
 use tool_runtime::wire::{DecodeOptions, Decoded, Format, RequestSettings};
@@ -404,4 +405,26 @@ async fn an_approved_call_belongs_to_the_request_that_decides() {
     assert_eq!(tree.spans("invoke_agent").len(), 2);
     has(&tree.spans("chat")[0].fields, &[("gen_ai.provider.name", "_OTHER"), ("gen_ai.request.model", "scripted")]);
     assert_eq!(conversation.run().summary().calls.get(&Outcome::Ok), Some(&1));
+}
+
+#[tokio::test]
+async fn the_spans_of_a_graph_are_below_its_call() {
+    let tree = Tree::default();
+    let _guard = tree.listen();
+    let inner =
+        [ScriptedTurn::call("c1", "telemetry__wait", r#"{"ms":1}"#), ScriptedTurn::text(r#"{"summary":"Done."}"#)];
+    let graph = Graph::new("waiter", "1", Agent::new(ScriptedModel::new(inner)))
+        .description("Waits.")
+        .tools(["telemetry__wait"]);
+    let catalog = ToolCatalog::builder().tool::<wait>().dynamic(graph).build().expect("a catalog");
+    let policy = "allowed_tools = ['telemetry__wait']\nallowed_graphs = ['waiter']";
+    let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).expect("a policy"));
+    let run = runner.build().expect("a runner").run(options());
+    let script = [ScriptedTurn::call("c1", "graph__waiter", r#"{"task":"Wait."}"#), ScriptedTurn::text("Done.")];
+    Agent::new(ScriptedModel::new(script)).converse(run).send("Wait.").await;
+    let tools = tree.spans("execute_tool");
+    let inner = tools.iter().find(|seen| seen.fields["gen_ai.tool.name"] == "telemetry__wait").expect("a tool");
+    let above =
+        ["chat scripted", "invoke_agent waiter", "execute_tool graph__waiter", "chat scripted", "invoke_agent helper"];
+    assert_eq!(parents(inner)[..5], above);
 }

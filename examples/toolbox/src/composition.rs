@@ -23,6 +23,8 @@ use crate::adapters::clock::SystemClock;
 use crate::adapters::database::Database;
 use crate::adapters::mail;
 use crate::adapters::outbox::Outbox;
+use crate::adapters::service::CalendarService;
+use crate::adapters::vault::{self, Place, Vault};
 use crate::adapters::web::Web;
 use crate::adapters::workspace::Workspace;
 
@@ -51,9 +53,20 @@ pub(crate) fn open(data: &Path) -> Result<Adapters, Error> {
         .with::<dyn FileWriter>(workspace)
         .with::<dyn Mailer>(mail::open(data)?)
         .with::<dyn PageFetcher>(Arc::new(Web::new()));
-    let broker = CalendarBroker::new(database, TENANT, CALENDAR);
+    let broker = calendars(data, database)?;
     let kind = Connection::<dyn Calendar>::KIND.to_owned();
     Ok(Adapters::new(capabilities).connections(Arc::new(broker), [(kind, ConnectionId::new(CALENDAR))]))
+}
+
+/// The broker of calendars, with the account of the principal of commands that name none.
+fn calendars(data: &Path, database: Arc<Database>) -> Result<CalendarBroker, Error> {
+    let key = |name| vault::key(&data.join(name)).map_err(|error| cannot("data", &error));
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let service = Arc::new(CalendarService::new(key("calendar-service.key")?, Arc::clone(&clock)));
+    let vault = Vault::new(Arc::clone(&database), key("connections.key")?);
+    let place = Place { tenant: TENANT.to_owned(), principal: PRINCIPAL.to_owned(), id: CALENDAR.to_owned() };
+    vault.connect(&place, &service.issue(CALENDAR)?)?;
+    Ok(CalendarBroker::new(database, Arc::clone(&service), vault, service, clock))
 }
 
 /// The title of a task, for the person who decides on a call that names its id.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tests::grace as outsider;
-use tool_runtime::call::Mismatch;
+use tool_runtime::call::{ArgumentChange, Mismatch};
 use tool_runtime::runner::ResumeError;
 use tool_runtime::store::{Clock as _, DecisionKind, DecisionRecord, ManualClock};
 
@@ -96,6 +96,43 @@ fn rules_about_deciders_decide_something() {
         };
         assert!(problem.contains(expected), "{rules}: {problem}");
     }
+}
+
+/// Prints something.
+#[tool(name = "waiting__print", effect = state_change, redact = ["$"])]
+fn print(
+    /// What.
+    text: String,
+    /// How often.
+    #[arg(default = 2)]
+    copies: u8,
+    /// The code of the printer.
+    #[arg(sensitive)]
+    code: String,
+) -> Result<usize, ToolError> {
+    Ok(text.len() + usize::from(copies) + code.len())
+}
+
+#[tokio::test]
+async fn a_person_sees_what_changed() {
+    let policy = "allowed_tools = [\"waiting__print\"]\nrequire_approval_for_tools = [\"waiting__print\"]\n";
+    let store = Arc::new(MemoryStore::new());
+    let runner = runner(policy, &store);
+    let script = [ScriptedTurn::call("p", "waiting__print", r#"{"text":"a","code":"secret-1"}"#)];
+    let mut conversation = Agent::new(ScriptedModel::new(script)).converse(runner.run(ada().label("seen")));
+    let Ended::Waiting { calls } = conversation.send("Go.").await else { panic!("it waits") };
+    let lines = |changes: &[ArgumentChange]| changes.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(lines(&calls[0].changes), ["/copies: (left out) -> 2"]);
+    assert_eq!(calls[0].labels, [Arc::from("seen")]);
+    let run = runner.run(ada().label("seen"));
+    let edited = ApprovalDecision::ApproveEdited(r#"{"text":"b","copies":3,"code":"secret-2"}"#.into());
+    assert!(run.resume("p", edited, &grace()).await.expect("it waits").is_ok());
+    let decided = decisions_of(&store).await.remove(0);
+    let expected = [r#"/code: "[sensitive]" -> "[sensitive]""#, "/copies: (left out) -> 3", r#"/text: "a" -> "b""#];
+    let mut changed = lines(&decided.changes);
+    changed.sort();
+    assert_eq!(changed, expected);
+    assert!(!serde_json::to_string(&decided).expect("a document").contains("secret"));
 }
 
 #[tokio::test]

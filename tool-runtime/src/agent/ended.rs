@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::agent::ModelError;
-use crate::call::{CallId, SafeError, Suspension, Violation};
+use crate::call::{ArgumentChange, CallId, SafeError, Suspension, Violation};
 use crate::policy::BudgetExceeded;
 use crate::runner::ResumeError;
 use crate::wire::{Finish, WireError};
@@ -85,6 +85,12 @@ pub struct WaitingCall {
     /// The arguments with the sensitive ones masked. `None` if the store could not be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown_arguments: Option<Arc<RawValue>>,
+    /// What the tool gets that the model did not write: defaults that it left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<ArgumentChange>,
+    /// The labels that the run had: what it had read before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<Arc<str>>,
     /// The rule of the policy that asked for a person. `None` for a call that waits for a client, or if the store could
     /// not be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,6 +112,8 @@ impl WaitingCall {
             path: None,
             payload,
             shown_arguments: None,
+            changes: Vec::new(),
+            labels: Vec::new(),
             rule: None,
             expires_at: None,
             refused: None,

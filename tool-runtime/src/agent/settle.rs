@@ -98,6 +98,8 @@ impl Conversation {
 
 fn describe(call: &mut WaitingCall, pending: &PendingCall) {
     call.shown_arguments = Some(pending.shown_arguments.clone());
+    call.changes.clone_from(&pending.changes);
+    call.labels.clone_from(&pending.labels);
     call.rule.clone_from(&pending.rule);
     call.expires_at = Some(pending.expires_at);
     if let Some(graph) = &pending.graph {

@@ -1,5 +1,6 @@
 //! What a call is: its id and arguments, its context, its outcome, the result, the record and the events.
 
+mod argument_change;
 mod context;
 mod decider;
 mod decision;
@@ -17,6 +18,7 @@ mod tool_call;
 pub(crate) mod usage;
 mod violation;
 
+pub use argument_change::ArgumentChange;
 pub(crate) use context::ContextFields;
 pub use context::ToolContext;
 pub use decider::Decider;

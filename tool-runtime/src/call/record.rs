@@ -151,7 +151,7 @@ pub enum Caller {
     Direct,
     /// A graph that runs as a tool.
     Graph {
-        /// Its run.
+        /// The run that calls it.
         run: String,
         /// Its name.
         name: String,

@@ -53,6 +53,9 @@ struct Row<'a> {
     conversation: &'a str,
     title: &'a str,
     tool: &'a str,
+    /// For a graph, the call that it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a str>,
     waits_for: Suspension,
     rule: Option<&'a str>,
     principal: Option<&'a str>,
@@ -72,13 +75,17 @@ impl<'a> Row<'a> {
             title,
             tool: call.tool.as_str(),
             waits_for: call.suspension,
-            rule: call.rule.as_deref(),
+            path: call.graph.as_ref().map(|graph| &*graph.path),
+            rule: call.decided_rule(),
             principal: call.principal.as_deref(),
             tenant: call.tenant.as_deref(),
             created_at: format!("{:.0}", call.created_at),
             expires_at: format!("{:.0}", call.expires_at),
             expired: call.expires_at <= SystemClock.now(),
-            arguments: Arc::clone(&call.shown_arguments),
+            arguments: match &call.graph {
+                Some(graph) => graph.shown_arguments.clone().unwrap_or_else(|| RawValue::NULL.to_owned().into()),
+                None => Arc::clone(&call.shown_arguments),
+            },
         }
     }
 }

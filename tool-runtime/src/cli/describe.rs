@@ -16,11 +16,15 @@ const LINES: usize = 40;
 /// The lines that a person reads before a decision. Sensitive arguments are masked unless `unmask` says otherwise.
 pub(super) fn describe(cli: &Cli<'_>, catalog: &ToolCatalog, call: &PendingCall, unmask: bool) -> Vec<String> {
     let mut lines = vec![format!("   {}", sentence(catalog, call))];
-    let arguments = if unmask { call.arguments.as_str() } else { call.shown_arguments.get() };
+    if let Some(graph) = &call.graph {
+        lines.push(format!("   {}", terminal::safe(&graph.path)));
+    }
+    let arguments = if unmask && call.graph.is_none() { call.arguments.as_str() } else { call.decided_arguments() };
     lines.extend(fields(arguments, Room::of_message(LINES)));
+    lines.extend(call.changes.iter().map(|change| format!("   changed: {}", terminal::safe(&change.to_string()))));
     lines.extend(names(cli, call).into_iter().map(|(id, name)| format!("   {id} is \u{201c}{name}\u{201d}")));
     let mut about = Vec::new();
-    if let Some(rule) = &call.rule {
+    if let Some(rule) = call.decided_rule() {
         about.push(format!("asked by {}", terminal::safe(rule)));
     }
     let party: Vec<_> =
@@ -38,8 +42,9 @@ pub(super) fn describe(cli: &Cli<'_>, catalog: &ToolCatalog, call: &PendingCall,
 
 /// What the call would do, in one sentence.
 fn sentence(catalog: &ToolCatalog, call: &PendingCall) -> String {
-    let Some(spec) = catalog.get(call.tool.as_str()) else {
-        return format!("{}: this application has no such tool any more", call.tool);
+    let tool = call.decided();
+    let Some(spec) = catalog.get(tool) else {
+        return format!("{}: this application has no such tool any more", terminal::safe(tool));
     };
     let text = terminal::safe(spec.description.lines().next().unwrap_or_default().trim());
     let reach = match spec.effect {
@@ -58,7 +63,7 @@ fn sentence(catalog: &ToolCatalog, call: &PendingCall) -> String {
 fn names(cli: &Cli<'_>, call: &PendingCall) -> Vec<(String, String)> {
     let Some(name_of) = &cli.app.name_of else { return Vec::new() };
     // The shown arguments: a masked value is not looked up either.
-    let arguments: Value = serde_json::from_str(call.shown_arguments.get()).unwrap_or_default();
+    let arguments: Value = serde_json::from_str(call.decided_arguments()).unwrap_or_default();
     let mut texts = Vec::new();
     collect(&arguments, &mut texts);
     texts

@@ -32,6 +32,7 @@ mod store;
 mod table;
 mod terminal;
 mod wire;
+mod worker;
 
 pub use app::{Adapters, App};
 
@@ -110,6 +111,7 @@ async fn dispatch(cli: &Cli<'_>, command: Command) -> Result<Exit, Failure> {
         Command::Approvals { action } => approvals::approvals(cli, action).await,
         Command::Audit { action } => audit::audit(cli, action).await,
         Command::Policy { action } => policy::policy(cli, action),
+        Command::Worker(command) => worker::worker(cli, *command).await,
         Command::Replay { format, files, user_text } => replay::replay(cli, format, &files, user_text).await,
         Command::Wire { direction } => wire::wire(&direction),
         Command::Hydrate { tools, calls } => hydrate::hydrate(&tools, &calls),

@@ -171,11 +171,13 @@ impl Gate {
         self.options_for(&self.party, events)
     }
 
+    /// The options with the connections that runs may use.
+    pub(super) fn connected(&self, options: RunOptions) -> RunOptions {
+        self.connections.iter().fold(options, |options, (kind, id)| options.connection(kind, id.clone()))
+    }
+
     fn options_for(&self, party: &Party, events: Option<Arc<dyn EventSink>>) -> RunOptions {
-        let mut options = RunOptions::new();
-        for (kind, id) in &self.connections {
-            options = options.connection(kind, id.clone());
-        }
+        let mut options = self.connected(RunOptions::new());
         if let Some(principal) = &party.principal {
             options = options.principal(Arc::clone(principal));
         }

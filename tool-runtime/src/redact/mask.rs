@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use crate::json::Tree;
 
 /// Replaces a sensitive argument.
-const MASK: &str = "[sensitive]";
+pub(super) const MASK: &str = "[sensitive]";
 
 /// The arguments as JSON, with each of the named ones replaced by `"[sensitive]"`.
 #[must_use]

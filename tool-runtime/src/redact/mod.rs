@@ -4,6 +4,7 @@
 //! leaves out what is not named while it writes JSON.
 
 mod beside;
+mod changes;
 mod fault;
 mod key;
 mod leaf;
@@ -16,6 +17,7 @@ mod shape;
 mod writer;
 
 pub(crate) use beside::{Beside, MEDIA};
+pub(crate) use changes::changes;
 pub(crate) use mask::mask_arguments;
 pub use projector::Projector;
 pub(crate) use projector::{ProjectError, Projected};

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 
+use crate::call::ToolExecResult;
 use crate::call::usage::Usage;
+use crate::media::Media;
 use crate::policy::{BudgetExceeded, RunPolicy, Spend};
 use crate::runner::{Run, telemetry};
 use crate::store::accounts::{self, Account, Bill, Booked};
@@ -147,11 +149,22 @@ impl Held {
         Self { booked, started: Instant::now() }
     }
 
+    /// What a call with this result used, if it held anything.
+    pub(super) fn settle(held: Option<Self>, result: &ToolExecResult) -> Option<Settled> {
+        held.map(|held| held.settled(size(result)))
+    }
+
     /// With a result of this size.
     pub(super) fn settled(self, bytes: usize) -> Settled {
         let used = Spend { time: self.started.elapsed(), bytes: bytes as u64, ..self.booked.amount() };
         Settled { booked: self.booked, used }
     }
+}
+
+/// The size of a result, in bytes, with its files.
+pub(super) fn size(result: &ToolExecResult) -> usize {
+    let files: usize = result.media().iter().map(Media::size).sum();
+    result.value().map_or(0, |value| value.get().len()).saturating_add(files)
 }
 
 impl Settled {

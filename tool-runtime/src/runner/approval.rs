@@ -9,7 +9,7 @@ use crate::call::{Decider, Mismatch, Outcome, RecordedArguments, Suspension, Too
 use crate::catalog::Entry;
 use crate::hydrate::{Hydrated, Treatment};
 use crate::json;
-use crate::redact::Projected;
+use crate::redact::{Projected, changes};
 use crate::runner::deliver::deliver;
 use crate::runner::draft::Refused;
 use crate::runner::ending::{Ending, MAX_MESSAGE_BYTES, Stop};
@@ -196,6 +196,8 @@ fn approved(
     let (hydrated, treatment) = stages::hydrate_waiting(run, pending, call)?;
     if edited {
         record.edited_digest = Some(hydrated.digest());
+        let sensitive = &hydrated.entry.spec.sensitive;
+        record.changes = changes(pending.arguments.as_str(), hydrated.frozen.text(), sensitive);
         record.arguments = RecordedArguments::Masked(Arc::clone(&hydrated.masked));
     }
     if !edited && hydrated.digest() != pending.argument_digest {

@@ -11,7 +11,7 @@ use crate::call::{
 };
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
-use crate::runner::accounts::{Held, Settled};
+use crate::runner::accounts::{Held, size};
 use crate::runner::books::{Attempt, Claim};
 use crate::runner::deliver::adopt;
 use crate::runner::draft::{Arguments, Draft, Refused};
@@ -142,11 +142,6 @@ impl OpenCall {
         (self.attempt, self.claim, self.phase) = (None, Some(claim), Phase::Waiting);
     }
 
-    /// What is booked in place of what the call held, with this result.
-    fn settled(&mut self, result: &ToolExecResult) -> Option<Settled> {
-        self.held.take().map(|held| held.settled(size(result)))
-    }
-
     /// Reads the arguments: lends the call to the stages that make it a hydrated one.
     ///
     /// The closure is synchronous and says what the record may show, so a call never waits for anything between the
@@ -192,8 +187,7 @@ impl OpenCall {
             Receipt::ready(Ok(()))
         } else {
             let record = self.draft.record(&self.run, &result, stop.as_ref());
-            let settled = self.settled(&result);
-            self.run.put(record, self.attempt.as_ref(), settled)
+            self.run.put(record, self.attempt.as_ref(), Held::settle(self.held.take(), &result))
         };
         if receipt.is_kept() {
             self.close(&result, stop.as_ref());
@@ -279,12 +273,6 @@ impl OpenCall {
     }
 }
 
-/// The size of a result, in bytes, with its files.
-fn size(result: &ToolExecResult) -> usize {
-    let files: usize = result.media().iter().map(crate::media::Media::size).sum();
-    result.value().map_or(0, |value| value.get().len()).saturating_add(files)
-}
-
 impl Drop for OpenCall {
     fn drop(&mut self) {
         match self.phase {
@@ -310,8 +298,7 @@ impl Drop for OpenCall {
                 let result = self.result(&ended);
                 let stop = ended.err();
                 let record = self.draft.record(&self.run, &result, stop.as_ref());
-                let settled = self.settled(&result);
-                let receipt = self.run.put(record, self.attempt.as_ref(), settled);
+                let receipt = self.run.put(record, self.attempt.as_ref(), Held::settle(self.held.take(), &result));
                 self.close(&result, stop.as_ref());
                 telemetry::await_receipt(&self.run, &self.draft, receipt);
             }

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use crate::call::{CallId, Decider, Outcome, PendingGraph, Suspension, ToolExecResult};
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
+use crate::redact::changes;
 use crate::runner::books::Claim;
 use crate::runner::draft::Refused;
 use crate::runner::ending::{Ending, Stop, Suspended};
@@ -43,6 +44,7 @@ pub(super) async fn suspend(
         arguments: FrozenArguments::new(Arc::clone(hydrated.frozen.text())),
         argument_digest: hydrated.digest(),
         shown_arguments: Arc::clone(&hydrated.masked),
+        changes: changes(hydrated.frozen.text(), hydrated.effective.text(), &spec.sensitive),
         principal: options.principal.clone(),
         tenant: options.tenant.clone(),
         roles: options.roles.clone(),

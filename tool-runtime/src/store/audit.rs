@@ -5,7 +5,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::call::{CallId, Decider, Mismatch, Outcome, RecordedArguments, RecordedViolation, ToolInvocationRecord};
+use crate::call::{
+    ArgumentChange, CallId, Decider, Mismatch, Outcome, RecordedArguments, RecordedViolation, ToolInvocationRecord,
+};
 use crate::store::PendingCall;
 use crate::tool::{Hash, ToolName};
 
@@ -192,6 +194,9 @@ pub struct DecisionRecord {
     /// SHA-256 of the arguments that they were replaced with; `None` if they were not edited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited_digest: Option<Hash>,
+    /// What an edit changed, with sensitive values masked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<ArgumentChange>,
     /// The grant that was made. `None` for a decision on this call alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Arc<str>>,
@@ -284,6 +289,7 @@ impl DecisionRecord {
             at,
             argument_digest: pending.argument_digest,
             edited_digest: None,
+            changes: Vec::new(),
             grant: None,
             arguments: RecordedArguments::Masked(Arc::clone(&pending.shown_arguments)),
         }

@@ -34,7 +34,7 @@ pub(crate) mod waiting;
 mod wake;
 
 pub use self::store::Store;
-pub use accounts::StoredAccount;
+pub(crate) use accounts::StoredAccount;
 pub use anchors::{Anchor, AnchoredHead, anchor};
 pub use audit::{AuditKind, AuditRecord, DecisionKind, DecisionRecord, Refusal, Sealed};
 pub use chain::{Chain, ChainError};

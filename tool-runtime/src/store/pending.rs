@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Caller, PendingGraph, RepairUse, Suspension};
+use crate::call::{ArgumentChange, CallId, Caller, PendingGraph, RepairUse, Suspension};
 use crate::policy::RunTools;
 use crate::tool::{Hash, ToolName};
 
@@ -31,6 +31,9 @@ pub struct PendingCall {
     pub argument_digest: Hash,
     /// The arguments as a person may see them: sensitive ones are masked.
     pub shown_arguments: Arc<RawValue>,
+    /// What the tool gets that the model did not write: defaults that it left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<ArgumentChange>,
     /// The principal that the run acts for.
     pub principal: Option<Arc<str>>,
     /// The tenant of the run.
@@ -85,6 +88,21 @@ impl PendingCall {
     /// The tool that a decision is about: for a graph that waits with a call, the tool of that call.
     pub(crate) fn decided(&self) -> &str {
         self.graph.as_ref().map_or(self.tool.as_str(), |graph| &graph.tool)
+    }
+
+    /// The arguments that a decision is about, masked, as JSON text.
+    #[cfg(feature = "cli")]
+    pub(crate) fn decided_arguments(&self) -> &str {
+        match &self.graph {
+            Some(graph) => graph.shown_arguments.as_ref().map_or("{}", |shown| shown.get()),
+            None => self.shown_arguments.get(),
+        }
+    }
+
+    /// The rule that asked for the decision.
+    #[cfg(feature = "cli")]
+    pub(crate) fn decided_rule(&self) -> Option<&str> {
+        self.graph.as_ref().map_or(self.rule.as_deref(), |graph| graph.rule.as_deref())
     }
 
     /// Whether this is the call that was compared, and not another one that was suspended under its id since.

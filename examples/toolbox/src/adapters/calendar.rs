@@ -1,53 +1,150 @@
-//! The user's calendar, behind a broker that checks whose it is.
+//! The user's calendar, behind a broker that checks whose it is and keeps its tokens fresh.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
 use office_tools::Failure;
 use office_tools::calendar::{Calendar, Event};
+use office_tools::time::Clock;
 use rusqlite::params;
+use tool_runtime::Secret;
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
 
 use crate::adapters::database::Database;
+use crate::adapters::service::{Authority, CalendarService, RefreshError};
+use crate::adapters::vault::{Place, Tokens, Vault};
 
-/// Resolves the one account of one tenant.
+/// How long before it ends an access token is refreshed.
+const AHEAD: SignedDuration = SignedDuration::from_secs(60);
+
+/// How long nobody tries again after a refresh failed, as long as the old token lasts.
+const PAUSE: SignedDuration = SignedDuration::from_secs(10);
+
+/// The most accounts whose refreshing is remembered.
+const MOST: usize = 1024;
+
+/// Resolves accounts of the vault.
 pub(crate) struct CalendarBroker {
     database: Arc<Database>,
-    tenant: &'static str,
-    account: &'static str,
+    service: Arc<CalendarService>,
+    fresh: Arc<Fresh>,
 }
 
 impl CalendarBroker {
-    /// Creates a broker over the database.
-    pub(crate) fn new(database: Arc<Database>, tenant: &'static str, account: &'static str) -> Self {
-        Self { database, tenant, account }
+    /// Creates a broker over the vault.
+    pub(crate) fn new(
+        database: Arc<Database>,
+        service: Arc<CalendarService>,
+        vault: Vault,
+        authority: Arc<dyn Authority>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let fresh = Arc::new(Fresh { vault, authority, clock, turns: Mutex::default() });
+        Self { database, service, fresh }
     }
 }
 
 #[async_trait]
 impl ConnectionBroker for CalendarBroker {
     async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
-        if request.id.as_str() != self.account {
+        // Who asks comes first, and is part of what is looked up: an account of somebody else is one that is not there.
+        let (Some(tenant), Some(principal)) = (request.tenant, request.principal) else {
             return Err(ConnectionError::Unknown);
-        }
-        if request.tenant != Some(self.tenant) {
-            return Err(ConnectionError::Forbidden);
-        }
-        let calendar = Account { database: Arc::clone(&self.database), account: self.account };
+        };
+        let place =
+            Place { tenant: tenant.to_owned(), principal: principal.to_owned(), id: request.id.as_str().to_owned() };
+        let tokens = Fresh::tokens(&self.fresh, place).await?;
+        let (database, service) = (Arc::clone(&self.database), Arc::clone(&self.service));
+        let calendar = Account { database, service, access: Secret::new(tokens.access) };
         Ok(ConnectionHandle::new::<dyn Calendar>(Arc::new(calendar)))
     }
 }
 
+/// Tokens that are refreshed before they end, once for all who wait for them.
+struct Fresh {
+    vault: Vault,
+    authority: Arc<dyn Authority>,
+    clock: Arc<dyn Clock>,
+    /// Whose turn it is to refresh an account, and when that failed last.
+    turns: Mutex<HashMap<Place, Arc<tokio::sync::Mutex<Option<Timestamp>>>>>,
+}
+
+impl Fresh {
+    /// Returns tokens that last. They are read for each call, so a revoked connection is gone with the next one.
+    async fn tokens(this: &Arc<Self>, place: Place) -> Result<Tokens, ConnectionError> {
+        let kept = this.vault.get(&place).await.map_err(failed)?.ok_or(ConnectionError::Unknown)?;
+        if !this.ends_within(&kept.tokens, AHEAD) {
+            return Ok(kept.tokens);
+        }
+        // In a task of its own: the service may give a refresh token only once, and a call that is given up would lose it.
+        let this = Arc::clone(this);
+        tokio::spawn(async move { this.refreshed(&place).await }).await.map_err(failed)?
+    }
+
+    async fn refreshed(&self, place: &Place) -> Result<Tokens, ConnectionError> {
+        let turn = self.turn(place);
+        let mut failed_at = turn.lock().await;
+        // The one before may have done it, and the connection may be revoked.
+        let kept = self.vault.get(place).await.map_err(failed)?.ok_or(ConnectionError::Unknown)?;
+        let lasts = !self.ends_within(&kept.tokens, SignedDuration::ZERO);
+        let pauses = failed_at.is_some_and(|at| self.clock.now().duration_since(at).abs() < PAUSE);
+        if !self.ends_within(&kept.tokens, AHEAD) || (lasts && pauses) {
+            return Ok(kept.tokens);
+        }
+        match self.authority.refresh(&kept.tokens.refresh).await {
+            Ok(tokens) => {
+                *failed_at = None;
+                if self.vault.replace(place, &kept, &tokens).await.map_err(failed)? {
+                    return Ok(tokens);
+                }
+                // Another process was first, or the connection was revoked meanwhile.
+                let now = self.vault.get(place).await.map_err(failed)?.ok_or(ConnectionError::Unknown)?;
+                if self.ends_within(&now.tokens, SignedDuration::ZERO) {
+                    Err(ConnectionError::Expired)
+                } else {
+                    Ok(now.tokens)
+                }
+            }
+            Err(_) if lasts => {
+                *failed_at = Some(self.clock.now());
+                Ok(kept.tokens)
+            }
+            Err(RefreshError::Refused) => Err(ConnectionError::Expired),
+            Err(RefreshError::Failed(error)) => Err(ConnectionError::Failed(error)),
+        }
+    }
+
+    fn ends_within(&self, tokens: &Tokens, time: SignedDuration) -> bool {
+        tokens.expires_at.duration_since(self.clock.now()) <= time
+    }
+
+    fn turn(&self, place: &Place) -> Arc<tokio::sync::Mutex<Option<Timestamp>>> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if turns.len() >= MOST {
+            turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        }
+        Arc::clone(turns.entry(place.clone()).or_default())
+    }
+}
+
+fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ConnectionError {
+    ConnectionError::Failed(error.into())
+}
+
+/// An account, for one call.
 struct Account {
     database: Arc<Database>,
-    account: &'static str,
+    service: Arc<CalendarService>,
+    access: Secret<String>,
 }
 
 #[async_trait]
 impl Calendar for Account {
     async fn events(&self, from: Date, to: Date) -> Result<Vec<Event>, Failure> {
-        let account = self.account;
+        let account = self.service.account(self.access.expose())?;
         let rows = self.database.run(move |connection| {
             let mut statement = connection.prepare(
                 "SELECT date, title, attendees FROM events WHERE account = ?1 AND date BETWEEN ?2 AND ?3 ORDER BY date",
@@ -62,3 +159,6 @@ impl Calendar for Account {
         rows.await?.into_iter().map(event).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@ use crate::adapters::{blocking, seed, unavailable};
 const BUSY: Duration = Duration::from_secs(3);
 
 /// Migrations; each takes the file to the next version.
-const MIGRATIONS: [&str; 1] = [include_str!("schema.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("schema.sql"), include_str!("connections.sql")];
 
 /// One connection to the file, shared by all adapters.
 pub(crate) struct Database(Arc<Mutex<Connection>>);
@@ -78,15 +78,20 @@ impl Database {
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T, rusqlite::Error> + Send + 'static,
     ) -> Result<T, Failure> {
-        let connection = Arc::clone(&self.0);
-        blocking(move || {
-            let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-            work(&mut connection).map_err(|error| match error {
-                rusqlite::Error::QueryReturnedNoRows => Failure::NotFound,
-                error => unavailable(DatabaseError::from(error)),
-            })
+        let database = Self(Arc::clone(&self.0));
+        blocking(move || database.run_here(work)).await
+    }
+
+    /// Runs a query on this thread.
+    pub(crate) fn run_here<T>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> Result<T, rusqlite::Error>,
+    ) -> Result<T, Failure> {
+        let mut connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        work(&mut connection).map_err(|error| match error {
+            rusqlite::Error::QueryReturnedNoRows => Failure::NotFound,
+            error => unavailable(DatabaseError::from(error)),
         })
-        .await
     }
 
     /// Opens the file to look only: it is neither created nor changed. `None` if there is none.

@@ -8,6 +8,8 @@ pub(crate) mod mail;
 pub(crate) mod outbox;
 mod queries;
 mod seed;
+pub(crate) mod service;
+pub(crate) mod vault;
 pub(crate) mod web;
 pub(crate) mod workspace;
 

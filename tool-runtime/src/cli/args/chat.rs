@@ -90,7 +90,7 @@ pub(in crate::cli) struct Endpoint {
 }
 
 /// A duration: a whole number with `ms`, `s` or `m`.
-fn time(text: &str) -> Result<Duration, String> {
+pub(super) fn time(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let number: u64 = digits.parse().map_err(|_| "write a whole number and a unit, for example `30s`".to_owned())?;
     match &text[digits.len()..] {

@@ -53,6 +53,13 @@ const EXAMPLES: &[(&str, &str)] = &[
         "% policy explain NAME --role editor\n% policy explain NAME --label untrusted --arguments '{\"key\": \"value\"}'\n\
          % policy replay --records records.jsonl --with stricter.toml",
     ),
+    (
+        "worker",
+        "% --store sqlite:shared.db worker --model-url http://127.0.0.1:8080 --model MODEL --concurrency 4\n\
+         % --store sqlite:shared.db worker put \"Mark the task as done.\"\n\
+         % --store sqlite:shared.db worker post RUN --approve CALL\n\
+         % --store sqlite:shared.db worker show RUN",
+    ),
     ("replay", "% replay --format openai-chat response.http > records.jsonl"),
     ("wire", "% wire decode anthropic < body.json\n% wire encode gemini --kind request < tools.json"),
     ("hydrate", "% hydrate --tools tools.jsonl --calls calls.jsonl > results.jsonl"),

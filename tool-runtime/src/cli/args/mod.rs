@@ -6,11 +6,13 @@ mod chat;
 mod help;
 mod settings;
 mod values;
+mod worker;
 
 pub(super) use approvals::Approvals;
 pub(super) use audit::{Audit, Source, Which};
 pub(super) use chat::{Chat, Endpoint};
 pub(super) use values::{Form, Kind, View, name, named};
+pub(super) use worker::{Worker, WorkerAction};
 
 use std::path::PathBuf;
 
@@ -138,6 +140,8 @@ pub(super) enum Command {
         #[command(subcommand)]
         action: Policy,
     },
+    /// Continue the conversations of a store (`--store`), together with other workers
+    Worker(Box<Worker>),
     /// Decode recorded responses, execute their calls, print the records as JSON lines
     Replay {
         /// The provider's format

@@ -4,7 +4,9 @@ mod accounts;
 mod anchors;
 mod calls;
 mod documents;
+mod ledger;
 mod records;
+mod sizes;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,14 +18,14 @@ use crate::call::{CallId, Caller, Outcome, RecordedArguments, Suspension, ToolIn
 use crate::store::{Document, FrozenArguments, Key, PendingCall, Store, StoreError, StoredRun, Transaction, Waiting};
 use crate::tool::{Hash, ToolName};
 
-/// Runs every case, each on a store of its own that `empty` makes.
+/// Runs every case, each on a store of its own that `empty` makes. A bounded store has to hold 10,000 documents.
 ///
 /// ```
 /// use std::sync::Arc;
 /// use tool_runtime::store::{MemoryStore, Store, conformance};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(
-/// conformance::check(|| async { Arc::new(MemoryStore::new()) as Arc<dyn Store> })
+/// conformance::check(|| async { Arc::new(MemoryStore::with_limits(10_000, 10_000)) as Arc<dyn Store> })
 /// # );
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -46,6 +48,14 @@ pub async fn check<F: Future<Output = Arc<dyn Store>>>(empty: impl Fn() -> F) {
     anchors::anchors_hold_what_is_new(&*empty().await).await;
     anchors::anchors_are_made_by_several(empty().await).await;
     documents::who_waits_is_woken(empty().await).await;
+    records::records_of_a_run_keep_their_order(&*empty().await).await;
+    ledger::a_call_begins_once(empty().await).await;
+    ledger::a_call_whose_owner_is_gone_is_taken_over(&*empty().await).await;
+    ledger::a_call_that_nobody_saw_end_is_closed_once(empty().await).await;
+    ledger::a_run_has_one_worker(empty().await).await;
+    sizes::long_keys_are_told_apart(&*empty().await).await;
+    sizes::large_bodies_are_kept(&*empty().await).await;
+    sizes::many_documents_are_listed_in_pages(&*empty().await).await;
 }
 
 fn raw(text: &str) -> Arc<RawValue> {
@@ -95,6 +105,7 @@ pub(super) fn waiting(run: &str, call: &str, expires: i64) -> Waiting {
         arguments: FrozenArguments::new(r#"{"pin":"1234"}"#),
         argument_digest: Hash([8; 32]),
         shown_arguments: raw(r#"{"pin":"[sensitive]"}"#),
+        changes: Vec::new(),
         principal: Some("ada".into()),
         roles: Vec::new(),
         attributes: Vec::new(),

@@ -106,3 +106,14 @@ pub(super) async fn records_are_found_by_what_they_say(store: &dyn Store) {
         assert_eq!(calls(&store.records(&filter).await.expect("it reads")), expected, "{filter:?}");
     }
 }
+
+pub(super) async fn records_of_a_run_keep_their_order(store: &dyn Store) {
+    let ids: Vec<_> = (0..100).map(|number| format!("{number:03}")).collect();
+    for id in &ids {
+        // Nobody waits for a record of a call that was dropped.
+        drop(store.append(record("run", id).into()));
+    }
+    store.flush().await.expect("it flushes");
+    let records = store.records(&RecordFilter::run("run")).await.expect("it reads");
+    assert_eq!((calls(&records), Chain::verify(&records)), (ids.iter().map(String::as_str).collect(), Ok(())));
+}

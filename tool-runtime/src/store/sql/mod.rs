@@ -1,4 +1,7 @@
 //! [`SqlStore`]: documents and records in SQLite or PostgreSQL.
+//!
+//! Documents of older versions are read by the rules in `docs/src/store.md`: what is added is optional and not written
+//! while it is not set; anything else needs a new version of the database, with a migration.
 
 mod apply;
 mod connection;
@@ -73,7 +76,7 @@ impl Shared {
     /// Starts a worker if one more has something to do.
     fn hire(shared: &Arc<Self>) {
         if shared.queue.hire(shared.database.writers()) {
-            shared.handle.spawn(write::work(Arc::clone(shared)));
+            shared.handle.spawn(write::Worker::new(Arc::clone(shared)).work());
         }
     }
 }

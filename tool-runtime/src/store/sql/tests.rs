@@ -1,11 +1,46 @@
-//! The stores in databases.
+//! SQLite, with real files and what goes wrong with them. The server's cases are in `tests/tests/postgres.rs`.
 
+#![cfg(feature = "sqlite")]
+
+mod broken;
+mod handed_over;
+mod older;
+
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::TempDir;
 
 use crate::store::sql::{SqlOptions, SqlStore};
-use crate::store::{Store, conformance};
+use crate::store::{RecordFilter, Store, StoreError, conformance};
 
-#[cfg(feature = "sqlite")]
+/// A store in a file, with little patience.
+async fn open(path: &Path) -> Result<SqlStore, StoreError> {
+    SqlStore::sqlite(path, SqlOptions::new().patience(Duration::from_millis(300))).await
+}
+
+/// A store in a new file.
+async fn new() -> (TempDir, SqlStore) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder.path().join("store.db")).await.unwrap();
+    (folder, store)
+}
+
+/// Runs statements on a connection of its own, as an operator could.
+async fn edit(store: &SqlStore, sql: &str) {
+    store.0.database.connection().await.unwrap().run(sql).await.unwrap();
+}
+
+async fn put(store: &SqlStore, call: &str) -> Result<(), &'static str> {
+    store.append(conformance::record("run", call).into()).await.map_err(|error| error.code())
+}
+
+async fn kept(store: &SqlStore) -> Vec<String> {
+    let records = store.calls(&RecordFilter::run("run")).await.unwrap();
+    records.iter().map(|record| record.tool_call_id.to_string()).collect()
+}
+
 #[tokio::test]
 async fn sqlite_is_a_store() {
     let folder = tempfile::tempdir().unwrap();

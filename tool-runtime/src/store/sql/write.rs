@@ -21,24 +21,30 @@ use crate::tool::Hash;
 /// How long to wait before something is tried again.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
 
-/// A worker: does what waits until there is nothing left for it.
-pub(super) async fn work(shared: Arc<Shared>) {
-    let mut worker = Worker { shared: &shared, is_dismissed: false };
-    while let Some(mut batch) = shared.queue.take(shared.database.batch()) {
-        let results = write(&shared, &mut batch.jobs).await;
-        batch.end(results);
-        // Others may have waited for the same locks.
-        Shared::hire(&shared);
-    }
-    worker.is_dismissed = true;
-}
-
-struct Worker<'s> {
-    shared: &'s Arc<Shared>,
+/// Does what waits. It is dismissed when nothing is left for it, and when its runtime ends.
+pub(super) struct Worker {
+    shared: Arc<Shared>,
     is_dismissed: bool,
 }
 
-impl Drop for Worker<'_> {
+impl Worker {
+    /// A worker that the queue counts.
+    pub(super) const fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, is_dismissed: false }
+    }
+
+    pub(super) async fn work(mut self) {
+        while let Some(mut batch) = self.shared.queue.take(self.shared.database.batch()) {
+            let results = write(&self.shared, &mut batch.jobs).await;
+            batch.end(results);
+            // Others may have waited for the same locks.
+            Shared::hire(&self.shared);
+        }
+        self.is_dismissed = true;
+    }
+}
+
+impl Drop for Worker {
     fn drop(&mut self) {
         if !self.is_dismissed {
             self.shared.queue.abandoned();
@@ -148,6 +154,8 @@ async fn begin(shared: &Shared, connection: &mut Connection, locks: String) -> R
         return Ok(shared.clock.at_least(SystemClock.now()));
     }
     let patience = shared.patience.as_millis();
+    // A statement that waits for a lock ends by the limit of the lock, which says why.
+    let longest = 2 * patience;
     // What the server is set to may be stricter, not laxer. A worker that is stopped in the middle loses its
     // transaction, so that nobody waits for it longer than this.
     let sql = format!(
@@ -155,7 +163,7 @@ async fn begin(shared: &Shared, connection: &mut Connection, locks: String) -> R
          SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') \
              WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), \
              set_config('lock_timeout', '{patience}', true), \
-             set_config('statement_timeout', '{patience}', true), \
+             set_config('statement_timeout', '{longest}', true), \
              set_config('idle_in_transaction_session_timeout', '{patience}', true); \
          {locks}SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
     );

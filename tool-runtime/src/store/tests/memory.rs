@@ -17,7 +17,7 @@ async fn put(store: &MemoryStore, calls: std::ops::Range<usize>) {
 
 #[tokio::test]
 async fn it_is_a_store() {
-    conformance::check(|| async { Arc::new(MemoryStore::new()) as Arc<dyn Store> }).await;
+    conformance::check(|| async { Arc::new(MemoryStore::with_limits(10_000, 10_000)) as Arc<dyn Store> }).await;
 }
 
 #[tokio::test]

@@ -1,0 +1,147 @@
+//! The vault: the tokens of accounts, sealed at rest and bound to who may use them.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use chacha20poly1305::aead::{Aead as _, Generate as _, KeyInit as _, Payload};
+use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
+use jiff::Timestamp;
+use office_tools::Failure;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use crate::adapters::database::Database;
+use crate::adapters::unavailable;
+
+/// An account and who may use it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    pub(crate) tenant: String,
+    pub(crate) principal: String,
+    pub(crate) id: String,
+}
+
+/// What a service gave for an account. Without `Debug`, so that no log can show it.
+#[derive(Clone)]
+pub(crate) struct Tokens {
+    pub(crate) access: String,
+    pub(crate) refresh: String,
+    /// When `access` ends.
+    pub(crate) expires_at: Timestamp,
+}
+
+/// Tokens as they are kept.
+pub(crate) struct Kept {
+    pub(crate) tokens: Tokens,
+    /// By which a later write tells whether somebody else wrote in between.
+    sealed: Vec<u8>,
+}
+
+/// Keeps tokens in the database, under a key that is not in it.
+pub(crate) struct Vault {
+    database: Arc<Database>,
+    key: Key,
+}
+
+impl Vault {
+    pub(crate) const fn new(database: Arc<Database>, key: Key) -> Self {
+        Self { database, key }
+    }
+
+    /// Keeps the tokens of a new account. One that is there already, or was revoked, stays as it is.
+    pub(crate) fn connect(&self, place: &Place, tokens: &Tokens) -> Result<(), Failure> {
+        let (place, sealed) = (place.clone(), self.seal(place, tokens)?);
+        self.database.run_here(move |connection| {
+            // Looked for first, so that a file that is read-only can still be used.
+            let sql = "SELECT 1 FROM connections WHERE tenant = ?1 AND principal = ?2 AND id = ?3";
+            let known = connection.query_row(sql, params![place.tenant, place.principal, place.id], |_| Ok(()));
+            if known.optional()?.is_none() {
+                let sql = "INSERT OR IGNORE INTO connections VALUES (?1, ?2, ?3, ?4)";
+                connection.execute(sql, params![place.tenant, place.principal, place.id, sealed])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns the tokens of an account. `None` if there are none for this tenant and principal, or not any more.
+    pub(crate) async fn get(&self, place: &Place) -> Result<Option<Kept>, Failure> {
+        let wanted = place.clone();
+        let query = move |connection: &mut Connection| {
+            let sql = "SELECT sealed FROM connections WHERE tenant = ?1 AND principal = ?2 AND id = ?3";
+            let row = params![wanted.tenant, wanted.principal, wanted.id];
+            connection.query_row(sql, row, |row| row.get::<_, Option<Vec<u8>>>(0)).optional()
+        };
+        let Some(sealed) = self.database.run(query).await?.flatten() else { return Ok(None) };
+        Ok(Some(Kept { tokens: self.open(place, &sealed)?, sealed }))
+    }
+
+    /// Replaces tokens, unless somebody else did or revoked them meanwhile. Returns whether it did.
+    pub(crate) async fn replace(&self, place: &Place, before: &Kept, tokens: &Tokens) -> Result<bool, Failure> {
+        let (place, before, sealed) = (place.clone(), before.sealed.clone(), self.seal(place, tokens)?);
+        let write = move |connection: &mut Connection| {
+            let sql =
+                "UPDATE connections SET sealed = ?5 WHERE tenant = ?1 AND principal = ?2 AND id = ?3 AND sealed = ?4";
+            connection.execute(sql, params![place.tenant, place.principal, place.id, before, sealed])
+        };
+        Ok(self.database.run(write).await? == 1)
+    }
+
+    fn seal(&self, place: &Place, tokens: &Tokens) -> Result<Vec<u8>, Failure> {
+        seal(&self.key, &bound(place), &format!("{}\n{}\n{}", tokens.expires_at, tokens.refresh, tokens.access))
+    }
+
+    fn open(&self, place: &Place, sealed: &[u8]) -> Result<Tokens, Failure> {
+        let text = unseal(&self.key, &bound(place), sealed);
+        let tokens = text.as_deref().and_then(|text| {
+            let (expires_at, rest) = text.split_once('\n')?;
+            let (refresh, access) = rest.split_once('\n')?;
+            Some(Tokens { access: access.into(), refresh: refresh.into(), expires_at: expires_at.parse().ok()? })
+        });
+        tokens.ok_or_else(|| unavailable("tokens cannot be opened; they were changed, or sealed with another key"))
+    }
+}
+
+/// What sealed tokens are bound to, so that moving them to another row makes them useless.
+fn bound(Place { tenant, principal, id }: &Place) -> String {
+    format!("{}:{tenant}{}:{principal}{id}", tenant.len(), principal.len())
+}
+
+/// Encrypts a text that can be opened in its context only.
+pub(crate) fn seal(key: &Key, context: &str, text: &str) -> Result<Vec<u8>, Failure> {
+    let nonce = XNonce::try_generate().map_err(|_| unavailable("the system gives no random numbers"))?;
+    let payload = Payload { msg: text.as_bytes(), aad: context.as_bytes() };
+    let sealed = XChaCha20Poly1305::new(key).encrypt(&nonce, payload).map_err(|_| unavailable("too long to seal"))?;
+    Ok([nonce.as_slice(), &sealed].concat())
+}
+
+/// Decrypts it. `None` if it was sealed otherwise, or changed.
+pub(crate) fn unseal(key: &Key, context: &str, sealed: &[u8]) -> Option<String> {
+    let (nonce, sealed) = sealed.split_first_chunk::<24>()?;
+    let payload = Payload { msg: sealed, aad: context.as_bytes() };
+    let opened = XChaCha20Poly1305::new(key).decrypt(&XNonce::from(*nonce), payload).ok()?;
+    String::from_utf8(opened).ok()
+}
+
+/// Reads a key from its file, which is made on first use, readable by its owner only. A service of your own gets the
+/// key from where it keeps its secrets, never from beside the database.
+pub(crate) fn key(path: &Path) -> std::io::Result<Key> {
+    if !path.exists() {
+        let key = Key::try_generate().map_err(|_| std::io::Error::other("the system gives no random numbers"))?;
+        let new = path.with_extension(format!("{}.new", std::process::id()));
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(&new)?;
+        file.write_all(&key)?;
+        file.sync_all()?;
+        // Of several processes that start together, one makes the key, whole.
+        let linked = std::fs::hard_link(&new, path);
+        std::fs::remove_file(&new)?;
+        linked.or_else(|error| if path.exists() { Ok(()) } else { Err(error) })?;
+    }
+    let bytes: [u8; 32] = std::fs::read(path)?
+        .try_into()
+        .map_err(|_| std::io::Error::other(format!("{} is not a key; restore it", path.display())))?;
+    Ok(Key::from(bytes))
+}

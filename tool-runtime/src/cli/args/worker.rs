@@ -1,0 +1,55 @@
+//! The grammar of `worker`.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use super::chat::{Endpoint, time};
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(in crate::cli) struct Worker {
+    #[command(subcommand)]
+    pub(in crate::cli) action: Option<WorkerAction>,
+    /// How many conversations to continue at the same time
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub(in crate::cli) concurrency: usize,
+    /// How long a conversation counts as this worker's without a sign of life, for example 30s
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s")]
+    pub(in crate::cli) lease: Duration,
+    #[command(flatten)]
+    pub(in crate::cli) endpoint: Endpoint,
+}
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum WorkerAction {
+    /// Put a new conversation in the store, for a worker to continue; prints its id
+    Put {
+        /// What the user writes; `-` is standard input
+        prompt: String,
+        /// The id of the conversation's run; a fresh one by default
+        #[arg(long, value_name = "ID")]
+        run: Option<String>,
+    },
+    /// Post a message, decisions or answers to a conversation
+    Post {
+        /// The run, as `worker put` printed it
+        run: String,
+        /// What the user writes; `-` is standard input
+        prompt: Option<String>,
+        /// Let a call run as it is
+        #[arg(long, value_name = "CALL")]
+        approve: Vec<String>,
+        /// Do not let a call run
+        #[arg(long, value_name = "CALL")]
+        deny: Vec<String>,
+        /// Answer a call of the client: its id and the output as JSON, `-` or `@FILE`
+        #[arg(long, num_args = 2, value_names = ["CALL", "JSON"], action = clap::ArgAction::Append)]
+        answer: Vec<String>,
+    },
+    /// Show a conversation: its state, the calls that wait, and what the model said last
+    Show {
+        /// The run
+        run: String,
+    },
+}

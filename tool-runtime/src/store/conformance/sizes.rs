@@ -1,0 +1,81 @@
+//! Much of everything: long keys, large bodies, many documents.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use crate::call::CallId;
+use crate::store::conformance::{read, record, records::calls, run, text, update, waiting};
+use crate::store::{Chain, Document, Key, Query, RecordFilter, Space, Store, Transaction};
+use crate::tool::Hash;
+
+/// Text that no compression makes short.
+fn noise(length: usize) -> String {
+    let blocks = (0_u64..).map(|number| Hash::sha256(number.to_be_bytes()).to_string());
+    let mut text: String = blocks.take(length / 64 + 1).collect();
+    text.truncate(length);
+    text
+}
+
+pub(super) async fn long_keys_are_told_apart(store: &dyn Store) {
+    let start = noise(8192);
+    let [one, two] = ["1", "2"].map(|end| format!("{start}{end}"));
+    for id in [&one, &two] {
+        let key = Key::waiting(id.as_str(), &CallId::new(id));
+        let (named, of) = ([key.clone(), Key::run(id.as_str())], id.clone());
+        let write = move |transaction: &mut Transaction| {
+            transaction.set(&key, Document::Waiting(Box::new(waiting(&of, &of, 1))))?;
+            transaction.set(&Key::run(of.as_str()), run(&of, &of))?;
+            transaction.append(record(&of, &of))
+        };
+        update(store, &named, write).await.expect("it writes");
+    }
+    let listed = store.list(&Query { scope: Some(two.as_str().into()), ..Query::new(Space::Waiting) }).await;
+    let keys: Vec<_> = listed.expect("it lists").into_iter().map(|listed| listed.key).collect();
+    assert_eq!(keys, [Key::waiting(two.as_str(), &CallId::new(&two))], "a key is listed as it was written");
+    assert_eq!(text(read(store, &Key::run(one.as_str())).await.as_ref()), Some(one.as_str()), "and read");
+    let of_one = store.records(&RecordFilter::call(one.as_str(), CallId::new(&one))).await.expect("it reads");
+    assert_eq!((calls(&of_one), Chain::verify(&of_one)), (vec![one.as_str()], Ok(())), "and in records");
+}
+
+pub(super) async fn large_bodies_are_kept(store: &dyn Store) {
+    let (key, body) = (Key::run("large"), noise(4 << 20));
+    let (named, kept) = (key.clone(), body.clone());
+    let result = RawValue::from_string(format!("\"{body}\"")).expect("it is JSON");
+    let result: Arc<RawValue> = result.into();
+    let write = move |transaction: &mut Transaction| {
+        transaction.set(&named, run("large", &kept))?;
+        let mut record = record("large", "a");
+        record.result = Some(Arc::clone(&result));
+        transaction.append(record)
+    };
+    update(store, std::slice::from_ref(&key), write).await.expect("it writes");
+    let document = read(store, &key).await;
+    assert!(text(document.as_ref()) == Some(body.as_str()), "a large document reads as it was written");
+    let records = store.records(&RecordFilter::run("large")).await.expect("it reads");
+    assert_eq!((records.len(), Chain::verify(&records)), (1, Ok(())), "a large record reads as it was sealed");
+}
+
+pub(super) async fn many_documents_are_listed_in_pages(store: &dyn Store) {
+    const MANY: usize = 10_000;
+    const AT_ONCE: usize = 250;
+    for start in (0..MANY).step_by(AT_ONCE) {
+        let ids: Vec<_> = (start..start + AT_ONCE).map(|number| format!("{number:05}")).collect();
+        let keys: Vec<_> = ids.iter().map(|id| Key::run(id.as_str())).collect();
+        let named = keys.clone();
+        let write = move |transaction: &mut Transaction| {
+            named.iter().zip(&ids).try_for_each(|(key, id)| transaction.set(key, run(id, id)))
+        };
+        update(store, &keys, write).await.expect("it writes");
+    }
+    let (mut query, mut found) = (Query { limit: 999, ..Query::new(Space::Run) }, Vec::new());
+    loop {
+        let page = store.list(&query).await.expect("it lists");
+        assert!(page.len() <= query.limit, "a page is no longer than was asked for");
+        let Some(last) = page.last() else { break };
+        query.after = last.position;
+        found.extend(page.into_iter().map(|listed| listed.key.scope().to_string()));
+    }
+    let expected: Vec<_> = (0..MANY).map(|number| format!("{number:05}")).collect();
+    assert!(found == expected, "each document is listed once, in order: {} of {MANY}", found.len());
+}
