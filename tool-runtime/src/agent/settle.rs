@@ -27,11 +27,11 @@ impl Conversation {
         };
         let mut before = self.state.set(at, Progress::Running);
         let result = match action {
-            Action::Decide(decision, decider) => self.run.resume(id.as_str(), decision, &decider).await,
-            Action::Expire => self.run.expire(id.as_str()).await,
-            Action::Answer(ClientAnswer::Value { json, .. }) => self.run.client_result(id.as_str(), &json).await,
-            Action::Answer(ClientAnswer::Failed { .. }) => self.run.client_failed(id.as_str()).await,
-            Action::Abandon => self.run.abandon(id.as_str()).await,
+            Action::Decide(decision, decider) => Box::pin(self.run.resume(id.as_str(), decision, &decider)).await,
+            Action::Expire => Box::pin(self.run.expire(id.as_str())).await,
+            Action::Answer(ClientAnswer::Value { json, .. }) => Box::pin(self.run.client_result(id.as_str(), &json)).await,
+            Action::Answer(ClientAnswer::Failed { .. }) => Box::pin(self.run.client_failed(id.as_str())).await,
+            Action::Abandon => Box::pin(self.run.abandon(id.as_str())).await,
         };
         match result {
             // What was given does not fit, or the run does not: the call still waits.

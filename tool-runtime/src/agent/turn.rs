@@ -52,7 +52,7 @@ pub(super) async fn execute(
     while let Some((at, call)) = waiting.next() {
         report(Progressed::Begun(at));
         if cap < 2 || !reads(run, &call) {
-            report(Progressed::Ended(at, run.exec_within(turn, call.call, call.known).await));
+            report(Progressed::Ended(at, Box::pin(run.exec_within(turn, call.call, call.known)).await));
             continue;
         }
         let mut running = vec![start(run, turn, at, call)];

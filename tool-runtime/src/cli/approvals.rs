@@ -43,7 +43,7 @@ pub(super) async fn approvals(cli: &Cli<'_>, action: Approvals) -> Result<Exit, 
         }
     };
     let decider = cli.decider(by.decider.as_deref(), by.reason.as_deref());
-    decide(cli, &id, decision, &decider, &endpoint).await
+    Box::pin(decide(cli, &id, decision, &decider, &endpoint)).await
 }
 
 /// A waiting call as `--json` prints it.

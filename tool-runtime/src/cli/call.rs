@@ -32,7 +32,7 @@ pub(super) async fn call(cli: &Cli<'_>, call: Call) -> Result<Exit, Failure> {
     let sink = call.events.then(|| Arc::new(EventsToStderr) as Arc<dyn EventSink>);
     let session = cli.start(call.user_text.as_deref(), sink).await?;
     let exec = session.run.exec(ToolCall::text("", call.name.as_str(), arguments));
-    let mut result = cancellable(&session.run, exec).await;
+    let mut result = Box::pin(cancellable(&session.run, exec)).await;
     if let (Outcome::ClientRequired, Some(answer)) = (result.outcome(), &answer) {
         let answered = session.run.client_result(result.call_id().as_str(), answer).await;
         result = answered.map_err(|error| Failure::failed(error.to_string()).code(error.code()))?;

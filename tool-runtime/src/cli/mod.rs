@@ -78,7 +78,7 @@ fn run(app: &App, words: Vec<OsString>) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed(format!("the async runtime did not start: {error}")))?;
     let ended = runtime.block_on(async {
-        let ended = dispatch(&cli, command).await;
+        let ended = Box::pin(dispatch(&cli, command)).await;
         let closed = cli.close().await;
         ended.and_then(|exit| closed.map(|()| exit))
     });
@@ -106,13 +106,13 @@ async fn dispatch(cli: &Cli<'_>, command: Command) -> Result<Exit, Failure> {
         Command::Show { name, format, strict } => catalog::show(cli, &name, format, strict),
         Command::Export { format, strict } => catalog::export(cli, format, strict),
         Command::Check => catalog::check(cli),
-        Command::Call(call) => call::call(cli, call).await,
-        Command::Chat(chat) => chat::chat(cli, chat).await,
-        Command::Approvals { action } => approvals::approvals(cli, action).await,
+        Command::Call(call) => Box::pin(call::call(cli, call)).await,
+        Command::Chat(chat) => Box::pin(chat::chat(cli, chat)).await,
+        Command::Approvals { action } => Box::pin(approvals::approvals(cli, action)).await,
         Command::Audit { action } => audit::audit(cli, action).await,
         Command::Policy { action } => policy::policy(cli, action),
         Command::Worker(command) => worker::worker(cli, *command).await,
-        Command::Replay { format, files, user_text } => replay::replay(cli, format, &files, user_text).await,
+        Command::Replay { format, files, user_text } => Box::pin(replay::replay(cli, format, &files, user_text)).await,
         Command::Wire { direction } => wire::wire(&direction),
         Command::Hydrate { tools, calls } => hydrate::hydrate(&tools, &calls),
         Command::Completions { shell } => Ok(manual::completions(cli.app, shell)),

@@ -58,6 +58,7 @@ async fn sqlite(path: &Path) -> Result<Arc<dyn Store>, Failure> {
 }
 
 #[cfg(not(feature = "sqlite"))]
+#[expect(clippy::unused_async, reason = "with the feature it waits")]
 async fn sqlite(_: &Path) -> Result<Arc<dyn Store>, Failure> {
     Err(Failure::usage("this program was built without SQLite: its package needs the feature `sqlite` of tool-runtime"))
 }
@@ -71,6 +72,7 @@ async fn postgres(url: &str) -> Result<Arc<dyn Store>, Failure> {
 }
 
 #[cfg(not(feature = "postgres"))]
+#[expect(clippy::unused_async, reason = "with the feature it waits")]
 async fn postgres(_: &str) -> Result<Arc<dyn Store>, Failure> {
     let message = "this program was built without PostgreSQL: its package needs the feature `postgres` of tool-runtime";
     Err(Failure::usage(message))

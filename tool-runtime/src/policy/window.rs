@@ -58,7 +58,7 @@ impl Window {
 impl fmt::Display for Window {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.seconds();
-        let (unit, length) = UNITS.into_iter().find(|(_, length)| seconds % length == 0).unwrap_or(('s', 1));
+        let (unit, length) = UNITS.into_iter().find(|(_, length)| seconds.is_multiple_of(*length)).unwrap_or(('s', 1));
         write!(f, "{}{unit}", seconds / length)
     }
 }

@@ -90,14 +90,14 @@ impl Run {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, decided) => {
                 let graph = open.graph();
-                let ended = carry_out(&mut open, decided).await;
+                let ended = Box::pin(carry_out(&mut open, decided)).await;
                 // A graph that does not continue ends here, and so do its calls.
                 let left = graph.filter(|_| open.claim.is_some());
                 let ended = match &left {
                     Some(graph) => ended.map_err(|stop| graph::stop(&mut open, graph, stop)),
                     None => ended,
                 };
-                let result = open.finish_waiting(ended).await?;
+                let result = Box::pin(open.finish_waiting(ended)).await?;
                 self.leave(result.call_id(), left).await;
                 Ok(result)
             }
@@ -119,7 +119,7 @@ impl Run {
                 if let Some(graph) = &left {
                     stop = graph::stop(&mut open, graph, stop);
                 }
-                let result = open.finish_waiting(Err(stop)).await?;
+                let result = Box::pin(open.finish_waiting(Err(stop))).await?;
                 self.leave(result.call_id(), left).await;
                 Ok(result)
             }

@@ -34,7 +34,7 @@ impl Run {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, answered) => {
                 open.at_client();
-                open.finish_waiting(answered.map(|projected| Ending::Delivered(delivered(projected)))).await
+                Box::pin(open.finish_waiting(answered.map(|projected| Ending::Delivered(delivered(projected))))).await
             }
         }
     }
@@ -51,7 +51,7 @@ impl Run {
             Reopened::Open(mut open, ()) => {
                 open.at_client();
                 let stop = Stop::new(Outcome::ExecutionError).message("The client could not execute the call.");
-                open.finish_waiting(Err(stop)).await
+                Box::pin(open.finish_waiting(Err(stop))).await
             }
         }
     }

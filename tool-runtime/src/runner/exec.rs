@@ -91,8 +91,8 @@ async fn from_frozen(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending, 
             if let Some(known) = open.known.take() {
                 return Ok(Ending::Elsewhere(known));
             }
-            match remembered(open, &hydrated).await {
-                None => suspend(open, hydrated, Suspension::Approval, Waits::default()).await,
+            match Box::pin(remembered(open, &hydrated)).await {
+                None => Box::pin(suspend(open, hydrated, Suspension::Approval, Waits::default())).await,
                 Some((grant, decision)) => {
                     let permit = stages::decide_granted(open, hydrated, grant, decision)?;
                     from_permit(open, permit).await
@@ -112,16 +112,20 @@ pub(super) async fn from_permit(open: &mut OpenCall, permit: Permit) -> Result<E
     let begun = match stages::begin(open, bound).await? {
         Beginning::Run(begun) => begun,
         Beginning::End(ending) => return Ok(ending),
-        Beginning::Ask(hydrated) => return suspend(open, *hydrated, Suspension::Approval, Waits::default()).await,
+        Beginning::Ask(hydrated) => {
+            return Box::pin(suspend(open, *hydrated, Suspension::Approval, Waits::default())).await;
+        }
     };
     let ran = stages::run(open, begun).await?;
     match stages::conclude(open, ran) {
         Concluded::Delivered(delivered) => Ok(Ending::Delivered(delivered)),
         Concluded::NeedsClient(hydrated, payload) => {
-            suspend(open, *hydrated, Suspension::Client, Waits { prepared: Some(payload), graph: None }).await
+            let waits = Waits { prepared: Some(payload), graph: None };
+            Box::pin(suspend(open, *hydrated, Suspension::Client, waits)).await
         }
         Concluded::GraphWaits(hydrated, pending) => {
-            suspend(open, *hydrated, Suspension::Approval, Waits { prepared: None, graph: Some(pending) }).await
+            let waits = Waits { prepared: None, graph: Some(pending) };
+            Box::pin(suspend(open, *hydrated, Suspension::Approval, waits)).await
         }
     }
 }

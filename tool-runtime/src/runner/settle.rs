@@ -39,7 +39,7 @@ impl Run {
                     stop.cause = Some(Cause::Cancelled);
                     stop
                 };
-                let result = open.finish_waiting(Err(stop)).await?;
+                let result = Box::pin(open.finish_waiting(Err(stop))).await?;
                 self.leave(result.call_id(), left).await;
                 Ok(result)
             }

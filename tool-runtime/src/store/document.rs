@@ -55,11 +55,10 @@ impl Document {
             Self::Waiting(waiting) => Some(waiting.call.expires_at),
             Self::Run(run) => run.due(),
             Self::Grant(grant) => grant.expires_at,
-            // Its run is due.
-            Self::Post(_) => None,
             // From then on it may be removed.
             Self::Account(account) => Some(account.until),
-            Self::Anchor(_) | Self::LastAnchor(_) => None,
+            // A post is not due: its run is.
+            Self::Post(_) | Self::Anchor(_) | Self::LastAnchor(_) => None,
         }
     }
 

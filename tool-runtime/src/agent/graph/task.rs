@@ -70,7 +70,7 @@ impl Instance for Task {
             if purpose == Purpose::Reconcile {
                 return Err(RunFailure::Unknown);
             }
-            let report = self.work(&host, &context).await?;
+            let report = Box::pin(self.work(&host, &context)).await?;
             // The summary is written first, so that it has the room that there is.
             projector.project(&report, max_bytes).map_err(RunFailure::Output)
         }))

@@ -21,6 +21,7 @@ use crate::store::{Key, StoreError};
 use crate::tool::{Execution, ToolEffect};
 
 /// A bound call that may run, or what is known of it when it may not.
+#[expect(clippy::large_enum_variant, reason = "nearly every call is the large one, and it is moved once")]
 pub(in crate::runner) enum Beginning {
     Run(Begin),
     End(Ending),
@@ -39,10 +40,21 @@ pub(in crate::runner) struct Begin {
 /// A tool that only reads, or that only prepares what a client is to execute, has no effect that could happen twice:
 /// it is entered only if it was approved, so that an approval is never lost. Whatever it does, it is booked on the
 /// accounts of its principal and tenant first.
-pub(in crate::runner) async fn begin(open: &mut OpenCall, mut bound: Bound) -> Result<Beginning, Stop> {
-    let spec = Arc::clone(&bound.reserved.hydrated.entry.spec);
+pub(in crate::runner) async fn begin(open: &mut OpenCall, bound: Bound) -> Result<Beginning, Stop> {
+    let spec = &bound.reserved.hydrated.entry.spec;
     let effect = open.draft.effect().unwrap_or(spec.effect);
     let harmless = effect == ToolEffect::ReadOnly || spec.execution == Execution::Client;
+    if harmless && open.claim.is_none() && open.grant.is_none() && bound.reserved.bill.is_none() {
+        open.begin();
+        return Ok(Beginning::Run(Begin { bound, purpose: Purpose::Work }));
+    }
+    // On the heap: most calls only read, and their futures would be as large.
+    Box::pin(enter(open, bound, harmless)).await
+}
+
+/// Begins a call of which the store has to know.
+async fn enter(open: &mut OpenCall, mut bound: Bound, harmless: bool) -> Result<Beginning, Stop> {
+    let spec = Arc::clone(&bound.reserved.hydrated.entry.spec);
     let claim = open.claim.take();
     let grant = open.grant.take();
     let (run, bill) = (open.run().clone(), bound.reserved.bill.take());

@@ -67,7 +67,8 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
     let running = invoke::contained(future, timeout, context.cancellation()).instrument(execution.span());
     let ended = match &open.attempt {
         None => running.await,
-        Some(attempt) => open.run().hold(attempt, running).await.unwrap_or_else(|| {
+        // On the heap, as all that only some calls need: every call's future would be as large.
+        Some(attempt) => Box::pin(open.run().hold(attempt, running)).await.unwrap_or_else(|| {
             context.cancellation().cancel();
             Err(Interrupted::lost())
         }),

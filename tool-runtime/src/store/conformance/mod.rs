@@ -1,5 +1,7 @@
 //! What every store must do, as cases that any implementation can run.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a case says what it expects")]
+
 mod accounts;
 mod anchors;
 mod calls;

@@ -10,7 +10,9 @@ const MIGRATIONS: &[(&str, &str)] =
     &[(include_str!("migrations/1.sqlite.sql"), include_str!("migrations/1.postgres.sql"))];
 
 /// The version that this library reads and writes.
-pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
+pub(super) const VERSION: i64 = 1;
+
+const _: () = assert!(MIGRATIONS.len() == 1, "the version is how many migrations there are");
 
 /// Brings a database to this library's version.
 pub(super) async fn migrate(database: &Database) -> Result<(), StoreError> {

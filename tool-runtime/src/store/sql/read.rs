@@ -123,7 +123,9 @@ impl Select {
 
     fn and(&mut self, condition: &str, value: impl Into<Value>) {
         self.1.push(value.into());
-        self.0 += &format!(" AND {condition} ${}", self.1.len());
+        for part in [" AND ", condition, " $", &self.1.len().to_string()] {
+            self.0.push_str(part);
+        }
     }
 
     fn page(mut self, order: &str, limit: usize) -> (String, Vec<Value>) {
