@@ -1,6 +1,8 @@
 //! A store in front of another one, with a hook before each method.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::oneshot;
@@ -16,6 +18,14 @@ pub enum Then {
     Fail(StoreError),
     /// What is to be kept is kept, but the receipt never resolves.
     Silence,
+    /// What is to be kept is kept, and the receipt resolves later.
+    Late,
+    /// What is to be kept is kept, and the receipt resolves after this time.
+    Slow(Duration),
+    /// What is to be kept is kept, but the receipt says that it failed.
+    Lost(StoreError),
+    /// The method runs after this future.
+    After(Pin<Box<dyn Future<Output = ()> + Send>>),
 }
 
 type Hook = Box<dyn Fn(&'static str) -> Then + Send + Sync>;
@@ -46,6 +56,28 @@ impl HookedStore {
         match (self.hook)(method) {
             Then::Pass => write(&*self.store),
             Then::Fail(error) => Receipt::ready(Err(error)),
+            Then::Lost(error) => {
+                drop(write(&*self.store));
+                Receipt::ready(Err(error))
+            }
+            Then::Late | Then::After(_) => {
+                let kept = write(&*self.store);
+                let (sender, receiver) = oneshot::channel();
+                tokio::spawn(async move {
+                    tokio::task::yield_now().await;
+                    drop(sender.send(kept.await));
+                });
+                Receipt::new(receiver)
+            }
+            Then::Slow(time) => {
+                let kept = write(&*self.store);
+                let (sender, receiver) = oneshot::channel();
+                tokio::spawn(async move {
+                    tokio::time::sleep(time).await;
+                    drop(sender.send(kept.await));
+                });
+                Receipt::new(receiver)
+            }
             Then::Silence => {
                 drop(write(&*self.store));
                 let (sender, receiver) = oneshot::channel();
@@ -55,11 +87,15 @@ impl HookedStore {
         }
     }
 
-    fn look(&self, method: &'static str) -> Result<&dyn Store, StoreError> {
+    async fn look(&self, method: &'static str) -> Result<&dyn Store, StoreError> {
         match (self.hook)(method) {
-            Then::Fail(error) => Err(error),
-            Then::Pass | Then::Silence => Ok(&*self.store),
+            Then::Fail(error) | Then::Lost(error) => return Err(error),
+            Then::Pass | Then::Silence => {}
+            Then::Late => tokio::task::yield_now().await,
+            Then::Slow(time) => tokio::time::sleep(time).await,
+            Then::After(first) => first.await,
         }
+        Ok(&*self.store)
     }
 }
 
@@ -74,19 +110,19 @@ impl Store for HookedStore {
     }
 
     async fn read(&self, keys: &[Key]) -> Result<Vec<Option<Document>>, StoreError> {
-        self.look("read")?.read(keys).await
+        self.look("read").await?.read(keys).await
     }
 
     async fn list(&self, query: &Query) -> Result<Vec<Listed>, StoreError> {
-        self.look("list")?.list(query).await
+        self.look("list").await?.list(query).await
     }
 
     async fn records(&self, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError> {
-        self.look("records")?.records(filter).await
+        self.look("records").await?.records(filter).await
     }
 
     async fn flush(&self) -> Result<(), StoreError> {
-        self.look("flush")?.flush().await
+        self.look("flush").await?.flush().await
     }
 
     async fn changed(&self) {

@@ -49,7 +49,9 @@ mod guide {
         Connections: "connections.md",
         ForeignTypes: "foreign-types.md",
         Testing: "testing.md",
+        Engines: "engines.md",
         Operating: "operating.md",
         Stores: "store.md",
+        Auditing: "auditing.md",
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tests::grace;
 use tests::rig::Heard;
 use tool_runtime::Call;
-use tool_runtime::call::Cause;
+use tool_runtime::call::{Cause, Verdict};
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::{
@@ -165,6 +165,25 @@ impl Rig {
     }
 }
 
+/// A record says why the call ended as it did: the rule that decided, the validator, and what the arguments broke.
+#[track_caller]
+fn explains(record: &tool_runtime::ToolInvocationRecord) {
+    let verdict = record.decision.as_ref().map(|decision| decision.verdict);
+    if record.executed {
+        assert!(record.definition_hash.is_some() && record.validator.is_some(), "{record:?}");
+        assert!(verdict.is_some_and(|verdict| verdict != Verdict::Deny), "{record:?}");
+    }
+    match record.outcome {
+        Outcome::Ok => assert!(record.result.is_some() && record.safe_message.is_none(), "{record:?}"),
+        Outcome::PolicyDenied => assert_eq!(verdict, Some(Verdict::Deny), "{record:?}"),
+        Outcome::ValidationError => {
+            assert!(!record.violations.is_empty() && record.validator.is_some(), "{record:?}");
+            assert!(record.violations.iter().all(|violation| !violation.keyword.is_empty()), "{record:?}");
+        }
+        _ => assert!(record.safe_message.is_some(), "{record:?}"),
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn every_end_has_one_record_and_one_event() {
     let cases = [
@@ -194,6 +213,7 @@ async fn every_end_has_one_record_and_one_event() {
         assert!(!result.to_model().contains("CANARY"));
         rig.settled(&rig.records().await, &id, *expected);
     }
+    rig.records().await.iter().for_each(explains);
     let nested = "[".repeat(10_000);
     assert_eq!(rig.exec("deep", "gate__add", &nested).await.outcome(), Outcome::LimitExceeded);
     let long = format!(r#"{{"a":"{}"}}"#, "x".repeat(1 << 20));

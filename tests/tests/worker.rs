@@ -18,7 +18,8 @@ use tool_runtime::agent::{
 };
 use tool_runtime::call::Decider;
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::{Chain, MemoryStore, RecordFilter, Store, StoreError};
+use tool_runtime::store::{Chain, Document, Key, MemoryStore, RecordFilter, Store, StoreError};
+use tool_runtime::tool::Hash;
 use tool_runtime::wire::history::{CallMessage, Part};
 use tool_runtime::wire::{Decoded, Finish, Message};
 use tool_runtime::{Outcome, RunOptions, ToolContext, ToolError, ToolPolicy, ToolRunner, tool};
@@ -161,6 +162,19 @@ impl World {
     }
 
     /// The outcomes of all calls, and how often each took effect.
+    /// The end of the run's chain.
+    async fn head(&self) -> Option<(u64, Hash)> {
+        let records = self.store.records(&RecordFilter::run(self.run_id.as_str())).await.expect("records");
+        records.last().map(|sealed| (sealed.sequence, sealed.hash))
+    }
+
+    /// The end of the run's chain in the last anchor.
+    async fn anchored(&self) -> Option<(u64, Hash)> {
+        let last = self.store.read(&[Key::last_anchor()]).await.expect("it reads").pop().flatten();
+        let Some(Document::LastAnchor(anchor)) = last else { return None };
+        anchor.heads.iter().find(|head| *head.run_id == *self.run_id).map(|head| (head.sequence, head.hash))
+    }
+
     async fn ends(&self) -> (Vec<(String, Outcome)>, BTreeMap<String, u32>) {
         let sealed = self.store.records(&RecordFilter::run(self.run_id.as_str())).await.expect("records");
         Chain::verify(&sealed).expect("whole");
@@ -220,6 +234,7 @@ async fn workers_continue_what_is_posted() {
     let (records, effects) = world.ends().await;
     assert_eq!(records, ALL.map(|id| (id.to_owned(), Outcome::Ok)));
     assert_eq!(effects.into_values().collect::<Vec<_>>(), [1; 4]);
+    assert_eq!(world.anchored().await, world.head().await, "workers anchor what they recorded before they stop");
     let (_, saved) = world.queue().find("posted", Some("acme")).await.expect("it is there");
     let said: Vec<_> =
         saved.history().iter().filter(|one| matches!(one, Message::User(_))).map(Message::text).collect();

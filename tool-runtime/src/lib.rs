@@ -47,7 +47,7 @@
 //! | [`policy`], [`capability`](mod@capability) | what is allowed, and what tools may borrow |
 //! | [`runner`] | the gate: `runner/exec.rs` is the list of its stages |
 //! | [`store`] | records in a hash chain, and calls that wait |
-//! | `adapters` | tools, calls and results in the types of other crates (features `async-openai`, `genai`, `rig`) |
+//! | `adapters` | tools, calls and results in the types of other crates (features `async-openai`, `genai`, `rig`); conversations in an engine (feature `restate`) |
 //! | [`error`] | what tools return when they fail, and why a text could not be parsed |
 //! | [`testing`] | a preset runner for tests of tools |
 //! | `cli` | the command line that an application embeds (feature `cli`) |
@@ -61,7 +61,7 @@ extern crate self as tool_runtime;
 
 #[doc(hidden)]
 pub mod __workspace;
-#[cfg(any(feature = "async-openai", feature = "genai", feature = "rig"))]
+#[cfg(any(feature = "async-openai", feature = "genai", feature = "restate", feature = "rig"))]
 pub mod adapters;
 pub mod agent;
 mod attributes;

@@ -99,6 +99,13 @@ impl LoopGuard {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
     }
 
+    /// The verdict on a call with these effective arguments if it were counted now.
+    pub(crate) fn foresee(&self, tool: &str, arguments: &Digested) -> LoopVerdict {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = last.as_ref().filter(|last| *last.tool == *tool && last.digest.are(arguments));
+        self.verdict(before.map_or(0, |last| last.times).saturating_add(1))
+    }
+
     /// Counts a call with its effective arguments.
     pub(crate) fn observe(&self, tool: &str, arguments: &Digested) -> LoopVerdict {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,10 +127,17 @@ impl LoopGuard {
                 1
             }
         };
-        let reached = |threshold: u32| threshold != 0 && times >= threshold;
-        if reached(self.thresholds.stop_at) {
+        drop(last);
+        self.verdict(times)
+    }
+
+    const fn verdict(&self, times: u32) -> LoopVerdict {
+        const fn reached(threshold: u32, times: u32) -> bool {
+            threshold != 0 && times >= threshold
+        }
+        if reached(self.thresholds.stop_at, times) {
             LoopVerdict::Stop(times)
-        } else if reached(self.thresholds.warn_at) {
+        } else if reached(self.thresholds.warn_at, times) {
             LoopVerdict::Warn(times)
         } else {
             LoopVerdict::Go

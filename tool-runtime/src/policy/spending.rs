@@ -116,7 +116,7 @@ impl Spending {
         drop(books);
         // The clock is read only when somebody wants to know.
         let started = self.0.budget.time_ms.map(|_| Instant::now());
-        Ok(Reservation { shared: Arc::clone(&self.0), held, bytes: 0, started })
+        Ok(Reservation { shared: Arc::clone(&self.0), held, bytes: 0, started, is_used: true })
     }
 
     /// Holds what a call of a graph may use. Its time is part of the time that the call of the graph holds.
@@ -126,7 +126,7 @@ impl Spending {
         let held = grant(&budget, books.spent.plus(books.held), Spend::call(Some(Duration::ZERO), bytes))?;
         books.held = books.held.plus(held);
         drop(books);
-        Ok(Reservation { shared: Arc::clone(&self.0), held, bytes: 0, started: None })
+        Ok(Reservation { shared: Arc::clone(&self.0), held, bytes: 0, started: None, is_used: true })
     }
 
     /// Books what was used without a reservation, as a model's turn.
@@ -179,6 +179,8 @@ pub(crate) struct Reservation {
     held: Spend,
     bytes: u64,
     started: Option<Instant>,
+    /// Whether it is booked in the end, or given back.
+    pub(crate) is_used: bool,
 }
 
 impl Reservation {
@@ -200,7 +202,9 @@ impl Drop for Reservation {
         let used = Spend { time, bytes: self.bytes, ..self.held };
         let mut books = self.shared.books();
         books.held = books.held.minus(self.held);
-        books.spent = books.spent.plus(used);
+        if self.is_used {
+            books.spent = books.spent.plus(used);
+        }
     }
 }
 

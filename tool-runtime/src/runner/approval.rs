@@ -6,11 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{Decider, Mismatch, Outcome, RecordedArguments, Suspension, ToolCall, ToolExecResult};
-use crate::catalog::Entry;
 use crate::hydrate::{Hydrated, Treatment};
 use crate::json;
 use crate::redact::{Projected, changes};
-use crate::runner::deliver::deliver;
+use crate::runner::deliver::delivered;
 use crate::runner::draft::Refused;
 use crate::runner::ending::{Ending, MAX_MESSAGE_BYTES, Stop};
 use crate::runner::open::OpenCall;
@@ -133,7 +132,7 @@ enum Decided {
     /// It runs, with these arguments; a graph continues where it waited.
     Run(Box<Hydrated>, Treatment, Option<Box<Continued>>),
     /// This value takes the place of its output.
-    Respond(Arc<Entry>, Projected),
+    Respond(Projected),
     /// It does not run.
     Refuse(Stop),
 }
@@ -235,14 +234,14 @@ fn respond(run: &Run, pending: &PendingCall, value: &str) -> Result<Decided, Box
         json::parse_value(value, &json::Limits::UNBOUNDED).map_err(|_| unfit(Stop::new(Outcome::OutputInvalid)))?;
     let limit = entry.result_bytes(run.policy());
     let projected = projector.project(&tree, limit).map_err(|error| unfit(stages::unprojected(&error)))?;
-    Ok(Decided::Respond(Arc::clone(entry), projected))
+    Ok(Decided::Respond(projected))
 }
 
 /// Takes an approved call through the rest of the gate.
 async fn carry_out(open: &mut OpenCall, decided: Decided) -> Result<Ending, Stop> {
     match decided {
         Decided::Refuse(stop) => Err(stop),
-        Decided::Respond(entry, projected) => Ok(Ending::Delivered(deliver(open.run(), &entry, projected, None))),
+        Decided::Respond(projected) => Ok(Ending::Delivered(delivered(projected))),
         Decided::Run(hydrated, treatment, continued) => {
             open.continued = continued.map(|continued| *continued);
             stages::admit_hydrated(open, &hydrated)?;

@@ -7,6 +7,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use tokio::time::Instant;
+
 use crate::call::{CallId, ToolInvocationRecord};
 use crate::runner::accounts::Settled;
 use crate::runner::waiting::owns;
@@ -14,8 +16,11 @@ use crate::runner::{ResumeError, Run, telemetry};
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::waiting::{self, Taken};
 use crate::store::{
-    AuditRecord, DecisionRecord, Document, Key, Query, Receipt, Space, StoreError, Transaction, Waiting,
+    AuditRecord, DecisionRecord, Document, Key, PendingCall, Query, Receipt, Space, StoreError, Transaction, Waiting,
 };
+
+/// How often a lease is asked for again before a call begins.
+const CONFIRMATIONS: u32 = 3;
 
 /// One attempt at a call, as the ledger knows it.
 #[derive(Clone)]
@@ -31,6 +36,28 @@ pub(super) struct Claim {
     pub(super) decision: DecisionRecord,
 }
 
+/// A call whose suspension is on its way to the store.
+pub(super) struct Suspending {
+    pub(super) call: PendingCall,
+    /// What is booked with it.
+    pub(super) settled: Option<Settled>,
+}
+
+impl Suspending {
+    fn keys(&self) -> impl Iterator<Item = Key> {
+        let key = Key::waiting(self.call.run_id.clone(), &self.call.call_id);
+        std::iter::once(key).chain(self.settled.iter().flat_map(Settled::keys))
+    }
+
+    /// The call ends instead: nobody was told that it waits. What was to be booked with it is booked once.
+    fn withdraw(&self, transaction: &mut Transaction) -> Result<(), StoreError> {
+        if waiting::withdraw(transaction, &self.call)? {
+            return Ok(());
+        }
+        self.settled.iter().try_for_each(|settled| settled.write(transaction))
+    }
+}
+
 impl Run {
     /// What each of its writes locks: the run, and for a graph the run whose lease it has.
     pub(super) fn keys(&self) -> Vec<Key> {
@@ -38,25 +65,29 @@ impl Run {
         [Some(self.identity().clone()), held].into_iter().flatten().map(Key::run).collect()
     }
 
-    /// Writes the record of a call that ended, closes it in the ledger if it began there, and books what it used.
+    /// Writes the record of a call that ended, closes it in the ledger if it began there, and books what it used. If it
+    /// was about to wait, it does not.
     pub(super) fn put(
         &self,
         record: ToolInvocationRecord,
         attempt: Option<&Attempt>,
         settled: Option<Settled>,
+        suspending: Option<Suspending>,
     ) -> Receipt {
         let (store, lease) = (&self.shared().store, self.lease());
-        if attempt.is_none() && lease.is_none() && settled.is_none() {
+        if attempt.is_none() && lease.is_none() && settled.is_none() && suspending.is_none() {
             return store.append(record);
         }
         let attempt = attempt.cloned();
         let mut keys = self.keys();
+        keys.extend(suspending.iter().flat_map(Suspending::keys));
         keys.extend(attempt.as_ref().map(|attempt| attempt.key.clone()));
         keys.extend(settled.iter().flat_map(Settled::keys));
         store.update(
             keys,
             Box::new(move |transaction| {
                 ledger::check(transaction, lease.as_ref())?;
+                suspending.iter().try_for_each(|suspending| suspending.withdraw(transaction))?;
                 settled.iter().try_for_each(|settled| settled.write(transaction))?;
                 match &attempt {
                     Some(Attempt { key, owner }) => ledger::finish(transaction, key, owner, &record)?,
@@ -89,6 +120,21 @@ impl Run {
         self.shared().store.transact(keys, change).await
     }
 
+    /// Makes sure that an attempt still has its call when it begins to run: the store may have taken longer to answer than
+    /// the lease lasts, and then somebody may have said already that nobody saw the call end.
+    pub(super) async fn confirm(&self, attempt: &Attempt, mut asked: Instant) -> Result<(), StoreError> {
+        let lease = self.shared().lease;
+        for _ in 0..CONFIRMATIONS {
+            if asked.elapsed() < lease / 2 {
+                return Ok(());
+            }
+            asked = Instant::now();
+            self.renew(attempt).await?;
+        }
+        // A store that is this slow cannot say who has the call.
+        Err(StoreError::Fenced)
+    }
+
     /// Polls a call that has begun, and prolongs its lease meanwhile. `None` if somebody else has the call.
     pub(super) async fn hold<T>(&self, attempt: &Attempt, running: impl Future<Output = T>) -> Option<T> {
         let mut running = pin!(running);
@@ -111,13 +157,17 @@ impl Run {
         let lease = self.shared().lease;
         loop {
             tokio::time::sleep(lease / 3).await;
-            let Attempt { key, owner } = attempt.clone();
-            let keys = vec![key.clone()];
-            let change = move |transaction: &mut Transaction| ledger::renew(transaction, &key, &owner, lease);
-            if let Err(StoreError::Fenced) = self.shared().store.transact(keys, change).await {
+            if let Err(StoreError::Fenced) = self.renew(attempt).await {
                 return;
             }
         }
+    }
+
+    async fn renew(&self, attempt: &Attempt) -> Result<(), StoreError> {
+        let (lease, Attempt { key, owner }) = (self.shared().lease, attempt.clone());
+        let keys = vec![key.clone()];
+        let change = move |transaction: &mut Transaction| ledger::renew(transaction, &key, &owner, lease);
+        self.shared().store.transact(keys, change).await
     }
 
     /// Takes a call out of those that wait, once, together with what happens to it.
@@ -144,13 +194,14 @@ impl Run {
         ResumeError::Store(telemetry::store_unread(self, error))
     }
 
-    /// Keeps a call that waits. An attempt that only prepared what a client is to execute leaves the ledger.
+    /// Keeps a call that waits; `false` if it was suspended before. An attempt that only prepared what a client is to
+    /// execute leaves the ledger.
     pub(super) async fn keep(
         &self,
         waiting: Waiting,
         attempt: Option<Attempt>,
         settled: Option<Settled>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let mut keys = self.keys();
         keys.push(Key::waiting(self.identity().clone(), &waiting.call.call_id));
         keys.extend(attempt.as_ref().map(|attempt| attempt.key.clone()));
@@ -170,17 +221,24 @@ impl Run {
     /// Whether a call of this run began here or elsewhere and has not been seen to end. One whose owner is gone is
     /// closed: its record says that nobody saw its end.
     pub(super) async fn unfinished(&self, call_id: &CallId) -> Result<bool, StoreError> {
-        let scope = Some(self.identity().clone());
-        let query = Query { scope, due: Some(jiff::Timestamp::MAX), ..Query::new(Space::Call) };
-        let open = self.shared().store.list(&query).await?;
         let ours = |document: &Document| match document {
-            Document::Call(entry) => entry.unseen.as_ref().is_some_and(|record| {
+            Document::Call(entry) => entry.unseen().is_some_and(|record| {
                 record.tool_call_id == *call_id && owns(self, record.principal.as_deref(), record.tenant.as_deref())
             }),
             _ => false,
         };
-        let Some(found) = open.into_iter().find(|listed| ours(&listed.document)) else { return Ok(false) };
-        let (lease, key) = (self.lease(), found.key);
+        let scope = Some(self.identity().clone());
+        let mut query = Query { scope, due: Some(jiff::Timestamp::MAX), ..Query::new(Space::Call) };
+        let key = loop {
+            let page = self.shared().store.list(&query).await?;
+            let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
+            if let Some(found) = page.into_iter().find(|listed| ours(&listed.document)) {
+                break found.key;
+            }
+            let Some(next) = next else { return Ok(false) };
+            query.after = next;
+        };
+        let lease = self.lease();
         let mut keys = self.keys();
         keys.push(key.clone());
         let change = move |transaction: &mut Transaction| {

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::call::{Outcome, RecordedArguments, Suspension, ToolExecResult};
-use crate::catalog::Entry;
+use crate::call::{Cause, Outcome, RecordedArguments, Suspension, ToolExecResult};
 use crate::json::{self, Limits};
 use crate::redact::Projected;
-use crate::runner::deliver::deliver;
+use crate::runner::deliver::delivered;
 use crate::runner::draft::Refused;
 use crate::runner::ending::{Ending, Stop};
 use crate::runner::suspend::{Given, Reopened, reopen};
 use crate::runner::waiting::Purpose;
 use crate::runner::{ResumeError, Run, stages};
 use crate::store::{DecisionKind, PendingCall};
+use crate::tool::ToolEffect;
 
 impl Run {
     /// Finishes a call that waits for its client with the client's result, a JSON value as text. It counts once.
@@ -33,10 +33,8 @@ impl Run {
         match reopen(self, call_id, given, |pending, _| answered(self, pending, value)).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, answered) => {
-                open.begin();
-                let ended =
-                    answered.map(|(entry, projected)| Ending::Delivered(deliver(self, &entry, projected, None)));
-                open.finish_waiting(ended).await
+                open.at_client();
+                open.finish_waiting(answered.map(|projected| Ending::Delivered(delivered(projected)))).await
             }
         }
     }
@@ -51,7 +49,7 @@ impl Run {
         match reopen(self, call_id, given, |_, _| Ok(())).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, ()) => {
-                open.begin();
+                open.at_client();
                 let stop = Stop::new(Outcome::ExecutionError).message("The client could not execute the call.");
                 open.finish_waiting(Err(stop)).await
             }
@@ -60,14 +58,13 @@ impl Run {
 }
 
 /// The client's value as it is delivered, or why it comes too late.
-type Answered = Result<(Arc<Entry>, Projected), Stop>;
+type Answered = Result<Projected, Stop>;
 
 /// Reads a client's result before its call is claimed. What does not fit leaves the call waiting.
 fn answered(run: &Run, pending: &PendingCall, value: &str) -> Result<Answered, Box<Refused>> {
     let shared = run.shared();
     if pending.is_expired(shared.clock.now()) {
-        let message = "The client's result came too late and was not read.";
-        return Ok(Err(Stop::new(Outcome::ApprovalExpired).message(message)));
+        return Ok(Err(too_late(run.effect_of(pending.tool.as_str()))));
     }
     let unfit = |mut stop: Stop| {
         // The outcomes' own sentences speak of the tool.
@@ -89,5 +86,17 @@ fn answered(run: &Run, pending: &PendingCall, value: &str) -> Result<Answered, B
         return Err(unfit(invalid().errors(violations)));
     }
     let projected = projector.project(&tree, limit).map_err(|error| unfit(stages::unprojected(&error)))?;
-    Ok(Ok((Arc::clone(entry), projected)))
+    Ok(Ok(projected))
+}
+
+/// What is wrong with a result that comes too late. What the client did is not known, unless its tool only reads.
+fn too_late(effect: Option<ToolEffect>) -> Stop {
+    let message = "The client's result came too late and was not read.";
+    if effect == Some(ToolEffect::ReadOnly) {
+        return Stop::new(Outcome::ApprovalExpired).message(message);
+    }
+    let mut stop = Stop::new(Outcome::OutcomeUnknown)
+        .message(format!("{message} The call may or may not have taken effect: do not repeat it blindly."));
+    stop.cause = Some(Cause::Timeout);
+    stop
 }

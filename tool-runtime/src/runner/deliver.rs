@@ -6,15 +6,26 @@ use crate::json::{self, Limits};
 use crate::redact::Projected;
 use crate::runner::Run;
 
-/// Delivers a projected value: a tool's own output, a person's in its place, or a client's result.
-///
-/// Ids in it count as seen from now on, and the tool's labels are put on the run, for each origin of the value.
+/// Delivers a projected value of the tool's own.
 pub(super) fn deliver(run: &Run, entry: &Entry, projected: Projected, warning: Option<&'static str>) -> Delivered {
+    let value = Delivered { warning, ..delivered(projected) };
+    read(run, entry, &value);
+    value
+}
+
+/// A projected value as it is delivered: a tool's own output, a person's in its place, or a client's result. It follows
+/// that the model has [`read`] it once nothing can keep it from the model.
+pub(super) fn delivered(projected: Projected) -> Delivered {
     let Projected { shown, model, media: beside, .. } = projected;
-    evidence(run, model.as_ref().unwrap_or(&shown).get());
-    label(run, entry);
     let note = beside.note();
-    Delivered { shown, model, warning, media: beside.media, is_media_shown: beside.is_shown, note }
+    Delivered { shown, model, warning: None, media: beside.media, is_media_shown: beside.is_shown, note }
+}
+
+/// Ids in what the model reads count as seen from now on, and the tool's labels are put on the run, for each origin of
+/// the value.
+pub(super) fn read(run: &Run, entry: &Entry, delivered: &Delivered) {
+    evidence(run, delivered.model.as_ref().unwrap_or(&delivered.shown).get());
+    label(run, entry);
 }
 
 /// The model is about to read what a tool returned in another process, or in an earlier attempt.

@@ -9,6 +9,8 @@ mod client;
 mod contained;
 mod deliver;
 mod draft;
+#[cfg(feature = "restate")]
+mod elsewhere;
 mod ending;
 mod error;
 mod exec;

@@ -1,5 +1,7 @@
 //! [`OpenCall`]: the guard that gives every call exactly one record and one terminal event, dropped or not.
 
+mod dropped;
+
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -12,8 +14,8 @@ use crate::call::{
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::runner::accounts::{Held, size};
-use crate::runner::books::{Attempt, Claim};
-use crate::runner::deliver::adopt;
+use crate::runner::books::{Attempt, Claim, Suspending};
+use crate::runner::deliver::{self, adopt};
 use crate::runner::draft::{Arguments, Draft, Refused};
 use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::spans::Parent;
@@ -34,6 +36,8 @@ pub(super) struct OpenCall {
     pub(super) draft: Draft,
     /// What the ledger knows of the call.
     pub(super) attempt: Option<Attempt>,
+    /// What is on its way to the calls that wait.
+    pub(super) suspending: Option<Suspending>,
     /// What the call has booked on accounts.
     pub(super) held: Option<Held>,
     /// What another process made of the call: its record is written, and it does not run again.
@@ -109,6 +113,7 @@ impl OpenCall {
             parent,
             draft,
             attempt: None,
+            suspending: None,
             held: None,
             known: None,
             claim,
@@ -164,6 +169,11 @@ impl OpenCall {
         }
     }
 
+    /// The call was handed to its client. It waits until its claim is taken.
+    pub(super) const fn at_client(&mut self) {
+        self.draft.set_executed(true);
+    }
+
     /// The tool only prepared what a client is to execute, or an earlier attempt at it had no effect.
     pub(super) fn had_no_effect(&mut self) {
         self.draft.set_executed(false);
@@ -187,7 +197,8 @@ impl OpenCall {
             Receipt::ready(Ok(()))
         } else {
             let record = self.draft.record(&self.run, &result, stop.as_ref());
-            self.run.put(record, self.attempt.as_ref(), Held::settle(self.held.take(), &result))
+            let settled = Held::settle(self.held.take(), &result);
+            self.run.put(record, self.attempt.as_ref(), settled, self.suspending.take())
         };
         if receipt.is_kept() {
             self.close(&result, stop.as_ref());
@@ -223,10 +234,15 @@ impl OpenCall {
         }
         let Some(Claim { waiting, decision }) = self.claim.take() else { return Ok(self.finish(ended).await) };
         let result = self.result(&ended);
-        let stop = ended.err();
-        let record = self.draft.record(&self.run, &result, stop.as_ref());
+        let record = self.draft.record(&self.run, &result, ended.as_ref().err());
         let then = Then::End(Box::new(record));
         self.run.take(waiting::Taken { call: waiting.call, decision, then }).await?;
+        if let Ok(Ending::Delivered(delivered)) = &ended
+            && let Some(entry) = self.run.shared().catalog.entry(&self.draft.name)
+        {
+            deliver::read(&self.run, entry, delivered);
+        }
+        let stop = ended.err();
         self.close(&result, stop.as_ref());
         self.run.state().hand_out(&self.draft.id);
         Ok(result)
@@ -269,39 +285,6 @@ impl OpenCall {
         }
         if let Some(stop) = stop {
             telemetry::contained(&self.run, &self.draft, stop);
-        }
-    }
-}
-
-impl Drop for OpenCall {
-    fn drop(&mut self) {
-        match self.phase {
-            Phase::Announced | Phase::Waiting => {}
-            Phase::Recorded(_) => {
-                if let Some(receipt) = self.close_recorded() {
-                    telemetry::await_receipt(&self.run, &self.draft, receipt);
-                }
-            }
-            Phase::Running if self.known.is_some() => {
-                if let Some(known) = self.known.take() {
-                    self.close(&known, None);
-                }
-            }
-            Phase::Running => {
-                let outcome = match self.draft.effect() {
-                    Some(effect) if self.draft.executed() => Cause::Cancelled.outcome(effect),
-                    _ => Outcome::Cancelled,
-                };
-                let mut stop = Stop::new(outcome);
-                stop.cause = Some(Cause::Cancelled);
-                let ended = Err(stop);
-                let result = self.result(&ended);
-                let stop = ended.err();
-                let record = self.draft.record(&self.run, &result, stop.as_ref());
-                let receipt = self.run.put(record, self.attempt.as_ref(), Held::settle(self.held.take(), &result));
-                self.close(&result, stop.as_ref());
-                telemetry::await_receipt(&self.run, &self.draft, receipt);
-            }
         }
     }
 }

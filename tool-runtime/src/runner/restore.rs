@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::policy::{RunPolicy, RunTools};
 use crate::runner::snapshot::RunSnapshot;
+use crate::runner::waiting::owns;
 use crate::runner::{Run, RunOptions, ToolRunner, telemetry};
 use crate::store::{PendingCall, RecordFilter, StoreError, Waiting};
 
@@ -115,14 +116,19 @@ fn narrowed(snapshot: &RunSnapshot, mut options: RunOptions) -> Result<RunOption
 }
 
 /// Puts a call that waits back, unless the store knows it: as waiting, as begun or as ended.
+///
+/// It is asked in the order in which a call goes through these states, so that none is missed while the call moves on.
 pub(super) async fn put_back(run: &Run, waiting: Waiting) -> Result<(), StoreError> {
     let (store, id) = (&run.shared().store, waiting.call.call_id.clone());
-    let ended = store.calls(&RecordFilter::call(run.id(), id.clone())).await?;
-    if !ended.is_empty() || store.waiting(run.id(), &id).await?.is_some() || run.unfinished(&id).await? {
+    if store.waiting(run.id(), &id).await?.is_some() || run.unfinished(&id).await? {
+        return Ok(());
+    }
+    let ended = store.calls(&RecordFilter::call(run.id(), id)).await?;
+    if ended.iter().any(|record| owns(run, record.principal.as_deref(), record.tenant.as_deref())) {
         return Ok(());
     }
     match run.keep(waiting, None, None).await {
-        Ok(()) | Err(StoreError::Duplicate) => Ok(()),
+        Ok(_) | Err(StoreError::Duplicate) => Ok(()),
         Err(error) => Err(error),
     }
 }

@@ -34,7 +34,7 @@ impl Run {
                 let stop = if effect == ToolEffect::ReadOnly {
                     Stop::new(Outcome::Cancelled).message("Nobody acted on the call. It did not run.")
                 } else {
-                    open.begin();
+                    open.at_client();
                     let mut stop = Stop::new(Cause::Cancelled.outcome(effect));
                     stop.cause = Some(Cause::Cancelled);
                     stop
@@ -50,8 +50,8 @@ impl Run {
     /// record, which does not hold what only the model may see.
     ///
     /// A call without a record whose tool has effects and had begun, in this process, in the one that the run was
-    /// restored from, or by the ledger's account in any other, is `outcome_unknown`. `None` if it has no record and no effect of it can have begun. Records of
-    /// another principal or tenant are not looked at.
+    /// restored from, or by the ledger's account in any other, is `outcome_unknown`. `None` if it has no record and no
+    /// effect of it can have begun. Records of another principal or tenant are not looked at.
     ///
     /// # Errors
     /// The store failed.
@@ -61,7 +61,8 @@ impl Run {
             return Ok(Some(result(record)));
         }
         let unfinished = self.unfinished(call_id).await.map_err(|error| telemetry::store_unread(self, error))?;
-        if unfinished && let Some(record) = self.own_record(&filter).await? {
+        // It may have ended, or was closed, between the two.
+        if let Some(record) = self.own_record(&filter).await? {
             return Ok(Some(result(record)));
         }
         Ok((unfinished || self.may_have_begun(call_id)).then(|| {
@@ -98,10 +99,10 @@ impl Run {
         if let Some(record) = self.own_record(&filter).await? {
             return Ok(Some(Some(result(record))));
         }
-        if !self.unfinished(call_id).await.map_err(|error| telemetry::store_unread(self, error))? {
-            return Ok(None);
-        }
-        Ok(Some(self.own_record(&filter).await?.map(result)))
+        let unfinished = self.unfinished(call_id).await.map_err(|error| telemetry::store_unread(self, error))?;
+        // It may have ended, or was closed, between the two.
+        let record = self.own_record(&filter).await?;
+        Ok((unfinished || record.is_some()).then(|| record.map(result)))
     }
 
     async fn own_record(&self, filter: &RecordFilter) -> Result<Option<ToolInvocationRecord>, StoreError> {
@@ -112,7 +113,8 @@ impl Run {
     }
 }
 
-fn result(record: ToolInvocationRecord) -> ToolExecResult {
+/// What the caller of a call reads of its record.
+pub(super) fn result(record: ToolInvocationRecord) -> ToolExecResult {
     let (id, executed) = (record.tool_call_id, record.executed);
     match record.result {
         Some(shown) if record.outcome == Outcome::Ok => {

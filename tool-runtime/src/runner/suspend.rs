@@ -8,7 +8,7 @@ use crate::call::{CallId, Decider, Outcome, PendingGraph, Suspension, ToolExecRe
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::redact::changes;
-use crate::runner::books::Claim;
+use crate::runner::books::{Claim, Suspending};
 use crate::runner::draft::Refused;
 use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::open::OpenCall;
@@ -69,12 +69,22 @@ pub(super) async fn suspend(
     drop(hydrated);
     let suspended = Suspended { suspension, prepared };
     let record = open.suspended_record(&suspended);
-    let attempt = open.attempt.take();
     let settled = open.held.take().map(|held| held.settled(0));
-    match open.run().keep(Waiting { call: pending, record }, attempt.clone(), settled).await {
-        Ok(()) => Ok(Ending::Suspended(suspended)),
-        Err(error) => {
-            open.attempt = attempt;
+    // If nobody hears whether it was kept, the record of the call takes it back.
+    open.suspending = Some(Suspending { call: pending.clone(), settled: settled.clone() });
+    let kept = open.run().keep(Waiting { call: pending, record }, open.attempt.clone(), settled).await;
+    match (kept, suspension) {
+        (Ok(true), _) | (Ok(false), Suspension::Approval) => {
+            (open.suspending, open.attempt) = (None, None);
+            Ok(Ending::Suspended(suspended))
+        }
+        (Ok(false), Suspension::Client) => {
+            (open.suspending, open.attempt) = (None, None);
+            let (id, message) = (open.draft.id.clone(), "This call waits for its client already. Do not repeat it.");
+            let result = ToolExecResult::unfinished(id, Outcome::OutcomeUnknown, true, message);
+            Ok(Ending::Elsewhere(Box::new(result)))
+        }
+        (Err(error), _) => {
             telemetry::not_suspended(open.run(), &open.draft, &error);
             discard(error);
             Err(Stop::new(Outcome::Cancelled).message("The call could not be kept for later. It did not run."))

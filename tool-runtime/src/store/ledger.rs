@@ -23,18 +23,21 @@ pub struct LedgerEntry {
     pub(crate) epoch: u64,
     /// When the owner counts as gone.
     pub(crate) until: Timestamp,
-    /// The principal that the call's run acts for: the key does not tell.
-    pub(crate) principal: Option<Arc<str>>,
     /// How often a worker had taken the run when the call began. `None` if no worker had it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) worker: Option<u64>,
-    /// The record that it gets if nobody sees its end. `None` once it is finished: its record is in the chain.
-    pub(crate) unseen: Option<Box<ToolInvocationRecord>>,
+    /// Its record, which is in the chain too; until it is finished, the one that it gets if nobody sees its end.
+    pub(crate) record: Box<ToolInvocationRecord>,
 }
 
 impl LedgerEntry {
-    pub(super) const fn is_finished(&self) -> bool {
-        self.unseen.is_none()
+    pub(super) fn is_finished(&self) -> bool {
+        self.record.ended_at.is_some()
+    }
+
+    /// The record that it gets if nobody sees its end. `None` once it is finished.
+    pub(crate) fn unseen(&self) -> Option<&ToolInvocationRecord> {
+        (!self.is_finished()).then_some(&*self.record)
     }
 
     /// Whether the process that began it can no longer write: its time is over, or the run has another worker since.
@@ -81,8 +84,8 @@ impl Intent {
 pub(crate) enum Begun {
     /// It may begin, and has booked this.
     Now(Option<Booked>),
-    /// It has ended: its record is in the chain.
-    Finished,
+    /// It has ended, with this record.
+    Finished(Box<ToolInvocationRecord>),
     /// It runs elsewhere.
     Elsewhere,
     /// It began, and its owner is gone. This attempt owns it now, to find out what became of it.
@@ -110,8 +113,8 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     };
     let (epoch, anew) = match earlier {
         None => (1, true),
-        Some(entry) if entry.principal != intent.unseen.principal => return Ok(Begun::Foreign),
-        Some(entry) if entry.is_finished() => return Ok(Begun::Finished),
+        Some(entry) if entry.record.principal != intent.unseen.principal => return Ok(Begun::Foreign),
+        Some(entry) if entry.is_finished() => return Ok(Begun::Finished(entry.record.clone())),
         // The same attempt asks again: the answer to its first question was lost.
         Some(entry) if entry.owner == intent.owner => (entry.epoch, true),
         Some(entry) if !entry.is_deserted(transaction.now(), intent.worker) => return Ok(Begun::Elsewhere),
@@ -129,10 +132,8 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     if let Some(grant) = intent.grant.as_ref().filter(|_| is_first) {
         grants::take(transaction, grant)?;
     }
-    let principal = intent.unseen.principal.clone();
-    let unseen = Some(Box::new(intent.unseen.clone()));
-    let entry =
-        LedgerEntry { owner: Arc::clone(&intent.owner), epoch, until, principal, worker: intent.worker, unseen };
+    let record = Box::new(intent.unseen.clone());
+    let entry = LedgerEntry { owner: Arc::clone(&intent.owner), epoch, until, worker: intent.worker, record };
     transaction.set(&intent.key, Document::Call(Box::new(entry)))?;
     Ok(begun)
 }
@@ -169,8 +170,8 @@ pub(crate) fn finish(
         }
         Some(_) => return Err(StoreError::Fenced),
     };
-    let (until, principal) = (transaction.now(), record.principal.clone());
-    let entry = LedgerEntry { owner: Arc::clone(owner), epoch, until, principal, worker: None, unseen: None };
+    let (until, kept) = (transaction.now(), Box::new(record.clone()));
+    let entry = LedgerEntry { owner: Arc::clone(owner), epoch, until, worker: None, record: kept };
     transaction.set(key, Document::Call(Box::new(entry)))?;
     transaction.append(record.clone())
 }
@@ -194,15 +195,14 @@ pub(crate) fn close_unseen(
     let now = transaction.now();
     let Some(Document::Call(entry)) = transaction.get(key) else { return Ok(false) };
     let mut entry = entry.clone();
-    if !entry.is_deserted(now, held.map(|lease| lease.epoch)) {
+    if entry.is_finished() || !entry.is_deserted(now, held.map(|lease| lease.epoch)) {
         return Ok(false);
     }
-    let Some(mut record) = entry.unseen.take() else { return Ok(false) };
     // Nobody owns it: the attempt that began it must not believe that it was the one that closed it.
     (entry.owner, entry.epoch) = ("".into(), entry.epoch + 1);
-    record.ended_at = Some(now);
+    entry.record.ended_at = Some(now);
+    transaction.append((*entry.record).clone())?;
     transaction.set(key, Document::Call(entry))?;
-    transaction.append(*record)?;
     ended_outside(transaction, key.scope(), held)?;
     Ok(true)
 }

@@ -85,6 +85,11 @@ impl PendingCall {
         now >= self.expires_at
     }
 
+    /// Whether both are the same call of the model, suspended for the same reason, whenever that was.
+    pub(crate) fn repeats(&self, earlier: &Self) -> bool {
+        self.is_same(&Self { created_at: self.created_at, ..earlier.clone() }) && self.tool == earlier.tool
+    }
+
     /// The tool that a decision is about: for a graph that waits with a call, the tool of that call.
     pub(crate) fn decided(&self) -> &str {
         self.graph.as_ref().map_or(self.tool.as_str(), |graph| &graph.tool)

@@ -41,6 +41,7 @@ pub trait Store: Send + Sync {
     /// what it made of them together with the records that it appended: all of it or nothing.
     ///
     /// Like [`append`](Self::append), it returns without waiting, and the change happens even if the receipt is dropped.
+    /// Changes that this process hands over happen in their order if they have a lock in common.
     /// The receipt resolves to the error of the change, if it returned one.
     fn update(&self, keys: Vec<Key>, change: Change) -> Receipt;
 

@@ -4,13 +4,23 @@ use crate::call::ToolInvocationRecord;
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::{DecisionRecord, Document, Key, PendingCall, StoreError, Transaction, Waiting};
 
-/// Keeps a call that waits.
-pub(crate) fn suspend(transaction: &mut Transaction, waiting: &Waiting) -> Result<(), StoreError> {
+/// Keeps a call that waits. Returns whether it does so from now on: another process may have suspended it before.
+pub(crate) fn suspend(transaction: &mut Transaction, waiting: &Waiting) -> Result<bool, StoreError> {
     let key = Key::waiting(waiting.call.run_id.clone(), &waiting.call.call_id);
-    if transaction.get(&key).is_some() {
-        return Err(StoreError::Duplicate);
+    match transaction.get(&key) {
+        None => transaction.set(&key, Document::Waiting(Box::new(waiting.clone()))).map(|()| true),
+        Some(Document::Waiting(kept)) if kept.call.repeats(&waiting.call) => Ok(false),
+        Some(_) => Err(StoreError::Duplicate),
     }
-    transaction.set(&key, Document::Waiting(Box::new(waiting.clone())))
+}
+
+/// Takes back what this process suspended and nobody was told of. Returns whether it waited.
+pub(crate) fn withdraw(transaction: &mut Transaction, suspended: &PendingCall) -> Result<bool, StoreError> {
+    let key = Key::waiting(suspended.run_id.clone(), &suspended.call_id);
+    match transaction.get(&key) {
+        Some(Document::Waiting(kept)) if kept.call.is_same(suspended) => transaction.remove(&key).map(|()| true),
+        _ => Ok(false),
+    }
 }
 
 /// What becomes of a call that waits.

@@ -134,7 +134,7 @@ fn every_change_of_a_database_is_named() {
             "record_changed",
         ),
         ("UPDATE records SET body = substr(body, 1, 40) WHERE number = 1".to_owned(), "record_unreadable"),
-        // Hidden from whoever searches.
+        // Hidden from a search.
         ("UPDATE records SET principal = 'eve' WHERE number = 1".to_owned(), "record_misfiled"),
         ("UPDATE records SET at = 0 WHERE number = 1".to_owned(), "record_misfiled"),
         // Removed at the head, at the tail, and altogether.

@@ -18,12 +18,15 @@ pub use queue::{QueueError, RunQueue};
 use crate::agent::Agent;
 use crate::runner::{RunOptions, ToolRunner};
 use crate::store::{
-    Clock as _, Document, Key, Query, RunLease, Space, Store, StoreError, StoredRun, SystemClock, runs,
+    Clock as _, Document, Key, Query, RunLease, Space, Store, StoreError, StoredRun, SystemClock, anchor, runs,
 };
 use queue::transact;
 
 /// How long nobody looks at what is due when the store says nothing.
 const POLL: Duration = Duration::from_secs(1);
+
+/// How often the records of all runs are anchored.
+const ANCHOR_EVERY: Duration = Duration::from_secs(60);
 
 type Prepare = Arc<dyn Fn(&StoredRun, RunOptions) -> RunOptions + Send + Sync>;
 
@@ -76,6 +79,7 @@ impl Worker {
     }
 
     /// Continues runs until `shutdown` resolves; then finishes the steps that have begun, and releases its leases.
+    /// Each minute, and at the end, it anchors the records of all runs ([`anchor`]).
     ///
     /// A store that fails later is asked again each second. The future has to be polled inside a tokio runtime with its
     /// timer enabled.
@@ -87,6 +91,8 @@ impl Worker {
         let Self { agent, runner, concurrency, lease, prepare, .. } = self;
         let store = Arc::clone(runner.store());
         let desk = Arc::new(Desk { store, agent, runner, owner, lease, prepare, stop: CancellationToken::new() });
+        let mut anchoring = JoinSet::new();
+        anchoring.spawn(keep_anchored(Arc::clone(&desk.store)));
         let mut shutdown = pin!(shutdown);
         let (mut running, mut started) = (JoinSet::new(), false);
         loop {
@@ -104,10 +110,26 @@ impl Worker {
         }
         desk.stop.cancel();
         while running.join_next().await.is_some() {}
+        anchoring.shutdown().await;
+        anchor_now(&*desk.store).await;
         desk.store.flush().await.or_else(|error| {
             tracing::warn!(error = error.code(), "the store did not confirm its last writes");
             Ok(())
         })
+    }
+}
+
+/// Anchors the records of all runs again and again. Several workers may do so.
+async fn keep_anchored(store: Arc<dyn Store>) {
+    loop {
+        tokio::time::sleep(ANCHOR_EVERY).await;
+        anchor_now(&*store).await;
+    }
+}
+
+async fn anchor_now(store: &dyn Store) {
+    if let Err(error) = anchor(store, |_| {}).await {
+        tracing::warn!(error = error.code(), "the chains of the runs could not be anchored");
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use crate::call::{Cause, Decision, Outcome, ToolExecResult};
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
@@ -12,7 +14,7 @@ use crate::runner::ending::{Ending, Stop};
 use crate::runner::open::OpenCall;
 use crate::runner::stages::bind::Bound;
 use crate::runner::stages::reserve::exhausted;
-use crate::runner::telemetry;
+use crate::runner::{settle, telemetry};
 use crate::store::ledger::{Begun, Intent};
 use crate::store::waiting::{Taken, Then};
 use crate::store::{Key, StoreError};
@@ -49,7 +51,7 @@ pub(in crate::runner) async fn begin(open: &mut OpenCall, mut bound: Bound) -> R
             None => Ok(Begun::Now(None)),
             Some(bill) => run.book(bill).await,
         };
-        return begun_with(open, bound, begun, None).await;
+        return begun_with(open, bound, begun, None);
     }
     let attempt = Attempt {
         key: Key::call(Arc::clone(run.identity()), bound.context.ledger_key()),
@@ -67,6 +69,7 @@ pub(in crate::runner) async fn begin(open: &mut OpenCall, mut bound: Bound) -> R
     };
     // From here on the ledger may know the attempt, so the record of the call closes it there too.
     open.attempt = Some(attempt);
+    let asked = Instant::now();
     let begun = match claim {
         None => run.enter(intent).await,
         Some(Claim { waiting, decision }) => {
@@ -78,17 +81,32 @@ pub(in crate::runner) async fn begin(open: &mut OpenCall, mut bound: Bound) -> R
                     open.unclaimed(Claim { waiting, decision });
                     Ok(Begun::Exhausted(exceeded))
                 }
-                Ok(begun) => Ok(begun),
+                Ok(begun) => {
+                    let reserved = &mut bound.reserved;
+                    for reservation in reserved.carved.iter_mut().chain([&mut reserved.reservation]) {
+                        reservation.is_used = true;
+                    }
+                    if open.continued.is_none() {
+                        run.loop_guard().observe(spec.name.as_str(), &reserved.hydrated.effective);
+                    }
+                    Ok(begun)
+                }
                 Err(error) => return Ok(Beginning::End(Ending::NotTaken(error))),
             }
         }
     };
-    begun_with(open, bound, begun, grant.and_then(|(_, asked)| asked)).await
+    let begun = match (begun, &open.attempt) {
+        (Ok(begun @ (Begun::Now(_) | Begun::Unseen)), Some(attempt)) => {
+            run.confirm(attempt, asked).await.map(|()| begun)
+        }
+        (begun, _) => begun,
+    };
+    begun_with(open, bound, begun, grant.and_then(|(_, asked)| asked))
 }
 
 /// Continues with what the store said.
 /// `asked` is what the policy had decided before a grant let the call run.
-async fn begun_with(
+fn begun_with(
     open: &mut OpenCall,
     bound: Bound,
     begun: Result<Begun, StoreError>,
@@ -104,7 +122,7 @@ async fn begun_with(
             open.begin();
             Ok(Beginning::Run(Begin { bound, purpose: Purpose::Reconcile }))
         }
-        Ok(Begun::Finished) => Ok(Beginning::End(finished(open).await)),
+        Ok(Begun::Finished(record)) => Ok(Beginning::End(Ending::Elsewhere(Box::new(settle::result(*record))))),
         Ok(Begun::Elsewhere) => {
             let (id, message) = (open.draft.id.clone(), "This call is still running elsewhere. Do not repeat it.");
             let result = ToolExecResult::unfinished(id, Outcome::OutcomeUnknown, true, message);
@@ -127,19 +145,6 @@ async fn begun_with(
         }
         Err(error) => Err(not_entered(open, error)),
     }
-}
-
-/// What the record says of a call that ended before.
-async fn finished(open: &OpenCall) -> Ending {
-    let (run, id) = (open.run(), &open.draft.id);
-    let result = match run.recorded(id).await {
-        Ok(Some(result)) => result,
-        Ok(None) | Err(_) => {
-            let outcome = Outcome::OutcomeUnknown;
-            ToolExecResult::unfinished(id.clone(), outcome, true, outcome.safe_message())
-        }
-    };
-    Ending::Elsewhere(Box::new(result))
 }
 
 fn not_entered(open: &OpenCall, error: StoreError) -> Stop {

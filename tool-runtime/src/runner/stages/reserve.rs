@@ -12,7 +12,7 @@ use crate::store::accounts::Bill;
 
 const REPEATED: &str = "Note: you made the same call with the same arguments before. A third time it will be refused.";
 
-/// A permitted call with its share of the run's budget, given back when it is dropped.
+/// A permitted call with its share of the run's budget. One that waits gives it back unless it is taken.
 pub(in crate::runner) struct Reserved {
     pub(super) hydrated: Hydrated,
     pub(super) reservation: Reservation,
@@ -30,9 +30,12 @@ pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Rese
     let run = open.run();
     let hydrated = permit.hydrated;
     let name = hydrated.entry.spec.name.as_str();
-    // A graph that continues is the call that it was.
+    // A graph that continues is the call that it was. What waits counts once it was taken: until then it waits for
+    // another decision.
+    let waits = open.claim.is_some();
     let verdict = match open.continued {
         Some(_) => LoopVerdict::Go,
+        None if waits => run.loop_guard().foresee(name, &hydrated.effective),
         None => run.loop_guard().observe(name, &hydrated.effective),
     };
     let warning = match verdict {
@@ -46,9 +49,12 @@ pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Rese
     };
     let wanted = [hydrated.entry.timeout, run.policy().limits_of(name).runtime].into_iter().flatten().min();
     let bytes = hydrated.entry.result_bytes(run.policy());
-    let reservation = run.spending().reserve(Spend::call(wanted, bytes)).map_err(exhausted)?;
+    let mut reservation = run.spending().reserve(Spend::call(wanted, bytes)).map_err(exhausted)?;
     let parent = run.parent().map(|parent| parent.spending().carve(bytes));
-    let carved = parent.transpose().map_err(exhausted)?;
+    let mut carved = parent.transpose().map_err(exhausted)?;
+    for reservation in carved.iter_mut().chain([&mut reservation]) {
+        reservation.is_used = !waits;
+    }
     let timeout = wanted.into_iter().chain(reservation.time()).min();
     let bill = Bill::call(run.accounts().all(), timeout, bytes);
     Ok(Reserved { hydrated, reservation, carved, bill, timeout, warning })

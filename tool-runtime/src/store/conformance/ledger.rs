@@ -74,7 +74,7 @@ pub(super) async fn a_call_begins_once(store: Arc<dyn Store>) {
         ask(&*store, key(), end).await.expect("its owner finishes it");
     }
     assert_eq!(outcomes(&*store).await, ["ok"], "a call has one record");
-    assert!(matches!(begin(&*store, "late", LONG).await, Begun::Finished), "what ended does not begin");
+    assert!(matches!(begin(&*store, "late", LONG).await, Begun::Finished(_)), "what ended does not begin");
 }
 
 pub(super) async fn a_call_whose_owner_is_gone_is_taken_over(store: &dyn Store) {

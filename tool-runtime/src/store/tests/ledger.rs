@@ -69,7 +69,7 @@ fn a_call_begins_once() {
     assert!(matches!(entry.begin(29, "two", false), Begun::Elsewhere));
     assert!(matches!(entry.begin(29, "two", true), Begun::Elsewhere));
     assert_eq!(entry.finish(31, "one"), Ok(()));
-    assert!(matches!(entry.begin(32, "two", true), Begun::Finished));
+    assert!(matches!(entry.begin(32, "two", true), Begun::Finished(_)));
     assert_eq!(entry.finish(33, "one"), Ok(()), "the first answer may have been lost");
     assert_eq!(entry.1, ["ok"], "one record");
 }
@@ -113,7 +113,7 @@ fn what_may_be_repeated_begins_again() {
 fn an_intent_that_comes_after_its_end_does_not_begin() {
     let mut entry = Entry::default();
     entry.finish(0, "one").unwrap();
-    assert!(matches!(entry.begin(1, "one", false), Begun::Finished));
+    assert!(matches!(entry.begin(1, "one", false), Begun::Finished(_)));
     assert_eq!(entry.1.len(), 1);
 }
 

@@ -1,0 +1,79 @@
+//! An agent whose steps Restate keeps, with the ledger in SQLite underneath.
+//!
+//! `fleet` serves the endpoint that Restate calls; `fleet records` writes the records of its store, one JSON object a line,
+//! after checking their chains.
+
+mod crossing;
+mod model;
+mod service;
+mod tools;
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use restate_sdk::prelude::{Endpoint, HttpServer};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tool_runtime::agent::Agent;
+use tool_runtime::store::{Chain, MemoryStore, RecordFilter, SqlOptions, SqlStore, Store};
+use tool_runtime::{Capabilities, ToolCatalog, ToolPolicy, ToolRunner};
+
+use crate::crossing::{Crossings, WatchedStore};
+use crate::model::Script;
+use crate::service::{Fleet, FleetService};
+use crate::tools::{Outbox, Outgoing};
+
+const POLICY: &str = r#"
+    allowed_tools = ["parts__order", "parts__pay"]
+    require_approval_for_tools = ["parts__pay"]
+"#;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let data = PathBuf::from(std::env::var("FLEET_DATA").unwrap_or_else(|_| "fleet-data".to_owned()));
+    std::fs::create_dir_all(&data)?;
+    // `memory` takes the ledger away from under the workflow: each process then has one of its own.
+    let store: Arc<dyn Store> = match std::env::var("FLEET_STORE").as_deref() {
+        Ok("memory") => Arc::new(MemoryStore::new()),
+        _ => Arc::new(SqlStore::sqlite(data.join("store.db"), SqlOptions::new()).await?),
+    };
+    match std::env::args().nth(1).as_deref() {
+        None => serve(&data, store).await,
+        Some("records") => records(&*store).await,
+        Some(_) => Err("write `fleet` or `fleet records`".into()),
+    }
+}
+
+async fn serve(data: &std::path::Path, store: Arc<dyn Store>) -> Result<(), Box<dyn Error>> {
+    tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).init();
+    let crossings = Arc::new(Crossings::from_env(data)?);
+    let outbox = Arc::new(Outbox::open(&data.join("effects"), Arc::clone(&crossings))?);
+    let catalog = ToolCatalog::builder().tool::<tools::order>().tool::<tools::pay>().build()?;
+    // Who starts again at once after a crash waits this long for a call that the process before may still execute.
+    let lease = std::env::var("FLEET_LEASE_SECONDS").ok().map_or(Ok(30), |seconds| seconds.parse())?;
+    let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(POLICY)?)
+        .capabilities(Capabilities::new().with(outbox as Arc<dyn Outgoing>))
+        .store(WatchedStore::new(store, Arc::clone(&crossings)))
+        .lease(Duration::from_secs(lease))
+        .approvals(true)
+        .build()?;
+    let fleet = Fleet { agent: Agent::new(Script::new(crossings)), runner };
+    let address = std::env::var("FLEET_LISTEN").unwrap_or_else(|_| "127.0.0.1:9080".to_owned());
+    let listener = TcpListener::bind(address).await?;
+    println!("listening on {}", listener.local_addr()?);
+    let mut terminate = signal(SignalKind::terminate())?;
+    let endpoint = Endpoint::builder().bind(FleetService(fleet)).build();
+    HttpServer::new(endpoint).serve_with_cancel(listener, terminate.recv()).await;
+    Ok(())
+}
+
+async fn records(store: &dyn Store) -> Result<(), Box<dyn Error>> {
+    let records = store.records(&RecordFilter::default()).await?;
+    Chain::verify(&records)?;
+    for sealed in records {
+        println!("{}", serde_json::to_string(&sealed.record)?);
+    }
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! The workflow: one conversation each, by its key.
+
+use restate_sdk::prelude::*;
+use tool_runtime::adapters::restate::{Journal, decide};
+use tool_runtime::agent::{Agent, Incoming};
+use tool_runtime::call::{CallId, Decider};
+use tool_runtime::runner::ApprovalDecision;
+use tool_runtime::{RunOptions, ToolRunner};
+
+/// What every process of the fleet has.
+pub struct Fleet {
+    /// The model, with the settings of the loop.
+    pub agent: Agent,
+    /// The gate, over the store that all processes share.
+    pub runner: ToolRunner,
+}
+
+/// The workflow `Fleet`.
+pub struct FleetService(pub Fleet);
+
+/// What a person decides.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Decision {
+    call: String,
+    approve: bool,
+    reason: Option<String>,
+}
+
+#[workflow(name = "Fleet")]
+impl FleetService {
+    /// Answers a message.
+    #[handler]
+    async fn run(&self, ctx: WorkflowContext<'_>, message: String) -> HandlerResult<String> {
+        let Fleet { agent, runner } = &self.0;
+        let options = RunOptions::new().run_id(ctx.key()).principal("ada");
+        let ended =
+            Journal::new(&ctx, agent.clone(), runner.clone(), options).converse(Incoming::from(message)).await?;
+        if ended.code != "answered" {
+            return Err(TerminalError::new(format!("there is no answer ({})", ended.code)).into());
+        }
+        Ok(ended.text)
+    }
+
+    /// Brings a decision. Who decides is in a header that the gateway before Restate sets, once it knows the person.
+    #[handler]
+    async fn decide(&self, ctx: SharedWorkflowContext<'_>, Json(decision): Json<Decision>) -> HandlerResult<()> {
+        let principal = ctx.headers().get("x-principal").cloned();
+        let principal =
+            principal.ok_or_else(|| TerminalError::new_with_code(401, "the header x-principal is missing"))?;
+        let (call, decider) = (CallId::new(&decision.call), Decider::new(principal));
+        let decision =
+            if decision.approve { ApprovalDecision::Approve } else { ApprovalDecision::Deny(decision.reason) };
+        decide(&ctx, &call, decision, &decider).await
+    }
+}

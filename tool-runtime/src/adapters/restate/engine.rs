@@ -1,0 +1,221 @@
+//! [`Engine`]: a workflow's journal as what the loop needs of an engine.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use restate_sdk::context::{
+    ContextPromises, ContextSideEffects, ContextTimers, ContextWriteState, DurableFuture, DurableFuturesUnordered,
+    RunFuture, WorkflowContext,
+};
+use restate_sdk::errors::{HandlerError, HandlerResult, TerminalError};
+use restate_sdk::serde::Json;
+use serde::{Deserialize, Serialize};
+
+use crate::adapters::restate::Journal;
+use crate::adapters::restate::delta::Delta;
+use crate::adapters::restate::entry::{Entry, store, terminal};
+use crate::adapters::restate::promises::{Brought, WAITING, Waiting, promise};
+use crate::agent::{ClientAnswer, Conversation, Durable, Incoming, SavedConversation, Unfinished, WaitingCall, Work};
+use crate::call::{CallId, Suspension};
+use crate::runner::RestoreError;
+use crate::store::StoreError;
+
+/// How large the document of a conversation may be. Restate's servers refuse messages of 32 MiB by default.
+const MOST: usize = 16 * 1024 * 1024;
+
+/// Why a step has no result.
+pub(super) enum Cut {
+    /// What was brought does not fit; the conversation is as it was.
+    Refused,
+    /// The conversation cannot continue, for this reason.
+    Stopped(String),
+    Handler(HandlerError),
+}
+
+impl From<Unfinished> for Cut {
+    fn from(unfinished: Unfinished) -> Self {
+        match Entry::unfinished(unfinished) {
+            Ok(Entry::Refused) => Self::Refused,
+            Ok(Entry::Stopped(code)) => Self::Stopped(code),
+            Ok(Entry::Kept(_)) => Self::Stopped(String::new()),
+            Err(error) => Self::Handler(error),
+        }
+    }
+}
+
+impl From<StoreError> for Cut {
+    fn from(error: StoreError) -> Self {
+        Self::Handler(store(error))
+    }
+}
+
+impl From<TerminalError> for Cut {
+    fn from(error: TerminalError) -> Self {
+        Self::Handler(error.into())
+    }
+}
+
+impl From<Cut> for HandlerError {
+    fn from(cut: Cut) -> Self {
+        match cut {
+            Cut::Refused => terminal(500, "refused").into(),
+            Cut::Stopped(code) => terminal(500, &code).into(),
+            Cut::Handler(error) => error,
+        }
+    }
+}
+
+/// A workflow's journal.
+pub(super) struct Engine<'e> {
+    journal: &'e Journal<'e>,
+    run_id: Arc<str>,
+    /// The last document.
+    before: Mutex<Arc<str>>,
+}
+
+/// What was brought to calls that wait, or that nobody did in time.
+pub(super) struct Arrived {
+    /// The call, if it was brought something.
+    pub(super) call: Option<CallId>,
+    /// The name of the unit that takes it.
+    pub(super) name: String,
+    pub(super) incoming: Incoming,
+}
+
+/// The calls that wait, as they are journaled.
+#[derive(Serialize, Deserialize)]
+struct Asked {
+    calls: Vec<(CallId, u32)>,
+    /// What is too late first, and after which time.
+    late: Option<(Duration, Vec<(CallId, Suspension)>)>,
+}
+
+type Arriving<'a> = Pin<Box<dyn DurableFuture<Output = Result<Option<Json<Brought>>, TerminalError>> + Send + 'a>>;
+
+impl<'e> Engine<'e> {
+    pub(super) fn new(journal: &'e Journal<'e>, run_id: &str) -> Self {
+        Self { journal, run_id: run_id.into(), before: Mutex::new("".into()) }
+    }
+
+    fn before(&self) -> Arc<str> {
+        Arc::clone(&self.before.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has something done, unless the journal says what it returned.
+    async fn journaled<T: Serialize + for<'de> Deserialize<'de> + 'static>(
+        &self,
+        name: &str,
+        work: impl Future<Output = HandlerResult<T>> + Send,
+    ) -> Result<T, TerminalError> {
+        let context: &WorkflowContext<'_> = self.journal.context;
+        let step = context.run(move || async move { work.await.map(Json) }).name(name);
+        let step = match &self.journal.retries {
+            Some(policy) => step.retry_policy(policy.clone()),
+            None => step,
+        };
+        step.await.map(Json::into_inner)
+    }
+
+    /// Leaves calls alone that the process before may still execute.
+    async fn left_alone(&self) -> HandlerResult<()> {
+        let held = || self.journal.runner.held_elsewhere(&self.run_id);
+        if let Some(left) = held().await.map_err(store)? {
+            tokio::time::sleep(left).await;
+            if held().await.map_err(store)?.is_some() {
+                return Err("another process still executes a call of the run (still_running)".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until somebody brings something to one of the calls, or until it is too late for one.
+    pub(super) async fn wait(
+        &self,
+        calls: &[WaitingCall],
+        rounds: &HashMap<CallId, u32>,
+    ) -> Result<Arrived, TerminalError> {
+        let asked = self.journaled("waits", async { Ok(self.asked(calls, rounds)) }).await?;
+        let names: Vec<String> = asked.calls.iter().map(|(id, round)| promise(id, *round)).collect();
+        let context: &WorkflowContext<'_> = self.journal.context;
+        context.set(WAITING, Json(asked.calls.iter().cloned().collect::<Waiting>()));
+        let mut arriving = DurableFuturesUnordered::<Arriving<'_>>::new();
+        for name in &names {
+            arriving.push(Box::pin(context.promise::<Json<Brought>>(name).map_ok(Some)));
+        }
+        if let Some((late, _)) = &asked.late {
+            arriving.push(Box::pin(context.sleep(*late).map_ok(|()| None)));
+        }
+        let arrived = arriving.next().await?;
+        drop(arriving);
+        context.set(WAITING, Json(Waiting::new()));
+        let (at, brought) = arrived.ok_or_else(|| terminal(500, "not_pending"))?;
+        Ok(match (brought?, asked.calls.into_iter().nth(at)) {
+            (Some(Json(brought)), Some((id, round))) => {
+                Arrived { name: format!("decision {}", promise(&id, round)), incoming: brought.to(&id), call: Some(id) }
+            }
+            _ => Arrived { call: None, name: "too late".to_owned(), incoming: late(asked.late) },
+        })
+    }
+
+    fn asked(&self, calls: &[WaitingCall], rounds: &HashMap<CallId, u32>) -> Asked {
+        let first = calls.iter().filter_map(|call| call.expires_at).min();
+        let late = first.map(|first| {
+            let left = self.journal.runner.time_until(first).unwrap_or_default();
+            let late = calls.iter().filter(|call| call.expires_at == Some(first));
+            (left, late.map(|call| (call.id.clone(), call.suspension)).collect())
+        });
+        let round = |call: &WaitingCall| (call.id.clone(), rounds.get(&call.id).copied().unwrap_or_default());
+        Asked { calls: calls.iter().map(round).collect(), late }
+    }
+}
+
+/// Nobody decided in time, and no client answered.
+fn late(late: Option<(Duration, Vec<(CallId, Suspension)>)>) -> Incoming {
+    let late = late.into_iter().flat_map(|(_, calls)| calls);
+    late.fold(Incoming::new(), |incoming, (id, suspension)| match suspension {
+        Suspension::Approval => incoming.expire(id),
+        Suspension::Client => incoming.answer(ClientAnswer::failed(id)),
+    })
+}
+
+#[async_trait]
+impl Durable for Engine<'_> {
+    type Error = Cut;
+
+    async fn unit(&self, name: &str, work: Work<'_>) -> Result<SavedConversation, Cut> {
+        let before = self.before();
+        let entry = self.journaled(name, async {
+            self.left_alone().await?;
+            let saved = match work.await {
+                Ok(saved) => saved,
+                Err(unfinished) => return Entry::unfinished(unfinished),
+            };
+            let after = serde_json::to_string(&saved).map_err(|_| terminal(500, "conversation_unwritable"))?;
+            if after.len() > MOST {
+                return Err(terminal(413, "conversation_too_large").into());
+            }
+            Ok(Entry::Kept(Delta::between(&before, &after)))
+        });
+        let delta = match entry.await? {
+            Entry::Kept(delta) => delta,
+            Entry::Refused => return Err(Cut::Refused),
+            Entry::Stopped(code) => return Err(Cut::Stopped(code)),
+        };
+        let after = delta.after(&before, MOST).ok_or_else(|| terminal(413, "conversation_too_large"))?;
+        let saved = serde_json::from_str(&after).map_err(|_| terminal(500, "journal_unreadable"))?;
+        *self.before.lock().unwrap_or_else(PoisonError::into_inner) = after.into();
+        Ok(saved)
+    }
+
+    async fn restore(&self, saved: SavedConversation) -> Result<Conversation, Cut> {
+        let Journal { agent, runner, options, .. } = self.journal;
+        agent.restore(runner, options.clone(), saved).await.map_err(|error| match error {
+            RestoreError::Store(error) => error.into(),
+            error @ (RestoreError::OtherPrincipal | RestoreError::OtherCaller) => terminal(403, error.code()).into(),
+            error => terminal(500, error.code()).into(),
+        })
+    }
+}

@@ -1,0 +1,41 @@
+//! A call whose future is dropped ends like any other: with its record and its terminal event.
+
+use crate::call::{Cause, Outcome};
+use crate::runner::accounts::Held;
+use crate::runner::ending::Stop;
+use crate::runner::open::{OpenCall, Phase};
+use crate::runner::telemetry;
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        match self.phase {
+            Phase::Announced | Phase::Waiting => {}
+            Phase::Recorded(_) => {
+                if let Some(receipt) = self.close_recorded() {
+                    telemetry::await_receipt(&self.run, &self.draft, receipt);
+                }
+            }
+            Phase::Running if self.known.is_some() => {
+                if let Some(known) = self.known.take() {
+                    self.close(&known, None);
+                }
+            }
+            Phase::Running => {
+                let outcome = match self.draft.effect() {
+                    Some(effect) if self.draft.executed() => Cause::Cancelled.outcome(effect),
+                    _ => Outcome::Cancelled,
+                };
+                let mut stop = Stop::new(outcome);
+                stop.cause = Some(Cause::Cancelled);
+                let ended = Err(stop);
+                let result = self.result(&ended);
+                let stop = ended.err();
+                let record = self.draft.record(&self.run, &result, stop.as_ref());
+                let settled = Held::settle(self.held.take(), &result);
+                let receipt = self.run.put(record, self.attempt.as_ref(), settled, self.suspending.take());
+                self.close(&result, stop.as_ref());
+                telemetry::await_receipt(&self.run, &self.draft, receipt);
+            }
+        }
+    }
+}
