@@ -157,10 +157,7 @@ impl Workers<'_> {
         let pause = self.plan.pause.as_millis().to_string();
         let mut command = Command::new(self.plan.program);
         command.arg(self.store).arg(self.effects).arg(pause).arg(self.plan.tool);
-        let child = command.stdin(Stdio::null()).spawn().expect("the program starts");
-        if let Some(place) = self.children.get_mut(at) {
-            *place = Some(child);
-        }
+        self.children[at] = Some(command.stdin(Stdio::null()).spawn().expect("the program starts"));
     }
 
     fn signal(&self, at: usize, signal: &str) {
@@ -240,7 +237,7 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
             }
         }
         open = left;
-        assert!(began.elapsed() < Duration::from_secs(900), "{} runs do not end: {open:?}", open.len());
+        assert!(began.elapsed() < Duration::from_mins(15), "{} runs do not end: {open:?}", open.len());
     }
     workers.wake(true);
     // A process that was stopped in the middle of a call may still take effect.

@@ -64,6 +64,7 @@ impl Postgres {
     ///
     /// # Panics
     /// They fail.
+    #[allow(clippy::must_use_candidate, reason = "statements are run for what they do")]
     pub fn sql(&self, statements: &str) -> String {
         let mut psql = self.program("psql");
         let ran = psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "app", "-d", "postgres"]);
@@ -83,7 +84,7 @@ impl Postgres {
     /// # Panics
     /// It does not within a minute.
     pub fn restart(&mut self) {
-        let end = Instant::now() + Duration::from_secs(60);
+        let end = Instant::now() + Duration::from_mins(1);
         while Instant::now() < end {
             // What a killed server left keeps the next one out until its last process has noticed.
             if self.server.as_mut().is_none_or(|server| !matches!(server.try_wait(), Ok(None))) {

@@ -316,7 +316,7 @@ async fn what_a_dead_process_holds_is_free_in_the_next_window() {
     let run = rig.process(rules).run(ada());
     rig.world.door.add_permits(10);
     refused(&run.exec(read_call("2", 1)).await, "budgets.principal.bytes");
-    rig.clock.advance(Duration::from_secs(3600));
+    rig.clock.advance(Duration::from_hours(1));
     assert_eq!(outcome(&run, read_call("3", 1)).await, Outcome::Ok);
     assert_eq!(rig.booked().await[0]["bytes"], 3);
 }
@@ -327,7 +327,7 @@ async fn what_ends_in_the_next_window_was_used_in_the_last() {
     let rules = "budgets.default.max_result_bytes = 1000\nbudgets.principal = { window = '1h', bytes = 1500 }";
     let run = rig.process(rules).run(ada());
     let stuck = rig.stuck(run.exec(read_call("1", 1))).await;
-    rig.clock.advance(Duration::from_secs(3600));
+    rig.clock.advance(Duration::from_hours(1));
     rig.world.door.add_permits(10);
     assert_eq!(outcome(&run, read_call("2", 5)).await, Outcome::Ok);
     stuck.await.expect("it ends");

@@ -272,7 +272,7 @@ fn values_stay_inside() {
             let policy = ToolPolicy::allow(catalog.specs().map(|spec| spec.name.to_string()));
             let runner = ToolRunner::builder(catalog, policy).store(Arc::clone(&store)).build().expect("a runner");
             let run = runner.run(RunOptions::new().session("s").conversation("c").events(Arc::clone(&seen)));
-            go(&run, &seen).await;
+            Box::pin(go(&run, &seen)).await;
             let records = store.records(&RecordFilter::default()).await.expect("records");
             assert!(records.iter().any(|sealed| sealed.record.as_decision().is_some()), "decisions are recorded");
             for sealed in records {

@@ -66,7 +66,7 @@ async fn stuck(
 
 /// Has another effect.
 #[tool(name = "cut__other", effect = state_change, redact = ["$"])]
-async fn other(world: &dyn World) -> Result<String, ToolError> {
+fn other(world: &dyn World) -> Result<String, ToolError> {
     world.happen();
     Ok("other".to_owned())
 }

@@ -95,7 +95,7 @@ impl Staged {
 
 #[async_trait]
 impl ModelClient for Staged {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "staged"
     }
 
@@ -119,7 +119,7 @@ enum Cut {
 #[derive(Debug)]
 enum End {
     Cut,
-    Unfinished(Unfinished),
+    Unfinished(#[expect(dead_code, reason = "shown when a test fails")] Unfinished),
 }
 
 impl From<Unfinished> for End {

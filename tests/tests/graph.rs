@@ -177,7 +177,7 @@ fn call(id: &str, tool: &str, arguments: &str) -> ScriptedTurn {
 }
 
 fn text(result: &ToolExecResult) -> String {
-    result.to_model().to_string()
+    result.to_model()
 }
 
 #[tokio::test]
@@ -283,7 +283,7 @@ async fn two_children_work_side_by_side() {
     assert_eq!(rig.outcomes().await.len(), 2);
 }
 
-async fn waits(conversation: &Conversation) -> Vec<(String, Option<String>, Option<String>)> {
+fn waits(conversation: &Conversation) -> Vec<(String, Option<String>, Option<String>)> {
     let shown = |call: &tool_runtime::agent::WaitingCall| {
         let arguments = call.shown_arguments.as_ref().map(|shown| shown.get().to_owned());
         (call.id.to_string(), call.path.clone(), arguments)
@@ -292,4 +292,4 @@ async fn waits(conversation: &Conversation) -> Vec<(String, Option<String>, Opti
 }
 
 /// Long enough for anything that should have ended.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);

@@ -157,7 +157,7 @@ async fn a_client_answers_once_and_only_what_fits() {
         assert!(run.client_result(&id, "1").await.is_err(), "an answer counts once");
     }
     exec(&run, "late", "rig__cursor", &json!({"file": "late"})).await;
-    rig.clock.advance(std::time::Duration::from_secs(2 * 24 * 60 * 60));
+    rig.clock.advance(std::time::Duration::from_hours(2 * 24));
     assert_eq!(run.client_result("late", "1").await.expect("it waits").outcome(), Outcome::ApprovalExpired);
 }
 

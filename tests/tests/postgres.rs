@@ -133,7 +133,7 @@ async fn every_commit_is_synchronous_and_several_make_the_tables() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_killed_loses_and_doubles_nothing() {
     let mut server = Postgres::start();
-    let store = SqlStore::postgres(&server.url("killed"), SqlOptions::new().patience(Duration::from_secs(60))).await;
+    let store = SqlStore::postgres(&server.url("killed"), SqlOptions::new().patience(Duration::from_mins(1))).await;
     let store = store.unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let writers: Vec<_> = (0..8)

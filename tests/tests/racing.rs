@@ -23,6 +23,9 @@ use tool_runtime::{Outcome, ToolCall, ToolCatalog, ToolContext, ToolError, ToolP
 #[capability(effect = external_side_effect)]
 pub trait Outside {
     /// Writes a line and waits until it is on the disk.
+    ///
+    /// # Errors
+    /// The disk failed.
     fn write(&self, line: &str) -> std::io::Result<()>;
 }
 

@@ -345,7 +345,7 @@ async fn a_suspension_is_finished_by_its_own_kind_of_answer_and_in_time() {
         run.resume("client", ApprovalDecision::Approve, &grace()).await.is_err(),
         "a person does not answer for a client"
     );
-    rig.clock.advance(Duration::from_secs(100 * 24 * 60 * 60));
+    rig.clock.advance(Duration::from_hours(100 * 24));
     let late = run.resume("person", ApprovalDecision::Approve, &grace()).await.expect("it waits");
     assert_eq!((late.outcome(), late.executed()), (Outcome::ApprovalExpired, false));
     assert_eq!(run.client_result("client", "1").await.expect("it waits").outcome(), Outcome::ApprovalExpired);

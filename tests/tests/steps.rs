@@ -39,7 +39,7 @@ async fn write(
 
 /// Sends a note.
 #[tool(name = "steps__send", effect = external_side_effect, redact = ["$"])]
-async fn send(
+fn send(
     ctx: &ToolContext,
     /// To whom.
     to: String,

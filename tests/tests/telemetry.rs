@@ -51,7 +51,7 @@ fn fail() -> Result<bool, ToolError> {
 /// Changes something, slowly.
 #[tool(name = "telemetry__change", effect = state_change, redact = ["$"])]
 async fn change() -> Result<bool, ToolError> {
-    tokio::time::sleep(Duration::from_secs(3600)).await;
+    tokio::time::sleep(Duration::from_hours(1)).await;
     Ok(true)
 }
 

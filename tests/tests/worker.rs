@@ -42,7 +42,7 @@ async fn write(
 
 /// Sends a note.
 #[tool(name = "worker__send", effect = external_side_effect, redact = ["$"])]
-async fn send(
+fn send(
     ctx: &ToolContext,
     /// To whom.
     to: String,

@@ -56,7 +56,7 @@ async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
 async fn ag_ui(State(service): State<Arc<Service>>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
     let principal = service.principal(&headers)?;
     let named = request::named(&body)?;
-    let run = run(&service, principal, &named, &body).await;
+    let run = Box::pin(run(&service, principal, &named, &body)).await;
     Ok(run.unwrap_or_else(|refusal| refusal.into_run(&named)))
 }
 

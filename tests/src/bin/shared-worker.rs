@@ -2,7 +2,7 @@
 //!
 //! Each of its model's runs makes five calls of one tool, which appends a line to a file.
 
-#![allow(clippy::expect_used, reason = "a test process says what it expects")]
+#![allow(clippy::expect_used, clippy::panic, reason = "a test process says what it expects")]
 
 use std::time::Duration;
 

@@ -31,7 +31,7 @@ async fn at_every_poll<F: Future>(
             assert_eq!(known.outcome(), Outcome::OutcomeUnknown, "{what}");
         }
         after(&rig).await;
-        rig.clock.advance(Duration::from_secs(60));
+        rig.clock.advance(Duration::from_mins(1));
         drop(rig.run(policy).recorded(&CallId::new(id)).await.expect("a store"));
         settle().await;
         rig.check(id, &format!("{what}, afterwards")).await;

@@ -14,10 +14,13 @@ fn down() -> StoreError {
 fn fails(at: u32, kept: bool) -> impl Fn(&'static str) -> Then + Send + Sync {
     let writes = AtomicU32::new(0);
     move |method| match method {
-        "update" | "append" if writes.fetch_add(1, Ordering::AcqRel) == at => match kept {
-            true => Then::Lost(down()),
-            false => Then::Fail(down()),
-        },
+        "update" | "append" if writes.fetch_add(1, Ordering::AcqRel) == at => {
+            if kept {
+                Then::Lost(down())
+            } else {
+                Then::Fail(down())
+            }
+        }
         _ => Then::Pass,
     }
 }
@@ -49,7 +52,7 @@ async fn at_every_write<F: Future<Output = Result<ToolExecResult, ResumeError>>>
                 assert!(waits, "{what}: it waits, and the result says {:?}", result.outcome());
             }
             after(&rig).await;
-            rig.clock.advance(Duration::from_secs(60));
+            rig.clock.advance(Duration::from_mins(1));
             let known = rig.run(policy).recorded(&CallId::new("c")).await.expect("a store");
             rig.check("c", &format!("{what}, afterwards")).await;
             assert!(known.is_some() && rig.effects() < 2, "{what}");

@@ -179,7 +179,7 @@ async fn an_answer_that_nobody_took_is_not_read() {
 async fn a_client_that_answers_too_late_may_have_acted() {
     let rig = Rig::new();
     rig.run(OPEN).exec(client_call("c")).await;
-    rig.clock.advance(Duration::from_secs(2 * 24 * 60 * 60));
+    rig.clock.advance(Duration::from_hours(2 * 24));
     let result = rig.run(OPEN).client_result("c", "\"done\"").await.expect("it waits");
     assert_eq!((result.outcome(), result.executed()), (Outcome::OutcomeUnknown, true));
     assert!(result.to_model().contains("too late"), "{}", result.to_model());

@@ -33,9 +33,9 @@ async fn it_is_shown_decided_and_continued_in_another_process() {
     assert_eq!(calls[0].rule.as_deref(), Some("require_approval_for_tools"));
     let path = Some("researcher > notes__delete".to_owned());
     let shown = |note| vec![("p1".to_owned(), path.clone(), Some(format!("{{\"note_id\":{note}}}")))];
-    assert_eq!(waits(&conversation).await, shown(7));
+    assert_eq!(waits(&conversation), shown(7));
     let saved = serde_json::to_string(&conversation.save().await.expect("a document")).expect("JSON");
-    assert!(!format!("{:?}", calls).contains("note_id"));
+    assert!(!format!("{calls:?}").contains("note_id"));
 
     // Another process, with a store of its own: only the document goes there.
     for shares in [false, true] {
@@ -46,10 +46,10 @@ async fn it_is_shown_decided_and_continued_in_another_process() {
         let saved: SavedConversation = serde_json::from_str(&saved).expect("a document");
         let parent = Agent::new(ScriptedModel::new([ScriptedTurn::text("Cleaned up.")]));
         let mut conversation = parent.restore(&runner, other.options(), saved).await.expect("restored");
-        assert_eq!(waits(&conversation).await, shown(7));
+        assert_eq!(waits(&conversation), shown(7));
         let ended = conversation.decide(&id("p1"), ApprovalDecision::Approve, &bob()).await.expect("it waits");
         assert!(matches!(ended, Ended::Waiting { .. }), "{ended:?}");
-        assert_eq!((other.effects(), waits(&conversation).await), (1, shown(8)));
+        assert_eq!((other.effects(), waits(&conversation)), (1, shown(8)));
         let deny = ApprovalDecision::Deny(Some("Keep it.".into()));
         let ended = conversation.decide(&id("p1"), deny, &bob()).await.expect("it waits");
         assert!(matches!(ended, Ended::Answered { ref text } if text == "Cleaned up."), "{ended:?}");

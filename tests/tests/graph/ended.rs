@@ -104,7 +104,7 @@ async fn a_graph_that_runs_again_finds_what_it_did() {
         let mut exec = Box::pin(run.exec(ask("p1")));
         assert!(tokio::time::timeout(Duration::from_millis(50), &mut exec).await.is_err());
         std::mem::forget(exec);
-        clock.advance(Duration::from_secs(3600));
+        clock.advance(Duration::from_hours(1));
         let turns = if idempotent { vec![count(), ScriptedTurn::text(REPORT)] } else { Vec::new() };
         let run = process(turns).run(rig.options());
         let result = run.exec(ask("p1")).await;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tests::hooked::{HookedStore, Then};
 use tool_runtime::call::RecordedArguments;
-use tool_runtime::store::{Document, Key, Waiting};
+use tool_runtime::store::{Document, Key, StoreError, Waiting};
 
 use super::*;
 
@@ -92,7 +92,7 @@ fn swap(store: &MemoryStore, run_id: &str, id: &str, change: impl Fn(Waiting) ->
     let receipt = store.update(
         named,
         Box::new(move |transaction| {
-            let Some(Document::Waiting(waiting)) = transaction.get(&key).cloned() else { panic!("it waits") };
+            let Some(Document::Waiting(waiting)) = transaction.get(&key).cloned() else { return Err(StoreError::Lost) };
             transaction.set(&key, Document::Waiting(Box::new(change(*waiting))))
         }),
     );

@@ -158,7 +158,7 @@ async fn whatever_changed_has_a_code_of_its_own() {
     let narrow = || ada().tools(tools).label("seen");
     let without_role = || RunOptions::new().run_id("run-1").principal("ada").tenant("acme").tools(tools).label("seen");
     let policy = format!("{POLICY}\n[labels.web]\nfrom_run = true\ndeny_effects = [\"state_change\"]\n");
-    let hour = Duration::from_secs(3600);
+    let hour = Duration::from_hours(1);
     let cases: [(&str, RunOptions); 7] = [
         ("roles", narrow().role("admin")),
         ("roles", without_role()),

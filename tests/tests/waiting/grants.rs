@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tool_runtime::runner::{GrantError, Remember};
-use tool_runtime::store::{DecisionKind, GrantScope, ManualClock, SqlOptions, SqlStore};
+use tool_runtime::store::{DecisionKind, GrantScope, ManualClock, PendingFilter, SqlOptions, SqlStore};
 
 use super::*;
 
@@ -32,7 +32,7 @@ const ASKS: &str = r#"
     deny_effects = ["external_side_effect"]
 "#;
 
-const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
+const WEEK: Duration = Duration::from_hours(7 * 24);
 
 struct Rig {
     runner: ToolRunner,
@@ -197,6 +197,6 @@ async fn the_last_use_is_taken_once_of(rig: &Rig) {
     let count = |outcome: Outcome| outcomes.iter().filter(|one| **one == outcome).count();
     assert_eq!((count(Outcome::Ok), count(Outcome::ApprovalRequired)), (5, 35), "{outcomes:?}");
     // What waits now says why, as if there had been no grant.
-    let waiting = rig.store.pending_calls(&Default::default()).await.expect("a store");
+    let waiting = rig.store.pending_calls(&PendingFilter::default()).await.expect("a store");
     assert!(waiting.iter().all(|call| call.rule.as_deref() == Some("require_approval_for_tools")), "{waiting:?}");
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 use tool_runtime::runner::{TokenError, TokenKeys};
 use tool_runtime::store::ManualClock;
 
+use tool_runtime::store::PendingFilter;
+
 use super::*;
 
 const CANARY: &str = "canary-7f3a";
@@ -117,7 +119,7 @@ async fn a_token_opens_where_it_fits_only() {
             Err(error) => {
                 assert_eq!(error.code(), expected);
                 assert!(!format!("{error:?} {error}").contains(CANARY));
-                let waiting = second.store().pending_calls(&Default::default()).await.expect("a store");
+                let waiting = second.store().pending_calls(&PendingFilter::default()).await.expect("a store");
                 assert!(waiting.is_empty(), "{expected}");
             }
             // A role that the run did not have is left out.

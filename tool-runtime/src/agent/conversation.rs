@@ -137,7 +137,7 @@ impl Conversation {
     /// store failed, and the calls behind the one that could not be finished still wait.
     pub async fn accept(&mut self, incoming: Incoming) -> Result<(), ResumeError> {
         let admitted = match self.check(&incoming) {
-            Ok(()) => self.admit(incoming).await,
+            Ok(()) => Box::pin(self.admit(incoming)).await,
             Err(refused) => {
                 self.record_barred(&incoming).await;
                 Err(refused)
@@ -156,9 +156,9 @@ impl Conversation {
     }
 
     async fn take_in(&mut self, incoming: Incoming) -> Ended {
-        match self.admit(incoming).await {
+        match Box::pin(self.admit(incoming)).await {
             Ok(misfit) => {
-                let ended = self.drive().await;
+                let ended = Box::pin(self.drive()).await;
                 self.tell(misfit);
                 ended
             }

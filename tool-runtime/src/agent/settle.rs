@@ -29,7 +29,9 @@ impl Conversation {
         let result = match action {
             Action::Decide(decision, decider) => Box::pin(self.run.resume(id.as_str(), decision, &decider)).await,
             Action::Expire => Box::pin(self.run.expire(id.as_str())).await,
-            Action::Answer(ClientAnswer::Value { json, .. }) => Box::pin(self.run.client_result(id.as_str(), &json)).await,
+            Action::Answer(ClientAnswer::Value { json, .. }) => {
+                Box::pin(self.run.client_result(id.as_str(), &json)).await
+            }
             Action::Answer(ClientAnswer::Failed { .. }) => Box::pin(self.run.client_failed(id.as_str())).await,
             Action::Abandon => Box::pin(self.run.abandon(id.as_str())).await,
         };

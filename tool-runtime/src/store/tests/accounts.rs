@@ -40,10 +40,12 @@ impl Books {
     }
 
     fn stored(&self) -> Vec<&StoredAccount> {
-        let stored = |document| match document {
-            &Document::Account(ref stored) => &**stored,
-            _ => panic!("an account"),
-        };
+        fn stored(document: &Document) -> &StoredAccount {
+            match document {
+                Document::Account(stored) => stored,
+                _ => panic!("an account"),
+            }
+        }
         self.documents.values().map(stored).collect()
     }
 }

@@ -57,12 +57,15 @@ async fn check(attack: impl FnOnce(&mut Vec<Sealed>), anchored: Option<&str>, al
     assert_eq!(found(&records, &[]).as_deref(), alone);
 }
 
+/// What somebody does to records.
+type Attack = fn(&mut Vec<Sealed>);
+
 #[tokio::test]
 async fn every_attack_on_records_is_named() {
     // In the list, records 0, 2, 4, 6 are of run one, the others of run two.
     check(|_| {}, None, None).await;
     let same = |word| (Some(word), Some(word));
-    let cases: [(fn(&mut Vec<Sealed>), _); 12] = [
+    let cases: [(Attack, _); 12] = [
         (|records| change(&mut records[2]), same("one 1 record_changed")),
         (|records| drop(records.remove(2)), same("one 2 records_missing")),
         (|records| drop(records.remove(0)), same("one 1 records_missing")),
@@ -160,10 +163,19 @@ async fn every_attack_on_anchors_is_named() {
     };
     let (gone, last): (fn(_) -> _, _) = (|_| None, Key::last_anchor());
     let (first, second) = (Key::anchor(0), Key::anchor(1));
-    assert_eq!(attacked(&[first.clone()], edited, false).await, "anchor 0: it was changed after it was made");
-    assert!(attacked(&[first.clone()], gone, false).await.starts_with("anchor 0: it was removed, and a later one"));
-    assert!(attacked(&[second.clone()], gone, false).await.starts_with("anchor 1: it was removed, and the end"));
-    assert!(attacked(&[last.clone()], gone, false).await.starts_with("anchor 1: the end of the anchors"));
+    assert_eq!(
+        attacked(std::slice::from_ref(&first), edited, false).await,
+        "anchor 0: it was changed after it was made"
+    );
+    assert!(
+        attacked(std::slice::from_ref(&first), gone, false)
+            .await
+            .starts_with("anchor 0: it was removed, and a later one")
+    );
+    assert!(
+        attacked(std::slice::from_ref(&second), gone, false).await.starts_with("anchor 1: it was removed, and the end")
+    );
+    assert!(attacked(std::slice::from_ref(&last), gone, false).await.starts_with("anchor 1: the end of the anchors"));
     let all = [first, second, last];
     assert!(attacked(&all, gone, true).await.starts_with("anchor 0: it was exported and is not in the store"));
 }
