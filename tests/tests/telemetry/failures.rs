@@ -212,7 +212,13 @@ async fn of_a_store() {
     let rig = Rig::new(Fails::Otherwise);
     let guard = rig.tree.listen();
     rig.run().exec(ToolCall::text("c", "telemetry__sign_in", r#"{"login":"ada","password":"x"}"#)).await;
-    rig.once("store_unavailable", Some("telemetry__sign_in"), CHAIN);
+    // Three failures: what people remembered could not be read, the call could not be kept for them, nor its record.
+    let told: Vec<_> =
+        rig.told.lock().expect("no poison").iter().map(|told| (told.0.clone(), told.1.clone())).collect();
+    let code = || "store_unavailable".to_owned();
+    let tool = || Some("telemetry__sign_in".to_owned());
+    assert_eq!(told, [(code(), None), (code(), tool()), (code(), tool())]);
+    assert!(!rig.tree.text().contains(CANARY), "{}", rig.tree.text());
     drop(guard);
 
     for read in ["recorded", "resume", "snapshot"] {

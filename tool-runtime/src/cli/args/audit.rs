@@ -112,8 +112,11 @@ fn kind(text: &str) -> Result<AuditKind, String> {
 }
 
 fn time(text: &str) -> Result<Timestamp, String> {
-    let day =
-        || text.parse::<jiff::civil::Date>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|day| day.timestamp());
+    // A date also reads from a time, and would forget it.
+    let day = || {
+        let day = text.parse::<jiff::civil::Date>().ok().filter(|_| text.len() == "2026-01-31".len())?;
+        day.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|day| day.timestamp())
+    };
     let wrong = "write a day, such as 2026-01-31, or a time with its offset, such as 2026-01-31T08:00:00Z";
     text.parse().ok().or_else(day).ok_or_else(|| wrong.to_owned())
 }
