@@ -43,7 +43,7 @@ async fn racing_approvers_of_one_run_let_the_call_run_once() {
     rig.check("c", "four approvers").await;
 }
 
-/// A call that was finished under the same id, but is another one, is no answer.
+/// A call that was finished under the same id, but is another one, does not answer.
 #[tokio::test]
 async fn the_stored_result_is_that_of_the_same_key() {
     let rig = Rig::new();

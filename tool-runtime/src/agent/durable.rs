@@ -79,7 +79,7 @@ pub trait Durable: Send + Sync {
 
 impl Conversation {
     /// As [`step`](Self::step), as a unit of an engine. A step that only says what is known already (that calls wait, or
-    /// how it ended) is no unit.
+    /// how it ended) is not a unit.
     ///
     /// # Errors
     /// The unit has no result, also because the model gave no answer: that is not kept, so that it can be asked again.

@@ -163,7 +163,7 @@ impl ToolExecResult {
     }
 
     /// Returns why the call failed, for operators: the text of the tool's own error with its causes, or why a connection
-    /// was not available. `None` where there is no more to say than [`error`](Self::error) does.
+    /// was not available. `None` where it would only repeat [`error`](Self::error).
     ///
     /// It can hold values: the application decides where it may go; no record, event, span or log has it.
     #[must_use]

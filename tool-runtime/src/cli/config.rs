@@ -30,8 +30,7 @@ struct File {
     key_env: Option<String>,
 }
 
-/// What holds for every command.
-#[derive(Debug)]
+/// What holds for every command. It is not shown: the URL of the store can hold a password.
 pub(super) struct Settings {
     pub(super) policy: Option<PathBuf>,
     pub(super) data: PathBuf,

@@ -40,7 +40,7 @@ pub(crate) struct Deciders {
     pub roles: Option<BTreeSet<String>>,
 }
 
-/// A call, as far as it matters who decides on it.
+/// What of a call matters for who may decide on it.
 pub(crate) struct Decided<'a> {
     pub(crate) tool: &'a str,
     pub(crate) effect: ToolEffect,

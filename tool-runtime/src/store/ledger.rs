@@ -144,7 +144,8 @@ pub(crate) fn renew(transaction: &mut Transaction, key: &Key, owner: &str, lease
     match transaction.get(key) {
         Some(Document::Call(entry)) if *entry.owner == *owner && !entry.is_finished() => {
             let mut entry = entry.clone();
-            entry.until = until;
+            // A clock that jumped back shortens no lease.
+            entry.until = entry.until.max(until);
             transaction.set(key, Document::Call(entry))
         }
         _ => Err(StoreError::Fenced),

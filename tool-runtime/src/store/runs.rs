@@ -141,7 +141,11 @@ pub(crate) fn check(transaction: &Transaction, lease: &RunLease) -> Result<(), S
 /// Prolongs a worker's lease.
 pub(crate) fn renew(transaction: &mut Transaction, lease: &RunLease, by: Duration) -> Result<(), StoreError> {
     let until = after(transaction.now(), by);
-    write(transaction, lease, |run| run.holder = Some(Holder { owner: Arc::clone(&lease.owner), until }))
+    write(transaction, lease, |run| {
+        // A clock that jumped back shortens no lease.
+        let until = run.holder.as_ref().map_or(until, |holder| holder.until.max(until));
+        run.holder = Some(Holder { owner: Arc::clone(&lease.owner), until });
+    })
 }
 
 /// What a worker writes of its run after a step.

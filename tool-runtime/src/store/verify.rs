@@ -34,7 +34,7 @@ pub(crate) enum Finding {
     Record { run_id: Arc<str>, sequence: u64, broken: Broken },
     /// The record in this place is not the anchored one.
     NotAnchored { run_id: Arc<str>, sequence: u64, anchor: u64 },
-    /// There is no record in this place any more.
+    /// The record in this place is gone.
     Cut { run_id: Arc<str>, sequence: u64, anchor: u64 },
     /// An anchor, with what is wrong with it.
     Anchor { number: u64, wrong: &'static str },

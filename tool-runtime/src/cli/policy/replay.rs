@@ -59,7 +59,7 @@ struct Counts {
     undecided: u64,
     /// The catalog no longer has the tool.
     unknown_tools: u64,
-    /// The policy was not asked, or the line is no record of a call.
+    /// The policy was not asked, or the line is not the record of a call.
     not_decided: u64,
 }
 

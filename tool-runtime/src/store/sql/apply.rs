@@ -54,6 +54,14 @@ pub(super) struct Written {
 }
 
 impl Written {
+    /// Adds what was written after it, in the same transaction.
+    pub(super) fn then(&mut self, later: Self) {
+        self.wakes |= later.wakes;
+        self.documents.retain(|(key, _)| later.documents.iter().all(|(again, _)| again != key));
+        self.documents.extend(later.documents);
+        self.record = later.record.or_else(|| self.record.take());
+    }
+
     /// Whether it changes nothing.
     pub(super) const fn is_nothing(&self) -> bool {
         self.documents.is_empty() && self.record.is_none()

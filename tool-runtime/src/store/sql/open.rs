@@ -68,7 +68,7 @@ impl SqlStore {
     /// It is opened in WAL mode with `synchronous=FULL`, so that a commit survives a power cut.
     ///
     /// # Errors
-    /// The file cannot be opened or is no database; it was made by a newer version of this library.
+    /// The file cannot be opened or is not a database; it was made by a newer version of this library.
     ///
     /// # Panics
     /// Outside a tokio runtime.

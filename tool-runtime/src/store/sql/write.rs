@@ -55,7 +55,7 @@ impl Drop for Worker {
 /// Writes all of it in one transaction; if that fails, each in its own, so that none fails for another.
 async fn write(shared: &Shared, jobs: &mut [Job]) -> Vec<Result<(), StoreError>> {
     if jobs.len() > 1
-        && let Ok(results) = together(shared, jobs).await
+        && let Some(results) = together(shared, jobs).await
     {
         return results;
     }
@@ -66,27 +66,41 @@ async fn write(shared: &Shared, jobs: &mut [Job]) -> Vec<Result<(), StoreError>>
     results
 }
 
-async fn together(shared: &Shared, jobs: &mut [Job]) -> Result<Vec<Result<(), StoreError>>, sqlx::Error> {
-    let mut connection = shared.database.connection().await?;
-    let results = in_one(shared, &mut connection, jobs).await;
-    if results.is_err() {
-        connection.discard();
+/// Writes all of it in one transaction. `None` if nothing was written, and each may be tried by itself.
+async fn together(shared: &Shared, jobs: &mut [Job]) -> Option<Vec<Result<(), StoreError>>> {
+    let (mut results, mut unsure) = (Vec::with_capacity(jobs.len()), None);
+    let mut connection = shared.database.connection().await.ok()?;
+    if in_one(shared, &mut connection, jobs, &mut results, &mut unsure).await.is_ok() {
+        return Some(results);
     }
-    results
+    connection.discard();
+    // Nobody answered the commit. It has all of the writes or none, so one look is enough; without it, nothing may be
+    // repeated.
+    match kept(shared, &unsure?).await {
+        Ok(true) => Some(results),
+        Ok(false) => None,
+        Err(error) => {
+            let text = error.detail();
+            let lost = || StoreError::Unavailable(text.clone().into());
+            Some(results.into_iter().map(|result| result.and_then(|()| Err(lost()))).collect())
+        }
+    }
 }
 
 async fn in_one(
     shared: &Shared,
     connection: &mut Connection,
     jobs: &mut [Job],
-) -> Result<Vec<Result<(), StoreError>>, sqlx::Error> {
-    let (mut results, mut wakes) = (Vec::with_capacity(jobs.len()), false);
+    results: &mut Vec<Result<(), StoreError>>,
+    unsure: &mut Option<Written>,
+) -> Result<(), sqlx::Error> {
+    let mut all = Written::default();
     let now = begin(shared, connection, String::new()).await?;
     for job in jobs {
         connection.run("SAVEPOINT one").await?;
         results.push(match apply(connection, &mut job.work, now).await {
             Ok(written) => {
-                wakes |= written.wakes;
+                all.then(written);
                 connection.run("RELEASE one").await?;
                 Ok(())
             }
@@ -97,8 +111,31 @@ async fn in_one(
             Err(Failed::Database(error)) => return Err(error),
         });
     }
-    commit(shared, connection, wakes).await?;
-    Ok(results)
+    let wakes = all.wakes;
+    // From here on nobody knows, until the database has answered.
+    *unsure = Some(all).filter(|all| !all.is_nothing());
+    commit(shared, connection, wakes).await
+}
+
+/// Looks whether what was written is in the database, again and again while the connection breaks.
+pub(super) async fn kept(shared: &Shared, written: &Written) -> Result<bool, StoreError> {
+    let end = Instant::now() + shared.patience;
+    loop {
+        match look(shared, written).await {
+            Ok(kept) => return Ok(kept),
+            Err(error) if is_transient(&error) && Instant::now() < end => sleep(PAUSE).await,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+async fn look(shared: &Shared, written: &Written) -> Result<bool, sqlx::Error> {
+    let mut connection = shared.database.connection().await?;
+    let kept = written.is_kept(&mut connection).await;
+    if kept.is_err() {
+        connection.discard();
+    }
+    kept
 }
 
 async fn alone(shared: &Shared, work: &mut Work) -> Result<(), StoreError> {
