@@ -7,8 +7,12 @@
 mod dropped;
 #[path = "cut/failed.rs"]
 mod failed;
+#[path = "cut/forgotten.rs"]
+mod forgotten;
 #[path = "cut/races.rs"]
 mod races;
+#[path = "cut/strangers.rs"]
+mod strangers;
 
 use std::future::poll_fn;
 use std::pin::pin;

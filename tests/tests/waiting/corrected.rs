@@ -87,7 +87,7 @@ async fn of_many_decisions_at_once_one_runs() {
 
 /// Puts a call into the place of another one.
 fn swap(store: &MemoryStore, run_id: &str, id: &str, change: impl Fn(Waiting) -> Waiting + Send + 'static) {
-    let key = Key::waiting(run_id, &CallId::new(id));
+    let key = Key::waiting(run_id, Some("acme"), Some("ada"), &CallId::new(id));
     let named = vec![key.clone()];
     let receipt = store.update(
         named,

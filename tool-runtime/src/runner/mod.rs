@@ -7,6 +7,7 @@ mod books;
 mod builder;
 mod client;
 mod contained;
+mod deciding;
 mod deliver;
 mod draft;
 #[cfg(feature = "restate")]

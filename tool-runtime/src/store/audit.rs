@@ -219,6 +219,8 @@ pub enum DecisionKind {
     Answered,
     /// Nobody decided in time.
     Expired,
+    /// Somebody decided, or the client answered, after the call had expired. It changed nothing.
+    TooLate,
     /// Nobody will act on it.
     Abandoned,
     /// It still waits; calls like it are decided by a grant.
@@ -252,7 +254,9 @@ impl DecisionKind {
         Self::Denied,
         Self::Answered,
         Self::Expired,
+        Self::TooLate,
         Self::Abandoned,
+        Self::Remembered,
         Self::ClientResult,
         Self::ClientFailed,
     ];
@@ -266,6 +270,7 @@ impl DecisionKind {
             Self::Denied => "denied",
             Self::Answered => "answered",
             Self::Expired => "expired",
+            Self::TooLate => "too_late",
             Self::Abandoned => "abandoned",
             Self::Remembered => "remembered",
             Self::ClientResult => "client_result",

@@ -11,6 +11,7 @@ use crate::store::ledger::LedgerEntry;
 use crate::store::pending::PendingCall;
 use crate::store::posts::Post;
 use crate::store::runs::StoredRun;
+use crate::store::waiting::Decided;
 
 /// What a store keeps, apart from records. Stores keep it as the JSON that serde makes of it, in a place where clients cannot
 /// change it: the frozen arguments of calls are in it.
@@ -22,6 +23,8 @@ pub enum Document {
     Call(Box<LedgerEntry>),
     /// A call that waits.
     Waiting(Box<Waiting>),
+    /// A call that waited and was decided.
+    Decided(Box<Decided>),
     /// A run that workers share.
     Run(Box<StoredRun>),
     /// What somebody decided for calls that come later.
@@ -55,7 +58,8 @@ impl Document {
             Self::Waiting(waiting) => Some(waiting.call.expires_at),
             Self::Run(run) => run.due(),
             Self::Grant(grant) => grant.expires_at,
-            // From then on it may be removed.
+            // From then on they may be removed.
+            Self::Decided(decided) => Some(decided.until),
             Self::Account(account) => Some(account.until),
             // A post is not due: its run is.
             Self::Post(_) | Self::Anchor(_) | Self::LastAnchor(_) => None,
@@ -69,6 +73,7 @@ impl Document {
             Self::Call(entry) => entry.is_finished(),
             Self::Anchor(_) => true,
             Self::Waiting(_)
+            | Self::Decided(_)
             | Self::Run(_)
             | Self::Grant(_)
             | Self::Account(_)

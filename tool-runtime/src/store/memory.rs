@@ -11,7 +11,7 @@ use crate::store::audit::{AuditRecord, Sealed};
 use crate::store::transaction::Writes;
 use crate::store::wake::Wake;
 use crate::store::{
-    Chain, Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Space, Store, StoreError, SystemClock,
+    Chain, Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Store, StoreError, SystemClock,
     Transaction,
 };
 
@@ -26,6 +26,13 @@ impl Default for Limits {
     fn default() -> Self {
         Self { records: 4096, open: 4096 }
     }
+}
+
+/// How many decided calls are kept for each document that may be open. They are small.
+const DECIDED: usize = 16;
+
+fn is_decided(document: &Document) -> bool {
+    matches!(document, Document::Decided(_))
 }
 
 /// A store in memory: bounded, shared by its clones, lost with the process.
@@ -65,6 +72,8 @@ struct State {
     positions: HashMap<Key, u64>,
     /// Positions of documents that only answer questions about the past, oldest first.
     settled: VecDeque<u64>,
+    /// How many documents say that a call was decided.
+    decided: usize,
     /// Numbers documents, so that they can be listed in order.
     next: u64,
 }
@@ -87,7 +96,8 @@ impl MemoryStore {
     ///
     /// Of more records than `records`, the oldest make room for new ones, and so do the entries of as many calls that
     /// ended in the ledger. Calls that wait or run, and what else is still needed, are never dropped: one more than
-    /// `open` is refused, unless accounts whose window is over can make room.
+    /// `open` is refused, unless accounts whose window is over can make room. That a call was decided is kept until the
+    /// call would have expired, of up to 16 times `open` calls; one more cannot be decided.
     #[must_use]
     pub fn with_limits(records: usize, open: usize) -> Self {
         let limits = Limits { records: records.max(1), open: open.max(1) };
@@ -98,6 +108,12 @@ impl MemoryStore {
     #[must_use]
     pub fn with_clock(clock: impl Clock + 'static) -> Self {
         Self(Arc::new(Shared { clock: Box::new(clock), ..Shared::default() }))
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_clock_and_limits(clock: impl Clock + 'static, records: usize, open: usize) -> Self {
+        let limits = Limits { records, open };
+        Self(Arc::new(Shared { clock: Box::new(clock), limits, ..Shared::default() }))
     }
 
     /// How many records were dropped to make room.
@@ -191,16 +207,9 @@ impl State {
 
     /// Returns what made room.
     fn write(&mut self, writes: Writes, limits: Limits, now: Timestamp) -> Result<Vec<Kept>, StoreError> {
-        let is_open = |document: Option<&Document>| document.is_some_and(|document| !document.is_settled());
-        let added = writes.documents.iter().filter(|(_, document)| is_open(document.as_ref())).count();
-        let is_full = |state: &Self| {
-            let before = state.documents.len() - state.settled.len();
-            let left = writes.documents.iter().filter(|(key, _)| is_open(state.document(key))).count();
-            added > left && before - left + added > limits.open
-        };
-        if is_full(self) {
-            self.forget_accounts(now);
-            if is_full(self) {
+        if self.has_no_room(&writes, limits) {
+            self.forget_what_is_over(now);
+            if self.has_no_room(&writes, limits) {
                 return Err(StoreError::Full);
             }
         }
@@ -210,24 +219,37 @@ impl State {
         Ok(writes.records.into_iter().filter_map(|record| self.append(record, limits.records)).collect())
     }
 
-    /// Drops accounts whose window is over.
-    fn forget_accounts(&mut self, now: Timestamp) {
-        self.documents.retain(|_, (key, document)| {
-            let over = key.space() == Space::Account && document.due().is_some_and(|until| until <= now);
-            if over {
-                self.positions.remove(key);
-            }
-            !over
+    /// Whether it would hold too much: of what is open, or of calls that were decided.
+    fn has_no_room(&self, writes: &Writes, limits: Limits) -> bool {
+        let is_full = |counts: fn(&Document) -> bool, before: usize, most: usize| {
+            let changed = || writes.documents.iter();
+            let added = changed().filter(|(_, document)| document.as_ref().is_some_and(counts)).count();
+            let left = changed().filter(|(key, _)| self.document(key).is_some_and(counts)).count();
+            added > left && before - left + added > most
+        };
+        let open = self.documents.len() - self.settled.len() - self.decided;
+        is_full(|document| !document.is_settled() && !is_decided(document), open, limits.open)
+            || is_full(is_decided, self.decided, limits.open.saturating_mul(DECIDED))
+    }
+
+    /// Drops accounts whose window is over, and calls that could not be decided any more.
+    fn forget_what_is_over(&mut self, now: Timestamp) {
+        let over = self.documents.values().filter(|(_, document)| {
+            matches!(document, Document::Account(_) | Document::Decided(_))
+                && document.due().is_some_and(|until| until <= now)
         });
+        let over: Vec<_> = over.map(|(key, _)| key.clone()).collect();
+        over.into_iter().for_each(|key| self.set(key, None, usize::MAX));
     }
 
     fn set(&mut self, key: Key, document: Option<Document>, settled: usize) {
         let Some(document) = document else {
             let position = self.positions.remove(&key);
-            if let Some(position) = position
-                && self.documents.remove(&position).is_some_and(|(_, document)| document.is_settled())
-            {
-                self.settled.retain(|kept| *kept != position);
+            if let Some((position, (_, document))) = position.and_then(|at| Some((at, self.documents.remove(&at)?))) {
+                self.decided -= usize::from(is_decided(&document));
+                if document.is_settled() {
+                    self.settled.retain(|kept| *kept != position);
+                }
             }
             return;
         };
@@ -236,7 +258,9 @@ impl State {
             self.next
         });
         let is_settled = document.is_settled();
+        self.decided += usize::from(is_decided(&document));
         let before = self.documents.insert(position, (key, document));
+        self.decided -= usize::from(before.as_ref().is_some_and(|(_, document)| is_decided(document)));
         if is_settled && !before.is_some_and(|(_, document)| document.is_settled()) {
             self.settled.push_back(position);
         }

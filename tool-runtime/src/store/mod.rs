@@ -38,8 +38,8 @@ pub(crate) use accounts::StoredAccount;
 pub use anchors::{Anchor, AnchoredHead, anchor};
 pub use audit::{AuditKind, AuditRecord, DecisionKind, DecisionRecord, Refusal, Sealed};
 pub use chain::{Chain, ChainError};
-pub(crate) use clock::SystemClock;
 pub use clock::{Clock, ManualClock};
+pub(crate) use clock::{SystemClock, is_before};
 pub use document::{Document, Waiting};
 pub use error::StoreError;
 pub use filter::RecordFilter;
@@ -54,3 +54,4 @@ pub use runs::{RunLease, StoredRun};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use sql::{SqlOptions, SqlStore};
 pub use transaction::{Change, Transaction, Writes};
+pub use waiting::Decided;

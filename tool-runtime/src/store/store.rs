@@ -108,16 +108,17 @@ pub trait Store: Send + Sync {
         Ok(waiting.into_iter().map(|waiting| waiting.call).collect())
     }
 
-    /// Returns a call that waits. `None` if there is none.
+    /// Returns the call that waits longest under this id in a run. `None` if there is none.
+    ///
+    /// Call ids can be guessed, so calls of several principals can wait under one: [`PendingCall::principal`] and
+    /// [`PendingCall::tenant`] say whose it is.
     ///
     /// # Errors
     /// The store cannot be reached, or what it holds cannot be read.
     async fn pending(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
-        let document = self.read(&[Key::waiting(run_id, call_id)]).await?.pop().flatten();
-        Ok(match document {
-            Some(Document::Waiting(waiting)) => Some(waiting.call),
-            _ => None,
-        })
+        let (run_id, call_id) = (Some(run_id.into()), Some(call_id.clone()));
+        let found = self.pending_calls(&PendingFilter { run_id, call_id, ..PendingFilter::default() }).await?;
+        Ok(found.into_iter().next())
     }
 }
 

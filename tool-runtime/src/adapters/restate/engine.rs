@@ -121,7 +121,7 @@ impl<'e> Engine<'e> {
 
     /// Leaves calls alone that the process before may still execute.
     async fn left_alone(&self) -> HandlerResult<()> {
-        let held = || self.journal.runner.held_elsewhere(&self.run_id);
+        let held = || self.journal.runner.held_elsewhere(&self.run_id, &self.journal.options);
         if let Some(left) = held().await.map_err(store)? {
             tokio::time::sleep(left).await;
             if held().await.map_err(store)?.is_some() {

@@ -76,7 +76,7 @@ pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
     ];
     if let Some(given) = &asked.arguments {
         let frozen = frozen(&found, &policy, entry, input::json_text(given)?)?;
-        stages.push(stage("arguments", &context, frozen.repaired, Some(frozen.frozen.text())));
+        stages.push(stage("arguments", &context, frozen.repaired(), Some(frozen.frozen.text())));
     }
     let name = entry.spec.name.as_str();
     let effect = policy.effect_of(name, entry.spec.effect).as_str();
@@ -132,8 +132,8 @@ fn frozen(catalog: &ToolCatalog, policy: &ToolPolicy, entry: &Arc<Entry>, text: 
         evidence: &Mutex::new(seen),
     };
     let call = ToolCall::text("explain", entry.spec.name.as_str(), text);
-    hydrate::hydrate(call, entry, &settings).0.map_err(|unhydrated| {
-        let (_, error) = *unhydrated;
+    hydrate::hydrate(call, entry, &settings).map_err(|unhydrated| {
+        let error = unhydrated.error;
         let place = |violation: &Violation| match violation.pointer.as_str() {
             "" => violation.keyword.clone(),
             pointer => format!("{pointer}: {}", violation.keyword),

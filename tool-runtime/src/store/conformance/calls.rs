@@ -6,7 +6,8 @@ use crate::store::{AuditRecord, Chain, Document, Key, PendingFilter, Query, Reco
 
 pub(super) async fn calls_that_wait_are_found(store: &dyn Store) {
     for (run, call, expires) in [("one", "b", 10), ("one", "a", 20), ("two", "c", 30)] {
-        let (key, waiting) = (Key::waiting(run, &CallId::new(call)), waiting(run, call, expires));
+        let waiting = waiting(run, call, expires);
+        let key = Key::of_waiting(&waiting.call);
         let named = key.clone();
         let write =
             move |transaction: &mut Transaction| transaction.set(&named, Document::Waiting(Box::new(waiting.clone())));
@@ -35,7 +36,7 @@ pub(super) async fn calls_that_wait_are_found(store: &dyn Store) {
 pub(super) async fn what_is_written_reads_the_same(store: &dyn Store) {
     let id = "a'b\"c\\d\u{0}e%f_\u{1f980}";
     let document = "\u{0}\u{feff}'; --\u{1f980}";
-    let key = Key::waiting(id, &CallId::new(id));
+    let key = Key::waiting(id, None, Some("ada"), &CallId::new(id));
     let pair = [Key::run(id), key];
     let named = pair.clone();
     let write = move |transaction: &mut Transaction| {

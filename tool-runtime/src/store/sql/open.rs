@@ -114,6 +114,8 @@ impl SqlStore {
             #[cfg(feature = "postgres")]
             listener: <_>::default(),
             patience: options.patience,
+            #[cfg(all(test, feature = "sqlite"))]
+            faults: super::tests::Faults::default(),
         })))
     }
 }

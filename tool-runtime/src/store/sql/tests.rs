@@ -3,8 +3,12 @@
 #![cfg(feature = "sqlite")]
 
 mod broken;
+mod faults;
 mod handed_over;
 mod older;
+mod unanswered;
+
+pub(super) use faults::Faults;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -130,6 +130,8 @@ pub(super) async fn kept(shared: &Shared, written: &Written) -> Result<bool, Sto
 }
 
 async fn look(shared: &Shared, written: &Written) -> Result<bool, sqlx::Error> {
+    #[cfg(all(test, feature = "sqlite"))]
+    shared.faults.before_look()?;
     let mut connection = shared.database.connection().await?;
     let kept = written.is_kept(&mut connection).await;
     if kept.is_err() {
@@ -213,7 +215,11 @@ async fn commit(shared: &Shared, connection: &mut Connection, wakes: bool) -> Re
     if wakes && !shared.database.is_sqlite() {
         connection.run(format!("SELECT pg_notify('{CHANNEL}', '')")).await?;
     }
+    #[cfg(all(test, feature = "sqlite"))]
+    shared.faults.before_commit(connection).await?;
     connection.run("COMMIT").await?;
+    #[cfg(all(test, feature = "sqlite"))]
+    shared.faults.after_commit()?;
     if wakes {
         shared.changed.wake();
     }

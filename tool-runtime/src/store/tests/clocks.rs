@@ -1,0 +1,111 @@
+//! Clocks that jump back: no lease is shortened, no grant holds longer than it was given for, and no anchor is lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::call::{Decider, Verdict};
+use crate::store::conformance::record;
+use crate::store::grants::{self, Covered};
+use crate::store::runs;
+use crate::store::verify::verify;
+use crate::store::{
+    Clock, Document, Grant, GrantScope, Key, ManualClock, MemoryStore, Query, RunLease, Space, Store, StoreError,
+    StoredRun, Transaction, anchor,
+};
+use crate::tool::{Hash, ToolName};
+
+const LEASE: Duration = Duration::from_secs(30);
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + second).unwrap()
+}
+
+/// A run that workers share, changed by one transaction after the other.
+struct Shared(Document);
+
+impl Shared {
+    fn at<T>(
+        &mut self,
+        second: i64,
+        change: impl FnOnce(&mut Transaction) -> Result<T, StoreError>,
+    ) -> Result<T, &'static str> {
+        let mut transaction = Transaction::new(at(second), [(Key::run("run"), Some(self.0.clone()))]);
+        let answer = change(&mut transaction).map_err(|error| error.code())?;
+        if let Some((_, Some(document))) = transaction.into_writes().documents.pop() {
+            self.0 = document;
+        }
+        Ok(answer)
+    }
+
+    fn lease(&mut self, second: i64, owner: &str) -> Option<RunLease> {
+        let (run, owner) = ("run".into(), owner.into());
+        self.at(second, |transaction| runs::lease(transaction, &run, &owner, LEASE)).unwrap().map(|(lease, _)| lease)
+    }
+}
+
+#[test]
+fn a_worker_keeps_its_run_for_as_long_as_it_was_told() {
+    let mut run = Shared(Document::Run(Box::new(StoredRun { due: Some(at(0)), ..StoredRun::new("run", "saved") })));
+    let held = run.lease(100, "one").unwrap();
+    for now in [100, 40, -900, 99] {
+        run.at(now, |transaction| runs::renew(transaction, &held, LEASE)).unwrap();
+        assert!(run.lease(129, "two").is_none(), "renewed at {now}");
+    }
+    run.at(129, |transaction| runs::renew(transaction, &held, LEASE)).unwrap();
+    assert!(run.lease(158, "two").is_none());
+    let next = run.lease(159, "two").unwrap();
+    assert_eq!(next.epoch, held.epoch + 1);
+    // By the clock of long ago the first one still has its time, and has lost the run all the same.
+    assert_eq!(run.at(10, |transaction| runs::check(transaction, &held)), Err("store_fenced"));
+}
+
+#[test]
+fn a_grant_does_not_hold_before_it_was_made() {
+    let grant = |verdict| Grant {
+        id: "g".into(),
+        tool: ToolName::parse("core__add").unwrap(),
+        definition_hash: Hash([7; 32]),
+        scope: GrantScope::Tenant,
+        tenant: None,
+        principal: None,
+        labels: Vec::new(),
+        verdict,
+        covers: Covered::Exactly(Hash([8; 32])),
+        uses: Some(2),
+        expires_at: Some(at(1000)),
+        decider: Decider::new("grace"),
+        created_at: at(500),
+    };
+    for (now, allows, denies) in
+        [(500, true, true), (999, true, true), (1000, false, false), (441, true, true), (439, false, true)]
+    {
+        for (verdict, expected) in [(Verdict::Allow, allows), (Verdict::Deny, denies)] {
+            let grant = grant(verdict);
+            let transaction =
+                Transaction::new(at(now), [(grant.key(), Some(Document::Grant(Box::new(grant.clone()))))]);
+            assert_eq!(grants::holds(&transaction, &grant.key()), expected, "{verdict:?} at {now}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn anchors_follow_each_other_whatever_the_clock_says() {
+    let clock = Arc::new(ManualClock::at(at(10_000)));
+    let store = MemoryStore::with_clock(Arc::clone(&clock));
+    for (number, second) in [10_000, 10_400, 9_000, 9_001, 20_000, 0].into_iter().enumerate() {
+        clock.set(at(second));
+        assert_eq!(clock.now(), at(second));
+        store.append(record(&format!("run_{}", number % 2), &number.to_string()).into()).await.unwrap();
+        assert_eq!(anchor(&store, |_| ()).await.unwrap(), 1, "{second}");
+        assert_eq!(anchor(&store, |_| ()).await.unwrap(), 0, "{second}: nothing is anchored twice");
+    }
+    let anchors = store.list(&Query::new(Space::Anchor)).await.unwrap();
+    let heads = anchors.iter().filter_map(|listed| match &listed.document {
+        Document::Anchor(anchor) => Some(anchor.heads.len()),
+        _ => None,
+    });
+    assert_eq!(heads.collect::<Vec<_>>(), [1; 6]);
+    assert_eq!(verify(&store, &[], |_| ()).await.unwrap().unanchored, 0);
+}
