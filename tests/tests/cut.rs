@@ -25,7 +25,7 @@ use tests::hooked::{HookedStore, Then};
 use tool_runtime::call::{CallId, Event};
 use tool_runtime::capability::Capabilities;
 use tool_runtime::runner::{Run, RunOptions, ToolRunner};
-use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store};
+use tool_runtime::store::{Chain, ManualClock, MemoryStore, Query, RecordFilter, Space, Store};
 use tool_runtime::{
     Call, Outcome, ToolCall, ToolCatalog, ToolComponent, ToolError, ToolInvocationRecord, ToolPolicy, capability, tool,
 };
@@ -137,6 +137,13 @@ impl Rig {
 
     fn effects(&self) -> u32 {
         self.world.0.load(Ordering::Acquire)
+    }
+
+    /// How many calls are booked on the principal's account. `None` if there is no account.
+    async fn booked(&self) -> Option<u64> {
+        let accounts = self.store.list(&Query::new(Space::Account)).await.expect("accounts");
+        let account = serde_json::to_value(&accounts.first()?.document).expect("a document");
+        Some(account["account"]["booked"]["calls"].as_u64().unwrap_or(0))
     }
 
     /// The closed records of a call.

@@ -2,6 +2,8 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says what it expects")]
 
+#[path = "waiting/changed.rs"]
+mod changed;
 #[path = "waiting/corrected.rs"]
 mod corrected;
 #[path = "waiting/deciders.rs"]
@@ -12,6 +14,8 @@ mod edges;
 mod grants;
 #[path = "waiting/racing.rs"]
 mod racing;
+#[path = "waiting/records.rs"]
+mod records;
 #[path = "waiting/restored.rs"]
 mod restored;
 #[path = "waiting/tokens.rs"]

@@ -20,8 +20,8 @@ async fn suspended(runner: &ToolRunner) -> RunSnapshot {
 /// Takes the place of everything that the store may drop.
 async fn crowd_out(runner: &ToolRunner) {
     let run = runner.run(ada().run_id("run-2"));
-    for id in ["x", "y", "z"] {
-        run.exec(ToolCall::text(id, "cut__other", "{}")).await;
+    for id in ["x", "y"] {
+        assert!(run.exec(ToolCall::text(id, "cut__other", "{}")).await.is_ok());
     }
 }
 
@@ -67,10 +67,11 @@ async fn a_snapshot_that_is_restored_twice_is_decided_once() {
         let result = one.resume("c", edited, &tests::grace()).await.expect("it waits");
         assert_eq!((result.outcome(), rig.effects()), (Outcome::Ok, 1), "{at}");
         crowd_out(&runner()).await;
+        let before = rig.effects();
         let third = runner().restore(moved(&saved), ada()).await.expect("a run");
         for run in [two, third] {
             let error = run.resume("c", ApprovalDecision::Approve, &tests::grace()).await.expect_err("decided");
-            assert_eq!((error.code(), rig.effects()), ("not_pending", 4), "{at}");
+            assert_eq!((error.code(), rig.effects()), ("not_pending", before), "{at}");
         }
     }
 }

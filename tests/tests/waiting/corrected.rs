@@ -101,10 +101,9 @@ fn swap(store: &MemoryStore, run_id: &str, id: &str, change: impl Fn(Waiting) ->
 
 #[tokio::test]
 async fn a_call_that_takes_the_id_of_another_is_not_decided_for_it() {
-    let mallory = || RunOptions::new().run_id("run-1").principal("mallory").role("editor");
     let theirs = {
         let store = Arc::new(MemoryStore::new());
-        let run = runner(POLICY, &store).run(mallory());
+        let run = runner(POLICY, &store).run(ada());
         run.exec(ToolCall::text("person", "waiting__change", r#"{"to":9}"#)).await;
         store.pending("run-1", &CallId::new("person")).await.expect("a store").expect("it waits")
     };
@@ -113,7 +112,7 @@ async fn a_call_that_takes_the_id_of_another_is_not_decided_for_it() {
         suspended(&runner(POLICY, &memory), ada()).await;
         let catalog = ToolCatalog::collect().expect("a catalog");
         let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
-        // Between the look and the claim, the call is finished and another person's call takes its id.
+        // Between the look and the claim, the call is finished and another call takes its id.
         let (swapped, theirs) = (Arc::clone(&memory), theirs.clone());
         let once = AtomicBool::new(true);
         let store = HookedStore::new(Arc::clone(&memory) as _, move |method| {
@@ -127,8 +126,8 @@ async fn a_call_that_takes_the_id_of_another_is_not_decided_for_it() {
         let given = format!("{decision:?}");
         let error = swapped.run(ada()).resume("person", decision, &grace()).await.expect_err("another call");
         assert_eq!(error.code(), "not_pending", "{given}");
-        // It waits for its own people.
-        let result = swapped.run(mallory()).resume("person", ApprovalDecision::Approve, &tests::grace()).await;
+        // It waits for a decision of its own.
+        let result = swapped.run(ada()).resume("person", ApprovalDecision::Approve, &grace()).await;
         assert_eq!(result.expect("it waits").to_model(), "9", "{given}");
     }
 }

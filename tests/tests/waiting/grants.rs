@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tool_runtime::runner::{GrantError, Remember};
-use tool_runtime::store::{DecisionKind, GrantScope, ManualClock, PendingFilter, SqlOptions, SqlStore};
+use tool_runtime::store::{Clock, DecisionKind, GrantScope, ManualClock, PendingFilter, SqlOptions, SqlStore};
 
 use super::*;
 
@@ -121,6 +121,10 @@ async fn a_grant_holds_where_it_was_given_only() {
         let run = rig.runner.run(options);
         assert_eq!(posts(&run, "next", "ada", 1).await, expected, "{given}");
         assert_eq!(posts(&run, "other", "ada", 2).await, Outcome::ApprovalRequired, "{given}: exactly these arguments");
+        let made = rig.clock.now();
+        rig.clock.set(made - Duration::from_hours(1));
+        assert_eq!(posts(&run, "early", "ada", 1).await, Outcome::ApprovalRequired, "{given}: the clock jumped back");
+        rig.clock.set(made);
         rig.clock.advance(WEEK);
         assert_eq!(posts(&run, "late", "ada", 1).await, Outcome::ApprovalRequired, "{given}");
         assert!(rig.runner.grants(Some("acme")).await.expect("grants").is_empty());

@@ -158,6 +158,9 @@ pub(super) struct Slot {
     /// What became of it when another process handed it to the gate.
     #[serde(skip)]
     pub(super) known: Option<ToolExecResult>,
+    /// The store was asked, and knew nothing of it.
+    #[serde(skip)]
+    pub(super) is_new: bool,
     pub(super) progress: Progress,
 }
 
@@ -189,6 +192,7 @@ impl Slot {
             call: Some(call),
             fresh: true,
             known: None,
+            is_new: true,
             progress: Progress::Queued,
         }
     }
@@ -233,7 +237,7 @@ impl Slot {
             Progress::Running => true,
             Progress::Waiting(call) => call.suspension == Suspension::Client,
             // The process before this one may have handed it to the gate.
-            Progress::Queued => !self.fresh,
+            Progress::Queued => !self.is_new,
             Progress::Done(_) => false,
         };
         match self.effect.map(|effect| Cause::Cancelled.outcome(effect)) {

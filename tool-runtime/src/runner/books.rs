@@ -12,13 +12,10 @@ use tokio::time::Instant;
 use crate::call::{CallId, ToolInvocationRecord};
 use crate::runner::accounts::{Settled, Unheard};
 use crate::runner::deciding::Deciding;
-use crate::runner::waiting::owns;
 use crate::runner::{ResumeError, Run, telemetry};
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::waiting::{self, Taken};
-use crate::store::{
-    AuditRecord, DecisionRecord, Document, Key, PendingCall, Query, Receipt, Space, StoreError, Transaction, Waiting,
-};
+use crate::store::{AuditRecord, DecisionRecord, Key, PendingCall, Receipt, StoreError, Transaction, Waiting};
 
 /// How often a lease is asked for again before a call begins.
 const CONFIRMATIONS: u32 = 3;
@@ -267,43 +264,5 @@ impl Run {
             waiting::suspend(transaction, &waiting)
         };
         self.shared().store.transact(keys, change).await
-    }
-
-    /// Whether a call of this run began here or elsewhere and has not been seen to end. One whose owner is gone is
-    /// closed: its record says that nobody saw its end.
-    pub(super) async fn unfinished(&self, call_id: &CallId) -> Result<bool, StoreError> {
-        self.unfinished_of(call_id, None).await
-    }
-
-    /// As [`unfinished`](Self::unfinished), for a call of this tool alone.
-    pub(super) async fn unfinished_of(&self, call_id: &CallId, tool: Option<&str>) -> Result<bool, StoreError> {
-        let ours = |document: &Document| match document {
-            Document::Call(entry) => entry.unseen().is_some_and(|record| {
-                record.tool_call_id == *call_id
-                    && tool.is_none_or(|tool| record.name == tool)
-                    && owns(self, record.principal.as_deref(), record.tenant.as_deref())
-            }),
-            _ => false,
-        };
-        let scope = Some(self.identity().clone());
-        let mut query = Query { scope, due: Some(jiff::Timestamp::MAX), ..Query::new(Space::Call) };
-        let key = loop {
-            let page = self.shared().store.list(&query).await?;
-            let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
-            if let Some(found) = page.into_iter().find(|listed| ours(&listed.document)) {
-                break found.key;
-            }
-            let Some(next) = next else { return Ok(false) };
-            query.after = next;
-        };
-        let lease = self.lease();
-        let mut keys = self.keys();
-        keys.push(key.clone());
-        let change = move |transaction: &mut Transaction| {
-            ledger::check(transaction, lease.as_ref())?;
-            ledger::close_unseen(transaction, &key, lease.as_ref())
-        };
-        self.shared().store.transact(keys, change).await?;
-        Ok(true)
     }
 }

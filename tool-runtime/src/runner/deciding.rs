@@ -1,5 +1,5 @@
-//! Decisions on one call follow each other in its run: whoever comes second finds what the first one made of the call, and
-//! holds none of the run's budget meanwhile.
+//! Decisions on one call follow each other in its run: the second one finds what the first made of the call, and holds
+//! none of the run's budget meanwhile.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

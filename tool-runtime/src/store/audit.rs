@@ -98,10 +98,7 @@ impl AuditRecord {
     /// Returns the record of a call.
     #[must_use]
     pub fn as_call(&self) -> Option<&ToolInvocationRecord> {
-        match self {
-            Self::Call(record) => Some(record),
-            Self::Decision(_) => None,
-        }
+        if let Self::Call(record) = self { Some(record) } else { None }
     }
 
     /// Returns the record of a decision.

@@ -11,7 +11,6 @@ use crate::store::ledger::LedgerEntry;
 use crate::store::pending::PendingCall;
 use crate::store::posts::Post;
 use crate::store::runs::StoredRun;
-use crate::store::waiting::Decided;
 
 /// What a store keeps, apart from records. Stores keep it as the JSON that serde makes of it, in a place where clients cannot
 /// change it: the frozen arguments of calls are in it.
@@ -24,7 +23,10 @@ pub enum Document {
     /// A call that waits.
     Waiting(Box<Waiting>),
     /// A call that waited and was decided.
-    Decided(Box<Decided>),
+    Decided {
+        /// When it would have expired. From then on nothing of it can run, and the document may be removed.
+        until: Timestamp,
+    },
     /// A run that workers share.
     Run(Box<StoredRun>),
     /// What somebody decided for calls that come later.
@@ -59,7 +61,7 @@ impl Document {
             Self::Run(run) => run.due(),
             Self::Grant(grant) => grant.expires_at,
             // From then on they may be removed.
-            Self::Decided(decided) => Some(decided.until),
+            Self::Decided { until } => Some(*until),
             Self::Account(account) => Some(account.until),
             // A post is not due: its run is.
             Self::Post(_) | Self::Anchor(_) | Self::LastAnchor(_) => None,
@@ -73,7 +75,7 @@ impl Document {
             Self::Call(entry) => entry.is_finished(),
             Self::Anchor(_) => true,
             Self::Waiting(_)
-            | Self::Decided(_)
+            | Self::Decided { .. }
             | Self::Run(_)
             | Self::Grant(_)
             | Self::Account(_)

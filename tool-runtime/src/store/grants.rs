@@ -98,8 +98,8 @@ impl Grant {
         self.expires_at.is_some_and(|end| now >= end)
     }
 
-    /// Whether it holds now, with a use left. By a clock that jumped back an allowance could hold for longer than it was
-    /// given for.
+    /// Whether it holds by the clock of a run, which is the one that it was made by. If that clock jumped back, an
+    /// allowance could hold for longer than it was given for.
     fn is_in_force(&self, now: Timestamp) -> bool {
         let is_early = self.verdict != Verdict::Deny && is_before(now, self.created_at);
         !self.is_expired(now) && !is_early && self.uses != Some(0)
@@ -141,7 +141,7 @@ impl Covered {
 /// Whether a grant is there, with a use left, and has not expired.
 pub(crate) fn holds(transaction: &Transaction, key: &Key) -> bool {
     let Some(Document::Grant(grant)) = transaction.get(key) else { return false };
-    grant.is_in_force(transaction.now())
+    !grant.is_expired(transaction.now()) && grant.uses != Some(0)
 }
 
 /// Takes one use of a grant that [`holds`].

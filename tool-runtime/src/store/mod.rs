@@ -54,4 +54,3 @@ pub use runs::{RunLease, StoredRun};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use sql::{SqlOptions, SqlStore};
 pub use transaction::{Change, Transaction, Writes};
-pub use waiting::Decided;

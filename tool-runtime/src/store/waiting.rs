@@ -1,21 +1,8 @@
 //! Calls that wait: suspended once, finished once.
 
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-
 use crate::call::ToolInvocationRecord;
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::{DecisionRecord, Document, Key, PendingCall, StoreError, Transaction, Waiting};
-
-/// That a call was decided. It is kept as long as the call could be decided, so that no copy of the call, in a snapshot
-/// or in a token, brings it back, even in a store that has dropped the records of the run.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct Decided {
-    /// When the call would have expired. From then on nothing of it can run, and the document may be removed.
-    pub until: Timestamp,
-}
 
 /// The keys that suspending a call locks.
 pub(crate) fn keys(call: &PendingCall) -> [Key; 2] {
@@ -90,8 +77,9 @@ pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Optio
         },
     };
     transaction.remove(&key)?;
-    let decided = Decided { until: taken.call.expires_at };
-    transaction.set(&Key::decided(&taken.call), Document::Decided(Box::new(decided)))?;
+    // So that no copy of the call, in a snapshot or in a token, brings it back, even to a store that has dropped the
+    // records of the run.
+    transaction.set(&Key::decided(&taken.call), Document::Decided { until: taken.call.expires_at })?;
     transaction.append(taken.decision.clone())?;
     if let Then::End(record) = &taken.then {
         transaction.append((**record).clone())?;

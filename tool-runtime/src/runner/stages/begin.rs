@@ -14,7 +14,7 @@ use crate::runner::ending::{Ending, Stop};
 use crate::runner::open::OpenCall;
 use crate::runner::stages::bind::Bound;
 use crate::runner::stages::reserve::exhausted;
-use crate::runner::{settle, telemetry};
+use crate::runner::{ResumeError, settle, telemetry};
 use crate::store::ledger::{Begun, Intent};
 use crate::store::waiting::{Taken, Then};
 use crate::store::{Key, StoreError};
@@ -104,7 +104,13 @@ async fn enter(open: &mut OpenCall, mut bound: Bound, harmless: bool) -> Result<
                     }
                     Ok(begun)
                 }
-                Err(error) => return Ok(Beginning::End(Ending::NotTaken(error))),
+                Err(error) => {
+                    // The store has answered: nothing of this attempt is in the ledger.
+                    if matches!(error, ResumeError::NotWaiting(_)) {
+                        open.attempt = None;
+                    }
+                    return Ok(Beginning::End(Ending::NotTaken(error)));
+                }
             }
         }
     };

@@ -80,6 +80,8 @@ impl SqlStore {
             .filename(path)
             .create_if_missing(true)
             .synchronous(SqliteSynchronous::Full)
+            // Frozen arguments of calls that were decided are overwritten, not left in free pages.
+            .pragma("secure_delete", "ON")
             .busy_timeout(options.patience)
             .disable_statement_logging();
         let database = Database::Sqlite(options.pool().connect_with(connect).await?);

@@ -1,20 +1,17 @@
-//! Clocks that jump back: no lease is shortened, no grant holds longer than it was given for, and no anchor is lost.
+//! Clocks that jump back: no lease is shortened, and no anchor is lost.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::call::{Decider, Verdict};
 use crate::store::conformance::record;
-use crate::store::grants::{self, Covered};
 use crate::store::runs;
 use crate::store::verify::verify;
 use crate::store::{
-    Clock, Document, Grant, GrantScope, Key, ManualClock, MemoryStore, Query, RunLease, Space, Store, StoreError,
-    StoredRun, Transaction, anchor,
+    Clock, Document, Key, ManualClock, MemoryStore, Query, RunLease, Space, Store, StoreError, StoredRun, Transaction,
+    anchor,
 };
-use crate::tool::{Hash, ToolName};
 
 const LEASE: Duration = Duration::from_secs(30);
 
@@ -59,35 +56,6 @@ fn a_worker_keeps_its_run_for_as_long_as_it_was_told() {
     assert_eq!(next.epoch, held.epoch + 1);
     // By the clock of long ago the first one still has its time, and has lost the run all the same.
     assert_eq!(run.at(10, |transaction| runs::check(transaction, &held)), Err("store_fenced"));
-}
-
-#[test]
-fn a_grant_does_not_hold_before_it_was_made() {
-    let grant = |verdict| Grant {
-        id: "g".into(),
-        tool: ToolName::parse("core__add").unwrap(),
-        definition_hash: Hash([7; 32]),
-        scope: GrantScope::Tenant,
-        tenant: None,
-        principal: None,
-        labels: Vec::new(),
-        verdict,
-        covers: Covered::Exactly(Hash([8; 32])),
-        uses: Some(2),
-        expires_at: Some(at(1000)),
-        decider: Decider::new("grace"),
-        created_at: at(500),
-    };
-    for (now, allows, denies) in
-        [(500, true, true), (999, true, true), (1000, false, false), (441, true, true), (439, false, true)]
-    {
-        for (verdict, expected) in [(Verdict::Allow, allows), (Verdict::Deny, denies)] {
-            let grant = grant(verdict);
-            let transaction =
-                Transaction::new(at(now), [(grant.key(), Some(Document::Grant(Box::new(grant.clone()))))]);
-            assert_eq!(grants::holds(&transaction, &grant.key()), expected, "{verdict:?} at {now}");
-        }
-    }
 }
 
 #[tokio::test]

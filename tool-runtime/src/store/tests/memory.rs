@@ -64,9 +64,7 @@ fn decide(store: &MemoryStore, call: &str, expires: i64) -> Result<(), StoreErro
     let until = jiff::Timestamp::from_second(expires).unwrap();
     let change = {
         let key = key.clone();
-        move |transaction: &mut crate::store::Transaction| {
-            transaction.set(&key, Document::Decided(Box::new(crate::store::Decided { until })))
-        }
+        move |transaction: &mut crate::store::Transaction| transaction.set(&key, Document::Decided { until })
     };
     let receipt = store.update(vec![key], Box::new(change));
     if receipt.is_kept() { Ok(()) } else { Err(StoreError::Full) }
