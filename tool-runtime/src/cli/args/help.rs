@@ -32,7 +32,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "chat",
         "% chat --model-url http://127.0.0.1:8080 --model MODEL \"Which tasks are open?\"\n\
          % chat --continue \"And which of them are late?\"\n\
-         % chat --store sqlite:shared.db --continue RUN "And who has them?"\n\
+         % chat --store sqlite:shared.db --continue RUN \"And who has them?\"\n\
          % chat --continue --file plan.png --file report.pdf \"Do these agree?\"\n\
          cat question.txt | % chat --model-url http://127.0.0.1:8080 --model MODEL -\n\
          % chat --transcript response.http \"Mark the task as done.\"",
