@@ -5,6 +5,7 @@
 mod broken;
 mod handed_over;
 mod older;
+mod plans;
 
 use std::path::Path;
 use std::sync::Arc;
