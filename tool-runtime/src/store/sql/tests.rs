@@ -3,6 +3,7 @@
 #![cfg(feature = "sqlite")]
 
 mod broken;
+mod durable;
 mod handed_over;
 mod older;
 mod plans;

@@ -47,6 +47,9 @@ async fn no_query_walks_through_a_table() {
         let sql = statement.0.clone();
         let plan = plan(&store, statement).await;
         assert!(plan.iter().any(|step| step.contains(index)), "{sql}\n{plan:#?}");
-        assert!(!plan.iter().any(|step| step.starts_with("SCAN documents") || step.starts_with("SCAN records")), "{sql}");
+        assert!(
+            !plan.iter().any(|step| step.starts_with("SCAN documents") || step.starts_with("SCAN records")),
+            "{sql}"
+        );
     }
 }
