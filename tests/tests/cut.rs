@@ -25,7 +25,7 @@ use tests::hooked::{HookedStore, Then};
 use tool_runtime::call::{CallId, Event};
 use tool_runtime::capability::Capabilities;
 use tool_runtime::runner::{Run, RunOptions, ToolRunner};
-use tool_runtime::store::{Chain, ManualClock, MemoryStore, Query, RecordFilter, Space, Store};
+use tool_runtime::store::{Chain, Key, ManualClock, MemoryStore, Query, RecordFilter, Space, Store};
 use tool_runtime::{
     Call, Outcome, ToolCall, ToolCatalog, ToolComponent, ToolError, ToolInvocationRecord, ToolPolicy, capability, tool,
 };
@@ -154,7 +154,11 @@ impl Rig {
     }
 
     async fn waits(&self, id: &str) -> bool {
-        self.store.pending("run-1", &CallId::new(id)).await.expect("a store").is_some()
+        self.store
+            .pending(&Key::waiting("run-1", None, Some("ada"), &CallId::new(id)))
+            .await
+            .expect("a store")
+            .is_some()
     }
 
     /// How often the end of a call was told.

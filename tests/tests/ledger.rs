@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tool_runtime::call::{CallId, Cause};
 use tool_runtime::capability::Capabilities;
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
-use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store, StoreError};
+use tool_runtime::store::{Chain, Key, ManualClock, MemoryStore, RecordFilter, Store, StoreError};
 use tool_runtime::{
     Call, Cap, Outcome, Reconciled, ToolCall, ToolCatalog, ToolComponent, ToolError, ToolExecResult, ToolPolicy,
     capability, tool,
@@ -440,7 +440,14 @@ async fn an_approved_call_begins_once_and_is_never_lost() {
     let approved = process();
     let call = async move { approved.resume("c", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits") };
     std::mem::forget(stuck(&rig, call).await);
-    assert!(rig.store.pending("run-1", &CallId::new("c")).await.expect("a store").is_none(), "decided and begun");
+    assert!(
+        rig.store
+            .pending(&Key::waiting("run-1", None, Some("ada"), &CallId::new("c")))
+            .await
+            .expect("a store")
+            .is_none(),
+        "decided and begun"
+    );
     rig.clock.advance(Duration::from_secs(30));
     let error = process().resume("c", ApprovalDecision::Approve, &tests::grace()).await.expect_err("decided");
     assert_eq!(error.code(), "not_pending");

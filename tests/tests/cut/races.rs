@@ -203,7 +203,9 @@ async fn other_people_do_not_keep_a_call_from_being_restored() {
     let eve = process().run(RunOptions::new().run_id("run-1").principal("eve"));
     eve.exec(ToolCall::text("c", "nobody", "{}")).await;
     process().restore(saved, ada()).await.expect("a run");
-    assert!(store.pending("run-1", &CallId::new("c")).await.expect("a store").is_some());
+    assert!(
+        store.pending(&Key::waiting("run-1", None, Some("ada"), &CallId::new("c"))).await.expect("a store").is_some()
+    );
 }
 
 /// A process that did not hear of the other's suspension makes the same call.

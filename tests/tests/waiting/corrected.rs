@@ -105,7 +105,11 @@ async fn a_call_that_takes_the_id_of_another_is_not_decided_for_it() {
         let store = Arc::new(MemoryStore::new());
         let run = runner(POLICY, &store).run(ada());
         run.exec(ToolCall::text("person", "waiting__change", r#"{"to":9}"#)).await;
-        store.pending("run-1", &CallId::new("person")).await.expect("a store").expect("it waits")
+        store
+            .pending(&Key::waiting("run-1", Some("acme"), Some("ada"), &CallId::new("person")))
+            .await
+            .expect("a store")
+            .expect("it waits")
     };
     for decision in decisions() {
         let memory = Arc::new(MemoryStore::new());

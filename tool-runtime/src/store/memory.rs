@@ -50,8 +50,8 @@ impl MemoryStore {
     ///
     /// Of more records than `records`, the oldest make room for new ones, and so do the entries of as many calls that
     /// ended in the ledger. Calls that wait or run, and what else is still needed, are never dropped: one more than
-    /// `open` is refused, unless accounts whose window is over can make room. That a call was decided is kept until the
-    /// call would have expired, of up to 16 times `open` calls; one more cannot be decided.
+    /// `open` is refused, unless accounts whose window is over and grants that expired can make room. That a call was
+    /// decided is kept until the call would have expired, of up to 16 times `open` calls; one more cannot be decided.
     #[must_use]
     pub fn with_limits(records: usize, open: usize) -> Self {
         let limits = Limits { records: records.max(1), open: open.max(1) };

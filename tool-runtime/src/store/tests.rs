@@ -6,4 +6,5 @@ mod clocks;
 mod documents;
 mod ledger;
 mod memory;
+mod spoiled;
 mod verify;

@@ -64,7 +64,7 @@ impl State {
     /// Returns what made room.
     pub(super) fn write(&mut self, writes: Writes, limits: Limits, now: Timestamp) -> Result<Vec<Kept>, StoreError> {
         if self.has_no_room(&writes, limits) {
-            self.forget_what_is_over(now);
+            self.forget(now);
             if self.has_no_room(&writes, limits) {
                 return Err(StoreError::Full);
             }
@@ -88,12 +88,9 @@ impl State {
             || is_full(is_decided, self.decided, limits.open.saturating_mul(DECIDED))
     }
 
-    /// Drops accounts whose window is over, and calls that could not be decided any more.
-    fn forget_what_is_over(&mut self, now: Timestamp) {
-        let over = self.documents.values().filter(|(_, document)| {
-            matches!(document, Document::Account(_) | Document::Decided { .. })
-                && document.due().is_some_and(|until| until <= now)
-        });
+    /// Drops what means nothing any more.
+    fn forget(&mut self, now: Timestamp) {
+        let over = self.documents.values().filter(|(_, document)| document.over().is_some_and(|over| over <= now));
         let over: Vec<_> = over.map(|(key, _)| key.clone()).collect();
         over.into_iter().for_each(|key| self.set(key, None, usize::MAX));
     }

@@ -3,9 +3,11 @@
 #![cfg(feature = "sqlite")]
 
 mod broken;
+mod durable;
 mod faults;
 mod handed_over;
 mod older;
+mod plans;
 mod unanswered;
 
 pub(super) use faults::Faults;
