@@ -37,15 +37,6 @@ async fn end(how: u8) -> Result<f64, ToolError> {
     }
 }
 
-/// Returns a lot.
-#[tool(name = "recorded__large", effect = read_only, redact = ["$"])]
-fn large(
-    /// How many numbers.
-    numbers: u32,
-) -> Result<Vec<u32>, ToolError> {
-    Ok((0..numbers).collect())
-}
-
 /// Asks the client.
 #[tool(name = "recorded__client", effect = state_change, execution = client, client_result = u8, prepare = ["$"],
     redact = ["$"])]
@@ -65,7 +56,7 @@ impl ToolComponent for Asks {
 }
 
 const TOOLS: &str = r#"
-    allowed_tools = ["recorded__change", "recorded__read", "recorded__large", "recorded__client"]
+    allowed_tools = ["recorded__change", "recorded__read", "recorded__client"]
     repair = { allowed = ["fenced_json"], require_approval = false }
     budgets.default.max_runtime_ms = 1000
     tools.recorded__change.arguments = [{ pointer = "/how", equals = 9, then = "deny" }]
@@ -129,7 +120,7 @@ async fn a_call_has_the_same_record_whichever_way_it_came() {
         ("recorded__read", r#"{"how":1}"#, "", Outcome::ExecutionError),
         ("recorded__read", r#"{"how":2}"#, "", Outcome::Panicked),
         ("recorded__read", r#"{"how":3}"#, "", Outcome::Timeout),
-        ("recorded__large", r#"{"numbers":2000}"#, "budgets.default.max_result_bytes = 1000", Outcome::ResultTooLarge),
+        ("recorded__read", r#"{"how":5}"#, "budgets.default.max_result_bytes = 2", Outcome::ResultTooLarge),
         ("recorded__change", r#"{"how":0}"#, "budgets.run.bytes = 1", Outcome::BudgetExceeded),
         ("recorded__change", r#"{"how":9}"#, "", Outcome::PolicyDenied),
         ("recorded__client", r#"{"what":1}"#, "", Outcome::ClientRequired),

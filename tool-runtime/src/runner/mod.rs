@@ -37,6 +37,7 @@ mod suspend;
 mod telemetry;
 #[cfg(feature = "tokens")]
 mod token;
+mod unfinished;
 mod waiting;
 
 use std::fmt;
