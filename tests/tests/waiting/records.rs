@@ -69,7 +69,7 @@ struct Rig {
     run: Run,
 }
 
-fn rig(rules: &str) -> Rig {
+async fn rig(rules: &str) -> Rig {
     let clock = Arc::new(ManualClock::at("2030-01-01T00:00:00Z".parse().expect("a time")));
     let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
     let policy = ToolPolicy::from_toml(&format!("{rules}\n{TOOLS}")).expect("a policy");
@@ -77,7 +77,14 @@ fn rig(rules: &str) -> Rig {
         .approvals(true)
         .clock(Arc::clone(&clock))
         .store(Arc::clone(&store));
-    Rig { run: runner.build().expect("a runner").run(ada()), clock, store }
+    let run = runner.build().expect("a runner").run(ada());
+    if rules.contains("calls = 1") {
+        let spent = run.exec(ToolCall::text("before", "recorded__read", r#"{"how":6}"#)).await;
+        if !spent.is_ok() {
+            run.resume("before", ApprovalDecision::Approve, &grace()).await.expect("it waits");
+        }
+    }
+    Rig { run, clock, store }
 }
 
 impl Rig {
@@ -121,7 +128,7 @@ async fn a_call_has_the_same_record_whichever_way_it_came() {
         ("recorded__read", r#"{"how":2}"#, "", Outcome::Panicked),
         ("recorded__read", r#"{"how":3}"#, "", Outcome::Timeout),
         ("recorded__read", r#"{"how":5}"#, "budgets.default.max_result_bytes = 2", Outcome::ResultTooLarge),
-        ("recorded__change", r#"{"how":0}"#, "budgets.run.bytes = 1", Outcome::BudgetExceeded),
+        ("recorded__change", r#"{"how":0}"#, "budgets.run.calls = 1", Outcome::BudgetExceeded),
         ("recorded__change", r#"{"how":9}"#, "", Outcome::PolicyDenied),
         ("recorded__client", r#"{"what":1}"#, "", Outcome::ClientRequired),
     ];
@@ -129,11 +136,11 @@ async fn a_call_has_the_same_record_whichever_way_it_came() {
         for (arguments, repaired) in written(arguments) {
             let what = format!("{tool} {arguments} {rules}");
             let call = || ToolCall::text("c", tool, arguments.clone());
-            let exec = rig(rules);
+            let exec = rig(rules).await;
             assert_eq!(exec.run.exec(call()).await.outcome(), expected, "{what}");
             let plain = exec.record().await;
             check(&plain, repaired, &what);
-            let hydrated = rig(rules);
+            let hydrated = rig(rules).await;
             let one = hydrated.run.hydrate([call()]).remove(0).hydrated.expect("good arguments");
             assert_eq!(one.repaired(), repaired, "{what}");
             assert_eq!(hydrated.run.exec_hydrated(one).await.outcome(), expected, "{what}");
@@ -143,7 +150,7 @@ async fn a_call_has_the_same_record_whichever_way_it_came() {
             }
             // A person decides in between, whether it was exec or exec_hydrated that asked.
             let rules = format!("{ASKS}{rules}");
-            let (one, two) = (rig(&rules), rig(&rules));
+            let (one, two) = (rig(&rules).await, rig(&rules).await);
             assert_eq!(one.run.exec(call()).await.outcome(), Outcome::ApprovalRequired, "{what}");
             let hydrated = two.run.hydrate([call()]).remove(0).hydrated.expect("good arguments");
             assert_eq!(two.run.exec_hydrated(hydrated).await.outcome(), Outcome::ApprovalRequired, "{what}");
@@ -171,7 +178,7 @@ async fn a_call_that_a_person_or_a_client_ends_keeps_what_was_known_of_it() {
             (ApprovalDecision::ApproveEdited(r#"{"how":1}"#.to_owned()), false, Outcome::ExecutionError),
         ];
         for (decision, is_late, expected) in cases {
-            let rig = rig(ASKS);
+            let rig = rig(ASKS).await;
             rig.run.exec(ToolCall::text("c", "recorded__change", arguments.clone())).await;
             if is_late {
                 late(&rig);
@@ -187,7 +194,7 @@ async fn a_call_that_a_person_or_a_client_ends_keeps_what_was_known_of_it() {
             (Some("7"), true, Outcome::OutcomeUnknown),
             (None, false, Outcome::ExecutionError),
         ] {
-            let rig = rig("");
+            let rig = rig("").await;
             rig.run.exec(ToolCall::text("c", "recorded__client", arguments.clone())).await;
             if is_late {
                 late(&rig);
@@ -210,7 +217,7 @@ async fn what_was_violated_is_recorded_where_it_was() {
     };
     let place = |pointer: &str, keyword: &str| vec![(Value::from(pointer), Value::from(keyword))];
     for (arguments, repaired) in written(r#"{"how":10}"#) {
-        let rig = rig("");
+        let rig = rig("").await;
         let result = rig.run.exec(ToolCall::text("c", "recorded__change", arguments)).await;
         assert_eq!(result.outcome(), Outcome::ValidationError);
         let record = rig.record().await;
@@ -223,12 +230,12 @@ async fn what_was_violated_is_recorded_where_it_was() {
         let last = decisions.last().and_then(|sealed| sealed.record.as_decision()).expect("a decision").clone();
         serde_json::to_value(last).expect("a document")
     };
-    let one = rig(ASKS);
+    let one = rig(ASKS).await;
     one.run.exec(ToolCall::text("c", "recorded__change", r#"{"how":0}"#)).await;
     let edited = ApprovalDecision::ApproveEdited(r#"{"how":10}"#.to_owned());
     one.run.resume("c", edited, &grace()).await.expect("it waits");
     assert_eq!(pointers(&decided(&one).await["refused"]["violations"]), place("/how", "maximum"));
-    let one = rig("");
+    let one = rig("").await;
     one.run.exec(ToolCall::text("c", "recorded__client", r#"{"what":1}"#)).await;
     one.run.client_result("c", "\"seven\"").await.expect("it waits");
     assert_eq!(pointers(&decided(&one).await["refused"]["violations"]), place("", "type"));
