@@ -75,6 +75,8 @@ mod contain;
 pub mod error;
 pub mod hydrate;
 mod json;
+#[cfg(feature = "mcp-client")]
+pub mod mcp;
 pub mod media;
 pub mod policy;
 mod private;
