@@ -153,6 +153,20 @@ impl ToolExecResult {
         }
     }
 
+    /// What belongs to a value that everyone sees: the note on files that are missing, and a warning.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn remarks(&self) -> impl Iterator<Item = &str> {
+        let delivered = if let Body::Delivered(delivered) = &self.body { Some(delivered) } else { None };
+        let both = delivered.map(|delivered| [Some(delivered.note.trim()), delivered.warning]);
+        both.into_iter().flatten().flatten().filter(|remark| !remark.is_empty())
+    }
+
+    /// Whether the caller was never offered the tool.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) const fn is_concealed(&self) -> bool {
+        matches!(&self.body, Body::Failed(Failed { concealed: true, .. }))
+    }
+
     /// Returns what went wrong, or what the call waits for, safe for a model. `None` if the outcome is [`Outcome::Ok`].
     #[must_use]
     pub const fn error(&self) -> Option<&SafeError> {

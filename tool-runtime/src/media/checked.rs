@@ -46,6 +46,8 @@ pub struct Media {
     source: Source,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri: Option<Arc<str>>,
 }
 
 /// Where the bytes of media are.
@@ -68,6 +70,8 @@ struct Saved {
     source: Source,
     #[serde(default)]
     name: Option<String>,
+    #[serde(default)]
+    uri: Option<String>,
 }
 
 /// Reads a text, and refuses one that is too long for any media before it is copied.
@@ -95,16 +99,20 @@ fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Er
 impl TryFrom<Saved> for Media {
     type Error = MediaError;
 
-    fn try_from(Saved { media_type, source, name }: Saved) -> Result<Self, MediaError> {
+    fn try_from(Saved { media_type, source, name, uri }: Saved) -> Result<Self, MediaError> {
         let media = match source {
             Source::Base64(data) => Self::base64(&media_type, data)?,
             Source::Url(url) => Self::url(&media_type, url)?,
             Source::Id { format, id } => Self::stored(&media_type, format, id)?,
         };
-        Ok(match name {
+        let media = match name {
             Some(name) => media.with_name(&name),
             None => media,
-        })
+        };
+        match uri {
+            Some(uri) => media.with_uri(uri),
+            None => Ok(media),
+        }
     }
 }
 
@@ -179,7 +187,7 @@ impl Media {
     }
 
     fn of(media_type: String, source: Source) -> Self {
-        Self { media_type: media_type.into(), source, name: None }
+        Self { media_type: media_type.into(), source, name: None, uri: None }
     }
 
     /// Sets the name of the file: what follows the last separator of a path, without control characters and at most
@@ -191,6 +199,26 @@ impl Media {
         let kept = cut(clean.trim(), MAX_NAME_BYTES);
         self.name = (!kept.is_empty()).then(|| kept.into());
         self
+    }
+
+    /// Sets the URI under which a client may know the content as a resource, such as `notes://2026/plan`. It is not
+    /// fetched, and a model's provider does not see it.
+    ///
+    /// # Errors
+    /// The text has no scheme (RFC 3986, section 3.1), is longer than 8 KiB, or holds other than printable ASCII.
+    pub fn with_uri(mut self, uri: impl Into<Arc<str>>) -> Result<Self, MediaError> {
+        let uri = uri.into();
+        if !types::is_uri(&uri) || uri.len() > MAX_URL_BYTES {
+            return Err(MediaError::Uri);
+        }
+        self.uri = Some(uri);
+        Ok(self)
+    }
+
+    /// Returns the URI of the content as a resource; `None` if it has none.
+    #[must_use]
+    pub fn uri(&self) -> Option<&str> {
+        self.uri.as_deref()
     }
 
     /// Returns the media type (RFC 6838), in lower case and by its registered name, with its parameters.
