@@ -7,7 +7,7 @@ use rmcp::model::{ClientRequest, ErrorCode, ServerResult};
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use serde_json::{Value, json};
 use tool_runtime::mcp::serve::{McpServer, McpServerError};
-use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
+use tool_runtime::store::{MemoryStore, PendingFilter, Store as _};
 use tool_runtime::{RunOptions, ToolRunner};
 
 use crate::rig::{Client, admitted, call, outcomes, piped, records, request, runner, server, text};
@@ -29,7 +29,7 @@ async fn a_failure_is_a_result_that_the_model_reads() {
     let waits = call(&client, "letters__send", json!({"text": "hello"})).await.unwrap();
     assert_eq!(waits.is_error, Some(true));
     assert!(text(&waits).contains("approval_required"));
-    assert_eq!(store.pending_calls(&RecordFilter::default()).await.unwrap().len(), 1, "an operator decides");
+    assert_eq!(store.pending_calls(&PendingFilter::default()).await.unwrap().len(), 1, "an operator decides");
 }
 
 #[tokio::test]
@@ -160,7 +160,8 @@ fn names_are_checked_when_the_server_is_built() {
 async fn nothing_but_tools_is_offered() {
     let client = piped(&server(&Arc::default())).await;
     let info = client.peer_info().unwrap();
-    assert_eq!((&*info.server_info.name, &*info.server_info.version), ("rig", "1.2.3"));
+    let named = info.server_info.as_ref().unwrap();
+    assert_eq!((&*named.name, &*named.version), ("rig", "1.2.3"));
     assert!(info.capabilities.tools.as_ref().unwrap().list_changed.is_none());
     assert!(info.capabilities.prompts.is_none() && info.capabilities.resources.is_none());
     let ping = client.send_request(ClientRequest::PingRequest(rmcp::model::PingRequest::default())).await.unwrap();
