@@ -18,7 +18,7 @@ mod published;
 mod shape;
 mod writer;
 
-pub(crate) use beside::{Beside, MEDIA};
+pub(crate) use beside::{Beside, ERROR, MEDIA};
 pub(crate) use changes::changes;
 pub(crate) use mask::mask_arguments;
 pub use projector::Projector;

@@ -1,6 +1,8 @@
 //! [`Worker`]: continues the conversations of a store, in as many processes as share it.
 
 mod held;
+#[cfg(feature = "cli")]
+mod own;
 mod queue;
 
 use std::fmt;
@@ -13,12 +15,15 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+#[cfg(feature = "cli")]
+pub(crate) use own::{OwnRun, Take};
 pub use queue::{QueueError, RunQueue};
 
 use crate::agent::Agent;
 use crate::runner::{RunOptions, ToolRunner};
 use crate::store::{
-    Clock as _, Document, Key, Query, RunLease, Space, Store, StoreError, StoredRun, SystemClock, anchor, runs,
+    Clock as _, Document, Key, Listed, Post, Query, RunLease, Space, Store, StoreError, StoredRun, SystemClock, anchor,
+    runs,
 };
 use queue::transact;
 
@@ -156,6 +161,15 @@ async fn wait(
         news.as_mut().poll(context).map(|_| false)
     })
     .await
+}
+
+/// Returns the oldest of what was posted to a run. `None` if there is none.
+async fn oldest_post(store: &dyn Store, run_id: &Arc<str>) -> Result<Option<(Key, Post)>, StoreError> {
+    let query = Query { scope: Some(Arc::clone(run_id)), limit: 1, ..Query::new(Space::Post) };
+    Ok(match store.list(&query).await?.pop() {
+        Some(Listed { key, document: Document::Post(post), .. }) => Some((key, *post)),
+        _ => None,
+    })
 }
 
 /// What all runs of one worker share.
