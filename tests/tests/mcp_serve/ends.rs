@@ -54,13 +54,19 @@ async fn files_beside_a_value_are_blocks_of_content() {
     assert_eq!(kinds, ["text", "image", "resource", "resource_link", "resource"]);
     let plan = json!({"uri": "notes://plan", "mimeType": "application/json", "text": r#"{"a":1}"#});
     assert_eq!(blocks[2]["resource"], plan);
-    assert_eq!((&blocks[3]["uri"], &blocks[3]["name"]), (&json!("https://example.org/manual.html"), &json!("manual.html")));
+    assert_eq!(
+        (&blocks[3]["uri"], &blocks[3]["name"]),
+        (&json!("https://example.org/manual.html"), &json!("manual.html"))
+    );
     assert!(blocks[4]["resource"]["uri"].as_str().unwrap().starts_with("ni:///sha-256;"), "{blocks}");
     assert_eq!(all.structured_content, Some(json!({"result": "all"})));
 
     let none = call(&client, "files__none", json!({})).await.unwrap();
     let blocks = serde_json::to_value(&none.content).unwrap();
-    assert!(!blocks.to_string().contains("iVBOR") && blocks[1]["text"].as_str().unwrap().contains("1 file"), "{blocks}");
+    assert!(
+        !blocks.to_string().contains("iVBOR") && blocks[1]["text"].as_str().unwrap().contains("1 file"),
+        "{blocks}"
+    );
 }
 
 #[tokio::test]

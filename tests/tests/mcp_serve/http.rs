@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rmcp::model::ProtocolVersion;
@@ -15,7 +16,7 @@ use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerError};
 use tool_runtime::store::MemoryStore;
 use tool_runtime::{ToolCall, ToolInvocationRecord};
 
-use crate::rig::{Client, Guest, admitted, call, outcomes, piped, records, runner, server, text};
+use crate::rig::{COUNTED, Client, Guest, admitted, call, outcomes, piped, records, runner, server, text};
 
 pub async fn listening(server: &McpServer, options: &HttpOptions) -> SocketAddr {
     let listener = server.bind("127.0.0.1:0".parse().unwrap(), options).await.unwrap();
@@ -124,8 +125,7 @@ async fn one_tool_is_the_same_tool_wherever_it_is_called() {
     let run = runner(&store).run(tool_runtime::RunOptions::new().principal("ada").tenant("acme"));
     let here = run.exec(ToolCall::object("c1", "people__find", arguments.to_string())).await;
     let here: Value = serde_json::from_str(here.value().unwrap().get()).unwrap();
-    let clients =
-        [piped(&server).await, with_session(address, "ada").await, without_session(address, "ada").await];
+    let clients = [piped(&server).await, with_session(address, "ada").await, without_session(address, "ada").await];
     for client in &clients {
         let there = call(client, "people__find", arguments.clone()).await.unwrap();
         assert_eq!(there.structured_content.as_ref(), Some(&here));
@@ -156,37 +156,28 @@ async fn values_that_are_no_objects_are_what_the_era_knows() {
 async fn many_calls_at_a_time_all_end_when_the_server_closes() {
     let calls = std::env::var("MCP_CALLS").ok().and_then(|calls| calls.parse().ok()).unwrap_or(64);
     let store = Arc::<MemoryStore>::default();
-    let server = McpServer::builder(runner(&store), admitted).max_calls(calls).build().unwrap();
+    let server =
+        McpServer::builder(runner(&store), admitted).expose("math__add", "add").max_calls(calls).build().unwrap();
     let address = listening(&server, &HttpOptions::new()).await;
     let client = Arc::new(with_session(address, "ada").await);
     let waiting: Vec<_> = (0..calls)
         .map(|_| {
             let client = Arc::clone(&client);
-            tokio::spawn(async move { call(&client, "slow__read", json!({})).await })
+            tokio::spawn(async move { call(&client, "slow__counted", json!({})).await })
         })
         .collect();
-    let full = async {
-        // Once all of them wait, one more is refused.
-        loop {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            if call(&client, "math__add", json!({"a": 1, "b": 1})).await.is_err() {
-                break;
-            }
+    let all = async {
+        while COUNTED.load(Ordering::Relaxed) < calls {
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), full).await.expect("all calls wait");
+    tokio::time::timeout(Duration::from_secs(60), all).await.expect("all calls run");
+    assert!(call(&client, "add", json!({"a": 1, "b": 1})).await.is_err(), "one more is refused");
     server.close(Duration::from_millis(10)).await;
     for call in waiting {
         let answer = call.await.unwrap().expect("every client gets an answer");
         assert!(text(&answer).contains("cancelled"));
     }
-    let mut ends = outcomes(&tool_records(&store).await);
-    ends.retain(|end| end[0] == "slow__read");
-    assert_eq!(ends, vec![json!(["slow__read", "cancelled"]); calls]);
+    assert_eq!(outcomes(&records(&store, calls).await), vec![json!(["slow__counted", "cancelled"]); calls]);
     assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
-}
-
-async fn tool_records(store: &MemoryStore) -> Vec<ToolInvocationRecord> {
-    use tool_runtime::store::{RecordFilter, Store as _};
-    store.calls(&RecordFilter::default()).await.unwrap()
 }

@@ -1,6 +1,7 @@
 //! Tools, a server of them, and clients.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rmcp::RoleClient;
@@ -85,6 +86,16 @@ async fn slow_read() -> Result<u32, ToolError> {
     std::future::pending().await
 }
 
+/// How many calls of `slow__counted` run or ran.
+pub static COUNTED: AtomicUsize = AtomicUsize::new(0);
+
+/// Waits until it is cancelled, and is counted.
+#[tool(name = "slow__counted", effect = read_only, redact = ["$"])]
+async fn slow_counted() -> Result<u32, ToolError> {
+    COUNTED.fetch_add(1, Ordering::Relaxed);
+    std::future::pending().await
+}
+
 /// Waits until it is cancelled, after it began to write.
 #[tool(name = "slow__write", effect = state_change, redact = ["$"])]
 async fn slow_write(context: &ToolContext) -> Result<u32, ToolError> {
@@ -124,7 +135,7 @@ struct Row {
 }
 
 const POLICY: &str = r#"
-allowed_tools = ["people__find", "math__add", "notes__write", "letters__send", "faults__panic", "faults__panic_late", "slow__read", "slow__write", "files__all", "files__none", "rows__many"]
+allowed_tools = ["people__find", "math__add", "notes__write", "letters__send", "faults__panic", "faults__panic_late", "slow__read", "slow__counted", "slow__write", "files__all", "files__none", "rows__many"]
 require_approval_for_tools = ["letters__send"]
 [loop_guard]
 warn_at = 0
@@ -141,6 +152,7 @@ pub fn runner(store: &Arc<MemoryStore>) -> ToolRunner {
         .tool::<panics>()
         .tool::<panics_late>()
         .tool::<slow_read>()
+        .tool::<slow_counted>()
         .tool::<slow_write>()
         .tool::<files_all>()
         .tool::<files_none>()

@@ -17,9 +17,7 @@ impl Hints {
     /// account of the principal.
     pub(super) const fn of(effect: ToolEffect, idempotent: bool, outside: bool) -> Self {
         match effect {
-            ToolEffect::ReadOnly => {
-                Self { read_only: true, destructive: false, idempotent: true, open_world: outside }
-            }
+            ToolEffect::ReadOnly => Self { read_only: true, destructive: false, idempotent: true, open_world: outside },
             ToolEffect::StateChange => Self { read_only: false, destructive: true, idempotent, open_world: outside },
             ToolEffect::ExternalSideEffect => {
                 Self { read_only: false, destructive: true, idempotent, open_world: true }

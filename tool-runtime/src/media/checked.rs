@@ -1,12 +1,13 @@
 //! [`Media`]: an image, audio or a file.
 
+mod saved;
+
 use std::fmt;
 use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::de::{self, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::media::{MAX_BYTES, MediaError, content, types};
 use crate::text::cut;
@@ -39,7 +40,7 @@ const MAX_NAME_BYTES: usize = 255;
 /// # Ok::<(), MediaError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Saved")]
+#[serde(try_from = "saved::Saved")]
 #[allow(clippy::struct_field_names, reason = "RFC 6838 calls it a media type")]
 pub struct Media {
     media_type: Arc<str>,
@@ -55,65 +56,11 @@ pub struct Media {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Source {
     /// Here, in Base64 (RFC 4648, section 4).
-    Base64(#[serde(deserialize_with = "bounded")] Arc<str>),
+    Base64(#[serde(deserialize_with = "saved::bounded")] Arc<str>),
     /// Behind a URL that the provider fetches.
     Url(Arc<str>),
     /// At a provider that stored it under an id; `format` is the name of its format.
     Id { format: Arc<str>, id: Arc<str> },
-}
-
-/// A document as it was saved, before it is checked.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Saved {
-    media_type: String,
-    source: Source,
-    #[serde(default)]
-    name: Option<String>,
-    #[serde(default)]
-    uri: Option<String>,
-}
-
-/// Reads a text, and refuses one that is too long for any media before it is copied.
-fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
-    struct Bounded;
-
-    impl Visitor<'_> for Bounded {
-        type Value = Arc<str>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("Base64")
-        }
-
-        fn visit_str<E: de::Error>(self, data: &str) -> Result<Arc<str>, E> {
-            if decoded_len(data) > MAX_BYTES {
-                return Err(E::custom(MediaError::TooLarge { limit: MAX_BYTES }));
-            }
-            Ok(data.into())
-        }
-    }
-
-    deserializer.deserialize_str(Bounded)
-}
-
-impl TryFrom<Saved> for Media {
-    type Error = MediaError;
-
-    fn try_from(Saved { media_type, source, name, uri }: Saved) -> Result<Self, MediaError> {
-        let media = match source {
-            Source::Base64(data) => Self::base64(&media_type, data)?,
-            Source::Url(url) => Self::url(&media_type, url)?,
-            Source::Id { format, id } => Self::stored(&media_type, format, id)?,
-        };
-        let media = match name {
-            Some(name) => media.with_name(&name),
-            None => media,
-        };
-        match uri {
-            Some(uri) => media.with_uri(uri),
-            None => Ok(media),
-        }
-    }
 }
 
 impl Media {

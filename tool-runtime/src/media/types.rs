@@ -61,5 +61,6 @@ pub(super) fn is_uri(text: &str) -> bool {
         scheme.starts_with(|first: char| first.is_ascii_alphabetic()) && scheme.bytes().all(known)
     };
     let parts = text.split_once(':');
-    parts.is_some_and(|(scheme, rest)| is_scheme(scheme) && !rest.is_empty()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+    parts.is_some_and(|(scheme, rest)| is_scheme(scheme) && !rest.is_empty())
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
 }

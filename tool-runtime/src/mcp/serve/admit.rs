@@ -11,8 +11,8 @@ use crate::runner::RunOptions;
 /// Says whom a request acts for: the principal, tenant, roles, session and connections of its run.
 ///
 /// It is asked for every list and every call, also within a session, and a session stays with whom it began: a request
-/// for another principal, tenant or role is refused. What a client says of itself is no identity, so it is not shown
-/// here; neither does anything that came with a request go on to another service.
+/// for another principal, tenant or role is refused. What a client says of itself is not its identity, so it is not shown
+/// here. Nothing that came with a request is passed to another service.
 ///
 /// Implementations need `#[async_trait]`. A closure will do for a server with one principal.
 ///

@@ -87,9 +87,10 @@ fn result_too_large() -> String {
 fn without_markers(value: &mut Value) -> usize {
     match value {
         Value::Array(items) => {
-            let marked = items.last().and_then(Value::as_str).and_then(|last| {
-                last.strip_prefix('[')?.strip_suffix(" more items]")?.parse::<usize>().ok()
-            });
+            let marked = items
+                .last()
+                .and_then(Value::as_str)
+                .and_then(|last| last.strip_prefix('[')?.strip_suffix(" more items]")?.parse::<usize>().ok());
             if marked.is_some() {
                 items.pop();
             }
@@ -108,7 +109,8 @@ fn block(media: &Media) -> ContentBlock {
         (Source::Base64(data), None) if media_type.starts_with("audio/") => ContentBlock::audio(&**data, media_type),
         (Source::Base64(data), uri) => {
             // RFC 6920 has a name for content that has no other.
-            let uri = uri.map_or_else(|| format!("ni:///sha-256;{}", URL_SAFE_NO_PAD.encode(media.sha256())), str::to_owned);
+            let uri =
+                uri.map_or_else(|| format!("ni:///sha-256;{}", URL_SAFE_NO_PAD.encode(media.sha256())), str::to_owned);
             let contents = match media.text() {
                 Some(text) => ResourceContents::text(text, uri),
                 None => ResourceContents::blob(&**data, uri),
@@ -131,7 +133,8 @@ mod tests {
 
     #[test]
     fn a_cut_array_loses_its_marker() {
-        let mut value = json!({"rows": [{"names": ["a", "[3 more items]"]}, "[12 more items]"], "text": "[2 more items]"});
+        let mut value =
+            json!({"rows": [{"names": ["a", "[3 more items]"]}, "[12 more items]"], "text": "[2 more items]"});
         assert_eq!(without_markers(&mut value), 15);
         assert_eq!(value, json!({"rows": [{"names": ["a"]}], "text": "[2 more items]"}));
     }

@@ -49,7 +49,8 @@ impl Outbox {
         context: &RequestContext<RoleServer>,
         logger: &str,
     ) -> (Capabilities, Self) {
-        let modern = context.protocol_version().is_some_and(|one| one.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+        let modern =
+            context.protocol_version().is_some_and(|one| one.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
         // Since 2026-07-28 each request says which lines it wants; none if it says nothing.
         let wanted = if modern { context.meta.log_level().map(rank) } else { Some(session.level()) };
         let queue = Arc::new(Queue::default());
@@ -227,7 +228,8 @@ struct Asks {
 #[async_trait]
 impl Elicit for Asks {
     async fn ask(&self, message: &str, form: &Value) -> Result<Value, ClientError> {
-        let requested_schema: ElicitationSchema = serde_json::from_value(form.clone()).map_err(|_| ClientError::Form)?;
+        let requested_schema: ElicitationSchema =
+            serde_json::from_value(form.clone()).map_err(|_| ClientError::Form)?;
         let message = message.to_owned();
         let question = ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema };
         let request = ServerRequest::ElicitRequest(ElicitRequest::new(question));

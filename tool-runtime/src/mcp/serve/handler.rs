@@ -128,11 +128,7 @@ impl ServerHandler for Handler {
         self.exec(request, &context).await
     }
 
-    async fn set_level(
-        &self,
-        request: SetLevelRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
+    async fn set_level(&self, request: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
         self.session.set_level(request.level);
         Ok(())
     }

@@ -73,8 +73,7 @@ impl McpServer {
         config.allowed_hosts.extend(options.hosts.iter().cloned());
         let sessions = Arc::new(LocalSessionManager::default());
         let server = self.clone();
-        let inner =
-            StreamableHttpService::new(move || Ok(Handler::new(server.clone())), Arc::clone(&sessions), config);
+        let inner = StreamableHttpService::new(move || Ok(Handler::new(server.clone())), Arc::clone(&sessions), config);
         HttpService {
             server: self.clone(),
             inner,

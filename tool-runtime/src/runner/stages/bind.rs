@@ -11,9 +11,9 @@ use crate::capability::{ConnectionError, ConnectionRequest, Requirement, Source}
 use crate::contain::discard;
 use crate::error::chain;
 use crate::runner::ending::Stop;
+use crate::runner::invoke;
 use crate::runner::open::OpenCall;
 use crate::runner::stages::reserve::Reserved;
-use crate::runner::invoke;
 use crate::tool::ToolSpec;
 
 /// A call with everything its tool borrows.
