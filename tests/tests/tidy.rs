@@ -25,7 +25,8 @@ const LAYERS: &[&[&str]] = &[
     &["hydrate"],
     &["store"],
     &["runner"],
-    &["adapters", "agent", "mcp", "testing", "__workspace"],
+    &["adapters", "agent", "testing", "__workspace"],
+    &["mcp"],
     &["cli"],
 ];
 
@@ -113,7 +114,7 @@ fn layers_import_downwards_only() {
 const CONFINED: &[(&[&str], &[&str])] = &[
     (&["std::env"], &["cli/"]),
     (&["std::fs", ".canonicalize", ".exists", ".is_dir", ".is_file", ".metadata", ".read_dir"], &["cli/", "policy/"]),
-    (&["std::net", "tokio::net", ".to_socket_addrs"], &[]),
+    (&["std::net", "tokio::net", ".to_socket_addrs"], &["cli/mcp/", "mcp/serve/"]),
     (&["std::process", "tokio::signal"], &["cli/", "mcp/source/stdio.rs"]),
     (&["tokio::process", "rustix"], &["mcp/source/stdio.rs"]),
     (&["tokio::fs", "std::thread::sleep", "std::thread::spawn"], &[]),
@@ -125,6 +126,8 @@ const CONFINED: &[(&[&str], &[&str])] = &[
     (&["rustls", "webpki_roots"], &["agent/http/"]),
     (&["reqwest"], &["agent/http/", "mcp/source/http.rs"]),
     (&["jsonschema"], &["schema/"]),
+    (&["rmcp"], &["mcp/"]),
+    (&["http_body_util", "hyper", "hyper_util", "tower_service"], &["mcp/serve/"]),
     (&["cedar_policy", "stacker"], &["policy/cedar/"]),
     (&["clap"], &["cli/"]),
     (&["inventory::iter"], &["catalog/build.rs"]),
@@ -173,7 +176,7 @@ fn tools_and_macros_touch_nothing() {
 }
 
 /// The most public items that the library may have; one more needs a reason to change this line.
-const MOST_ITEMS: usize = 233;
+const MOST_ITEMS: usize = 247;
 
 /// What users can name is in `tests/tests/source/surface.txt`, so that a review sees each addition.
 /// `REFRESH_SURFACE=1` writes the file anew.

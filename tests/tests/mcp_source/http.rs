@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
 use tool_runtime::Outcome;
-use tool_runtime::mcp::source::{McpError, McpServer, McpServers};
+use tool_runtime::mcp::source::{RemoteServer, SourceError, ToolSource};
 
 use crate::{SOON, call, echoes, run_of};
 
@@ -95,9 +95,9 @@ async fn answer(mut stream: TcpStream, server: Arc<Mutex<Hostile>>, seen: Arc<Mu
     let _ = stream.write_all(body.as_bytes()).await;
 }
 
-fn source(endpoint: &Endpoint) -> McpServer {
+fn source(endpoint: &Endpoint) -> RemoteServer {
     let millis = Duration::from_millis;
-    McpServer::url("s", &endpoint.url)
+    RemoteServer::url("s", &endpoint.url)
         .header("authorization", "Bearer tok")
         .connect_timeout(millis(2000))
         .call_timeout(millis(1500))
@@ -107,7 +107,7 @@ fn source(endpoint: &Endpoint) -> McpServer {
 async fn a_server_behind_a_url_works_in_every_form() {
     for (scenario, way) in [("well-behaved", Way::Json), ("well-behaved", Way::Events), ("stateless", Way::Json)] {
         let endpoint = endpoint(scenario, way).await;
-        let servers = McpServers::connect([source(&endpoint)]).await.unwrap();
+        let servers = ToolSource::connect([source(&endpoint)]).await.unwrap();
         assert!(servers.notes().is_empty(), "{:?}", servers.notes());
         echoes(&servers).await;
         for (raw, outcome) in
@@ -138,28 +138,28 @@ async fn a_url_that_is_not_a_server_is_down() {
         (Way::Silent, "did not answer in time"),
     ] {
         let endpoint = endpoint("well-behaved", way).await;
-        let connecting = McpServers::connect([source(&endpoint)]);
+        let connecting = ToolSource::connect([source(&endpoint)]);
         let servers = tokio::time::timeout(SOON, connecting).await.expect("an end").unwrap();
         let found = servers.notes().remove("s").unwrap_or_default();
         assert!(found.contains(note) && !found.contains(CANARY), "{found}");
         // What is redirected, is redirected to nobody.
         assert!(!endpoint.requests.lock().await.iter().any(|request| request.contains("/canary")));
     }
-    let servers = McpServers::connect([McpServer::url("s", "http://127.0.0.1:1/mcp")]).await.unwrap();
+    let servers = ToolSource::connect([RemoteServer::url("s", "http://127.0.0.1:1/mcp")]).await.unwrap();
     assert!(servers.notes()["s"].contains("cannot be reached"), "{:?}", servers.notes());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_url_or_header_that_cannot_be_used_is_an_error_without_it() {
     for server in [
-        McpServer::url("s", "file:///etc/passwd"),
-        McpServer::url("s", "CANARY-5f1d"),
-        McpServer::url("s", "https://user:CANARY-5f1d@example.com/"),
-        McpServer::url("s", "https://example.com").header("x y", "z"),
-        McpServer::url("s", "https://example.com").header("x", "CANARY-5f1d\n"),
-        McpServer::url("s", "https://example.com").header("Mcp-Session-Id", "z"),
+        RemoteServer::url("s", "file:///etc/passwd"),
+        RemoteServer::url("s", "CANARY-5f1d"),
+        RemoteServer::url("s", "https://user:CANARY-5f1d@example.com/"),
+        RemoteServer::url("s", "https://example.com").header("x y", "z"),
+        RemoteServer::url("s", "https://example.com").header("x", "CANARY-5f1d\n"),
+        RemoteServer::url("s", "https://example.com").header("Mcp-Session-Id", "z"),
     ] {
-        let error = McpServers::connect([server]).await.unwrap_err();
-        assert!(matches!(&error, McpError::Url { .. }) && !error.to_string().contains(CANARY), "{error}");
+        let error = ToolSource::connect([server]).await.unwrap_err();
+        assert!(matches!(&error, SourceError::Url { .. }) && !error.to_string().contains(CANARY), "{error}");
     }
 }

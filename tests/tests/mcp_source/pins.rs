@@ -65,7 +65,7 @@ async fn a_definition_that_comes_back_stays_denied_until_somebody_looks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_that_is_old_is_read_again_before_a_call() {
     let servers = [server("s", "rugpull-description").refresh(Duration::ZERO)];
-    let servers = tool_runtime::mcp::source::McpServers::connect(servers).await.unwrap();
+    let servers = tool_runtime::mcp::source::ToolSource::connect(servers).await.unwrap();
     let run = run_of(&servers, &[PAY], "");
     let denied = call(&run, PAY, "{}").await;
     assert_eq!(denied.outcome(), Outcome::PolicyDenied);

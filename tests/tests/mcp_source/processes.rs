@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tests::hostile::CANARY;
 use tool_runtime::Outcome;
-use tool_runtime::mcp::source::{McpError, McpServer, McpServers};
+use tool_runtime::mcp::source::{RemoteServer, SourceError, ToolSource};
 
 use crate::{SOON, call, connect, echoes, run_of, server, tool};
 
@@ -21,7 +21,7 @@ async fn a_server_that_does_not_start_is_down_and_costs_no_other() {
         ("long-line", "a longer message than is read"),
     ] {
         let begun = Instant::now();
-        let servers = McpServers::connect([server("bad", scenario), server("s", "well-behaved")]).await.unwrap();
+        let servers = ToolSource::connect([server("bad", scenario), server("s", "well-behaved")]).await.unwrap();
         assert!(begun.elapsed() < SOON, "{scenario}");
         let notes = servers.notes();
         let found = notes.get("bad").map(String::as_str).unwrap_or_default();
@@ -30,8 +30,8 @@ async fn a_server_that_does_not_start_is_down_and_costs_no_other() {
         echoes(&servers).await;
         servers.shutdown().await;
     }
-    let missing = McpServer::command("bad", "/no/such/program");
-    let servers = McpServers::connect([missing, server("s", "well-behaved")]).await.unwrap();
+    let missing = RemoteServer::command("bad", "/no/such/program");
+    let servers = ToolSource::connect([missing, server("s", "well-behaved")]).await.unwrap();
     assert!(servers.notes()["bad"].contains("cannot be started"));
     echoes(&servers).await;
 }
@@ -50,22 +50,22 @@ async fn floods_and_requests_of_a_server_are_nothing() {
 async fn a_child_gets_the_environment_that_it_is_given() {
     // What cargo sets for a test is the canary: no child may have it.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
-    let servers = McpServers::connect([server("s", "well-behaved").env("GIVEN", "1")]).await.unwrap();
+    let servers = ToolSource::connect([server("s", "well-behaved").env("GIVEN", "1")]).await.unwrap();
     let result = call(&run_of(&servers, &["mcp__s__env"], ""), "mcp__s__env", "{}").await;
     assert_eq!(result.to_model(), r#"{"text":"GIVEN=1\n"}"#);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ids_tell_servers_apart() {
-    let servers = McpServers::connect([server("one", "well-behaved"), server("two", "well-behaved")]).await.unwrap();
+    let servers = ToolSource::connect([server("one", "well-behaved"), server("two", "well-behaved")]).await.unwrap();
     let names: Vec<_> = servers.tools().iter().filter_map(|tool| tool.name().map(str::to_owned)).collect();
     assert!(names.contains(&"mcp__one__echo".to_owned()) && names.contains(&"mcp__two__echo".to_owned()));
     for (one, two) in [("a", "a"), ("a-b", "a_b")] {
-        let error = McpServers::connect([server(one, "x"), server(two, "x")]).await.unwrap_err();
-        assert_eq!(error, McpError::DuplicateServer(two.to_owned()));
+        let error = ToolSource::connect([server(one, "x"), server(two, "x")]).await.unwrap_err();
+        assert_eq!(error, SourceError::DuplicateServer(two.to_owned()));
     }
     for id in ["", "A", "a__b", "-a", "a-", "a b", "a.b", "ä", "a-name-that-is-too-long"] {
-        assert_eq!(McpServers::connect([server(id, "x")]).await.unwrap_err(), McpError::ServerId(id.to_owned()));
+        assert_eq!(ToolSource::connect([server(id, "x")]).await.unwrap_err(), SourceError::ServerId(id.to_owned()));
     }
 }
 
@@ -84,8 +84,8 @@ async fn a_server_that_stays_down_fails_its_calls_before_they_begin() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("server");
     std::fs::copy(env!("CARGO_BIN_EXE_hostile-mcp"), &program).unwrap();
-    let file = McpServer::command("s", program.to_str().unwrap()).args(["well-behaved"]);
-    let servers = McpServers::connect([file]).await.unwrap();
+    let file = RemoteServer::command("s", program.to_str().unwrap()).args(["well-behaved"]);
+    let servers = ToolSource::connect([file]).await.unwrap();
     let run = run_of(&servers, &["mcp__s__die", "mcp__s__echo"], "");
     std::fs::remove_file(&program).unwrap();
     assert_eq!(call(&run, "mcp__s__die", "{}").await.outcome(), Outcome::OutcomeUnknown);
@@ -127,7 +127,7 @@ async fn a_server_ends_with_all_that_it_started() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_a_server_is_in_what_is_printed() {
-    let servers = McpServers::connect([server("s", "well-behaved").env("TOKEN", CANARY).args([CANARY])]).await.unwrap();
+    let servers = ToolSource::connect([server("s", "well-behaved").env("TOKEN", CANARY).args([CANARY])]).await.unwrap();
     let printed = format!("{servers:?} {:?} {:?}", tool(&servers, "echo"), server("s", CANARY).env("T", CANARY));
     assert!(!printed.contains(CANARY) && !printed.contains("Says"), "{printed}");
 }

@@ -1,4 +1,4 @@
-//! [`McpServer`]: how a server is reached, as the operator configures it.
+//! [`RemoteServer`]: how a server is reached, as the operator configures it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::capability::Secret;
-use crate::mcp::source::McpError;
+use crate::mcp::source::SourceError;
 
 /// The longest id of a server, in bytes, so that the names of its tools have room.
 const MAX_ID_BYTES: usize = 20;
@@ -15,17 +15,17 @@ const MAX_ID_BYTES: usize = 20;
 ///
 /// ```
 /// use std::time::Duration;
-/// use tool_runtime::mcp::source::McpServer;
+/// use tool_runtime::mcp::source::RemoteServer;
 ///
-/// let files = McpServer::command("files", "npx")
+/// let files = RemoteServer::command("files", "npx")
 ///     .args(["-y", "@modelcontextprotocol/server-filesystem", "/srv/documents"])
 ///     .env("PATH", "/usr/local/bin:/usr/bin:/bin")
 ///     .call_timeout(Duration::from_secs(20));
-/// let tickets = McpServer::url("tickets", "https://tickets.example/mcp").header("authorization", "Bearer ..");
+/// let tickets = RemoteServer::url("tickets", "https://tickets.example/mcp").header("authorization", "Bearer ..");
 /// assert_eq!((files.id(), tickets.id()), ("files", "tickets"));
 /// ```
 #[must_use]
-pub struct McpServer {
+pub struct RemoteServer {
     pub(super) id: String,
     pub(super) reach: Reach,
     pub(super) limits: Limits,
@@ -63,7 +63,7 @@ impl Default for Limits {
     }
 }
 
-impl McpServer {
+impl RemoteServer {
     /// A server that is started as a process and spoken to over its standard input and output.
     ///
     /// `id` names it in the names of its tools, `mcp__<id>__<tool>`: lower-case letters and digits in words that `_` or
@@ -148,20 +148,20 @@ impl McpServer {
     }
 
     /// Checks the id.
-    pub(super) fn check(&self) -> Result<(), McpError> {
+    pub(super) fn check(&self) -> Result<(), SourceError> {
         let word = |word: &str| {
             !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
         };
         if self.id.len() <= MAX_ID_BYTES && self.id.split(['_', '-']).all(word) {
             return Ok(());
         }
-        Err(McpError::ServerId(self.id.clone()))
+        Err(SourceError::ServerId(self.id.clone()))
     }
 }
 
 // Arguments, environment and headers can hold secrets.
-impl fmt::Debug for McpServer {
+impl fmt::Debug for RemoteServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McpServer").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("RemoteServer").field("id", &self.id).finish_non_exhaustive()
     }
 }

@@ -1,12 +1,12 @@
-//! What goes wrong: [`McpError`], which no server can cause, and [`Failure`], which servers cause.
+//! What goes wrong: [`SourceError`], which no server can cause, and [`Failure`], which servers cause.
 
 use std::fmt;
 
 /// A configuration of servers that cannot be used. What servers do wrong is no error: see
-/// [`McpServers::tools`](crate::mcp::source::McpServers::tools) and [`McpServers::notes`](crate::mcp::source::McpServers::notes).
+/// [`ToolSource::tools`](crate::mcp::source::ToolSource::tools) and [`ToolSource::notes`](crate::mcp::source::ToolSource::notes).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum McpError {
+pub enum SourceError {
     /// The id of a server is not one.
     ServerId(String),
     /// Two servers have the same id, or ids that differ only in `-` and `_`.
@@ -20,7 +20,7 @@ pub enum McpError {
     },
 }
 
-impl fmt::Display for McpError {
+impl fmt::Display for SourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ServerId(id) => write!(
@@ -37,7 +37,7 @@ impl fmt::Display for McpError {
     }
 }
 
-impl std::error::Error for McpError {}
+impl std::error::Error for SourceError {}
 
 /// Why a request has no result. The text is for operators and holds nothing that a server wrote, but for the message of
 /// [`Refused`](Self::Refused), which is not displayed.

@@ -21,8 +21,8 @@ mod state;
 mod stdio;
 mod tool;
 
-pub use config::McpServer;
+pub use config::RemoteServer;
 pub use definition::Quarantine;
-pub use error::McpError;
-pub use servers::McpServers;
+pub use error::SourceError;
+pub use servers::ToolSource;
 pub use tool::{McpTool, McpToolState};

@@ -1,4 +1,4 @@
-//! [`McpServers`]: the servers of an application, as a source of tools.
+//! [`ToolSource`]: the servers of an application, as a source of tools.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,9 +7,9 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use crate::catalog::{CatalogBuilder, look_alike};
-use crate::mcp::source::config::{McpServer, Reach};
+use crate::mcp::source::config::{Reach, RemoteServer};
 use crate::mcp::source::definition::Definition;
-use crate::mcp::source::error::McpError;
+use crate::mcp::source::error::SourceError;
 use crate::mcp::source::http::Http;
 use crate::mcp::source::remote::Remote;
 use crate::mcp::source::result;
@@ -26,12 +26,12 @@ use crate::registration::DynamicTool;
 /// and the last catalog.
 ///
 /// ```no_run
-/// use tool_runtime::mcp::source::{McpServer, McpServers};
+/// use tool_runtime::mcp::source::{RemoteServer, ToolSource};
 /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
 ///
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-/// let files = McpServer::command("files", "/usr/local/bin/server-filesystem").args(["/srv/documents"]);
-/// let servers = McpServers::connect([files]).await?;
+/// let files = RemoteServer::command("files", "/usr/local/bin/server-filesystem").args(["/srv/documents"]);
+/// let servers = ToolSource::connect([files]).await?;
 /// let policy = ToolPolicy::from_path("policy.toml")?;
 /// for tool in servers.tools() {
 ///     println!("{} {}", tool.state(&policy).as_str(), tool.raw_name().escape_debug());
@@ -43,20 +43,20 @@ use crate::registration::DynamicTool;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct McpServers(Arc<[Server]>);
+pub struct ToolSource(Arc<[Server]>);
 
-impl McpServers {
+impl ToolSource {
     /// Connects to all servers and lists their tools. One that cannot be reached is down, which is no error: its tools
     /// come once it answers. Has to be called inside a tokio runtime, which runs the tasks of the servers.
     ///
     /// # Errors
     /// An id that is not one or that two servers have, or a URL or header that cannot be used.
-    pub async fn connect(servers: impl IntoIterator<Item = McpServer>) -> Result<Self, McpError> {
+    pub async fn connect(servers: impl IntoIterator<Item = RemoteServer>) -> Result<Self, SourceError> {
         let (mut ids, mut states) = (BTreeSet::new(), Vec::new());
         for server in servers {
             server.check()?;
             if !ids.insert(look_alike(&server.id)) {
-                return Err(McpError::DuplicateServer(server.id));
+                return Err(SourceError::DuplicateServer(server.id));
             }
             states.push(state(server)?);
         }
@@ -127,13 +127,13 @@ impl McpServers {
     }
 }
 
-fn state(server: McpServer) -> Result<State, McpError> {
+fn state(server: RemoteServer) -> Result<State, SourceError> {
     let changed = Arc::new(Notify::new());
-    let McpServer { id, reach, limits } = server;
+    let RemoteServer { id, reach, limits } = server;
     let http = match &reach {
         Reach::Url { url, headers } => {
             let http = Http::new(url, headers, limits.message, limits.connect, Arc::clone(&changed));
-            Some(http.map_err(|message| McpError::Url { server: id.clone(), message })?)
+            Some(http.map_err(|message| SourceError::Url { server: id.clone(), message })?)
         }
         Reach::Command { .. } => None,
     };
@@ -164,12 +164,12 @@ fn dynamic(server: &Server, raw: &str, definition: &Definition) -> DynamicTool {
 impl CatalogBuilder {
     /// Takes the tools that these servers list now, but for those that are kept out. All of them are denied until the
     /// policy pins them.
-    pub fn source(self, servers: &McpServers) -> Self {
+    pub fn source(self, servers: &ToolSource) -> Self {
         servers.dynamic().into_iter().fold(self, Self::dynamic)
     }
 }
 
-impl fmt::Debug for McpServers {
+impl fmt::Debug for ToolSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.0.iter().map(|server| &server.state.id)).finish()
     }
