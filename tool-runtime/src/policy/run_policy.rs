@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::call::{Decision, Verdict};
+use crate::call::{Caller, Decision, Verdict};
 use crate::json;
 use crate::policy::allowance::{Allowance, least};
 use crate::policy::budget::{Budgets, PolicyLimits, ToolLimits};
@@ -131,10 +131,19 @@ impl RunPolicy {
         self.all().map(ToolPolicy::parallel).min().unwrap_or(1)
     }
 
-    /// An empty spending with the least of the run budgets.
-    pub(crate) fn spending(&self) -> Spending {
-        let budgets = self.all().map(|policy| policy.data().budgets.run);
-        Spending::new(budgets.reduce(Allowance::narrower).unwrap_or_default())
+    /// An empty spending with the least of the run budgets; for the run of a graph, of those of the graph too.
+    pub(crate) fn spending(&self, caller: &Caller) -> Spending {
+        let runs = self.all().map(|policy| policy.data().budgets.run).reduce(Allowance::narrower);
+        let of = |name: &str| {
+            let graphs = self.all().filter_map(|policy| policy.data().budgets.graphs.get(name).copied());
+            graphs.reduce(Allowance::narrower)
+        };
+        let graph = match caller {
+            Caller::Direct => None,
+            Caller::Graph { name, .. } => of(name),
+        };
+        let both = [(Holder::Run, runs), (Holder::Graph, graph)];
+        Spending::new(both.into_iter().filter_map(|(holder, budget)| Some((holder, budget?))).collect())
     }
 
     /// The budgets that runs share, one for each holder and window: the least of each.

@@ -102,7 +102,7 @@ pub(crate) fn reserve(
 ) -> Result<Result<Booked, BudgetExceeded>, StoreError> {
     let now: Vec<_> = bill.accounts.iter().map(|account| account.now(transaction)).collect();
     for (account, stored) in bill.accounts.iter().zip(&now) {
-        if let Some(amount) = account.allowance.refuses(stored.booked, bill.amount) {
+        if let Some(amount) = account.allowance.for_call().refuses(stored.booked, bill.amount) {
             return Ok(Err(BudgetExceeded::new(account.holder, amount, Some(stored.until))));
         }
     }
