@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::policy::ToolPolicy;
 use crate::policy::check::unknown;
 use crate::policy::problem::PolicyProblem;
-use crate::tool::{ToolSpec, graph, is_graph};
+use crate::tool::{ToolSpec, graph, graph_of, is_graph};
 
 impl ToolPolicy {
     pub(super) fn check_graphs(&self, tools: &HashMap<&str, &ToolSpec>, problems: &mut Vec<PolicyProblem>) {
@@ -17,9 +17,9 @@ impl ToolPolicy {
         let named = lists.flat_map(|(path, names)| names.iter().map(move |name| (path.clone(), name)));
         let budgets = data.budgets.graphs.keys().map(|name| (format!("budgets.graphs.{name}"), name));
         for (path, name) in named.chain(budgets) {
-            let graphs = tools.keys().filter_map(|name| name.strip_prefix("graph__"));
+            let graphs = tools.keys().filter_map(|name| graph_of(name));
             // With the prefix it is the name of a tool, which is a likely mistake.
-            let meant = name.strip_prefix("graph__").filter(|name| tools.contains_key(&*graph(name)));
+            let meant = graph_of(name).filter(|name| tools.contains_key(&*graph(name)));
             match meant {
                 Some(meant) => {
                     let message = format!("`{name}` is the name of its tool; write `{meant}`");

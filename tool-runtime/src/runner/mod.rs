@@ -15,6 +15,7 @@ mod ending;
 mod error;
 mod exec;
 mod failure;
+mod forsaken;
 mod granted;
 mod graph;
 mod invoke;

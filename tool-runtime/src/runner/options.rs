@@ -168,6 +168,12 @@ impl RunOptions {
         self
     }
 
+    /// The id that was set.
+    #[cfg(feature = "restate")]
+    pub(crate) const fn id(&self) -> Option<&Arc<str>> {
+        self.run_id.as_ref()
+    }
+
     /// What the principal is.
     pub(super) fn standing(&self) -> Standing {
         Standing { roles: self.roles.clone(), attributes: self.attributes.clone() }
