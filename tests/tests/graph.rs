@@ -29,8 +29,8 @@ use tool_runtime::agent::{
 use tool_runtime::call::{Caller, ToolInvocationRecord};
 use tool_runtime::runner::Run;
 use tool_runtime::store::{Document, MemoryStore, Query, RecordFilter, Space, Store, Waiting};
-use tool_runtime::wire::{Decoded, Message};
 use tool_runtime::wire::history::Content;
+use tool_runtime::wire::{Decoded, Message};
 use tool_runtime::{
     Capabilities, Event, Outcome, RunOptions, ToolCall, ToolCatalog, ToolError, ToolExecResult, ToolPolicy, ToolRunner,
 };

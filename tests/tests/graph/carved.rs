@@ -94,7 +94,8 @@ async fn outcomes_under(rules: &str) -> (Vec<Outcome>, Outcome) {
     run.exec(ask("p1")).await;
     let next = run.exec(ToolCall::text("p2", "notes__list", "{}")).await;
     let records = rig.records().await;
-    let outcome = |id: &str| records.iter().find(|record| record.tool_call_id.as_str() == id).map(|record| record.outcome);
+    let outcome =
+        |id: &str| records.iter().find(|record| record.tool_call_id.as_str() == id).map(|record| record.outcome);
     (["c1", "c2", "c3"].into_iter().filter_map(outcome).collect(), next.outcome())
 }
 

@@ -63,7 +63,9 @@ impl Setting {
     fn runner(&self, store: Arc<dyn Store>) -> ToolRunner {
         let graph = match self.kind {
             Kind::Reads => Graph::new("researcher", "1", Agent::new(Follows(reads))).tools(READS),
-            Kind::Effects | Kind::Idempotent => Graph::new("researcher", "1", Agent::new(Follows(deletes))).tools(TOOLS),
+            Kind::Effects | Kind::Idempotent => {
+                Graph::new("researcher", "1", Agent::new(Follows(deletes))).tools(TOOLS)
+            }
         };
         let graph = graph.description("Researches.");
         let graph = if matches!(self.kind, Kind::Idempotent) { graph.idempotent() } else { graph };

@@ -116,11 +116,13 @@ async fn a_role_grants_a_graph() {
         let rig = Rig::new();
         let catalog = ToolCatalog::builder().collect().dynamic(answers()).build().unwrap();
         let policy = ToolPolicy::from_toml(&format!("allowed_tools = ['notes__list']\n{policy}")).unwrap();
-        let runner = ToolRunner::builder(catalog, policy).capabilities(rig.capabilities()).store(Arc::clone(&rig.store));
+        let runner =
+            ToolRunner::builder(catalog, policy).capabilities(rig.capabilities()).store(Arc::clone(&rig.store));
         let run = runner.build().unwrap().run(options(rig.options()));
         let outcome = run.exec(ask("p1")).await.outcome();
         assert_eq!(run.catalog().get("graph__researcher").is_some(), outcome == Outcome::Ok);
-        let rule = rig.records().await.pop().and_then(|record| record.decision).map(|decision| decision.rule.into_owned());
+        let rule =
+            rig.records().await.pop().and_then(|record| record.decision).map(|decision| decision.rule.into_owned());
         (outcome, rule.unwrap_or_default())
     };
     let clerk = |options: RunOptions| options.role("clerk");
@@ -139,10 +141,8 @@ async fn a_role_grants_a_graph() {
 async fn a_graph_that_no_list_names_is_denied() {
     let rig = Rig::new();
     let catalog = ToolCatalog::builder().collect().dynamic(researcher([])).build().unwrap();
-    let runner = ToolRunner::builder(catalog, ToolPolicy::allow(TOOLS))
-        .capabilities(rig.capabilities())
-        .build()
-        .unwrap();
+    let runner =
+        ToolRunner::builder(catalog, ToolPolicy::allow(TOOLS)).capabilities(rig.capabilities()).build().unwrap();
     let run = runner.run(RunOptions::new());
     assert!(run.catalog().get("graph__researcher").is_none());
     let (known, unknown) = (run.exec(ask("p1")).await, run.exec(ToolCall::text("p2", "graph__other", "{}")).await);

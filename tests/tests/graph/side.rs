@@ -55,7 +55,8 @@ async fn they_work_at_the_same_time_and_answer_in_order() {
     assert_eq!(results(&conversation), [r#"p1 {"summary":"One."}"#, r#"p2 {"summary":"Two."}"#]);
     let records = rig.records().await;
     assert_eq!(records.len(), 6);
-    let ended: Vec<_> = records.iter().map(|record| record.tool_call_id.as_str()).filter(|id| id.starts_with('p')).collect();
+    let ended: Vec<_> =
+        records.iter().map(|record| record.tool_call_id.as_str()).filter(|id| id.starts_with('p')).collect();
     assert_eq!(ended, ["p2", "p1"]);
 }
 
@@ -64,16 +65,17 @@ async fn a_graph_with_effects_waits_for_its_turn() {
     let rig = Rig::new();
     let graph = reader(|_, answered| if answered == 0 { call("c1", "notes__meet", "{}") } else { report("Met.") });
     // It may change something, so it never runs beside another.
-    let runner = rig.runner("parallel = 4", graph.tools(["notes__count", "notes__meet"]).timeout(Duration::from_millis(200)));
+    let runner =
+        rig.runner("parallel = 4", graph.tools(["notes__count", "notes__meet"]).timeout(Duration::from_millis(200)));
     let mut conversation = converse(&runner, &rig);
     let ended = tokio::time::timeout(LONG, conversation.send("Go.")).await.expect("it ends");
     assert!(matches!(ended, Ended::Answered { .. }), "{ended:?}");
     // The first one waits in vain until its time is over. It leaves its seat taken, so that the second one meets it.
     let outcomes = rig.outcomes().await;
-    assert_eq!(outcomes[..2].iter().map(|(_, outcome)| *outcome).collect::<Vec<_>>(), [
-        Outcome::Cancelled,
-        Outcome::OutcomeUnknown
-    ]);
+    assert_eq!(
+        outcomes[..2].iter().map(|(_, outcome)| *outcome).collect::<Vec<_>>(),
+        [Outcome::Cancelled, Outcome::OutcomeUnknown]
+    );
 }
 
 #[tokio::test]

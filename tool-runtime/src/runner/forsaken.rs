@@ -82,9 +82,9 @@ async fn close(left: &Forsaken, kept: &[CallId]) {
 /// The call of the graph has an end, so no process has a right to a call that the graph made.
 async fn close_begun(child: &Run) -> Result<(), StoreError> {
     let ours = |document: &Document| match document {
-        Document::Call(entry) => entry
-            .unseen()
-            .is_some_and(|record| owns(child, record.principal.as_deref(), record.tenant.as_deref())),
+        Document::Call(entry) => {
+            entry.unseen().is_some_and(|record| owns(child, record.principal.as_deref(), record.tenant.as_deref()))
+        }
         _ => false,
     };
     let (scope, due) = (Some(child.identity().clone()), Some(jiff::Timestamp::MAX));

@@ -79,7 +79,11 @@ impl Host {
             parent: Some(run.clone()),
             ..options.clone()
         };
-        options.run_id(run_id(&context.idempotency_key())).caller(caller).events(told(run, context.call_id(), worker.name))
+        options.run_id(run_id(&context.idempotency_key())).caller(caller).events(told(
+            run,
+            context.call_id(),
+            worker.name,
+        ))
     }
 }
 
