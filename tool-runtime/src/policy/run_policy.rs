@@ -133,17 +133,21 @@ impl RunPolicy {
 
     /// An empty spending with the least of the run budgets; for the run of a graph, of those of the graph too.
     pub(crate) fn spending(&self, caller: &Caller) -> Spending {
-        let runs = self.all().map(|policy| policy.data().budgets.run).reduce(Allowance::narrower);
         let of = |name: &str| {
             let graphs = self.all().filter_map(|policy| policy.data().budgets.graphs.get(name).copied());
             graphs.reduce(Allowance::narrower)
         };
         let graph = match caller {
             Caller::Direct => None,
-            Caller::Graph { name, .. } => of(name),
+            Caller::Graph { name, .. } => of(name).map(|budget| (Holder::Graph, budget)),
         };
-        let both = [(Holder::Run, runs), (Holder::Graph, graph)];
-        Spending::new(both.into_iter().filter_map(|(holder, budget)| Some((holder, budget?))).collect())
+        Spending::new(std::iter::once((Holder::Run, self.budget())).chain(graph).collect())
+    }
+
+    /// The least of the run budgets.
+    pub(crate) fn budget(&self) -> Allowance {
+        let budgets = self.all().map(|policy| policy.data().budgets.run);
+        budgets.reduce(Allowance::narrower).unwrap_or_default()
     }
 
     /// The budgets that runs share, one for each holder and window: the least of each.
