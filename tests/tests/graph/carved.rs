@@ -111,7 +111,7 @@ async fn a_graph_has_a_budget_of_its_own() {
         // The calls of the last turn still run.
         ("[budgets.graphs.researcher]\nturns = 2", vec![Ok, Ok], Ok),
         ("[budgets.run]\nturns = 1", vec![Ok], Ok),
-        ("[budgets.default]\nmax_result_bytes = 100\n[budgets.graphs.researcher]\nbytes = 105", vec![Ok, No, No], Ok),
+        ("[budgets.default]\nmax_result_bytes = 100\n[budgets.graphs.researcher]\nbytes = 105", vec![Ok, Ok, No], Ok),
     ] {
         assert_eq!(outcomes_under(rules).await, (expected, next), "{rules}");
     }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::runner::ToolRunner;
-use crate::store::{Key, Query, RunLease, Space, StoreError, Transaction, runs};
+use crate::store::{Key, Query, RunLease, Space, StoreError, Transaction, attempts, runs};
 
 impl ToolRunner {
     /// Takes a run for this attempt of an engine: from now on, what earlier attempts write is refused.
     pub(crate) async fn seize(&self, run_id: &Arc<str>) -> Result<RunLease, StoreError> {
         let (id, owner) = (Arc::clone(run_id), self.shared.attempt());
-        let change = move |transaction: &mut Transaction| runs::seize(transaction, &id, &owner);
+        let change = move |transaction: &mut Transaction| attempts::seize(transaction, &id, &owner);
         self.shared.store.transact(vec![Key::run(Arc::clone(run_id))], change).await
     }
 

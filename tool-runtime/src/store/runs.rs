@@ -202,28 +202,6 @@ pub(crate) fn lease(
     Ok(Some((held, run)))
 }
 
-/// Takes a run for an attempt of an engine, whoever had it: an engine has one attempt at a time, and whatever an earlier
-/// one still writes is refused from now on. The lease has no end, because the engine says when the next attempt begins.
-#[cfg(feature = "restate")]
-pub(crate) fn seize(
-    transaction: &mut Transaction,
-    run_id: &Arc<str>,
-    owner: &Arc<str>,
-) -> Result<RunLease, StoreError> {
-    let key = Key::run(Arc::clone(run_id));
-    let mut run = match transaction.get(&key) {
-        // Workers have it, and keep its document here.
-        Some(Document::Run(run)) if !run.document.is_empty() => return Err(StoreError::Duplicate),
-        Some(Document::Run(run)) => (**run).clone(),
-        _ => StoredRun { state: "engine".into(), ..StoredRun::new(Arc::clone(run_id), "") },
-    };
-    run.epoch += 1;
-    run.holder = Some(Holder { owner: Arc::clone(owner), until: Timestamp::MAX });
-    let held = RunLease { run_id: Arc::clone(run_id), owner: Arc::clone(owner), epoch: run.epoch };
-    transaction.set(&key, Document::Run(Box::new(run)))?;
-    Ok(held)
-}
-
 /// Checks that a worker still has its run.
 pub(crate) fn check(transaction: &Transaction, lease: &RunLease) -> Result<(), StoreError> {
     held(transaction, lease).map(drop)
