@@ -52,7 +52,7 @@ async fn serve(data: &std::path::Path, store: Arc<dyn Store>) -> Result<(), Box<
     let outbox = Arc::new(Outbox::open(&data.join("effects"), Arc::clone(&crossings))?);
     let catalog = ToolCatalog::builder().tool::<tools::list>().tool::<tools::order>();
     let catalog = catalog.tool::<tools::pay>().tool::<tools::scan>().build()?;
-    // Who starts again at once after a crash waits this long for a call that the process before may still execute.
+    // A process that starts again right after a crash waits this long for a call that the process before may still execute.
     let lease = seconds("FLEET_LEASE_SECONDS", 30)?;
     let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(POLICY)?)
         .capabilities(Capabilities::new().with(Arc::clone(&outbox) as Arc<dyn Stock>).with(outbox as Arc<dyn Outgoing>))
