@@ -1,13 +1,28 @@
-//! What other processes may still execute.
+//! A run in the hands of an engine, which starts a step again as soon as its process is gone.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use crate::runner::{RunOptions, ToolRunner};
-use crate::store::{Document, Query, Space, StoreError};
+use crate::store::{Document, Key, Query, RunLease, Space, StoreError, Transaction, attempts, runs};
 
 impl ToolRunner {
+    /// Takes a run for this attempt of an engine: from now on, what earlier attempts write is refused.
+    pub(crate) async fn seize(&self, run_id: &Arc<str>) -> Result<RunLease, StoreError> {
+        let (id, owner) = (Arc::clone(run_id), self.shared.attempt());
+        let change = move |transaction: &mut Transaction| attempts::seize(transaction, &id, &owner);
+        self.shared.store.transact(vec![Key::run(Arc::clone(run_id))], change).await
+    }
+
+    /// Checks that no later attempt has taken the run.
+    pub(crate) async fn still_holds(&self, lease: &RunLease) -> Result<(), StoreError> {
+        let held = lease.clone();
+        let change = move |transaction: &mut Transaction| runs::check(transaction, &held);
+        self.shared.store.transact(vec![Key::run(Arc::clone(&lease.run_id))], change).await
+    }
+
     /// Returns how long another process may still execute calls of a run that has these options, for engines that start a
     /// step again as soon as its process is gone. `None` if none does. Calls of another principal or tenant under the run's id are not looked at.
     pub(crate) async fn held_elsewhere(
