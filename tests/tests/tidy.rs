@@ -25,8 +25,8 @@ const LAYERS: &[&[&str]] = &[
     &["hydrate"],
     &["store"],
     &["runner"],
-    &["adapters", "agent", "testing", "__workspace"],
-    &["cli"],
+    &["adapters", "agent", "testing"],
+    &["cli", "__workspace"],
 ];
 
 /// From this layer on `wire` may be imported.

@@ -35,6 +35,8 @@ mod wire;
 mod worker;
 
 pub use app::{Adapters, App};
+pub(crate) use hydrate::hydrate;
+pub(crate) use terminal::safe;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
