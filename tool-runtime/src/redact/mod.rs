@@ -16,7 +16,7 @@ mod projector;
 mod shape;
 mod writer;
 
-pub(crate) use beside::{Beside, MEDIA};
+pub(crate) use beside::{Beside, ERROR, MEDIA};
 pub(crate) use changes::changes;
 pub(crate) use mask::mask_arguments;
 pub use projector::Projector;

@@ -37,7 +37,7 @@ pub enum ApprovalDecision {
 }
 
 impl ApprovalDecision {
-    const fn kind(&self) -> DecisionKind {
+    pub(crate) const fn kind(&self) -> DecisionKind {
         match self {
             Self::Approve => DecisionKind::Approved,
             Self::ApproveEdited(_) => DecisionKind::Edited,

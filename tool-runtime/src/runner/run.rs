@@ -236,7 +236,7 @@ impl Run {
         &self.0.id
     }
 
-    pub(super) fn spending(&self) -> &Spending {
+    pub(crate) fn spending(&self) -> &Spending {
         &self.0.spending
     }
 

@@ -13,4 +13,8 @@ mod recorded;
 mod rig;
 mod settings;
 #[cfg(unix)]
+mod shared;
+#[cfg(unix)]
 mod terminal;
+#[cfg(unix)]
+mod worker;

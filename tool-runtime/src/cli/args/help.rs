@@ -32,14 +32,17 @@ const EXAMPLES: &[(&str, &str)] = &[
         "chat",
         "% chat --model-url http://127.0.0.1:8080 --model MODEL \"Which tasks are open?\"\n\
          % chat --continue \"And which of them are late?\"\n\
+         % chat --store sqlite:shared.db --continue RUN \"And who has them?\"\n\
          % chat --continue --file plan.png --file report.pdf \"Do these agree?\"\n\
          cat question.txt | % chat --model-url http://127.0.0.1:8080 --model MODEL -\n\
          % chat --transcript response.http \"Mark the task as done.\"",
     ),
     (
         "approvals",
-        "% approvals list\n% approvals show CALL\n% approvals approve CALL\n% approvals deny CALL \"not this week\"",
+        "% approvals list\n% approvals show CALL\n% approvals approve CALL\n% approvals deny CALL \"not this week\"\n\
+         % approvals --store sqlite:shared.db approve RUN/CALL --as grace --role approver --wait 30s",
     ),
+    ("grants", "% grants --store sqlite:shared.db list\n% grants --store sqlite:shared.db revoke GRANT"),
     (
         "audit",
         "% audit show --store sqlite:data/store.db --outcome outcome_unknown\n\
@@ -57,7 +60,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "worker",
         "% --store sqlite:shared.db worker --model-url http://127.0.0.1:8080 --model MODEL --concurrency 4\n\
          % --store sqlite:shared.db worker put \"Mark the task as done.\"\n\
-         % --store sqlite:shared.db worker post RUN --approve CALL\n\
+         % --store sqlite:shared.db worker post RUN \"And the other one, too.\"\n\
          % --store sqlite:shared.db worker show RUN",
     ),
     ("replay", "% replay --format openai-chat response.http > records.jsonl"),
