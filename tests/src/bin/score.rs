@@ -23,8 +23,10 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         return Err("usage: score KIND ROWS RESULTS [PROFILE=PERCENT ..]".into());
     };
     let (rows, results) = (std::fs::read_to_string(rows)?, std::fs::read_to_string(results)?);
-    if kind == "retrieval" {
-        return measured(measures::retrieval(&rows, &results)?, wanted);
+    match kind.as_str() {
+        "retrieval" => return measured(&measures::retrieval(&rows, &results)?, wanted),
+        "text-hazards" => return measured(&measures::text(&rows, &results)?, wanted),
+        _ => {}
     }
     let profiles = match kind.as_str() {
         "calls" => score::calls(&rows, &results)?,
@@ -52,9 +54,9 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Prints measures. A threshold is the least that a measure may be, or the most for a time.
-fn measured(measures: BTreeMap<&str, f64>, wanted: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+fn measured(measures: &BTreeMap<&str, f64>, wanted: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     let mut out = std::io::stdout().lock();
-    for (measure, value) in &measures {
+    for (measure, value) in measures {
         writeln!(out, "{measure}: {value:.2}")?;
     }
     let mut short = Vec::new();

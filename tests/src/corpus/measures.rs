@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 #[derive(Deserialize)]
 struct Row {
@@ -74,6 +75,32 @@ pub fn retrieval(rows: &str, results: &str) -> Result<BTreeMap<&'static str, f64
     times.sort_by(f64::total_cmp);
     measures.insert("p99-ms", times.get(times.len() * 99 / 100).copied().unwrap_or_default());
     Ok(measures)
+}
+
+/// Scores `text-hazards`: the rows whose text came back unchanged, and shows a terminal nothing that is forbidden.
+///
+/// # Errors
+///
+/// As [`retrieval`].
+pub fn text(rows: &str, results: &str) -> Result<BTreeMap<&'static str, f64>, Box<dyn std::error::Error>> {
+    let (mut right, mut all) = (0, 0);
+    let mut results = results.lines();
+    for line in rows.lines() {
+        let row: Value = serde_json::from_str(line)?;
+        let got: Value = serde_json::from_str(results.next().ok_or("results are missing")?)?;
+        let pieces: Vec<(String, usize)> = serde_json::from_value(row["pieces"].clone()).unwrap_or_default();
+        let pieces: String = pieces.iter().map(|(text, times)| text.repeat(*times)).collect();
+        let text = row["text"].as_str().unwrap_or(&pieces);
+        let forbidden = row["expect"]["terminal_forbidden"].as_array().into_iter().flatten().filter_map(|one| {
+            let code = one.as_str()?.strip_prefix("U+")?;
+            char::from_u32(u32::from_str_radix(code, 16).ok()?)
+        });
+        let shown = got["terminal"].as_str().ok_or("a result has no line for a terminal")?;
+        let hidden = forbidden.into_iter().all(|one| !shown.contains(one));
+        right += usize::from(got["id"] == row["id"] && got["round_trip"].as_str() == Some(text) && hidden);
+        all += 1;
+    }
+    Ok(BTreeMap::from([("text", count(right) * 100.0 / count(all.max(1)))]))
 }
 
 /// Places count from 1.

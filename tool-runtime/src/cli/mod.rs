@@ -121,7 +121,7 @@ async fn dispatch(cli: &Cli<'_>, command: Command) -> Result<Exit, Failure> {
         Command::Worker(command) => worker::worker(cli, *command).await,
         Command::Replay { format, files, user_text } => Box::pin(replay::replay(cli, format, &files, user_text)).await,
         Command::Wire { direction } => wire::wire(&direction),
-        Command::Hydrate { tools, calls } => hydrate::hydrate(&tools, &calls),
+        Command::Hydrate { tools, calls } => hydrate(&tools, &calls),
         Command::Completions { shell } => Ok(manual::completions(cli.app, shell)),
         Command::Man { command } => manual::page(cli.app, command.as_deref()),
     }
