@@ -8,6 +8,8 @@ mod calls;
 mod chat;
 mod endpoint;
 mod manual;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod policy;
 mod recorded;
 mod rig;
