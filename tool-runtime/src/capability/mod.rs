@@ -5,6 +5,7 @@ mod cap;
 mod capabilities;
 mod connection;
 pub(crate) mod injected;
+mod names;
 pub(crate) mod requirement;
 mod secret;
 
@@ -15,5 +16,6 @@ pub use capabilities::Capabilities;
 #[doc(hidden)]
 pub use connection::ConnectionKind;
 pub use connection::{Connection, ConnectionId};
+pub use names::{NameLookup, NameRequest};
 pub(crate) use requirement::{Requirement, Source};
 pub use secret::Secret;

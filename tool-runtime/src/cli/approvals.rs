@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::agent::ClientAnswer;
-use crate::call::{CallId, Decider, Outcome, Suspension};
+use crate::call::{ArgumentChange, CallId, Decider, NamedArgument, Outcome, Suspension};
 use crate::cli::args::{Approvals, Endpoint};
 use crate::cli::attend::cancellable;
 use crate::cli::call::json;
@@ -65,10 +65,17 @@ struct Row<'a> {
     /// Nobody can approve it any more.
     expired: bool,
     arguments: Arc<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    changes: &'a [ArgumentChange],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    names: &'a [NamedArgument],
 }
 
 impl<'a> Row<'a> {
     fn of((conversation, title): (&'a str, &'a str), call: &'a PendingCall) -> Self {
+        let (summary, changes, names) = call.decided_explanation();
         Self {
             id: call.call_id.as_str(),
             conversation,
@@ -86,6 +93,9 @@ impl<'a> Row<'a> {
                 Some(graph) => graph.shown_arguments.clone().unwrap_or_else(|| RawValue::NULL.to_owned().into()),
                 None => Arc::clone(&call.shown_arguments),
             },
+            summary,
+            changes,
+            names,
         }
     }
 }
@@ -130,7 +140,7 @@ fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     terminal::line(&terminal::bold(&format!("{} {}", terminal::safe(call.tool.as_str()), call.call_id)));
-    describe(cli, &cli.catalog()?, call, unmask).iter().for_each(|line| terminal::line(line));
+    describe(&cli.catalog()?, call, unmask).iter().for_each(|line| terminal::line(line));
     terminal::line(&format!("   (in {}: {})", kept.id, terminal::safe(&kept.title)));
     Ok(Exit::Done)
 }

@@ -14,13 +14,15 @@ mod path;
 mod plan;
 mod projector;
 mod shape;
+mod summary;
 mod writer;
 
 pub(crate) use beside::{Beside, MEDIA};
-pub(crate) use changes::changes;
+pub(crate) use changes::{changes, repaired};
 pub(crate) use mask::mask_arguments;
 pub use projector::Projector;
 pub(crate) use projector::{ProjectError, Projected};
+pub(crate) use summary::summary;
 
 #[cfg(test)]
 mod tests;

@@ -19,6 +19,7 @@ mod granted;
 mod graph;
 mod invoke;
 mod loops;
+mod names;
 mod open;
 mod options;
 mod problem;

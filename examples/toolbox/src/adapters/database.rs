@@ -105,13 +105,6 @@ impl Database {
         Ok(Some(connection))
     }
 
-    /// The title of a task, without changing the file.
-    pub(crate) fn title_of_task(path: &Path, id: &str) -> Result<Option<String>, DatabaseError> {
-        let Some(connection) = Self::look(path)? else { return Ok(None) };
-        let title = connection.query_row("SELECT title FROM tasks WHERE task_id = ?1", [id], |row| row.get(0));
-        Ok(title.optional()?)
-    }
-
     /// The rows that tools can change, one line per row, without changing the file.
     pub(crate) fn describe(path: &Path) -> Result<Vec<String>, DatabaseError> {
         let Some(connection) = Self::look(path)? else { return Ok(Vec::new()) };
