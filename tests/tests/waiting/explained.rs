@@ -9,12 +9,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tests::spans::Traced;
+use tool_runtime::ToolEffect;
 use tool_runtime::call::{Event, Mismatch, ToolContext};
 use tool_runtime::capability::{NameLookup, NameRequest};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::runner::RunnerBuilder;
 use tool_runtime::store::PendingCall;
-use tool_runtime::{Hash, ToolEffect};
 
 use super::*;
 
@@ -84,15 +84,16 @@ fn builder(store: &Arc<MemoryStore>) -> RunnerBuilder {
     ToolRunner::builder(catalog, policy).approvals(true).store(Arc::clone(store))
 }
 
-async fn pending(run: &Run, tool: &str, arguments: &str) -> PendingCall {
+async fn pending(run: &Run, store: &MemoryStore, tool: &str, arguments: &str) -> PendingCall {
     let result = run.exec(ToolCall::text("c", tool, arguments)).await;
     assert_eq!(result.outcome(), Outcome::ApprovalRequired, "{arguments}");
-    run.pending(&CallId::new("c")).await.expect("a store").expect("it waits")
+    store.pending("run-1", &CallId::new("c")).await.expect("a store").expect("it waits")
 }
 
 async fn waits(tool: &str, arguments: &str) -> PendingCall {
-    let runner = builder(&Arc::new(MemoryStore::new())).build().expect("a runner");
-    pending(&runner.run(ada()), tool, arguments).await
+    let store = Arc::new(MemoryStore::new());
+    let runner = builder(&store).build().expect("a runner");
+    pending(&runner.run(ada()), &store, tool, arguments).await
 }
 
 #[tokio::test]
@@ -148,7 +149,7 @@ async fn a_sensitive_argument_is_in_nothing_that_a_person_reads() {
     let run = builder(&store).build().expect("a runner").run(ada().events(events.sink()));
     // It has to be repaired, an id has to be trimmed, and a default is filled in.
     let written = r#"{"what":"a room","code":"CANARY-1","guest_ids":[" g1 "],}"#;
-    let call = pending(&run, "explained__book", written).await;
+    let call = pending(&run, &store, "explained__book", written).await;
     let lines: Vec<_> = call.changes.iter().map(ToString::to_string).collect();
     let expected = [
         "repaired (the text is not shown)",
@@ -215,7 +216,7 @@ async fn names_are_looked_up_for_the_run_and_never_hold_a_call_up() {
     let others = ["failing", "panicking", "hanging", "hanging", "unknown", "6", "7", "8", "9"];
     let arguments = json!({"item_id": "known", "other_ids": others}).to_string();
     let run = runner.run(ada());
-    let call = pending(&run, "explained__delete", &arguments).await;
+    let call = pending(&run, &store, "explained__delete", &arguments).await;
     assert_eq!(began.elapsed(), Duration::from_secs(2), "all of them together");
     assert_eq!(call.summary.as_deref(), Some("Deletes the item “known” (looked up: “Buy 'milk' (looked up)”)"),);
     let lines: Vec<_> = call.names.iter().take(6).map(ToString::to_string).collect();
@@ -241,7 +242,7 @@ async fn names_are_looked_up_for_the_run_and_never_hold_a_call_up() {
         "{failures}"
     );
     // The digest is that of the arguments alone, and the call runs.
-    assert_eq!(call.argument_digest, Hash::sha256(call.arguments.as_str()));
+    assert_eq!(call.argument_digest, waits("explained__delete", &arguments).await.argument_digest);
     assert!(run.resume("c", ApprovalDecision::Approve, &grace()).await.expect("it waits").is_ok());
 }
 
@@ -251,12 +252,13 @@ async fn a_restored_run_shows_what_was_shown() {
     let store = Arc::new(MemoryStore::new());
     let runner = builder(&store).names("explained__delete", "item_id", names).build().expect("a runner");
     let run = runner.run(ada());
-    let before = pending(&run, "explained__delete", r#"{"item_id":"known "}"#).await;
+    let before = pending(&run, &store, "explained__delete", r#"{"item_id":"known "}"#).await;
     let snapshot = moved(&run.snapshot().await.expect("a snapshot"));
     // Nobody looks names up here.
-    let elsewhere = builder(&Arc::new(MemoryStore::new())).build().expect("a runner");
+    let store = Arc::new(MemoryStore::new());
+    let elsewhere = builder(&store).build().expect("a runner");
     let run = elsewhere.restore(snapshot, ada()).await.expect("a run");
-    let after = run.pending(&CallId::new("c")).await.expect("a store").expect("it waits");
+    let after = store.pending("run-1", &CallId::new("c")).await.expect("a store").expect("it waits");
     assert_eq!(serde_json::to_value(&after).expect("JSON"), serde_json::to_value(&before).expect("JSON"));
     assert!(after.summary.expect("a sentence").contains("looked up: “Buy 'milk'"));
     assert!(run.resume("c", ApprovalDecision::Approve, &grace()).await.expect("it waits").is_ok());
@@ -299,7 +301,8 @@ fn said(sentence: &str, store: &Arc<MemoryStore>) -> ToolRunner {
 async fn another_sentence_is_another_definition() {
     let store = Arc::new(MemoryStore::new());
     let call =
-        pending(&said("Says {text} to {to.name}", &store).run(ada()), "explained__dynamic", r#"{"text":"a"}"#).await;
+        pending(&said("Says {text} to {to.name}", &store).run(ada()), &store, "explained__dynamic", r#"{"text":"a"}"#)
+            .await;
     assert_eq!(call.summary.as_deref(), Some("Says “a” to (not given)"));
     let later = said("Shouts {text} to {to.name}", &store).run(ada());
     let result = later.resume("c", ApprovalDecision::Approve, &grace()).await.expect("it waits");
