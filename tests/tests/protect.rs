@@ -63,9 +63,9 @@ fn run_of(tool: DynamicTool, policy: &str) -> Run {
 #[tokio::test]
 async fn a_discovered_tool_runs_when_its_definition_is_pinned() {
     let discovered = || DynamicTool::discovered("srv", "echo", "Says it again.", who(), Arc::new(Echo));
-    let hash = catalog(discovered()).unwrap().get("mcp__srv__echo").unwrap().definition_hash.to_string();
-    let other = catalog(discovered().title("Echo").tags(["x"])).unwrap().get("mcp__srv__echo").unwrap().definition_hash;
-    assert_ne!(hash, other.to_string(), "a tag changes the definition");
+    let hash = catalog(discovered()).unwrap().get("mcp__srv__echo").unwrap().pin.unwrap().to_string();
+    let other = catalog(discovered().title("Echo").tags(["x"])).unwrap().get("mcp__srv__echo").unwrap().pin.unwrap();
+    assert_ne!(hash, other.to_string(), "a title changes the definition");
     let rule = |rest: &str| format!("allowed_tools = ['mcp__srv__echo']\n[tools.mcp__srv__echo]\n{rest}");
     let call = || ToolCall::text("c", "mcp__srv__echo", r#"{"who":"ada"}"#);
     let zeros = "0".repeat(64);
@@ -88,7 +88,7 @@ async fn a_discovered_tool_runs_when_its_definition_is_pinned() {
 #[tokio::test]
 async fn results_of_discovered_tools_are_untrusted() {
     let discovered = || DynamicTool::discovered("srv", "echo", "Says it again.", who(), Arc::new(Echo));
-    let hash = catalog(discovered()).unwrap().get("mcp__srv__echo").unwrap().definition_hash;
+    let hash = catalog(discovered()).unwrap().get("mcp__srv__echo").unwrap().pin.unwrap();
     let change =
         || DynamicTool::new("t__b", "Changes.", who(), ToolEffect::StateChange, Arc::new(Echo)).redact(["who"]);
     let policy = format!(
@@ -134,7 +134,7 @@ impl DynamicHandler for Listed {
 async fn a_policy_narrows_the_allowlist_of_a_discovered_tool() {
     let discovered =
         || DynamicTool::discovered("srv", "echo", "Says it.", who(), Arc::new(Echo)).redact(["who", "secret"]);
-    let hash = catalog(discovered()).unwrap().get("mcp__srv__echo").unwrap().definition_hash;
+    let hash = catalog(discovered()).unwrap().get("mcp__srv__echo").unwrap().pin.unwrap();
     let policy = |rest: &str| {
         format!(
             "allowed_tools = ['mcp__srv__echo']\n[tools.mcp__srv__echo]\npin = '{hash}'\neffect = 'read_only'\n{rest}"
@@ -391,7 +391,7 @@ fn a_tool_that_is_not_pinned_is_logged_with_its_hash() {
     let hash = tracing::subscriber::with_default(log.clone(), || {
         let discovered = DynamicTool::discovered("srv", "echo", "Says it again.", who(), Arc::new(Echo));
         let catalog = Arc::new(catalog(discovered).unwrap());
-        let hash = catalog.get("mcp__srv__echo").unwrap().definition_hash.to_string();
+        let hash = catalog.get("mcp__srv__echo").unwrap().pin.unwrap().to_string();
         let pin = format!("[tools.mcp__srv__echo]\nredact = ['who']\npin = '{hash}'");
         for rule in ["", &pin] {
             let policy = ToolPolicy::from_toml(&format!("allowed_tools = ['mcp__srv__echo']\n{rule}")).unwrap();

@@ -37,6 +37,23 @@ pub struct ToolError {
     code: Option<Cow<'static, str>>,
     safe: Option<Cow<'static, str>>,
     source: Option<Source>,
+    kind: ErrorKind,
+}
+
+/// What an error is to the gate. Tools make [`ErrorKind::Tool`] only; the others are those of sources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "mcp-client"), expect(dead_code, reason = "only sources make the others"))]
+pub(crate) enum ErrorKind {
+    /// The tool failed.
+    Tool,
+    /// A server reported a failure in its own words, which are [`ToolError::detail`].
+    Reported,
+    /// The connection broke off after the call was sent.
+    Lost,
+    /// The server answered, but not with what its definition says.
+    Invalid,
+    /// The server answered with more than is read.
+    TooLarge,
 }
 
 struct Source {
@@ -59,18 +76,18 @@ pub(crate) const MAX_DETAIL_BYTES: usize = 16 * 1024;
 impl ToolError {
     /// A failure with a sentence for the model. Write no argument or output values into it.
     pub fn safe(message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code: None, safe: Some(message.into()), source: None }
+        Self { code: None, safe: Some(message.into()), source: None, kind: ErrorKind::Tool }
     }
 
     /// A failure with the author's own code, for example `not_found`, inside the outcome `execution_error`.
     pub fn code(code: impl Into<Cow<'static, str>>) -> Self {
-        Self { code: Some(code.into()), safe: None, source: None }
+        Self { code: Some(code.into()), safe: None, source: None, kind: ErrorKind::Tool }
     }
 
     /// A failure whose text is for operators only: of an `anyhow::Error`, a `Box<dyn Error + Send + Sync>`, any error or
     /// a text. Of an error that is not `Send + Sync`, pass on the text: `ToolError::internal(error.to_string())`.
     pub fn internal(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { code: None, safe: None, source: Some(Source::new(source)) }
+        Self { code: None, safe: None, source: Some(Source::new(source)), kind: ErrorKind::Tool }
     }
 
     /// Sets the sentence that a model may read.
@@ -92,6 +109,16 @@ impl ToolError {
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(Source::new(source));
         self
+    }
+
+    /// The failure of a source.
+    #[cfg(feature = "mcp-client")]
+    pub(crate) fn of_source(kind: ErrorKind, text: impl Into<String>) -> Self {
+        Self { kind, ..Self::internal(text.into()) }
+    }
+
+    pub(crate) const fn kind(&self) -> ErrorKind {
+        self.kind
     }
 
     /// The author's code, if there is one.
@@ -170,7 +197,7 @@ impl fmt::Debug for ToolError {
 // `ToolError` itself does not implement `Error`: that is what lets every `Error` convert into it with `?`.
 impl<E: ErrorSource> From<E> for ToolError {
     fn from(source: E) -> Self {
-        Self { code: None, safe: None, source: Some(Source::new(source)) }
+        Self { code: None, safe: None, source: Some(Source::new(source)), kind: ErrorKind::Tool }
     }
 }
 

@@ -151,7 +151,7 @@ fn violations(checked: Result<(), Vec<Violation>>) -> Option<Vec<Violation>> {
 /// The allowlist that the policy gives to a tool without one, or what it leaves of the tool's own.
 fn narrowed(entry: &Entry, policy: &ToolPolicy, problems: &mut Vec<PolicyProblem>) -> Option<Arc<Projector>> {
     let spec = &entry.spec;
-    let rule = policy.tool(spec.name.as_str())?;
+    let rule = policy.tool(spec.name.as_str()).filter(|_| policy.is_as_pinned(spec))?;
     let path = |key: &str| format!("tools.{}.{key}", spec.name);
     let own = &spec.redaction;
     let Some(allow) = &rule.redact else {

@@ -8,8 +8,8 @@ use crate::capability::Requirement;
 use crate::catalog::problem::Problems;
 use crate::catalog::{CatalogProblem, CatalogProblemKind};
 use crate::policy::{RunPolicy, Subject};
-use crate::redact::{MEDIA, Projector};
-use crate::registration::{Behaviour, Checked, Described};
+use crate::redact::{ERROR, MEDIA, Projector};
+use crate::registration::{Behaviour, Checked, Described, Published};
 use crate::schema::{self, Effective, IdArguments};
 use crate::text::nearest;
 use crate::tool::sentence::{Piece, pieces};
@@ -28,6 +28,8 @@ pub(crate) struct Entry {
     pub(crate) identifiers: IdArguments,
     pub(crate) effective: Effective,
     pub(crate) behaviour: Arc<dyn Behaviour>,
+    /// What a server says of the tool now; `None` for a tool that no server can change.
+    pub(crate) published: Option<Arc<dyn Published>>,
     /// What the tool borrows. None of it reaches further than the tool declares.
     pub(crate) requirements: Vec<Requirement>,
     /// Of the value, or of the prepared payload of a client tool. `None` when no allowlist was given.
@@ -79,6 +81,10 @@ impl Entry {
             let message = "`$media` names files, but the tool returns none; return `WithMedia` or remove the path";
             found.add(CatalogProblemKind::Redaction, message);
         }
+        if !spec.name.is_discovered() && spec.redaction.allow.iter().any(|path| path == ERROR) {
+            let message = "`$error` names what a server reports; write `ToolError::safe(..)` for what a model may read";
+            found.add(CatalogProblemKind::Redaction, message);
+        }
         for beyond in described.requirements.iter().filter(|requirement| requirement.effect > spec.effect) {
             // The compiler refuses this; only a tool that was not written by the macro gets here.
             let message = format!(
@@ -117,6 +123,7 @@ impl Entry {
             identifiers: IdArguments::of(&spec),
             effective: Effective::of(&spec.input_schema),
             behaviour: described.behaviour,
+            published: described.published,
             requirements: described.requirements,
             projector,
             payload,
@@ -132,9 +139,13 @@ impl Entry {
         self.max_result_bytes.map_or(limit, |own| own.min(limit))
     }
 
-    /// The tool as the policy looks at it.
+    /// The tool as the policy looks at it. What its server no longer publishes has no pin, so that no policy allows it.
     pub(crate) fn subject(&self) -> Subject<'_> {
-        Subject::of(&self.spec)
+        let subject = Subject::of(&self.spec);
+        match &self.published {
+            Some(server) => Subject { pin: server.pin().filter(|pin| Some(*pin) == subject.pin), ..subject },
+            None => subject,
+        }
     }
 }
 

@@ -149,7 +149,7 @@ impl Runners {
             let mut data = PolicyData { allowed_tools: names.into_iter().collect(), ..PolicyData::default() };
             // The user chose this file, and no tool runs, so its definitions are pinned as they are.
             for spec in catalog.specs().filter(|spec| spec.name.is_discovered()) {
-                let rule = ToolRule { pin: Some(spec.definition_hash), ..ToolRule::default() };
+                let rule = ToolRule { pin: spec.pin, ..ToolRule::default() };
                 data.tools.insert(spec.name.to_string(), rule);
             }
             let runner = ToolRunner::builder(catalog, ToolPolicy::new(data)).build();

@@ -65,7 +65,8 @@ impl ToolPolicy {
             }
         }
         if let Some(cedar) = &self.data().cedar {
-            problems.extend(cedar.check(self, &tools));
+            let tools = tools.iter().filter(|(_, spec)| self.is_as_pinned(spec)).map(|(name, spec)| (*name, *spec));
+            problems.extend(cedar.check(self, &tools.collect()));
         }
         problems
     }
@@ -131,8 +132,14 @@ impl ToolPolicy {
         }
     }
 
+    /// Whether the rules for a tool are about this definition. A server that publishes another one than the policy pins
+    /// has its tool denied, and must not make the policy a wrong one.
+    pub(crate) fn is_as_pinned(&self, spec: &ToolSpec) -> bool {
+        spec.pin.is_none() || self.tool(spec.name.as_str()).is_none_or(|rule| rule.pin == spec.pin)
+    }
+
     fn check_tool(&self, name: &str, spec: &ToolSpec, problems: &mut Vec<PolicyProblem>) {
-        let Some(rule) = self.tool(name) else { return };
+        let Some(rule) = self.tool(name).filter(|_| self.is_as_pinned(spec)) else { return };
         let path = |key: &str| format!("tools.{name}.{key}");
         if !is_discovered(name) {
             if let Some(effect) = rule.effect.filter(|effect| *effect < spec.effect) {

@@ -150,8 +150,8 @@ pub(crate) struct Ceiling {
 pub(crate) struct ToolRule {
     /// How far the tool reaches. Any value for a discovered tool (`mcp__`); an authored one can only be raised.
     pub effect: Option<ToolEffect>,
-    /// The `definition_hash` that a discovered tool must have. Without it, or with another definition, the tool is
-    /// denied. Refused for an authored tool: `tools.lock` pins those.
+    /// The `pin` that a discovered tool must have: the hash of the definition as its server published it. Without it,
+    /// or with another definition, the tool is denied. Refused for an authored tool: `tools.lock` pins those.
     pub pin: Option<Hash>,
     /// The allowlist. It narrows the tool's own; a discovered tool may have none of its own.
     pub redact: Option<Vec<String>>,

@@ -68,7 +68,7 @@ impl ToolPolicy {
             }
         }
         // A server may change its definition of a tool at any time; only the one that a person reviewed runs.
-        if is_discovered(tool.name) && (compiled.pin.is_none() || compiled.pin != tool.definition_hash) {
+        if is_discovered(tool.name) && (compiled.pin.is_none() || compiled.pin != tool.pin) {
             return deny(format!("tools.{}.pin", tool.name));
         }
         let effect = compiled.effect_of(tool.name, tool.effect);

@@ -65,8 +65,9 @@ pub struct Subject<'a> {
     pub tags: &'a [Arc<str>],
     /// When the tool's calls run although its arguments have no schema; `None` if they have one.
     pub no_schema: Option<NoSchemaMode>,
-    /// The tool's definition, which a pin is compared with.
-    pub definition_hash: Option<Hash>,
+    /// The hash of the definition that a discovered tool's server publishes, which the policy's pin is compared with.
+    /// `None` for other tools, and while the server publishes another definition than the catalog has, or none.
+    pub pin: Option<Hash>,
     /// Whether the arguments had to be repaired.
     pub repaired: bool,
     /// The schema of the arguments, which says what they are to Cedar.
@@ -78,7 +79,7 @@ impl<'a> Subject<'a> {
     /// A tool of which only name and effect are known.
     #[must_use]
     pub const fn new(name: &'a str, effect: ToolEffect) -> Self {
-        Self { name, effect, tags: &[], no_schema: None, definition_hash: None, repaired: false, input_schema: None }
+        Self { name, effect, tags: &[], no_schema: None, pin: None, repaired: false, input_schema: None }
     }
 
     /// A tool as its definition describes it.
@@ -89,7 +90,7 @@ impl<'a> Subject<'a> {
             effect: spec.effect,
             tags: &spec.tags,
             no_schema: spec.no_schema,
-            definition_hash: Some(spec.definition_hash),
+            pin: spec.pin,
             repaired: false,
             input_schema: Some(&spec.input_schema),
         }

@@ -24,6 +24,7 @@ pub(super) fn spec(name: &str, effect: ToolEffect) -> ToolSpec {
         require_any: Vec::new(),
         idempotent: false,
         no_schema: None,
+        pin: None,
         definition_hash: Hash([0; 32]),
     }
 }

@@ -6,6 +6,9 @@ use crate::redact::{Projected, Projector};
 /// The path that names the files beside an output.
 pub(crate) const MEDIA: &str = "$media";
 
+/// The path that names the text with which a server reports that a tool failed.
+pub(crate) const ERROR: &str = "$error";
+
 /// The most files of one call.
 const MAX_FILES: usize = 16;
 

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::call::Violation;
 use crate::json::{self, Limits};
-use crate::redact::beside::{Beside, MEDIA};
+use crate::redact::beside::{Beside, ERROR, MEDIA};
 use crate::redact::fault::Fault;
 use crate::redact::leaf::Leaf;
 use crate::redact::path::{self, PathProblem};
@@ -26,6 +26,8 @@ pub struct Projector {
     shows_media: bool,
     /// Whether the model may see files.
     model_gets_media: bool,
+    /// Whether everyone may see what a server reports of a failure.
+    shows_error: bool,
     /// Only for outputs whose schema says more than the type does.
     check: Option<Arc<dyn Compiled>>,
 }
@@ -74,6 +76,7 @@ impl Projector {
     pub fn compile(allow: &[String], model: &[String], output_schema: &Value) -> Result<Self, Vec<PathProblem>> {
         let problems: Vec<_> = allow
             .iter()
+            .filter(|path| *path != ERROR)
             .chain(model)
             .filter(|path| *path != MEDIA)
             .filter_map(|path| path::check(path, output_schema).err())
@@ -97,14 +100,18 @@ impl Projector {
     /// Creates a projector for values without a schema; neither paths nor values are checked.
     #[must_use]
     pub fn without_schema(allow: &[String], model: &[String]) -> Self {
-        let leaves = |paths: &'_ [String]| paths.iter().filter(|path| *path != MEDIA).cloned().collect::<Vec<_>>();
+        let leaves = |paths: &'_ [String]| {
+            paths.iter().filter(|path| *path != MEDIA && *path != ERROR).cloned().collect::<Vec<_>>()
+        };
         let shows_media = allow.iter().any(|path| path == MEDIA);
         let model_gets_media = shows_media || model.iter().any(|path| path == MEDIA);
+        let allow_error = allow.iter().any(|path| path == ERROR);
         let (allow, model) = (leaves(allow), leaves(model));
         let paths = || allow.iter().map(String::as_str);
         Self {
             shows_media,
             model_gets_media,
+            shows_error: allow_error,
             allow: Plan::of(paths()),
             model: (!model.is_empty()).then(|| Plan::of(paths().chain(model.iter().map(String::as_str)))),
             check: None,
@@ -113,6 +120,10 @@ impl Projector {
 
     pub(super) const fn shows_media(&self) -> bool {
         self.shows_media
+    }
+
+    pub(crate) const fn shows_error(&self) -> bool {
+        self.shows_error
     }
 
     pub(super) const fn model_gets_media(&self) -> bool {

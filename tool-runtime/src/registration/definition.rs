@@ -9,7 +9,8 @@ use crate::capability::Requirement;
 use crate::component::Tool;
 use crate::component::declaration::Declaration;
 use crate::error::ParseError;
-use crate::registration::{Behaviour, GraphDeclaration, Registration};
+use crate::json;
+use crate::registration::{Behaviour, GraphDeclaration, Published, Registration};
 use crate::schema::{self, SchemaProblem};
 use crate::tool::{Execution, Hash, Location, NoSchemaMode, Redaction, Schema, ToolEffect, ToolName, ToolSpec};
 
@@ -46,6 +47,10 @@ pub(crate) struct Described {
     /// Whether files come beside the value; `None` if only its handler knows.
     pub(crate) has_media: Option<bool>,
     pub(crate) requirements: Vec<Requirement>,
+    /// The hash of what a server published; `None` for a tool that was not discovered.
+    pub(crate) pin: Option<Hash>,
+    /// What the server says of the tool now; `None` for a tool that no server can change.
+    pub(crate) published: Option<Arc<dyn Published>>,
     /// What a graph says of itself; `None` for every other tool.
     pub(crate) graph: Option<GraphDeclaration>,
     pub(crate) behaviour: Arc<dyn Behaviour>,
@@ -123,6 +128,8 @@ impl Described {
             location: Some(declared.location),
             has_media: Some(schemas.has_media),
             requirements: behaviour.requirements(),
+            pin: None,
+            published: None,
             graph: None,
             behaviour,
         }
@@ -167,9 +174,14 @@ impl Described {
             require_any: self.require_any.clone(),
             idempotent: self.idempotent,
             no_schema: self.no_schema,
+            pin: self.pin,
             definition_hash: Hash([0; 32]),
         };
         spec.definition_hash = schema::definition_hash(&spec, &self.requirements);
+        if let Some(pin) = self.pin {
+            // An approval holds for what was looked at, also where the server says more than this library reads.
+            spec.definition_hash = json::digest([spec.definition_hash.0, pin.0].concat());
+        }
         if let Some(graph) = &self.graph {
             spec.definition_hash = graph.hash(spec.definition_hash);
         }

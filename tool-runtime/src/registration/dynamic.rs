@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::registration::handled::Handled;
-use crate::registration::{Behaviour, Described, DynamicHandler, GraphDeclaration};
-use crate::schema;
-use crate::tool::{self, NoSchemaMode, ToolEffect, ToolName, is_discovered, is_graph, name};
+use crate::registration::{Behaviour, Described, DynamicHandler, GraphDeclaration, Published};
+use crate::schema::{self, pin};
+use crate::tool::{self, Hash, NoSchemaMode, ToolEffect, ToolName, is_discovered, is_graph, name};
 
 /// A tool without a type of its own.
 ///
@@ -61,6 +61,8 @@ pub struct DynamicTool {
     sensitive: Vec<String>,
     idempotent: bool,
     no_schema: Option<NoSchemaMode>,
+    /// What a source knows of the tool: the hash of the definition as it was published, and what the server says now.
+    published: Option<(Hash, Arc<dyn Published>)>,
     runs: Runs,
 }
 
@@ -117,6 +119,7 @@ impl DynamicTool {
             sensitive: Vec::new(),
             idempotent: false,
             no_schema: None,
+            published: None,
             runs,
         }
     }
@@ -137,7 +140,8 @@ impl DynamicTool {
     ///
     /// It is called `mcp__<server>__<name>` and reaches `external_side_effect` unless the policy says otherwise. It
     /// stays denied until the policy's `tools.NAME.pin` is the hash of this very definition
-    /// ([`ToolSpec::definition_hash`](crate::ToolSpec)), and shows what the policy's `tools.NAME.redact` names.
+    /// ([`ToolSpec::pin`](crate::ToolSpec)), and shows what the policy's `tools.NAME.redact` names. The hash is that of
+    /// the definition in MCP's form: `name`, `title`, `description`, `inputSchema`, `outputSchema`.
     pub fn discovered(
         server: &str,
         name: &str,
@@ -147,6 +151,26 @@ impl DynamicTool {
     ) -> Self {
         let name = format!("mcp__{server}__{name}");
         Self { discovered: true, ..Self::new(name, description, input_schema, ToolEffect::ExternalSideEffect, handler) }
+    }
+
+    /// Sets what a source knows of the tool.
+    #[cfg(feature = "mcp-client")]
+    pub(crate) fn published(mut self, pin: Hash, server: Arc<dyn Published>) -> Self {
+        self.published = Some((pin, server));
+        self
+    }
+
+    /// The hash of the definition in MCP's form.
+    fn mcp_pin(&self, written: &str) -> Hash {
+        let name =
+            written.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")).map_or(written, |(_, name)| name);
+        let mut definition = json!({"name": name, "description": self.description, "inputSchema": self.input});
+        for (key, value) in [("title", self.title.clone().map(Value::from)), ("outputSchema", self.output.clone())] {
+            if let (Some(members), Some(value)) = (definition.as_object_mut(), value) {
+                members.insert(key.to_owned(), value);
+            }
+        }
+        pin(&definition)
     }
 
     /// Sets the allowlist: leaves of the value that may leave the runner. The policy can narrow that of a discovered
@@ -241,9 +265,13 @@ impl DynamicTool {
     }
 
     pub(crate) fn describe(self) -> Described {
-        let written = match self.namespace {
+        let written = match &self.namespace {
             Some(namespace) => format!("{namespace}__{}", self.name),
-            None => self.name,
+            None => self.name.clone(),
+        };
+        let (pin, published) = match self.published.clone() {
+            Some((pin, server)) => (Some(pin), Some(server)),
+            None => (self.discovered.then(|| self.mcp_pin(&written)), None),
         };
         // A model takes `MCP__` for `mcp__`.
         let lower = written.to_ascii_lowercase();
@@ -288,6 +316,8 @@ impl DynamicTool {
             location: None,
             has_media: None,
             requirements: Vec::new(),
+            pin,
+            published,
             graph,
             behaviour,
         }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::call::{ToolContext, Violation};
 use crate::capability::Requirement;
 use crate::component::{Bindings, WithMedia};
-use crate::error::ToolError;
+use crate::error::{ErrorKind, ToolError};
 use crate::json::{DeError, Tree};
 use crate::redact::{ProjectError, Projector};
 use crate::registration::{Behaviour, Instance, Purpose, RunFailure, Running};
@@ -98,11 +98,27 @@ impl Instance for HandledCall {
             if purpose == Purpose::Reconcile {
                 return Err(RunFailure::Unknown);
             }
-            let output = self.handler.call_with_media(&self.arguments, &context).await.map_err(RunFailure::Tool)?;
+            let output = self.handler.call_with_media(&self.arguments, &context).await;
+            let output = output.map_err(|error| failure(error, &projector))?;
             let (value, media) = output.into_parts();
             self.check(&value).map_err(RunFailure::Output)?;
             let projected = projector.project(&value, max_bytes).map_err(RunFailure::Output)?;
             Ok(projector.with_media(projected, media))
         }))
+    }
+}
+
+/// What a handler's error is to the gate. A server's own text is shown if the allowlist names it.
+fn failure(error: ToolError, projector: &Projector) -> RunFailure {
+    match error.kind() {
+        ErrorKind::Tool => RunFailure::Tool(error),
+        ErrorKind::Reported if projector.shows_error() => {
+            let text = error.detail();
+            RunFailure::Tool(error.with_safe(text))
+        }
+        ErrorKind::Reported => RunFailure::Tool(error),
+        ErrorKind::Lost => RunFailure::Lost(error),
+        ErrorKind::Invalid => RunFailure::Output(ProjectError::OutputInvalid(Vec::new())),
+        ErrorKind::TooLarge => RunFailure::Output(ProjectError::TooLarge),
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod definition;
 mod dynamic;
 mod graph;
 mod handled;
+mod published;
 mod shim;
 
 use std::future::Future;
@@ -19,6 +20,7 @@ pub(crate) use definition::{Checked, Described, Schemas};
 pub use dynamic::DynamicTool;
 pub(crate) use graph::GraphDeclaration;
 pub use handled::DynamicHandler;
+pub(crate) use published::{NotReady, Published};
 
 use crate::call::{PendingGraph, Violation};
 use crate::capability::Requirement;
@@ -68,6 +70,8 @@ pub(crate) enum RunFailure {
     /// Nobody knows what became of an earlier attempt.
     Unknown,
     Tool(ToolError),
+    /// The connection broke off while the tool ran, so nobody knows whether it took effect.
+    Lost(ToolError),
     Output(ProjectError),
     /// A call of a graph waits for a person, and so does the graph.
     Waits(Box<PendingGraph>),

@@ -220,9 +220,9 @@ impl RunnerBuilder {
     fn log_quarantined(&self) {
         for spec in self.used().map(|entry| &entry.spec).filter(|spec| spec.name.is_discovered()) {
             let pin = self.policy.tool(spec.name.as_str()).and_then(|rule| rule.pin);
-            if pin != Some(spec.definition_hash) {
-                let definition = spec.definition_hash;
-                tracing::warn!(tool = %spec.name, %definition, "denied: the policy pins another definition or none");
+            if pin != spec.pin {
+                let published = spec.pin.map(tracing::field::display);
+                tracing::warn!(tool = %spec.name, published, "denied: the policy pins another definition or none");
             }
         }
     }

@@ -108,6 +108,7 @@ pub(super) async fn from_permit(open: &mut OpenCall, permit: Permit) -> Result<E
     if let Some(known) = open.known.take() {
         return Ok(Ending::Elsewhere(known));
     }
+    let reserved = stages::reach(open, reserved).await?;
     let bound = stages::bind(open, reserved).await?;
     let begun = match stages::begin(open, bound).await? {
         Beginning::Run(begun) => begun,

@@ -54,6 +54,11 @@ pub(crate) fn definition_hash(spec: &ToolSpec, borrowed: &[Requirement]) -> Hash
     ))
 }
 
+/// The hash of a definition as its server published it, every key of it.
+pub(crate) fn pin(definition: &Value) -> Hash {
+    digest(canonical::to_text(definition))
+}
+
 /// The capabilities with their effects, in whatever order the parameters are written.
 fn borrows(requirements: &[Requirement]) -> Value {
     let mut found: Vec<_> = requirements

@@ -34,7 +34,7 @@ pub(crate) use foreign::check_foreign;
 #[cfg(feature = "cli")]
 pub(crate) use foreign::parse_foreign;
 pub(crate) use generate::{compile_answer, compile_input};
-pub(crate) use hash::definition_hash;
+pub(crate) use hash::{definition_hash, pin};
 #[cfg(test)]
 pub(crate) use ids::is_placeholder;
 pub(crate) use ids::{IdArguments, names_at};

@@ -54,6 +54,13 @@ pub struct ToolSpec {
     /// When calls run although the arguments have no schema; `None` for a tool that has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_schema: Option<NoSchemaMode>,
+    /// SHA-256 of the canonical JSON of the definition that a server published, which a policy pins; `None` for every
+    /// tool that was not discovered.
+    ///
+    /// Canonical is JSON without white space, with sorted keys, and with integers digit for digit: what RFC 8785
+    /// writes, but for integers beyond 2^53. Every key of the definition counts, also those that no one reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pin: Option<Hash>,
     /// SHA-256 over the canonical JSON (RFC 8785) of everything above but the title, and of what the tool borrows:
     /// each capability with its effect. Limits are not part of it.
     pub definition_hash: Hash,

@@ -117,7 +117,7 @@ fn effects_and_tools_wait_for_a_person() {
     check(call("t__raised", ReadOnly), "require_approval require_approval_for_effects");
     let got = |hash: u8| {
         let mut case = call("mcp__x__get", ExternalSideEffect);
-        case.tool.definition_hash = Some(Hash([hash; 32]));
+        case.tool.pin = Some(Hash([hash; 32]));
         case
     };
     check(got(1), "allow allowed_tools");

@@ -21,7 +21,7 @@ fn with_list(list: &str) -> ToolPolicy {
 
 #[test]
 fn an_allowlist_of_a_policy_is_not_widened_for_a_restored_run() {
-    let get = ToolSpec { definition_hash: Hash([0x77; 32]), ..spec("mcp__x__get", ToolEffect::ReadOnly) };
+    let get = ToolSpec { pin: Some(Hash([0x77; 32])), ..spec("mcp__x__get", ToolEffect::ReadOnly) };
     for (before, now, allowed) in [
         ("redact = ['a', 'b']", "redact = ['a', 'b']", true),
         ("redact = ['a', 'b']", "redact = ['a']", true),

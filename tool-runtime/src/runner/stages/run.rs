@@ -8,6 +8,7 @@ use tracing::Instrument;
 use crate::call::{Cause, Outcome, PendingGraph};
 use crate::component::Bindings;
 use crate::contain::{caught, discard};
+use crate::error::ToolError;
 use crate::hydrate::Hydrated;
 use crate::redact::{ProjectError, Projected};
 use crate::registration::{Purpose, RunFailure};
@@ -84,6 +85,7 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
         Ok(Err(RunFailure::NoEffect)) => Err(no_effect()),
         Ok(Err(RunFailure::Unknown)) => Err(unseen("nobody saw the end of an earlier attempt")),
         Ok(Err(failure)) if purpose == Purpose::Reconcile => Err(unseen(&why(failure))),
+        Ok(Err(RunFailure::Lost(error))) => Err(broken_off(&error, effect)),
         Err(interrupted) if purpose == Purpose::Reconcile => Err(unseen(&interrupted.to_string())),
         Ok(Err(failure)) => {
             // The author's sentence reaches the model too, and can hold what the tool read.
@@ -119,7 +121,7 @@ fn unseen(why: &str) -> Stop {
 /// Why a tool could not find out what became of an earlier attempt, for operators.
 fn why(failure: RunFailure) -> String {
     match failure {
-        RunFailure::Tool(error) => {
+        RunFailure::Tool(error) | RunFailure::Lost(error) => {
             let text = caught(|| error.detail()).unwrap_or_default();
             discard(error);
             text
@@ -136,9 +138,19 @@ fn stopped(interrupted: &Interrupted, effect: ToolEffect) -> Stop {
     stop
 }
 
+/// The connection to the server broke off, which is not known of a tool before it began.
+fn broken_off(error: &ToolError, effect: ToolEffect) -> Stop {
+    let mut stop = Stop::new(Cause::Lost.outcome(effect)).reason(error.detail(), None);
+    if effect == ToolEffect::ReadOnly {
+        stop = stop.message("The connection to the tool's server broke off. The call may be made again.");
+    }
+    stop.cause = Some(Cause::Lost);
+    stop
+}
+
 fn failed(failure: RunFailure) -> Stop {
     match failure {
-        RunFailure::Tool(error) => {
+        RunFailure::Tool(error) | RunFailure::Lost(error) => {
             // Writing the text runs the author's code once more.
             let text = caught(|| error.detail()).unwrap_or_default();
             let message = sentence(error.safe_message(), MAX_MESSAGE_BYTES);

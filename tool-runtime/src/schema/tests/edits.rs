@@ -45,6 +45,7 @@ fn spec() -> ToolSpec {
         require_any: Vec::new(),
         idempotent: false,
         no_schema: None,
+        pin: None,
         definition_hash: Hash([0; 32]),
     }
 }

@@ -1,0 +1,20 @@
+//! [`Published`]: the definition of a discovered tool as its server publishes it now.
+
+use async_trait::async_trait;
+
+use crate::tool::Hash;
+
+/// What a server says of a tool now. The catalog keeps the definition that it was built with; a call needs both to be
+/// the same.
+#[async_trait]
+pub(crate) trait Published: Send + Sync {
+    /// The hash of the definition; `None` while the tool is withdrawn, quarantined or has changed back and forth.
+    fn pin(&self) -> Option<Hash>;
+
+    /// Connects to the server and looks at its tools again if that is due. Called before a call begins.
+    async fn ready(&self) -> Result<(), NotReady>;
+}
+
+/// The server cannot be reached; the text is for operators.
+#[derive(Debug)]
+pub(crate) struct NotReady(pub(crate) String);
