@@ -1,5 +1,7 @@
 //! Tools that are made at run time: a JSON Schema, an allowlist and a handler.
 
+mod describe;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -7,10 +9,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::registration::handled::Handled;
-use crate::registration::{Behaviour, Described, DynamicHandler, GraphDeclaration, Published};
-use crate::schema::{self, pin};
-use crate::tool::{self, Hash, NoSchemaMode, ToolEffect, ToolName, is_discovered, is_graph, name};
+use crate::registration::{Behaviour, DynamicHandler, GraphDeclaration, Published};
+use crate::schema::pin;
+use crate::tool::{self, Hash, NoSchemaMode, ToolEffect};
 
 /// A tool without a type of its own.
 ///
@@ -262,65 +263,6 @@ impl DynamicTool {
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self
-    }
-
-    pub(crate) fn describe(self) -> Described {
-        let written = match &self.namespace {
-            Some(namespace) => format!("{namespace}__{}", self.name),
-            None => self.name.clone(),
-        };
-        let (pin, published) = match self.published.clone() {
-            Some((pin, server)) => (Some(pin), Some(server)),
-            None => (self.discovered.then(|| self.mcp_pin(&written)), None),
-        };
-        // A model takes `MCP__` for `mcp__`.
-        let lower = written.to_ascii_lowercase();
-        let reserved = is_discovered(&lower) && !self.discovered;
-        let forged = is_graph(&lower) && !matches!(self.runs, Runs::Graph(..));
-        let name = ToolName::foreign(&written).and_then(|name| match self.discovered {
-            false if reserved => Err(name::RESERVED),
-            _ if forged => Err(name::GRAPH),
-            // A namespace of its own would take it out of every rule for discovered tools.
-            true if !is_discovered(&written) => Err(name::DISCOVERED),
-            _ => Ok(name),
-        });
-        let output = self.output.as_ref().map(schema::check_foreign);
-        let (graph, behaviour): (_, Arc<dyn Behaviour>) = match self.runs {
-            Runs::Handler(handler) => {
-                let output = output.as_ref().and_then(|output| output.clone().ok());
-                (None, Arc::new(Handled { handler, output, compiled: Arc::default() }))
-            }
-            Runs::Graph(declared, behaviour) => (Some(declared), behaviour),
-        };
-        Described {
-            written,
-            name,
-            title: self.title.map(Into::into),
-            description: self.description.into(),
-            summary: self.summary,
-            input: schema::check_foreign(&self.input),
-            output,
-            answer: self.answer.as_ref().map(schema::check_foreign),
-            effect: self.effect,
-            allow: self.redact,
-            model: self.model,
-            prepare: self.prepare,
-            tags: self.tags,
-            sensitive: self.sensitive,
-            evidence: self.evidence,
-            require_any: self.require_any,
-            idempotent: self.idempotent,
-            no_schema: self.no_schema,
-            timeout: self.timeout,
-            max_result_bytes: self.max_result_bytes,
-            location: None,
-            has_media: None,
-            requirements: Vec::new(),
-            pin,
-            published,
-            graph,
-            behaviour,
-        }
     }
 }
 

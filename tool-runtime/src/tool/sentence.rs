@@ -13,7 +13,7 @@ pub(crate) enum Piece {
     Argument(Vec<String>),
 }
 
-/// Why a text is no sentence.
+/// Why a text cannot be read as a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SentenceError {
     Empty,
