@@ -50,6 +50,7 @@ mod guide {
         ForeignTypes: "foreign-types.md",
         Testing: "testing.md",
         Engines: "engines.md",
+        Mcp: "mcp.md",
         Operating: "operating.md",
         Stores: "store.md",
         Auditing: "auditing.md",

@@ -19,13 +19,15 @@ const MISSING: &str = "PostgreSQL's programs are not installed: `apt-get install
 /// How long a server lives at most, in seconds, though its test was killed.
 const MOST_SECONDS: &str = "900";
 
-/// A private server. It keeps what is committed (`fsync=on`), as one in production does.
+/// A private server. It keeps what is committed (`fsync` is on by default), as one in production does.
 pub struct Postgres {
     folder: TempDir,
     programs: PathBuf,
     /// Whom the server runs as: it refuses to run as root.
     user: Option<(u32, u32)>,
     server: Option<Child>,
+    /// Where a small disk is mounted.
+    small: Option<PathBuf>,
 }
 
 impl Postgres {
@@ -41,7 +43,7 @@ impl Postgres {
         if let Some((user, group)) = user {
             chown(folder.path(), Some(user), Some(group)).expect("a folder of the server's user");
         }
-        let mut postgres = Self { folder, programs: programs(), user, server: None };
+        let mut postgres = Self { folder, programs: programs(), user, server: None, small: None };
         let data = postgres.data();
         let mut initdb = postgres.program("initdb");
         let made = initdb.arg("-D").arg(&data).args(["-U", "app", "-A", "trust", "-E", "UTF8", "--locale=C"]).output();
@@ -71,6 +73,28 @@ impl Postgres {
         let ran = ran.arg("-h").arg(self.folder.path()).args(["-c", statements]).output().expect("psql runs");
         succeeded(&ran, "psql");
         String::from_utf8_lossy(&ran.stdout).trim().to_owned()
+    }
+
+    /// Changes a setting of the server while it runs.
+    pub fn set(&self, setting: &str, value: &str) {
+        self.sql(&format!("ALTER SYSTEM SET {setting} = {value}"));
+        self.sql("SELECT pg_reload_conf()");
+        while self.sql(&format!("SHOW {setting}")) != value {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Makes a tablespace `small` on a disk of one mebibyte. Returns whether this machine lets us have one.
+    pub fn small_disk(&mut self) -> bool {
+        let Some((user, group)) = self.user else { return false };
+        let place = self.folder.path().join("small");
+        fs::create_dir(&place).expect("a folder for the disk");
+        let mounted = mount(&place, &format!("size=1m,mode=700,uid={user},gid={group}"));
+        if mounted {
+            self.sql(&format!("CREATE TABLESPACE small LOCATION '{}'", place.display()));
+            self.small = Some(place);
+        }
+        mounted
     }
 
     /// Kills the server, as a crash or a power cut would.
@@ -105,7 +129,7 @@ impl Postgres {
         // If this process is killed, nobody else stops the server.
         let mut server = self.run("timeout");
         server.args(["-s", "INT", MOST_SECONDS]).arg(self.programs.join("postgres")).arg("-D").arg(self.data());
-        server.args(["-c", "listen_addresses=", "-c", "fsync=on", "-c", "shared_buffers=32MB", "-k"]);
+        server.args(["-c", "listen_addresses=", "-c", "shared_buffers=32MB", "-k"]);
         let server = server.arg(self.folder.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
         server.expect("the server starts")
     }
@@ -147,7 +171,22 @@ impl Drop for Postgres {
         // Without waiting for its clients.
         self.signal("-QUIT");
         self.wait();
+        if let Some(small) = &self.small {
+            unmount(small);
+        }
     }
+}
+
+/// Mounts a small disk in memory. Returns whether this machine lets us.
+pub fn mount(place: &Path, options: &str) -> bool {
+    let mut mount = Command::new("mount");
+    let mount = mount.args(["-t", "tmpfs", "-o", options, "none"]).arg(place).stderr(Stdio::null());
+    mount.status().is_ok_and(|status| status.success())
+}
+
+/// Takes a disk away again, once nobody uses it.
+pub fn unmount(place: &Path) {
+    drop(Command::new("umount").arg("-l").arg(place).stderr(Stdio::null()).status());
 }
 
 /// The newest programs of Debian's packages, or those in the path.

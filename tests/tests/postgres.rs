@@ -5,11 +5,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tests::postgres::Postgres;
-use tool_runtime::store::{AuditRecord, Chain, RecordFilter, SqlOptions, SqlStore, Store, StoreError, conformance};
+use tool_runtime::store::{
+    AuditRecord, Chain, Document, Key, Query, RecordFilter, Space, SqlOptions, SqlStore, Store, StoreError, StoredRun,
+    Transaction, conformance,
+};
 
 async fn open(url: &str) -> SqlStore {
     SqlStore::postgres(url, SqlOptions::new()).await.expect("it opens")
@@ -98,6 +101,142 @@ async fn what_a_server_refuses_is_a_typed_error_and_the_next_call_works() {
     server.sql(&format!("{schema} UPDATE tool_runtime_schema SET version = version + 1"));
     let newer = SqlStore::postgres(&url, SqlOptions::new()).await.unwrap_err();
     assert!(matches!(newer, StoreError::Newer { found, known } if found == known + 1));
+}
+
+/// Writes a run with a document that nothing makes shorter.
+async fn keep(store: &SqlStore, run: &str, length: usize) -> Result<(), &'static str> {
+    let key = Key::run(run);
+    let (named, run) = (key.clone(), run.to_owned());
+    let noise: String = (0..length / 32).map(|_| uuid::Uuid::new_v4().simple().to_string()).collect();
+    let write = move |transaction: &mut Transaction| {
+        let mut stored = StoredRun::new(run.as_str(), noise.as_str());
+        stored.due = Some(transaction.now());
+        transaction.append(record(&run, "kept"))?;
+        transaction.set(&named, Document::Run(Box::new(stored)))
+    };
+    store.update(vec![key], Box::new(write)).await.map_err(|error| error.code())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_of_the_server_is_an_error_and_no_half_state() {
+    let mut server = Postgres::start();
+    let store = open(&server.url("small")).await;
+    if !server.small_disk() {
+        eprintln!("no disk can be mounted here: another test has a trigger that fails like a full disk");
+        return;
+    }
+    server.sql("ALTER TABLE small.documents SET TABLESPACE small");
+    keep(&store, "small", 1000).await.unwrap();
+    assert_eq!(keep(&store, "large", 4 << 20).await, Err("store_disk_full"));
+    assert!(store.read(&[Key::run("large")]).await.unwrap()[0].is_none(), "the document was not written");
+    assert_eq!(store.records(&RecordFilter::default()).await.unwrap().len(), 1, "and neither was the record");
+    assert_eq!(put(&store, "small", "next").await, Ok(()), "the next call works");
+    server.sql("ALTER TABLE small.documents SET TABLESPACE pg_default");
+    keep(&store, "large", 4 << 20).await.unwrap();
+    let records = store.records(&RecordFilter::default()).await.unwrap();
+    assert_eq!((records.len(), Chain::verify(&records)), (3, Ok(())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_may_lose_commits_is_refused() {
+    let server = Postgres::start();
+    let url = server.url("lossy");
+    for setting in ["fsync", "full_page_writes"] {
+        server.set(setting, "off");
+        let error = SqlStore::postgres(&url, SqlOptions::new()).await.unwrap_err();
+        assert!(matches!(&error, StoreError::MayLose { setting: named } if named == setting), "{error}");
+        assert!(error.code() == "store_may_lose" && error.to_string().contains(&format!("`{setting}` off")));
+        let store = SqlStore::postgres(&url, SqlOptions::new().may_lose_commits(true)).await.expect("it is accepted");
+        put(&store, "run", setting).await.unwrap();
+        server.set(setting, "on");
+        assert_eq!(
+            open(&url).await.records(&RecordFilter::default()).await.unwrap().last().unwrap().record.call_id().as_str(),
+            setting
+        );
+    }
+    // What a transaction sets itself need not be set by the server.
+    server.set("synchronous_commit", "off");
+    put(&open(&url).await, "run", "synchronous_commit").await.unwrap();
+}
+
+/// Waits until a run is due.
+async fn found(store: SqlStore) {
+    let mut due = Query::new(Space::Run);
+    due.due = Some(jiff::Timestamp::MAX);
+    while store.list(&due).await.unwrap().is_empty() {
+        store.changed().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_elsewhere_is_woken_before_it_would_look_again() {
+    let server = Postgres::start();
+    let url = server.url("woken");
+    let (one, other) = (open(&url).await, open(&url).await);
+    while server.sql("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'") == "0" {
+        other.changed().await;
+    }
+    // A machine that is busy can be late, but not each time.
+    for attempt in 0..20 {
+        let waiter = other.clone();
+        let woken = tokio::spawn(async move { waiter.changed().await });
+        tokio::task::yield_now().await;
+        let begun = Instant::now();
+        keep(&one, &attempt.to_string(), 0).await.unwrap();
+        woken.await.unwrap();
+        if begun.elapsed() < Duration::from_millis(300) {
+            return;
+        }
+    }
+    panic!("nobody was woken before the next look");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_notification_that_is_lost_costs_a_look() {
+    let server = Postgres::start();
+    let url = server.url("lost");
+    // A function of the same name that notifies nobody, found before the server's own.
+    server.sql(
+        "CREATE TABLE lost.notified (x int); CREATE FUNCTION lost.pg_notify(text, text) RETURNS void LANGUAGE sql \
+         AS 'INSERT INTO lost.notified VALUES (1)'",
+    );
+    let (one, other) = (open(&url.replace("%3Dlost", "%3Dlost,pg_catalog")).await, open(&url).await);
+    let waiter = tokio::spawn(found(other));
+    while server.sql("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'") == "0" {
+        tokio::task::yield_now().await;
+    }
+    keep(&one, "run", 0).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(30), waiter).await.expect("it looks again").unwrap();
+    assert_eq!(server.sql("SELECT count(*) FROM lost.notified"), "1", "nobody else was told");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_killed_in_a_transaction_has_none_of_it() {
+    let mut server = Postgres::start();
+    let store = SqlStore::postgres(&server.url("middle"), SqlOptions::new().patience(Duration::from_mins(1))).await;
+    let store = store.unwrap();
+    put(&store, "run", "before").await.unwrap();
+    // The table is empty after a crash, so that the same write is held up once.
+    server.sql(
+        "SET search_path = middle; CREATE UNLOGGED TABLE held (x int); INSERT INTO held VALUES (1); \
+         CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         IF EXISTS (SELECT FROM middle.held) THEN PERFORM pg_sleep(120); END IF; RETURN NEW; END $$; \
+         CREATE TRIGGER hold AFTER INSERT ON records FOR EACH ROW EXECUTE FUNCTION hold()",
+    );
+    let writer = store.clone();
+    let written = tokio::spawn(async move { keep(&writer, "run", 100).await });
+    while server.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") == "0" {
+        tokio::task::yield_now().await;
+    }
+    tokio::task::block_in_place(|| {
+        server.kill();
+        server.restart();
+    });
+    assert_eq!(server.sql("SELECT count(*) FROM middle.held"), "0");
+    assert_eq!(written.await.unwrap(), Ok(()), "it is written again");
+    let records = store.records(&RecordFilter::default()).await.unwrap();
+    assert_eq!((records.len(), Chain::verify(&records)), (2, Ok(())), "once");
+    assert!(store.read(&[Key::run("run")]).await.unwrap()[0].is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -26,6 +26,7 @@ const LAYERS: &[&[&str]] = &[
     &["store"],
     &["runner"],
     &["adapters", "agent", "testing", "__workspace"],
+    &["mcp"],
     &["cli"],
 ];
 
@@ -113,7 +114,7 @@ fn layers_import_downwards_only() {
 const CONFINED: &[(&[&str], &[&str])] = &[
     (&["std::env"], &["cli/"]),
     (&["std::fs", ".canonicalize", ".exists", ".is_dir", ".is_file", ".metadata", ".read_dir"], &["cli/", "policy/"]),
-    (&["std::net", "tokio::net", ".to_socket_addrs"], &[]),
+    (&["std::net", "tokio::net", ".to_socket_addrs"], &["cli/mcp/", "mcp/serve/"]),
     (&["std::process", "tokio::signal"], &["cli/"]),
     (&["tokio::fs", "tokio::process", "std::thread::sleep", "std::thread::spawn"], &[]),
     (&["std::io::stdin", "std::io::stdout", "std::io::stderr"], &["cli/"]),
@@ -123,6 +124,8 @@ const CONFINED: &[(&[&str], &[&str])] = &[
     (&["std::time::Instant"], &["cli/", "hydrate/"]),
     (&["reqwest", "rustls", "webpki_roots"], &["agent/http/"]),
     (&["jsonschema"], &["schema/"]),
+    (&["rmcp"], &["mcp/"]),
+    (&["http_body_util", "hyper", "hyper_util", "tower_service"], &["mcp/serve/"]),
     (&["cedar_policy", "stacker"], &["policy/cedar/"]),
     (&["clap"], &["cli/"]),
     (&["inventory::iter"], &["catalog/build.rs"]),
@@ -171,7 +174,7 @@ fn tools_and_macros_touch_nothing() {
 }
 
 /// The most public items that the library may have; one more needs a reason to change this line.
-const MOST_ITEMS: usize = 231;
+const MOST_ITEMS: usize = 245;
 
 /// What users can name is in `tests/tests/source/surface.txt`, so that a review sees each addition.
 /// `REFRESH_SURFACE=1` writes the file anew.

@@ -12,13 +12,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde_json::json;
 use tests::rig;
 use tool_runtime::agent::{
     Agent, Incoming, ModelClient, ModelError, ModelErrorKind, ModelRequest, QueueError, RunQueue, Show, Worker,
 };
 use tool_runtime::call::Decider;
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::{Chain, Document, Key, MemoryStore, RecordFilter, Store, StoreError};
+use tool_runtime::store::{Chain, Document, Key, MemoryStore, RecordFilter, Space, Store, StoreError, Transaction};
 use tool_runtime::tool::Hash;
 use tool_runtime::wire::history::{CallMessage, Part};
 use tool_runtime::wire::{Decoded, Finish, Message};
@@ -318,4 +319,21 @@ async fn a_worker_that_stops_releases_its_runs() {
     let started = std::time::Instant::now();
     with([world.worker()], world.reaches("approval_required")).await;
     assert!(started.elapsed() < Duration::from_millis(900), "nobody waits for a lease: {:?}", started.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn workers_remove_what_is_over() {
+    let world = World::new("tidy");
+    let key = |id: &str| Key::from_parts(Space::Account, id, "1h");
+    for (id, until) in [("over", "2020-01-01T00:00:00Z"), ("now", "9000-01-01T00:00:00Z")] {
+        let account = json!({"account": {"tenant": null, "principal": "ada", "holder": "principal",
+            "from": "2019-12-31T23:00:00Z", "until": until, "booked": {}, "mark": 0}});
+        let account: Document = serde_json::from_value(account).expect("an account");
+        let named = key(id);
+        let write = move |transaction: &mut Transaction| transaction.set(&named, account.clone());
+        world.store.update(vec![key(id)], Box::new(write)).await.expect("it is kept");
+    }
+    with([world.worker()], tokio::time::sleep(Duration::from_secs(90))).await;
+    let left = world.store.read(&[key("over"), key("now")]).await.expect("it reads");
+    assert_eq!(left.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true]);
 }

@@ -76,4 +76,6 @@ pub use step::Step;
 pub use stream::UiStream;
 #[cfg(feature = "cli")]
 pub(crate) use typed::Typed;
+#[cfg(feature = "cli")]
+pub(crate) use worker::{OwnRun, Take};
 pub use worker::{QueueError, RunQueue, Worker};

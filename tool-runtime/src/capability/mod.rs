@@ -3,6 +3,7 @@
 mod broker;
 mod cap;
 mod capabilities;
+mod client;
 mod connection;
 pub(crate) mod injected;
 mod names;
@@ -13,6 +14,8 @@ pub use broker::{ConnectionBroker, ConnectionError, ConnectionHandle, Connection
 pub use cap::Cap;
 pub(crate) use cap::bound;
 pub use capabilities::Capabilities;
+pub(crate) use client::without_client;
+pub use client::{ClientError, Elicit, Notices, Progress, Sample};
 #[doc(hidden)]
 pub use connection::ConnectionKind;
 pub use connection::{Connection, ConnectionId};

@@ -42,6 +42,7 @@ pub struct App {
     pub(super) bind: Bind,
     pub(super) inspect: Option<Inspect>,
     pub(super) layers: RefCell<Vec<BoxedLayer>>,
+    pub(super) variables: Vec<(&'static str, &'static str)>,
 }
 
 impl App {
@@ -59,6 +60,7 @@ impl App {
             bind: Box::new(|_| Ok(Adapters::default())),
             inspect: None,
             layers: RefCell::default(),
+            variables: Vec::new(),
         }
     }
 
@@ -111,6 +113,13 @@ impl App {
     #[must_use]
     pub fn layer(self, layer: impl Layer<Registry> + Send + Sync + 'static) -> Self {
         self.layers.borrow_mut().push(Box::new(layer));
+        self
+    }
+
+    /// Adds a variable of the environment that the application itself reads to the help: its name, and what it sets.
+    #[must_use]
+    pub fn variable(mut self, name: &'static str, sets: &'static str) -> Self {
+        self.variables.push((name, sets));
         self
     }
 }

@@ -1,10 +1,11 @@
 //! What holds for every command: options, the environment and the configuration file, in this order.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::cli::args::{Endpoint, Global, name, named};
+use crate::cli::args::{Endpoint, Global, attribute, name, named};
 use crate::cli::exit::Failure;
 use crate::cli::input;
 use crate::cli::places::prefix;
@@ -22,6 +23,8 @@ struct File {
     tenant: Option<String>,
     #[serde(default)]
     roles: Vec<String>,
+    #[serde(default)]
+    attributes: Vec<String>,
     log: Option<String>,
     color: Option<String>,
     model_url: Option<String>,
@@ -39,6 +42,7 @@ pub(super) struct Settings {
     pub(super) principal: Option<String>,
     pub(super) tenant: Option<String>,
     pub(super) roles: Vec<String>,
+    pub(super) attributes: Vec<(Arc<str>, Arc<str>)>,
     pub(super) json: bool,
     pub(super) quiet: bool,
     pub(super) verbose: u8,
@@ -89,6 +93,14 @@ impl Settings {
             Some(text) => text.split(',').map(|role| role.trim().to_owned()).filter(|role| !role.is_empty()).collect(),
             None => file.roles,
         };
+        let attributes = match variable("ATTRIBUTES")? {
+            _ if !global.attributes.is_empty() => global.attributes,
+            Some(text) => {
+                let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+                attributes(words, &format!("{prefix}_ATTRIBUTES"))?
+            }
+            None => attributes(file.attributes.iter().map(String::as_str), "`attributes` in the configuration file")?,
+        };
         let log = match variable("LOG")? {
             _ if !global.log.is_empty() => global.log,
             other => other.or(file.log).into_iter().collect(),
@@ -113,6 +125,7 @@ impl Settings {
             principal: global.principal.or(variable("PRINCIPAL")?).or(file.principal),
             tenant: global.tenant.or(variable("TENANT")?).or(file.tenant),
             roles,
+            attributes: attributes.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
             json: global.json,
             quiet: global.quiet,
             verbose: global.verbose,
@@ -149,8 +162,10 @@ impl File {
         let name = path.display().to_string();
         let text = input::text(input::file(path)?, &name)?;
         let mut file: Self = toml::from_str(&text).map_err(|error| {
-            Failure::usage(format!("the configuration file {name} cannot be used: {}", error.to_string().trim_end()))
-                .code("config")
+            // The whole error quotes the line, and the URL of a store can hold a password.
+            let line = error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+            let text = format!("the configuration file {name} cannot be used: line {line}: {}", error.message());
+            Failure::usage(text.trim_end()).code("config")
         })?;
         let folder = path.parent().unwrap_or_else(|| Path::new(""));
         if let Some(path) = file.store.as_deref().and_then(|url| url.strip_prefix("sqlite:")) {
@@ -161,6 +176,12 @@ impl File {
         }
         Ok(file)
     }
+}
+
+/// The attributes that a setting names.
+fn attributes<'w>(words: impl Iterator<Item = &'w str>, setting: &str) -> Result<Vec<(String, String)>, Failure> {
+    let read = |word| attribute(word).map_err(|why| Failure::usage(format!("{setting}: {why}")).code("config"));
+    words.map(read).collect()
 }
 
 /// The format that a setting names.

@@ -19,9 +19,13 @@ use crate::cli::config::Settings;
 use crate::cli::exit::Failure;
 use crate::cli::terminal;
 use crate::runner::METRICS;
+use crate::store::StoreError;
 
 /// Libraries whose own logs say little of tools; they may hold what was sent.
-const NOISY: &[&str] = &["h2", "hyper", "hyper_util", "reqwest", "rustls", "rustyline", "ureq"];
+const NOISY: &[&str] = &["h2", "hyper", "hyper_util", "reqwest", "rmcp", "rustls", "rustyline", "ureq"];
+
+/// Quotes parameters of a database's URL that it does not know: a password whose key has a typing error.
+const QUOTES_URLS: &str = "sqlx_postgres::options";
 
 /// The target of lines with the text of a failure, which can hold values. They go to the log and nowhere else.
 const FAILURES: &str = "tool_runtime::failures";
@@ -73,6 +77,13 @@ pub(super) fn install(app: &App, settings: &Settings) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Logs why a store could not be opened. The causes can name hosts, users and files, and no password.
+pub(super) fn unopened(error: &StoreError) {
+    if INSTALLED.load(Ordering::Relaxed) {
+        tracing::error!(target: FAILURES, code = error.code(), "{}", error.detail());
+    }
+}
+
 /// Logs a contained failure with its text. The text can hold values, so it goes nowhere but to the log that a person
 /// asked for.
 pub(super) fn failure(failure: &crate::runner::Failure<'_>) {
@@ -87,7 +98,10 @@ pub(super) fn failure(failure: &crate::runner::Failure<'_>) {
 fn filter(text: &str) -> Option<Targets> {
     match level(text) {
         Some(level) => Some(at(level)),
-        None => text.contains('=').then(|| text.parse().ok()).flatten(),
+        None => {
+            let targets = text.contains('=').then(|| text.parse::<Targets>().ok()).flatten();
+            targets.map(|targets| targets.with_target(QUOTES_URLS, LevelFilter::OFF))
+        }
     }
 }
 
@@ -102,7 +116,7 @@ fn at(level: LevelFilter) -> Targets {
     Targets::new()
         .with_default(level)
         .with_targets(noisy)
-        .with_targets([METRICS, WITHOUT_TEXT].map(|one| (one, LevelFilter::OFF)))
+        .with_targets([METRICS, WITHOUT_TEXT, QUOTES_URLS].map(|one| (one, LevelFilter::OFF)))
 }
 
 /// What layers of an application get: no texts of failures, and nothing from libraries that see what is sent.
@@ -110,7 +124,7 @@ fn without_values() -> Targets {
     Targets::new()
         .with_default(LevelFilter::INFO)
         .with_target(METRICS, LevelFilter::DEBUG)
-        .with_targets(NOISY.iter().chain(&[FAILURES]).map(|target| (*target, LevelFilter::OFF)))
+        .with_targets(NOISY.iter().chain(&[FAILURES, QUOTES_URLS]).map(|target| (*target, LevelFilter::OFF)))
 }
 
 fn open(path: &Path) -> Result<Arc<Mutex<std::fs::File>>, Failure> {
@@ -167,10 +181,19 @@ mod tests {
         let targets = without_values();
         assert!(!targets.would_enable(FAILURES, &Level::ERROR));
         assert!(!targets.would_enable("hyper::proto", &Level::ERROR));
+        assert!(!targets.would_enable("sqlx_postgres::options::parse", &Level::ERROR));
         assert!(targets.would_enable(WITHOUT_TEXT, &Level::ERROR));
         assert!(targets.would_enable(METRICS, &Level::DEBUG));
         assert!(targets.would_enable("tool_runtime::agent::telemetry", &Level::INFO));
         assert!(!targets.would_enable("tool_runtime::runner::telemetry", &Level::DEBUG));
+    }
+
+    #[test]
+    fn no_filter_shows_the_parameters_of_a_url() {
+        for filtered in ["trace", "warn,tool_runtime=debug", "sqlx_postgres=trace", "sqlx_postgres::options=trace"] {
+            let targets = filter(filtered).unwrap();
+            assert!(!targets.would_enable("sqlx_postgres::options::parse", &Level::ERROR), "{filtered}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! `{"error":{"code":"..","message":".."}}`. Exit codes: 0 done, 1 the tool failed, 2 usage or unreadable input,
 //! 3 denied, 4 arguments invalid, 5 approval needed, 6 the client must act.
 
+mod accounts;
 mod app;
 mod approvals;
 mod args;
@@ -16,9 +17,12 @@ mod config;
 mod describe;
 mod exit;
 mod fold;
+mod frozen;
+mod grants;
 mod http_record;
 mod hydrate;
 mod input;
+mod listing;
 mod log;
 mod manual;
 mod places;
@@ -109,6 +113,7 @@ async fn dispatch(cli: &Cli<'_>, command: Command) -> Result<Exit, Failure> {
         Command::Call(call) => Box::pin(call::call(cli, call)).await,
         Command::Chat(chat) => Box::pin(chat::chat(cli, chat)).await,
         Command::Approvals { action } => Box::pin(approvals::approvals(cli, action)).await,
+        Command::Grants { action } => grants::grants(cli, action).await,
         Command::Audit { action } => audit::audit(cli, action).await,
         Command::Policy { action } => policy::policy(cli, action),
         Command::Worker(command) => worker::worker(cli, *command).await,

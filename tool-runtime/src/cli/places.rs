@@ -8,6 +8,7 @@ pub(super) const VARIABLES: &[(&str, &str)] = &[
     ("PRINCIPAL", "--principal"),
     ("TENANT", "--tenant"),
     ("ROLES", "--role, separated by commas"),
+    ("ATTRIBUTES", "--attribute, separated by commas"),
     ("LOG", "--log"),
     ("MODEL_URL", "--model-url"),
     ("MODEL", "--model"),
@@ -18,7 +19,7 @@ pub(super) const VARIABLES: &[(&str, &str)] = &[
 
 /// The keys of the file, for the help.
 pub(super) const KEYS: &str =
-    "policy, data, store, principal, tenant, roles, log, color, model_url, model, format, key_env";
+    "policy, data, store, principal, tenant, roles, attributes, log, color, model_url, model, format, key_env";
 
 /// The prefix of the application's variables: `TOOLBOX` for `toolbox`.
 pub(super) fn prefix(app: &str) -> String {

@@ -71,12 +71,17 @@ impl Desk {
         Kept { path: self.path(&id), id, title, seen: None, claim: None }
     }
 
+    /// Whether there is a document of this name.
+    pub(super) fn has(&self, id: &str) -> bool {
+        // The id becomes a file name, so it must be no more than one.
+        let is_name = !id.is_empty() && id.chars().all(|letter| letter.is_ascii_alphanumeric());
+        is_name && self.path(id).is_file()
+    }
+
     /// A document that was saved before.
     pub(super) fn open(&self, id: &str) -> Result<(Kept, Document), Failure> {
         let path = self.path(id);
-        // The id becomes a file name, so it must be no more than one.
-        let is_name = !id.is_empty() && id.chars().all(|letter| letter.is_ascii_alphanumeric());
-        if !is_name || !path.is_file() {
+        if !self.has(id) {
             return Err(Failure::usage(format!(
                 "there is no conversation `{}` in {}",
                 terminal::safe(id),

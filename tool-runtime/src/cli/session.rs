@@ -9,6 +9,7 @@ use crate::call::{Decider, EventSink, ToolInvocationRecord};
 use crate::capability::ConnectionId;
 use crate::catalog::{CompiledCatalog, ToolCatalog};
 use crate::cli::app::App;
+use crate::cli::args::Who;
 use crate::cli::config::Settings;
 use crate::cli::exit::Failure;
 use crate::cli::{log, terminal};
@@ -32,6 +33,7 @@ pub(super) struct Party {
     pub(super) principal: Option<Arc<str>>,
     pub(super) tenant: Option<Arc<str>>,
     pub(super) roles: Vec<Arc<str>>,
+    pub(super) attributes: Vec<(Arc<str>, Arc<str>)>,
 }
 
 impl Cli<'_> {
@@ -44,17 +46,31 @@ impl Cli<'_> {
             principal: chosen(&self.settings.principal, &self.app.principal),
             tenant: chosen(&self.settings.tenant, &self.app.tenant),
             roles: self.settings.roles.iter().map(|role| role.as_str().into()).collect(),
+            attributes: self.settings.attributes.clone(),
         }
     }
 
     /// Who decides at this command line: somebody who is named, or the principal itself.
     pub(super) fn decider(&self, named: Option<&str>, reason: Option<&str>) -> Decider {
-        let Party { principal, tenant, roles } = self.party();
+        let Party { principal, tenant, roles, .. } = self.party();
         // The one who runs the command, if the application knows no principals.
         let name = named.map(Arc::from).or(principal).unwrap_or_else(|| "operator".into());
         let decider = roles.into_iter().fold(Decider::new(name), Decider::role);
         let decider = tenant.into_iter().fold(decider, Decider::tenant);
         reason.into_iter().fold(decider, Decider::because)
+    }
+
+    /// Who decides on a call in a run of the store: never its own principal without being named.
+    pub(super) fn named_decider(&self, call: &PendingCall, who: &Who) -> Result<Decider, Failure> {
+        let decider = self.decider(who.decider.as_deref(), who.reason.as_deref());
+        if who.decider.is_none() && Some(decider.principal()) == call.principal.as_deref() {
+            let name = terminal::safe(decider.principal());
+            return Err(Failure::usage(format!(
+                "the run acts for {name}; say who decides: --as NAME (--as {name} if the policy lets it decide its own \
+                 calls)"
+            )));
+        }
+        Ok(decider)
     }
 
     /// The catalog.
@@ -161,12 +177,9 @@ pub(super) struct Gate {
 impl Gate {
     /// The options of the run of a call that waits: its principal is what it was, and `--role` is about the decider.
     pub(super) fn options_of(&self, call: &PendingCall, events: Option<Arc<dyn EventSink>>) -> RunOptions {
-        let roles = call.roles.clone();
-        let party = Party { roles, principal: self.party.principal.clone(), tenant: self.party.tenant.clone() };
-        let options = self.options_for(&party, events);
-        call.attributes
-            .iter()
-            .fold(options, |options, (name, value)| options.attribute(Arc::clone(name), Arc::clone(value)))
+        let (roles, attributes) = (call.roles.clone(), call.attributes.clone());
+        let (principal, tenant) = (self.party.principal.clone(), self.party.tenant.clone());
+        self.options_for(&Party { principal, tenant, roles, attributes }, events)
     }
 
     /// The options of a run for this party.
@@ -189,6 +202,9 @@ impl Gate {
         }
         for role in &party.roles {
             options = options.role(Arc::clone(role));
+        }
+        for (name, value) in &party.attributes {
+            options = options.attribute(Arc::clone(name), Arc::clone(value));
         }
         match events {
             Some(sink) => options.events(sink),

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::cli::exit::Failure;
+use crate::cli::log;
 use crate::cli::session::Cli;
 use crate::store::{MemoryStore, Store};
 
@@ -38,7 +39,10 @@ async fn open(url: &str, existing: bool) -> Result<Arc<dyn Store>, Failure> {
     if let Some(path) = url.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
         let path = Path::new(path);
         if existing && !path.is_file() {
-            let message = format!("there is no database {}", path.display());
+            let message = format!(
+                "there is no database {}; a command that writes makes it, such as `call` or `worker put`",
+                path.display()
+            );
             return Err(Failure::usage(message).code("unreadable_input"));
         }
         return sqlite(path).await;
@@ -46,14 +50,20 @@ async fn open(url: &str, existing: bool) -> Result<Arc<dyn Store>, Failure> {
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         return postgres(url).await;
     }
-    Err(Failure::usage("`--store` is sqlite:FILE or postgres://USER@HOST/DATABASE"))
+    let text = "the store is sqlite:FILE or postgres://USER@HOST/DATABASE (--store, its variable, or the file)";
+    Err(Failure::usage(text))
+}
+
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+fn unopened(name: &str, error: &crate::store::StoreError) -> Failure {
+    log::unopened(error);
+    Failure::usage(format!("cannot open {name}: {error} (-v says more)")).code(error.code())
 }
 
 #[cfg(feature = "sqlite")]
 async fn sqlite(path: &Path) -> Result<Arc<dyn Store>, Failure> {
     let opened = crate::store::SqlStore::sqlite(path, crate::store::SqlOptions::new()).await;
-    let store = opened
-        .map_err(|error| Failure::usage(format!("cannot open {}: {error}", path.display())).code(error.code()))?;
+    let store = opened.map_err(|error| unopened(&path.display().to_string(), &error))?;
     Ok(Arc::new(store))
 }
 
@@ -66,8 +76,7 @@ async fn sqlite(_: &Path) -> Result<Arc<dyn Store>, Failure> {
 #[cfg(feature = "postgres")]
 async fn postgres(url: &str) -> Result<Arc<dyn Store>, Failure> {
     let opened = crate::store::SqlStore::postgres(url, crate::store::SqlOptions::new()).await;
-    let store =
-        opened.map_err(|error| Failure::usage(format!("cannot open the database: {error}")).code(error.code()))?;
+    let store = opened.map_err(|error| unopened("the database", &error))?;
     Ok(Arc::new(store))
 }
 

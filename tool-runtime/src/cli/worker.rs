@@ -1,52 +1,43 @@
 //! `worker`: continues the conversations of a store, puts them in, posts to them and shows them.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::agent::{Agent, ClientAnswer, Incoming, QueueError, RunQueue, SavedConversation, WaitingCall, Worker};
-use crate::call::Suspension;
-use crate::cli::args::{self, WorkerAction};
+use crate::call::{CallId, RunSummary, Suspension};
+use crate::cli::accounts::Account;
+use crate::cli::args::{self, Who, WorkerAction};
 use crate::cli::call::json;
-use crate::cli::chat;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::Cli;
-use crate::cli::{input, terminal};
+use crate::cli::{accounts, approvals, chat, input, terminal};
 use crate::runner::ApprovalDecision;
-use crate::store::StoredRun;
+use crate::store::{Clock as _, Store as _, StoreError, StoredRun, SystemClock};
 use crate::wire::Message;
 
 pub(super) async fn worker(cli: &Cli<'_>, command: args::Worker) -> Result<Exit, Failure> {
     if cli.settings.store.is_none() {
-        return Err(Failure::usage("name the store that workers share: --store sqlite:FILE or postgres://.."));
+        return Err(missing());
     }
     match command.action {
         None => work(cli, command).await,
         Some(WorkerAction::Put { prompt, run }) => put(cli, &prompt, run).await,
-        Some(WorkerAction::Post { run, prompt, approve, deny, answer }) => {
-            let mut incoming = Incoming::new();
-            if let Some(prompt) = prompt {
-                incoming = incoming.text(text(&prompt)?);
-            }
-            let decider = cli.decider(None, None);
-            let approved = approve.into_iter().map(|call| (call, ApprovalDecision::Approve));
-            let decided = approved.chain(deny.into_iter().map(|call| (call, ApprovalDecision::Deny(None))));
-            incoming = decided.fold(incoming, |incoming, (call, decision)| incoming.decide(call, decision, &decider));
-            for pair in answer.chunks_exact(2) {
-                incoming = incoming.answer(ClientAnswer::value(pair[0].as_str(), input::json_value(&pair[1])?));
-            }
-            let tenant = cli.party().tenant;
-            queue(cli).await?.post(&run, tenant.as_deref(), &incoming).await?;
-            Ok(Exit::Done)
+        Some(WorkerAction::Post { run, prompt, approve, deny, answer, who }) => {
+            let denials = deny.into_iter().map(|call| (call, ApprovalDecision::Deny(None)));
+            let decisions = approve.into_iter().map(|call| (call, ApprovalDecision::Approve)).chain(denials);
+            post(cli, &run, prompt.as_deref(), decisions.collect(), (&answer, &who)).await
         }
         Some(WorkerAction::Show { run }) => show(cli, &run).await,
     }
 }
 
-async fn queue(cli: &Cli<'_>) -> Result<RunQueue, Failure> {
-    Ok(RunQueue::new(cli.store().await?))
-}
-
 fn text(prompt: &str) -> Result<String, Failure> {
     if prompt == "-" { input::text(input::stdin()?, "standard input") } else { Ok(prompt.to_owned()) }
+}
+
+fn missing() -> Failure {
+    Failure::usage("name the store that workers share: --store sqlite:FILE or postgres://..")
 }
 
 /// Works until the process is told to end; then finishes the steps that have begun, and releases its leases.
@@ -89,9 +80,69 @@ async fn put(cli: &Cli<'_>, prompt: &str, run: Option<String>) -> Result<Exit, F
     let mut conversation = agent.converse(gate.runner.run(options));
     let accepted = conversation.accept(Incoming::from(text(prompt)?)).await;
     accepted.map_err(|error| Failure::failed(error.to_string()).code(error.code()))?;
-    queue(cli).await?.enqueue(&conversation.save().await?).await?;
+    let queued = RunQueue::new(cli.store().await?).enqueue(&conversation.save().await?).await;
+    queued.map_err(|error| match error {
+        QueueError::Store(StoreError::Duplicate) => {
+            let id = terminal::safe(conversation.run().id());
+            Failure::usage(format!("the store has a run `{id}` already; leave --run out, or choose another id"))
+                .code("store_duplicate")
+        }
+        error => error.into(),
+    })?;
     terminal::line(&terminal::safe(conversation.run().id()));
     Ok(Exit::Done)
+}
+
+/// Posts to a run. A decision or an answer has to be for a call that waits for it now: later nobody is told.
+async fn post(
+    cli: &Cli<'_>,
+    run: &str,
+    prompt: Option<&str>,
+    decisions: Vec<(String, ApprovalDecision)>,
+    (answers, who): (&[String], &Who),
+) -> Result<Exit, Failure> {
+    let mut incoming = Incoming::new();
+    if prompt.is_none() && decisions.is_empty() && answers.is_empty() {
+        return Err(Failure::usage("say what to post: a message, --approve CALL, --deny CALL or --answer CALL JSON"));
+    }
+    if let Some(prompt) = prompt {
+        incoming = incoming.text(text(prompt)?);
+    }
+    let (store, tenant) = (cli.existing_store().await?.ok_or_else(missing)?, cli.party().tenant);
+    let queue = RunQueue::new(Arc::clone(&store));
+    queue.find(run, tenant.as_deref()).await.map_err(|error| unknown(run, error))?;
+    for (call, decision) in decisions {
+        let pending = store.pending(run, &CallId::new(&call)).await?;
+        let pending = pending.filter(|pending| pending.suspension == Suspension::Approval && pending.tenant == tenant);
+        let pending = pending.ok_or_else(|| approvals::unknown(&call))?;
+        let decider = cli.named_decider(&pending, who)?;
+        approvals::check(cli, &*store, &pending, &decision, &decider).await?;
+        incoming = incoming.decide(call, decision, &decider);
+    }
+    for pair in answers.chunks_exact(2) {
+        let output = input::json_value(&pair[1])?;
+        let pending = store.pending(run, &CallId::new(&pair[0])).await?;
+        if pending.is_none_or(|pending| pending.suspension != Suspension::Client || pending.tenant != tenant) {
+            return Err(approvals::unknown(&pair[0]));
+        }
+        incoming = incoming.answer(ClientAnswer::value(pair[0].as_str(), output));
+    }
+    queue.post(run, tenant.as_deref(), &incoming).await.map_err(|error| unknown(run, error))?;
+    Ok(Exit::Done)
+}
+
+/// A run of another tenant and one that never was read alike.
+fn unknown(run: &str, error: QueueError) -> Failure {
+    match error {
+        QueueError::Unknown => {
+            let text = format!(
+                "there is no run `{}` in this tenant; `worker put` prints the id of a run, and --tenant names the tenant",
+                terminal::safe(run)
+            );
+            Failure::usage(text).code("not_found")
+        }
+        error => error.into(),
+    }
 }
 
 /// A conversation as `--json` prints it.
@@ -99,35 +150,61 @@ async fn put(cli: &Cli<'_>, prompt: &str, run: Option<String>) -> Result<Exit, F
 struct Shown<'a> {
     run: &'a str,
     state: &'a str,
+    /// A worker has it.
+    held: bool,
+    /// How much was posted to it and not taken yet.
+    posts: u32,
     due: Option<String>,
     waiting: Vec<&'a WaitingCall>,
     text: String,
+    summary: &'a RunSummary,
+    /// The budgets that the policy sets, with what was used of them.
+    accounts: Vec<Account>,
 }
 
 async fn show(cli: &Cli<'_>, run: &str) -> Result<Exit, Failure> {
-    let tenant = cli.party().tenant;
-    let (stored, conversation) = queue(cli).await?.find(run, tenant.as_deref()).await?;
+    let (store, tenant) = (cli.existing_store().await?.ok_or_else(missing)?, cli.party().tenant);
+    let found = RunQueue::new(Arc::clone(&store)).find(run, tenant.as_deref()).await;
+    let (stored, conversation) = found.map_err(|error| unknown(run, error))?;
     let history = conversation.history();
     let last = history.iter().rev().find(|message| matches!(message, Message::Assistant(_)));
+    let (snapshot, party) = (conversation.run(), (stored.tenant.as_ref(), stored.principal.as_ref()));
     let shown = Shown {
         run,
-        state: &stored.state,
+        state: if stored.state.is_empty() { "new" } else { &stored.state },
+        held: stored.is_held(SystemClock.now()),
+        posts: stored.posts,
         due: stored.due.map(|due| format!("{due:.0}")),
         waiting: conversation.waiting().collect(),
         text: last.map(Message::text).unwrap_or_default(),
+        summary: snapshot.summary(),
+        accounts: accounts::of_run(&*store, &cli.policy()?, snapshot.spent(), party).await?,
     };
     if cli.settings.json {
         terminal::line(&json(&shown)?);
     } else {
-        terminal::line(&format!("{}  {}", terminal::safe(run), terminal::safe(shown.state)));
-        for call in &shown.waiting {
-            terminal::line(&format!("  {} waits: {}", terminal::safe(call.id.as_str()), terminal::safe(&call.name)));
-        }
-        if !shown.text.is_empty() {
-            terminal::line(&terminal::safe_lines(&shown.text));
-        }
+        print(&shown);
     }
     Ok(exit(&stored, &conversation))
+}
+
+fn print(shown: &Shown<'_>) {
+    let has = if shown.held { ", and a worker has it" } else { "" };
+    terminal::line(&format!("{}  {}{has}", terminal::safe(shown.run), terminal::safe(shown.state)));
+    for call in &shown.waiting {
+        terminal::line(&format!("  {} waits: {}", terminal::safe(call.id.as_str()), terminal::safe(&call.name)));
+    }
+    if shown.posts > 0 {
+        terminal::line(&format!("  posted and not taken yet: {}", shown.posts));
+    }
+    if !shown.text.is_empty() {
+        terminal::line(&terminal::safe_lines(&shown.text));
+    }
+    let RunSummary { calls, usage, cost, .. } = shown.summary;
+    let calls: Vec<_> = calls.iter().map(|(outcome, times)| format!("{times} {outcome}")).collect();
+    let calls = if calls.is_empty() { "none".to_owned() } else { calls.join(", ") };
+    terminal::line(&format!("  calls: {calls}; tokens: {}; cost: {cost}", usage.total()));
+    shown.accounts.iter().for_each(|account| terminal::line(&format!("  budget of the {}", account.told())));
 }
 
 /// What the conversation waits for is the exit code.

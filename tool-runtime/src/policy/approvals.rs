@@ -51,14 +51,20 @@ pub(crate) struct Decided<'a> {
 impl Approvals {
     /// Why the decider may not decide. `None` if they may.
     fn bars(&self, decider: &Decider, call: &Decided<'_>) -> Option<Mismatch> {
-        let particular = [self.tools.get(call.tool), self.effects.get(&call.effect)];
-        let own_calls = particular.iter().flatten().find_map(|deciders| deciders.own_calls).or(self.own_calls);
-        let roles = particular.iter().flatten().find_map(|deciders| deciders.roles.as_ref()).or(self.roles.as_ref());
-        if call.principal == Some(decider.principal()) && own_calls != Some(true) {
+        let (own_calls, roles) = self.of(call.tool, call.effect);
+        if call.principal == Some(decider.principal()) && !own_calls {
             return Some(Mismatch::OwnCall);
         }
         let has_one = |roles: &BTreeSet<String>| decider.roles().iter().any(|role| roles.contains(&**role));
         roles.is_some_and(|roles| !has_one(roles)).then_some(Mismatch::DeciderRole)
+    }
+
+    /// Whether the principal of a run may decide on its calls of a tool, and the roles of which a decider has one.
+    fn of(&self, tool: &str, effect: ToolEffect) -> (bool, Option<&BTreeSet<String>>) {
+        let particular = [self.tools.get(tool), self.effects.get(&effect)];
+        let own_calls = particular.iter().flatten().find_map(|deciders| deciders.own_calls).or(self.own_calls);
+        let roles = particular.iter().flatten().find_map(|deciders| deciders.roles.as_ref()).or(self.roles.as_ref());
+        (own_calls == Some(true), roles)
     }
 
     /// What decides nothing, or refuses everybody.
@@ -81,7 +87,13 @@ impl Approvals {
     }
 }
 
+#[cfg(feature = "cli")]
 impl ToolPolicy {
+    /// Whether the principal of a run may decide on its calls of a tool, and the roles of which a decider has one.
+    pub(crate) fn deciders(&self, tool: &str, effect: ToolEffect) -> (bool, Option<&BTreeSet<String>>) {
+        self.data().approvals.of(tool, effect)
+    }
+
     /// The roles of deciders that the policy names.
     pub(crate) fn decider_roles(&self) -> BTreeSet<&str> {
         let approvals = &self.data().approvals;

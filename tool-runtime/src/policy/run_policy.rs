@@ -133,8 +133,13 @@ impl RunPolicy {
 
     /// An empty spending with the least of the run budgets.
     pub(crate) fn spending(&self) -> Spending {
+        Spending::new(self.budget())
+    }
+
+    /// The least of the run budgets.
+    pub(crate) fn budget(&self) -> Allowance {
         let budgets = self.all().map(|policy| policy.data().budgets.run);
-        Spending::new(budgets.reduce(Allowance::narrower).unwrap_or_default())
+        budgets.reduce(Allowance::narrower).unwrap_or_default()
     }
 
     /// The budgets that runs share, one for each holder and window: the least of each.

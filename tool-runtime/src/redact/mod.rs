@@ -13,6 +13,8 @@ mod meant;
 mod path;
 mod plan;
 mod projector;
+#[cfg(any(test, feature = "mcp-server"))]
+mod published;
 mod shape;
 mod summary;
 mod writer;

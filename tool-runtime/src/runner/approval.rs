@@ -39,7 +39,7 @@ pub enum ApprovalDecision {
 }
 
 impl ApprovalDecision {
-    const fn kind(&self) -> DecisionKind {
+    pub(crate) const fn kind(&self) -> DecisionKind {
         match self {
             Self::Approve => DecisionKind::Approved,
             Self::ApproveEdited(_) => DecisionKind::Edited,

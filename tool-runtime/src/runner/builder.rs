@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use crate::capability::{Capabilities, ConnectionBroker, NameLookup, Source};
+use crate::capability::{Capabilities, ConnectionBroker, NameLookup, Source, without_client};
 use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
 use crate::hydrate::Repairer;
 use crate::hydrate::repair::BUILT_IN;
@@ -44,7 +44,7 @@ impl RunnerBuilder {
         Self {
             catalog,
             policy,
-            capabilities: Capabilities::new(),
+            capabilities: without_client(),
             broker: None,
             approvals: None,
             approval_ttl: Duration::from_secs(24 * 60 * 60),

@@ -8,7 +8,7 @@ use crate::hydrate::Hydrated;
 use crate::runner::contained::Contained;
 use crate::runner::open::OpenCall;
 use crate::runner::{ToolRunner, telemetry};
-use crate::store::grants::Asked;
+use crate::store::grants::{self, Asked};
 use crate::store::{Document, Grant, Key, Query, Space, Store, StoreError, Transaction};
 
 impl ToolRunner {
@@ -31,10 +31,7 @@ impl ToolRunner {
         let key = grant.key();
         let change = {
             let key = key.clone();
-            move |transaction: &mut Transaction| {
-                let found = transaction.get(&key).is_some();
-                transaction.remove(&key).map(|()| found)
-            }
+            move |transaction: &mut Transaction| grants::revoke(transaction, &key)
         };
         self.shared.store.transact(vec![key], change).await
     }

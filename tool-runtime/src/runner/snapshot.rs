@@ -6,6 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::call::Caller;
+#[cfg(feature = "cli")]
+use crate::call::RunSummary;
 use crate::hydrate::EvidenceSet;
 use crate::policy::{Last, Policies, RunTools, Spend, Standing};
 use crate::runner::state::RunState;
@@ -70,6 +72,18 @@ impl RunSnapshot {
         let options = roles.iter().fold(options, |options, role| options.role(Arc::clone(role)));
         let attributes = attributes.iter().map(|(name, value)| (Arc::clone(name), Arc::clone(value)));
         attributes.fold(options, |options, (name, value)| options.attribute(name, value))
+    }
+
+    /// Returns what the run did and spent.
+    #[cfg(feature = "cli")]
+    pub(crate) const fn summary(&self) -> &RunSummary {
+        &self.state.summary
+    }
+
+    /// Returns what the run used of its budget.
+    #[cfg(feature = "cli")]
+    pub(crate) const fn spent(&self) -> Spend {
+        self.spent
     }
 
     /// Returns the principal that the run acts for.

@@ -45,6 +45,40 @@ pub(crate) struct Account {
     allowance: Allowance,
 }
 
+/// What a holder has used of its budget in a window, and the budget.
+#[cfg(feature = "cli")]
+#[derive(Debug, Serialize)]
+pub(crate) struct Balance {
+    pub(crate) holder: Holder,
+    pub(crate) window: Window,
+    /// When the window ends.
+    pub(crate) until: Timestamp,
+    pub(crate) used: Spend,
+    pub(crate) budget: Allowance,
+}
+
+#[cfg(feature = "cli")]
+impl Balance {
+    /// The balance of each account of a run.
+    pub(crate) async fn of(
+        store: &dyn crate::store::Store,
+        policy: &RunPolicy,
+        (tenant, principal): (Option<&Arc<str>>, Option<&Arc<str>>),
+        now: Timestamp,
+    ) -> Result<Vec<Self>, StoreError> {
+        let accounts = Account::of(policy, tenant, principal);
+        let keys: Vec<_> = Account::keys(&accounts).collect();
+        let documents = store.read(&keys).await?;
+        let transaction = Transaction::new(now, keys.into_iter().zip(documents));
+        let balance = |account: &Account| {
+            let StoredAccount { until, booked, .. } = account.now(&transaction);
+            let (window, budget) = (account.window, Allowance { window: None, ..account.allowance });
+            Self { holder: account.holder, window, until, used: booked, budget }
+        };
+        Ok(accounts.iter().map(balance).collect())
+    }
+}
+
 /// What one call, or one turn of a model, is to book.
 #[derive(Debug, Clone)]
 pub(crate) struct Bill {

@@ -253,6 +253,7 @@ impl DecisionKind {
         Self::Answered,
         Self::Expired,
         Self::Abandoned,
+        Self::Remembered,
         Self::ClientResult,
         Self::ClientFailed,
     ];

@@ -54,11 +54,20 @@ impl Document {
             Self::Call(entry) => entry.due(),
             Self::Waiting(waiting) => Some(waiting.call.expires_at),
             Self::Run(run) => run.due(),
-            Self::Grant(grant) => grant.expires_at,
-            // From then on it may be removed.
-            Self::Account(account) => Some(account.until),
+            Self::Grant(_) | Self::Account(_) => self.over(),
             // A post is not due: its run is.
             Self::Post(_) | Self::Anchor(_) | Self::LastAnchor(_) => None,
+        }
+    }
+
+    /// From when on it means nothing, so that it may be removed. `None` if that never happens by itself.
+    pub(super) fn over(&self) -> Option<Timestamp> {
+        match self {
+            Self::Account(account) => Some(account.until),
+            Self::Grant(grant) => grant.expires_at,
+            Self::Call(_) | Self::Waiting(_) | Self::Run(_) | Self::Post(_) | Self::Anchor(_) | Self::LastAnchor(_) => {
+                None
+            }
         }
     }
 

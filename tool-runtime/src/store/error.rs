@@ -29,6 +29,11 @@ pub enum StoreError {
         /// The latest version that this library knows.
         known: i64,
     },
+    /// The server's settings let a crash lose what was committed.
+    MayLose {
+        /// The setting that is off.
+        setting: String,
+    },
     /// Somebody else holds a lock of the database for too long; nothing was written.
     Locked(Box<dyn Error + Send + Sync>),
     /// The database cannot be written to.
@@ -54,6 +59,7 @@ impl StoreError {
             Self::Panicked => "store_panicked",
             Self::Busy => "store_busy",
             Self::Newer { .. } => "store_newer",
+            Self::MayLose { .. } => "store_may_lose",
             Self::Locked(_) => "store_locked",
             Self::ReadOnly(_) => "store_read_only",
             Self::DiskFull(_) => "store_disk_full",
@@ -89,6 +95,13 @@ impl fmt::Display for StoreError {
                 return write!(
                     f,
                     "the database has version {found}, and this library knows {known} at most: use a newer library"
+                );
+            }
+            Self::MayLose { setting } => {
+                return write!(
+                    f,
+                    "the database has `{setting}` off, so that a crash loses what was committed: switch it on, or \
+                     accept that with `SqlOptions::may_lose_commits`"
                 );
             }
             Self::Locked(_) => "somebody else holds the database for too long; nothing was written",

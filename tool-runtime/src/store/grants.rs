@@ -137,6 +137,12 @@ pub(crate) fn holds(transaction: &Transaction, key: &Key) -> bool {
     !grant.is_expired(transaction.now()) && grant.uses != Some(0)
 }
 
+/// Takes a grant back. Returns whether there was one.
+pub(crate) fn revoke(transaction: &mut Transaction, key: &Key) -> Result<bool, StoreError> {
+    let found = transaction.get(key).is_some();
+    transaction.remove(key).map(|()| found)
+}
+
 /// Takes one use of a grant that [`holds`].
 pub(crate) fn take(transaction: &mut Transaction, key: &Key) -> Result<(), StoreError> {
     let Some(Document::Grant(grant)) = transaction.get(key) else { return Ok(()) };

@@ -11,7 +11,7 @@ use crate::store::audit::{AuditRecord, Sealed};
 use crate::store::transaction::Writes;
 use crate::store::wake::Wake;
 use crate::store::{
-    Chain, Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Space, Store, StoreError, SystemClock,
+    Chain, Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Store, StoreError, SystemClock,
     Transaction,
 };
 
@@ -87,7 +87,7 @@ impl MemoryStore {
     ///
     /// Of more records than `records`, the oldest make room for new ones, and so do the entries of as many calls that
     /// ended in the ledger. Calls that wait or run, and what else is still needed, are never dropped: one more than
-    /// `open` is refused, unless accounts whose window is over can make room.
+    /// `open` is refused, unless accounts whose window is over and grants that expired can make room.
     #[must_use]
     pub fn with_limits(records: usize, open: usize) -> Self {
         let limits = Limits { records: records.max(1), open: open.max(1) };
@@ -199,7 +199,7 @@ impl State {
             added > left && before - left + added > limits.open
         };
         if is_full(self) {
-            self.forget_accounts(now);
+            self.forget(now);
             if is_full(self) {
                 return Err(StoreError::Full);
             }
@@ -210,10 +210,10 @@ impl State {
         Ok(writes.records.into_iter().filter_map(|record| self.append(record, limits.records)).collect())
     }
 
-    /// Drops accounts whose window is over.
-    fn forget_accounts(&mut self, now: Timestamp) {
+    /// Drops what means nothing any more.
+    fn forget(&mut self, now: Timestamp) {
         self.documents.retain(|_, (key, document)| {
-            let over = key.space() == Space::Account && document.due().is_some_and(|until| until <= now);
+            let over = document.over().is_some_and(|over| over <= now);
             if over {
                 self.positions.remove(key);
             }

@@ -26,6 +26,7 @@ pub(crate) mod runs;
 mod sql;
 #[expect(clippy::module_inception, reason = "the trait is named in its file")]
 mod store;
+mod sweep;
 #[cfg(test)]
 mod tests;
 pub(crate) mod transaction;
@@ -53,4 +54,5 @@ pub use receipt::Receipt;
 pub use runs::{RunLease, StoredRun};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use sql::{SqlOptions, SqlStore};
+pub use sweep::sweep;
 pub use transaction::{Change, Transaction, Writes};

@@ -27,7 +27,7 @@ impl std::fmt::Debug for Post {
     }
 }
 
-/// Posts something to a run. `false` if the tenant has no such run.
+/// Posts something to a run. `false` if the tenant has no such run; an error if something else waits under the key.
 pub(crate) fn post(
     transaction: &mut Transaction,
     key: &Key,
@@ -39,9 +39,11 @@ pub(crate) fn post(
         Some(Document::Run(run)) if run.tenant.as_deref() == tenant => run.clone(),
         _ => return Ok(false),
     };
-    if transaction.get(key).is_some() {
+    match transaction.get(key) {
+        None => {}
         // The answer to the first attempt was lost.
-        return Ok(true);
+        Some(Document::Post(kept)) if kept.body == *body => return Ok(true),
+        Some(_) => return Err(StoreError::Duplicate),
     }
     if run.posts >= MOST {
         return Err(StoreError::Full);

@@ -79,6 +79,12 @@ impl StoredRun {
         self.due = Some(self.due.map_or(now, |due| due.min(now)));
     }
 
+    /// Whether a process has it.
+    #[cfg(feature = "cli")]
+    pub(crate) fn is_held(&self, now: Timestamp) -> bool {
+        self.holder.as_ref().is_some_and(|holder| now < holder.until)
+    }
+
     /// When a worker may take it: when it is due, and its holder, if any, counts as gone.
     pub(super) fn due(&self) -> Option<Timestamp> {
         let until = self.holder.as_ref().map_or(Timestamp::MIN, |holder| holder.until);
@@ -102,6 +108,69 @@ pub(crate) fn enqueue(transaction: &mut Transaction, run: &StoredRun) -> Result<
         return Err(StoreError::Duplicate);
     }
     transaction.set(&key, Document::Run(Box::new(run.clone())))
+}
+
+/// Keeps a run that its maker continues itself.
+#[cfg(feature = "cli")]
+pub(crate) fn enqueue_held(
+    transaction: &mut Transaction,
+    run: &StoredRun,
+    owner: &Arc<str>,
+    by: Duration,
+) -> Result<RunLease, StoreError> {
+    let mut run = run.clone();
+    (run.epoch, run.due) = (1, Some(transaction.now()));
+    run.holder = Some(Holder { owner: Arc::clone(owner), until: after(transaction.now(), by) });
+    enqueue(transaction, &run)?;
+    Ok(RunLease { run_id: run.run_id, owner: Arc::clone(owner), epoch: run.epoch })
+}
+
+/// What somebody gets who wants to continue a run, due or not.
+#[cfg(feature = "cli")]
+#[derive(Debug)]
+pub(crate) enum Taking {
+    /// The principal has no such run in this tenant.
+    Unknown,
+    /// Another process has it.
+    Held,
+    /// It is theirs.
+    Taken(RunLease, Box<StoredRun>),
+}
+
+/// Takes a run that no process has, for the principal that it acts for.
+#[cfg(feature = "cli")]
+pub(crate) fn take(
+    transaction: &mut Transaction,
+    run_id: &Arc<str>,
+    (principal, tenant): (Option<&str>, Option<&str>),
+    owner: &Arc<str>,
+    by: Duration,
+) -> Result<Taking, StoreError> {
+    let (now, key) = (transaction.now(), Key::run(Arc::clone(run_id)));
+    let mut run = match transaction.get(&key) {
+        Some(Document::Run(run)) if run.tenant.as_deref() == tenant && run.principal.as_deref() == principal => {
+            (**run).clone()
+        }
+        _ => return Ok(Taking::Unknown),
+    };
+    if let Some(holder) = &run.holder
+        && now < holder.until
+    {
+        // The answer to a first attempt was lost.
+        return Ok(if holder.owner == *owner {
+            let held = RunLease { run_id: Arc::clone(run_id), owner: Arc::clone(owner), epoch: run.epoch };
+            Taking::Taken(held, Box::new(run))
+        } else {
+            Taking::Held
+        });
+    }
+    run.epoch += 1;
+    run.holder = Some(Holder { owner: Arc::clone(owner), until: after(now, by) });
+    // If this process dies, a worker continues.
+    run.due = Some(now);
+    let held = RunLease { run_id: Arc::clone(run_id), owner: Arc::clone(owner), epoch: run.epoch };
+    transaction.set(&key, Document::Run(Box::new(run.clone())))?;
+    Ok(Taking::Taken(held, Box::new(run)))
 }
 
 /// A call of the run ended outside of its worker.

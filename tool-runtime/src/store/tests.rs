@@ -5,4 +5,5 @@ mod chain;
 mod documents;
 mod ledger;
 mod memory;
+mod spoiled;
 mod verify;

@@ -33,7 +33,8 @@ fn answer(message: &Value, finish: &str) -> Value {
 }
 
 impl Endpoint {
-    /// Answers one request after the other; `null` never answers, and a `status` in an answer is its status.
+    /// Answers one request after the other; `null` never answers, a `status` in an answer is its status, and one with
+    /// `wait_ms` comes later.
     pub(crate) fn new(answers: Vec<Value>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -58,6 +59,13 @@ impl Endpoint {
                     silent.push(stream);
                     continue;
                 }
+                let answer = match answer["wait_ms"].as_u64() {
+                    Some(wait) => {
+                        std::thread::sleep(std::time::Duration::from_millis(wait));
+                        answer["then"].clone()
+                    }
+                    None => answer,
+                };
                 let body = answer.to_string();
                 let status = answer["status"].as_u64().unwrap_or(200);
                 let head = "content-type: application/json\r\nconnection: close";

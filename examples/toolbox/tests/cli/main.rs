@@ -8,9 +8,15 @@ mod calls;
 mod chat;
 mod endpoint;
 mod manual;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod policy;
 mod recorded;
 mod rig;
 mod settings;
 #[cfg(unix)]
+mod shared;
+#[cfg(unix)]
 mod terminal;
+#[cfg(unix)]
+mod worker;

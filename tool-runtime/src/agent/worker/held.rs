@@ -10,12 +10,12 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::worker::Desk;
 use crate::agent::worker::queue::transact;
+use crate::agent::worker::{Desk, oldest_post};
 use crate::agent::{Conversation, Durable, Incoming, SavedConversation, Step, Unfinished, Work};
 use crate::runner::{RestoreError, ResumeError};
 use crate::store::runs::{self, Next, Progress};
-use crate::store::{Clock as _, Document, Key, Query, RunLease, Space, Store, StoreError, StoredRun, SystemClock};
+use crate::store::{Clock as _, Document, Key, RunLease, Store, StoreError, StoredRun, SystemClock};
 
 /// How often in a row a model may give no answer until its run ends.
 const ATTEMPTS: u32 = 6;
@@ -119,13 +119,10 @@ impl Held<'_> {
 
     /// Takes the oldest of the post. Returns whether there was any.
     async fn take_post(&self, conversation: &mut Conversation) -> Result<bool, Down> {
-        let scope = Some(Arc::clone(&self.lease.run_id));
-        let query = Query { scope, limit: 1, ..Query::new(Space::Post) };
-        let Some(listed) = self.desk.store.list(&query).await?.pop() else { return Ok(false) };
-        let Document::Post(post) = listed.document else { return Ok(false) };
+        let Some((key, post)) = oldest_post(&*self.desk.store, &self.lease.run_id).await? else { return Ok(false) };
         let incoming: Incoming = serde_json::from_str(&post.body).map_err(|_| Down::Later("store_corrupt"))?;
-        let name = format!("post {}", listed.key.id());
-        *self.taking.lock().unwrap_or_else(PoisonError::into_inner) = Some(listed.key);
+        let name = format!("post {}", key.id());
+        *self.taking.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
         match conversation.check(&incoming) {
             Ok(()) => conversation.accept_on(self, &name, incoming).await?,
             Err(refused) => {
@@ -223,7 +220,7 @@ impl Durable for Held<'_> {
 }
 
 /// Prolongs a lease until somebody else has the run, or nobody can tell.
-async fn renew(store: Arc<dyn Store>, lease: RunLease, by: Duration, lost: CancellationToken) {
+pub(super) async fn renew(store: Arc<dyn Store>, lease: RunLease, by: Duration, lost: CancellationToken) {
     let mut renewed = Instant::now();
     loop {
         tokio::time::sleep(by / 3).await;
@@ -244,7 +241,7 @@ fn later(by: Duration) -> Timestamp {
 }
 
 /// A task that ends with its owner.
-struct Aborted(JoinHandle<()>);
+pub(super) struct Aborted(pub(super) JoinHandle<()>);
 
 impl Drop for Aborted {
     fn drop(&mut self) {

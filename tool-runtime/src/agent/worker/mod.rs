@@ -1,6 +1,8 @@
 //! [`Worker`]: continues the conversations of a store, in as many processes as share it.
 
 mod held;
+#[cfg(feature = "cli")]
+mod own;
 mod queue;
 
 use std::fmt;
@@ -13,20 +15,23 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+#[cfg(feature = "cli")]
+pub(crate) use own::{OwnRun, Take};
 pub use queue::{QueueError, RunQueue};
 
 use crate::agent::Agent;
 use crate::runner::{RunOptions, ToolRunner};
 use crate::store::{
-    Clock as _, Document, Key, Query, RunLease, Space, Store, StoreError, StoredRun, SystemClock, anchor, runs,
+    Clock as _, Document, Key, Listed, Post, Query, RunLease, Space, Store, StoreError, StoredRun, SystemClock, anchor,
+    runs, sweep,
 };
 use queue::transact;
 
 /// How long nobody looks at what is due when the store says nothing.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How often the records of all runs are anchored.
-const ANCHOR_EVERY: Duration = Duration::from_secs(60);
+/// How often the records of all runs are anchored, and what means nothing any more is removed.
+const TIDY_EVERY: Duration = Duration::from_secs(60);
 
 type Prepare = Arc<dyn Fn(&StoredRun, RunOptions) -> RunOptions + Send + Sync>;
 
@@ -79,7 +84,8 @@ impl Worker {
     }
 
     /// Continues runs until `shutdown` resolves; then finishes the steps that have begun, and releases its leases.
-    /// Each minute, and at the end, it anchors the records of all runs ([`anchor`]).
+    /// Each minute it anchors the records of all runs ([`anchor`]), at the end too, and removes what means nothing any
+    /// more ([`sweep`]).
     ///
     /// A store that fails later is asked again each second. The future has to be polled inside a tokio runtime with its
     /// timer enabled.
@@ -91,8 +97,8 @@ impl Worker {
         let Self { agent, runner, concurrency, lease, prepare, .. } = self;
         let store = Arc::clone(runner.store());
         let desk = Arc::new(Desk { store, agent, runner, owner, lease, prepare, stop: CancellationToken::new() });
-        let mut anchoring = JoinSet::new();
-        anchoring.spawn(keep_anchored(Arc::clone(&desk.store)));
+        let mut tidying = JoinSet::new();
+        tidying.spawn(keep_tidy(Arc::clone(&desk.store)));
         let mut shutdown = pin!(shutdown);
         let (mut running, mut started) = (JoinSet::new(), false);
         loop {
@@ -110,7 +116,7 @@ impl Worker {
         }
         desk.stop.cancel();
         while running.join_next().await.is_some() {}
-        anchoring.shutdown().await;
+        tidying.shutdown().await;
         anchor_now(&*desk.store).await;
         desk.store.flush().await.or_else(|error| {
             tracing::warn!(error = error.code(), "the store did not confirm its last writes");
@@ -119,11 +125,14 @@ impl Worker {
     }
 }
 
-/// Anchors the records of all runs again and again. Several workers may do so.
-async fn keep_anchored(store: Arc<dyn Store>) {
+/// Anchors the records of all runs and sweeps the store, again and again. Several workers may do so.
+async fn keep_tidy(store: Arc<dyn Store>) {
     loop {
-        tokio::time::sleep(ANCHOR_EVERY).await;
+        tokio::time::sleep(TIDY_EVERY).await;
         anchor_now(&*store).await;
+        if let Err(error) = sweep(&*store).await {
+            tracing::warn!(error = error.code(), "what means nothing any more could not be removed");
+        }
     }
 }
 
@@ -156,6 +165,15 @@ async fn wait(
         news.as_mut().poll(context).map(|_| false)
     })
     .await
+}
+
+/// Returns the oldest of what was posted to a run. `None` if there is none.
+async fn oldest_post(store: &dyn Store, run_id: &Arc<str>) -> Result<Option<(Key, Post)>, StoreError> {
+    let query = Query { scope: Some(Arc::clone(run_id)), limit: 1, ..Query::new(Space::Post) };
+    Ok(match store.list(&query).await?.pop() {
+        Some(Listed { key, document: Document::Post(post), .. }) => Some((key, *post)),
+        _ => None,
+    })
 }
 
 /// What all runs of one worker share.

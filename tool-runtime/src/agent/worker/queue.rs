@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::agent::{Incoming, SavedConversation};
+#[cfg(feature = "cli")]
+use crate::store::PendingCall;
 use crate::store::transaction::returning;
 use crate::store::{Document, Key, Store, StoreError, StoredRun, Transaction, posts, runs};
 
@@ -46,7 +48,7 @@ use crate::store::{Document, Key, Store, StoreError, StoredRun, Transaction, pos
 /// ```
 #[derive(Clone)]
 pub struct RunQueue {
-    store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn Store>,
 }
 
 impl RunQueue {
@@ -79,9 +81,26 @@ impl RunQueue {
     /// The tenant has no such run, its post is full ([`StoreError::Full`]), or the store failed.
     pub async fn post(&self, run_id: &str, tenant: Option<&str>, incoming: &Incoming) -> Result<(), QueueError> {
         let body: Arc<str> = serde_json::to_string(incoming).map_err(corrupt)?.into();
-        let (run_id, tenant): (Arc<str>, Option<Arc<str>>) = (run_id.into(), tenant.map(Into::into));
-        let key = Key::post(Arc::clone(&run_id), uuid::Uuid::new_v4().simple().to_string());
-        let keys = vec![Key::run(run_id), key.clone()];
+        let tenant = tenant.map(Into::into);
+        let key = Key::post(run_id, uuid::Uuid::new_v4().simple().to_string());
+        self.post_under(key, tenant, body).await
+    }
+
+    /// Posts what finishes a call that waits, unless something that does so is in the run's post already.
+    #[cfg(feature = "cli")]
+    pub(crate) async fn post_for(&self, call: &PendingCall, incoming: &Incoming) -> Result<Key, QueueError> {
+        let body = serde_json::to_string(incoming).map_err(corrupt)?.into();
+        let of_call = serde_json::to_vec(&(&call.call_id, call.created_at)).map_err(corrupt)?;
+        let key = Key::post(Arc::clone(&call.run_id), crate::json::digest(of_call).to_string());
+        if self.store.read(std::slice::from_ref(&key)).await?.pop().flatten().is_some() {
+            return Err(StoreError::Duplicate.into());
+        }
+        self.post_under(key.clone(), call.tenant.clone(), body).await?;
+        Ok(key)
+    }
+
+    async fn post_under(&self, key: Key, tenant: Option<Arc<str>>, body: Arc<str>) -> Result<(), QueueError> {
+        let keys = vec![Key::run(Arc::clone(key.scope())), key.clone()];
         let change = move |transaction: &mut Transaction| posts::post(transaction, &key, tenant.as_deref(), &body);
         let posted = transact(&*self.store, keys, change).await?;
         if posted { Ok(()) } else { Err(QueueError::Unknown) }

@@ -1,13 +1,17 @@
 //! The grammar of `approvals`: the calls that wait, and what is decided on them.
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
 
 use super::Endpoint;
+use super::chat::time;
 
 /// Who decides, and why. Their roles are those of `--role`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct By {
-    /// Who decides, with the roles of --role; the principal by default, if the policy lets it decide its own calls
+pub(in crate::cli) struct Who {
+    /// Who decides, with the roles of --role; the principal by default, if the policy lets it decide its own calls. Has
+    /// to be given for a call of that principal in a run of the store
     #[arg(long = "as", value_name = "NAME")]
     pub(in crate::cli) decider: Option<String>,
     /// Why, for the record; the model does not read it
@@ -15,13 +19,23 @@ pub(in crate::cli) struct By {
     pub(in crate::cli) reason: Option<String>,
 }
 
+/// Who decides, and how long they wait for what becomes of it.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct By {
+    #[command(flatten)]
+    pub(in crate::cli) who: Who,
+    /// In a run of the store: how long to wait for its worker, for example 30s; the exit code is then that of the call
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(in crate::cli) wait: Option<Duration>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum Approvals {
-    /// List the calls that wait, oldest first
+    /// List the calls that wait, oldest first: those of the data folder, and with --store those of the tenant
     List,
     /// Show one: what would happen, for whom, why it waits, and its arguments
     Show {
-        /// The call, as `approvals list` prints it
+        /// The call, as `approvals list` prints it; RUN/CALL if several have its id
         id: String,
         /// Show the values of sensitive arguments too
         #[arg(long)]

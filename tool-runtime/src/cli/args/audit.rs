@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn outcomes_and_decisions_are_known() {
-        for known in ["ok", "outcome_unknown", "approved", "client_failed"] {
+        for known in ["ok", "outcome_unknown", "approved", "remembered", "client_failed"] {
             assert_eq!(code(known).as_deref(), Ok(known));
         }
         assert!(code("allowed").is_err() && kind("grant").is_err());

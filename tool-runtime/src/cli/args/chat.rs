@@ -16,12 +16,16 @@ pub(in crate::cli) struct Chat {
     pub(in crate::cli) transcript: Option<PathBuf>,
     #[command(flatten)]
     pub(in crate::cli) endpoint: Endpoint,
-    /// Continue the last conversation of this data folder
+    /// Continue the last conversation: the newest of the principal in --store, or the last of the data folder. If the
+    /// first word of the prompt is the id of a conversation, that one
     #[arg(long = "continue", short = 'c', conflicts_with_all = ["transcript", "conversation"])]
     pub(in crate::cli) last: bool,
-    /// Continue this conversation
+    /// Continue this conversation: of the data folder, or a run of --store
     #[arg(long, value_name = "ID", conflicts_with = "transcript")]
     pub(in crate::cli) conversation: Option<String>,
+    /// How long to wait for a conversation that a worker has, for example 30s; without it, it is refused
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "transcript")]
+    pub(in crate::cli) wait: Option<Duration>,
     /// Answer a waiting client call before anything else: its id and the output as JSON, `-` or `@FILE`
     #[arg(long, num_args = 2, value_names = ["CALL", "JSON"], action = clap::ArgAction::Append)]
     pub(in crate::cli) answer: Vec<String>,

@@ -32,14 +32,17 @@ const EXAMPLES: &[(&str, &str)] = &[
         "chat",
         "% chat --model-url http://127.0.0.1:8080 --model MODEL \"Which tasks are open?\"\n\
          % chat --continue \"And which of them are late?\"\n\
+         % chat --store sqlite:shared.db --continue RUN \"And who has them?\"\n\
          % chat --continue --file plan.png --file report.pdf \"Do these agree?\"\n\
          cat question.txt | % chat --model-url http://127.0.0.1:8080 --model MODEL -\n\
          % chat --transcript response.http \"Mark the task as done.\"",
     ),
     (
         "approvals",
-        "% approvals list\n% approvals show CALL\n% approvals approve CALL\n% approvals deny CALL \"not this week\"",
+        "% approvals list\n% approvals show CALL\n% approvals approve CALL\n% approvals deny CALL \"not this week\"\n\
+         % approvals --store sqlite:shared.db approve RUN/CALL --as grace --role approver --wait 30s",
     ),
+    ("grants", "% grants --store sqlite:shared.db list\n% grants --store sqlite:shared.db revoke GRANT"),
     (
         "audit",
         "% audit show --store sqlite:data/store.db --outcome outcome_unknown\n\
@@ -51,13 +54,14 @@ const EXAMPLES: &[(&str, &str)] = &[
     (
         "policy",
         "% policy explain NAME --role editor\n% policy explain NAME --label untrusted --arguments '{\"key\": \"value\"}'\n\
-         % policy replay --records records.jsonl --with stricter.toml",
+         % policy replay --records records.jsonl --with stricter.toml --differences\n\
+         % audit export --store sqlite:data/store.db | % policy replay --records - --with stricter.toml",
     ),
     (
         "worker",
         "% --store sqlite:shared.db worker --model-url http://127.0.0.1:8080 --model MODEL --concurrency 4\n\
          % --store sqlite:shared.db worker put \"Mark the task as done.\"\n\
-         % --store sqlite:shared.db worker post RUN --approve CALL\n\
+         % --store sqlite:shared.db worker post RUN \"And the other one, too.\"\n\
          % --store sqlite:shared.db worker show RUN",
     ),
     ("replay", "% replay --format openai-chat response.http > records.jsonl"),
@@ -69,7 +73,7 @@ const EXAMPLES: &[(&str, &str)] = &[
 
 /// Adds examples, exit codes, environment and files to the help, and fits it to the terminal.
 pub(super) fn write(command: Command, app: &App) -> Command {
-    let mut command = command.after_help(EXIT).after_long_help(format!("{}\n\n{EXIT}", settings(app.name)));
+    let mut command = command.after_help(EXIT).after_long_help(format!("{}\n\n{EXIT}", settings(app)));
     for (name, examples) in EXAMPLES {
         let examples = examples.replace('%', app.name).replace('\n', "\n  ");
         let text = format!("Examples:\n  {examples}\n\n{EXIT}");
@@ -81,11 +85,15 @@ pub(super) fn write(command: Command, app: &App) -> Command {
     }
 }
 
-fn settings(app: &str) -> String {
+fn settings(application: &App) -> String {
+    let app = application.name;
     let prefix = places::prefix(app);
     let mut text = String::from("Environment:\n");
     for (variable, meaning) in places::VARIABLES {
         let name = format!("{prefix}_{variable}");
+        let _ = writeln!(text, "  {name:24}  {meaning}");
+    }
+    for (name, meaning) in &application.variables {
         let _ = writeln!(text, "  {name:24}  {meaning}");
     }
     text += "  NO_COLOR, CLICOLOR, TERM  whether colours are used\n  COLUMNS                   the width of tables and help\n";

@@ -3,15 +3,17 @@
 mod approvals;
 mod audit;
 mod chat;
+mod grants;
 mod help;
 mod settings;
 mod values;
 mod worker;
 
-pub(super) use approvals::Approvals;
+pub(super) use approvals::{Approvals, By, Who};
 pub(super) use audit::{Audit, Source, Which};
 pub(super) use chat::{Chat, Endpoint};
-pub(super) use values::{Form, Kind, View, name, named};
+pub(super) use grants::Grants;
+pub(super) use values::{Form, Kind, View, attribute, name, named};
 pub(super) use worker::{Worker, WorkerAction};
 
 use std::path::PathBuf;
@@ -62,7 +64,8 @@ pub(super) struct Global {
     /// The folder of the application's data; `data` by default
     #[arg(long, global = true, value_name = "DIR")]
     pub(super) data: Option<PathBuf>,
-    /// The store of records, calls that wait and shared runs: sqlite:FILE or `postgres://..`; in memory by default
+    /// The store of records, calls that wait and shared runs: sqlite:FILE or `postgres://..`; in memory by default. A URL
+    /// with a password belongs into the environment or the configuration file, because others can see the command line
     #[arg(long, global = true, value_name = "URL")]
     pub(super) store: Option<String>,
     /// The principal to act for, as the policy names it
@@ -74,6 +77,9 @@ pub(super) struct Global {
     /// A role of the principal; repeat it for several
     #[arg(long = "role", global = true, value_name = "NAME")]
     pub(super) roles: Vec<String>,
+    /// An attribute of the principal; repeat it for several
+    #[arg(long = "attribute", global = true, value_name = "NAME=VALUE", value_parser = values::attribute)]
+    pub(super) attributes: Vec<(String, String)>,
     /// Print JSON on stdout, and an error as one JSON object on stderr
     #[arg(long, global = true)]
     pub(super) json: bool,
@@ -129,6 +135,11 @@ pub(super) enum Command {
     Approvals {
         #[command(subcommand)]
         action: Approvals,
+    },
+    /// List the grants of the tenant in the store, and take one back
+    Grants {
+        #[command(subcommand)]
+        action: Grants,
     },
     /// List, check and export records, and anchor their chains
     Audit {
@@ -207,18 +218,25 @@ pub(super) struct Call {
 pub(super) enum Policy {
     /// Say which rule decides on a tool, and why: when tools are shown, when a call arrives, and once its arguments are fixed
     Explain(Explain),
-    /// Decide recorded calls again under another policy and print the differences; fails if there is one
-    Replay {
-        /// Records as JSON lines, as `call --view audit` and `replay` print them; `-` is standard input
-        #[arg(long, value_name = "FILE")]
-        records: PathBuf,
-        /// The other policy
-        #[arg(long, value_name = "POLICY")]
-        with: PathBuf,
-        /// A label that every run has from its start; repeat it for several
-        #[arg(long = "label", value_name = "NAME")]
-        labels: Vec<String>,
-    },
+    /// Decide recorded calls again under another policy, and print what was decided then and now with both rules; fails if
+    /// they differ
+    Replay(Replay),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Replay {
+    /// Records as JSON lines, as `audit export`, `call --view audit` and `replay` print them; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(super) records: PathBuf,
+    /// The other policy
+    #[arg(long, value_name = "POLICY")]
+    pub(super) with: PathBuf,
+    /// A label that every run has from its start; repeat it for several
+    #[arg(long = "label", value_name = "NAME")]
+    pub(super) labels: Vec<String>,
+    /// Print only the calls on which they differ, and the counts
+    #[arg(long)]
+    pub(super) differences: bool,
 }
 
 #[derive(Debug, Args)]
@@ -228,9 +246,6 @@ pub(super) struct Explain {
     /// A label of the run; repeat it for several
     #[arg(long = "label", value_name = "NAME")]
     pub(super) labels: Vec<String>,
-    /// An attribute of the principal; repeat it for several
-    #[arg(long = "attribute", value_name = "NAME=VALUE", value_parser = values::attribute)]
-    pub(super) attributes: Vec<(String, String)>,
     /// Who makes the call: `direct` or `graph:NAME`
     #[arg(long, value_name = "CALLER", default_value = "direct", value_parser = caller)]
     pub(super) caller: Caller,

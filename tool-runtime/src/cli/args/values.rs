@@ -66,7 +66,7 @@ pub(super) fn field(text: &str) -> Result<(String, serde_json::Value), String> {
 }
 
 /// An attribute of a principal, `NAME=VALUE`.
-pub(super) fn attribute(text: &str) -> Result<(String, String), String> {
+pub(in crate::cli) fn attribute(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write `NAME=VALUE`, for example `department=sales`")?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }

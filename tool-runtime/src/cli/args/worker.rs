@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
+use super::Who;
 use super::chat::{Endpoint, time};
 
 #[derive(Debug, Args)]
@@ -46,8 +47,11 @@ pub(in crate::cli) enum WorkerAction {
         /// Answer a call of the client: its id and the output as JSON, `-` or `@FILE`
         #[arg(long, num_args = 2, value_names = ["CALL", "JSON"], action = clap::ArgAction::Append)]
         answer: Vec<String>,
+        #[command(flatten)]
+        who: Who,
     },
-    /// Show a conversation: its state, the calls that wait, and what the model said last
+    /// Show a conversation: its state, the calls that wait, what the model said last, what it
+    /// spent, and what is left to its principal and tenant
     Show {
         /// The run
         run: String,

@@ -1,12 +1,16 @@
 //! `chat`: a conversation with a model behind an endpoint, every call shown on its way through the gate.
 
+mod ended;
 mod file;
+mod keeper;
 mod line;
 mod model;
 mod question;
 mod screen;
+mod start;
 mod talk;
 
+pub(super) use keeper::Keeper;
 pub(super) use model::{agent, offline};
 pub(super) use screen::{JsonLines, Screen};
 pub(super) use talk::Talk;
@@ -21,13 +25,13 @@ use crate::agent::{ClientAnswer, ModelTurn, Typed};
 use crate::call::{EventSink, RunSummary};
 use crate::cli::args::Chat;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::saved::{Desk, Document, Kept};
 use crate::cli::session::Cli;
-use crate::cli::{input, recorded, terminal};
+use crate::cli::{accounts, input, recorded, terminal};
 use crate::wire::{Format, Message};
 use line::Line;
 
-pub(super) async fn chat(cli: &Cli<'_>, chat: Chat) -> Result<Exit, Failure> {
+pub(super) async fn chat(cli: &Cli<'_>, mut chat: Chat) -> Result<Exit, Failure> {
+    start::name_conversation(cli, &mut chat).await?;
     let endpoint = cli.settings.endpoint(&chat.endpoint);
     let prompts = prompts(&chat)?;
     if let Some(transcript) = &chat.transcript {
@@ -49,29 +53,24 @@ pub(super) async fn chat(cli: &Cli<'_>, chat: Chat) -> Result<Exit, Failure> {
         _ => events(cli),
     };
     let options = gate.options(Some(sink));
-    let (kept, conversation) = match earlier(cli, &chat)? {
-        Some((kept, Document::Chat(saved))) => {
-            (kept, agent.restore(&gate.runner, options, *saved).await.map_err(|error| Failure::from(&error))?)
-        }
-        Some((kept, Document::Call(_))) => {
-            let id = &kept.id;
-            return Err(Failure::usage(format!(
-                "`{id}` is a single call; decide it with `{} approvals`",
-                cli.app.name
-            )));
-        }
-        None => (Desk::of(cli).create(title(&prompts)), agent.converse(gate.runner.run(options))),
-    };
-    let mut talk = Talk::new(cli, gate, conversation, kept);
+    let named = (&chat, title(&prompts));
+    let (conversation, keeper) = start::conversation(cli, &gate, &agent, options, named).await?;
+    let mut talk = Talk::new(cli, gate, conversation, keeper);
     talk.interactive = interactive;
     talk.files = files;
     talk.typed = typed;
-    converse(&mut talk, &prompts, answers).await?;
+    let conversed = converse(&mut talk, &prompts, answers).await;
+    let handed_back = talk.hand_back().await;
+    conversed.and(handed_back)?;
     if cli.settings.json {
-        let document = Account { summary: talk.conversation.run().summary(), turns: talk.conversation.turns() };
+        let run = talk.conversation.run();
+        let (party, spent) = (cli.party(), run.spending().spent());
+        let party = (party.tenant.as_ref(), party.principal.as_ref());
+        let accounts = accounts::of_run(&*talk.gate.store, talk.gate.runner.policy(), spent, party).await?;
+        let document = Account { summary: run.summary(), accounts, turns: talk.conversation.turns() };
         terminal::line(&super::call::json(&document)?);
     } else if interactive {
-        terminal::note(&format!("continue with: {} chat --conversation {}", cli.app.name, talk.kept.id));
+        terminal::note(&format!("continue with: {} chat --conversation {}", cli.app.name, talk.keeper.id()));
     }
     Ok(talk.exit())
 }
@@ -80,6 +79,8 @@ pub(super) async fn chat(cli: &Cli<'_>, chat: Chat) -> Result<Exit, Failure> {
 #[derive(Serialize)]
 struct Account<'a> {
     summary: RunSummary,
+    /// The budgets that the policy sets, with what was used of them.
+    accounts: Vec<accounts::Account>,
     turns: &'a [ModelTurn],
 }
 
@@ -90,8 +91,9 @@ pub(super) fn events(cli: &Cli<'_>) -> Arc<dyn EventSink> {
 
 /// Settles what waited, then takes the prompts, then those from the keyboard.
 async fn converse(talk: &mut Talk<'_>, prompts: &[String], answers: Vec<ClientAnswer>) -> Result<(), Failure> {
+    let posted = talk.take_post().await?;
     let unanswered = !matches!(talk.conversation.history().last(), None | Some(Message::Assistant(_)));
-    let unsettled = !answers.is_empty() || talk.is_waiting() || (unanswered && prompts.is_empty());
+    let unsettled = posted || !answers.is_empty() || talk.is_waiting() || (unanswered && prompts.is_empty());
     if unsettled && !talk.settle(answers).await? {
         talk.unsent(prompts);
         return Ok(());
@@ -150,24 +152,6 @@ fn schema(path: &Path) -> Result<Typed, Failure> {
 
 fn answers(given: &[String]) -> Result<Vec<ClientAnswer>, Failure> {
     given.chunks_exact(2).map(|pair| Ok(ClientAnswer::value(pair[0].as_str(), input::json_value(&pair[1])?))).collect()
-}
-
-/// The conversation to continue.
-fn earlier(cli: &Cli<'_>, chat: &Chat) -> Result<Option<(Kept, Document)>, Failure> {
-    let desk = Desk::of(cli);
-    if let Some(id) = &chat.conversation {
-        return desk.open(id).map(Some);
-    }
-    if !chat.last {
-        return Ok(None);
-    }
-    let last = desk.all()?.into_iter().rev().find(|saved| matches!(saved.document, Document::Chat(_)));
-    let data = cli.settings.data.display();
-    let last = last.ok_or_else(|| {
-        Failure::usage(format!("there is no conversation in {data} to continue; start one without --continue"))
-            .code("not_found")
-    })?;
-    desk.open(&last.id).map(Some)
 }
 
 /// The first words, by which a person finds the conversation again.

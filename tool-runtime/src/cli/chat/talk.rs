@@ -4,25 +4,31 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::IsTerminal as _;
 
-use crate::agent::{ClientAnswer, Conversation, Ended, Incoming, ModelErrorKind, StopReason, Typed};
+use crate::agent::{ClientAnswer, Conversation, Ended, Incoming, Typed};
 use crate::call::{CallId, Decider, Outcome, Suspension};
 use crate::cli::attend::{cancellable, interruptible};
+use crate::cli::chat::ended::{exit, report};
+use crate::cli::chat::keeper::Keeper;
 use crate::cli::chat::line::Keyboard;
 use crate::cli::chat::question;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::saved::{Document, Kept};
 use crate::cli::session::{Cli, Gate};
 use crate::cli::terminal;
 use crate::media::Media;
-use crate::runner::{ApprovalDecision, RestoreError, ResumeError, Run};
-use crate::store::Store as _;
+use crate::runner::{ApprovalDecision, ResumeError, Run};
+use crate::store::{Store as _, StoreError};
+
+/// The state of a conversation whose turn has not ended.
+const RUNNING: &str = "running";
 
 /// A conversation with what it needs to be shown, decided and saved.
 pub(in crate::cli) struct Talk<'c> {
     cli: &'c Cli<'c>,
-    gate: Gate,
+    pub(super) gate: Gate,
     pub(in crate::cli) conversation: Conversation,
-    pub(in crate::cli) kept: Kept,
+    pub(super) keeper: Keeper,
+    /// What the last turn did, as a stable word.
+    state: &'static str,
     pub(super) keyboard: Keyboard,
     pub(super) interactive: bool,
     /// What goes with the next prompt.
@@ -36,14 +42,15 @@ pub(in crate::cli) struct Talk<'c> {
 
 impl<'c> Talk<'c> {
     /// A conversation whose prompts do not come from a keyboard.
-    pub(in crate::cli) fn new(cli: &'c Cli<'c>, gate: Gate, conversation: Conversation, kept: Kept) -> Self {
+    pub(in crate::cli) fn new(cli: &'c Cli<'c>, gate: Gate, conversation: Conversation, keeper: Keeper) -> Self {
         let before = counts(conversation.run());
         let keyboard = Keyboard::default();
         Self {
             cli,
             gate,
             conversation,
-            kept,
+            keeper,
+            state: RUNNING,
             keyboard,
             interactive: false,
             files: Vec::new(),
@@ -66,14 +73,14 @@ impl<'c> Talk<'c> {
     /// What waited is answered, and the model continues.
     pub(super) async fn settle(&mut self, answers: Vec<ClientAnswer>) -> Result<bool, Failure> {
         if !answers.is_empty() {
-            self.kept.claim()?;
+            self.keeper.claim()?;
         }
         let (run, interactive) = (self.conversation.run().clone(), self.interactive);
         let ended = attend(&run, interactive, Box::pin(self.conversation.answer(answers))).await;
         match ended.transpose() {
             Ok(ended) => self.after(ended).await,
             Err(error) => {
-                self.kept.release();
+                self.keeper.release();
                 Err(Failure::usage(error.to_string()).code(error.code()))
             }
         }
@@ -82,7 +89,8 @@ impl<'c> Talk<'c> {
     /// A turn ended: a person who can be asked is asked, and the conversation is saved. `false` if it cannot continue.
     async fn after(&mut self, mut ended: Option<Ended>) -> Result<bool, Failure> {
         loop {
-            self.save().await;
+            self.state = ended.as_ref().map_or("interrupted", Ended::code);
+            self.save().await?;
             match self.decide(ended.as_ref()).await? {
                 Some(next) => ended = next,
                 None => break,
@@ -105,13 +113,38 @@ impl<'c> Talk<'c> {
         Ok(matches!(ended, Ended::Answered { .. }))
     }
 
-    /// Saves the conversation. A failure is reported and does not end the session: the turn has already happened.
-    async fn save(&mut self) {
-        let saved = self.conversation.save().await.map_err(Failure::from);
-        if let Err(failure) = saved.and_then(|saved| self.kept.save(Document::Chat(Box::new(saved)))) {
-            let why = terminal::safe_lines(&failure.message);
-            terminal::message(&format!("the conversation is not saved: {why}"));
+    /// Saves the conversation. A failure is reported and does not end the session: the turn has already happened. It
+    /// ends if another process has the conversation now.
+    async fn save(&mut self) -> Result<(), Failure> {
+        match self.keeper.save(&self.conversation, self.state, None).await {
+            Err(failure) if failure.code == StoreError::Fenced.code() => Err(lost(self.keeper.id())),
+            Err(failure) => {
+                let why = terminal::safe_lines(&failure.message);
+                terminal::message(&format!("the conversation is not saved: {why}"));
+                Ok(())
+            }
+            Ok(()) => Ok(()),
         }
+    }
+
+    /// Takes what other processes posted to the run. Returns whether there was anything.
+    pub(super) async fn take_post(&mut self) -> Result<bool, Failure> {
+        let mut took = false;
+        while let Some((key, incoming)) = self.keeper.post().await? {
+            match self.conversation.accept(incoming).await {
+                Err(ResumeError::Store(error)) => return Err(error.into()),
+                Err(refused) => terminal::note(&format!("what was posted does not fit, and is left out: {refused}")),
+                Ok(()) => terminal::note("what was posted to the conversation is taken"),
+            }
+            self.keeper.save(&self.conversation, RUNNING, Some(key)).await?;
+            took = true;
+        }
+        Ok(took)
+    }
+
+    /// Hands the conversation back to other processes.
+    pub(super) async fn hand_back(&self) -> Result<(), Failure> {
+        self.keeper.hand_back(&self.conversation, self.state).await
     }
 
     /// Asks the person at the keyboard about the first call that waits for one. `None` if nobody decides.
@@ -130,7 +163,7 @@ impl<'c> Talk<'c> {
         }
         let decision = question::ask(self.gate.runner.catalog(), &pending, &mut self.keyboard).await;
         let Some(decision) = decision else { return Ok(None) };
-        self.kept.claim()?;
+        self.keeper.claim()?;
         let ended =
             attend(&run, self.interactive, Box::pin(self.conversation.decide(&call.id, decision, &decider))).await;
         let ended = ended.transpose().map_err(|error| Failure::failed(error.to_string()).code(error.code()))?;
@@ -145,7 +178,7 @@ impl<'c> Talk<'c> {
         decider: &Decider,
         offline: bool,
     ) -> Result<(), Failure> {
-        self.kept.claim()?;
+        self.keeper.claim()?;
         let run = self.conversation.run().clone();
         let ended = attend(&run, false, Box::pin(self.conversation.decide(call, decision, decider))).await;
         self.resolved(ended.transpose(), offline).await
@@ -153,7 +186,7 @@ impl<'c> Talk<'c> {
 
     /// A client answers from outside of the conversation.
     pub(in crate::cli) async fn reply(&mut self, answer: ClientAnswer, offline: bool) -> Result<(), Failure> {
-        self.kept.claim()?;
+        self.keeper.claim()?;
         let run = self.conversation.run().clone();
         let ended = attend(&run, false, Box::pin(self.conversation.answer([answer]))).await;
         self.resolved(ended.transpose(), offline).await
@@ -163,13 +196,13 @@ impl<'c> Talk<'c> {
         let ended = match ended {
             Ok(ended) => ended,
             Err(error) => {
-                self.kept.release();
+                self.keeper.release();
                 return Err(Failure::from(&error));
             }
         };
         if offline && !self.is_waiting() {
-            self.save().await;
-            let (app, id) = (self.cli.app.name, &self.kept.id);
+            self.save().await?;
+            let (app, id) = (self.cli.app.name, self.keeper.id());
             terminal::note(&format!("decided; the model reads it with: {app} chat --conversation {id}"));
             return Ok(());
         }
@@ -222,6 +255,11 @@ impl<'c> Talk<'c> {
     }
 }
 
+fn lost(id: &str) -> Failure {
+    let text = format!("another process has the conversation `{id}` now; what came last is not kept");
+    Failure::failed(text).code("run_lost")
+}
+
 fn counts(run: &Run) -> BTreeMap<Outcome, u64> {
     run.summary().calls.iter().map(|(outcome, times)| (*outcome, *times)).collect()
 }
@@ -230,49 +268,4 @@ fn counts(run: &Run) -> BTreeMap<Outcome, u64> {
 /// cancelled elsewhere.
 async fn attend<T>(run: &Run, interactive: bool, turn: impl Future<Output = T>) -> Option<T> {
     if interactive { interruptible(turn).await } else { Some(cancellable(run, turn).await) }
-}
-
-/// The exit for the end of a turn.
-fn exit(ended: &Ended) -> Exit {
-    match ended {
-        Ended::Answered { .. } => Exit::Done,
-        Ended::Waiting { calls } if calls.iter().any(|call| call.suspension == Suspension::Approval) => {
-            Exit::ApprovalRequired
-        }
-        Ended::Waiting { .. } => Exit::ClientRequired,
-        Ended::Stopped { reason, .. } => match reason {
-            StopReason::AskUser => Exit::Invalid,
-            StopReason::Budget(_) => Exit::Denied,
-            _ => Exit::Failed,
-        },
-    }
-}
-
-fn report(reason: &StopReason) {
-    terminal::message(&format!("{} {reason}", terminal::tone(terminal::Tone::Bad, "error:")));
-    if let StopReason::Model(error) = reason {
-        terminal::message(&format!("  {}", terminal::safe(error.detail())));
-        if error.kind() == ModelErrorKind::Connect {
-            terminal::note("  does the server run, and is the URL (`--model-url`) right?");
-        }
-    }
-    if let StopReason::Incomplete { error: Some(error), .. } = reason
-        && let Some(said) = &error.message
-    {
-        terminal::message(&format!("  {}", terminal::safe(said)));
-    }
-}
-
-impl From<&ResumeError> for Failure {
-    fn from(error: &ResumeError) -> Self {
-        let exit = if matches!(error, ResumeError::NotAllowed(_)) { Exit::Denied } else { Exit::Failed };
-        Self { exit, code: error.code(), message: error.to_string() }
-    }
-}
-
-impl From<&RestoreError> for Failure {
-    fn from(error: &RestoreError) -> Self {
-        let exit = if matches!(error, RestoreError::OtherPrincipal) { Exit::Denied } else { Exit::Failed };
-        Self { exit, code: error.code(), message: format!("the conversation cannot be continued: {error}") }
-    }
 }

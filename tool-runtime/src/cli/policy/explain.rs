@@ -1,20 +1,18 @@
 //! `policy explain`: which rule decides on a tool at each of the three stages.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::call::{Decision, Outcome, ToolCall, Verdict, Violation};
-use crate::catalog::{Entry, ToolCatalog};
+use crate::call::{Decision, Verdict};
 use crate::cli::args::Explain;
 use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::frozen::frozen;
 use crate::cli::policy::{shared, why};
 use crate::cli::session::Cli;
 use crate::cli::{catalog, input, terminal};
-use crate::hydrate::{self, EvidenceSet, Hydrated};
-use crate::json::Limits;
-use crate::policy::{PolicyContext, RunPolicy, ToolPolicy};
+use crate::policy::PolicyContext;
 
 /// A stage as `--json` prints it.
 #[derive(Serialize)]
@@ -47,15 +45,13 @@ pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
     let Some(entry) = found.entry(&asked.name) else { return Err(catalog::unknown(&found, &asked.name)) };
     let policy = cli.checked_policy(&found)?;
     let (party, labels) = (cli.party(), shared(&asked.labels));
-    let attributes: Vec<_> =
-        asked.attributes.iter().map(|(name, value)| (name.as_str().into(), value.as_str().into())).collect();
     // Tools are chosen for a model before any result is there, so only labels of the application count then.
     let from_run = |label: &&Arc<str>| policy.data().labels.get(&***label).is_some_and(|rule| rule.from_run);
     let first: Vec<_> = labels.iter().filter(from_run).cloned().collect();
     let context = PolicyContext {
         caller: &asked.caller,
         principal: party.principal.as_deref(),
-        attributes: &attributes,
+        attributes: &party.attributes,
         tenant: party.tenant.as_deref(),
         roles: &party.roles,
         labels: &labels,
@@ -109,46 +105,5 @@ const fn exit(verdict: Verdict) -> Exit {
         Verdict::Allow => Exit::Done,
         Verdict::RequireApproval => Exit::ApprovalRequired,
         Verdict::Deny => Exit::Denied,
-    }
-}
-
-/// The arguments as the gate would freeze them. Every id in them counts as seen.
-fn frozen(catalog: &ToolCatalog, policy: &ToolPolicy, entry: &Arc<Entry>, text: String) -> Result<Hydrated, Failure> {
-    let run = RunPolicy::new(policy.clone());
-    let of_policy = run.limits();
-    let bytes = run.limits_of(entry.spec.name.as_str()).argument_bytes;
-    let limits = Limits { bytes, depth: of_policy.argument_depth };
-    let compiled = Cli::compiled(catalog, policy, &mut Vec::new());
-    let mut seen = EvidenceSet::new();
-    seen.insert_text(&text);
-    let settings = hydrate::Settings {
-        limits: &limits,
-        run: &Arc::from("explain"),
-        compiled: &compiled,
-        lists: &|_| true,
-        call_id_bytes: of_policy.call_id_bytes,
-        repairers: &[],
-        repairs: &|repairer| run.repairs(repairer),
-        evidence: &Mutex::new(seen),
-    };
-    let call = ToolCall::text("explain", entry.spec.name.as_str(), text);
-    hydrate::hydrate(call, entry, &settings).0.map_err(|unhydrated| {
-        let (_, error) = *unhydrated;
-        let place = |violation: &Violation| match violation.pointer.as_str() {
-            "" => violation.keyword.clone(),
-            pointer => format!("{pointer}: {}", violation.keyword),
-        };
-        let places: Vec<_> = error.violations.iter().map(place).collect();
-        let places = if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
-        let failure = Failure::usage(format!("the arguments end as {}{places}", error.outcome));
-        Failure { exit: Exit::of(error.outcome), ..failure }.code(code(error.outcome))
-    })
-}
-
-const fn code(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::InvalidJson => "invalid_json",
-        Outcome::LimitExceeded => "limit_exceeded",
-        _ => "validation_error",
     }
 }

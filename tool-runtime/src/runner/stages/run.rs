@@ -52,6 +52,7 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
         let bindings = Bindings {
             granted: &entry.requirements,
             capabilities: &shared.capabilities,
+            client: open.client.as_ref().map(|client| &client.offers),
             connections: &connections.0,
             context: &context,
             host,

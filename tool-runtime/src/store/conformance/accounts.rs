@@ -1,12 +1,15 @@
 //! Accounts, with the largest amounts that there are.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::policy::{Holder, Spend, Window};
-use crate::store::conformance::{at, read, update};
+use crate::policy::{Holder, RunPolicy, Spend, ToolPolicy, Window};
+use crate::store::accounts::{self, Account, Bill};
+use crate::store::conformance::{ask, at, read, several, update};
 use crate::store::{Document, Key, Query, Space, Store, StoredAccount, Transaction};
 
-pub(super) async fn accounts_are_kept(store: &dyn Store) {
+pub(super) async fn accounts_are_kept(store: Arc<dyn Store>) {
+    let store = &*store;
     let window = Window::LONGEST;
     let keys = [Holder::Principal, Holder::Tenant].map(|holder| Key::account(holder, Some("north"), None, window));
     let booked = Spend { calls: u64::MAX, time: Duration::new(u64::MAX, 7), cost: f64::MAX, ..Spend::default() };
@@ -33,4 +36,30 @@ pub(super) async fn accounts_are_kept(store: &dyn Store) {
     }
     let over = Query { due: Some(at(1)), ..Query::new(Space::Account) };
     assert_eq!(store.list(&over).await.expect("it lists").len(), 2, "accounts whose window is over are listed");
+}
+
+pub(super) async fn accounts_together_never_pass_a_limit(store: Arc<dyn Store>) {
+    let rules = "[budgets.principal]\nwindow = '366d'\ncalls = 9\n[budgets.tenant]\nwindow = '366d'\ncalls = 5";
+    let policy = RunPolicy::new(ToolPolicy::from_toml(rules).expect("a policy"));
+    let book = |store: Arc<dyn Store>, task: usize| {
+        let principal: Arc<str> = format!("principal {}", task % 2).into();
+        let accounts = Account::of(&policy, Some(&"north".into()), Some(&principal));
+        let keys: Vec<_> = Account::keys(&accounts).collect();
+        let bill = Bill::new(&accounts, Spend { calls: 1, ..Spend::default() });
+        async move {
+            ask(&*store, keys, move |transaction| accounts::reserve(transaction, &bill)).await.expect("it answers")
+        }
+    };
+    let answers = several(&store, 16, book).await;
+    let booked = answers.iter().filter(|answer| answer.is_ok()).count();
+    assert_eq!(booked, 5, "what is booked together never passes a limit");
+    let mut calls = Vec::new();
+    for listed in store.list(&Query::new(Space::Account)).await.expect("it lists") {
+        if let Document::Account(account) = listed.document {
+            calls.push((account.holder == Holder::Tenant, account.booked.calls));
+        }
+    }
+    let of_tenant: Vec<_> = calls.iter().filter(|(is_tenant, _)| *is_tenant).map(|(_, calls)| *calls).collect();
+    let of_principals: u64 = calls.iter().filter(|(is_tenant, _)| !is_tenant).map(|(_, calls)| *calls).sum();
+    assert_eq!((of_tenant, of_principals), (vec![5], 5), "what was refused is on no account");
 }

@@ -22,7 +22,8 @@ fn heads(anchor: &Anchor) -> Vec<(&str, u64)> {
     anchor.heads.iter().map(|head| (&*head.run_id, head.sequence)).collect()
 }
 
-pub(super) async fn anchors_hold_what_is_new(store: &dyn Store) {
+pub(super) async fn anchors_hold_what_is_new(store: Arc<dyn Store>) {
+    let store = &*store;
     assert_eq!(made(store).await, [], "nothing was recorded");
     for (run, call) in [("one", "a"), ("two", "b"), ("one", "c")] {
         put(store, run, call).await;

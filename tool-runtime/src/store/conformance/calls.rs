@@ -1,10 +1,13 @@
 //! Calls that wait, and texts of every kind.
 
+use std::sync::Arc;
+
 use crate::call::{CallId, Suspension, ToolInvocationRecord};
 use crate::store::conformance::{at, read, record, run, text, update, waiting};
 use crate::store::{AuditRecord, Chain, Document, Key, PendingFilter, Query, RecordFilter, Space, Store, Transaction};
 
-pub(super) async fn calls_that_wait_are_found(store: &dyn Store) {
+pub(super) async fn calls_that_wait_are_found(store: Arc<dyn Store>) {
+    let store = &*store;
     for (run, call, expires) in [("one", "b", 10), ("one", "a", 20), ("two", "c", 30)] {
         let (key, waiting) = (Key::waiting(run, &CallId::new(call)), waiting(run, call, expires));
         let named = key.clone();
@@ -32,7 +35,8 @@ pub(super) async fn calls_that_wait_are_found(store: &dyn Store) {
     assert_eq!(open.iter().map(|record| record.tool_call_id.as_str()).collect::<Vec<_>>(), ["b", "a"], "open records");
 }
 
-pub(super) async fn what_is_written_reads_the_same(store: &dyn Store) {
+pub(super) async fn what_is_written_reads_the_same(store: Arc<dyn Store>) {
+    let store = &*store;
     let id = "a'b\"c\\d\u{0}e%f_\u{1f980}";
     let document = "\u{0}\u{feff}'; --\u{1f980}";
     let key = Key::waiting(id, &CallId::new(id));

@@ -9,7 +9,8 @@ use crate::store::conformance::records::calls;
 use crate::store::conformance::{at, read, record, run, text, update};
 use crate::store::{Chain, Document, Key, Query, RecordFilter, Space, Store, StoreError, StoredRun, Transaction};
 
-pub(super) async fn a_change_is_whole_or_nothing(store: &dyn Store) {
+pub(super) async fn a_change_is_whole_or_nothing(store: Arc<dyn Store>) {
+    let store = &*store;
     let keys = [Key::run("one"), Key::run("two")];
     let both = keys.clone();
     let write = move |transaction: &mut Transaction| {
@@ -38,7 +39,8 @@ pub(super) async fn a_change_is_whole_or_nothing(store: &dyn Store) {
     assert!(read(store, &Key::run("three")).await.is_none(), "what never was is not there");
 }
 
-pub(super) async fn a_change_touches_what_it_named(store: &dyn Store) {
+pub(super) async fn a_change_touches_what_it_named(store: Arc<dyn Store>) {
+    let store = &*store;
     let named = [Key::run("one")];
     let other = |transaction: &mut Transaction| transaction.set(&Key::run("two"), run("two", "2"));
     let error = update(store, &named, other).await.expect_err("it was not named");
@@ -73,7 +75,8 @@ pub(super) async fn changes_under_one_lock_follow_each_other(store: Arc<dyn Stor
     assert_eq!((records.len(), Chain::verify(&records)), (64, Ok(())), "the chain has every record, in order");
 }
 
-pub(super) async fn a_change_happens_though_its_receipt_is_dropped(store: &dyn Store) {
+pub(super) async fn a_change_happens_though_its_receipt_is_dropped(store: Arc<dyn Store>) {
+    let store = &*store;
     let key = Key::run("one");
     let named = key.clone();
     drop(store.update(vec![key.clone()], Box::new(move |transaction| transaction.set(&named, run("one", "kept")))));
@@ -84,7 +87,8 @@ pub(super) async fn a_change_happens_though_its_receipt_is_dropped(store: &dyn S
     assert_eq!(calls(&records), ["a"], "the record was kept before the flush returned");
 }
 
-pub(super) async fn documents_are_listed_in_order(store: &dyn Store) {
+pub(super) async fn documents_are_listed_in_order(store: Arc<dyn Store>) {
+    let store = &*store;
     for id in ["b", "a", "c"] {
         let key = Key::run(id);
         let named = key.clone();
@@ -106,7 +110,8 @@ pub(super) async fn documents_are_listed_in_order(store: &dyn Store) {
     assert!(store.list(&Query::new(Space::Call)).await.expect("it lists").is_empty(), "of another space");
 }
 
-pub(super) async fn due_documents_are_listed(store: &dyn Store) {
+pub(super) async fn due_documents_are_listed(store: Arc<dyn Store>) {
+    let store = &*store;
     for (id, due) in [("early", Some(at(10))), ("late", Some(at(20))), ("never", None)] {
         let key = Key::run(id);
         let named = key.clone();
@@ -124,12 +129,15 @@ pub(super) async fn due_documents_are_listed(store: &dyn Store) {
 
 pub(super) async fn who_waits_is_woken(store: Arc<dyn Store>) {
     let (key, due) = (Key::run("due"), Query { due: Some(at(1)), ..Query::new(Space::Run) });
-    let waiter = Arc::clone(&store);
+    let (waiter, (waits, looked)) = (Arc::clone(&store), tokio::sync::oneshot::channel());
     let woken = tokio::spawn(async move {
+        let mut waits = Some(waits);
         while waiter.list(&due).await.expect("it lists").is_empty() {
+            waits.take().map(|waits| waits.send(()));
             waiter.changed().await;
         }
     });
+    looked.await.expect("nothing is due at first");
     let named = key.clone();
     let write = move |transaction: &mut Transaction| {
         let run = StoredRun { due: Some(at(0)), ..StoredRun::new("due", "1") };

@@ -6,17 +6,22 @@ mod accounts;
 mod anchors;
 mod calls;
 mod documents;
+mod grants;
 mod ledger;
 mod records;
+mod runs;
 mod sizes;
+mod sweeping;
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::call::{CallId, Caller, Outcome, RecordedArguments, Suspension, ToolInvocationRecord};
+use crate::store::transaction::returning;
 use crate::store::{Document, FrozenArguments, Key, PendingCall, Store, StoreError, StoredRun, Transaction, Waiting};
 use crate::tool::{Hash, ToolName};
 
@@ -35,29 +40,35 @@ use crate::tool::{Hash, ToolName};
 /// # Panics
 /// The store does something else than it must. The message says what.
 pub async fn check<F: Future<Output = Arc<dyn Store>>>(empty: impl Fn() -> F) {
-    records::records_are_chained_by_run(&*empty().await).await;
-    records::records_are_read_in_pages(&*empty().await).await;
-    records::records_are_found_by_what_they_say(&*empty().await).await;
-    documents::a_change_is_whole_or_nothing(&*empty().await).await;
-    documents::a_change_touches_what_it_named(&*empty().await).await;
-    documents::changes_under_one_lock_follow_each_other(empty().await).await;
-    documents::a_change_happens_though_its_receipt_is_dropped(&*empty().await).await;
-    documents::documents_are_listed_in_order(&*empty().await).await;
-    documents::due_documents_are_listed(&*empty().await).await;
-    calls::calls_that_wait_are_found(&*empty().await).await;
-    calls::what_is_written_reads_the_same(&*empty().await).await;
-    accounts::accounts_are_kept(&*empty().await).await;
-    anchors::anchors_hold_what_is_new(&*empty().await).await;
-    anchors::anchors_are_made_by_several(empty().await).await;
-    documents::who_waits_is_woken(empty().await).await;
-    records::records_of_a_run_keep_their_order(&*empty().await).await;
-    ledger::a_call_begins_once(empty().await).await;
-    ledger::a_call_whose_owner_is_gone_is_taken_over(&*empty().await).await;
-    ledger::a_call_that_nobody_saw_end_is_closed_once(empty().await).await;
-    ledger::a_run_has_one_worker(empty().await).await;
-    sizes::long_keys_are_told_apart(&*empty().await).await;
-    sizes::large_bodies_are_kept(&*empty().await).await;
-    sizes::many_documents_are_listed_in_pages(&*empty().await).await;
+    for (_, case) in CASES {
+        case(empty().await).await;
+    }
+}
+
+type Case = fn(Arc<dyn Store>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+macro_rules! cases {
+    ($($file:ident: $($case:ident),+;)+) => {
+        /// Every case with its name.
+        pub(super) const CASES: &[(&str, Case)] =
+            &[$($((stringify!($case), |store| Box::pin($file::$case(store)))),+),+];
+    };
+}
+
+cases! {
+    records: records_are_chained_by_run, records_are_read_in_pages, records_are_found_by_what_they_say,
+        records_of_a_run_keep_their_order;
+    documents: a_change_is_whole_or_nothing, a_change_touches_what_it_named,
+        changes_under_one_lock_follow_each_other, a_change_happens_though_its_receipt_is_dropped,
+        documents_are_listed_in_order, due_documents_are_listed, who_waits_is_woken;
+    calls: calls_that_wait_are_found, what_is_written_reads_the_same;
+    runs: runs_are_kept, a_run_has_one_worker, what_is_posted_is_taken_once;
+    grants: grants_are_kept, a_grant_has_so_many_uses;
+    accounts: accounts_are_kept, accounts_together_never_pass_a_limit;
+    anchors: anchors_hold_what_is_new, anchors_are_made_by_several;
+    ledger: a_call_begins_once, a_call_whose_owner_is_gone_is_taken_over, a_call_that_nobody_saw_end_is_closed_once;
+    sweeping: what_is_over_is_swept;
+    sizes: long_keys_are_told_apart, large_bodies_are_kept, many_documents_are_listed_in_pages;
 }
 
 fn raw(text: &str) -> Arc<RawValue> {
@@ -155,4 +166,29 @@ async fn update(
     change: impl FnMut(&mut Transaction) -> Result<(), StoreError> + Send + 'static,
 ) -> Result<(), StoreError> {
     store.update(keys.to_vec(), Box::new(change)).await
+}
+
+/// Changes documents, and returns what the change returned.
+async fn ask<T: Send + 'static>(
+    store: &dyn Store,
+    keys: impl Into<Vec<Key>>,
+    change: impl FnMut(&mut Transaction) -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    let (change, returned) = returning(change);
+    store.update(keys.into(), change).await?;
+    Ok(returned().expect("a change that was kept was run"))
+}
+
+/// Does the same in several tasks, and returns what each of them returned.
+async fn several<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+    store: &Arc<dyn Store>,
+    tasks: usize,
+    work: impl Fn(Arc<dyn Store>, usize) -> F,
+) -> Vec<T> {
+    let tasks: Vec<_> = (0..tasks).map(|task| tokio::spawn(work(Arc::clone(store), task))).collect();
+    let mut returned = Vec::new();
+    for task in tasks {
+        returned.push(task.await.expect("no task fails"));
+    }
+    returned
 }

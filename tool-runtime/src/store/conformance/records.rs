@@ -1,5 +1,6 @@
 //! Records: chained by run, filtered and read in pages.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -12,7 +13,8 @@ pub(super) fn calls(records: &[Sealed]) -> Vec<&str> {
     records.iter().map(|sealed| sealed.record.call_id().as_str()).collect()
 }
 
-pub(super) async fn records_are_chained_by_run(store: &dyn Store) {
+pub(super) async fn records_are_chained_by_run(store: Arc<dyn Store>) {
+    let store = &*store;
     for (run, call) in [("one", "a"), ("two", "b"), ("one", "c")] {
         store.append(record(run, call).into()).await.expect("it keeps records");
     }
@@ -31,7 +33,8 @@ pub(super) async fn records_are_chained_by_run(store: &dyn Store) {
     assert_eq!(calls(&store.records(&call).await.expect("it reads")), ["b"], "of one call");
 }
 
-pub(super) async fn records_are_read_in_pages(store: &dyn Store) {
+pub(super) async fn records_are_read_in_pages(store: Arc<dyn Store>) {
+    let store = &*store;
     for (run, call) in [("one", "a"), ("two", "b"), ("one", "c"), ("two", "d"), ("one", "e")] {
         store.append(record(run, call).into()).await.expect("it keeps records");
     }
@@ -69,7 +72,8 @@ fn mixed() -> [AuditRecord; 5] {
     [call("one", "a").into(), failed.into(), denied.into(), other.into(), nobody.into()]
 }
 
-pub(super) async fn records_are_found_by_what_they_say(store: &dyn Store) {
+pub(super) async fn records_are_found_by_what_they_say(store: Arc<dyn Store>) {
+    let store = &*store;
     for record in mixed() {
         store.append(record).await.expect("it keeps records");
     }
@@ -107,7 +111,8 @@ pub(super) async fn records_are_found_by_what_they_say(store: &dyn Store) {
     }
 }
 
-pub(super) async fn records_of_a_run_keep_their_order(store: &dyn Store) {
+pub(super) async fn records_of_a_run_keep_their_order(store: Arc<dyn Store>) {
+    let store = &*store;
     let ids: Vec<_> = (0..100).map(|number| format!("{number:03}")).collect();
     for id in &ids {
         // Nobody waits for a record of a call that was dropped.

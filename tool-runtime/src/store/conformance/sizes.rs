@@ -17,7 +17,8 @@ fn noise(length: usize) -> String {
     text
 }
 
-pub(super) async fn long_keys_are_told_apart(store: &dyn Store) {
+pub(super) async fn long_keys_are_told_apart(store: Arc<dyn Store>) {
+    let store = &*store;
     let start = noise(8192);
     let [one, two] = ["1", "2"].map(|end| format!("{start}{end}"));
     for id in [&one, &two] {
@@ -38,7 +39,8 @@ pub(super) async fn long_keys_are_told_apart(store: &dyn Store) {
     assert_eq!((calls(&of_one), Chain::verify(&of_one)), (vec![one.as_str()], Ok(())), "and in records");
 }
 
-pub(super) async fn large_bodies_are_kept(store: &dyn Store) {
+pub(super) async fn large_bodies_are_kept(store: Arc<dyn Store>) {
+    let store = &*store;
     let (key, body) = (Key::run("large"), noise(4 << 20));
     let (named, kept) = (key.clone(), body.clone());
     let result = RawValue::from_string(format!("\"{body}\"")).expect("it is JSON");
@@ -56,7 +58,8 @@ pub(super) async fn large_bodies_are_kept(store: &dyn Store) {
     assert_eq!((records.len(), Chain::verify(&records)), (1, Ok(())), "a large record reads as it was sealed");
 }
 
-pub(super) async fn many_documents_are_listed_in_pages(store: &dyn Store) {
+pub(super) async fn many_documents_are_listed_in_pages(store: Arc<dyn Store>) {
+    let store = &*store;
     const MANY: usize = 10_000;
     const AT_ONCE: usize = 250;
     for start in (0..MANY).step_by(AT_ONCE) {

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use crate::call::Decider;
 use crate::contain::attempted;
 use crate::store::sql::connection::{Connection, Value};
+use crate::store::sql::statement::select;
 use crate::store::sql::text::{clipped, columns, escaped, micros, micros_from};
 use crate::store::{AuditRecord, Chain, Change, Document, Key, Sealed, StoreError, Transaction};
 
@@ -124,19 +125,6 @@ async fn read(connection: &mut Connection, keys: &[Key]) -> Result<Vec<Option<St
         found.extend(connection.rows::<Body>(sql, arguments).await?.into_iter().map(by_place));
     }
     Ok(bodies(keys, &found).into_iter().map(|body| body.map(str::to_owned)).collect())
-}
-
-/// The statement that reads documents.
-pub(super) fn select(keys: &[Key]) -> (String, Vec<Value>) {
-    let place = |number| format!("(${}, ${}, ${})", 3 * number + 1, 3 * number + 2, 3 * number + 3);
-    let places: Vec<_> = (0..keys.len()).map(place).collect();
-    let places = places.join(", ");
-    let sql = format!("SELECT space, scope, id, body FROM documents WHERE (space, scope, id) IN (VALUES {places})");
-    let arguments = keys.iter().flat_map(|key| {
-        let (scope, id, _) = columns(key);
-        [Value::from(key.space().code()), scope.into(), id.into()]
-    });
-    (sql, arguments.collect())
 }
 
 pub(super) fn by_place((space, scope, id, body): Body) -> ((String, String, String), String) {

@@ -6,13 +6,15 @@ use crate::store::sql::failure::is_missing;
 use crate::store::sql::write::number;
 
 /// What makes each version out of the one before: for SQLite, and for PostgreSQL. One that was released never changes.
-const MIGRATIONS: &[(&str, &str)] =
-    &[(include_str!("migrations/1.sqlite.sql"), include_str!("migrations/1.postgres.sql"))];
+const MIGRATIONS: &[(&str, &str)] = &[
+    (include_str!("migrations/1.sqlite.sql"), include_str!("migrations/1.postgres.sql")),
+    (include_str!("migrations/2.sqlite.sql"), include_str!("migrations/2.postgres.sql")),
+];
 
 /// The version that this library reads and writes.
-pub(super) const VERSION: i64 = 1;
+pub(super) const VERSION: i64 = 2;
 
-const _: () = assert!(MIGRATIONS.len() == 1, "the version is how many migrations there are");
+const _: () = assert!(MIGRATIONS.len() == 2, "the version is how many migrations there are");
 
 /// Brings a database to this library's version.
 pub(super) async fn migrate(database: &Database) -> Result<(), StoreError> {

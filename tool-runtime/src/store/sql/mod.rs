@@ -10,6 +10,7 @@ mod migrate;
 mod open;
 mod queue;
 mod read;
+mod statement;
 #[cfg(test)]
 mod tests;
 mod text;

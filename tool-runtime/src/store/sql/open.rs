@@ -25,13 +25,14 @@ use crate::store::sql::{Shared, SqlStore};
 pub struct SqlOptions {
     connections: u32,
     patience: Duration,
+    may_lose: bool,
 }
 
 impl SqlOptions {
-    /// 16 connections, 10 seconds.
+    /// 16 connections, 10 seconds, and no database that may lose what was committed.
     #[must_use]
     pub const fn new() -> Self {
-        Self { connections: 16, patience: Duration::from_secs(10) }
+        Self { connections: 16, patience: Duration::from_secs(10), may_lose: false }
     }
 
     /// How many connections are open at most; at least 1. PostgreSQL writes to as many runs at the same time.
@@ -46,6 +47,16 @@ impl SqlOptions {
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience.clamp(Duration::from_millis(1), Duration::from_secs(86_400));
+        self
+    }
+
+    /// Whether a server may be opened whose settings let a crash lose what was committed: `fsync` or `full_page_writes`
+    /// is off. By default it is refused ([`StoreError::MayLose`]). Accept it where nothing of value is stored, or where
+    /// what is below the database keeps its promise, as a file system that never writes half a page does for
+    /// `full_page_writes`.
+    #[must_use]
+    pub const fn may_lose_commits(mut self, may_lose: bool) -> Self {
+        self.may_lose = may_lose;
         self
     }
 
@@ -65,7 +76,7 @@ impl SqlStore {
     /// Opens a database file of SQLite, and makes it if there is none. It belongs on a local disk: several processes of
     /// one machine may share it.
     ///
-    /// It is opened in WAL mode with `synchronous=FULL`, so that a commit survives a power cut.
+    /// It is opened in WAL mode with `synchronous=FULL` and, for macOS, `fullfsync`, so that a commit survives a power cut.
     ///
     /// # Errors
     /// The file cannot be opened or is not a database; it was made by a newer version of this library.
@@ -80,6 +91,8 @@ impl SqlStore {
             .filename(path)
             .create_if_missing(true)
             .synchronous(SqliteSynchronous::Full)
+            .pragma("fullfsync", "ON")
+            .pragma("checkpoint_fullfsync", "ON")
             .busy_timeout(options.patience)
             .disable_statement_logging();
         let database = Database::Sqlite(options.pool().connect_with(connect).await?);
@@ -91,7 +104,8 @@ impl SqlStore {
     /// `search_path`.
     ///
     /// # Errors
-    /// The server cannot be reached; it belongs to a newer version of this library.
+    /// The server cannot be reached; the database belongs to a newer version of this library; the server's settings let
+    /// a crash lose what was committed ([`SqlOptions::may_lose_commits`]).
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -100,6 +114,9 @@ impl SqlStore {
         let connect: sqlx::postgres::PgConnectOptions = url.parse().map_err(StoreError::from)?;
         let connect = connect.disable_statement_logging();
         let database = Database::Postgres(options.pool().connect_with(connect).await?);
+        if !options.may_lose {
+            keeps_commits(&database).await?;
+        }
         Self::open(database, &options).await
     }
 
@@ -116,6 +133,15 @@ impl SqlStore {
             patience: options.patience,
         })))
     }
+}
+
+/// Refuses a server that can lose what it committed. `synchronous_commit` is set by each transaction.
+#[cfg(feature = "postgres")]
+async fn keeps_commits(database: &Database) -> Result<(), StoreError> {
+    let sql =
+        "SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting <> 'on' ORDER BY name";
+    let off = database.connection().await?.rows::<(String,)>(sql, []).await?;
+    off.into_iter().next().map_or(Ok(()), |(setting,)| Err(StoreError::MayLose { setting }))
 }
 
 /// Switches a file to WAL mode. While another process does the same, SQLite refuses without waiting.

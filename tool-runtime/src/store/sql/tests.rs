@@ -3,8 +3,10 @@
 #![cfg(feature = "sqlite")]
 
 mod broken;
+mod durable;
 mod handed_over;
 mod older;
+mod plans;
 
 use std::path::Path;
 use std::sync::Arc;

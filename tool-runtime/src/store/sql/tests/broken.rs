@@ -5,7 +5,8 @@ use std::fs;
 
 use crate::store::conformance::record;
 use crate::store::sql::tests::{edit, kept, new, open, put};
-use crate::store::{Chain, Document, Key, RecordFilter, Store, StoreError, StoredRun, Transaction};
+use crate::store::verify::{VerifyError, verify};
+use crate::store::{Chain, Document, Key, RecordFilter, Store, StoreError, StoredRun, Transaction, anchor};
 
 /// A store with room for little. The limit belongs to a connection, so that there is one.
 async fn small() -> (tempfile::TempDir, super::SqlStore) {
@@ -127,6 +128,8 @@ async fn a_log_that_was_cut_loses_the_end_and_nothing_else() {
     for id in &ids {
         put(&store, id).await.unwrap();
     }
+    let mut exported = Vec::new();
+    anchor(&store, |anchor| exported.push(anchor.clone())).await.unwrap();
     // As a crash leaves it: nobody closed the file.
     let (from, to) = (folder.path().join("store.db"), folder.path().join("cut.db"));
     fs::copy(&from, &to).unwrap();
@@ -135,6 +138,8 @@ async fn a_log_that_was_cut_loses_the_end_and_nothing_else() {
     let cut = open(&to).await.unwrap();
     let found = kept(&cut).await;
     assert!(!found.is_empty() && found.len() < ids.len() && ids.starts_with(&found), "{found:?}");
+    let Err(VerifyError::Found(lost)) = verify(&cut, &exported, |_| {}).await else { panic!("the anchor is ahead") };
+    assert_eq!((lost.code(), lost.record()), ("records_cut", Some(("run", found.len() as u64))), "and is named");
     assert_eq!(put(&cut, "next").await, Ok(()));
     let records = cut.records(&RecordFilter::default()).await.unwrap();
     assert_eq!(Chain::verify(&records), Ok(()));

@@ -1,0 +1,269 @@
+//! Approvals, grants and conversations at the keyboard over a store that workers share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tool_runtime::call::{Decider, ToolCall};
+use tool_runtime::runner::Remember;
+use tool_runtime::store::{GrantScope, SqlOptions, SqlStore};
+use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+
+use crate::endpoint::{Endpoint, call, text};
+use crate::rig::{Ended, Rig, TASK};
+use crate::worker::{Working, shared, until};
+
+/// Puts a conversation in whose model wants to send a mail, and waits until the mail waits.
+fn mail_waits(rig: &Rig, run: &str) -> Working {
+    rig.run(&["worker", "put", "--run", run, "Tell Ada."]).code(0);
+    let working = Working::start(rig, &["-vv"]);
+    until(rig, run, "approval_required");
+    working
+}
+
+fn mail() -> Value {
+    call("c1", "mail__send_email", &json!({"to": ["ada@example.com"], "subject": "Hello", "body": "Canary"}))
+}
+
+#[track_caller]
+fn silent(ended: &Ended) {
+    assert!(!format!("{}{}", ended.stdout, ended.stderr).contains("Canary"), "{ended:?}");
+}
+
+#[test]
+fn a_call_of_a_worker_is_decided_from_elsewhere() {
+    let endpoint = Endpoint::new(vec![mail(), text("Sent.")]);
+    let rig = shared(&endpoint);
+    let working = mail_waits(&rig, "run-1");
+    let listed = rig.run(&["--json", "approvals", "list"]).code(0);
+    let row = &listed.json()[0];
+    assert_eq!((&row["id"], &row["run"], &row["conversation"]), (&json!("c1"), &json!("run-1"), &Value::Null));
+    silent(&listed);
+    let table = rig.run(&["approvals", "list"]).code(0).stdout;
+    assert!(table.contains("c1") && table.contains("run-1"), "{table}");
+    // What a person reads, and what a program does.
+    let shown = rig.run(&["approvals", "show", "c1"]).code(0);
+    for part in ["arguments sha256 ", "decided by anybody of example-org)", "in the run run-1", "asked by"] {
+        assert!(shown.stdout.contains(part), "{part}: {}", shown.stdout);
+    }
+    silent(&shown);
+    let whole = rig.run(&["--json", "approvals", "show", "run-1/c1"]).code(0);
+    silent(&whole);
+    let whole = whole.json();
+    assert_eq!(whole["argument_digest"].as_str().unwrap().len(), 64);
+    assert_eq!(whole["deciders"], json!({"tenant": "example-org", "roles": null, "own_calls": true}));
+    // Another tenant, another id, and a call that waits for nobody: all the same.
+    for words in [
+        &["approvals", "approve", "c2", "--as", "grace"][..],
+        &["--tenant", "other", "approvals", "approve", "c1", "--as", "grace"],
+        &["--tenant", "other", "approvals", "show", "run-1/c1"],
+    ] {
+        let unknown = rig.run(&[&["--json"], words].concat()).code(2);
+        assert_eq!(unknown.error(), "not_pending", "{words:?}");
+    }
+    assert_eq!(rig.run(&["--tenant", "other", "--json", "approvals", "list"]).code(0).json(), json!([]));
+    // Mistakes say what to write.
+    for (words, code, part) in [
+        (&["approvals", "approve", "c1"][..], 2, "--as ada"),
+        (
+            &["approvals", "approve", "c1", "--as", "grace", "--model-url", "http://127.0.0.1:1"],
+            2,
+            "leave `--model-url` out",
+        ),
+        (&["approvals", "edit", "c1", "{\"to\":", "--as", "grace"], 4, "not JSON"),
+        (&["approvals", "edit", "c1", "{\"to\":\"Canary\"}", "--as", "grace"], 4, "/to: type"),
+        (&["approvals", "approve", "c1", "--as", "grace", "--wait", "5"], 2, "the unit is"),
+        (&["approvals", "approve"], 2, "<ID>"),
+    ] {
+        let ended = rig.run(words).code(code);
+        assert!(ended.stderr.contains(part), "{words:?}: {}", ended.stderr);
+        silent(&ended);
+    }
+    let edited = r#"{"to":["ada@example.com"],"subject":"Canary 2","body":"Canary 3"}"#;
+    let decided = rig.run(&["--json", "approvals", "edit", "c1", edited, "--as", "grace", "--wait", "20s"]).code(0);
+    assert_eq!(
+        decided.json(),
+        json!({"call": "c1", "run": "run-1", "decision": "edited", "state": "ended", "outcome": "ok"})
+    );
+    assert_eq!(until(&rig, "run-1", "answered")["text"], "Sent.");
+    assert_eq!(rig.mails(), 1);
+    assert_eq!(rig.run(&["--json", "approvals", "deny", "c1", "--as", "grace"]).code(2).error(), "not_pending");
+    silent(&working.end().code(0));
+    silent(&rig.run(&["audit", "show"]).code(0));
+}
+
+#[test]
+fn a_decision_is_posted_once_and_kept_until_a_worker_comes() {
+    let endpoint = Endpoint::new(vec![mail(), text("Then not.")]);
+    let rig = shared(&endpoint);
+    mail_waits(&rig, "run-1").end().code(0);
+    // Who may not decide is recorded, although no worker runs.
+    rig.write("strict.toml", "allowed_tools = ['mail__send_email']\nrequire_approval_for_effects = ['external_side_effect']\n[approvals]\nroles = ['approver']\n");
+    let strict =
+        |words: &[&str], code: i32| rig.run(&[&["--json", "--policy", "strict.toml"], words].concat()).code(code);
+    let deny = ["approvals", "deny", "c1", "not now"];
+    assert_eq!(strict(&[&deny[..], &["--as", "eve"]].concat(), 3).error(), "not_allowed");
+    let own = strict(&[&deny[..], &["--as", "ada", "--role", "approver"]].concat(), 3);
+    assert!(own.stderr.contains("own_calls"), "{own:?}");
+    let refused = rig.run(&["audit", "show", "--kind", "decision"]).code(0).stdout;
+    assert!(refused.contains("eve") && refused.contains("denied (policy_denied)"), "{refused}");
+    let shown = rig.run(&["--policy", "strict.toml", "approvals", "show", "c1"]).code(0).stdout;
+    assert!(shown.contains("anybody of example-org with the role approver, but not ada"), "{shown}");
+    let posted = strict(&[&deny[..], &["--as", "grace", "--role", "approver"]].concat(), 0);
+    assert_eq!(posted.json()["state"], "posted");
+    let twice = rig.run(&["--json", "approvals", "approve", "c1", "--as", "heidi"]).code(2);
+    assert_eq!(twice.error(), "not_pending", "the first decision counts");
+    assert_eq!(rig.run(&["--json", "worker", "show", "run-1"]).code(5).json()["posts"], 1);
+    let working = Working::start(&rig, &[]);
+    assert_eq!(until(&rig, "run-1", "answered")["text"], "Then not.");
+    working.end().code(0);
+    assert_eq!(rig.mails(), 0);
+}
+
+#[test]
+fn a_decision_that_no_worker_takes_in_time_is_said() {
+    let endpoint = Endpoint::new(vec![mail(), text("Sent.")]);
+    let rig = shared(&endpoint);
+    mail_waits(&rig, "run-1").end().code(0);
+    let late = rig.run(&["--json", "approvals", "approve", "c1", "--as", "grace", "--wait", "300ms"]).code(1);
+    assert_eq!(late.error(), "timeout");
+    // Without a worker the conversation continues here, and takes what was posted.
+    let here = rig.run(&["chat", "--no-stream", "--continue", "run-1"]).code(0);
+    assert!(here.stdout.ends_with("Sent.\n") && here.stderr.contains("posted"), "{here:?}");
+    assert_eq!(rig.mails(), 1);
+    let shown = rig.run(&["--json", "worker", "show", "run-1"]).code(0).json();
+    assert_eq!((&shown["state"], &shown["held"], &shown["posts"]), (&json!("answered"), &json!(false), &json!(0)));
+}
+
+#[test]
+fn an_answer_of_a_client_reaches_a_worker() {
+    let open = call("c1", "editor__open_in_editor", &json!({ "path": "plan.md" }));
+    let endpoint = Endpoint::new(vec![open, text("It is open.")]);
+    let rig = shared(&endpoint);
+    rig.run(&["worker", "put", "--run", "run-1", "Open the plan."]).code(0);
+    let working = Working::start(&rig, &[]);
+    until(&rig, "run-1", "client_required");
+    rig.run(&["worker", "show", "run-1"]).code(6);
+    assert!(rig.run(&["approvals", "approve", "c1", "--as", "grace"]).code(2).stderr.contains("approvals answer"));
+    let unfit = rig.run(&["--json", "approvals", "answer", "c1", "{\"opened\":7}", "--wait", "20s"]).code(4);
+    assert_eq!(unfit.error(), "approval_mismatch");
+    rig.run(&["approvals", "answer", "c1", "{\"opened\":true}", "--wait", "20s"]).code(0);
+    assert_eq!(until(&rig, "run-1", "answered")["text"], "It is open.");
+    working.end().code(0);
+}
+
+#[test]
+fn a_conversation_in_the_store_is_continued_by_one_process_at_a_time() {
+    let slow = json!({ "wait_ms": 2500, "then": text("Second.") });
+    let endpoint = Endpoint::new(vec![text("First."), slow, text("Third."), text("Fourth.")]);
+    let rig = shared(&endpoint);
+    rig.run(&["chat", "--no-stream", "Hello"]).code(0);
+    assert!(!rig.path("data/conversations").exists(), "it is in the store");
+    endpoint.request();
+    let first = rig.start(&["chat", "--no-stream", "--continue", "And now?"]);
+    endpoint.request();
+    let run = newest(&rig);
+    let refused = rig.run(&["--json", "chat", "--no-stream", "--conversation", &run, "Me too?"]).code(1);
+    assert_eq!(refused.error(), "run_held");
+    assert!(refused.stderr.contains("--wait 30s"), "{refused:?}");
+    let third = rig.run(&["chat", "--no-stream", "--wait", "20s", "--continue", &run, "And then?"]).code(0);
+    assert_eq!(third.stdout, "Third.\n");
+    assert!(third.stderr.contains("waiting for it"), "{third:?}");
+    assert_eq!(first.wait_with_output().unwrap().status.code(), Some(0));
+    assert_eq!(endpoint.request()["messages"].as_array().unwrap().len(), 6);
+    // A worker continues what is posted to it.
+    rig.run(&["worker", "post", &run, "And you?"]).code(0);
+    let working = Working::start(&rig, &[]);
+    let end = std::time::Instant::now() + Duration::from_secs(20);
+    while until(&rig, &run, "answered")["text"] != "Fourth." {
+        assert!(std::time::Instant::now() < end);
+    }
+    working.end().code(0);
+    // Nobody else's conversation is known.
+    for words in [
+        &["--principal", "bob", "chat", "--conversation", &run, "x"][..],
+        &["--tenant", "other", "chat", "--continue", &run, "x"],
+        &["chat", "--conversation", "nowhere", "x"],
+        &["chat", "--continue", "0123abcd", "x"],
+    ] {
+        let unknown = rig.run(&[&["--json"], words].concat()).code(2);
+        assert_eq!(unknown.error(), "not_found", "{words:?}");
+    }
+}
+
+/// The run that changed last.
+fn newest(rig: &Rig) -> String {
+    let database = rusqlite::Connection::open(rig.path("shared.db")).unwrap();
+    database.query_row("SELECT scope FROM documents WHERE space = 'run'", [], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn a_call_of_a_conversation_in_the_store_waits_there() {
+    let delete = call("c1", "tasks__delete_task", &json!({ "task_id": TASK }));
+    let endpoint = Endpoint::new(vec![delete]);
+    let rig = shared(&endpoint);
+    let waits = rig.run(&["chat", "--no-stream", &format!("Delete {TASK}")]).code(5);
+    assert!(waits.stderr.contains("approvals approve c1"), "{waits:?}");
+    let run = newest(&rig);
+    let listed = rig.run(&["--json", "approvals", "list"]).code(0).json();
+    assert_eq!((&listed[0]["run"], listed.as_array().unwrap().len()), (&json!(run), 1));
+    let shown = rig.run(&["--json", "worker", "show", &run]).code(5).json();
+    assert_eq!((&shown["held"], &shown["state"]), (&json!(false), &json!("approval_required")));
+    assert!(shown["due"].is_string(), "somebody closes it when it has expired");
+}
+
+/// Takes a note.
+#[tool(name = "shared__note", effect = state_change, redact = ["$"])]
+fn note(
+    /// The text.
+    text: String,
+) -> Result<String, ToolError> {
+    Ok(text)
+}
+
+/// A store with two grants: one of the rig's tenant, one of another.
+async fn granted(rig: &Rig) -> Vec<String> {
+    let policy = "allowed_tools = ['shared__note']\nrequire_approval_for_tools = ['shared__note']";
+    let catalog = ToolCatalog::builder().tool::<note>().build().unwrap();
+    let store = Arc::new(SqlStore::sqlite(rig.path("shared.db"), SqlOptions::new()).await.unwrap());
+    let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).unwrap()).approvals(true).store(store);
+    let runner = runner.build().unwrap();
+    let mut ids = Vec::new();
+    for tenant in ["example-org", "other"] {
+        let run = runner.run(RunOptions::new().principal("ada").tenant(tenant));
+        run.exec(ToolCall::text("c1", "shared__note", r#"{"text":"Canary"}"#)).await;
+        let decider = Decider::new("grace").tenant(tenant).because("routine");
+        let grant = run.remember("c1", Remember::allow(GrantScope::Principal).uses(3), &decider).await.unwrap();
+        ids.push(grant.id.to_string());
+    }
+    ids
+}
+
+#[tokio::test]
+async fn grants_are_listed_and_taken_back() {
+    let endpoint = Endpoint::new(vec![]);
+    let rig = shared(&endpoint);
+    let ids = granted(&rig).await;
+    let listed = rig.run(&["--json", "grants", "list"]).code(0);
+    silent(&listed);
+    let rows = listed.json();
+    assert_eq!(rows.as_array().unwrap().len(), 1, "{rows}");
+    assert_eq!(
+        (&rows[0]["id"], &rows[0]["uses"], &rows[0]["decided_by"]),
+        (&json!(ids[0]), &json!(3), &json!("grace"))
+    );
+    let table = rig.run(&["grants", "list"]).code(0);
+    assert!(table.stdout.contains("runs of ada") && table.stdout.contains("never"), "{table:?}");
+    silent(&table);
+    let foreign = rig.run(&["--json", "grants", "revoke", &ids[1]]).code(2);
+    assert_eq!(foreign.error(), "not_found");
+    let unknown = rig.run(&["--json", "grants", "revoke", "nowhere"]).code(2);
+    assert_eq!(unknown.stderr, foreign.stderr.replace(&ids[1], "nowhere"));
+    rig.run(&["grants", "revoke", &ids[0]]).code(0);
+    assert_eq!(rig.run(&["--json", "grants", "revoke", &ids[0]]).code(2).error(), "not_found");
+    assert_eq!(rig.run(&["grants", "list"]).code(0).stdout, "");
+    assert_eq!(rig.run(&["--tenant", "other", "--json", "grants", "list"]).code(0).json().as_array().unwrap().len(), 1);
+    // The call itself still waits, in a run that this program does not keep.
+    let elsewhere = rig.run(&["--json", "approvals", "approve", "c1", "--as", "grace"]).code(2);
+    assert_eq!(elsewhere.error(), "not_shared");
+}

@@ -1,0 +1,139 @@
+//! [`OwnRun`]: a run that an application continues itself, in the place of a worker and under the same lease.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use super::held::{Aborted, renew};
+use super::queue::{corrupt, transact};
+use super::{RunQueue, oldest_post};
+use crate::agent::{Incoming, QueueError, SavedConversation};
+use crate::store::runs::{self, Next, Progress, Taking};
+use crate::store::{Document, Key, RunLease, Store, StoreError, StoredRun, Transaction};
+
+/// How long a run counts as this process's without a sign of life.
+const LEASE: Duration = Duration::from_secs(30);
+
+/// A run that this process has until it releases it, or dies: then a worker continues it when the lease ends.
+pub(crate) struct OwnRun {
+    store: Arc<dyn Store>,
+    lease: RunLease,
+    /// How often something from outside had happened to the run when its post was read last.
+    news: u64,
+    _renewed: Aborted,
+}
+
+/// What somebody gets who wants to continue a run.
+pub(crate) enum Take {
+    /// The principal has no such run in this tenant.
+    Unknown,
+    /// Another process has it.
+    Held,
+    /// It is theirs, as it was after its last step.
+    Taken(OwnRun, Box<SavedConversation>),
+}
+
+impl RunQueue {
+    /// Takes a run that no process has, due or not.
+    pub(crate) async fn take(
+        &self,
+        run_id: &str,
+        party: (Option<&str>, Option<&str>),
+        owner: &str,
+    ) -> Result<Take, QueueError> {
+        let (run_id, owner): (Arc<str>, _) = (run_id.into(), owner_of(owner));
+        let (principal, tenant) = (party.0.map(str::to_owned), party.1.map(str::to_owned));
+        let keys = vec![Key::run(Arc::clone(&run_id))];
+        let change = move |transaction: &mut Transaction| {
+            runs::take(transaction, &run_id, (principal.as_deref(), tenant.as_deref()), &owner, LEASE)
+        };
+        Ok(match transact(&*self.store, keys, change).await? {
+            Taking::Unknown => Take::Unknown,
+            Taking::Held => Take::Held,
+            Taking::Taken(lease, run) => {
+                let own = OwnRun::new(Arc::clone(&self.store), lease, run.news);
+                match SavedConversation::from_text(&run.document) {
+                    Ok(saved) => Take::Taken(own, Box::new(saved)),
+                    Err(error) => {
+                        own.put(&run.state, None, run.news).await?;
+                        return Err(error.into());
+                    }
+                }
+            }
+        })
+    }
+
+    /// Puts a new conversation in that this process continues itself.
+    pub(crate) async fn begin(&self, conversation: &SavedConversation, owner: &str) -> Result<OwnRun, QueueError> {
+        let run = conversation.run();
+        let mut stored = StoredRun::new(run.run_id(), conversation.to_text()?);
+        (stored.principal, stored.tenant) = (run.principal().cloned(), run.tenant().cloned());
+        let (keys, owner) = (vec![Key::run(run.run_id())], owner_of(owner));
+        let change = move |transaction: &mut Transaction| runs::enqueue_held(transaction, &stored, &owner, LEASE);
+        let lease = transact(&*self.store, keys, change).await?;
+        Ok(OwnRun::new(Arc::clone(&self.store), lease, 0))
+    }
+}
+
+fn owner_of(name: &str) -> Arc<str> {
+    format!("{name}-{}", uuid::Uuid::new_v4().simple()).into()
+}
+
+impl OwnRun {
+    fn new(store: Arc<dyn Store>, lease: RunLease, news: u64) -> Self {
+        // Whether it is lost, the next write says.
+        let renewed = renew(Arc::clone(&store), lease.clone(), LEASE, CancellationToken::new());
+        Self { store, lease, news, _renewed: Aborted(tokio::spawn(renewed)) }
+    }
+
+    /// Returns the lease, for [`RunOptions::held`](crate::RunOptions).
+    pub(crate) fn lease(&self) -> RunLease {
+        self.lease.clone()
+    }
+
+    /// Returns the oldest of the run's post, which [`save`](Self::save) takes out. `None` if there is none.
+    pub(crate) async fn post(&mut self) -> Result<Option<(Key, Incoming)>, StoreError> {
+        // Read before the post, so that nothing can come in between unseen.
+        match self.store.read(&[Key::run(Arc::clone(&self.lease.run_id))]).await?.pop().flatten() {
+            Some(Document::Run(run)) => self.news = run.news,
+            _ => return Err(StoreError::Fenced),
+        }
+        let Some((key, post)) = oldest_post(&*self.store, &self.lease.run_id).await? else { return Ok(None) };
+        let incoming = serde_json::from_str(&post.body).map_err(corrupt)?;
+        Ok(Some((key, incoming)))
+    }
+
+    /// Keeps the conversation, and takes out what of its post has its effect in it.
+    pub(crate) async fn save(
+        &self,
+        conversation: &SavedConversation,
+        state: &str,
+        taken: Option<Key>,
+    ) -> Result<(), StoreError> {
+        self.write(Some(conversation.to_text()?), state, taken, Next::Keep).await
+    }
+
+    /// Hands the run back: to workers when it is due, and sooner if something was posted to it.
+    pub(crate) async fn release(&self, state: &str, due: Option<Timestamp>) -> Result<(), StoreError> {
+        self.put(state, due, self.news).await
+    }
+
+    async fn put(&self, state: &str, due: Option<Timestamp>, news: u64) -> Result<(), StoreError> {
+        self.write(None, state, None, Next::Release { due, news }).await
+    }
+
+    async fn write(
+        &self,
+        document: Option<Arc<str>>,
+        state: &str,
+        taken: Option<Key>,
+        next: Next,
+    ) -> Result<(), StoreError> {
+        let keys = std::iter::once(Key::run(Arc::clone(&self.lease.run_id))).chain(taken.clone()).collect();
+        let progress = Progress { document, state: state.into(), taken, failures: 0, next };
+        let lease = self.lease.clone();
+        transact(&*self.store, keys, move |transaction| runs::save(transaction, &lease, &progress)).await
+    }
+}

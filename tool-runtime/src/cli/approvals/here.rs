@@ -1,0 +1,85 @@
+//! Decisions on calls of the data folder: they are carried out here.
+
+use crate::agent::ClientAnswer;
+use crate::call::{Decider, Outcome};
+use crate::cli::approvals::Decision;
+use crate::cli::args::Endpoint;
+use crate::cli::attend::cancellable;
+use crate::cli::call::json;
+use crate::cli::chat::{self, Keeper, Talk};
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::saved::{Document, Kept};
+use crate::cli::session::Cli;
+use crate::cli::terminal;
+use crate::runner::RunSnapshot;
+use crate::store::PendingCall;
+
+/// Decides a call of a document, and lets its conversation continue.
+pub(super) async fn decide(
+    cli: &Cli<'_>,
+    (kept, document): (Kept, Document),
+    pending: &PendingCall,
+    decision: Decision,
+    decider: &Decider,
+    endpoint: &Endpoint,
+) -> Result<Exit, Failure> {
+    let saved = match document {
+        Document::Call(snapshot) => return finish_call(cli, kept, *snapshot, pending, decision, decider).await,
+        Document::Chat(saved) => saved,
+    };
+    let agent = chat::agent(&cli.settings.endpoint(endpoint))?;
+    let offline = agent.is_none();
+    let gate = cli.open().await?;
+    let options = gate.options_of(pending, Some(chat::events(cli)));
+    let agent = agent.unwrap_or_else(chat::offline);
+    let conversation = agent.restore(&gate.runner, options, *saved).await.map_err(|error| Failure::from(&error))?;
+    let mut talk = Talk::new(cli, gate, conversation, Keeper::File(kept));
+    match decision {
+        Decision::Approval(decision) => talk.resolve(&pending.call_id, decision, decider, offline).await?,
+        Decision::Answer(output) => {
+            talk.reply(ClientAnswer::value(pending.call_id.as_str(), output), offline).await?;
+        }
+    }
+    Ok(talk.exit())
+}
+
+/// Decides a call of the command `call`, which has no conversation to continue.
+async fn finish_call(
+    cli: &Cli<'_>,
+    mut kept: Kept,
+    snapshot: RunSnapshot,
+    pending: &PendingCall,
+    decision: Decision,
+    decider: &Decider,
+) -> Result<Exit, Failure> {
+    let (gate, call) = (cli.open().await?, &pending.call_id);
+    let run =
+        gate.runner.restore(snapshot, gate.options_of(pending, None)).await.map_err(|error| Failure::from(&error))?;
+    kept.claim()?;
+    let result = match decision {
+        Decision::Approval(decision) => cancellable(&run, run.resume(call.as_str(), decision, decider)).await,
+        Decision::Answer(output) => cancellable(&run, run.client_result(call.as_str(), &output)).await,
+    };
+    let result = match result {
+        Ok(result) => result,
+        Err(error) => {
+            kept.release();
+            return Err(Failure::from(&error));
+        }
+    };
+    // A decision that does not fit leaves the call waiting, so that it can be corrected.
+    let waits =
+        matches!(result.outcome(), Outcome::ClientRequired | Outcome::ApprovalRequired | Outcome::ApprovalMismatch);
+    if waits {
+        kept.save(Document::Call(Box::new(run.snapshot().await?)))?;
+    } else {
+        kept.finish()?;
+    }
+    if cli.settings.json {
+        terminal::line(&json(&result)?);
+    } else {
+        terminal::line(&terminal::safe_lines(&result.to_model()));
+    }
+    let broken = result.error().is_some_and(|error| !error.errors.is_empty());
+    Ok(if result.outcome() == Outcome::ApprovalMismatch && broken { Exit::Invalid } else { Exit::of(result.outcome()) })
+}

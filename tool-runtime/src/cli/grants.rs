@@ -1,0 +1,128 @@
+//! `grants`: what was decided for calls that come later is listed and taken back.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::call::Verdict;
+use crate::cli::args::Grants;
+use crate::cli::call::json;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::session::Cli;
+use crate::cli::{listing, table, terminal};
+use crate::store::{Clock as _, Document, Grant, GrantScope, Query, Space, Store, SystemClock, Transaction, grants};
+
+pub(super) async fn grants(cli: &Cli<'_>, action: Grants) -> Result<Exit, Failure> {
+    let missing = || Failure::usage("name the store that holds the grants: --store sqlite:FILE or postgres://..");
+    let store = cli.existing_store().await?.ok_or_else(missing)?;
+    let found = all(cli, &*store).await?;
+    match action {
+        Grants::List => list(cli, &found),
+        Grants::Revoke { id } => revoke(cli, &*store, &found, &id).await,
+    }
+}
+
+/// The grants of the tenant that hold.
+async fn all(cli: &Cli<'_>, store: &dyn Store) -> Result<Vec<Grant>, Failure> {
+    let (tenant, now, mut found) = (cli.party().tenant, SystemClock.now(), Vec::new());
+    listing::each(store, Query::new(Space::Grant), |listed| {
+        if let Document::Grant(grant) = listed.document
+            && grant.tenant == tenant
+            && !grant.is_expired(now)
+        {
+            found.push(*grant);
+        }
+    })
+    .await?;
+    Ok(found)
+}
+
+/// A grant as `--json` prints it. The arguments that it covers can hold values, so they are not shown.
+#[derive(Serialize)]
+struct Row<'a> {
+    id: &'a str,
+    tool: &'a str,
+    verdict: Verdict,
+    scope: &'a GrantScope,
+    principal: Option<&'a str>,
+    tenant: Option<&'a str>,
+    labels: &'a [Arc<str>],
+    /// Any number if `None`.
+    uses: Option<u32>,
+    expires_at: Option<String>,
+    decided_by: &'a str,
+    reason: Option<&'a str>,
+    created_at: String,
+}
+
+impl<'a> Row<'a> {
+    fn of(grant: &'a Grant) -> Self {
+        Self {
+            id: &grant.id,
+            tool: grant.tool.as_str(),
+            verdict: grant.verdict,
+            scope: &grant.scope,
+            principal: grant.principal.as_deref(),
+            tenant: grant.tenant.as_deref(),
+            labels: &grant.labels,
+            uses: grant.uses,
+            expires_at: grant.expires_at.map(|end| format!("{end:.0}")),
+            decided_by: grant.decider.principal(),
+            reason: grant.decider.reason(),
+            created_at: format!("{:.0}", grant.created_at),
+        }
+    }
+
+    fn cells(&self) -> [String; 7] {
+        let scope = match self.scope {
+            GrantScope::Run(run) => format!("run {run}"),
+            GrantScope::Conversation(conversation) => format!("conversation {conversation}"),
+            GrantScope::Principal => format!("runs of {}", self.principal.unwrap_or_default()),
+            GrantScope::Tenant => "the tenant".to_owned(),
+        };
+        let uses = self.uses.map_or_else(|| "any number".to_owned(), |uses| uses.to_string());
+        let expires = self.expires_at.clone().unwrap_or_else(|| "never".to_owned());
+        let verdict = self.verdict.to_string();
+        let texts = [self.id.to_owned(), self.tool.to_owned(), verdict, scope, uses, expires];
+        let [id, tool, verdict, scope, uses, expires] = texts.map(|text| terminal::safe(&text));
+        [id, tool, verdict, scope, uses, expires, terminal::safe(self.decided_by)]
+    }
+}
+
+fn list(cli: &Cli<'_>, found: &[Grant]) -> Result<Exit, Failure> {
+    let rows: Vec<_> = found.iter().map(Row::of).collect();
+    if cli.settings.json {
+        terminal::line(&json(&rows)?);
+    } else if rows.is_empty() {
+        terminal::note("no grant holds");
+    } else {
+        let cells: Vec<_> = rows.iter().map(Row::cells).collect();
+        table::print(["GRANT", "TOOL", "VERDICT", "FOR", "USES", "EXPIRES", "DECIDED BY"], &cells);
+    }
+    Ok(Exit::Done)
+}
+
+async fn revoke(cli: &Cli<'_>, store: &dyn Store, found: &[Grant], id: &str) -> Result<Exit, Failure> {
+    // One of another tenant, one that expired and one that never was read alike.
+    let unknown = || {
+        let text = format!("no grant `{}` holds in this tenant (see `grants list`)", terminal::safe(id));
+        Failure::usage(text).code("not_found")
+    };
+    let grant = found.iter().find(|grant| *grant.id == *id).ok_or_else(unknown)?;
+    let key = grant.key();
+    let (change, revoked) = crate::store::transaction::returning({
+        let key = key.clone();
+        move |transaction: &mut Transaction| grants::revoke(transaction, &key)
+    });
+    store.update(vec![key], change).await?;
+    if !revoked()? {
+        return Err(unknown());
+    }
+    let row = Row::of(grant);
+    terminal::line(&if cli.settings.json {
+        json(&row)?
+    } else {
+        format!("revoked: calls of {} are asked about again", terminal::safe(row.tool))
+    });
+    Ok(Exit::Done)
+}

@@ -1,0 +1,69 @@
+//! What means nothing any more is removed, and nothing else.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::call::CallId;
+use crate::policy::{Holder, Spend, Window};
+use crate::store::conformance::grants::{grant, keep};
+use crate::store::conformance::{at, read, record, run, update, waiting};
+use crate::store::{
+    Clock as _, Document, Key, Query, RecordFilter, Space, Store, StoredAccount, SystemClock, Transaction, sweep,
+};
+
+/// More than one transaction removes.
+const MANY: usize = 200;
+
+/// Keeps the account of a principal whose window ends then.
+async fn account(store: &dyn Store, principal: &str, until: Timestamp) -> Key {
+    let key = Key::account(Holder::Principal, None, Some(principal), Window::LONGEST);
+    let account = StoredAccount {
+        tenant: None,
+        principal: Some(principal.into()),
+        holder: Holder::Principal,
+        from: at(0),
+        until,
+        booked: Spend::default(),
+        mark: 0,
+    };
+    let named = key.clone();
+    let write = move |transaction: &mut Transaction| transaction.set(&named, Document::Account(account.clone().into()));
+    update(store, std::slice::from_ref(&key), write).await.expect("it writes");
+    key
+}
+
+pub(super) async fn what_is_over_is_swept(store: Arc<dyn Store>) {
+    let store = &*store;
+    for number in 0..MANY {
+        account(store, &format!("over {number}"), at(1)).await;
+    }
+    // A clock may jump back by some days.
+    let lately = SystemClock.now().saturating_sub(Duration::from_secs(6 * 86_400)).expect("a time");
+    let mut stays = vec![account(store, "now", Timestamp::MAX).await, account(store, "lately", lately).await];
+    keep(store, grant("over", None, Some(at(1)))).await;
+    for (id, expires_at) in [("never", None), ("later", Some(Timestamp::MAX)), ("lately", Some(lately))] {
+        stays.push(keep(store, grant(id, Some(1), expires_at)).await);
+    }
+    // Calls that wait too long are ended by their runs, with a record; a run that is due is continued.
+    let others = [Key::waiting("run", &CallId::new("a")), Key::run("run")];
+    let named = others.clone();
+    let write = move |transaction: &mut Transaction| {
+        transaction.set(&named[0], Document::Waiting(Box::new(waiting("run", "a", 1))))?;
+        transaction.set(&named[1], run("run", "1"))?;
+        transaction.append(record("run", "b"))
+    };
+    update(store, &others, write).await.expect("it writes");
+    stays.extend(others);
+
+    let removed = sweep(store).await.expect("it sweeps");
+    assert_eq!(removed, MANY as u64 + 1, "what was over for a week is removed");
+    assert_eq!(sweep(store).await.expect("it sweeps"), 0, "once");
+    for key in &stays {
+        assert!(read(store, key).await.is_some(), "{key:?} still means something");
+    }
+    let left = store.list(&Query::new(Space::Account)).await.expect("it lists");
+    assert_eq!(left.len(), 2, "accounts whose window is over are gone");
+    assert_eq!(store.records(&RecordFilter::default()).await.expect("it reads").len(), 1, "records stay");
+}

@@ -1,0 +1,132 @@
+//! The statements that read, each made for an index.
+//!
+//! SQLite plans without statistics, and rather walks through a table in the order that is asked for than sort what
+//! another index finds. `+ 0` keeps a condition or an order away from the index of its column, in both databases.
+
+use jiff::Timestamp;
+
+use crate::store::sql::connection::Value;
+use crate::store::sql::text::{clipped, columns, escaped, micros};
+use crate::store::{Key, Query, RecordFilter};
+
+/// Up to so many records of a time are sorted for each page; more are looked for in the order of the table.
+pub(super) const FEW: i64 = 20_000;
+
+type Statement = (String, Vec<Value>);
+
+/// Reads documents by their keys.
+pub(super) fn select(keys: &[Key]) -> Statement {
+    let place = |number| {
+        let [space, scope, id] = [1, 2, 3].map(|column| 3 * number + column);
+        format!("(space = ${space} AND scope = ${scope} AND id = ${id})")
+    };
+    let places: Vec<_> = (0..keys.len()).map(place).collect();
+    let sql = format!("SELECT space, scope, id, body FROM documents WHERE {}", places.join(" OR "));
+    let arguments = keys.iter().flat_map(|key| {
+        let (scope, id, _) = columns(key);
+        [Value::from(key.space().code()), scope.into(), id.into()]
+    });
+    (sql, arguments.collect())
+}
+
+/// Lists documents.
+pub(super) fn listing(query: &Query) -> Statement {
+    let mut sql = Select::new("SELECT number, scope, id, name, body FROM documents");
+    sql.and("space =", query.space.code());
+    if let Some(scope) = &query.scope {
+        sql.and("scope =", clipped(scope));
+    }
+    if let Some(due) = query.due {
+        sql.and(if query.scope.is_some() { "due + 0 <=" } else { "due <=" }, micros(due));
+    }
+    let number = if query.scope.is_some() || query.due.is_some() { "number + 0" } else { "number" };
+    sql.and(&format!("{number} >"), position(query.after));
+    sql.page(number, query.limit)
+}
+
+/// Counts the records of a time, up to one more than [`FEW`]. `None` if nothing but their time narrows them.
+pub(super) fn count_by_time(filter: &RecordFilter) -> Option<Statement> {
+    if filter.run_id.is_some() || filter.call_id.is_some() || (filter.since, filter.until) == (None, None) {
+        return None;
+    }
+    let mut sql = Select::new("SELECT COUNT(*) FROM (SELECT at FROM records");
+    sql.within(filter);
+    let (sql, arguments) = sql.first(usize::try_from(FEW).map_or(usize::MAX, |few| few + 1));
+    Some((format!("{sql}) AS of_the_time"), arguments))
+}
+
+const RECORD: &str = "SELECT number, sequence, previous, hash, run_id, call_id, kind, tool, outcome, principal, tenant, \
+                      decider, at, body FROM records";
+
+/// Reads records. `are_few` are found by their time.
+pub(super) fn recorded(filter: &RecordFilter, are_few: bool) -> Statement {
+    let mut sql = Select::new(if are_few { "SELECT number FROM records" } else { RECORD });
+    let texts = [
+        ("run_id =", filter.run_id.as_deref().map(clipped)),
+        ("call_id =", filter.call_id.as_ref().map(|id| clipped(id.as_str()))),
+        ("kind =", filter.kind.map(|kind| kind.code().to_owned())),
+        ("tool =", filter.tool.as_deref().map(escaped)),
+        ("outcome =", filter.code.as_deref().map(escaped)),
+        ("principal =", filter.principal.as_deref().map(escaped)),
+        ("tenant =", filter.tenant.as_deref().map(escaped)),
+        ("decider =", filter.decider.as_deref().map(escaped)),
+    ];
+    for (condition, value) in texts {
+        if let Some(value) = value {
+            sql.and(condition, value);
+        }
+    }
+    sql.within(filter);
+    let limit = filter.limit.unwrap_or(usize::MAX);
+    if are_few {
+        sql.and("number + 0 >", position(filter.after));
+        let (sql, arguments) = sql.page("number + 0", limit);
+        return (format!("{RECORD} WHERE number IN ({sql}) ORDER BY number"), arguments);
+    }
+    sql.and("number >", position(filter.after));
+    // A run's own order is that of its chain; its index finds the page.
+    sql.page(if filter.run_id.is_some() { "sequence" } else { "number" }, limit)
+}
+
+fn position(after: u64) -> i64 {
+    i64::try_from(after).unwrap_or(i64::MAX)
+}
+
+/// A statement whose conditions are added one by one.
+struct Select(String, Vec<Value>);
+
+impl Select {
+    fn new(start: &str) -> Self {
+        Self(start.to_owned(), Vec::new())
+    }
+
+    fn and(&mut self, condition: &str, value: impl Into<Value>) {
+        let word = if self.1.is_empty() { " WHERE " } else { " AND " };
+        self.1.push(value.into());
+        for part in [word, condition, " $", &self.1.len().to_string()] {
+            self.0.push_str(part);
+        }
+    }
+
+    /// Those of the time that a filter names.
+    fn within(&mut self, filter: &RecordFilter) {
+        let mut and = |condition, time: Option<Timestamp>| {
+            if let Some(time) = time {
+                self.and(condition, micros(time));
+            }
+        };
+        and("at >=", filter.since);
+        and("at <", filter.until);
+    }
+
+    fn page(mut self, order: &str, limit: usize) -> Statement {
+        self.0.push_str(" ORDER BY ");
+        self.0.push_str(order);
+        self.first(limit)
+    }
+
+    fn first(mut self, limit: usize) -> Statement {
+        self.1.push(i64::try_from(limit).unwrap_or(i64::MAX).into());
+        (format!("{} LIMIT ${}", self.0, self.1.len()), self.1)
+    }
+}

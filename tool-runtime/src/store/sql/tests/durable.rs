@@ -1,0 +1,69 @@
+//! What a file of SQLite is opened with, and who is woken.
+
+use std::time::{Duration, Instant};
+
+use crate::store::sql::tests::{new, open};
+use crate::store::{Document, Key, Query, Space, Store, StoredRun, Transaction};
+
+#[tokio::test]
+async fn every_connection_waits_for_the_disk() {
+    let (_folder, store) = new().await;
+    let mut connections = Vec::new();
+    for _ in 0..3 {
+        connections.push(store.0.database.connection().await.unwrap());
+    }
+    for connection in &mut connections {
+        for (pragma, value) in [("synchronous", 2), ("fullfsync", 1), ("checkpoint_fullfsync", 1)] {
+            let (found,) = connection.last::<(i64,)>(format!("PRAGMA {pragma}")).await.unwrap();
+            assert_eq!(found, value, "{pragma}");
+        }
+        let (mode,) = connection.last::<(String,)>("PRAGMA journal_mode").await.unwrap();
+        assert_eq!(mode, "wal");
+    }
+}
+
+/// Keeps a run that is due.
+async fn keep(store: &super::SqlStore, id: String) {
+    let key = Key::run(id.as_str());
+    let named = key.clone();
+    let write = move |transaction: &mut Transaction| {
+        let due = Some(transaction.now());
+        let run = StoredRun { due, ..StoredRun::new(id.as_str(), "1") };
+        transaction.set(&named, Document::Run(Box::new(run)))
+    };
+    store.update(vec![key], Box::new(write)).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_waits_in_this_process_is_woken_before_it_would_look_again() {
+    let (_folder, store) = new().await;
+    // A machine that is busy can be late, but not each time.
+    for attempt in 0..20 {
+        let waiter = store.clone();
+        let begun = Instant::now();
+        let woken = tokio::spawn(async move { waiter.changed().await });
+        tokio::task::yield_now().await;
+        keep(&store, attempt.to_string()).await;
+        woken.await.unwrap();
+        if begun.elapsed() < Duration::from_millis(500) {
+            return;
+        }
+    }
+    panic!("nobody was woken before the next look");
+}
+
+#[tokio::test]
+async fn what_another_process_writes_is_found_by_looking() {
+    let (folder, store) = new().await;
+    // A store of its own hears nothing of the first, as another process does not.
+    let other = open(&folder.path().join("store.db")).await.unwrap();
+    let waiter = tokio::spawn(async move {
+        let due = Query { due: Some(jiff::Timestamp::MAX), ..Query::new(Space::Run) };
+        while other.list(&due).await.unwrap().is_empty() {
+            other.changed().await;
+        }
+    });
+    tokio::task::yield_now().await;
+    keep(&store, "run".to_owned()).await;
+    tokio::time::timeout(Duration::from_secs(30), waiter).await.unwrap().unwrap();
+}

@@ -1,0 +1,55 @@
+//! How SQLite finds what is asked for: by an index that leads to it, not by walking through a table.
+
+use jiff::Timestamp;
+
+use crate::call::CallId;
+use crate::store::sql::connection::Value;
+use crate::store::sql::tests::new;
+use crate::store::sql::{SqlStore, statement};
+use crate::store::{Key, Query, RecordFilter, Space};
+
+/// What SQLite says of its way.
+async fn plan(store: &SqlStore, (sql, arguments): (String, Vec<Value>)) -> Vec<String> {
+    let mut connection = store.0.database.connection().await.unwrap();
+    let sql = format!("EXPLAIN QUERY PLAN {sql}");
+    let rows = connection.rows::<(i64, i64, i64, String)>(sql, arguments).await.unwrap();
+    rows.into_iter().map(|(_, _, _, detail)| detail).collect()
+}
+
+#[tokio::test]
+async fn no_query_walks_through_a_table() {
+    let (_folder, store) = new().await;
+    let (run, time) = (Some("run".into()), Some(Timestamp::UNIX_EPOCH));
+    let keys = [Key::run("run"), Key::post("run", "a"), Key::last_anchor()];
+    let all = || Query::new(Space::Post);
+    let by_key = "USING INDEX sqlite_autoindex_documents_1 (space=? AND scope=? AND id=?)";
+    let of_scope = "USING INDEX sqlite_autoindex_documents_1 (space=? AND scope=?)";
+    let cases = [
+        (statement::select(&keys[..1]), by_key),
+        (statement::select(&keys), by_key),
+        (statement::listing(&all()), "USING INDEX documents_number (space=? AND number>?)"),
+        (statement::listing(&Query { scope: run.clone(), ..all() }), of_scope),
+        (statement::listing(&Query { scope: run.clone(), due: time, ..all() }), of_scope),
+        (statement::listing(&Query { due: time, ..all() }), "USING INDEX documents_due (space=? AND due<?)"),
+        (statement::recorded(&RecordFilter::run("run"), false), "(run_id=?)"),
+        (statement::recorded(&RecordFilter::call("run", CallId::new("a")), false), "(call_id=? AND rowid>?)"),
+        (statement::recorded(&RecordFilter::default(), false), "USING INTEGER PRIMARY KEY (rowid>?)"),
+        (
+            statement::recorded(&RecordFilter { since: time, ..RecordFilter::default() }, true),
+            "USING COVERING INDEX records_at (at>?)",
+        ),
+        (
+            statement::count_by_time(&RecordFilter { since: time, until: time, ..RecordFilter::default() }).unwrap(),
+            "USING COVERING INDEX records_at (at>? AND at<?)",
+        ),
+    ];
+    for (statement, index) in cases {
+        let sql = statement.0.clone();
+        let plan = plan(&store, statement).await;
+        assert!(plan.iter().any(|step| step.contains(index)), "{sql}\n{plan:#?}");
+        assert!(
+            !plan.iter().any(|step| step.starts_with("SCAN documents") || step.starts_with("SCAN records")),
+            "{sql}"
+        );
+    }
+}

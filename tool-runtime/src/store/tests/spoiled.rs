@@ -1,0 +1,283 @@
+//! Stores that break one promise each: the conformance kit finds every one of them, and each of its cases finds one.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+use crate::store::conformance::CASES;
+use crate::store::{
+    AuditRecord, Change, Document, Key, Listed, MemoryStore, Query, Receipt, RecordFilter, Sealed, Store, StoreError,
+    Transaction,
+};
+
+/// What a store does wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fault {
+    /// A page of documents is longer than was asked for.
+    ListsWhole,
+    /// Records are not kept.
+    ForgetsRecords,
+    /// Records of dropped receipts come in any order.
+    AppendsInAnyOrder,
+    /// A page of records has all of them.
+    ReadsRecordsWhole,
+    /// Of a filter, only run and call count.
+    ReadsRecordsOfAllKinds,
+    /// A change that refused is written.
+    WritesWhatWasRefused,
+    /// A change that refused is said to be kept.
+    SwallowsErrors,
+    /// Nothing is locked between reading and writing.
+    LocksNothing,
+    /// What nobody waits for is not written.
+    DropsWithTheReceipt,
+    /// A removed document is still there.
+    RemovesNothing,
+    /// Documents are listed by their keys.
+    ListsByKey,
+    /// Documents are listed whether they are due or not.
+    ListsWhatIsNotDue,
+    /// Documents of all scopes are listed.
+    ListsAllScopes,
+    /// Nobody is woken, ever.
+    NeverWakes,
+    /// Texts end at U+0000.
+    CutsTexts,
+    /// Numbers are kept as floating point.
+    RoundsNumbers,
+    /// Keys are cut.
+    CutsKeys,
+    /// Large documents are lost.
+    DropsLargeDocuments,
+}
+
+const FAULTS: [Fault; 18] = [
+    Fault::ListsWhole,
+    Fault::ForgetsRecords,
+    Fault::AppendsInAnyOrder,
+    Fault::ReadsRecordsWhole,
+    Fault::ReadsRecordsOfAllKinds,
+    Fault::WritesWhatWasRefused,
+    Fault::SwallowsErrors,
+    Fault::LocksNothing,
+    Fault::DropsWithTheReceipt,
+    Fault::RemovesNothing,
+    Fault::ListsByKey,
+    Fault::ListsWhatIsNotDue,
+    Fault::ListsAllScopes,
+    Fault::NeverWakes,
+    Fault::CutsTexts,
+    Fault::RoundsNumbers,
+    Fault::CutsKeys,
+    Fault::DropsLargeDocuments,
+];
+
+struct Spoiled(Arc<MemoryStore>, Fault);
+
+/// What the database made of a document.
+fn spoiled(document: Document, fault: Fault) -> Option<Document> {
+    let text = serde_json::to_string(&document).unwrap();
+    match fault {
+        Fault::CutsTexts => serde_json::from_str(&text.replace("\\u0000", "")).ok(),
+        Fault::RoundsNumbers => serde_json::from_str(&text.replace(&u64::MAX.to_string(), "18446744073709550000")).ok(),
+        Fault::DropsLargeDocuments => (text.len() < 1 << 20).then_some(document),
+        _ => Some(document),
+    }
+}
+
+impl Spoiled {
+    fn key(&self, key: Key) -> Key {
+        let cut = |text: &Arc<str>| text.chars().take(1000).collect::<String>();
+        if self.1 != Fault::CutsKeys {
+            return key;
+        }
+        Key::from_parts(key.space(), cut(key.scope()), cut(key.id()))
+    }
+
+    fn after_a_while(&self, write: impl FnOnce(&MemoryStore) -> Receipt + Send + 'static) -> Receipt {
+        let (sender, receiver) = oneshot::channel();
+        let (store, fault) = (Arc::clone(&self.0), self.1);
+        tokio::spawn(async move {
+            let millis = u64::from(uuid::Uuid::new_v4().as_bytes()[0]);
+            sleep(Duration::from_millis(millis)).await;
+            if fault != Fault::DropsWithTheReceipt || !sender.is_closed() {
+                drop(sender.send(write(&store).await));
+            }
+        });
+        Receipt::new(receiver)
+    }
+
+    fn change(&self, keys: Vec<Key>, mut change: Change) -> Receipt {
+        let fault = self.1;
+        let named = keys.clone();
+        let changed = move |transaction: &mut Transaction| {
+            let refused = change(transaction);
+            let writes = std::mem::replace(transaction, Transaction::new(transaction.now(), [])).into_writes();
+            *transaction = Transaction::new(transaction.now(), named.iter().map(|key| (key.clone(), None)));
+            if refused.is_err() && fault != Fault::WritesWhatWasRefused {
+                return refused;
+            }
+            for (key, document) in writes.documents {
+                match document.map(|document| spoiled(document, fault)) {
+                    Some(Some(document)) => transaction.set(&key, document)?,
+                    Some(None) => {}
+                    None if fault == Fault::RemovesNothing => {}
+                    None => transaction.remove(&key)?,
+                }
+            }
+            writes.records.into_iter().filter(|_| fault != Fault::ForgetsRecords).for_each(|record| {
+                drop(transaction.append(record));
+            });
+            Ok(())
+        };
+        self.0.update(keys, Box::new(changed))
+    }
+
+    /// Reads, runs the change on what it read, and writes later: whatever came in between is lost.
+    fn without_locks(&self, keys: Vec<Key>, mut change: Change) -> Receipt {
+        let (sender, receiver) = oneshot::channel();
+        let store = Arc::clone(&self.0);
+        tokio::spawn(async move {
+            let documents = store.read(&keys).await.unwrap();
+            let mut transaction = Transaction::new(jiff::Timestamp::now(), keys.iter().cloned().zip(documents));
+            let changed = change(&mut transaction);
+            sleep(Duration::from_millis(1)).await;
+            let answer = match changed {
+                Err(error) => Err(error),
+                Ok(()) => {
+                    let writes = transaction.into_writes();
+                    for record in writes.records {
+                        store.append(record).await.unwrap();
+                    }
+                    for (key, document) in writes.documents {
+                        let set = move |transaction: &mut Transaction| match &document {
+                            Some(document) => transaction.set(&key, document.clone()),
+                            None => transaction.remove(&key),
+                        };
+                        store.update(keys.clone(), Box::new(set)).await.unwrap();
+                    }
+                    Ok(())
+                }
+            };
+            drop(sender.send(answer));
+        });
+        Receipt::new(receiver)
+    }
+}
+
+#[async_trait]
+impl Store for Spoiled {
+    fn append(&self, record: AuditRecord) -> Receipt {
+        match self.1 {
+            Fault::ForgetsRecords => Receipt::ready(Ok(())),
+            Fault::AppendsInAnyOrder | Fault::DropsWithTheReceipt => {
+                self.after_a_while(move |store| store.append(record))
+            }
+            _ => self.0.append(record),
+        }
+    }
+
+    fn update(&self, keys: Vec<Key>, change: Change) -> Receipt {
+        match self.1 {
+            Fault::LocksNothing => self.without_locks(keys, change),
+            Fault::DropsWithTheReceipt => self.after_a_while(move |store| store.update(keys, change)),
+            Fault::SwallowsErrors => {
+                drop(self.change(keys, change));
+                Receipt::ready(Ok(()))
+            }
+            Fault::CutsKeys => {
+                // Under the cut keys, a change finds what another key wrote.
+                let (named, mut change) = (keys.clone(), change);
+                let cut: Vec<_> = keys.into_iter().map(|key| self.key(key)).collect();
+                let names = cut.clone();
+                let inner = move |transaction: &mut Transaction| {
+                    let documents =
+                        named.iter().zip(&names).map(|(key, cut)| (key.clone(), transaction.get(cut).cloned()));
+                    let mut whole = Transaction::new(transaction.now(), documents.collect::<Vec<_>>());
+                    change(&mut whole)?;
+                    let writes = whole.into_writes();
+                    for (key, document) in writes.documents {
+                        let place = named.iter().position(|named| *named == key).unwrap();
+                        match document {
+                            Some(document) => transaction.set(&names[place], document)?,
+                            None => transaction.remove(&names[place])?,
+                        }
+                    }
+                    Ok(())
+                };
+                self.0.update(cut, Box::new(inner))
+            }
+            _ => self.change(keys, change),
+        }
+    }
+
+    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<Document>>, StoreError> {
+        let keys: Vec<_> = keys.iter().map(|key| self.key(key.clone())).collect();
+        self.0.read(&keys).await
+    }
+
+    async fn list(&self, query: &Query) -> Result<Vec<Listed>, StoreError> {
+        let mut query = query.clone();
+        match self.1 {
+            Fault::ListsWhatIsNotDue => query.due = None,
+            Fault::ListsAllScopes => query.scope = None,
+            Fault::ListsWhole => query.limit = usize::MAX,
+            _ => {}
+        }
+        let mut listed = self.0.list(&query).await?;
+        if self.1 == Fault::ListsByKey {
+            listed.sort_by(|one, two| one.key.cmp(&two.key));
+        }
+        Ok(listed)
+    }
+
+    async fn records(&self, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError> {
+        let RecordFilter { run_id, call_id, after, limit, .. } = filter.clone();
+        self.0
+            .records(&match self.1 {
+                Fault::ReadsRecordsWhole => RecordFilter { limit: None, ..filter.clone() },
+                Fault::ReadsRecordsOfAllKinds => {
+                    RecordFilter { run_id, call_id, after, limit, ..RecordFilter::default() }
+                }
+                _ => filter.clone(),
+            })
+            .await
+    }
+
+    async fn flush(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn changed(&self) {
+        match self.1 {
+            Fault::NeverWakes => std::future::pending().await,
+            _ => self.0.changed().await,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_broken_store_is_found_and_every_case_finds_one() {
+    let (mut by_fault, mut by_case) = (BTreeSet::new(), BTreeSet::new());
+    for fault in FAULTS {
+        for (name, case) in CASES {
+            if by_fault.contains(&fault) && by_case.contains(name) {
+                continue;
+            }
+            let store = Arc::new(Spoiled(Arc::new(MemoryStore::with_limits(10_000, 10_000)), fault));
+            // A case that waits for ever for what a broken store does not do has found it, too.
+            let failed = tokio::time::timeout(Duration::from_secs(60), tokio::spawn(case(store))).await;
+            if failed.is_err() || failed.is_ok_and(|joined| joined.is_err()) {
+                by_fault.insert(fault);
+                by_case.insert(*name);
+            }
+        }
+    }
+    let unfound: Vec<_> = FAULTS.iter().filter(|fault| !by_fault.contains(fault)).collect();
+    let idle: Vec<_> = CASES.iter().map(|(name, _)| *name).filter(|name| !by_case.contains(name)).collect();
+    assert_eq!((unfound, idle), (vec![], Vec::<&str>::new()));
+}
