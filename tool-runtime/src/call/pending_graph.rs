@@ -37,7 +37,8 @@ pub struct PendingGraph {
     pub refused: Option<SafeError>,
     /// The run of the graph.
     pub run_id: Arc<str>,
-    /// All calls of the graph that wait; each is decided in its turn.
+    /// All calls of the graph that wait; each is decided in its turn. The store knows them, so the document need not.
+    #[serde(skip)]
     pub(crate) waiting: Vec<CallId>,
     /// Whether an effect of the graph may have begun.
     pub(crate) begun: bool,

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::call::{ToolContext, Violation};
+use crate::call::ToolContext;
 use crate::capability::Requirement;
 use crate::component::{Bindings, WithMedia};
 use crate::error::{ErrorKind, ToolError};
@@ -82,10 +82,6 @@ impl HandledCall {
 }
 
 impl Instance for HandledCall {
-    fn validate(&self) -> Result<(), Violation> {
-        Ok(())
-    }
-
     fn run(
         self: Box<Self>,
         purpose: Purpose,

@@ -16,6 +16,7 @@ mod ending;
 mod error;
 mod exec;
 mod failure;
+mod forsaken;
 mod granted;
 mod graph;
 mod invoke;

@@ -168,6 +168,12 @@ impl RunOptions {
         self
     }
 
+    /// The id that was set.
+    #[cfg(feature = "restate")]
+    pub(crate) const fn id(&self) -> Option<&Arc<str>> {
+        self.run_id.as_ref()
+    }
+
     /// Whether both act for the same party, and that party is and may use the same.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn is_party_of(&self, other: &Self) -> bool {

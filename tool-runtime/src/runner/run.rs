@@ -82,7 +82,7 @@ impl Run {
         options.user_text.iter().for_each(|text| evidence.insert_text(text));
         let events = options.events.take().map(|sink| Contained::new(sink, shared.failures.clone()));
         let run = Self(Arc::new(RunInner {
-            spending: policy.spending(),
+            spending: policy.spending(&options.caller),
             accounts: Accounts::of(&policy, options.tenant.as_ref(), options.principal.as_ref()),
             loop_guard: policy.loop_guard(),
             evidence: Mutex::new(evidence),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::agent::graph::Shared;
 use crate::agent::{AnswerError, Conversation, Incoming, SavedConversation, StopReason, WaitingCall};
-use crate::call::{PendingGraph, Suspension, ToolContext, Violation};
+use crate::call::{PendingGraph, Suspension, ToolContext};
 use crate::component::Bindings;
 use crate::error::ToolError;
 use crate::redact::Projector;
@@ -53,10 +53,6 @@ pub(super) struct Task {
 }
 
 impl Instance for Task {
-    fn validate(&self) -> Result<(), Violation> {
-        Ok(())
-    }
-
     fn run(
         self: Box<Self>,
         purpose: Purpose,
