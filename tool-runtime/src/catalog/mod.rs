@@ -9,7 +9,7 @@ mod problem;
 mod view;
 
 pub use build::CatalogBuilder;
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "mcp-client"))]
 pub(crate) use build::look_alike;
 pub(crate) use compiled::CompiledCatalog;
 pub use compiled::ValidatorMode;

@@ -10,7 +10,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::registration::{Behaviour, DynamicHandler, GraphDeclaration, Published};
-use crate::schema::pin;
 use crate::tool::{self, Hash, NoSchemaMode, ToolEffect};
 
 /// A tool without a type of its own.
@@ -159,19 +158,6 @@ impl DynamicTool {
     pub(crate) fn published(mut self, pin: Hash, server: Arc<dyn Published>) -> Self {
         self.published = Some((pin, server));
         self
-    }
-
-    /// The hash of the definition in MCP's form.
-    fn mcp_pin(&self, written: &str) -> Hash {
-        let name =
-            written.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")).map_or(written, |(_, name)| name);
-        let mut definition = json!({"name": name, "description": self.description, "inputSchema": self.input});
-        for (key, value) in [("title", self.title.clone().map(Value::from)), ("outputSchema", self.output.clone())] {
-            if let (Some(members), Some(value)) = (definition.as_object_mut(), value) {
-                members.insert(key.to_owned(), value);
-            }
-        }
-        pin(&definition)
     }
 
     /// Sets the allowlist: leaves of the value that may leave the runner. The policy can narrow that of a discovered

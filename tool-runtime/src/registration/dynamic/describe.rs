@@ -1,12 +1,14 @@
-//! From the builder's fields to [`Described`], the form that every tool has.
+//! From a dynamic tool to the declaration that a catalog checks.
 
 use std::sync::Arc;
+
+use serde_json::{Value, json};
 
 use crate::registration::dynamic::{DynamicTool, Runs};
 use crate::registration::handled::Handled;
 use crate::registration::{Behaviour, Described};
-use crate::schema;
-use crate::tool::{ToolName, is_discovered, is_graph, name};
+use crate::schema::{self, pin};
+use crate::tool::{Hash, ToolName, is_discovered, is_graph, name};
 
 impl DynamicTool {
     pub(crate) fn describe(self) -> Described {
@@ -66,5 +68,18 @@ impl DynamicTool {
             graph,
             behaviour,
         }
+    }
+
+    /// The hash of the definition in MCP's form.
+    fn mcp_pin(&self, written: &str) -> Hash {
+        let name =
+            written.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")).map_or(written, |(_, name)| name);
+        let mut definition = json!({"name": name, "description": self.description, "inputSchema": self.input});
+        for (key, value) in [("title", self.title.clone().map(Value::from)), ("outputSchema", self.output.clone())] {
+            if let (Some(members), Some(value)) = (definition.as_object_mut(), value) {
+                members.insert(key.to_owned(), value);
+            }
+        }
+        pin(&definition)
     }
 }
