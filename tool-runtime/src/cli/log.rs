@@ -22,7 +22,7 @@ use crate::runner::METRICS;
 use crate::store::StoreError;
 
 /// Libraries whose own logs say little of tools; they may hold what was sent.
-const NOISY: &[&str] = &["h2", "hyper", "hyper_util", "reqwest", "rustls", "rustyline", "ureq"];
+const NOISY: &[&str] = &["h2", "hyper", "hyper_util", "reqwest", "rmcp", "rustls", "rustyline", "ureq"];
 
 /// Quotes parameters of a database's URL that it does not know: a password whose key has a typing error.
 const QUOTES_URLS: &str = "sqlx_postgres::options";
