@@ -22,6 +22,7 @@ mod granted;
 mod graph;
 mod invoke;
 mod loops;
+mod names;
 mod open;
 mod options;
 mod problem;

@@ -7,4 +7,6 @@ mod documents;
 mod ledger;
 mod memory;
 mod spoiled;
+#[cfg(feature = "cli")]
+mod taking;
 mod verify;
