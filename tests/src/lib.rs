@@ -14,6 +14,7 @@ pub mod rig;
 pub mod server;
 pub mod six_turns;
 pub mod spans;
+pub mod stored;
 pub mod tree;
 pub mod wire;
 
