@@ -107,7 +107,7 @@ impl ModelClient for Asks {
         if said == 2 {
             return Ok(Decoded::new(&[Part::text("Done.")], Finish::Stop));
         }
-        let call = CallMessage::new(format!("call_{said}"), "bench__count", format!("{{\"number\":{said}}}"));
+        let call = CallMessage::new(format!("call_{said}"), "bench__count", &format!("{{\"number\":{said}}}"));
         Ok(Decoded::new(&[Part::Call(call)], Finish::ToolCalls))
     }
 }

@@ -211,7 +211,7 @@ async fn begin(shared: &Shared, connection: &mut Connection, locks: String) -> R
 
 async fn commit(shared: &Shared, connection: &mut Connection, wakes: bool) -> Result<(), sqlx::Error> {
     if wakes && !shared.database.is_sqlite() {
-        // One round trip for both: whoever holds locks keeps others waiting.
+        // One round trip for both, since others wait for the locks meanwhile.
         connection.run(format!("SELECT pg_notify('{CHANNEL}', ''); COMMIT")).await?;
     } else {
         connection.run("COMMIT").await?;
