@@ -1,4 +1,4 @@
-"""Kills the example at every place that it comes by, and checks what is left."""
+"""Kills and stops the example at the places that it comes by, and checks what is left."""
 
 import collections
 import concurrent.futures
@@ -7,16 +7,22 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.error
+import threading
 import urllib.request
 
-CALLS = ["first", "second", "third", "fourth", "fifth"]
-ANSWER = "All parts are ordered."
+CALLS = ["look", "order", "pay", "scan", "last"]
+# Those with an effect.
+EFFECTS = ["order", "pay", "last"]
+ANSWER = "All is done."
+# Where a process is stopped while another one takes over.
+STOPS = ["before the read", "after the read", "before the effect", "after the effect", "after the model", "after a write"]
 # Each has a server of its own.
 LANES = 3
 
@@ -100,10 +106,10 @@ class Endpoint:
 
     def __init__(self, data, port, store):
         self.data, self.port, self.store, self.process = data, port, store, None
-        data.mkdir()
+        data.mkdir(exist_ok=True)
         self.log = open(data / "log", "a")
 
-    def start(self, kill=None):
+    def start(self, **more):
         settings = {
             "FLEET_DATA": str(self.data),
             "FLEET_LISTEN": f"127.0.0.1:{self.port}",
@@ -112,15 +118,18 @@ class Endpoint:
             "FLEET_CROSSINGS": "1",
             "RUST_LOG": "warn",
         }
-        if kill is not None:
-            settings["FLEET_KILL"] = str(kill)
+        settings |= {name: str(value) for name, value in more.items() if value is not None}
         self.process = subprocess.Popen(
             [os.environ["FLEET"]], env={**os.environ, **settings}, stdout=subprocess.PIPE, stderr=self.log
         )
         assert self.process.stdout.readline().startswith(b"listening"), (self.data / "log").read_text()
 
+    def is_stopped(self):
+        return pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
     def stop(self):
         if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
             self.process.terminate()
             try:
                 self.process.wait(10)
@@ -145,13 +154,82 @@ class Endpoint:
         return collections.Counter(line.split()[1] for line in (self.data / "effects").read_text().splitlines())
 
 
-def converse(restate, endpoint, key, kill):
+class Proxy:
+    """Where the server finds the endpoint, so that another process can take its place."""
+
+    def __init__(self, target):
+        self.target, self.inward, self.outward = target, [], []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                inward, _ = self.listener.accept()
+                try:
+                    outward = socket.create_connection(("127.0.0.1", self.target))
+                except OSError:
+                    inward.close()
+                    continue
+                self.inward.append(inward)
+                self.outward.append(outward)
+                for pair in ((inward, outward), (outward, inward)):
+                    threading.Thread(target=self.pump, args=pair, daemon=True).start()
+
+    @staticmethod
+    def pump(source, sink):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+
+    def switch(self, target):
+        # The process before is not told: it has its connections until the end.
+        self.target = target
+        for inward in self.inward:
+            with contextlib.suppress(OSError):
+                inward.shutdown(socket.SHUT_RDWR)
+            inward.close()
+        self.inward = []
+
+    def stop(self):
+        self.listener.close()
+        for one in self.inward + self.outward:
+            one.close()
+
+
+class Person:
+    """Whoever decides, and answers for the client: first wrongly, then as it should be."""
+
+    def __init__(self, restate, key):
+        self.restate, self.key = restate, key
+        self.left = [
+            ("decide", {"call": "pay", "approve": True}),
+            ("answer", {"call": "scan", "value": "no number"}),
+            ("answer", {"call": "scan", "value": 10}),
+        ]
+
+    def act(self):
+        if not self.left:
+            return
+        handler, body = self.left[0]
+        status, text = self.restate.call(self.key, handler, body, {"x-principal": "grace"})
+        # 409: an earlier request arrived, and nobody heard so; or what did not fit was not looked at yet.
+        looked_at = status == 409 and body.get("value") != 10
+        if status in (200, 202, 204) or looked_at:
+            self.left.pop(0)
+        else:
+            assert status in (0, 404, 409), (status, text)
+
+
+def converse(restate, endpoint, key, kill=None, message="Order what is missing.", person=True, **settings):
     """One conversation, whose process is killed at this place. Returns its answer, and where it was."""
-    endpoint.start(kill)
+    endpoint.start(FLEET_KILL=kill, **settings)
     restate.register(endpoint.port)
-    status, text = restate.call(key, "run/send", "Order what is missing.")
+    status, text = restate.call(key, "run/send", message)
     assert status in (200, 202), text
-    decided = killed = False
+    person = Person(restate, key) if person else None
+    killed = False
     place = None
     end = time.monotonic() + 60
     while time.monotonic() < end:
@@ -159,16 +237,13 @@ def converse(restate, endpoint, key, kill):
             assert endpoint.process.returncode == -9, (endpoint.data / "log").read_text()
             killed, place = True, endpoint.crossings()[-1]
             endpoint.stop()
-            endpoint.start()
+            endpoint.start(**settings)
         if output := restate.output(key):
             assert killed == (kill is not None), "it was to be killed"
             assert output[0] == 200, output
             return json.loads(output[1]), place
-        if not decided:
-            decision = {"call": "third", "approve": True}
-            status, text = restate.call(key, "decide", decision, {"x-principal": "grace"})
-            decided = status in (200, 202, 204, 409)
-            assert decided or status in (0, 404), (status, text)
+        if person:
+            person.act()
         time.sleep(0.05)
     raise AssertionError((endpoint.data / "log").read_text() + f"\nno end: {key} killed at {kill}")
 
@@ -179,7 +254,8 @@ def outcomes(records):
 
 
 def deciders(records):
-    return [record["decision"]["decider"]["principal"] for record in records if "decision" in record]
+    decisions = [record["decision"] for record in records if "decision" in record]
+    return [((one.get("decider") or {}).get("principal"), one.get("refused") is not None) for one in decisions]
 
 
 class Lane:
@@ -189,10 +265,14 @@ class Lane:
         home.mkdir()
         self.home, self.endpoints, self.restate = home, [], Restate(home)
 
-    def converse(self, key, kill, store="sqlite"):
+    def endpoint(self, key, store="sqlite"):
         one = Endpoint(self.home / key, free_port(), store)
         self.endpoints.append(one)
-        answer, place = converse(self.restate, one, key, kill)
+        return one
+
+    def converse(self, key, kill, store="sqlite", **more):
+        one = self.endpoint(key, store)
+        answer, place = converse(self.restate, one, key, kill, **more)
         one.stop()
         assert answer == ANSWER, (key, answer)
         return one, place
@@ -214,19 +294,74 @@ def killed(lane, kill, place):
     key = f"kill-{kill}"
     one, at = lane.converse(key, kill)
     assert at == place, (key, at, place)
+    return checked(one, key, place)
+
+
+def checked(one, key, place):
+    """Checks what is left of a conversation. Returns how many calls have an unknown outcome."""
     records, effects = one.records(), one.effects()
     said = outcomes(records)
     assert [call for call, _ in said] == CALLS, (key, place, said)
     for call, outcome in said:
         assert effects[call] <= 1, (key, place, "twice", effects)
         assert outcome in ("ok", "outcome_unknown"), (key, place, said)
-        assert outcome != "ok" or effects[call] == 1, (key, place, "not done", said, effects)
+        assert outcome != "ok" or effects[call] == (call in EFFECTS), (key, place, "not done", said, effects)
     lost = [call for call, outcome in said if outcome == "outcome_unknown"]
     within = place in ("before the effect", "after the effect")
     # A write is that of the ledger before a call begins, or that of the record after its end.
     assert len(lost) == 1 if within else not lost or (len(lost) == 1 and place == "after a write"), (key, place, said)
-    assert deciders(records) == ["grace"], (key, records)
+    taken = [who for who, refused in deciders(records) if not refused]
+    # Nobody is named for the client's answer.
+    assert taken == ["grace", None], (key, place, records)
+    assert any(refused for _, refused in deciders(records)), (key, place, "the wrong answer")
     return len(lost)
+
+
+def stopped(lane, stop, place):
+    """Stops the process at one place, lets another one take over, and continues it."""
+    key = f"stop-{stop}"
+    before = lane.endpoint(key)
+    before.start(FLEET_STOP=stop)
+    proxy = Proxy(before.port)
+    lane.restate.register(proxy.port)
+    status, text = lane.restate.call(key, "run/send", "Order what is missing.")
+    assert status in (200, 202), text
+    person = Person(lane.restate, key)
+    after, end, output = None, time.monotonic() + 60, None
+    while not output:
+        assert time.monotonic() < end, (before.data / "log").read_text() + f"\nno end: {key}"
+        if after is None and before.is_stopped():
+            assert before.crossings()[-1] == place, (key, before.crossings()[-1], place)
+            after = lane.endpoint(key)
+            after.start()
+            proxy.switch(after.port)
+        output = lane.restate.output(key)
+        person.act()
+        time.sleep(0.05)
+    assert output[0] == 200 and json.loads(output[1]) == ANSWER and after, (key, output)
+    came_by = len(before.crossings())
+    before.process.send_signal(signal.SIGCONT)
+    with contextlib.suppress(AssertionError):
+        until("what it still does", 0.5, lambda: len(before.crossings()) > came_by + 1)
+    proxy.stop()
+    before.stop()
+    after.stop()
+    return checked(after, key, place)
+
+
+def expired(lane, kill, place):
+    """Nobody decides in time."""
+    key = f"late-{kill}"
+    one, at = lane.converse(key, kill, message="Pay only.", person=False, FLEET_APPROVAL_SECONDS=1)
+    assert at == place, (key, at, place)
+    records = one.records()
+    assert outcomes(records) == [("late", "approval_expired")], (key, place, records)
+    assert not one.effects() and len(deciders(records)) == 1, (key, place, records)
+    one.start()
+    status, text = lane.restate.call(key, "decide", {"call": "late", "approve": True}, {"x-principal": "grace"})
+    assert status == 404, (key, status, text)
+    one.stop()
+    return 0
 
 
 def without_ledger(lane, kill):
@@ -245,7 +380,10 @@ def main():
         whole, _ = lanes[0].converse("whole", None)
         places = list(enumerate(whole.crossings(), 1))
         assert outcomes(whole.records()) == [(call, "ok") for call in CALLS], whole.records()
-        assert whole.effects() == collections.Counter(CALLS), whole.effects()
+        assert whole.effects() == collections.Counter(EFFECTS), whole.effects()
+        checked(whole, "whole", None)
+        late, _ = lanes[0].converse("late", None, message="Pay only.", person=False, FLEET_APPROVAL_SECONDS=1)
+        late_places = list(enumerate(late.crossings(), 1))
 
         def side_by_side(what, jobs):
             def some(at):
@@ -256,6 +394,11 @@ def main():
 
         unknown = side_by_side(killed, places)
         print(f"killed at {len(places)} places: the same answer and records, no effect twice, {unknown} unknown")
+        side_by_side(expired, late_places)
+        print(f"nobody decides, killed at {len(late_places)} places: expired once, no effect, a late decision refused")
+        stops = [next((at, place) for at, place in places if place == kind) for kind in STOPS]
+        side_by_side(stopped, stops)
+        print(f"stopped at {len(stops)} places, and continued after another process: what it still does is not written")
         twice = side_by_side(without_ledger, [(kill,) for kill, place in places if place == "after the effect"])
         assert twice > 0, "without the ledger an effect happens twice"
         print(f"without the ledger: {twice} effects twice")

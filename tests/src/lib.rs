@@ -4,6 +4,7 @@ pub mod blocks;
 pub mod corpus;
 pub mod failing;
 pub mod hooked;
+pub mod hostile;
 #[cfg(unix)]
 pub mod kills;
 #[cfg(unix)]
@@ -51,6 +52,7 @@ mod guide {
         ForeignTypes: "foreign-types.md",
         Testing: "testing.md",
         Engines: "engines.md",
+        Mcp: "mcp.md",
         Operating: "operating.md",
         Stores: "store.md",
         Auditing: "auditing.md",

@@ -6,100 +6,45 @@
 mod approved;
 #[path = "graph/carved.rs"]
 mod carved;
+#[path = "graph/crashed.rs"]
+mod crashed;
 #[path = "graph/declared.rs"]
 mod declared;
 #[path = "graph/ended.rs"]
 mod ended;
+#[path = "graph/notes.rs"]
+mod notes;
+#[path = "graph/side.rs"]
+mod side;
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tool_runtime::agent::{Agent, Conversation, Ended, Graph, ScriptedModel, ScriptedTurn};
+use async_trait::async_trait;
+use notes::{Happened, Seats, Table, World};
+use tokio::sync::Barrier;
+use tool_runtime::agent::{
+    Agent, Conversation, Ended, Graph, ModelClient, ModelError, ModelRequest, ScriptedModel, ScriptedTurn, Show,
+};
 use tool_runtime::call::{Caller, ToolInvocationRecord};
 use tool_runtime::runner::Run;
 use tool_runtime::store::{Document, MemoryStore, Query, RecordFilter, Space, Store, Waiting};
+use tool_runtime::wire::history::Content;
+use tool_runtime::wire::{Decoded, Message};
 use tool_runtime::{
     Capabilities, Event, Outcome, RunOptions, ToolCall, ToolCatalog, ToolError, ToolExecResult, ToolPolicy, ToolRunner,
-    capability, tool,
 };
-
-/// The world outside.
-#[capability(effect = state_change)]
-pub trait World {
-    /// Counts an effect.
-    fn happen(&self) -> u32;
-}
-
-#[derive(Default)]
-struct Happened(AtomicU32);
-
-impl World for Happened {
-    fn happen(&self) -> u32 {
-        self.0.fetch_add(1, Ordering::AcqRel) + 1
-    }
-}
-
-/// Lists notes.
-#[tool(name = "notes__list", effect = read_only, redact = ["$"])]
-fn list() -> Result<Vec<u32>, ToolError> {
-    Ok(vec![7, 8])
-}
-
-/// Reads a page of a stranger.
-#[tool(name = "notes__page", effect = read_only, redact = ["$"], tags = ["web"])]
-fn page() -> Result<String, ToolError> {
-    Ok("a stranger wrote this".to_owned())
-}
-
-/// Deletes a note.
-#[tool(name = "notes__delete", effect = state_change, redact = ["$"])]
-fn delete(
-    world: &dyn World,
-    /// The note.
-    #[arg(evidence = "notes__list")]
-    note_id: u32,
-) -> Result<u32, ToolError> {
-    world.happen();
-    Ok(note_id)
-}
-
-/// Counts.
-#[tool(name = "notes__count", effect = state_change, redact = ["$"])]
-fn count(
-    world: &dyn World,
-    /// Anything.
-    at: u32,
-) -> Result<u32, ToolError> {
-    let _ = at;
-    Ok(world.happen())
-}
-
-/// Never returns.
-#[tool(name = "notes__hang", effect = read_only, redact = ["$"])]
-async fn hang() -> Result<u32, ToolError> {
-    std::future::pending().await
-}
-
-/// Panics.
-#[tool(name = "notes__panic", effect = read_only, redact = ["$"])]
-fn panic() -> Result<u32, ToolError> {
-    panic!("CANARY")
-}
-
-/// Where the cursor is.
-#[tool(name = "notes__cursor", effect = read_only, execution = client, client_result = u32, prepare = ["$"],
-    redact = ["$"])]
-fn cursor() -> Result<bool, ToolError> {
-    Ok(true)
-}
 
 const TOOLS: [&str; 6] = ["notes__list", "notes__page", "notes__delete", "notes__count", "notes__hang", "notes__panic"];
 
 const POLICY: &str = r#"
-    allowed_tools = ["notes__list", "notes__page", "notes__delete", "notes__count", "notes__hang", "notes__panic"]
+    allowed_tools = ["notes__list", "notes__page", "notes__delete", "notes__count", "notes__hang", "notes__meet",
+        "notes__panic"]
     allowed_graphs = ["researcher"]
 "#;
+
+/// The tools that only read.
+const READS: [&str; 4] = ["notes__list", "notes__page", "notes__hang", "notes__meet"];
 
 const REPORT: &str = r#"{"summary":"Done.","findings":["one","two"]}"#;
 
@@ -119,11 +64,16 @@ impl Rig {
         let catalog = ToolCatalog::builder().collect().dynamic(graph).build().unwrap_or_else(|error| panic!("{error}"));
         let policy = ToolPolicy::from_toml(&format!("{POLICY}\n{rules}")).unwrap_or_else(|error| panic!("{error}"));
         ToolRunner::builder(catalog, policy)
-            .capabilities(Capabilities::new().with(Arc::clone(&self.world) as Arc<dyn World>))
+            .capabilities(self.capabilities())
             .approvals(true)
             .store(Arc::clone(&self.store))
             .build()
             .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let table = Arc::new(Seats(Barrier::new(2))) as Arc<dyn Table>;
+        Capabilities::new().with(Arc::clone(&self.world) as Arc<dyn World>).with(table)
     }
 
     fn options(&self) -> RunOptions {
@@ -137,8 +87,8 @@ impl Rig {
         self.runner(rules, researcher(turns)).run(self.options())
     }
 
-    fn effects(&self) -> u32 {
-        self.world.0.load(Ordering::Acquire)
+    fn effects(&self) -> usize {
+        self.world.0.lock().expect("a lock").len()
     }
 
     async fn records(&self) -> Vec<ToolInvocationRecord> {
@@ -160,6 +110,28 @@ impl Rig {
     /// What the records say: the tool, and how it ended.
     async fn outcomes(&self) -> Vec<(String, Outcome)> {
         self.records().await.into_iter().map(|record| (record.name, record.outcome)).collect()
+    }
+}
+
+/// A model whose turn follows from the first message and from how often it has answered.
+struct Follows<F>(F);
+
+#[async_trait]
+impl<F: Fn(&str, usize) -> ScriptedTurn + Send + Sync> ModelClient for Follows<F> {
+    fn name(&self) -> &str {
+        "follows"
+    }
+
+    async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
+        let first = request.messages.iter().find_map(|message| match message {
+            Message::User(content) => content.iter().find_map(|content| match content {
+                Content::Text(text) => Some(text.clone()),
+                _ => None,
+            }),
+            _ => None,
+        });
+        let answered = request.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
+        ScriptedModel::new([(self.0)(&first.unwrap_or_default(), answered)]).complete(request, show).await
     }
 }
 
@@ -262,25 +234,6 @@ async fn labels_and_evidence_go_down_and_come_back() {
     let graph = snapshot.waiting().next().and_then(|call| call.graph.clone()).expect("a graph");
     let waiting = rig.waiting(&graph.run_id).await;
     assert_eq!(waiting[0].call.labels, ["web".into()]);
-}
-
-#[tokio::test]
-async fn two_children_work_side_by_side() {
-    let rig = Rig::new();
-    // Each answers without a call, so that either may take either turn.
-    let graph = Graph::new(
-        "researcher",
-        "1",
-        Agent::new(ScriptedModel::new([ScriptedTurn::text(REPORT), ScriptedTurn::text(REPORT)])),
-    );
-    let graph = graph.description("Researches.").tools(["notes__list"]);
-    let runner = rig.runner("parallel = 4", graph);
-    let both = call("p1", "graph__researcher", r#"{"task":"One."}"#);
-    let both = both.and_call("p2", "graph__researcher", r#"{"task":"Two."}"#);
-    let model = Agent::new(ScriptedModel::new([both, ScriptedTurn::text("Both.")]));
-    let mut conversation = model.converse(runner.run(rig.options()));
-    assert!(matches!(conversation.send("Go.").await, Ended::Answered { text } if text == "Both."));
-    assert_eq!(rig.outcomes().await.len(), 2);
 }
 
 fn waits(conversation: &Conversation) -> Vec<(String, Option<String>, Option<String>)> {

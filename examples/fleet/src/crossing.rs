@@ -12,20 +12,29 @@ use tool_runtime::store::{
     AuditRecord, Change, Document, Key, Listed, Query, Receipt, RecordFilter, Sealed, Store, StoreError,
 };
 
-/// Counts the places that the process comes by, and kills it at one of them.
+/// Counts the places that the process comes by, and kills or stops it at one of them.
 pub struct Crossings {
     /// What was come by, and the file that says so. Nothing is counted without `FLEET_CROSSINGS`.
     seen: Option<Mutex<(u32, File)>>,
-    deadly: Option<u32>,
+    signal: Option<(u32, Signal)>,
+}
+
+#[derive(Clone, Copy)]
+enum Signal {
+    Kill,
+    Stop,
 }
 
 impl Crossings {
-    /// Counts if `FLEET_CROSSINGS` is set, and ends the process at the place with the number `FLEET_KILL`.
+    /// Counts if `FLEET_CROSSINGS` is set, and ends the process at the place with the number `FLEET_KILL`, or stops it at
+    /// `FLEET_STOP` until somebody continues it.
     ///
     /// # Errors
     /// The file `crossings` cannot be opened.
     pub fn from_env(data: &Path) -> io::Result<Self> {
-        let deadly = std::env::var("FLEET_KILL").ok().and_then(|at| at.parse().ok());
+        let place = |variable: &str| std::env::var(variable).ok().and_then(|at| at.parse().ok());
+        let stop = || place("FLEET_STOP").map(|at| (at, Signal::Stop));
+        let signal = place("FLEET_KILL").map(|at| (at, Signal::Kill)).or_else(stop);
         let seen = match std::env::var_os("FLEET_CROSSINGS") {
             Some(_) => {
                 let file = OpenOptions::new().create(true).append(true).open(data.join("crossings"))?;
@@ -33,7 +42,7 @@ impl Crossings {
             }
             None => None,
         };
-        Ok(Self { seen, deadly })
+        Ok(Self { seen, signal })
     }
 
     /// The process comes by here.
@@ -42,12 +51,21 @@ impl Crossings {
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.0 += 1;
         let _written = writeln!(seen.1, "{place}").and_then(|()| seen.1.sync_data());
-        if self.deadly == Some(seen.0) {
-            // No destructor runs, and nothing is flushed. The lock is held: nobody else comes by meanwhile.
-            let _killed = Command::new("kill").arg("-KILL").arg(std::process::id().to_string()).status();
-            std::process::abort();
+        // The lock is held: nobody else comes by meanwhile.
+        match self.signal.filter(|(at, _)| *at == seen.0) {
+            None => {}
+            Some((_, Signal::Stop)) => send("-STOP"),
+            Some((_, Signal::Kill)) => {
+                // No destructor runs, and nothing is flushed.
+                send("-KILL");
+                std::process::abort();
+            }
         }
     }
+}
+
+fn send(signal: &str) {
+    let _sent = Command::new("kill").arg(signal).arg(std::process::id().to_string()).status();
 }
 
 /// A store whose writes are places that the process comes by.

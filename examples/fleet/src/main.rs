@@ -23,10 +23,10 @@ use tool_runtime::{Capabilities, ToolCatalog, ToolPolicy, ToolRunner};
 use crate::crossing::{Crossings, WatchedStore};
 use crate::model::Script;
 use crate::service::{Fleet, FleetService};
-use crate::tools::{Outbox, Outgoing};
+use crate::tools::{Outbox, Outgoing, Stock};
 
 const POLICY: &str = r#"
-    allowed_tools = ["parts__order", "parts__pay"]
+    allowed_tools = ["parts__list", "parts__order", "parts__pay", "parts__scan"]
     require_approval_for_tools = ["parts__pay"]
 "#;
 
@@ -50,13 +50,15 @@ async fn serve(data: &std::path::Path, store: Arc<dyn Store>) -> Result<(), Box<
     tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).init();
     let crossings = Arc::new(Crossings::from_env(data)?);
     let outbox = Arc::new(Outbox::open(&data.join("effects"), Arc::clone(&crossings))?);
-    let catalog = ToolCatalog::builder().tool::<tools::order>().tool::<tools::pay>().build()?;
-    // Who starts again at once after a crash waits this long for a call that the process before may still execute.
-    let lease = std::env::var("FLEET_LEASE_SECONDS").ok().map_or(Ok(30), |seconds| seconds.parse())?;
+    let catalog = ToolCatalog::builder().tool::<tools::list>().tool::<tools::order>();
+    let catalog = catalog.tool::<tools::pay>().tool::<tools::scan>().build()?;
+    // A process that starts again right after a crash waits this long for a call that the process before may still execute.
+    let lease = seconds("FLEET_LEASE_SECONDS", 30)?;
     let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(POLICY)?)
-        .capabilities(Capabilities::new().with(outbox as Arc<dyn Outgoing>))
+        .capabilities(Capabilities::new().with(Arc::clone(&outbox) as Arc<dyn Stock>).with(outbox as Arc<dyn Outgoing>))
         .store(WatchedStore::new(store, Arc::clone(&crossings)))
-        .lease(Duration::from_secs(lease))
+        .lease(lease)
+        .approval_ttl(seconds("FLEET_APPROVAL_SECONDS", 24 * 60 * 60)?)
         .approvals(true)
         .build()?;
     let fleet = Fleet { agent: Agent::new(Script::new(crossings)), runner };
@@ -67,6 +69,10 @@ async fn serve(data: &std::path::Path, store: Arc<dyn Store>) -> Result<(), Box<
     let endpoint = Endpoint::builder().bind(FleetService(fleet)).build();
     HttpServer::new(endpoint).serve_with_cancel(listener, terminate.recv()).await;
     Ok(())
+}
+
+fn seconds(variable: &str, default: u64) -> Result<Duration, Box<dyn Error>> {
+    Ok(Duration::from_secs(std::env::var(variable).ok().map_or(Ok(default), |seconds| seconds.parse())?))
 }
 
 async fn records(store: &dyn Store) -> Result<(), Box<dyn Error>> {

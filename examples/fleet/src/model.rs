@@ -4,11 +4,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tool_runtime::agent::{ModelClient, ModelError, ModelRequest, ScriptedModel, ScriptedTurn, Show};
+use tool_runtime::wire::history::Content;
 use tool_runtime::wire::{Decoded, Message};
 
 use crate::crossing::Crossings;
 
-/// Five turns with a call each, the third of which needs a person, and an answer.
+/// What it says to its first message.
+const PAY_ONLY: &str = "Pay only.";
+
+/// Five turns with a call each, of which one needs a person and one the client, and an answer. To `Pay only.` it is one turn
+/// with a call that needs a person.
 pub struct Script {
     crossings: Arc<Crossings>,
 }
@@ -19,14 +24,15 @@ impl Script {
         Self { crossings }
     }
 
-    fn turn(at: usize) -> ScriptedTurn {
-        match at {
-            0 => ScriptedTurn::call("first", "parts__order", r#"{"part":7}"#),
-            1 => ScriptedTurn::call("second", "parts__order", r#"{"part":8}"#),
-            2 => ScriptedTurn::call("third", "parts__pay", r#"{"cents":1200}"#),
-            3 => ScriptedTurn::call("fourth", "parts__order", r#"{"part":9}"#),
-            4 => ScriptedTurn::call("fifth", "parts__order", r#"{"part":10}"#),
-            _ => ScriptedTurn::text("All parts are ordered."),
+    fn turn(first: &str, at: usize) -> ScriptedTurn {
+        match (first, at) {
+            (_, 5..) | (PAY_ONLY, 1..) => ScriptedTurn::text("All is done."),
+            (PAY_ONLY, 0) => ScriptedTurn::call("late", "parts__pay", r#"{"cents":300}"#),
+            (_, 0) => ScriptedTurn::call("look", "parts__list", "{}"),
+            (_, 1) => ScriptedTurn::call("order", "parts__order", r#"{"part":7}"#),
+            (_, 2) => ScriptedTurn::call("pay", "parts__pay", r#"{"cents":1200}"#),
+            (_, 3) => ScriptedTurn::call("scan", "parts__scan", r#"{"part":10}"#),
+            (_, 4) => ScriptedTurn::call("last", "parts__order", r#"{"part":10}"#),
         }
     }
 }
@@ -40,7 +46,15 @@ impl ModelClient for Script {
     async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
         self.crossings.cross("before the model");
         let at = request.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
-        let decoded = ScriptedModel::new([Self::turn(at)]).complete(request, show).await;
+        let first = request.messages.iter().find_map(|message| match message {
+            Message::User(content) => content.iter().find_map(|content| match content {
+                Content::Text(text) => Some(text.clone()),
+                _ => None,
+            }),
+            _ => None,
+        });
+        let turn = Self::turn(&first.unwrap_or_default(), at);
+        let decoded = ScriptedModel::new([turn]).complete(request, show).await;
         self.crossings.cross("after the model");
         decoded
     }

@@ -1,8 +1,8 @@
 //! The workflow: one conversation each, by its key.
 
 use restate_sdk::prelude::*;
-use tool_runtime::adapters::restate::{Journal, decide};
-use tool_runtime::agent::{Agent, Incoming};
+use tool_runtime::adapters::restate::{Journal, answer, decide};
+use tool_runtime::agent::{Agent, ClientAnswer, Incoming};
 use tool_runtime::call::{CallId, Decider};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::{RunOptions, ToolRunner};
@@ -25,6 +25,15 @@ struct Decision {
     call: String,
     approve: bool,
     reason: Option<String>,
+}
+
+/// What a client executed.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answer {
+    call: String,
+    /// The result; left out if the client could not execute the call.
+    value: Option<serde_json::Value>,
 }
 
 #[workflow(name = "Fleet")]
@@ -52,5 +61,15 @@ impl FleetService {
         let decision =
             if decision.approve { ApprovalDecision::Approve } else { ApprovalDecision::Deny(decision.reason) };
         decide(&ctx, &call, decision, &decider).await
+    }
+
+    /// Brings a client's answer. The gateway before Restate lets only the person through whose conversation it is.
+    #[handler]
+    async fn answer(&self, ctx: SharedWorkflowContext<'_>, Json(given): Json<Answer>) -> HandlerResult<()> {
+        let given = match given.value {
+            Some(value) => ClientAnswer::value(given.call, value.to_string()),
+            None => ClientAnswer::failed(given.call),
+        };
+        answer(&ctx, given).await
     }
 }

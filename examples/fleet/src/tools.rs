@@ -1,4 +1,4 @@
-//! Tools whose effects are lines of a file.
+//! Tools whose effects are lines of a file, one that only reads, and one that the client executes.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -17,6 +17,28 @@ pub trait Outgoing {
     /// # Errors
     /// The file cannot be written.
     fn send(&self, line: &str) -> io::Result<()>;
+}
+
+/// What is in the house.
+#[capability(effect = read_only)]
+pub trait Stock {
+    /// Returns the numbers of the parts that are missing.
+    fn missing(&self) -> Vec<u32>;
+}
+
+/// Lists the parts that are missing.
+#[tool(name = "parts__list", effect = read_only, redact = ["$"])]
+pub fn list(stock: &dyn Stock) -> Result<Vec<u32>, ToolError> {
+    Ok(stock.missing())
+}
+
+/// Scans the label of a part, with the device of the person who asks.
+#[tool(name = "parts__scan", effect = read_only, execution = client, client_result = u32, prepare = ["$"], redact = ["$"])]
+pub fn scan(
+    /// The number of the part.
+    part: u32,
+) -> Result<u32, ToolError> {
+    Ok(part)
 }
 
 /// Orders parts.
@@ -61,6 +83,15 @@ impl Outbox {
     pub fn open(path: &Path, crossings: Arc<Crossings>) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         Ok(Self { file: Mutex::new(file), crossings })
+    }
+}
+
+impl Stock for Outbox {
+    fn missing(&self) -> Vec<u32> {
+        self.crossings.cross("before the read");
+        let missing = vec![7, 10];
+        self.crossings.cross("after the read");
+        missing
     }
 }
 

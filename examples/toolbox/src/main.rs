@@ -20,8 +20,7 @@ fn main() -> ExitCode {
             .principal(composition::PRINCIPAL)
             .tenant(composition::TENANT)
             .adapters(composition::open)
-            .inspect(composition::inspect)
-            .name_of(composition::name_of);
+            .inspect(composition::inspect);
     run(app)
 }
 
@@ -35,8 +34,9 @@ fn run(app: App) -> ExitCode {
     use std::io::Write as _;
 
     match otlp::Exporting::start() {
-        Ok(None) => cli::main(&app),
+        Ok(None) => cli::main(&otlp::variables(app)),
         Ok(Some(exporting)) => {
+            let app = otlp::variables(app);
             let code = cli::main(&app.layer(exporting.layer()));
             exporting.finish();
             code

@@ -13,6 +13,7 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::metrics::{Aggregation, Instrument, PeriodicReader, SdkMeterProvider, Stream};
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData};
+use tool_runtime::cli::App;
 use tracing::Level;
 use tracing_opentelemetry::{MetricsLayer, OpenTelemetryLayer};
 use tracing_subscriber::filter::filter_fn;
@@ -31,6 +32,14 @@ const FLUSH: Duration = Duration::from_secs(5);
 /// The boundaries of the histograms, as the conventions of OpenTelemetry recommend them.
 const SECONDS: [f64; 14] = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 const INVOCATION_SECONDS: [f64; 13] = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6];
+
+/// Names the variables in the help. They are those of every program that exports, so that there is no option for them.
+pub(crate) fn variables(app: App) -> App {
+    app.variable("OTEL_EXPORTER_OTLP_ENDPOINT", "where spans and metrics go, such as http://127.0.0.1:4318")
+        .variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, ..METRICS_ENDPOINT", "the same for one kind, as the whole URL")
+        .variable("OTEL_EXPORTER_OTLP_HEADERS", "headers of each export, such as a key: name=value,name=value")
+        .variable("OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES", "how the process is named")
+}
 
 /// The pipelines of this process.
 pub(crate) struct Exporting {

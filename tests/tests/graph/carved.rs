@@ -75,3 +75,80 @@ async fn the_output_is_bounded_with_the_summary_first() {
     assert!(text.starts_with(r#"{"summary":"In short.","findings":["finding 0"#), "{text}");
     assert!(!text.contains("finding 499"));
 }
+
+/// A graph that makes three calls.
+fn three_calls() -> Graph {
+    let turns = |_: &str, answered: usize| match answered {
+        0 => call("c1", "notes__list", "{}"),
+        1 => call("c2", "notes__page", "{}"),
+        2 => call("c3", "notes__count", r#"{"at":1}"#),
+        _ => ScriptedTurn::text(REPORT),
+    };
+    Graph::new("researcher", "1", Agent::new(Follows(turns))).description("Researches.").tools(TOOLS)
+}
+
+/// A graph that makes three calls, for a run that makes one more.
+async fn outcomes_under(rules: &str) -> (Vec<Outcome>, Outcome) {
+    let rig = Rig::new();
+    let run = rig.runner(rules, three_calls()).run(rig.options());
+    run.exec(ask("p1")).await;
+    let next = run.exec(ToolCall::text("p2", "notes__list", "{}")).await;
+    let records = rig.records().await;
+    let outcome =
+        |id: &str| records.iter().find(|record| record.tool_call_id.as_str() == id).map(|record| record.outcome);
+    (["c1", "c2", "c3"].into_iter().filter_map(outcome).collect(), next.outcome())
+}
+
+#[tokio::test]
+async fn a_graph_has_a_budget_of_its_own() {
+    use Outcome::{BudgetExceeded as No, Ok};
+    for (rules, expected, next) in [
+        ("", vec![Ok, Ok, Ok], Ok),
+        ("[budgets.graphs.researcher]\ncalls = 2", vec![Ok, Ok, No], Ok),
+        // The least of both counts.
+        ("[budgets.run]\ncalls = 2\n[budgets.graphs.researcher]\ncalls = 10", vec![Ok, No, No], No),
+        ("[budgets.run]\ncalls = 10\n[budgets.graphs.researcher]\ncalls = 1", vec![Ok, No, No], Ok),
+        // The calls of the last turn still run.
+        ("[budgets.graphs.researcher]\nturns = 2", vec![Ok, Ok], Ok),
+        ("[budgets.run]\nturns = 1", vec![Ok], Ok),
+        ("[budgets.default]\nmax_result_bytes = 100\n[budgets.graphs.researcher]\nbytes = 105", vec![Ok, Ok, No], Ok),
+    ] {
+        assert_eq!(outcomes_under(rules).await, (expected, next), "{rules}");
+    }
+    let rig = Rig::new();
+    let run = rig.run("[budgets.graphs.researcher]\nturns = 1", [call("c1", "notes__list", "{}")]);
+    let result = run.exec(ask("p1")).await;
+    assert_eq!(result.error().unwrap().tool_code.as_deref(), Some("budget_exceeded"));
+    assert!(text(&result).contains("the graph has used up its turns (budgets.graphs.NAME.turns)"), "{}", text(&result));
+}
+
+#[tokio::test]
+async fn what_a_task_used_still_counts_in_another_process() {
+    use tool_runtime::agent::SavedConversation;
+    use tool_runtime::call::Decider;
+    use tool_runtime::runner::ApprovalDecision;
+    let rig = Rig::new();
+    let rules = "require_approval_for_tools = ['notes__page']\n[budgets.graphs.researcher]\ncalls = 2";
+    let run = rig.runner(rules, three_calls()).run(rig.options());
+    let asks = || call("p1", "graph__researcher", r#"{"task":"Count."}"#);
+    let mut conversation = Agent::new(ScriptedModel::new([asks()])).converse(run);
+    assert!(matches!(conversation.send("Count.").await, Ended::Waiting { .. }));
+    let saved = serde_json::to_string(&conversation.save().await.expect("a document")).expect("JSON");
+    let saved: SavedConversation = serde_json::from_str(&saved).expect("a document");
+    let parent = Agent::new(ScriptedModel::new([ScriptedTurn::text("Counted.")]));
+    let restored = parent.restore(&rig.runner(rules, three_calls()), rig.options(), saved).await;
+    let bob = Decider::new("bob").tenant("acme");
+    restored.expect("restored").decide(&"p1".into(), ApprovalDecision::Approve, &bob).await.expect("it waits");
+    let outcomes = rig.outcomes().await;
+    assert!(outcomes.contains(&("notes__page".to_owned(), Outcome::Ok)), "{outcomes:?}");
+    assert!(outcomes.contains(&("notes__count".to_owned(), Outcome::BudgetExceeded)), "{outcomes:?}");
+    assert_eq!(rig.effects(), 0);
+}
+
+#[tokio::test]
+async fn the_time_of_a_principal_is_counted_once() {
+    // The call of the graph books all of it, and its own calls are part of that.
+    let rules = "[budgets.default]\nmax_runtime_ms = 1000\n[budgets.tools.graph__researcher]\nmax_runtime_ms = 60000\n\
+                 [budgets.principal]\nwindow = '1h'\ntime_ms = 60000";
+    assert_eq!(outcomes_under(rules).await, (vec![Outcome::Ok; 3], Outcome::Ok));
+}

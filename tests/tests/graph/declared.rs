@@ -83,16 +83,66 @@ fn a_policy_names_graphs_that_exist_where_they_belong() {
     let text = problems("roles.a.allowed_tools = ['graph__researcher']");
     assert!(text.contains("only `allowed_graphs` allows"), "{text}");
     assert_eq!(problems("allowed_graphs = ['researcher']\nroles.guest.denied_tools = ['graph__researcher']"), "");
+    for place in ["roles.a", "principals.a", "attributes.a.b", "tenants.a", "tenants.a.roles.b"] {
+        let text = problems(&format!("{place}.allowed_graphs = ['reseacher']"));
+        let expected = format!("`{place}.allowed_graphs`: there is no graph `reseacher`; did you mean `researcher`?");
+        assert!(text.contains(&expected), "{text}");
+        assert_eq!(problems(&format!("{place}.allowed_graphs = ['researcher']")), "");
+    }
+    let text = problems("roles.a.allowed_graphs = ['graph__researcher']");
+    assert!(text.contains("`graph__researcher` is the name of its tool; write `researcher`"), "{text}");
+    let text = problems("budgets.graphs.reseacher.calls = 1");
+    assert!(text.contains("`budgets.graphs.reseacher`: there is no graph `reseacher`"), "{text}");
+    let text = problems("budgets.graphs.researcher.bytes = 10");
+    assert!(text.contains("`budgets.graphs.researcher.bytes`: a call holds as many bytes"), "{text}");
+    assert_eq!(problems("budgets.graphs.researcher.turns = 3"), "");
+    for (policy, expected) in [
+        ("[budgets.graphs.researcher]", "this budget limits nothing"),
+        ("[budgets.graphs.researcher]\nwindow = '1h'\ncalls = 1", "this budget has no `window`"),
+        ("[budgets.graphs.researcher]\nturn = 1", "unknown"),
+    ] {
+        let text = ToolPolicy::from_toml(policy).unwrap_err().to_string();
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_role_grants_a_graph() {
+    let answers = || {
+        let agent = Agent::new(Follows(|_: &str, _| ScriptedTurn::text(REPORT)));
+        Graph::new("researcher", "1", agent).description("Researches.").tools(["notes__list"])
+    };
+    let outcome = async |policy: &'static str, options: fn(RunOptions) -> RunOptions| {
+        let rig = Rig::new();
+        let catalog = ToolCatalog::builder().collect().dynamic(answers()).build().unwrap();
+        let policy = ToolPolicy::from_toml(&format!("allowed_tools = ['notes__list']\n{policy}")).unwrap();
+        let runner =
+            ToolRunner::builder(catalog, policy).capabilities(rig.capabilities()).store(Arc::clone(&rig.store));
+        let run = runner.build().unwrap().run(options(rig.options()));
+        let outcome = run.exec(ask("p1")).await.outcome();
+        assert_eq!(run.catalog().get("graph__researcher").is_some(), outcome == Outcome::Ok);
+        let rule =
+            rig.records().await.pop().and_then(|record| record.decision).map(|decision| decision.rule.into_owned());
+        (outcome, rule.unwrap_or_default())
+    };
+    let clerk = |options: RunOptions| options.role("clerk");
+    let role = "[roles.clerk]\nallowed_graphs = ['researcher']";
+    assert_eq!(outcome(role, clerk).await, (Outcome::Ok, "roles.clerk.allowed_graphs".to_owned()));
+    assert_eq!(outcome(role, |options| options).await, (Outcome::PolicyDenied, "allowed_graphs".to_owned()));
+    let tenant = "[tenants.acme.roles.clerk]\nallowed_graphs = ['researcher']";
+    assert_eq!(outcome(tenant, clerk).await.0, Outcome::Ok);
+    assert_eq!(outcome(tenant, |options| options.role("clerk").tenant("other")).await.0, Outcome::PolicyDenied);
+    // Taking away wins.
+    let denied = "[roles.clerk]\nallowed_graphs = ['researcher']\n[tenants.acme]\ndenied_tools = ['graph__researcher']";
+    assert_eq!(outcome(denied, clerk).await, (Outcome::PolicyDenied, "tenants.acme.denied_tools".to_owned()));
 }
 
 #[tokio::test]
 async fn a_graph_that_no_list_names_is_denied() {
     let rig = Rig::new();
     let catalog = ToolCatalog::builder().collect().dynamic(researcher([])).build().unwrap();
-    let runner = ToolRunner::builder(catalog, ToolPolicy::allow(TOOLS))
-        .capabilities(Capabilities::new().with(Arc::clone(&rig.world) as Arc<dyn World>))
-        .build()
-        .unwrap();
+    let runner =
+        ToolRunner::builder(catalog, ToolPolicy::allow(TOOLS)).capabilities(rig.capabilities()).build().unwrap();
     let run = runner.run(RunOptions::new());
     assert!(run.catalog().get("graph__researcher").is_none());
     let (known, unknown) = (run.exec(ask("p1")).await, run.exec(ToolCall::text("p2", "graph__other", "{}")).await);

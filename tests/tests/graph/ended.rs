@@ -92,7 +92,7 @@ async fn a_graph_that_runs_again_finds_what_it_did() {
             let graph = if idempotent { researcher(turns).idempotent() } else { researcher(turns) };
             let catalog = ToolCatalog::builder().collect().dynamic(graph).build().expect("a catalog");
             ToolRunner::builder(catalog, ToolPolicy::from_toml(POLICY).expect("a policy"))
-                .capabilities(Capabilities::new().with(Arc::clone(&rig.world) as Arc<dyn World>))
+                .capabilities(rig.capabilities())
                 .clock(Arc::clone(&clock))
                 .store(Arc::clone(&store))
                 .build()

@@ -57,8 +57,10 @@ impl Conversation {
         };
         let span = chat.answered(&decoded);
         display.finish(&mut decoded);
+        // A turn is one even if its provider does not say what it used.
+        let used = decoded.usage.unwrap_or_default();
+        self.run.account(used, self.agent.prices.cost(&used));
         if let Some(usage) = decoded.usage {
-            self.run.account(usage, self.agent.prices.cost(&usage));
             self.run.emit(Event::Usage {
                 input_tokens: usage.total_input(),
                 output_tokens: usage.total_output(),

@@ -3,8 +3,10 @@
 mod broker;
 mod cap;
 mod capabilities;
+mod client;
 mod connection;
 pub(crate) mod injected;
+mod names;
 pub(crate) mod requirement;
 mod secret;
 
@@ -12,8 +14,11 @@ pub use broker::{ConnectionBroker, ConnectionError, ConnectionHandle, Connection
 pub use cap::Cap;
 pub(crate) use cap::bound;
 pub use capabilities::Capabilities;
+pub(crate) use client::without_client;
+pub use client::{ClientError, Elicit, Notices, Progress, Sample};
 #[doc(hidden)]
 pub use connection::ConnectionKind;
 pub use connection::{Connection, ConnectionId};
+pub use names::{NameLookup, NameRequest};
 pub(crate) use requirement::{Requirement, Source};
 pub use secret::Secret;

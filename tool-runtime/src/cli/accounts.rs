@@ -54,6 +54,7 @@ fn amounts(used: Spend, budget: Allowance) -> BTreeMap<&'static str, Amount> {
     let time = u64::try_from(used.time.as_millis()).unwrap_or(u64::MAX);
     let counted = [
         ("calls", used.calls, budget.calls),
+        ("turns", used.turns, budget.turns),
         ("time_ms", time, budget.time_ms),
         ("bytes", used.bytes, budget.bytes),
         ("tokens", used.tokens, budget.tokens),
@@ -73,6 +74,7 @@ impl Account {
     pub(super) fn told(&self) -> String {
         let holder = match self.holder {
             Holder::Run => "run",
+            Holder::Graph => "graph",
             Holder::Principal => "principal",
             Holder::Tenant => "tenant",
         };

@@ -12,6 +12,8 @@ pub struct Bindings<'a> {
     /// What the tool listed when its catalog was built: nothing else is injected.
     pub(crate) granted: &'a [Requirement],
     pub(crate) capabilities: &'a Capabilities,
+    /// What the client that made this call offers; it wins over what is bound for every call.
+    pub(crate) client: Option<&'a Capabilities>,
     /// Each holds an `Arc<Connection<C>>`, found by the type id of `Connection<C>`.
     pub(crate) connections: &'a [(TypeId, Arc<dyn Any + Send + Sync>)],
     pub(crate) context: &'a Arc<ToolContext>,
@@ -34,7 +36,8 @@ impl Bindings<'_> {
             return Some(Bound::Context(Arc::clone(self.context)));
         }
         let connection = self.connections.iter().find(|(id, _)| *id == wanted).map(|(_, connection)| connection);
-        connection.or_else(|| self.capabilities.get(wanted)).cloned().map(Bound::Shared)
+        let client = || self.client.and_then(|client| client.get(wanted));
+        connection.or_else(client).or_else(|| self.capabilities.get(wanted)).cloned().map(Bound::Shared)
     }
 }
 

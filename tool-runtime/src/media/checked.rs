@@ -1,12 +1,13 @@
 //! [`Media`]: an image, audio or a file.
 
+mod saved;
+
 use std::fmt;
 use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::de::{self, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::media::{MAX_BYTES, MediaError, content, types};
 use crate::text::cut;
@@ -39,13 +40,15 @@ const MAX_NAME_BYTES: usize = 255;
 /// # Ok::<(), MediaError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Saved")]
+#[serde(try_from = "saved::Saved")]
 #[allow(clippy::struct_field_names, reason = "RFC 6838 calls it a media type")]
 pub struct Media {
     media_type: Arc<str>,
     source: Source,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri: Option<Arc<str>>,
 }
 
 /// Where the bytes of media are.
@@ -53,59 +56,11 @@ pub struct Media {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Source {
     /// Here, in Base64 (RFC 4648, section 4).
-    Base64(#[serde(deserialize_with = "bounded")] Arc<str>),
+    Base64(#[serde(deserialize_with = "saved::bounded")] Arc<str>),
     /// Behind a URL that the provider fetches.
     Url(Arc<str>),
     /// At a provider that stored it under an id; `format` is the name of its format.
     Id { format: Arc<str>, id: Arc<str> },
-}
-
-/// A document as it was saved, before it is checked.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Saved {
-    media_type: String,
-    source: Source,
-    #[serde(default)]
-    name: Option<String>,
-}
-
-/// Reads a text, and refuses one that is too long for any media before it is copied.
-fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
-    struct Bounded;
-
-    impl Visitor<'_> for Bounded {
-        type Value = Arc<str>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("Base64")
-        }
-
-        fn visit_str<E: de::Error>(self, data: &str) -> Result<Arc<str>, E> {
-            if decoded_len(data) > MAX_BYTES {
-                return Err(E::custom(MediaError::TooLarge { limit: MAX_BYTES }));
-            }
-            Ok(data.into())
-        }
-    }
-
-    deserializer.deserialize_str(Bounded)
-}
-
-impl TryFrom<Saved> for Media {
-    type Error = MediaError;
-
-    fn try_from(Saved { media_type, source, name }: Saved) -> Result<Self, MediaError> {
-        let media = match source {
-            Source::Base64(data) => Self::base64(&media_type, data)?,
-            Source::Url(url) => Self::url(&media_type, url)?,
-            Source::Id { format, id } => Self::stored(&media_type, format, id)?,
-        };
-        Ok(match name {
-            Some(name) => media.with_name(&name),
-            None => media,
-        })
-    }
 }
 
 impl Media {
@@ -179,7 +134,7 @@ impl Media {
     }
 
     fn of(media_type: String, source: Source) -> Self {
-        Self { media_type: media_type.into(), source, name: None }
+        Self { media_type: media_type.into(), source, name: None, uri: None }
     }
 
     /// Sets the name of the file: what follows the last separator of a path, without control characters and at most
@@ -191,6 +146,26 @@ impl Media {
         let kept = cut(clean.trim(), MAX_NAME_BYTES);
         self.name = (!kept.is_empty()).then(|| kept.into());
         self
+    }
+
+    /// Sets the URI under which a client may know the content as a resource, such as `notes://2026/plan`. It is not
+    /// fetched, and a model's provider does not see it.
+    ///
+    /// # Errors
+    /// The text has no scheme (RFC 3986, section 3.1), is longer than 8 KiB, or holds other than printable ASCII.
+    pub fn with_uri(mut self, uri: impl Into<Arc<str>>) -> Result<Self, MediaError> {
+        let uri = uri.into();
+        if !types::is_uri(&uri) || uri.len() > MAX_URL_BYTES {
+            return Err(MediaError::Uri);
+        }
+        self.uri = Some(uri);
+        Ok(self)
+    }
+
+    /// Returns the URI of the content as a resource; `None` if it has none.
+    #[must_use]
+    pub fn uri(&self) -> Option<&str> {
+        self.uri.as_deref()
     }
 
     /// Returns the media type (RFC 6838), in lower case and by its registered name, with its parameters.

@@ -24,6 +24,8 @@ pub enum MediaError {
     Base64,
     /// The URL is not an absolute `http` or `https` URL of at most 8 KiB.
     Url,
+    /// The URI is not an absolute one of at most 8 KiB.
+    Uri,
     /// The provider's id is empty, longer than 512 bytes, or not printable ASCII.
     Id,
 }
@@ -39,6 +41,7 @@ impl MediaError {
             Self::TooLarge { .. } => "media_too_large",
             Self::Base64 => "media_not_base64",
             Self::Url => "media_url_invalid",
+            Self::Uri => "media_uri_invalid",
             Self::Id => "media_id_invalid",
         }
     }
@@ -56,6 +59,7 @@ impl fmt::Display for MediaError {
             Self::TooLarge { limit } => write!(f, "the file is larger than the limit of {limit} bytes"),
             Self::Base64 => f.write_str("the data is not Base64 with padding"),
             Self::Url => f.write_str("the URL is not an absolute `http` or `https` URL of at most 8 KiB"),
+            Self::Uri => f.write_str("the URI has no scheme, is longer than 8 KiB or holds other than printable ASCII"),
             Self::Id => f.write_str("the provider's id is empty, too long or not printable ASCII"),
         }
     }

@@ -53,3 +53,14 @@ pub(super) fn parse(written: &str) -> Result<String, MediaError> {
 pub(super) fn essence(media_type: &str) -> &str {
     media_type.split_once(';').map_or(media_type, |(essence, _)| essence)
 }
+
+/// Whether the text is printable ASCII with a scheme (RFC 3986, section 3.1) and something after it.
+pub(super) fn is_uri(text: &str) -> bool {
+    let is_scheme = |scheme: &str| {
+        let known = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+        scheme.starts_with(|first: char| first.is_ascii_alphabetic()) && scheme.bytes().all(known)
+    };
+    let parts = text.split_once(':');
+    parts.is_some_and(|(scheme, rest)| is_scheme(scheme) && !rest.is_empty())
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
+}

@@ -1,5 +1,6 @@
-//! [`Allowance`]: what a run, a principal or a tenant may use altogether.
+//! [`Allowance`]: what a run, a task of a graph, a principal or a tenant may use altogether.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::policy::parse::{self, Table};
 use crate::policy::spending::Spend;
 use crate::policy::window::Window;
 
-/// What a run, a principal or a tenant may use altogether. Left out means no limit.
+/// What a run, a task of a graph, a principal or a tenant may use altogether. Left out means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Allowance {
@@ -22,6 +23,9 @@ pub(crate) struct Allowance {
     /// Calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<u64>,
+    /// Turns of the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u64>,
     /// The time that calls take together, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<u64>,
@@ -56,6 +60,7 @@ impl Allowance {
         };
         let counted = [
             (self.calls, taken.calls, wanted.calls, Amount::Calls),
+            (self.turns, taken.turns, wanted.turns, Amount::Turns),
             (self.tokens, taken.tokens, wanted.tokens, Amount::Tokens),
             (self.input_tokens, taken.input_tokens, wanted.input_tokens, Amount::InputTokens),
             (self.output_tokens, taken.output_tokens, wanted.output_tokens, Amount::OutputTokens),
@@ -85,11 +90,17 @@ impl Allowance {
         Self { calls: None, time_ms: None, bytes: None, ..self }
     }
 
+    /// Returns the limits that hold for a call: one whose model may not be asked again may still make it.
+    pub(crate) const fn for_call(self) -> Self {
+        Self { turns: None, ..self }
+    }
+
     /// The least of each limit of two.
     pub(crate) fn narrower(self, other: Self) -> Self {
         Self {
             window: least(self.window, other.window),
             calls: least(self.calls, other.calls),
+            turns: least(self.turns, other.turns),
             time_ms: least(self.time_ms, other.time_ms),
             bytes: least(self.bytes, other.bytes),
             tokens: least(self.tokens, other.tokens),
@@ -115,11 +126,31 @@ fn some_window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Wind
 
 /// The budget of a run, which lasts as long as the run.
 pub(super) fn of_run<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Allowance, D::Error> {
-    let allowance: Allowance = parse::table(deserializer)?;
-    if allowance.window.is_some() {
-        return Err(D::Error::custom("the budget of a run has no `window`; write it for a principal or a tenant"));
+    parse::table(deserializer).and_then(once)
+}
+
+/// The budgets of tasks, by the name of the graph.
+pub(super) fn of_graphs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Allowance>, D::Error> {
+    let graphs: BTreeMap<String, Allowance> = parse::table_map(deserializer)?;
+    for allowance in graphs.values() {
+        once::<D::Error>(*allowance)?;
+        limits_something(allowance)?;
     }
-    Ok(allowance)
+    Ok(graphs)
+}
+
+fn once<E: Error>(allowance: Allowance) -> Result<Allowance, E> {
+    match allowance.window {
+        None => Ok(allowance),
+        Some(_) => Err(E::custom("this budget has no `window`; write it for a principal or a tenant")),
+    }
+}
+
+fn limits_something<E: Error>(allowance: &Allowance) -> Result<(), E> {
+    if allowance.is_empty() {
+        return Err(E::custom("this budget limits nothing; write `calls`, `tokens`, `cost` or another limit"));
+    }
+    Ok(())
 }
 
 /// A table, or a list of tables with different windows.
@@ -155,9 +186,7 @@ fn checked<E: Error>(all: Vec<Allowance>) -> Result<Vec<Allowance>, E> {
                 "this budget never begins again; write how long it lasts, for example `window = \"1h\"`",
             ));
         };
-        if allowance.is_empty() {
-            return Err(E::custom("this budget limits nothing; write `calls`, `tokens`, `cost` or another limit"));
-        }
+        limits_something(allowance)?;
         if windows.contains(&window) {
             return Err(E::custom("two budgets have the same `window`; write them as one"));
         }

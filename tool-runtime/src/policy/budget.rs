@@ -1,4 +1,4 @@
-//! [`Budgets`]: what one call, one run, one principal and one tenant may use, as data.
+//! [`Budgets`]: what one call, one run, one task of a graph, one principal and one tenant may use, as data.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::policy::allowance::{self, Allowance};
 use crate::policy::parse;
 
-/// What one call, one run, one principal and one tenant may use. Written as `[budgets.default]`, `[budgets.tools.NAME]`,
-/// `[budgets.run]`, `[budgets.principal]` and `[budgets.tenant]`.
+/// What one call, one run, one task of a graph, one principal and one tenant may use. Written as `[budgets.default]`,
+/// `[budgets.tools.NAME]`, `[budgets.run]`, `[budgets.graphs.NAME]`, `[budgets.principal]` and `[budgets.tenant]`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Budgets {
@@ -22,6 +22,10 @@ pub(crate) struct Budgets {
     /// For one run.
     #[serde(deserialize_with = "allowance::of_run")]
     pub run: Allowance,
+    /// For one task of this graph, in addition to `run`: the least of both counts, and so does what the run that calls it
+    /// has left.
+    #[serde(deserialize_with = "allowance::of_graphs", skip_serializing_if = "BTreeMap::is_empty")]
+    pub graphs: BTreeMap<String, Allowance>,
     /// For all runs of a principal in a tenant, over all processes that share a store; one for each window.
     #[serde(deserialize_with = "allowance::shared", skip_serializing_if = "Vec::is_empty")]
     pub principal: Vec<Allowance>,

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::policy::data::Grant;
+use crate::policy::data::{Given, Grant};
 use crate::policy::label::LabelRule;
 use crate::policy::problem::PolicyProblem;
 use crate::policy::{ToolPolicy, misfit};
 use crate::text::{nearest, pointer};
-use crate::tool::{Schema, ToolSpec, graph, is_discovered, is_graph};
+use crate::tool::{Schema, ToolSpec, is_discovered};
 
 impl ToolPolicy {
     /// Everything in the policy that does not fit an application: names of tools, tags, repairers and callers that
@@ -41,19 +41,7 @@ impl ToolPolicy {
                 &mut problems,
             );
         }
-        let graphs = || tools.keys().filter_map(|name| name.strip_prefix("graph__"));
-        for name in &self.data().allowed_graphs {
-            let known = tools.contains_key(&*graph(name));
-            unknown("graph", "allowed_graphs".to_owned(), name, known, graphs(), &mut problems);
-        }
-        let direct = [("allowed_tools".to_owned(), &self.data().allowed_tools)];
-        let granted = self.grants().into_iter().map(|(path, allowed, _)| (format!("{path}.allowed_tools"), allowed));
-        for (path, names) in direct.into_iter().chain(granted) {
-            for name in names.iter().filter(|name| is_graph(name)) {
-                let message = format!("`{name}` is a graph, which only `allowed_graphs` allows; name it there");
-                problems.push(PolicyProblem::new(path.clone(), message));
-            }
-        }
+        self.check_graphs(&tools, &mut problems);
         self.check_labels(&mut problems);
         self.check_grants(&mut problems);
         self.check_callers(&mut problems);
@@ -98,9 +86,9 @@ impl ToolPolicy {
         let mut idle = |path: String, message: &str| {
             problems.push(PolicyProblem::new(path, format!("this decides nothing; {message}")));
         };
-        for (path, allowed, denied) in self.grants() {
-            if allowed.is_empty() && denied.is_empty() {
-                idle(path, "write `allowed_tools` or `denied_tools`");
+        for (path, given) in self.grants() {
+            if given.is_empty() {
+                idle(path, "write `allowed_tools`, `allowed_graphs` or `denied_tools`");
             }
         }
         for (name, _) in self.data().attributes.iter().filter(|(_, values)| values.is_empty()) {
@@ -182,13 +170,10 @@ impl ToolPolicy {
         }))
     }
 
-    /// Every table that adds and takes away tools: its place, what it adds, what it takes away.
-    fn grants(&self) -> Vec<(String, &BTreeSet<String>, &BTreeSet<String>)> {
-        fn of<'a>(
-            key: &str,
-            grants: &'a BTreeMap<String, Grant>,
-        ) -> impl Iterator<Item = (String, &'a BTreeSet<String>, &'a BTreeSet<String>)> {
-            grants.iter().map(move |(id, grant)| (format!("{key}.{id}"), &grant.allowed_tools, &grant.denied_tools))
+    /// Every table that adds and takes away tools, with its place.
+    pub(super) fn grants(&self) -> Vec<(String, Given<'_>)> {
+        fn of<'a>(key: &str, grants: &'a BTreeMap<String, Grant>) -> impl Iterator<Item = (String, Given<'a>)> {
+            grants.iter().map(move |(id, grant)| (format!("{key}.{id}"), grant.given()))
         }
         let data = self.data();
         let mut all: Vec<_> = of("roles", &data.roles).chain(of("principals", &data.principals)).collect();
@@ -196,8 +181,8 @@ impl ToolPolicy {
         for (tenant, grant) in &data.tenants {
             let path = format!("tenants.{tenant}");
             all.extend(of(&format!("{path}.roles"), &grant.roles));
-            if grant.roles.is_empty() || !(grant.allowed_tools.is_empty() && grant.denied_tools.is_empty()) {
-                all.push((path, &grant.allowed_tools, &grant.denied_tools));
+            if grant.roles.is_empty() || !grant.given().is_empty() {
+                all.push((path, grant.given()));
             }
         }
         all
@@ -210,8 +195,8 @@ impl ToolPolicy {
             ("allowed_tools".to_owned(), &data.allowed_tools),
             ("require_approval_for_tools".to_owned(), &data.require_approval_for_tools),
         ];
-        let grants = self.grants().into_iter().flat_map(|(path, allowed, denied)| {
-            [(format!("{path}.allowed_tools"), allowed), (format!("{path}.denied_tools"), denied)]
+        let grants = self.grants().into_iter().flat_map(|(path, given)| {
+            [(format!("{path}.allowed_tools"), given.tools), (format!("{path}.denied_tools"), given.denied)]
         });
         let callers = data.callers.iter().flat_map(|(caller, ceiling)| {
             let denied = (format!("callers.{caller}.denied_tools"), &ceiling.denied_tools);
@@ -229,7 +214,7 @@ impl ToolPolicy {
 }
 
 /// Adds a problem for a name that does not exist.
-fn unknown<'a>(
+pub(super) fn unknown<'a>(
     of: &str,
     path: String,
     name: &str,

@@ -14,6 +14,17 @@ impl ToolPolicy {
             .chain(named)
             .map(|(path, name)| (path, budgets.limits_of(name, &self.data().limits)))
             .collect();
+        // Which tools a graph has is not known here: one whose result fits is enough.
+        let least = calls.iter().map(|(_, limits)| limits.result_bytes as u64).min().unwrap_or_default();
+        for (name, allowance) in &budgets.graphs {
+            if allowance.bytes.is_some_and(|bytes| bytes > 0 && bytes < least) {
+                let message = format!(
+                    "a call holds as many bytes as its result may have, which are at least {least}; write that or more, or a \
+                     lower `budgets.default.max_result_bytes`"
+                );
+                problems.push(PolicyProblem::new(format!("budgets.graphs.{name}.bytes"), message));
+            }
+        }
         for (holder, allowance) in run.chain(principal).chain(tenant) {
             let mut problem = |key: &str, message: String| {
                 problems.push(PolicyProblem::new(format!("budgets.{holder}.{key}"), message));

@@ -1,12 +1,11 @@
 //! Gathers the rules of all tables of a policy by tool name, so that a decision is one look-up.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::policy::argument_rule::ArgumentRule;
 use crate::policy::budget::ToolLimits;
-use crate::policy::data::PolicyData;
+use crate::policy::data::{Given, PolicyData};
 use crate::policy::names::NameMap;
 use crate::policy::subject::PolicyContext;
 use crate::tool::{Hash, ToolEffect, graph, is_graph};
@@ -22,31 +21,32 @@ pub(super) fn index(data: &PolicyData) -> NameMap<Compiled> {
     for name in &data.require_approval_for_tools {
         index.entry(name.as_str().into()).or_default().approval = true;
     }
-    let mut grant = |who: Who, allowed: &BTreeSet<String>, denied: &BTreeSet<String>| {
+    let mut grant = |who: Who, given: Given<'_>| {
         let who = Arc::new(who);
-        for (names, allow) in [(allowed, true), (denied, false)] {
-            // Only `allowed_graphs` allows a graph.
-            for name in names.iter().filter(|name| !(allow && is_graph(name))) {
-                let granted = Granted { who: Arc::clone(&who), allow };
-                index.entry(name.as_str().into()).or_default().grants.push(granted);
-            }
-        }
+        let mut add = |name: &str, allow| {
+            let granted = Granted { who: Arc::clone(&who), allow };
+            index.entry(name.into()).or_default().grants.push(granted);
+        };
+        // Only `allowed_graphs` allows a graph.
+        given.tools.iter().filter(|name| !is_graph(name)).for_each(|name| add(name, true));
+        given.graphs.iter().for_each(|name| add(&graph(name), true));
+        given.denied.iter().for_each(|name| add(name, false));
     };
     for (role, to) in &data.roles {
-        grant(Who::Role(role.clone()), &to.allowed_tools, &to.denied_tools);
+        grant(Who::Role(role.clone()), to.given());
     }
     for (principal, to) in &data.principals {
-        grant(Who::Principal(principal.clone()), &to.allowed_tools, &to.denied_tools);
+        grant(Who::Principal(principal.clone()), to.given());
     }
     for (name, values) in &data.attributes {
         for (value, to) in values {
-            grant(Who::Attribute(name.clone(), value.clone()), &to.allowed_tools, &to.denied_tools);
+            grant(Who::Attribute(name.clone(), value.clone()), to.given());
         }
     }
     for (tenant, to) in &data.tenants {
-        grant(Who::Tenant(tenant.clone()), &to.allowed_tools, &to.denied_tools);
+        grant(Who::Tenant(tenant.clone()), to.given());
         for (role, to) in &to.roles {
-            grant(Who::TenantRole(tenant.clone(), role.clone()), &to.allowed_tools, &to.denied_tools);
+            grant(Who::TenantRole(tenant.clone(), role.clone()), to.given());
         }
     }
     for (name, rule) in &data.tools {

@@ -104,31 +104,66 @@ impl Default for PolicyData {
     }
 }
 
-/// What a role, a principal or an attribute adds to the allowed tools, and what it takes away. Taking away wins.
+/// What a role, a principal or an attribute adds to the allowed tools and graphs, and what it takes away. Taking away
+/// wins.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Grant {
     /// Additional allowed tools.
     #[serde(deserialize_with = "parse::names")]
     pub allowed_tools: BTreeSet<String>,
+    /// Additional allowed graphs, without `graph__`.
+    #[serde(deserialize_with = "parse::names", skip_serializing_if = "BTreeSet::is_empty")]
+    pub allowed_graphs: BTreeSet<String>,
     /// Tools denied in any case.
     #[serde(deserialize_with = "parse::names")]
     pub denied_tools: BTreeSet<String>,
 }
 
-/// What a tenant adds to the allowed tools and takes away, for everybody in it and for those who have a role there.
+/// What a tenant adds to the allowed tools and graphs and takes away, for everybody in it and for those who have a role
+/// there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TenantGrant {
     /// Additional allowed tools.
     #[serde(deserialize_with = "parse::names")]
     pub allowed_tools: BTreeSet<String>,
+    /// Additional allowed graphs, without `graph__`.
+    #[serde(deserialize_with = "parse::names", skip_serializing_if = "BTreeSet::is_empty")]
+    pub allowed_graphs: BTreeSet<String>,
     /// Tools denied in any case.
     #[serde(deserialize_with = "parse::names")]
     pub denied_tools: BTreeSet<String>,
     /// What a role adds and takes away in this tenant.
     #[serde(deserialize_with = "parse::table_map")]
     pub roles: BTreeMap<String, Grant>,
+}
+
+/// What one table adds and takes away.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Given<'a> {
+    pub(super) tools: &'a BTreeSet<String>,
+    pub(super) graphs: &'a BTreeSet<String>,
+    pub(super) denied: &'a BTreeSet<String>,
+}
+
+impl Given<'_> {
+    pub(super) fn is_empty(self) -> bool {
+        [self.tools, self.graphs, self.denied].into_iter().all(BTreeSet::is_empty)
+    }
+}
+
+impl Grant {
+    pub(super) const fn given(&self) -> Given<'_> {
+        Given { tools: &self.allowed_tools, graphs: &self.allowed_graphs, denied: &self.denied_tools }
+    }
+}
+
+impl TenantGrant {
+    /// What everybody in the tenant gets.
+    pub(super) const fn given(&self) -> Given<'_> {
+        Given { tools: &self.allowed_tools, graphs: &self.allowed_graphs, denied: &self.denied_tools }
+    }
 }
 
 /// What a caller may use of the tools that the run is allowed. It grants none, so that a graph is never allowed more

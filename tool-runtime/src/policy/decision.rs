@@ -182,7 +182,7 @@ fn admitted_by(
     }
     match granted {
         _ if compiled.allowed => Ok(list.into()),
-        Some(grant) => Ok(format!("{}.allowed_tools", grant.who).into()),
+        Some(grant) => Ok(format!("{}.{list}", grant.who).into()),
         None => Err(deny(list)),
     }
 }

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Holder {
     /// One run.
     Run,
+    /// One task of a graph.
+    Graph,
     /// All runs of a principal in a tenant.
     Principal,
     /// All runs of a tenant.
@@ -21,6 +23,7 @@ pub(crate) enum Holder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Amount {
     Calls,
+    Turns,
     Time,
     Bytes,
     Tokens,
@@ -46,32 +49,37 @@ impl BudgetExceeded {
     /// Returns the key of the budget in the policy, such as `budgets.tenant.calls`.
     #[must_use]
     pub const fn key(self) -> &'static str {
-        let (run, principal, tenant) = match self.amount {
-            Amount::Calls => ("budgets.run.calls", "budgets.principal.calls", "budgets.tenant.calls"),
-            Amount::Time => ("budgets.run.time_ms", "budgets.principal.time_ms", "budgets.tenant.time_ms"),
-            Amount::Bytes => ("budgets.run.bytes", "budgets.principal.bytes", "budgets.tenant.bytes"),
-            Amount::Tokens => ("budgets.run.tokens", "budgets.principal.tokens", "budgets.tenant.tokens"),
-            Amount::InputTokens => {
-                ("budgets.run.input_tokens", "budgets.principal.input_tokens", "budgets.tenant.input_tokens")
-            }
-            Amount::OutputTokens => {
-                ("budgets.run.output_tokens", "budgets.principal.output_tokens", "budgets.tenant.output_tokens")
-            }
-            Amount::ReasoningTokens => (
-                "budgets.run.reasoning_tokens",
-                "budgets.principal.reasoning_tokens",
-                "budgets.tenant.reasoning_tokens",
-            ),
-            Amount::Cost => ("budgets.run.cost", "budgets.principal.cost", "budgets.tenant.cost"),
+        /// The keys of an amount, in the order of the holders.
+        macro_rules! keys {
+            ($key:literal) => {
+                [
+                    concat!("budgets.run.", $key),
+                    concat!("budgets.graphs.NAME.", $key),
+                    concat!("budgets.principal.", $key),
+                    concat!("budgets.tenant.", $key),
+                ]
+            };
+        }
+        let [run, graph, principal, tenant] = match self.amount {
+            Amount::Calls => keys!("calls"),
+            Amount::Turns => keys!("turns"),
+            Amount::Time => keys!("time_ms"),
+            Amount::Bytes => keys!("bytes"),
+            Amount::Tokens => keys!("tokens"),
+            Amount::InputTokens => keys!("input_tokens"),
+            Amount::OutputTokens => keys!("output_tokens"),
+            Amount::ReasoningTokens => keys!("reasoning_tokens"),
+            Amount::Cost => keys!("cost"),
         };
         match self.holder {
             Holder::Run => run,
+            Holder::Graph => graph,
             Holder::Principal => principal,
             Holder::Tenant => tenant,
         }
     }
 
-    /// Returns when the budget begins again. `None` for a budget of a run, which never does.
+    /// Returns when the budget begins again. `None` for a budget of a run or a graph, which never does.
     #[must_use]
     pub const fn until(self) -> Option<Timestamp> {
         self.until
@@ -88,11 +96,13 @@ impl fmt::Display for BudgetExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.holder {
             Holder::Run => "the run ",
+            Holder::Graph => "the graph ",
             Holder::Principal => "the principal ",
             Holder::Tenant => "the tenant ",
         })?;
         f.write_str(match self.amount {
             Amount::Calls => "may make no more calls",
+            Amount::Turns => "has used up its turns",
             Amount::Time => "has used up the time for its calls",
             Amount::Bytes => "may read no more results",
             Amount::Tokens => "has used up its tokens",

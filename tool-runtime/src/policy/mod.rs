@@ -15,6 +15,7 @@ mod budget;
 mod cedar;
 mod check;
 mod check_budgets;
+mod check_graphs;
 mod compile;
 mod data;
 mod decision;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub(super) type NameMap<V> = HashMap<Box<str>, V, BuildHasherDefault<NameHasher>>;
 
 /// The tools of one run, by name. What is not in it is refused, whichever executor asks.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub struct RunTools(HashSet<Box<str>, BuildHasherDefault<NameHasher>>);
 
 impl RunTools {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::call::{Decision, Verdict};
+use crate::call::{Caller, Decision, Verdict};
 use crate::json;
 use crate::policy::allowance::{Allowance, least};
 use crate::policy::budget::{Budgets, PolicyLimits, ToolLimits};
@@ -131,9 +131,17 @@ impl RunPolicy {
         self.all().map(ToolPolicy::parallel).min().unwrap_or(1)
     }
 
-    /// An empty spending with the least of the run budgets.
-    pub(crate) fn spending(&self) -> Spending {
-        Spending::new(self.budget())
+    /// An empty spending with the least of the run budgets; for the run of a graph, of those of the graph too.
+    pub(crate) fn spending(&self, caller: &Caller) -> Spending {
+        let of = |name: &str| {
+            let graphs = self.all().filter_map(|policy| policy.data().budgets.graphs.get(name).copied());
+            graphs.reduce(Allowance::narrower)
+        };
+        let graph = match caller {
+            Caller::Direct => None,
+            Caller::Graph { name, .. } => of(name).map(|budget| (Holder::Graph, budget)),
+        };
+        Spending::new(std::iter::once((Holder::Run, self.budget())).chain(graph).collect())
     }
 
     /// The least of the run budgets.

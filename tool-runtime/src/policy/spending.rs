@@ -18,6 +18,8 @@ use crate::policy::exceeded::{BudgetExceeded, Holder};
 pub(crate) struct Spend {
     /// Calls.
     pub calls: u64,
+    /// Turns of the model.
+    pub turns: u64,
     /// Time of calls; of a run, kept only when it has a budget of it.
     pub time: Duration,
     /// Bytes of results.
@@ -45,6 +47,7 @@ impl Spend {
     #[must_use]
     pub(crate) fn turn(usage: Usage, cost: f64) -> Self {
         Self {
+            turns: 1,
             tokens: usage.total(),
             input_tokens: usage.total_input(),
             output_tokens: usage.total_output(),
@@ -58,6 +61,7 @@ impl Spend {
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             calls: self.calls.saturating_add(other.calls),
+            turns: self.turns.saturating_add(other.turns),
             time: self.time.saturating_add(other.time),
             bytes: self.bytes.saturating_add(other.bytes),
             tokens: self.tokens.saturating_add(other.tokens),
@@ -73,6 +77,7 @@ impl Spend {
     pub(crate) fn minus(self, other: Self) -> Self {
         Self {
             calls: self.calls.saturating_sub(other.calls),
+            turns: self.turns.saturating_sub(other.turns),
             time: self.time.saturating_sub(other.time),
             bytes: self.bytes.saturating_sub(other.bytes),
             tokens: self.tokens.saturating_sub(other.tokens),
@@ -90,7 +95,8 @@ pub(crate) struct Spending(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    budget: Allowance,
+    /// All of them hold.
+    budgets: Vec<(Holder, Allowance)>,
     books: Mutex<Books>,
 }
 
@@ -103,27 +109,28 @@ struct Books {
 impl Spending {
     /// Creates an account with no amount spent or held.
     #[must_use]
-    pub(crate) fn new(budget: Allowance) -> Self {
-        Self(Arc::new(Shared { budget, books: Mutex::default() }))
+    pub(crate) fn new(budgets: Vec<(Holder, Allowance)>) -> Self {
+        Self(Arc::new(Shared { budgets, books: Mutex::default() }))
     }
 
     /// Holds what a call may use, before it is dispatched. Time is cut to what is left of the run's, see
     /// [`Reservation::time`]; everything else is granted in full or refused.
     pub(crate) fn reserve(&self, wanted: Spend) -> Result<Reservation, BudgetExceeded> {
         let mut books = self.0.books();
-        let held = grant(&self.0.budget, books.spent.plus(books.held), wanted)?;
+        let held = self.0.grant(Allowance::for_call, books.spent.plus(books.held), wanted)?;
         books.held = books.held.plus(held);
         drop(books);
         // The clock is read only when somebody wants to know.
-        let started = self.0.budget.time_ms.map(|_| Instant::now());
+        let timed = self.0.budgets.iter().any(|(_, budget)| budget.time_ms.is_some());
+        let started = timed.then(Instant::now);
         Ok(Reservation { shared: Arc::clone(&self.0), held, bytes: 0, started, is_used: true })
     }
 
     /// Holds what a call of a graph may use. Its time is part of the time that the call of the graph holds.
     pub(crate) fn carve(&self, bytes: usize) -> Result<Reservation, BudgetExceeded> {
         let mut books = self.0.books();
-        let budget = Allowance { time_ms: None, ..self.0.budget };
-        let held = grant(&budget, books.spent.plus(books.held), Spend::call(Some(Duration::ZERO), bytes))?;
+        let untimed = |budget: Allowance| Allowance { time_ms: None, ..budget.for_call() };
+        let held = self.0.grant(untimed, books.spent.plus(books.held), Spend::call(Some(Duration::ZERO), bytes))?;
         books.held = books.held.plus(held);
         drop(books);
         Ok(Reservation { shared: Arc::clone(&self.0), held, bytes: 0, started: None, is_used: true })
@@ -141,10 +148,11 @@ impl Spending {
         books.spent = books.spent.plus(spent);
     }
 
-    /// The budget that a model's turn would overdraw: tokens of a kind, or cost. A run without calls left may still answer.
+    /// The budget that a model's turn would overdraw: turns, tokens of a kind, or cost. A run without calls left may still
+    /// answer.
     #[must_use]
     pub(crate) fn exhausted_for_model(&self) -> Option<BudgetExceeded> {
-        grant(&self.0.budget.for_model(), self.0.books().spent, Spend::default()).err()
+        self.0.grant(Allowance::for_model, self.0.books().spent, Spend::default()).err()
     }
 
     /// Returns what was spent.
@@ -154,17 +162,21 @@ impl Spending {
     }
 }
 
-/// What may be held on top of what is taken. Time is cut to what is left.
-fn grant(budget: &Allowance, taken: Spend, wanted: Spend) -> Result<Spend, BudgetExceeded> {
-    let left = budget.time_left(taken);
-    let cut = Spend { time: left.map_or(Duration::ZERO, |left| wanted.time.min(left)), ..wanted };
-    match budget.refuses(taken, cut) {
-        None => Ok(Spend { cost: wanted.cost.max(0.0), ..cut }),
-        Some(amount) => Err(BudgetExceeded::new(Holder::Run, amount, None)),
-    }
-}
-
 impl Shared {
+    /// What may be held on top of what is taken. Time is cut to what is left. What decides is `part` of each budget.
+    fn grant(&self, part: fn(Allowance) -> Allowance, taken: Spend, wanted: Spend) -> Result<Spend, BudgetExceeded> {
+        let budgets = || self.budgets.iter().map(|(holder, budget)| (*holder, part(*budget)));
+        let left = budgets().filter_map(|(_, budget)| budget.time_left(taken)).min();
+        let cut = Spend { time: left.map_or(Duration::ZERO, |left| wanted.time.min(left)), ..wanted };
+        let refused = |(holder, budget): (Holder, Allowance)| {
+            budget.refuses(taken, cut).map(|amount| BudgetExceeded::new(holder, amount, None))
+        };
+        match budgets().find_map(refused) {
+            None => Ok(Spend { cost: wanted.cost.max(0.0), ..cut }),
+            Some(exceeded) => Err(exceeded),
+        }
+    }
+
     fn books(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }

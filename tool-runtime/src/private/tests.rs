@@ -85,8 +85,14 @@ async fn run<T: Tool>(arguments: Value) -> Result<Value, ToolError> {
     let capabilities = Capabilities::new().with::<dyn Clock>(Arc::new(Fixed)).with::<dyn TaskWriter>(Arc::new(Fixed));
     let context = context(T::DECLARATION.name);
     let granted = T::Capabilities::requirements();
-    let bindings =
-        Bindings { granted: &granted, capabilities: &capabilities, connections: &[], context: &context, host: None };
+    let bindings = Bindings {
+        granted: &granted,
+        capabilities: &capabilities,
+        connections: &[],
+        context: &context,
+        client: None,
+        host: None,
+    };
     let bound = T::Capabilities::bind(&bindings).unwrap();
     let call = Call::new(Arc::clone(&context));
     tool.run(bound, &call).await.map(|output| serde_json::to_value(output.split().0).unwrap())

@@ -19,7 +19,7 @@ use crate::schema::validator::{Compiled, JsonSchemaValidator};
 
 /// A compiled allowlist over one output schema.
 pub struct Projector {
-    allow: Plan,
+    pub(super) allow: Plan,
     /// For the model, where it sees more.
     model: Option<Plan>,
     /// Whether everyone may see files.

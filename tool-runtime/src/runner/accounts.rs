@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -156,7 +157,9 @@ impl Held {
 
     /// With a result of this size.
     pub(super) fn settled(self, bytes: usize) -> Settled {
-        let used = Spend { time: self.started.elapsed(), bytes: bytes as u64, ..self.booked.amount() };
+        let amount = self.booked.amount();
+        let time = if self.booked.is_timed() { self.started.elapsed() } else { Duration::ZERO };
+        let used = Spend { time, bytes: bytes as u64, ..amount };
         Settled { booked: self.booked, used }
     }
 }

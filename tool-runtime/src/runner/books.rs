@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::call::{CallId, ToolInvocationRecord};
 use crate::runner::accounts::Settled;
+use crate::runner::forsaken::Forsaken;
 use crate::runner::waiting::owns;
 use crate::runner::{ResumeError, Run, telemetry};
 use crate::store::ledger::{self, Begun, Intent};
@@ -229,23 +230,28 @@ impl Run {
         };
         let scope = Some(self.identity().clone());
         let mut query = Query { scope, due: Some(jiff::Timestamp::MAX), ..Query::new(Space::Call) };
-        let key = loop {
+        let found = loop {
             let page = self.shared().store.list(&query).await?;
             let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
             if let Some(found) = page.into_iter().find(|listed| ours(&listed.document)) {
-                break found.key;
+                break found;
             }
             let Some(next) = next else { return Ok(false) };
             query.after = next;
         };
-        let lease = self.lease();
+        let (lease, key) = (self.lease(), found.key.clone());
         let mut keys = self.keys();
         keys.push(key.clone());
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
             ledger::close_unseen(transaction, &key, lease.as_ref())
         };
-        self.shared().store.transact(keys, change).await?;
+        let closed = self.shared().store.transact(keys, change).await?;
+        if let Document::Call(entry) = &found.document
+            && let Some(left) = Forsaken::unseen(self, &found.key, &entry.record).filter(|_| closed)
+        {
+            left.close(&[]).await;
+        }
         Ok(true)
     }
 }

@@ -9,6 +9,8 @@ use tracing::Span;
 
 use crate::call::{Suspension, ToolCall, ToolExecResult};
 use crate::hydrate::{Hydrated, HydrationResult};
+#[cfg(feature = "mcp-server")]
+use crate::runner::CallClient;
 use crate::runner::Run;
 use crate::runner::ending::{Ending, Stop};
 use crate::runner::granted::remembered;
@@ -41,6 +43,18 @@ impl Run {
         let mut open = OpenCall::start(self.clone(), call);
         open.parent = Parent::Turn(turn.clone());
         open.known = known.map(Box::new);
+        taken(open)
+    }
+
+    /// As [`exec`](Self::exec), for a call of a client at the other end of a connection.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn exec_for(
+        &self,
+        client: CallClient,
+        call: ToolCall,
+    ) -> impl Future<Output = ToolExecResult> + Send + use<> {
+        let mut open = OpenCall::start(self.clone(), call);
+        open.client = Some(Box::new(client));
         taken(open)
     }
 

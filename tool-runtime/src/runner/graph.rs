@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::call::{CallId, Caller, Cause, Decider, Event, Outcome, PendingGraph, ToolContext};
 use crate::policy::RunTools;
 use crate::runner::ending::Stop;
+use crate::runner::forsaken::Forsaken;
 use crate::runner::open::OpenCall;
 use crate::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
-use crate::tool::{Hash, ToolEffect, is_graph};
+use crate::tool::{self, Hash, ToolEffect, is_graph};
 
 /// What a graph gets of the call that runs it.
 pub(crate) struct Host {
@@ -78,12 +79,16 @@ impl Host {
             parent: Some(run.clone()),
             ..options.clone()
         };
-        options.run_id(id_of(context)).caller(caller).events(told(run, context.call_id(), worker.name))
+        options.run_id(run_id(&context.idempotency_key())).caller(caller).events(told(
+            run,
+            context.call_id(),
+            worker.name,
+        ))
     }
 }
 
 /// What tells the run that calls a graph what happens in it.
-fn told(run: &Run, call: &CallId, graph: &str) -> impl Fn(Event) + Send + Sync + use<> {
+pub(super) fn told(run: &Run, call: &CallId, graph: &str) -> impl Fn(Event) + Send + Sync + use<> {
     let (run, id, name) = (run.clone(), call.clone(), graph.to_owned());
     move |event| run.emit(Event::Graph { id: id.clone(), name: name.clone(), event: Box::new(event) })
 }
@@ -107,14 +112,9 @@ impl Run {
 
     /// Closes the calls of a graph that waited and does not continue.
     pub(super) async fn leave(&self, call: &CallId, graph: Option<Box<PendingGraph>>) {
-        let Some(graph) = graph else { return };
-        let name = graph.path.split(SEPARATOR).next().unwrap_or_default();
-        let options = RunOptions { parent: Some(self.clone()), ..self.options().clone() };
-        let options = options.run_id(Arc::clone(&graph.run_id)).events(told(self, call, name));
-        let run = Self::start(Arc::clone(self.shared()), self.policy().clone(), options);
-        for id in &graph.waiting {
-            // What fails is in the operators' log; the call ends when it expires.
-            let _ = Box::pin(run.abandon(id.as_str())).await;
+        if let Some(graph) = graph {
+            let name = graph.path.split(SEPARATOR).next().unwrap_or_default();
+            Forsaken::after(self, call, &tool::graph(name), Arc::clone(&graph.run_id)).close(&[]).await;
         }
     }
 }
@@ -122,9 +122,9 @@ impl Run {
 /// Between the names in the path of a call.
 pub(crate) const SEPARATOR: &str = " > ";
 
-/// The id of a graph's run follows from the call, so that a graph that runs again finds what it did.
-fn id_of(context: &ToolContext) -> String {
-    format!("graph_{}", Hash::sha256(format!("graph {}", context.ledger_key())))
+/// The id of a graph's run follows from the key of the call, so that a graph that runs again finds what it did.
+pub(super) fn run_id(idempotency_key: &str) -> String {
+    format!("graph_{}", Hash::sha256(format!("graph {idempotency_key}")))
 }
 
 /// The run of a graph. What it was labelled with and what it has seen is put on the run that called it, however it ends.

@@ -5,6 +5,7 @@ mod approval;
 mod asking;
 mod books;
 mod builder;
+mod call_client;
 mod client;
 mod contained;
 mod deliver;
@@ -15,10 +16,12 @@ mod ending;
 mod error;
 mod exec;
 mod failure;
+mod forsaken;
 mod granted;
 mod graph;
 mod invoke;
 mod loops;
+mod names;
 mod open;
 mod options;
 mod problem;
@@ -43,6 +46,7 @@ use std::sync::Arc;
 
 pub use approval::ApprovalDecision;
 pub use builder::RunnerBuilder;
+pub(crate) use call_client::CallClient;
 pub use error::RunnerError;
 pub use failure::Failure;
 pub(crate) use graph::{Continued, Host, SEPARATOR, Work, Worker};
@@ -100,6 +104,13 @@ impl ToolRunner {
     #[must_use]
     pub fn policy(&self) -> &ToolPolicy {
         &self.shared.policy
+    }
+
+    /// The schema of what everyone may see of a tool's output; `None` if nobody said what the output is.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn shown_schema(&self, entry: &crate::catalog::Entry) -> Option<serde_json::Value> {
+        let projector = self.shared.compiled.projector(entry)?;
+        Some(projector.shown_schema(&entry.payload.as_ref()?.to_value()))
     }
 
     /// Where records and pending calls are kept.

@@ -5,6 +5,7 @@ mod dropped;
 use std::sync::Arc;
 
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
 use crate::call::{
@@ -20,7 +21,7 @@ use crate::runner::draft::{Arguments, Draft, Refused};
 use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::spans::Parent;
 use crate::runner::state::Taken;
-use crate::runner::{Continued, ResumeError, Run, telemetry};
+use crate::runner::{CallClient, Continued, ResumeError, Run, telemetry};
 use crate::store::waiting::{self, Then};
 use crate::store::{Key, Receipt, StoreError};
 use crate::tool::ToolEffect;
@@ -48,6 +49,8 @@ pub(super) struct OpenCall {
     pub(super) continued: Option<Continued>,
     /// The grant that lets the call run, and what the policy had decided before.
     pub(super) grant: Option<(Key, Option<Decision>)>,
+    /// The client that made the call, if it is at the other end of a connection.
+    pub(super) client: Option<Box<CallClient>>,
     phase: Phase,
 }
 
@@ -119,6 +122,7 @@ impl OpenCall {
             claim,
             continued: None,
             grant: None,
+            client: None,
             phase,
         }
     }
@@ -135,6 +139,11 @@ impl OpenCall {
 
     pub(super) const fn run(&self) -> &Run {
         &self.run
+    }
+
+    /// What cancels the call: its run, or its client.
+    pub(super) fn cancellation(&self) -> &CancellationToken {
+        self.client.as_ref().map_or_else(|| self.run.cancellation(), |client| &client.cancellation)
     }
 
     /// What became of the call's id.

@@ -168,6 +168,23 @@ impl RunOptions {
         self
     }
 
+    /// The id that was set.
+    #[cfg(feature = "restate")]
+    pub(crate) const fn id(&self) -> Option<&Arc<str>> {
+        self.run_id.as_ref()
+    }
+
+    /// Whether both act for the same party, and that party is and may use the same.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn is_party_of(&self, other: &Self) -> bool {
+        self.principal == other.principal
+            && self.tenant == other.tenant
+            && self.roles == other.roles
+            && self.attributes == other.attributes
+            && self.connections == other.connections
+            && self.tools == other.tools
+    }
+
     /// What the principal is.
     pub(super) fn standing(&self) -> Standing {
         Standing { roles: self.roles.clone(), attributes: self.attributes.clone() }

@@ -82,7 +82,7 @@ impl Run {
         options.user_text.iter().for_each(|text| evidence.insert_text(text));
         let events = options.events.take().map(|sink| Contained::new(sink, shared.failures.clone()));
         let run = Self(Arc::new(RunInner {
-            spending: policy.spending(),
+            spending: policy.spending(&options.caller),
             accounts: Accounts::of(&policy, options.tenant.as_ref(), options.principal.as_ref()),
             loop_guard: policy.loop_guard(),
             evidence: Mutex::new(evidence),
@@ -122,6 +122,12 @@ impl Run {
     #[must_use]
     pub fn problems(&self) -> &[RunProblem] {
         &self.0.problems
+    }
+
+    /// Whether another run with these options would act for the same party.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn acts_for(&self, options: &RunOptions) -> bool {
+        self.options().is_party_of(options)
     }
 
     /// The agent, if the application named one.

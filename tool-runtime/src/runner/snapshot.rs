@@ -135,7 +135,7 @@ impl Run {
         })
     }
 
-    async fn all_waiting(&self) -> Result<Vec<Waiting>, StoreError> {
+    pub(super) async fn all_waiting(&self) -> Result<Vec<Waiting>, StoreError> {
         let scope = Some(Arc::clone(self.identity()));
         let mut query = Query { scope, ..Query::new(Space::Waiting) };
         let mut waiting = Vec::new();

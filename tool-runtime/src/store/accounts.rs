@@ -85,6 +85,8 @@ pub(crate) struct Bill {
     pub(crate) accounts: Arc<[Account]>,
     amount: Spend,
     mark: u64,
+    /// It is that of a call of a graph, whose time is part of the time that the call of the graph books.
+    within_graph: bool,
 }
 
 /// What one call has booked, and in which window of each account.
@@ -136,7 +138,9 @@ pub(crate) fn reserve(
 ) -> Result<Result<Booked, BudgetExceeded>, StoreError> {
     let now: Vec<_> = bill.accounts.iter().map(|account| account.now(transaction)).collect();
     for (account, stored) in bill.accounts.iter().zip(&now) {
-        if let Some(amount) = account.allowance.refuses(stored.booked, bill.amount) {
+        let allowance = account.allowance.for_call();
+        let time_ms = allowance.time_ms.filter(|_| !bill.within_graph);
+        if let Some(amount) = (Allowance { time_ms, ..allowance }).refuses(stored.booked, bill.amount) {
             return Ok(Err(BudgetExceeded::new(account.holder, amount, Some(stored.until))));
         }
     }
@@ -200,11 +204,22 @@ impl Bill {
 
     /// Any amount.
     pub(crate) fn new(accounts: &Arc<[Account]>, amount: Spend) -> Self {
-        Self { accounts: Arc::clone(accounts), amount, mark: Uuid::new_v4().as_u64_pair().0 }
+        Self { accounts: Arc::clone(accounts), amount, mark: Uuid::new_v4().as_u64_pair().0, within_graph: false }
+    }
+
+    /// The same for a call of a graph.
+    pub(crate) const fn within_graph(mut self) -> Self {
+        (self.amount.time, self.within_graph) = (Duration::ZERO, true);
+        self
     }
 }
 
 impl Booked {
+    /// Whether the call's own time counts.
+    pub(crate) const fn is_timed(&self) -> bool {
+        !self.bill.within_graph
+    }
+
     /// The keys of the accounts.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
         Account::keys(&self.bill.accounts)

@@ -194,14 +194,32 @@ pub(crate) fn close_unseen(
     held: Option<&RunLease>,
 ) -> Result<bool, StoreError> {
     let now = transaction.now();
+    close_if(transaction, key, held, |entry| entry.is_deserted(now, held.map(|lease| lease.epoch)))
+}
+
+/// Closes a call of a graph as nobody saw it end, because the call of the graph is over. Returns whether it did.
+pub(crate) fn close_forsaken(
+    transaction: &mut Transaction,
+    key: &Key,
+    held: Option<&RunLease>,
+) -> Result<bool, StoreError> {
+    close_if(transaction, key, held, |_| true)
+}
+
+fn close_if(
+    transaction: &mut Transaction,
+    key: &Key,
+    held: Option<&RunLease>,
+    is_over: impl FnOnce(&LedgerEntry) -> bool,
+) -> Result<bool, StoreError> {
     let Some(Document::Call(entry)) = transaction.get(key) else { return Ok(false) };
     let mut entry = entry.clone();
-    if entry.is_finished() || !entry.is_deserted(now, held.map(|lease| lease.epoch)) {
+    if entry.is_finished() || !is_over(&entry) {
         return Ok(false);
     }
     // Nobody owns it: the attempt that began it must not believe that it was the one that closed it.
     (entry.owner, entry.epoch) = ("".into(), entry.epoch + 1);
-    entry.record.ended_at = Some(now);
+    entry.record.ended_at = Some(transaction.now());
     transaction.append((*entry.record).clone())?;
     transaction.set(key, Document::Call(entry))?;
     ended_outside(transaction, key.scope(), held)?;

@@ -7,6 +7,8 @@
 
 pub(crate) mod accounts;
 mod anchors;
+#[cfg(feature = "restate")]
+pub(crate) mod attempts;
 mod audit;
 mod chain;
 mod clock;

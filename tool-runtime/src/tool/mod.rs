@@ -7,6 +7,7 @@ pub(crate) mod level;
 mod location;
 pub(crate) mod name;
 mod redaction;
+pub(crate) mod sentence;
 mod spec;
 
 pub(crate) use digested::Digested;
@@ -17,6 +18,6 @@ pub use hash::Hash;
 pub use level::{external_side_effect, read_only, state_change};
 pub use location::Location;
 pub use name::ToolName;
-pub(crate) use name::{graph, is_discovered, is_graph};
+pub(crate) use name::{graph, graph_of, is_discovered, is_graph};
 pub use redaction::Redaction;
 pub use spec::{Execution, NoSchemaMode, Schema, ToolSpec};

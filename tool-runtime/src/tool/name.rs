@@ -111,6 +111,11 @@ pub(crate) fn is_graph(name: &str) -> bool {
     name.starts_with(GRAPHS)
 }
 
+/// The name of the graph that a tool is. `None` if it is another tool.
+pub(crate) fn graph_of(tool: &str) -> Option<&str> {
+    tool.strip_prefix(GRAPHS)
+}
+
 /// The name of the tool that a graph is.
 pub(crate) fn graph(name: &str) -> String {
     format!("{GRAPHS}{name}")

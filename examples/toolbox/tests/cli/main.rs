@@ -8,9 +8,12 @@ mod calls;
 mod chat;
 mod endpoint;
 mod manual;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod policy;
 mod recorded;
 mod rig;
+mod secrets;
 mod settings;
 #[cfg(unix)]
 mod shared;

@@ -2,7 +2,7 @@
 
 use crate::rig::Rig;
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 16] = [
     "list",
     "show",
     "export",
@@ -10,7 +10,10 @@ const COMMANDS: [&str; 13] = [
     "call",
     "chat",
     "approvals",
+    "grants",
+    "audit",
     "policy",
+    "worker",
     "replay",
     "wire",
     "hydrate",
@@ -28,6 +31,9 @@ fn every_command_has_examples_and_exit_codes() {
         assert_eq!(help.stdout, rig.run(&[command, "--help"]).code(0).stdout);
     }
     let all = rig.run(&["--help"]).code(0).stdout;
+    let commands = all.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let commands: Vec<_> = commands.filter(|line| !line.starts_with("   ")).collect();
+    assert_eq!(commands.len(), COMMANDS.len() + 1, "`help` itself: {commands:?}");
     for expected in ["TOOLBOX_POLICY", "NO_COLOR", "~/.config/toolbox/config.toml", "Exit codes:"] {
         assert!(all.contains(expected), "{expected}: {all}");
     }

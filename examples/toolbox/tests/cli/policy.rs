@@ -119,11 +119,16 @@ fn calls_of_the_past_are_decided_again() {
         assert!(!format!("{}{}", ended.stdout, ended.stderr).to_lowercase().contains("canary"), "{ended:?}");
         let whole = rig.run(&["--json", "policy", "replay", "--records", &records, "--with", &with]).code(code);
         assert!(!whole.stdout.to_lowercase().contains("canary"), "{}", whole.stdout);
-        (ended.stdout, serde_json::from_str::<Value>(&whole.stdout).unwrap())
+        let lines: Vec<Value> = whole.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(ended.stdout.lines().count(), lines.len());
+        (ended.stdout, lines)
     };
     let both = "allowed_tools = ['docs__search', 'tasks__create_task']";
     let (told, _) = replay(&calls, both, 0);
-    assert_eq!(told, "2 calls: 2 the same, 0 differ, 0 undecided, 0 of unknown tools, 0 lines without a decision\n");
+    let lines: Vec<_> = told.lines().collect();
+    let searched = "docs__search: allow (allowed_tools) -> allow (allowed_tools)";
+    assert!(lines[0].starts_with("same       run-1 ") && lines[0].ends_with(searched), "{told}");
+    assert_eq!(lines[2], "2 calls: 2 the same, 0 differ, 0 undecided, 0 of unknown tools, 0 lines without a decision");
     // What the first call read labels the second, under the other policy.
     let labels = format!(
         "{both}\n[labels.untrusted]\nfrom_tags = ['untrusted_content']\nrequire_approval_for_effects = ['state_change']"
@@ -134,8 +139,10 @@ fn calls_of_the_past_are_decided_again() {
             told.contains(" tasks__create_task: allow (allowed_tools) -> require_approval (labels.untrusted.require_approval_for_effects)\n"),
             "{told}"
         );
-        assert_eq!(whole["counts"]["differ"], json!({ "allow -> require_approval": 1 }));
-        assert_eq!(whole["differences"][0]["run"], "run-1");
+        assert_eq!(whole[2]["counts"]["differ"], json!({ "allow -> require_approval": 1 }));
+        assert_eq!((&whole[0]["result"], &whole[1]["result"]), (&json!("same"), &json!("differs")));
+        let (before, now) = (&whole[1]["before"], &whole[1]["now"]);
+        assert_eq!((&before["rule"], &now["verdict"]), (&json!("allowed_tools"), &json!("require_approval")));
     }
     let backwards = [calls[1].clone(), calls[0].clone(), decision];
     let (told, _) = replay(&backwards, &labels, 0);
@@ -148,17 +155,20 @@ fn calls_of_the_past_are_decided_again() {
         format!("{both}\n[[tools.tasks__create_task.arguments]]\npointer = '/title'\nprefix = 'Can'\nthen = 'deny'");
     let (told, whole) = replay(&calls, &high, 1);
     assert!(told.contains("-> deny (tools.tasks__create_task.arguments[0])"), "{told}");
-    assert_eq!(whole["counts"]["same"], 1);
+    assert_eq!(whole[2]["counts"]["same"], 1);
+    let only = ["policy", "replay", "--differences", "--records", "records.jsonl", "--with", "with.toml"];
+    assert_eq!(rig.run(&only).code(1).stdout.lines().count(), 2, "one call, and the counts");
     let mut clerk = calls.clone();
     clerk.iter_mut().for_each(|record| record["roles"] = json!(["clerk"]));
     let (_, whole) = replay(&clerk, &format!("{both}\n[roles.clerk]\ndenied_tools = ['docs__search']"), 1);
-    assert_eq!(whole["counts"]["differ"], json!({ "allow -> deny": 1 }));
+    assert_eq!(whole[2]["counts"]["differ"], json!({ "allow -> deny": 1 }));
     // A tool that is gone, and arguments that nobody recorded.
     let mut unclear = calls.clone();
     unclear[0]["name"] = json!("docs__gone");
     unclear[1]["arguments"] = json!({ "unread": { "length": 3, "sha256": "00".repeat(32) } });
     let (told, _) = replay(&unclear, &high, 0);
     assert!(told.contains("0 the same, 0 differ, 1 undecided, 1 of unknown tools"), "{told}");
+    assert!(told.starts_with("unknown    run-1 ") && told.contains("\nundecided  run-1 "), "{told}");
 }
 
 #[test]

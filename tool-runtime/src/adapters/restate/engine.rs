@@ -20,8 +20,8 @@ use crate::adapters::restate::entry::{Entry, store, terminal};
 use crate::adapters::restate::promises::{Brought, WAITING, Waiting, promise};
 use crate::agent::{ClientAnswer, Conversation, Durable, Incoming, SavedConversation, Unfinished, WaitingCall, Work};
 use crate::call::{CallId, Suspension};
-use crate::runner::RestoreError;
-use crate::store::StoreError;
+use crate::runner::{RestoreError, RunOptions};
+use crate::store::{RunLease, StoreError};
 
 /// How large the document of a conversation may be. Restate's servers refuse messages of 32 MiB by default.
 const MOST: usize = 16 * 1024 * 1024;
@@ -68,10 +68,11 @@ impl From<Cut> for HandlerError {
     }
 }
 
-/// A workflow's journal.
+/// A workflow's journal, in the hands of one attempt at the workflow.
 pub(super) struct Engine<'e> {
     journal: &'e Journal<'e>,
-    run_id: Arc<str>,
+    /// The attempt's right to the run: an earlier attempt, whose process was only slow, cannot write any more.
+    lease: RunLease,
     /// The last document.
     before: Mutex<Arc<str>>,
 }
@@ -96,8 +97,23 @@ struct Asked {
 type Arriving<'a> = Pin<Box<dyn DurableFuture<Output = Result<Option<Json<Brought>>, TerminalError>> + Send + 'a>>;
 
 impl<'e> Engine<'e> {
-    pub(super) fn new(journal: &'e Journal<'e>, run_id: &str) -> Self {
-        Self { journal, run_id: run_id.into(), before: Mutex::new("".into()) }
+    /// Begins an attempt. Calls with effects that the process before may still execute are left alone first.
+    pub(super) async fn begin(journal: &'e Journal<'e>, run_id: Arc<str>) -> Result<Self, HandlerError> {
+        let held = || journal.runner.held_elsewhere(&run_id);
+        if let Some(left) = held().await.map_err(store)? {
+            tokio::time::sleep(left).await;
+            if held().await.map_err(store)?.is_some() {
+                return Err("another process still executes a call of the run (still_running)".into());
+            }
+        }
+        let lease = journal.runner.seize(&run_id).await.map_err(store)?;
+        Ok(Self { journal, lease, before: Mutex::new("".into()) })
+    }
+
+    /// The options of the run in this attempt.
+    pub(super) fn options(&self) -> RunOptions {
+        let options = self.journal.options.clone().run_id(Arc::clone(&self.lease.run_id));
+        options.held(self.lease.clone())
     }
 
     fn before(&self) -> Arc<str> {
@@ -117,18 +133,6 @@ impl<'e> Engine<'e> {
             None => step,
         };
         step.await.map(Json::into_inner)
-    }
-
-    /// Leaves calls alone that the process before may still execute.
-    async fn left_alone(&self) -> HandlerResult<()> {
-        let held = || self.journal.runner.held_elsewhere(&self.run_id);
-        if let Some(left) = held().await.map_err(store)? {
-            tokio::time::sleep(left).await;
-            if held().await.map_err(store)?.is_some() {
-                return Err("another process still executes a call of the run (still_running)".into());
-            }
-        }
-        Ok(())
     }
 
     /// Waits until somebody brings something to one of the calls, or until it is too late for one.
@@ -188,11 +192,12 @@ impl Durable for Engine<'_> {
     async fn unit(&self, name: &str, work: Work<'_>) -> Result<SavedConversation, Cut> {
         let before = self.before();
         let entry = self.journaled(name, async {
-            self.left_alone().await?;
             let saved = match work.await {
                 Ok(saved) => saved,
                 Err(unfinished) => return Entry::unfinished(unfinished),
             };
+            // What a later attempt has written is not what this one believes.
+            self.journal.runner.still_holds(&self.lease).await.map_err(store)?;
             let after = serde_json::to_string(&saved).map_err(|_| terminal(500, "conversation_unwritable"))?;
             if after.len() > MOST {
                 return Err(terminal(413, "conversation_too_large").into());
@@ -211,8 +216,8 @@ impl Durable for Engine<'_> {
     }
 
     async fn restore(&self, saved: SavedConversation) -> Result<Conversation, Cut> {
-        let Journal { agent, runner, options, .. } = self.journal;
-        agent.restore(runner, options.clone(), saved).await.map_err(|error| match error {
+        let Journal { agent, runner, .. } = self.journal;
+        agent.restore(runner, self.options(), saved).await.map_err(|error| match error {
             RestoreError::Store(error) => error.into(),
             error @ (RestoreError::OtherPrincipal | RestoreError::OtherCaller) => terminal(403, error.code()).into(),
             error => terminal(500, error.code()).into(),

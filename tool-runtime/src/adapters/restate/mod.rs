@@ -38,8 +38,9 @@
 //!
 //! Restate repeats the step that was cut: its effect has happened, and what it made was not journaled. The ledger below
 //! makes that safe, so the runner's store is in a database that all processes share. Without one, an effect can happen
-//! twice. A call that the process before may still execute is left alone as long as the runner's
-//! [`lease`](crate::runner::RunnerBuilder::lease) says.
+//! twice. A call with effects that the process before may still execute is left alone as long as the runner's
+//! [`lease`](crate::runner::RunnerBuilder::lease) says. Then each attempt at a workflow takes the run for itself: a
+//! process that was only slow writes nothing any more, not even the record of a call that only reads.
 //!
 //! A step that fails in a way that may pass (the store or the model cannot be reached, another process still executes a
 //! call) is retried by Restate. What a retry does not help is a
@@ -53,6 +54,7 @@ mod promises;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 use restate_sdk::context::{RunRetryPolicy, WorkflowContext};
 use restate_sdk::errors::HandlerError;
@@ -97,8 +99,8 @@ impl fmt::Debug for Finished {
 }
 
 impl<'ctx> Journal<'ctx> {
-    /// Creates the journal of a workflow. The options have a [`run_id`](RunOptions::run_id) that belongs to the workflow,
-    /// such as its key: idempotency keys depend on it.
+    /// Creates the journal of a workflow. The [`run_id`](RunOptions::run_id) of the options belongs to the workflow,
+    /// because idempotency keys depend on it; without one it is the workflow's key.
     pub const fn new(
         context: &'ctx WorkflowContext<'ctx>,
         agent: Agent,
@@ -119,8 +121,10 @@ impl<'ctx> Journal<'ctx> {
     /// # Errors
     /// The workflow has to be retried, or cannot be continued.
     pub async fn converse(&self, incoming: Incoming) -> Result<Finished, HandlerError> {
-        let conversation = self.agent.converse(self.runner.run(self.options.clone()));
-        self.proceed(conversation, incoming).await
+        let run_id = self.options.id().map_or_else(|| self.context.key().into(), Arc::clone);
+        let engine = Engine::begin(self, run_id).await?;
+        let conversation = self.agent.converse(self.runner.run(engine.options()));
+        self.proceed(&engine, conversation, incoming).await
     }
 
     /// Continues a conversation that another workflow finished, with a message of the user.
@@ -128,23 +132,27 @@ impl<'ctx> Journal<'ctx> {
     /// # Errors
     /// As for [`converse`](Self::converse).
     pub async fn resume(&self, saved: SavedConversation, incoming: Incoming) -> Result<Finished, HandlerError> {
-        let engine = Engine::new(self, saved.run().run_id());
+        let engine = Engine::begin(self, saved.run().run_id().into()).await?;
         let conversation = engine.restore(saved).await.map_err(HandlerError::from)?;
-        self.proceed(conversation, incoming).await
+        self.proceed(&engine, conversation, incoming).await
     }
 
-    async fn proceed(&self, mut conversation: Conversation, incoming: Incoming) -> Result<Finished, HandlerError> {
-        let engine = Engine::new(self, conversation.run().id());
+    async fn proceed(
+        &self,
+        engine: &Engine<'_>,
+        mut conversation: Conversation,
+        incoming: Incoming,
+    ) -> Result<Finished, HandlerError> {
         let (mut name, mut incoming) = ("message".to_owned(), Some(incoming));
         // How much was brought to each call: what did not fit leaves its call waiting, and a promise is kept once.
         let mut rounds: HashMap<CallId, u32> = HashMap::new();
         let (code, text) = loop {
             let stepped = match incoming.take() {
-                Some(incoming) => match conversation.accept_on(&engine, &name, incoming).await {
+                Some(incoming) => match conversation.accept_on(engine, &name, incoming).await {
                     Ok(()) | Err(Cut::Refused) => continue,
                     Err(cut) => Err(cut),
                 },
-                None => conversation.step_on(&engine).await,
+                None => conversation.step_on(engine).await,
             };
             match stepped {
                 Ok(Step::Asked | Step::Ran) => {}

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::agent::graph::Shared;
 use crate::agent::{AnswerError, Conversation, Incoming, SavedConversation, StopReason, WaitingCall};
-use crate::call::{PendingGraph, Suspension, ToolContext, Violation};
+use crate::call::{PendingGraph, Suspension, ToolContext};
 use crate::component::Bindings;
 use crate::error::ToolError;
 use crate::redact::Projector;
@@ -53,10 +53,6 @@ pub(super) struct Task {
 }
 
 impl Instance for Task {
-    fn validate(&self) -> Result<(), Violation> {
-        Ok(())
-    }
-
     fn run(
         self: Box<Self>,
         purpose: Purpose,
@@ -132,6 +128,9 @@ async fn waits(
         tool: call.name.clone(),
         call_id: call.id.clone(),
         shown_arguments: call.shown_arguments.clone(),
+        summary: call.summary.clone(),
+        names: call.names.clone(),
+        changes: call.changes.clone(),
         rule: call.rule.clone(),
         refused: call.refused.clone(),
         run_id: work.run.id().into(),

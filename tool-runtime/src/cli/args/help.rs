@@ -54,7 +54,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     (
         "policy",
         "% policy explain NAME --role editor\n% policy explain NAME --label untrusted --arguments '{\"key\": \"value\"}'\n\
-         % policy replay --records records.jsonl --with stricter.toml",
+         % policy replay --records records.jsonl --with stricter.toml --differences\n\
+         % audit export --store sqlite:data/store.db | % policy replay --records - --with stricter.toml",
     ),
     (
         "worker",
@@ -72,7 +73,7 @@ const EXAMPLES: &[(&str, &str)] = &[
 
 /// Adds examples, exit codes, environment and files to the help, and fits it to the terminal.
 pub(super) fn write(command: Command, app: &App) -> Command {
-    let mut command = command.after_help(EXIT).after_long_help(format!("{}\n\n{EXIT}", settings(app.name)));
+    let mut command = command.after_help(EXIT).after_long_help(format!("{}\n\n{EXIT}", settings(app)));
     for (name, examples) in EXAMPLES {
         let examples = examples.replace('%', app.name).replace('\n', "\n  ");
         let text = format!("Examples:\n  {examples}\n\n{EXIT}");
@@ -84,11 +85,15 @@ pub(super) fn write(command: Command, app: &App) -> Command {
     }
 }
 
-fn settings(app: &str) -> String {
+fn settings(application: &App) -> String {
+    let app = application.name;
     let prefix = places::prefix(app);
     let mut text = String::from("Environment:\n");
     for (variable, meaning) in places::VARIABLES {
         let name = format!("{prefix}_{variable}");
+        let _ = writeln!(text, "  {name:24}  {meaning}");
+    }
+    for (name, meaning) in &application.variables {
         let _ = writeln!(text, "  {name:24}  {meaning}");
     }
     text += "  NO_COLOR, CLICOLOR, TERM  whether colours are used\n  COLUMNS                   the width of tables and help\n";

@@ -218,18 +218,25 @@ pub(super) struct Call {
 pub(super) enum Policy {
     /// Say which rule decides on a tool, and why: when tools are shown, when a call arrives, and once its arguments are fixed
     Explain(Explain),
-    /// Decide recorded calls again under another policy and print the differences; fails if there is one
-    Replay {
-        /// Records as JSON lines, as `call --view audit` and `replay` print them; `-` is standard input
-        #[arg(long, value_name = "FILE")]
-        records: PathBuf,
-        /// The other policy
-        #[arg(long, value_name = "POLICY")]
-        with: PathBuf,
-        /// A label that every run has from its start; repeat it for several
-        #[arg(long = "label", value_name = "NAME")]
-        labels: Vec<String>,
-    },
+    /// Decide recorded calls again under another policy, and print what was decided then and now with both rules; fails if
+    /// they differ
+    Replay(Replay),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Replay {
+    /// Records as JSON lines, as `audit export`, `call --view audit` and `replay` print them; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(super) records: PathBuf,
+    /// The other policy
+    #[arg(long, value_name = "POLICY")]
+    pub(super) with: PathBuf,
+    /// A label that every run has from its start; repeat it for several
+    #[arg(long = "label", value_name = "NAME")]
+    pub(super) labels: Vec<String>,
+    /// Print only the calls on which they differ, and the counts
+    #[arg(long)]
+    pub(super) differences: bool,
 }
 
 #[derive(Debug, Args)]

@@ -14,7 +14,7 @@ use crate::cli::session::Cli;
 pub(super) fn policy(cli: &Cli<'_>, action: Policy) -> Result<Exit, Failure> {
     match action {
         Policy::Explain(explain) => explain::explain(cli, &explain),
-        Policy::Replay { records, with, labels } => replay::replay(cli, &records, &with, &labels),
+        Policy::Replay(again) => replay::replay(cli, &again),
     }
 }
 

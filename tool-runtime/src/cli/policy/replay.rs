@@ -1,7 +1,6 @@
 //! `policy replay`: calls of the past, decided again under another policy.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +8,7 @@ use serde_json::Value;
 
 use crate::call::{Caller, Decision, RecordedArguments};
 use crate::catalog::{Entry, ToolCatalog};
+use crate::cli::args::Replay;
 use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::policy::{shared, told};
@@ -39,14 +39,29 @@ struct Past {
     repair: Option<Value>,
 }
 
-/// A call on which the policies differ, as `--json` prints it.
+/// A call that was decided again, as `--json` prints it.
 #[derive(Serialize)]
-struct Difference {
+struct Again {
     run: Arc<str>,
     call: String,
     tool: String,
+    result: Compared,
     before: Decision,
-    now: Decision,
+    /// What is decided now. `None` if that cannot be told.
+    now: Option<Decision>,
+}
+
+/// How the two decisions on a call compare.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Compared {
+    /// The verdict is the same, whatever the rule.
+    Same,
+    Differs,
+    /// The policy reads an argument that the record masks, or the record has no arguments.
+    Undecided,
+    /// The catalog no longer has the tool.
+    UnknownTool,
 }
 
 /// What was compared, as `--json` prints it.
@@ -63,14 +78,15 @@ struct Counts {
     not_decided: u64,
 }
 
-pub(super) fn replay(cli: &Cli<'_>, records: &Path, with: &Path, labels: &[String]) -> Result<Exit, Failure> {
+pub(super) fn replay(cli: &Cli<'_>, asked: &Replay) -> Result<Exit, Failure> {
+    let Replay { records, with, labels, differences } = asked;
     let catalog = cli.catalog()?;
     let policy =
         ToolPolicy::from_path(with).map_err(|error| Failure::usage(error.to_string()).code("policy_problem"))?;
     let policy = Cli::checked(&catalog, policy)?;
     let text = input::text(input::file(records)?, &records.display().to_string())?;
-    let mut again = Again { catalog, policy, party: cli.party(), given: shared(labels), labels: HashMap::new() };
-    let (mut counts, mut found) = (Counts::default(), Vec::new());
+    let mut other = Other { catalog, policy, party: cli.party(), given: shared(labels), labels: HashMap::new() };
+    let mut counts = Counts::default();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let wrong = |error: serde_json::Error| {
             let place = format!("{}, line {}", records.display(), number + 1);
@@ -82,10 +98,17 @@ pub(super) fn replay(cli: &Cli<'_>, records: &Path, with: &Path, labels: &[Strin
             continue;
         };
         let past = Past::deserialize(record).map_err(wrong)?;
-        found.extend(again.compare(past, &mut counts));
+        let Some(again) = other.compare(past) else {
+            counts.not_decided += 1;
+            continue;
+        };
+        counts.count(&again);
+        if !differences || again.result == Compared::Differs {
+            terminal::line(&if cli.settings.json { json(&again)? } else { again.told() });
+        }
     }
-    print(cli, &found, &counts)?;
-    Ok(if found.is_empty() { Exit::Done } else { Exit::Failed })
+    terminal::line(&if cli.settings.json { json(&Summary { counts: &counts })? } else { counts.told() });
+    Ok(if counts.differ.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
 /// The record of a call in a line: alone, in a document that wraps it, or under the name of its kind. `None` for a record
@@ -99,7 +122,8 @@ fn call(line: Value) -> Option<Value> {
     ["record", "call", "entry"].iter().find_map(|key| members.remove(*key)).filter(|_| !other).and_then(call)
 }
 
-struct Again {
+/// The other policy, with what it makes of the runs.
+struct Other {
     catalog: ToolCatalog,
     policy: ToolPolicy,
     party: Party,
@@ -108,36 +132,37 @@ struct Again {
     labels: HashMap<Arc<str>, Vec<Arc<str>>>,
 }
 
-impl Again {
-    fn compare(&mut self, past: Past, counts: &mut Counts) -> Option<Difference> {
-        let Some(before) = past.decision.clone().filter(|_| past.meant_for.is_none()) else {
-            counts.not_decided += 1;
-            return None;
+impl Other {
+    /// Decides a call again. `None` if the policy was not asked about it.
+    fn compare(&mut self, past: Past) -> Option<Again> {
+        let before = past.decision.clone().filter(|_| past.meant_for.is_none())?;
+        let (result, now) = match self.catalog.entry(&past.name).map(Arc::clone) {
+            None => (Compared::UnknownTool, None),
+            Some(entry) => {
+                let now = self.decide(&past, &entry);
+                self.label(&past, &entry);
+                let result = match &now {
+                    None => Compared::Undecided,
+                    Some(now) if now.verdict == before.verdict => Compared::Same,
+                    Some(_) => Compared::Differs,
+                };
+                (result, now)
+            }
         };
-        counts.calls += 1;
-        let Some(entry) = self.catalog.entry(&past.name).map(Arc::clone) else {
-            counts.unknown_tools += 1;
-            return None;
-        };
-        let now = self.decide(&past, &entry);
-        if past.executed {
-            let labels = self.labels.entry(Arc::clone(&past.run_id)).or_insert_with(|| self.given.clone());
-            for label in self.policy.labels_of(&entry.subject()) {
-                if labels.iter().all(|known| **known != *label) {
-                    labels.push(label.into());
-                }
+        Some(Again { run: past.run_id, call: past.tool_call_id, tool: past.name, result, before, now })
+    }
+
+    /// What the call read labels the run.
+    fn label(&mut self, past: &Past, entry: &Entry) {
+        if !past.executed {
+            return;
+        }
+        let labels = self.labels.entry(Arc::clone(&past.run_id)).or_insert_with(|| self.given.clone());
+        for label in self.policy.labels_of(&entry.subject()) {
+            if labels.iter().all(|known| **known != *label) {
+                labels.push(label.into());
             }
         }
-        let Some(now) = now else {
-            counts.undecided += 1;
-            return None;
-        };
-        if now.verdict == before.verdict {
-            counts.same += 1;
-            return None;
-        }
-        *counts.differ.entry(format!("{} -> {}", before.verdict, now.verdict)).or_default() += 1;
-        Some(Difference { run: past.run_id, call: past.tool_call_id, tool: past.name, before, now })
     }
 
     /// The decision under this policy. `None` if the record does not say enough.
@@ -169,25 +194,44 @@ impl Again {
     }
 }
 
-fn print(cli: &Cli<'_>, found: &[Difference], counts: &Counts) -> Result<(), Failure> {
-    #[derive(Serialize)]
-    struct Document<'a> {
-        differences: &'a [Difference],
-        counts: &'a Counts,
+impl Again {
+    fn told(&self) -> String {
+        let Self { run, call, tool, before, now, result } = self;
+        let (word, now) = match (result, now) {
+            (Compared::UnknownTool, _) => ("unknown", "there is no such tool any more".to_owned()),
+            (_, None) => ("undecided", "the policy reads an argument that the record does not show".to_owned()),
+            (Compared::Differs, Some(now)) => ("differs", told(now)),
+            (_, Some(now)) => ("same", told(now)),
+        };
+        terminal::safe(&format!("{word:<9}  {run} {call} {tool}: {} -> {now}", told(before)))
     }
-    if cli.settings.json {
-        terminal::line(&json(&Document { differences: found, counts })?);
-        return Ok(());
+}
+
+/// The last line of `--json`.
+#[derive(Serialize)]
+struct Summary<'a> {
+    counts: &'a Counts,
+}
+
+impl Counts {
+    fn count(&mut self, again: &Again) {
+        self.calls += 1;
+        match (again.result, &again.now) {
+            (Compared::Same, _) => self.same += 1,
+            (Compared::UnknownTool, _) => self.unknown_tools += 1,
+            (Compared::Differs, Some(now)) => {
+                *self.differ.entry(format!("{} -> {}", again.before.verdict, now.verdict)).or_default() += 1;
+            }
+            (Compared::Undecided | Compared::Differs, _) => self.undecided += 1,
+        }
     }
-    for one in found {
-        let Difference { run, call, tool, before, now } = one;
-        terminal::line(&terminal::safe(&format!("{run} {call} {tool}: {} -> {}", told(before), told(now))));
+
+    fn told(&self) -> String {
+        let Self { calls, same, undecided, unknown_tools, not_decided, differ } = self;
+        let differ: Vec<_> = differ.iter().map(|(change, count)| format!("{count} {change}")).collect();
+        let differ = if differ.is_empty() { "0 differ".to_owned() } else { differ.join(", ") };
+        let rest =
+            format!("{undecided} undecided, {unknown_tools} of unknown tools, {not_decided} lines without a decision");
+        format!("{calls} calls: {same} the same, {differ}, {rest}")
     }
-    let Counts { calls, same, undecided, unknown_tools, not_decided, differ } = counts;
-    let differ: Vec<_> = differ.iter().map(|(change, count)| format!("{count} {change}")).collect();
-    let differ = if differ.is_empty() { "0 differ".to_owned() } else { differ.join(", ") };
-    let rest =
-        format!("{undecided} undecided, {unknown_tools} of unknown tools, {not_decided} lines without a decision");
-    terminal::line(&format!("{calls} calls: {same} the same, {differ}, {rest}"));
-    Ok(())
 }

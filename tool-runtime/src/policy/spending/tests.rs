@@ -4,7 +4,7 @@ use super::*;
 use crate::policy::exceeded::Amount;
 
 fn spending(budget: &str) -> Spending {
-    Spending::new(toml::from_str(budget).unwrap())
+    Spending::new(vec![(Holder::Run, toml::from_str(budget).unwrap())])
 }
 
 fn refused(amount: Amount) -> BudgetExceeded {
@@ -64,7 +64,7 @@ fn a_reservation_is_settled_or_dropped() {
     drop(held);
     assert_eq!(spending.spent(), Spend { bytes: 7, ..spend(2, 0, 0.0) });
     spending.charge(Spend::turn(Usage::new(97, 3), f64::NAN));
-    let spent = Spend { bytes: 7, input_tokens: 97, output_tokens: 3, ..spend(2, 100, 0.0) };
+    let spent = Spend { turns: 1, bytes: 7, input_tokens: 97, output_tokens: 3, ..spend(2, 100, 0.0) };
     assert_eq!(spending.spent(), spent);
     assert_eq!(spending.exhausted_for_model(), Some(refused(Amount::Tokens)));
     assert_eq!(spending.reserve(Spend::call(None, 0)).err(), Some(refused(Amount::Tokens)));
@@ -112,7 +112,7 @@ fn a_parallel_batch_cannot_overshoot() {
 
 #[test]
 fn an_endless_cost_stays_a_number() {
-    let spending = Spending::new(Allowance::default());
+    let spending = Spending::new(Vec::new());
     spending.charge(Spend::turn(Usage::new(1, 0), f64::INFINITY));
     spending.charge(Spend::turn(Usage::new(1, 0), f64::MAX));
     let text = serde_json::to_string(&spending.spent()).unwrap();

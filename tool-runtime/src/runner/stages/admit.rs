@@ -29,8 +29,11 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
             return Err(Stop::new(Outcome::BudgetExceeded).message(message));
         }
     }
-    if open.run().cancellation().is_cancelled() {
+    if open.cancellation().is_cancelled() {
         return Err(Stop::new(Outcome::Cancelled));
+    }
+    if open.client.as_ref().is_some_and(|client| !client.is_offered) {
+        return Err(Stop::new(Outcome::Unavailable));
     }
     let entry = resolve(open.run(), &call.name).map_err(|unresolved| {
         open.draft.decided(unresolved.decision);

@@ -11,9 +11,9 @@ use crate::capability::{ConnectionError, ConnectionRequest, Requirement, Source}
 use crate::contain::discard;
 use crate::error::chain;
 use crate::runner::ending::Stop;
+use crate::runner::invoke;
 use crate::runner::open::OpenCall;
 use crate::runner::stages::reserve::Reserved;
-use crate::runner::{Run, invoke};
 use crate::tool::ToolSpec;
 
 /// A call with everything its tool borrows.
@@ -45,7 +45,7 @@ pub(in crate::runner) async fn bind(open: &OpenCall, reserved: Reserved) -> Resu
     let mut connections = Connections::default();
     for requirement in &reserved.hydrated.entry.requirements {
         if let Source::Connection(kind) = requirement.source {
-            connections.0.push(connect(open.run(), requirement, kind, &spec, reserved.timeout).await?);
+            connections.0.push(connect(open, requirement, kind, &spec, reserved.timeout).await?);
         }
     }
     let context = Arc::new(ToolContext(ContextFields {
@@ -58,19 +58,20 @@ pub(in crate::runner) async fn bind(open: &OpenCall, reserved: Reserved) -> Resu
         tenant: options.tenant.clone(),
         principal: options.principal.clone(),
         deadline: reserved.timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
-        cancellation: options.cancellation.child_token(),
+        cancellation: open.cancellation().child_token(),
         arguments: reserved.hydrated.effective.clone(),
     }));
     Ok(Bound { reserved, connections, context })
 }
 
 async fn connect(
-    run: &Run,
+    open: &OpenCall,
     requirement: &Requirement,
     kind: &'static str,
     spec: &ToolSpec,
     timeout: Option<Duration>,
 ) -> Result<Connected, Stop> {
+    let run = open.run();
     let options = run.options();
     let tool = spec.name.as_str();
     // The model learns whether there is something for the user to connect; operators learn why.
@@ -88,7 +89,7 @@ async fn connect(
     };
     let (principal, tenant) = (options.principal.as_deref(), options.tenant.as_deref());
     let request = ConnectionRequest { kind, id, principal, tenant, tool, wanted: requirement };
-    let cancellation = options.cancellation.child_token();
+    let cancellation = open.cancellation().child_token();
     let resolved = invoke::contained(Box::pin(broker.resolve(request)), timeout, &cancellation).await;
     let handle = match resolved {
         Ok(Ok(handle)) => handle,

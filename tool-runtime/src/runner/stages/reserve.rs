@@ -57,6 +57,7 @@ pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Rese
     }
     let timeout = wanted.into_iter().chain(reservation.time()).min();
     let bill = Bill::call(run.accounts().all(), timeout, bytes);
+    let bill = if run.parent().is_some() { bill.map(Bill::within_graph) } else { bill };
     Ok(Reserved { hydrated, reservation, carved, bill, timeout, warning })
 }
 

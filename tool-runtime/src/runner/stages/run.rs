@@ -15,6 +15,7 @@ use crate::registration::{Purpose, RunFailure};
 use crate::runner::Host;
 use crate::runner::deliver::label;
 use crate::runner::ending::{MAX_CODE_BYTES, MAX_MESSAGE_BYTES, Stop};
+use crate::runner::forsaken::Forsaken;
 use crate::runner::invoke::{self, Interrupted};
 use crate::runner::open::OpenCall;
 use crate::runner::spans::Execution;
@@ -46,12 +47,14 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
     let entry = Arc::clone(&hydrated.entry);
     let host = is_graph(entry.spec.name.as_str())
         .then(|| Arc::new(Host::new(open.run().clone(), open.continued.take())) as Arc<dyn Any + Send + Sync>);
+    let left = host.as_ref().map(|_| Forsaken::of(open.run(), &context));
     let shared = open.run().shared();
     let max_bytes = entry.result_bytes(open.run().policy());
     let future = {
         let bindings = Bindings {
             granted: &entry.requirements,
             capabilities: &shared.capabilities,
+            client: open.client.as_ref().map(|client| &client.offers),
             connections: &connections.0,
             context: &context,
             host,
@@ -74,6 +77,13 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
             Err(Interrupted::lost())
         }),
     };
+    if let Some(left) = left {
+        let kept = match &ended {
+            Ok(Err(RunFailure::Waits(pending))) => &*pending.waiting,
+            _ => &[],
+        };
+        Box::pin(left.close(kept)).await;
+    }
     let bytes = match &ended {
         Ok(Ok(projected)) => projected.shown.get().len(),
         _ => 0,
@@ -142,7 +152,7 @@ fn stopped(interrupted: &Interrupted, effect: ToolEffect) -> Stop {
 fn broken_off(error: &ToolError, effect: ToolEffect) -> Stop {
     let mut stop = Stop::new(Cause::Lost.outcome(effect)).reason(error.detail(), None);
     if effect == ToolEffect::ReadOnly {
-        stop = stop.message("The connection to the tool's server broke off. The call may be made again.");
+        stop = stop.message("The tool's server gave no answer. The call may be made again.");
     }
     stop.cause = Some(Cause::Lost);
     stop

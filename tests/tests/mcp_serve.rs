@@ -1,0 +1,12 @@
+//! A catalog as the tools of an MCP server, seen by the client of `rmcp`.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
+
+#[path = "mcp_serve/calls.rs"]
+mod calls;
+#[path = "mcp_serve/ends.rs"]
+mod ends;
+#[path = "mcp_serve/http.rs"]
+mod http;
+#[path = "mcp_serve/rig.rs"]
+mod rig;

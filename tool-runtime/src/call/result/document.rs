@@ -1,0 +1,77 @@
+//! The document of a [`ToolExecResult`].
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::{Body, Delivered, Failed};
+use crate::call::{CallId, Mismatch, Outcome, SafeError, ToolExecResult, Violation};
+
+/// The document: what a UI may see, without what only the model or only operators may read.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    tool_call_id: CallId,
+    ok: bool,
+    outcome: Outcome,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    value: Option<Arc<RawValue>>,
+    // Written out, because a flattened struct could not be read together with a raw value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error_code: Option<Outcome>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool_code: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    safe_message: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<Violation>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mismatch: Option<Mismatch>,
+    executed: bool,
+}
+
+impl Serialize for ToolExecResult {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let error = self.error().cloned();
+        let mismatch = error.as_ref().and_then(|error| error.mismatch);
+        let (error_code, tool_code, safe_message, errors) = match error {
+            Some(error) => (Some(error.error_code), error.tool_code, Some(error.safe_message), error.errors),
+            None => (None, None, None, Vec::new()),
+        };
+        let (tool_call_id, ok, outcome) = (self.call_id.clone(), self.is_ok(), self.outcome());
+        let (value, executed) = (self.shared_value().cloned(), self.executed);
+        Document { tool_call_id, ok, outcome, value, error_code, tool_code, safe_message, errors, mismatch, executed }
+            .serialize(serializer)
+    }
+}
+
+/// Reads what [`Serialize`] wrote. A document that contradicts itself is refused.
+impl<'de> Deserialize<'de> for ToolExecResult {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error as _;
+
+        let read = Document::deserialize(deserializer)?;
+        if read.ok != (read.outcome == Outcome::Ok) || read.error_code.is_some_and(|code| code != read.outcome) {
+            return Err(D::Error::custom("`ok`, `outcome` and `errorCode` contradict each other"));
+        }
+        if read.ok {
+            let shown = read.value.ok_or_else(|| D::Error::missing_field("value"))?;
+            let delivered = Delivered::shown(shown);
+            return Ok(Self::delivered(read.tool_call_id, read.executed, delivered));
+        }
+        let error = SafeError {
+            error_code: read.outcome,
+            tool_code: read.tool_code,
+            safe_message: read.safe_message.unwrap_or_else(|| read.outcome.safe_message().to_owned()),
+            errors: read.errors,
+            mismatch: read.mismatch,
+        };
+        let body = if read.outcome.is_suspension() {
+            Body::Suspended { error, prepared: read.value }
+        } else {
+            Body::Failed(Failed { error, concealed: false, detail: None })
+        };
+        Ok(Self { call_id: read.tool_call_id, executed: read.executed, body })
+    }
+}

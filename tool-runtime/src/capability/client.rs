@@ -1,0 +1,152 @@
+//! What a tool may ask of the client that made its call: [`Progress`], [`Notices`], [`Elicit`] and [`Sample`].
+//!
+//! A client at the other end of a connection can offer them, and the runner binds them for that call alone. Where nobody
+//! offers them, progress and notices go nowhere and a question fails with [`ClientError::Unsupported`]. An application
+//! may bind adapters of its own, which then serve every call that no client serves.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use crate::capability;
+use crate::capability::Capabilities;
+
+/// Tells the caller how far a call is. It carries numbers only, so it needs no allowlist.
+///
+/// ```
+/// use tool_runtime::capability::Progress;
+/// use tool_runtime::{ToolError, tool};
+///
+/// /// Indexes the archive.
+/// #[tool(name = "archive__index", effect = read_only, redact = ["$"])]
+/// async fn index(progress: &dyn Progress) -> Result<u32, ToolError> {
+///     for page in 0..100_u32 {
+///         progress.report(page.into(), Some(100.0));
+///     }
+///     Ok(100)
+/// }
+/// ```
+#[capability(effect = read_only)]
+pub trait Progress {
+    /// Reports how much is done, and how much there is to do if that is known, in any unit. A number that is not larger
+    /// than the one before is left out, and so are numbers that follow one another within 20 ms.
+    fn report(&self, done: f64, total: Option<f64>);
+}
+
+/// Sends lines of a log to the caller. A line is written in the source, so that it holds no values.
+#[capability(effect = read_only)]
+pub trait Notices {
+    /// Sends a line, if the caller wants lines of this level.
+    fn notice(&self, level: tracing::Level, line: &'static str);
+}
+
+/// Asks the person at the client to fill in a form.
+///
+/// What is asked leaves the gate without an allowlist, so a tool that holds this reaches `external_side_effect`.
+///
+/// ```
+/// use serde_json::json;
+/// use tool_runtime::capability::Elicit;
+/// use tool_runtime::{ToolError, tool};
+///
+/// /// Books a table.
+/// #[tool(name = "tables__book", effect = external_side_effect, redact = ["$"])]
+/// async fn book(elicit: &dyn Elicit) -> Result<String, ToolError> {
+///     let form = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
+///     let answer = elicit.ask("In which name?", &form).await.map_err(|error| {
+///         ToolError::code("no_name").with_safe("Nobody said in which name to book.").with_source(error)
+///     })?;
+///     Ok(answer["name"].as_str().unwrap_or_default().to_owned())
+/// }
+/// ```
+#[capability(effect = external_side_effect)]
+#[async_trait]
+pub trait Elicit {
+    /// Asks, and returns what was filled in. It fits the form, a JSON Schema of an object whose members are strings,
+    /// numbers, booleans and choices. A form must not ask for secrets.
+    ///
+    /// # Errors
+    /// The client does not offer forms, the person declined, or the answer does not fit the form.
+    async fn ask(&self, message: &str, form: &Value) -> Result<Value, ClientError>;
+}
+
+/// Asks the client's model.
+///
+/// What is asked leaves the gate without an allowlist, so a tool that holds this reaches `external_side_effect`. What the
+/// model answers is untrusted text.
+#[capability(effect = external_side_effect)]
+#[async_trait]
+pub trait Sample {
+    /// Sends one message of a user, and returns the text of the answer, of at most so many tokens.
+    ///
+    /// # Errors
+    /// The client does not offer its model, somebody declined, or the answer is no text.
+    async fn sample(&self, prompt: &str, max_tokens: u32) -> Result<String, ClientError>;
+}
+
+/// Why a client did not answer a question. It holds nothing of question or answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// There is no client, or it does not offer this.
+    Unsupported,
+    /// The person said no.
+    Declined,
+    /// The person closed the question, or the client failed.
+    Cancelled,
+    /// The form is not one that a client can show.
+    Form,
+    /// The answer is not what was asked for.
+    Answer,
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unsupported => "the client does not offer this",
+            Self::Declined => "the person at the client declined",
+            Self::Cancelled => "the client gave no answer",
+            Self::Form => "the form is not an object of strings, numbers, booleans and choices",
+            Self::Answer => "the client's answer is not what was asked for",
+        })
+    }
+}
+
+impl std::error::Error for ClientError {}
+
+/// Nobody at the other end.
+struct Nobody;
+
+impl Progress for Nobody {
+    fn report(&self, _: f64, _: Option<f64>) {}
+}
+
+impl Notices for Nobody {
+    fn notice(&self, _: tracing::Level, _: &'static str) {}
+}
+
+#[async_trait]
+impl Elicit for Nobody {
+    async fn ask(&self, _: &str, _: &Value) -> Result<Value, ClientError> {
+        Err(ClientError::Unsupported)
+    }
+}
+
+#[async_trait]
+impl Sample for Nobody {
+    async fn sample(&self, _: &str, _: u32) -> Result<String, ClientError> {
+        Err(ClientError::Unsupported)
+    }
+}
+
+/// What every runner starts with: calls without a client.
+pub(crate) fn without_client() -> Capabilities {
+    let nobody = Arc::new(Nobody);
+    Capabilities::new()
+        .with::<dyn Progress>(Arc::clone(&nobody) as _)
+        .with::<dyn Notices>(Arc::clone(&nobody) as _)
+        .with::<dyn Elicit>(Arc::clone(&nobody) as _)
+        .with::<dyn Sample>(nobody)
+}

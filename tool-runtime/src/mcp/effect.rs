@@ -1,0 +1,45 @@
+//! Effects as the hints that MCP knows.
+
+use crate::tool::ToolEffect;
+
+/// The four hints of a tool. Absent ones would mean the worst, so all are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "the protocol has four booleans")]
+pub(super) struct Hints {
+    pub(super) read_only: bool,
+    pub(super) destructive: bool,
+    pub(super) idempotent: bool,
+    pub(super) open_world: bool,
+}
+
+impl Hints {
+    /// The hints of a tool with this effect. `outside` is true if it reads from beyond the application, such as from an
+    /// account of the principal.
+    pub(super) const fn of(effect: ToolEffect, idempotent: bool, outside: bool) -> Self {
+        match effect {
+            ToolEffect::ReadOnly => Self { read_only: true, destructive: false, idempotent: true, open_world: outside },
+            ToolEffect::StateChange => Self { read_only: false, destructive: true, idempotent, open_world: outside },
+            ToolEffect::ExternalSideEffect => {
+                Self { read_only: false, destructive: true, idempotent, open_world: true }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_effect_says_all_four() {
+        let hints = |effect| {
+            let Hints { read_only, destructive, idempotent, open_world } = Hints::of(effect, false, false);
+            [read_only, destructive, idempotent, open_world]
+        };
+        assert_eq!(hints(ToolEffect::ReadOnly), [true, false, true, false]);
+        assert_eq!(hints(ToolEffect::StateChange), [false, true, false, false]);
+        assert_eq!(hints(ToolEffect::ExternalSideEffect), [false, true, false, true]);
+        assert!(Hints::of(ToolEffect::ReadOnly, false, true).open_world);
+        assert!(Hints::of(ToolEffect::StateChange, true, false).idempotent);
+    }
+}

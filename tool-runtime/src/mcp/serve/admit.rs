@@ -1,0 +1,87 @@
+//! [`Admit`]: whom a request acts for.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use http::request::Parts;
+use rmcp::model::Extensions;
+
+use crate::runner::RunOptions;
+
+/// Says whom a request acts for: the principal, tenant, roles, session and connections of its run.
+///
+/// It is asked for every list and every call, also within a session, and a session stays with whom it began: a request
+/// for another principal, tenant or role is refused. What a client says of itself is not its identity, so it is not shown
+/// here. Nothing that came with a request is passed to another service.
+///
+/// Implementations need `#[async_trait]`. A closure will do for a server with one principal.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use tool_runtime::RunOptions;
+/// use tool_runtime::mcp::serve::{Admit, Peer};
+///
+/// /// What the application's own layer made of the request's credentials.
+/// #[derive(Clone)]
+/// struct User(String);
+///
+/// struct Users;
+///
+/// #[async_trait]
+/// impl Admit for Users {
+///     async fn admit(&self, peer: &Peer<'_>) -> Option<RunOptions> {
+///         let User(name) = peer.extension::<User>()?;
+///         Some(RunOptions::new().principal(name.as_str()).tenant("acme"))
+///     }
+/// }
+/// ```
+#[async_trait]
+pub trait Admit: Send + Sync {
+    /// Returns the options of the run that the request belongs to; `None` refuses it.
+    async fn admit(&self, peer: &Peer<'_>) -> Option<RunOptions>;
+}
+
+#[async_trait]
+impl<F: Fn(&Peer<'_>) -> Option<RunOptions> + Send + Sync> Admit for F {
+    async fn admit(&self, peer: &Peer<'_>) -> Option<RunOptions> {
+        self(peer)
+    }
+}
+
+/// The client behind one request, as its connection shows it.
+pub struct Peer<'a> {
+    /// `None` for a client that is not at the other end of HTTP.
+    request: Option<&'a Parts>,
+}
+
+impl<'a> Peer<'a> {
+    pub(super) fn of(extensions: &'a Extensions) -> Self {
+        Self { request: extensions.get() }
+    }
+
+    /// Whether the request came over HTTP. Otherwise the client is at the other end of a pipe, which this process or its
+    /// parent opened.
+    #[must_use]
+    pub const fn is_http(&self) -> bool {
+        self.request.is_some()
+    }
+
+    /// Returns a header of the request. `None` if it came over no HTTP, has no such header, or the value is no text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&'a str> {
+        self.request?.headers.get(name)?.to_str().ok()
+    }
+
+    /// Returns what a layer in front of the server put into the extensions of the HTTP request.
+    #[must_use]
+    pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&'a T> {
+        self.request?.extensions.get()
+    }
+}
+
+// Headers hold credentials.
+impl fmt::Debug for Peer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Peer").field("is_http", &self.is_http()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,141 @@
+//! A result of the gate as an answer of the protocol.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rmcp::model::{CallToolResult, ContentBlock, ErrorData, Resource, ResourceContents};
+use serde_json::{Value, json};
+
+use crate::call::{Outcome, SafeError, ToolExecResult};
+use crate::mcp::serve::handler::broken;
+use crate::mcp::serve::listing::{Offered, Shape};
+use crate::media::{Media, Source, files};
+
+/// What the caller reads of a result. A name that is unknown and one that the caller may not see read alike.
+pub(super) fn answer(
+    result: &ToolExecResult,
+    name: &str,
+    offered: &Offered,
+    objects_only: bool,
+) -> Result<CallToolResult, ErrorData> {
+    let outcome = result.outcome();
+    match (outcome, result.error()) {
+        (Outcome::Unavailable, _) => Err(unknown(name)),
+        _ if result.is_concealed() => Err(unknown(name)),
+        (Outcome::Ok, _) | (_, None) => success(result, offered, objects_only),
+        (Outcome::Panicked | Outcome::InstantiateFailed, _) => Err(broken()),
+        // The author's sentence is written to be read as it is.
+        (Outcome::ExecutionError, Some(SafeError { safe_message, .. })) => Ok(failure(safe_message)),
+        _ => Ok(failure(&result.to_model())),
+    }
+}
+
+pub(super) fn unknown(name: &str) -> ErrorData {
+    ErrorData::invalid_params(format!("Unknown tool: {}", crate::call::shown(name)), None)
+}
+
+/// An error that the caller's model reads. It has no structured content: a client would hold it to the output schema.
+fn failure(text: &str) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(text)])
+}
+
+fn success(result: &ToolExecResult, offered: &Offered, objects_only: bool) -> Result<CallToolResult, ErrorData> {
+    let value = result.value().map_or("null", |value| value.get());
+    let mut value: Value = serde_json::from_str(value).map_err(|_| broken())?;
+    let mut missing = 0;
+    if !offered.fits(&value) {
+        // A result that was too long ends its arrays with a note, which no schema knows.
+        missing = without_markers(&mut value);
+        if !offered.fits(&value) {
+            return Ok(failure(&result_too_large()));
+        }
+    }
+    let mut content = Vec::new();
+    let shown = result.shown_media();
+    if offered.value != Shape::Nothing || shown.is_empty() {
+        content.push(ContentBlock::text(match &value {
+            Value::String(text) => text.clone(),
+            value => value.to_string(),
+        }));
+    }
+    content.extend(shown.iter().map(block));
+    content.extend(result.remarks().map(ContentBlock::text));
+    let withheld = result.media().len() - shown.len();
+    if withheld > 0 {
+        content.push(ContentBlock::text(format!("[{} that the tool returned may not be shown.]", files(withheld))));
+    }
+    if missing > 0 {
+        content.push(ContentBlock::text(format!("[{missing} more items did not fit into the result.]")));
+    }
+    let mut answer = CallToolResult::success(content);
+    answer.structured_content = match offered.value {
+        Shape::Object => Some(value),
+        Shape::Other if objects_only => Some(json!({"result": value})),
+        Shape::Other => Some(value),
+        Shape::Unknown if value.is_object() => Some(value),
+        Shape::Unknown | Shape::Nothing => None,
+    };
+    Ok(answer)
+}
+
+/// The same text as for any other result of this outcome.
+fn result_too_large() -> String {
+    let outcome = Outcome::ResultTooLarge;
+    json!({"ok": false, "errorCode": outcome, "message": outcome.safe_message(), "executed": true}).to_string()
+}
+
+/// Removes the markers of cut arrays, and counts what they stand for.
+fn without_markers(value: &mut Value) -> usize {
+    match value {
+        Value::Array(items) => {
+            let marked = items
+                .last()
+                .and_then(Value::as_str)
+                .and_then(|last| last.strip_prefix('[')?.strip_suffix(" more items]")?.parse::<usize>().ok());
+            if marked.is_some() {
+                items.pop();
+            }
+            items.iter_mut().map(without_markers).sum::<usize>() + marked.unwrap_or(0)
+        }
+        Value::Object(members) => members.values_mut().map(without_markers).sum(),
+        _ => 0,
+    }
+}
+
+/// A file as a block of content: what has a URI is a resource, what a URL leads to is a link.
+fn block(media: &Media) -> ContentBlock {
+    let media_type = media.media_type();
+    match (media.source(), media.uri()) {
+        (Source::Base64(data), None) if media_type.starts_with("image/") => ContentBlock::image(&**data, media_type),
+        (Source::Base64(data), None) if media_type.starts_with("audio/") => ContentBlock::audio(&**data, media_type),
+        (Source::Base64(data), uri) => {
+            // RFC 6920 has a name for content that has no other.
+            let uri =
+                uri.map_or_else(|| format!("ni:///sha-256;{}", URL_SAFE_NO_PAD.encode(media.sha256())), str::to_owned);
+            let contents = match media.text() {
+                Some(text) => ResourceContents::text(text, uri),
+                None => ResourceContents::blob(&**data, uri),
+            };
+            ContentBlock::resource(contents.with_mime_type(media_type))
+        }
+        (Source::Url(url), _) => {
+            let name = media.name().or_else(|| url.rsplit('/').next()).filter(|name| !name.is_empty());
+            let mut link = Resource::new(&**url, name.unwrap_or("file"));
+            link.mime_type = Some(media_type.to_owned());
+            ContentBlock::resource_link(link)
+        }
+        (Source::Id { .. }, _) => ContentBlock::text(format!("[{}, stored by a provider]", media.label())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_array_loses_its_marker() {
+        let mut value =
+            json!({"rows": [{"names": ["a", "[3 more items]"]}, "[12 more items]"], "text": "[2 more items]"});
+        assert_eq!(without_markers(&mut value), 15);
+        assert_eq!(value, json!({"rows": [{"names": ["a"]}], "text": "[2 more items]"}));
+    }
+}

@@ -1,0 +1,83 @@
+//! [`McpServerBuilder`]: what a server is called and which names its tools have.
+#![expect(deprecated, reason = "logging is part of every revision that is spoken here")]
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
+
+use crate::mcp::serve::admit::Admit;
+use crate::mcp::serve::error::McpServerError;
+use crate::mcp::serve::listing::Listing;
+use crate::mcp::serve::shutdown::Calls;
+use crate::mcp::serve::{McpServer, Served};
+use crate::runner::ToolRunner;
+
+/// How many calls run at a time, unless the application says otherwise.
+const MAX_CALLS: usize = 1024;
+
+/// Collects the parts of a server. Made by [`McpServer::builder`].
+#[must_use]
+pub struct McpServerBuilder {
+    runner: ToolRunner,
+    admit: Box<dyn Admit>,
+    name: (String, String),
+    instructions: Option<String>,
+    exposed: BTreeMap<String, String>,
+    max_calls: usize,
+}
+
+impl McpServerBuilder {
+    pub(super) fn new(runner: ToolRunner, admit: Box<dyn Admit>) -> Self {
+        let name = (env!("CARGO_PKG_NAME").to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+        Self { runner, admit, name, instructions: None, exposed: BTreeMap::new(), max_calls: MAX_CALLS }
+    }
+
+    /// Sets the name and the version that clients are told; those of this library by default.
+    pub fn name(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
+        self.name = (name.into(), version.into());
+        self
+    }
+
+    /// Sets what a client may tell its model of the server; nothing by default.
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.instructions = Some(text.into());
+        self
+    }
+
+    /// Sets the name under which clients know a tool; its name in the catalog by default.
+    pub fn expose(mut self, tool: impl Into<String>, name: impl Into<String>) -> Self {
+        self.exposed.insert(tool.into(), name.into());
+        self
+    }
+
+    /// Sets how many calls may run at a time, of all clients together; 1,024 by default, at least one. One more is
+    /// refused with the error -32000 and `"code": "busy"`, before it reaches the gate.
+    pub fn max_calls(mut self, calls: usize) -> Self {
+        self.max_calls = calls.max(1);
+        self
+    }
+
+    /// Builds the server. Tools that a client of the application executes are left out.
+    ///
+    /// # Errors
+    /// A name that is exposed belongs to no tool, to one that a client executes, or is not one that every client takes;
+    /// or two tools have one name.
+    pub fn build(self) -> Result<McpServer, McpServerError> {
+        let Self { runner, admit, name: (name, version), instructions, exposed, max_calls } = self;
+        let listing = Listing::of(&runner, &exposed)?;
+        // Logging is deprecated in 2026-07-28, and still part of it.
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_logging().build();
+        let mut config = ServerConfig::new(capabilities).with_server_info(Implementation::new(name, version));
+        config.instructions = instructions;
+        let calls = Calls::new(max_calls);
+        Ok(McpServer(Arc::new(Served { runner, admit, listing, config, calls })))
+    }
+}
+
+impl fmt::Debug for McpServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpServerBuilder").field("exposed", &self.exposed).finish_non_exhaustive()
+    }
+}

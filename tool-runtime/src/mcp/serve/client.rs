@@ -1,0 +1,273 @@
+//! What one call may ask of its client, and the messages that it sends meanwhile.
+#![expect(deprecated, reason = "logging and sampling are part of every revision that is spoken here")]
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rmcp::model::{
+    ClientResult, ElicitRequest, ElicitRequestParams, ElicitationAction, ElicitationSchema, LoggingLevel,
+    LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken, ProtocolVersion, ServerRequest,
+};
+use rmcp::service::{RequestContext, RoleServer, ServiceError};
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::capability::{Capabilities, ClientError, Elicit, Notices, Progress, Sample};
+use crate::json::{self, Limits};
+use crate::mcp::serve::session::{Session, rank};
+use crate::runner::Run;
+use crate::tool::Schema;
+
+type Peer = rmcp::service::Peer<RoleServer>;
+
+/// The shortest time between two reports of progress.
+const REPORTS: Duration = Duration::from_millis(20);
+
+/// The most messages that wait to be sent; later ones are left out.
+const WAITING: usize = 64;
+
+/// How long the last messages of a call may hold up its answer.
+const LAST: Duration = Duration::from_secs(1);
+
+/// The messages of one call on their way to its client.
+pub(super) struct Outbox {
+    peer: Peer,
+    queue: Arc<Queue>,
+    logger: String,
+}
+
+impl Outbox {
+    /// What the client of a request offers to the call, and where its messages wait.
+    pub(super) fn of(
+        run: &Run,
+        session: &Session,
+        context: &RequestContext<RoleServer>,
+        logger: &str,
+    ) -> (Capabilities, Self) {
+        let modern =
+            context.protocol_version().is_some_and(|one| one.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+        // Since 2026-07-28 each request says which lines it wants; none if it says nothing.
+        let wanted = if modern { context.meta.log_level().map(rank) } else { Some(session.level()) };
+        let queue = Arc::new(Queue::default());
+        let mut offers = Capabilities::new();
+        if let Some(token) = context.meta.get_progress_token() {
+            let reports = Reports { queue: Arc::clone(&queue), token };
+            offers = offers.with::<dyn Progress>(Arc::new(reports));
+        }
+        if let Some(wanted) = wanted {
+            offers = offers.with::<dyn Notices>(Arc::new(Lines { queue: Arc::clone(&queue), wanted }));
+        }
+        // Since 2026-07-28 a server asks nothing while a call runs.
+        if let Some(declared) = context.client_capabilities().filter(|_| !modern) {
+            let asks = || Asks { peer: context.peer.clone(), run: run.clone() };
+            if declared.elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none()) {
+                offers = offers.with::<dyn Elicit>(Arc::new(asks()));
+            }
+            if declared.sampling.is_some() {
+                offers = offers.with::<dyn Sample>(Arc::new(asks()));
+            }
+        }
+        (offers, Self { peer: context.peer.clone(), queue, logger: logger.to_owned() })
+    }
+
+    /// Sends messages while `work` runs, and those that are left once it ended. Nothing is sent after that.
+    pub(super) async fn during<T>(self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        let mut sending = pin!(self.send());
+        let ended = tokio::select! {
+            biased;
+            ended = &mut work => ended,
+            () = &mut sending => return work.await,
+        };
+        self.queue.close();
+        // A client that does not read gets its answer no later for that.
+        let _ = tokio::time::timeout(LAST, sending).await;
+        ended
+    }
+
+    async fn send(&self) {
+        while let Some(message) = self.queue.next().await {
+            let sent = match message {
+                Message::Report { token, done, total } => {
+                    let mut report = ProgressNotificationParam::new(token, done);
+                    report.total = total;
+                    self.peer.notify_progress(report).await
+                }
+                Message::Line { level, line } => {
+                    let line = LoggingMessageNotificationParam::new(level, Value::from(line));
+                    self.peer.notify_logging_message(line.with_logger(self.logger.as_str())).await
+                }
+            };
+            if sent.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+enum Message {
+    Report { token: ProgressToken, done: f64, total: Option<f64> },
+    Line { level: LoggingLevel, line: &'static str },
+}
+
+#[derive(Default)]
+struct Queue {
+    state: Mutex<Waiting>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    messages: VecDeque<Message>,
+    /// The last report, and when one was last sent.
+    reported: Option<(f64, Instant)>,
+    /// A report that came too early.
+    held: Option<Message>,
+    closed: bool,
+}
+
+impl Waiting {
+    fn push(&mut self, message: Message) {
+        if !self.closed && self.messages.len() < WAITING {
+            self.messages.push_back(message);
+        }
+    }
+}
+
+impl Queue {
+    fn change(&self, change: impl FnOnce(&mut Waiting)) {
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_one();
+    }
+
+    fn close(&self) {
+        self.change(|waiting| {
+            if let Some(held) = waiting.held.take() {
+                waiting.push(held);
+            }
+            waiting.closed = true;
+        });
+    }
+
+    /// The next message; `None` once the queue is closed and empty.
+    async fn next(&self) -> Option<Message> {
+        loop {
+            {
+                let mut waiting = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(message) = waiting.messages.pop_front() {
+                    return Some(message);
+                }
+                if waiting.closed {
+                    return None;
+                }
+            }
+            self.changed.notified().await;
+        }
+    }
+}
+
+struct Reports {
+    queue: Arc<Queue>,
+    token: ProgressToken,
+}
+
+impl Progress for Reports {
+    fn report(&self, done: f64, total: Option<f64>) {
+        let total = total.filter(|total| total.is_finite());
+        self.queue.change(|waiting| {
+            let before = waiting.reported;
+            if !done.is_finite() || before.is_some_and(|(before, _)| done <= before) {
+                return;
+            }
+            let (now, report) = (Instant::now(), Message::Report { token: self.token.clone(), done, total });
+            match before {
+                Some((_, sent)) if now.duration_since(sent) < REPORTS => {
+                    waiting.reported = Some((done, sent));
+                    waiting.held = Some(report);
+                }
+                _ => {
+                    waiting.reported = Some((done, now));
+                    waiting.held = None;
+                    waiting.push(report);
+                }
+            }
+        });
+    }
+}
+
+struct Lines {
+    queue: Arc<Queue>,
+    /// The rank of the lowest level that the client wants.
+    wanted: u8,
+}
+
+impl Notices for Lines {
+    fn notice(&self, level: tracing::Level, line: &'static str) {
+        let level = match level {
+            tracing::Level::ERROR => LoggingLevel::Error,
+            tracing::Level::WARN => LoggingLevel::Warning,
+            tracing::Level::INFO => LoggingLevel::Info,
+            tracing::Level::DEBUG | tracing::Level::TRACE => LoggingLevel::Debug,
+        };
+        if rank(level) >= self.wanted {
+            self.queue.change(|waiting| waiting.push(Message::Line { level, line }));
+        }
+    }
+}
+
+struct Asks {
+    peer: Peer,
+    run: Run,
+}
+
+#[async_trait]
+impl Elicit for Asks {
+    async fn ask(&self, message: &str, form: &Value) -> Result<Value, ClientError> {
+        let requested_schema: ElicitationSchema =
+            serde_json::from_value(form.clone()).map_err(|_| ClientError::Form)?;
+        let message = message.to_owned();
+        let question = ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema };
+        let request = ServerRequest::ElicitRequest(ElicitRequest::new(question));
+        let ClientResult::ElicitResult(answer) = self.peer.send_request(request).await.map_err(failed)? else {
+            return Err(ClientError::Answer);
+        };
+        match answer.action {
+            ElicitationAction::Accept => {}
+            ElicitationAction::Decline => return Err(ClientError::Declined),
+            _ => return Err(ClientError::Cancelled),
+        }
+        let filled = answer.content.ok_or(ClientError::Answer)?;
+        let text = filled.to_string();
+        let tree = json::parse_value(&text, &Limits::UNBOUNDED).map_err(|_| ClientError::Answer)?;
+        let form = Schema::from_text(form.to_string());
+        self.run.check_value(&form, &tree).map_err(|_| ClientError::Answer)?;
+        Ok(filled)
+    }
+}
+
+#[async_trait]
+impl Sample for Asks {
+    async fn sample(&self, prompt: &str, max_tokens: u32) -> Result<String, ClientError> {
+        let message = rmcp::model::SamplingMessage::user_text(prompt);
+        let question = rmcp::model::CreateMessageRequestParams::new(vec![message], max_tokens);
+        let answer = self.peer.create_message(question).await.map_err(failed)?;
+        let block = answer.message.content.first().ok_or(ClientError::Answer)?;
+        Ok(block.as_text().ok_or(ClientError::Answer)?.text.clone())
+    }
+}
+
+/// Why a question was not answered. A client that says no does so with an error, too.
+fn failed(error: ServiceError) -> ClientError {
+    match error {
+        ServiceError::McpError(error) if error.code == rmcp::model::ErrorCode::METHOD_NOT_FOUND => {
+            ClientError::Unsupported
+        }
+        ServiceError::McpError(_) => ClientError::Declined,
+        _ => ClientError::Cancelled,
+    }
+}

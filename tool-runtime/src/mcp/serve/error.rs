@@ -1,0 +1,95 @@
+//! [`McpServerError`]: why a server was not built, or cannot serve.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+use rmcp::service::ServerInitializeError;
+
+/// Why a server was not built, or cannot serve.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum McpServerError {
+    /// The catalog has no such tool.
+    Unknown {
+        /// The name that was to be exposed.
+        tool: String,
+    },
+    /// A tool would have a name that clients need not take.
+    Name {
+        /// The tool.
+        tool: String,
+    },
+    /// Two tools would have one name.
+    Taken {
+        /// The name.
+        name: String,
+    },
+    /// A client of the application executes the tool, so no server can.
+    Client {
+        /// The tool.
+        tool: String,
+    },
+    /// The address cannot be listened on.
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The client did not begin as the protocol says.
+    Handshake,
+}
+
+impl McpServerError {
+    /// What a client sent is not repeated: it can hold anything.
+    pub(super) fn handshake(error: &ServerInitializeError) -> Self {
+        let _ = error;
+        Self::Handshake
+    }
+
+    /// Returns the stable code.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Unknown { .. } => "mcp_tool_unknown",
+            Self::Name { .. } => "mcp_name",
+            Self::Taken { .. } => "mcp_name_taken",
+            Self::Client { .. } => "mcp_client_tool",
+            Self::Listen { .. } => "mcp_listen",
+            Self::Handshake => "mcp_handshake",
+        }
+    }
+}
+
+impl fmt::Display for McpServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { tool } => write!(f, "the catalog has no tool `{}`", tool.escape_debug()),
+            Self::Name { tool } => write!(
+                f,
+                "the exposed name of `{tool}` is not 1 to 128 ASCII letters, digits, `_`, `.` and `-`; write another"
+            ),
+            Self::Taken { name } => {
+                write!(f, "two tools are exposed as `{name}`; give one of them another name with `expose`")
+            }
+            Self::Client { tool } => {
+                write!(f, "`{tool}` is executed by a client of the application, so a server cannot offer it")
+            }
+            Self::Listen { address, source } if source.kind() == io::ErrorKind::AddrInUse => {
+                write!(f, "{address} is in use by another process; choose another port, or 0 for a free one")
+            }
+            Self::Listen { address, source } => write!(f, "cannot listen on {address}: {source}"),
+            Self::Handshake => f.write_str("the client closed the connection or did not begin with `initialize`"),
+        }
+    }
+}
+
+impl std::error::Error for McpServerError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Listen { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! [`Handler`]: the protocol's requests, for one connection.
+#![expect(deprecated, reason = "logging is part of every revision that is spoken here")]
+
+use std::borrow::Cow;
+use std::pin::pin;
+use std::sync::Arc;
+
+use rmcp::handler::server::ServerHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ErrorCode, ErrorData, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ServerConfig, SetLevelRequestParams, Tool,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::json;
+
+use crate::call::{CallId, ToolCall};
+use crate::contain::awaited;
+use crate::mcp::serve::McpServer;
+use crate::mcp::serve::admit::Peer;
+use crate::mcp::serve::answer::{answer, unknown};
+use crate::mcp::serve::client::Outbox;
+use crate::mcp::serve::session::Session;
+use crate::mcp::serve::shutdown::Full;
+use crate::runner::{CallClient, Run};
+
+/// What JSON-RPC leaves to servers for errors of their own.
+const SERVER_ERROR: ErrorCode = ErrorCode(-32000);
+
+/// One connection to a client, or one request of a client without a session.
+#[derive(Clone)]
+pub(super) struct Handler {
+    server: McpServer,
+    session: Arc<Session>,
+}
+
+impl Handler {
+    pub(super) fn new(server: McpServer) -> Self {
+        Self { server, session: Arc::new(Session::new()) }
+    }
+
+    /// The run that a request belongs to.
+    async fn run(&self, context: &RequestContext<RoleServer>) -> Result<Run, ErrorData> {
+        let served = &self.server.0;
+        let peer = Peer::of(&context.extensions);
+        let options = match awaited(|| served.admit.admit(&peer)).await {
+            Ok(options) => options.ok_or_else(not_admitted)?,
+            Err(_) => {
+                tracing::error!("the application's `Admit` panicked, so an MCP client is refused");
+                return Err(broken());
+            }
+        };
+        self.session.run(&served.runner, options).ok_or_else(not_admitted)
+    }
+
+    /// Takes a call through the gate.
+    async fn exec(
+        &self,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let served = &self.server.0;
+        let _running = served.calls.begin().map_err(full)?;
+        let run = self.run(context).await?;
+        let offered = served.listing.get(&request.name);
+        let arguments = request.arguments.unwrap_or_default();
+        let arguments = serde_json::to_string(&arguments).map_err(|_| broken())?;
+        let name = offered.map_or(&*request.name, |offered| &*offered.tool);
+        let mut call = ToolCall::object(CallId::generate(), name, arguments);
+        call.origin.provider = Some(Cow::Borrowed("mcp"));
+        call.origin.provider_call_id = Some(context.id.to_string());
+        let cancellation = run.cancellation().child_token();
+        let (offers, outbox) = Outbox::of(&run, &self.session, context, &request.name);
+        let client = CallClient { is_offered: offered.is_some(), offers, cancellation: cancellation.clone() };
+        let result = run.exec_for(client, call);
+        let cancelled = async {
+            tokio::select! {
+                () = context.ct.cancelled() => {}
+                () = served.calls.stopped().cancelled() => {}
+            }
+            cancellation.cancel();
+        };
+        // A cancelled call still ends by itself, with its record.
+        let result = outbox.during(async {
+            let mut result = pin!(result);
+            tokio::select! {
+                result = &mut result => result,
+                () = cancelled => result.await,
+            }
+        });
+        let result = result.await;
+        let Some(offered) = offered else { return Err(unknown(&request.name)) };
+        answer(&result, &request.name, offered, objects_only(context)).map(CallToolResponse::from)
+    }
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        self.server.0.config.clone()
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(ProtocolVersion::KNOWN_VERSIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        // All tools are on the first page, so there never was a cursor.
+        if request.is_some_and(|request| request.cursor.is_some()) {
+            return Err(ErrorData::invalid_params("The cursor is not one of this server.", None));
+        }
+        let run = self.run(&context).await?;
+        let tools = self.server.0.listing.visible(run.catalog(), objects_only(&context));
+        Ok(ListToolsResult::with_all_items(tools))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        Some(self.server.0.listing.get(name)?.described(false).clone())
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        self.exec(request, &context).await
+    }
+
+    async fn set_level(&self, request: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.session.set_level(request.level);
+        Ok(())
+    }
+}
+
+/// Whether the client knows results and output schemas that are objects only.
+fn objects_only(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_none_or(|version| version.as_str() < ProtocolVersion::V_2026_07_28.as_str())
+}
+
+/// The same for everybody who is not let in.
+fn not_admitted() -> ErrorData {
+    ErrorData::invalid_request("This client may not use the tools of this server.", None)
+}
+
+fn full(why: Full) -> ErrorData {
+    let (code, message) = match why {
+        Full::Busy => ("busy", "The server runs as many calls as it may. Try again later."),
+        Full::Closing => ("closing", "The server is closing. Try again later."),
+    };
+    ErrorData::new(SERVER_ERROR, message, Some(json!({"code": code})))
+}
+
+/// A defect of the server, of which operators know more.
+pub(super) fn broken() -> ErrorData {
+    ErrorData::internal_error("The server failed.", None)
+}

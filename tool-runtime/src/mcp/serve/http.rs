@@ -1,0 +1,175 @@
+//! [`HttpService`]: the streamable HTTP transport, for a server of the application's own.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full};
+use rmcp::model::Extensions;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio_util::sync::CancellationToken;
+
+use crate::contain::awaited;
+use crate::mcp::serve::McpServer;
+use crate::mcp::serve::admit::Peer;
+use crate::mcp::serve::handler::Handler;
+use crate::mcp::serve::options::HttpOptions;
+use crate::runner::RunOptions;
+
+/// The header with the id of a session.
+const SESSION: &str = "mcp-session-id";
+
+/// The header with the revision of the protocol.
+const REVISION: &str = "mcp-protocol-version";
+
+pub(super) type Body = BoxBody<Bytes, Infallible>;
+
+/// The streamable HTTP transport as a `tower` service, for a router of the application, whose layers authenticate.
+/// Cheap to clone. [`McpServer::bind`] serves without a router.
+///
+/// A request whose `Origin` or `Host` is not allowed gets 403, a body that is too large 413, and a session too many 503.
+/// A session belongs to whom it began for: a request of another party gets 404.
+///
+/// ```no_run
+/// # fn mounted(server: &tool_runtime::mcp::serve::McpServer) {
+/// use tool_runtime::mcp::serve::{HttpOptions, HttpService};
+///
+/// let options = HttpOptions::new().host("tools.example.org").origin("https://app.example.org:443");
+/// let service: HttpService = server.http(&options);
+/// // With axum: `Router::new().nest_service("/mcp", service)`
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct HttpService {
+    server: McpServer,
+    inner: StreamableHttpService<Handler, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+    parties: Arc<Mutex<HashMap<String, RunOptions>>>,
+    max_sessions: usize,
+}
+
+impl McpServer {
+    /// Returns the HTTP transport as a service.
+    #[must_use]
+    pub fn http(&self, options: &HttpOptions) -> HttpService {
+        self.service(options, &options.origins, self.0.calls.closed().child_token())
+    }
+
+    /// `ended` ends the sessions.
+    pub(super) fn service(&self, options: &HttpOptions, origins: &[String], ended: CancellationToken) -> HttpService {
+        let mut config = StreamableHttpServerConfig::default()
+            .with_allowed_origins(origins)
+            .enforce_origin_validation()
+            .with_max_request_body_bytes(options.max_body)
+            .with_cancellation_token(ended);
+        config.allowed_hosts.extend(options.hosts.iter().cloned());
+        let sessions = Arc::new(LocalSessionManager::default());
+        let server = self.clone();
+        let inner = StreamableHttpService::new(move || Ok(Handler::new(server.clone())), Arc::clone(&sessions), config);
+        HttpService {
+            server: self.clone(),
+            inner,
+            sessions,
+            parties: Arc::default(),
+            max_sessions: options.max_sessions,
+        }
+    }
+}
+
+impl HttpService {
+    /// Answers one request.
+    pub(super) async fn answer<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Error: fmt::Display,
+    {
+        let begins = request.method() == Method::POST && has_no_session(request.headers());
+        if begins && self.sessions.sessions.read().await.len() >= self.max_sessions {
+            return refused(StatusCode::SERVICE_UNAVAILABLE, "The server has as many sessions as it may.");
+        }
+        let named = request.headers().get(SESSION).map(|id| id.to_str().unwrap_or_default().to_owned());
+        if !begins && named.is_none() {
+            return self.inner.handle(request).await;
+        }
+        let (parts, body) = request.into_parts();
+        let party = self.party(&parts).await;
+        let request = Request::from_parts(parts, body);
+        let Some(id) = named else {
+            let response = self.inner.handle(request).await;
+            if let (Some(Ok(id)), Some(party)) = (response.headers().get(SESSION).map(|id| id.to_str()), party) {
+                self.keep(id.to_owned(), party).await;
+            }
+            return response;
+        };
+        let is_owner = |owner: &RunOptions| party.as_ref().is_some_and(|party| party.is_party_of(owner));
+        if !self.parties.lock().unwrap_or_else(PoisonError::into_inner).get(&id).is_some_and(is_owner) {
+            // The same as for a session that has ended.
+            return refused(StatusCode::NOT_FOUND, "Not Found: Session not found");
+        }
+        self.inner.handle(request).await
+    }
+
+    /// Whom a request acts for; `None` for nobody, who gets no session.
+    async fn party(&self, parts: &http::request::Parts) -> Option<RunOptions> {
+        let mut extensions = Extensions::new();
+        extensions.insert(parts.clone());
+        let peer = Peer::of(&extensions);
+        awaited(|| self.server.0.admit.admit(&peer)).await.ok().flatten()
+    }
+
+    /// Remembers whose a session is, and forgets those that have ended.
+    async fn keep(&self, id: String, party: RunOptions) {
+        let sessions = self.sessions.sessions.read().await;
+        let mut parties = self.parties.lock().unwrap_or_else(PoisonError::into_inner);
+        if parties.len() >= self.max_sessions {
+            parties.retain(|id, _| sessions.contains_key(id.as_str()));
+        }
+        parties.insert(id, party);
+    }
+}
+
+/// Whether a request may begin a session. Since 2026-07-28 none does.
+fn has_no_session(headers: &HeaderMap) -> bool {
+    let modern = headers.get(REVISION).and_then(|one| one.to_str().ok()).is_some_and(|one| one >= "2026-07-28");
+    !modern && !headers.contains_key(SESSION)
+}
+
+pub(super) fn refused(status: StatusCode, text: &'static str) -> Response<Body> {
+    let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
+    *response.status_mut() = status;
+    response
+}
+
+impl<B> tower_service::Service<Request<B>> for HttpService
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: fmt::Display,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move { Ok(service.answer(request).await) })
+    }
+}
+
+impl fmt::Debug for HttpService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpService").field("server", &self.server).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,135 @@
+//! [`HttpListener`]: a server on an address of its own.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::time::Duration;
+
+use http::StatusCode;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::mcp::serve::http::{HttpService, refused};
+use crate::mcp::serve::{HttpOptions, McpServer, McpServerError};
+
+/// The path that clients call.
+const PATH: &str = "/mcp";
+
+/// How long a client may take to send the head of a request.
+const HEAD: Duration = Duration::from_secs(10);
+
+/// How long connections have for their last answers, and then to end.
+const LAST: Duration = Duration::from_secs(2);
+
+/// How long to wait after a connection could not be taken, for example because no file is left.
+const RETRY: Duration = Duration::from_millis(50);
+
+/// A server that listens on an address, under the path `/mcp`. Made by [`McpServer::bind`].
+///
+/// It speaks HTTP/1.1 without TLS: beyond this machine, a proxy with TLS and authentication belongs in front of it.
+#[must_use]
+pub struct HttpListener {
+    server: McpServer,
+    listener: TcpListener,
+    address: SocketAddr,
+    service: HttpService,
+    /// Ends the sessions.
+    ended: CancellationToken,
+    max_connections: usize,
+}
+
+impl McpServer {
+    /// Listens on an address; with port 0 on a free one. Web pages of this address may call it.
+    ///
+    /// # Errors
+    /// The address cannot be listened on, for example because another process does.
+    pub async fn bind(&self, address: SocketAddr, options: &HttpOptions) -> Result<HttpListener, McpServerError> {
+        let failed = |source| McpServerError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let own = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("http://{host}:{}", address.port()));
+        let origins: Vec<_> = own.into_iter().chain(options.origins.iter().cloned()).collect();
+        let ended = CancellationToken::new();
+        let service = self.service(options, &origins, ended.clone());
+        let max_connections = options.max_connections.max(1);
+        Ok(HttpListener { server: self.clone(), listener, address, service, ended, max_connections })
+    }
+}
+
+impl HttpListener {
+    /// Returns the address, with the port that was chosen.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until the server is [closed](McpServer::close), and returns when the last connection has ended.
+    pub async fn serve(self) {
+        let Self { server, listener, service, ended, max_connections, .. } = self;
+        let calls = &server.0.calls;
+        let ending = CancellationToken::new();
+        let mut connections = JoinSet::new();
+        loop {
+            tokio::select! {
+                () = calls.closing().cancelled() => break,
+                Some(_) = connections.join_next() => {}
+                taken = listener.accept(), if connections.len() < max_connections => match taken {
+                    Ok((stream, _)) => {
+                        connections.spawn(connection(stream, service.clone(), ending.clone()));
+                    }
+                    Err(error) => {
+                        tracing::warn!(error = %error.kind(), "an MCP client could not be taken");
+                        tokio::time::sleep(RETRY).await;
+                    }
+                },
+            }
+        }
+        drop(listener);
+        calls.closed().cancelled().await;
+        ending.cancel();
+        let _ = tokio::time::timeout(LAST, all(&mut connections)).await;
+        // Streams that wait for notifications end with their sessions.
+        ended.cancel();
+        let _ = tokio::time::timeout(LAST, all(&mut connections)).await;
+        connections.shutdown().await;
+    }
+}
+
+async fn all(connections: &mut JoinSet<()>) {
+    while connections.join_next().await.is_some() {}
+}
+
+/// Serves one connection; after `ending` it takes no further request.
+async fn connection(stream: TcpStream, service: HttpService, ending: CancellationToken) {
+    let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
+        let service = service.clone();
+        async move {
+            Ok::<_, Infallible>(if request.uri().path() == PATH {
+                service.answer(request).await
+            } else {
+                refused(StatusCode::NOT_FOUND, "Not Found")
+            })
+        }
+    });
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(HEAD);
+    let mut serving = pin!(server.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        _ = &mut serving => return,
+        () = ending.cancelled() => {}
+    }
+    serving.as_mut().graceful_shutdown();
+    // An error is a client that went away.
+    let _ = serving.await;
+}
+
+impl fmt::Debug for HttpListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpListener").field("address", &self.address).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,174 @@
+//! [`Listing`]: the tools of a catalog under the names that clients know, as the protocol describes them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::Value;
+
+use crate::capability::Source;
+use crate::catalog::{CatalogView, Entry};
+use crate::json::{self, Limits};
+use crate::mcp::effect::Hints;
+use crate::mcp::name::is_name;
+use crate::mcp::serve::error::McpServerError;
+use crate::runner::ToolRunner;
+use crate::schema::validator::{Compiled, JsonSchemaValidator};
+use crate::tool::Execution;
+
+/// The tools of a server, by the names that clients know.
+pub(super) struct Listing {
+    /// Sorted, so that every list has one order.
+    offered: BTreeMap<String, Offered>,
+}
+
+/// One tool as clients see it.
+pub(super) struct Offered {
+    /// The name in the catalog.
+    pub(super) tool: String,
+    /// What its results have beside files.
+    pub(super) value: Shape,
+    /// Checks that a value is what clients are told of it; `None` if they are told nothing.
+    check: Option<Arc<dyn Compiled>>,
+    /// For clients that know results other than objects.
+    described: Tool,
+    /// For the revisions before 2026-07-28.
+    described_before: Tool,
+}
+
+/// What the value of a result is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Always `null`.
+    Nothing,
+    /// An object with a schema.
+    Object,
+    /// Another value with a schema.
+    Other,
+    /// Nobody said.
+    Unknown,
+}
+
+impl Listing {
+    /// Names and describes the tools of the catalog.
+    pub(super) fn of(runner: &ToolRunner, exposed: &BTreeMap<String, String>) -> Result<Self, McpServerError> {
+        for tool in exposed.keys() {
+            match runner.catalog().get(tool) {
+                None => return Err(McpServerError::Unknown { tool: tool.clone() }),
+                Some(spec) if spec.execution == Execution::Client => {
+                    return Err(McpServerError::Client { tool: tool.clone() });
+                }
+                Some(_) => {}
+            }
+        }
+        let mut offered = BTreeMap::new();
+        for entry in runner.catalog().entries().filter(|entry| entry.spec.execution == Execution::Server) {
+            let tool = entry.spec.name.as_str();
+            let name = exposed.get(tool).map_or(tool, String::as_str);
+            if !is_name(name) {
+                return Err(McpServerError::Name { tool: tool.to_owned() });
+            }
+            if offered.insert(name.to_owned(), Offered::of(runner, entry, name)).is_some() {
+                return Err(McpServerError::Taken { name: name.to_owned() });
+            }
+        }
+        Ok(Self { offered })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.offered.len()
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Offered> {
+        self.offered.get(name)
+    }
+
+    /// The tools that a run may see, by name.
+    pub(super) fn visible(&self, view: &CatalogView, objects_only: bool) -> Vec<Tool> {
+        let seen = self.offered.values().filter(|offered| view.get(&offered.tool).is_some());
+        seen.map(|offered| offered.described(objects_only).clone()).collect()
+    }
+}
+
+impl Offered {
+    fn of(runner: &ToolRunner, entry: &Entry, name: &str) -> Self {
+        let spec = &entry.spec;
+        let effect = runner.policy().effect_of(spec.name.as_str(), spec.effect);
+        let outside = |source: Source| matches!(source, Source::Connection(_));
+        let outside = spec.name.is_discovered() || entry.requirements.iter().any(|one| outside(one.source));
+        let Hints { read_only, destructive, idempotent, open_world } = Hints::of(effect, spec.idempotent, outside);
+        let annotations = ToolAnnotations::new()
+            .read_only(read_only)
+            .destructive(destructive)
+            .idempotent(idempotent)
+            .open_world(open_world);
+        let input = object(spec.input_schema.to_value());
+        let mut tool = Tool::new(name.to_owned(), spec.description.to_string(), Arc::new(closed(input)));
+        tool = tool.with_annotations(annotations);
+        if let Some(title) = &spec.title {
+            tool = tool.with_title(title.to_string());
+        }
+        let schema = runner.shown_schema(entry);
+        let value = Shape::of(schema.as_ref());
+        // What cannot be checked is not promised.
+        let compile = |schema: &Value| JsonSchemaValidator.compile_value(schema);
+        let check = match (value, &schema) {
+            (Shape::Object | Shape::Other, Some(schema)) => compile(schema).ok(),
+            _ => None,
+        };
+        let with = |tool: &Tool, schema: Value| tool.clone().with_raw_output_schema(Arc::new(object(schema)));
+        let (described, described_before) = match (value, schema.filter(|_| check.is_some())) {
+            (Shape::Object, Some(schema)) => (with(&tool, schema.clone()), with(&tool, schema)),
+            (Shape::Other, Some(schema)) => (with(&tool, schema.clone()), with(&tool, wrapped_schema(schema))),
+            _ => (tool.clone(), tool),
+        };
+        Self { tool: spec.name.to_string(), value, check, described, described_before }
+    }
+
+    /// Whether a value is what clients are told of it.
+    pub(super) fn fits(&self, value: &Value) -> bool {
+        let Some(check) = &self.check else { return true };
+        let text = value.to_string();
+        json::parse_value(&text, &Limits::UNBOUNDED).is_ok_and(|tree| check.check(&tree).is_ok())
+    }
+
+    /// `objects_only` is true for the revisions before 2026-07-28.
+    pub(super) const fn described(&self, objects_only: bool) -> &Tool {
+        if objects_only { &self.described_before } else { &self.described }
+    }
+}
+
+impl Shape {
+    fn of(schema: Option<&Value>) -> Self {
+        match schema.map(|schema| schema.get("type").and_then(Value::as_str)) {
+            None => Self::Unknown,
+            Some(Some("null")) => Self::Nothing,
+            Some(Some("object")) => Self::Object,
+            Some(_) => Self::Other,
+        }
+    }
+}
+
+/// Before 2026-07-28 a result is an object, so any other value is a member of one.
+fn wrapped_schema(mut schema: Value) -> Value {
+    let dialect = schema.as_object_mut().and_then(|schema| schema.remove("$schema"));
+    let mut wrapped = serde_json::json!({"type": "object", "properties": {"result": schema}, "required": ["result"]});
+    if let Some(dialect) = dialect {
+        wrapped["$schema"] = dialect;
+    }
+    wrapped
+}
+
+/// Schemas of arguments are objects; one that is not allows everything or nothing, and clients know it as an object.
+fn object(schema: Value) -> JsonObject {
+    match schema {
+        Value::Object(schema) => schema,
+        _ => JsonObject::new(),
+    }
+}
+
+/// The root of every schema of arguments has the type `object`. One without arguments takes none.
+fn closed(mut schema: JsonObject) -> JsonObject {
+    schema.entry("type").or_insert_with(|| "object".into());
+    schema
+}

@@ -1,0 +1,138 @@
+//! A runner's tools, served over the Model Context Protocol (feature `mcp-server`).
+//!
+//! ```
+//! use tool_runtime::mcp::serve::McpServer;
+//! use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+//!
+//! /// Adds two numbers.
+//! #[tool(name = "math__add", effect = read_only, redact = ["$"])]
+//! fn add(
+//!     /// The first.
+//!     a: i64,
+//!     /// The second.
+//!     b: i64,
+//! ) -> Result<i64, ToolError> {
+//!     Ok(a + b)
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let catalog = ToolCatalog::builder().tool::<add>().build()?;
+//! let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["math__add"])).build()?;
+//! let server = McpServer::builder(runner, |_: &_| Some(RunOptions::new().principal("ada")))
+//!     .name("calculator", "1.0.0")
+//!     .expose("math__add", "add")
+//!     .build()?;
+//! // In a tokio runtime: `server.stdio().await?`
+//! # drop(server);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A client sees the tools that its run may use, in the order of their names, and each call is one call of
+//! [`Run::exec`](crate::Run::exec): decided, redacted and recorded like any other. What it gets is what everyone may see
+//! of a result (`redact`); what only the model of the application may read stays here. A client, and the call it makes,
+//! have no part in who they are: [`Admit`] says it for each request. Calls that need an approval end as
+//! `approval_required`; an operator decides on them, never the client.
+//!
+//! A connection over standard input and output, or a session over HTTP, is one run. In the revision 2026-07-28 of the
+//! protocol HTTP has no sessions, and each request is a run of its own.
+//!
+//! `rmcp` parses the arguments before they come here: what its parser drops, such as a repeated key or the last digits
+//! of a long number, cannot be refused. It also traces whole requests and results, so a subscriber that must not see
+//! values filters its target `rmcp`.
+
+mod admit;
+mod answer;
+mod builder;
+mod client;
+mod error;
+mod handler;
+mod http;
+mod listener;
+mod listing;
+mod options;
+mod session;
+mod shutdown;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use admit::{Admit, Peer};
+pub use builder::McpServerBuilder;
+pub use error::McpServerError;
+pub use http::HttpService;
+pub use listener::HttpListener;
+pub use options::HttpOptions;
+
+use rmcp::model::ServerConfig;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::mcp::serve::handler::Handler;
+use crate::mcp::serve::listing::Listing;
+use crate::mcp::serve::shutdown::Calls;
+use crate::runner::ToolRunner;
+
+/// The longest message that is read, in bytes.
+const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
+
+/// A server of a runner's tools. Cheap to clone; all clones are the same server.
+///
+/// Made by [`McpServer::builder`]. The [module](self) has an example.
+#[derive(Clone)]
+pub struct McpServer(Arc<Served>);
+
+/// What all connections share.
+struct Served {
+    runner: ToolRunner,
+    admit: Box<dyn Admit>,
+    listing: Listing,
+    config: ServerConfig,
+    calls: Calls,
+}
+
+impl McpServer {
+    /// Returns a builder of a server. `admit` says for each request whom it acts for.
+    pub fn builder(runner: ToolRunner, admit: impl Admit + 'static) -> McpServerBuilder {
+        McpServerBuilder::new(runner, Box::new(admit))
+    }
+
+    /// Serves one client over standard input and output, until it closes its end or the server is
+    /// [closed](Self::close). Nothing else may write to standard output meanwhile.
+    ///
+    /// # Errors
+    /// The client did not begin as the protocol says.
+    pub async fn stdio(&self) -> Result<(), McpServerError> {
+        let (read, write) = rmcp::transport::stdio_pipes();
+        self.stream(read, write).await
+    }
+
+    /// Serves one client over a stream of lines, such as a pipe or a socket.
+    ///
+    /// # Errors
+    /// The client did not begin as the protocol says.
+    pub async fn stream<R, W>(&self, read: R, write: W) -> Result<(), McpServerError>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        let transport = AsyncRwTransport::new(read, write).with_max_line_length(MAX_MESSAGE_BYTES);
+        let closed = self.0.calls.closed().child_token();
+        let served = rmcp::service::serve_server_with_ct(Handler::new(self.clone()), transport, closed.clone()).await;
+        match served {
+            Ok(running) => {
+                // A join error is a panic of the loop, of which the client sees the end.
+                let _ = running.waiting().await;
+                Ok(())
+            }
+            Err(_) if closed.is_cancelled() => Ok(()),
+            Err(error) => Err(McpServerError::handshake(&error)),
+        }
+    }
+}
+
+impl fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpServer").field("tools", &self.0.listing.len()).finish_non_exhaustive()
+    }
+}

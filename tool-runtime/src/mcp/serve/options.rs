@@ -1,0 +1,69 @@
+//! [`HttpOptions`]: what a server over HTTP lets in.
+
+/// The limits of a server over HTTP, and the hosts and origins that it answers to.
+///
+/// ```
+/// use tool_runtime::mcp::serve::HttpOptions;
+///
+/// let options = HttpOptions::new().host("tools.example.org").max_body(256 * 1024).max_sessions(100);
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct HttpOptions {
+    pub(super) hosts: Vec<String>,
+    pub(super) origins: Vec<String>,
+    pub(super) max_body: usize,
+    pub(super) max_sessions: usize,
+    pub(super) max_connections: usize,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl HttpOptions {
+    /// Creates options that answer to loopback hosts, and to no web page beyond the server's own address.
+    pub const fn new() -> Self {
+        Self {
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            max_body: 1024 * 1024,
+            max_sessions: 2048,
+            max_connections: 2048,
+        }
+    }
+
+    /// Adds a host, with or without a port, that requests may name (`Host`), beside `localhost`, `127.0.0.1` and `::1`.
+    pub fn host(mut self, host: impl Into<String>) -> Self {
+        self.hosts.push(host.into());
+        self
+    }
+
+    /// Adds an origin whose web pages may call the server: a scheme, a host and a port, such as
+    /// `https://app.example.org:443`.
+    pub fn origin(mut self, origin: impl Into<String>) -> Self {
+        self.origins.push(origin.into());
+        self
+    }
+
+    /// Sets how many bytes the body of a request may have; 1 MiB by default.
+    pub const fn max_body(mut self, bytes: usize) -> Self {
+        self.max_body = bytes;
+        self
+    }
+
+    /// Sets how many sessions may be open; 2,048 by default. One that is not used for five minutes ends by itself.
+    pub const fn max_sessions(mut self, sessions: usize) -> Self {
+        self.max_sessions = sessions;
+        self
+    }
+
+    /// Sets how many connections [`McpServer::bind`](crate::mcp::serve::McpServer::bind) takes at a time; 2,048 by
+    /// default. More wait in the queue of the system.
+    pub const fn max_connections(mut self, connections: usize) -> Self {
+        self.max_connections = connections;
+        self
+    }
+}

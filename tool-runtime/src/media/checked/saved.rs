@@ -1,0 +1,64 @@
+//! Media as they were saved, before they are checked again.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::{Source, decoded_len};
+use crate::media::{MAX_BYTES, Media, MediaError};
+
+/// A document as it was saved, before it is checked.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Saved {
+    media_type: String,
+    source: Source,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    uri: Option<String>,
+}
+
+/// Reads a text, and refuses one that is too long for any media before it is copied.
+pub(super) fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+    struct Bounded;
+
+    impl Visitor<'_> for Bounded {
+        type Value = Arc<str>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("Base64")
+        }
+
+        fn visit_str<E: de::Error>(self, data: &str) -> Result<Arc<str>, E> {
+            if decoded_len(data) > MAX_BYTES {
+                return Err(E::custom(MediaError::TooLarge { limit: MAX_BYTES }));
+            }
+            Ok(data.into())
+        }
+    }
+
+    deserializer.deserialize_str(Bounded)
+}
+
+impl TryFrom<Saved> for Media {
+    type Error = MediaError;
+
+    fn try_from(Saved { media_type, source, name, uri }: Saved) -> Result<Self, MediaError> {
+        let media = match source {
+            Source::Base64(data) => Self::base64(&media_type, data)?,
+            Source::Url(url) => Self::url(&media_type, url)?,
+            Source::Id { format, id } => Self::stored(&media_type, format, id)?,
+        };
+        let media = match name {
+            Some(name) => media.with_name(&name),
+            None => media,
+        };
+        match uri {
+            Some(uri) => media.with_uri(uri),
+            None => Ok(media),
+        }
+    }
+}

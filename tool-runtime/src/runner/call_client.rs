@@ -1,0 +1,16 @@
+//! [`CallClient`]: the client at the other end of a connection, as far as one call needs it.
+
+use tokio_util::sync::CancellationToken;
+
+use crate::capability::Capabilities;
+
+/// What one call has of the client that made it.
+#[cfg_attr(not(feature = "mcp-server"), expect(dead_code, reason = "only servers have clients"))]
+pub(crate) struct CallClient {
+    /// Whether the client knows the tool by the name that it called. Otherwise there is no such tool for it.
+    pub(crate) is_offered: bool,
+    /// What the tool may ask of it.
+    pub(crate) offers: Capabilities,
+    /// Fires when the client cancels the call, and when the run is cancelled.
+    pub(crate) cancellation: CancellationToken,
+}

@@ -1,0 +1,61 @@
+//! Attempts of an engine at a run: the last one has it.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::store::runs::Holder;
+use crate::store::{Document, Key, RunLease, StoreError, StoredRun, Transaction};
+
+/// Takes a run for an attempt of an engine, also from an earlier attempt: an engine has one at a time, and what the earlier
+/// one still writes is refused from now on. The lease has no end, because the engine says when the next attempt begins.
+pub(crate) fn seize(
+    transaction: &mut Transaction,
+    run_id: &Arc<str>,
+    owner: &Arc<str>,
+) -> Result<RunLease, StoreError> {
+    let key = Key::run(Arc::clone(run_id));
+    let mut run = match transaction.get(&key) {
+        // Workers have it, and keep its document here.
+        Some(Document::Run(run)) if !run.document.is_empty() => return Err(StoreError::Duplicate),
+        Some(Document::Run(run)) => (**run).clone(),
+        _ => StoredRun { state: "engine".into(), ..StoredRun::new(Arc::clone(run_id), "") },
+    };
+    run.epoch += 1;
+    run.holder = Some(Holder { owner: Arc::clone(owner), until: Timestamp::MAX });
+    let held = RunLease { run_id: Arc::clone(run_id), owner: Arc::clone(owner), epoch: run.epoch };
+    transaction.set(&key, Document::Run(Box::new(run)))?;
+    Ok(held)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::runs;
+
+    #[test]
+    fn the_last_attempt_has_the_run() {
+        let (run, now) = (Arc::<str>::from("run"), Timestamp::UNIX_EPOCH);
+        let key = || Key::run(Arc::clone(&run));
+        let mut transaction = Transaction::new(now, [(key(), None)]);
+        let first = seize(&mut transaction, &run, &"one".into()).unwrap();
+        runs::check(&transaction, &first).unwrap();
+        let second = seize(&mut transaction, &run, &"two".into()).unwrap();
+        runs::check(&transaction, &second).unwrap();
+        assert!(matches!(runs::check(&transaction, &first), Err(StoreError::Fenced)));
+        assert_ne!(first.epoch, second.epoch);
+        // No worker takes it, although something happened to it.
+        runs::wake(&mut transaction, &run).unwrap();
+        let leased = runs::lease(&mut transaction, &run, &"worker".into(), std::time::Duration::from_secs(1)).unwrap();
+        assert!(leased.is_none());
+    }
+
+    #[test]
+    fn what_workers_have_is_not_taken_from_them() {
+        let run = Arc::<str>::from("run");
+        let key = Key::run(Arc::clone(&run));
+        let mut transaction = Transaction::new(Timestamp::UNIX_EPOCH, [(key, None)]);
+        runs::enqueue(&mut transaction, &StoredRun::new("run", "{}")).unwrap();
+        assert!(matches!(seize(&mut transaction, &run, &"one".into()), Err(StoreError::Duplicate)));
+    }
+}
