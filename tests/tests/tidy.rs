@@ -25,9 +25,9 @@ const LAYERS: &[&[&str]] = &[
     &["hydrate"],
     &["store"],
     &["runner"],
-    &["adapters", "agent", "testing", "__workspace"],
+    &["adapters", "agent", "testing"],
     &["mcp"],
-    &["cli"],
+    &["cli", "__workspace"],
 ];
 
 /// From this layer on `wire` may be imported.
