@@ -4,6 +4,7 @@ pub mod blocks;
 pub mod corpus;
 pub mod failing;
 pub mod hooked;
+pub mod hostile;
 #[cfg(unix)]
 pub mod kills;
 #[cfg(unix)]

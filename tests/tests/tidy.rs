@@ -25,9 +25,9 @@ const LAYERS: &[&[&str]] = &[
     &["hydrate"],
     &["store"],
     &["runner"],
-    &["adapters", "agent", "testing", "__workspace"],
+    &["adapters", "agent", "testing"],
     &["mcp"],
-    &["cli"],
+    &["cli", "__workspace"],
 ];
 
 /// From this layer on `wire` may be imported.
@@ -115,14 +115,16 @@ const CONFINED: &[(&[&str], &[&str])] = &[
     (&["std::env"], &["cli/"]),
     (&["std::fs", ".canonicalize", ".exists", ".is_dir", ".is_file", ".metadata", ".read_dir"], &["cli/", "policy/"]),
     (&["std::net", "tokio::net", ".to_socket_addrs"], &["cli/mcp/", "mcp/serve/"]),
-    (&["std::process", "tokio::signal"], &["cli/"]),
-    (&["tokio::fs", "tokio::process", "std::thread::sleep", "std::thread::spawn"], &[]),
+    (&["std::process", "tokio::signal"], &["cli/", "mcp/source/stdio.rs"]),
+    (&["tokio::process", "rustix"], &["mcp/source/stdio.rs"]),
+    (&["tokio::fs", "std::thread::sleep", "std::thread::spawn"], &[]),
     (&["std::io::stdin", "std::io::stdout", "std::io::stderr"], &["cli/"]),
     (&["print!", "println!", "eprint!", "eprintln!", "dbg!", "include!"], &[]),
     (&["std::time::SystemTime", "std::time::UNIX_EPOCH", "jiff::Zoned::now"], &[]),
     (&["jiff::Timestamp::now"], &["store/clock.rs", "agent/http/"]),
     (&["std::time::Instant"], &["cli/", "hydrate/"]),
-    (&["reqwest", "rustls", "webpki_roots"], &["agent/http/"]),
+    (&["rustls", "webpki_roots"], &["agent/http/"]),
+    (&["reqwest"], &["agent/http/", "mcp/source/http.rs"]),
     (&["jsonschema"], &["schema/"]),
     (&["rmcp"], &["mcp/"]),
     (&["http_body_util", "hyper", "hyper_util", "tower_service"], &["mcp/serve/"]),
@@ -174,7 +176,7 @@ fn tools_and_macros_touch_nothing() {
 }
 
 /// The most public items that the library may have; one more needs a reason to change this line.
-const MOST_ITEMS: usize = 241;
+const MOST_ITEMS: usize = 251;
 
 /// What users can name is in `tests/tests/source/surface.txt`, so that a review sees each addition.
 /// `REFRESH_SURFACE=1` writes the file anew.

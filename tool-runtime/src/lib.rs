@@ -47,7 +47,7 @@
 //! | [`policy`], [`capability`](mod@capability) | what is allowed, and what tools may borrow |
 //! | [`runner`] | the gate: `runner/exec.rs` is the list of its stages |
 //! | [`store`] | records in a hash chain, and calls that wait |
-//! | `mcp` | a catalog as the tools of an MCP server (feature `mcp-server`) |
+//! | `mcp` | a catalog as the tools of an MCP server (feature `mcp-server`), and servers as a source of tools (`mcp-client`) |
 //! | `adapters` | tools, calls and results in the types of other crates (features `async-openai`, `genai`, `rig`); conversations in an engine (feature `restate`) |
 //! | [`error`] | what tools return when they fail, and why a text could not be parsed |
 //! | [`testing`] | a preset runner for tests of tools |
@@ -76,7 +76,7 @@ mod contain;
 pub mod error;
 pub mod hydrate;
 mod json;
-#[cfg(feature = "mcp-server")]
+#[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
 pub mod mcp;
 pub mod media;
 pub mod policy;

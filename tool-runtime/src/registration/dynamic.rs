@@ -1,5 +1,7 @@
 //! Tools that are made at run time: a JSON Schema, an allowlist and a handler.
 
+mod describe;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -7,10 +9,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::registration::handled::Handled;
-use crate::registration::{Behaviour, Described, DynamicHandler, GraphDeclaration, Published};
-use crate::schema::{self, pin};
-use crate::tool::{self, Hash, NoSchemaMode, ToolEffect, ToolName, is_discovered, is_graph, name};
+use crate::registration::{Behaviour, DynamicHandler, GraphDeclaration, Published};
+use crate::tool::{self, Hash, NoSchemaMode, ToolEffect};
 
 /// A tool without a type of its own.
 ///
@@ -45,6 +45,7 @@ pub struct DynamicTool {
     discovered: bool,
     title: Option<String>,
     description: String,
+    summary: Vec<Arc<str>>,
     input: Value,
     output: Option<Value>,
     answer: Option<Value>,
@@ -102,6 +103,7 @@ impl DynamicTool {
             discovered: false,
             title: None,
             description,
+            summary: Vec::new(),
             input,
             output: None,
             answer: None,
@@ -158,19 +160,6 @@ impl DynamicTool {
         self
     }
 
-    /// The hash of the definition in MCP's form.
-    fn mcp_pin(&self, written: &str) -> Hash {
-        let name =
-            written.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")).map_or(written, |(_, name)| name);
-        let mut definition = json!({"name": name, "description": self.description, "inputSchema": self.input});
-        for (key, value) in [("title", self.title.clone().map(Value::from)), ("outputSchema", self.output.clone())] {
-            if let (Some(members), Some(value)) = (definition.as_object_mut(), value) {
-                members.insert(key.to_owned(), value);
-            }
-        }
-        pin(&definition)
-    }
-
     /// Sets the allowlist: leaves of the value that may leave the runner. The policy can narrow that of a discovered
     /// tool.
     pub fn redact<S: Into<String>>(mut self, paths: impl IntoIterator<Item = S>) -> Self {
@@ -200,6 +189,14 @@ impl DynamicTool {
     /// Sets a short name for people.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
+        self
+    }
+
+    /// Sets the sentences for the person who decides on a call, with the names of arguments in braces, such as
+    /// `Deletes the task {title}`. Shown is the first one whose arguments are all given, or the last one. A catalog refuses
+    /// a name that its schema does not have, and one of a sensitive argument.
+    pub fn summary<S: Into<Arc<str>>>(mut self, sentences: impl IntoIterator<Item = S>) -> Self {
+        self.summary = sentences.into_iter().map(Into::into).collect();
         self
     }
 
@@ -252,64 +249,6 @@ impl DynamicTool {
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self
-    }
-
-    pub(crate) fn describe(self) -> Described {
-        let written = match &self.namespace {
-            Some(namespace) => format!("{namespace}__{}", self.name),
-            None => self.name.clone(),
-        };
-        let (pin, published) = match self.published.clone() {
-            Some((pin, server)) => (Some(pin), Some(server)),
-            None => (self.discovered.then(|| self.mcp_pin(&written)), None),
-        };
-        // A model takes `MCP__` for `mcp__`.
-        let lower = written.to_ascii_lowercase();
-        let reserved = is_discovered(&lower) && !self.discovered;
-        let forged = is_graph(&lower) && !matches!(self.runs, Runs::Graph(..));
-        let name = ToolName::foreign(&written).and_then(|name| match self.discovered {
-            false if reserved => Err(name::RESERVED),
-            _ if forged => Err(name::GRAPH),
-            // A namespace of its own would take it out of every rule for discovered tools.
-            true if !is_discovered(&written) => Err(name::DISCOVERED),
-            _ => Ok(name),
-        });
-        let output = self.output.as_ref().map(schema::check_foreign);
-        let (graph, behaviour): (_, Arc<dyn Behaviour>) = match self.runs {
-            Runs::Handler(handler) => {
-                let output = output.as_ref().and_then(|output| output.clone().ok());
-                (None, Arc::new(Handled { handler, output, compiled: Arc::default() }))
-            }
-            Runs::Graph(declared, behaviour) => (Some(declared), behaviour),
-        };
-        Described {
-            written,
-            name,
-            title: self.title.map(Into::into),
-            description: self.description.into(),
-            input: schema::check_foreign(&self.input),
-            output,
-            answer: self.answer.as_ref().map(schema::check_foreign),
-            effect: self.effect,
-            allow: self.redact,
-            model: self.model,
-            prepare: self.prepare,
-            tags: self.tags,
-            sensitive: self.sensitive,
-            evidence: self.evidence,
-            require_any: self.require_any,
-            idempotent: self.idempotent,
-            no_schema: self.no_schema,
-            timeout: self.timeout,
-            max_result_bytes: self.max_result_bytes,
-            location: None,
-            has_media: None,
-            requirements: Vec::new(),
-            pin,
-            published,
-            graph,
-            behaviour,
-        }
     }
 }
 

@@ -107,12 +107,11 @@ impl Instance for HandledCall {
 /// What a handler's error is to the gate. A server's own text is shown if the allowlist names it.
 fn failure(error: ToolError, projector: &Projector) -> RunFailure {
     match error.kind() {
-        ErrorKind::Tool => RunFailure::Tool(error),
         ErrorKind::Reported if projector.shows_error() => {
             let text = error.detail();
             RunFailure::Tool(error.with_safe(text))
         }
-        ErrorKind::Reported => RunFailure::Tool(error),
+        ErrorKind::Tool | ErrorKind::Reported => RunFailure::Tool(error),
         ErrorKind::Lost => RunFailure::Lost(error),
         ErrorKind::Invalid => RunFailure::Output(ProjectError::OutputInvalid(Vec::new())),
         ErrorKind::TooLarge => RunFailure::Output(ProjectError::TooLarge),

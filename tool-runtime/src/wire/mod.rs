@@ -61,6 +61,8 @@ mod settings;
 pub mod ui;
 
 pub use crate::call::usage::Usage;
+#[cfg(feature = "mcp-client")]
+pub(crate) use decode::framing::EventStream;
 pub use decode::{
     CallStatus, DecodeOptions, Decoded, DecodedCall, Decoder, DisplayEvent, ErrorCode, Finish, WireError, WireErrorKind,
 };

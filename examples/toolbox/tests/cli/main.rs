@@ -14,6 +14,7 @@ mod otlp;
 mod policy;
 mod recorded;
 mod rig;
+mod secrets;
 mod settings;
 #[cfg(unix)]
 mod shared;

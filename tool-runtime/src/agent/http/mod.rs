@@ -39,6 +39,9 @@ use crate::wire::{AnswerMode, DecodeOptions, Decoded, Format, SentSchema, WireTo
 
 pub use builder::HttpModelBuilder;
 
+#[cfg(feature = "mcp-client")]
+pub(crate) use tls::config as tls_config;
+
 use retry::Retries;
 
 /// A model behind an HTTP endpoint. Cheap to clone; clones share connections.

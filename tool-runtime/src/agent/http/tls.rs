@@ -7,7 +7,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
 /// A configuration that trusts the web's usual authorities and those of the PEM texts.
-pub(super) fn config(pems: &[Vec<u8>]) -> Result<ClientConfig, String> {
+pub(crate) fn config(pems: &[Vec<u8>]) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     for pem in pems {
         let mut found = false;

@@ -152,7 +152,7 @@ fn stopped(interrupted: &Interrupted, effect: ToolEffect) -> Stop {
 fn broken_off(error: &ToolError, effect: ToolEffect) -> Stop {
     let mut stop = Stop::new(Cause::Lost.outcome(effect)).reason(error.detail(), None);
     if effect == ToolEffect::ReadOnly {
-        stop = stop.message("The connection to the tool's server broke off. The call may be made again.");
+        stop = stop.message("The tool's server gave no answer. The call may be made again.");
     }
     stop.cause = Some(Cause::Lost);
     stop

@@ -5,7 +5,7 @@ pub(crate) mod cursor;
 mod decoded;
 mod display;
 pub(crate) mod fields;
-mod framing;
+pub(super) mod framing;
 pub(crate) mod members;
 mod options;
 pub(crate) mod provider_error;

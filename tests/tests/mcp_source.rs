@@ -1,0 +1,90 @@
+//! Servers that nobody trusts: whatever one does ends soon, enables nothing, shows no secret and costs no other tool.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
+
+#[path = "mcp_source/calls.rs"]
+mod calls;
+#[path = "mcp_source/http.rs"]
+mod http;
+#[path = "mcp_source/lists.rs"]
+mod lists;
+#[path = "mcp_source/pins.rs"]
+mod pins;
+#[path = "mcp_source/processes.rs"]
+mod processes;
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use tests::hostile::CANARY;
+use tool_runtime::mcp::source::{McpTool, McpToolState, RemoteServer, ToolSource};
+use tool_runtime::{Run, RunOptions, ToolCall, ToolCatalog, ToolExecResult, ToolPolicy, ToolRunner};
+
+/// Longer than any scenario needs, and short enough for one that hangs.
+const SOON: Duration = Duration::from_secs(10);
+
+/// A server in a scenario, with short limits.
+fn server(id: &str, scenario: &str) -> RemoteServer {
+    let millis = Duration::from_millis;
+    RemoteServer::command(id, env!("CARGO_BIN_EXE_hostile-mcp"))
+        .args([scenario])
+        .connect_timeout(millis(4000))
+        .call_timeout(millis(1500))
+}
+
+async fn connect(scenario: &str) -> ToolSource {
+    let connecting = ToolSource::connect([server("s", scenario)]);
+    tokio::time::timeout(SOON, connecting).await.expect("an end").expect("a source")
+}
+
+/// A policy that pins these tools of the servers as they are now, and shows their text.
+fn policy(servers: &ToolSource, names: &[&str], more: &str) -> ToolPolicy {
+    let mut text = format!("allowed_tools = {names:?}\n");
+    for tool in servers.tools() {
+        let (Some(name), Some(pin)) = (tool.name(), tool.pin()) else { continue };
+        if names.contains(&name) {
+            let shown = match tool.definition().expect("a definition").get("outputSchema") {
+                Some(_) => "['id', '$media']",
+                None => "['text', 'resources.uri', '$media']",
+            };
+            let _ = write!(text, "[tools.{name}]\npin = '{pin}'\nredact = {shown}\n{more}\n");
+        }
+    }
+    ToolPolicy::from_toml(&text).expect("a policy")
+}
+
+fn run_under(servers: &ToolSource, policy: ToolPolicy) -> Run {
+    let catalog = ToolCatalog::builder().source(servers).build().expect("a catalog");
+    ToolRunner::builder(catalog, policy).build().expect("a runner").run(RunOptions::new())
+}
+
+fn run_of(servers: &ToolSource, names: &[&str], more: &str) -> Run {
+    run_under(servers, policy(servers, names, more))
+}
+
+async fn call(run: &Run, tool: &str, arguments: &str) -> ToolExecResult {
+    static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let id = format!("c{}", NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+    let result = tokio::time::timeout(SOON, run.exec(ToolCall::text(id, tool, arguments))).await.expect("an end");
+    assert!(!format!("{result:?}{}", result.to_model()).contains(CANARY), "a secret got out of {tool}");
+    result
+}
+
+/// The good tool works.
+async fn echoes(servers: &ToolSource) {
+    let run = run_of(servers, &["mcp__s__echo"], "");
+    let result = call(&run, "mcp__s__echo", r#"{"text":"still here"}"#).await;
+    assert_eq!(result.to_model(), r#"{"text":"still here"}"#);
+}
+
+fn tool(servers: &ToolSource, raw: &str) -> McpTool {
+    servers.tools().into_iter().find(|tool| tool.raw_name() == raw).expect("a tool of this name")
+}
+
+/// Why a tool is kept out.
+fn quarantine(servers: &ToolSource, raw: &str) -> &'static str {
+    match tool(servers, raw).state(&ToolPolicy::deny_all()) {
+        McpToolState::Quarantined(why) => why.code(),
+        state => panic!("{raw} is {}", state.as_str()),
+    }
+}

@@ -1,0 +1,165 @@
+//! Servers behind a URL.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tests::hostile::{Act, CANARY, Hostile};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Mutex;
+use tool_runtime::Outcome;
+use tool_runtime::mcp::source::{RemoteServer, SourceError, ToolSource};
+
+use crate::{SOON, call, echoes, run_of};
+
+/// How an endpoint answers, beside what the scenario says.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Json,
+    Events,
+    Redirect,
+    Broken,
+    Html,
+    Silent,
+}
+
+/// The hostile server behind a URL, and what its requests were.
+struct Endpoint {
+    url: String,
+    requests: Arc<Mutex<Vec<String>>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn endpoint(scenario: &str, way: Way) -> Endpoint {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let (server, requests) = (Arc::new(Mutex::new(Hostile::new(scenario))), Arc::new(Mutex::new(Vec::new())));
+    let seen = Arc::clone(&requests);
+    let task = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(answer(stream, Arc::clone(&server), Arc::clone(&seen), way));
+        }
+    });
+    Endpoint { url, requests, task }
+}
+
+async fn answer(mut stream: TcpStream, server: Arc<Mutex<Hostile>>, seen: Arc<Mutex<Vec<String>>>, way: Way) {
+    let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
+    let (head, body) = loop {
+        let Ok(count @ 1..) = stream.read(&mut buffer).await else { return };
+        bytes.extend_from_slice(&buffer[..count]);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let head = head.to_ascii_lowercase();
+        let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next()?.parse().ok());
+        if body.len() >= length.unwrap_or(0) {
+            break (head, body.to_owned());
+        }
+    };
+    seen.lock().await.push(format!("{head}\n\n{body}"));
+    let elsewhere = format!("location: http://127.0.0.1:1/{CANARY}\r\n");
+    let (status, kind, body) = match way {
+        Way::Redirect => ("307 Temporary Redirect", elsewhere, String::new()),
+        Way::Broken => ("500 Internal Server Error", String::new(), CANARY.to_owned()),
+        Way::Html => ("200 OK", "content-type: text/html\r\n".to_owned(), "<h1>hello</h1>".to_owned()),
+        Way::Silent => return tokio::time::sleep(SOON).await,
+        Way::Json | Way::Events => {
+            let said = server.lock().await.handle(&body);
+            let said: Vec<_> = said
+                .into_iter()
+                .filter_map(|act| match act {
+                    Act::Say(line) => Some(line),
+                    _ => None,
+                })
+                .collect();
+            match said.as_slice() {
+                [] => ("202 Accepted", String::new(), String::new()),
+                lines if way == Way::Events => {
+                    let events: String = lines.iter().map(|line| format!("event: message\ndata: {line}\n\n")).collect();
+                    ("200 OK", "content-type: text/event-stream\r\n".to_owned(), format!(": hello\n\n{events}"))
+                }
+                lines => ("200 OK", "content-type: application/json\r\n".to_owned(), lines[0].clone()),
+            }
+        }
+    };
+    let session = if body.contains("protocolVersion") { "mcp-session-id: abc\r\n" } else { "" };
+    let length = body.len();
+    let head = format!("HTTP/1.1 {status}\r\n{kind}{session}content-length: {length}\r\nconnection: close\r\n\r\n");
+    let _ = stream.write_all(head.as_bytes()).await;
+    let _ = stream.write_all(body.as_bytes()).await;
+}
+
+fn source(endpoint: &Endpoint) -> RemoteServer {
+    let millis = Duration::from_millis;
+    RemoteServer::url("s", &endpoint.url)
+        .header("authorization", "Bearer tok")
+        .connect_timeout(millis(2000))
+        .call_timeout(millis(1500))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_behind_a_url_works_in_every_form() {
+    for (scenario, way) in [("well-behaved", Way::Json), ("well-behaved", Way::Events), ("stateless", Way::Json)] {
+        let endpoint = endpoint(scenario, way).await;
+        let servers = ToolSource::connect([source(&endpoint)]).await.unwrap();
+        assert!(servers.notes().is_empty(), "{:?}", servers.notes());
+        echoes(&servers).await;
+        for (raw, outcome) in
+            [("big", Outcome::ResultTooLarge), ("refuse", Outcome::ExecutionError), ("half", Outcome::Ok)]
+        {
+            let name = format!("mcp__s__{raw}");
+            let result = call(&run_of(&servers, &[&name], ""), &name, "{}").await;
+            assert_eq!(result.outcome(), outcome, "{raw}: {:?}", result.detail());
+        }
+        let hanging = call(&run_of(&servers, &["mcp__s__hang"], ""), "mcp__s__hang", "{}").await;
+        assert_eq!(hanging.outcome(), Outcome::OutcomeUnknown);
+        servers.shutdown().await;
+        let requests = endpoint.requests.lock().await.join("\n\n\n");
+        assert!(requests.contains("authorization: bearer tok") && !requests.contains("origin:"), "{requests}");
+        let version = if scenario == "stateless" { "2026-07-28" } else { "2025-06-18" };
+        assert!(requests.contains(&format!("mcp-protocol-version: {version}")), "{requests}");
+        assert_eq!(requests.contains("mcp-session-id: abc"), scenario != "stateless", "{requests}");
+        assert_eq!(requests.contains("io.modelcontextprotocol/clientCapabilities"), scenario == "stateless");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_url_that_is_not_a_server_is_down() {
+    for (way, note) in [
+        (Way::Redirect, "redirects are not followed"),
+        (Way::Broken, "HTTP 500"),
+        (Way::Html, "cannot be read"),
+        (Way::Silent, "did not answer in time"),
+    ] {
+        let endpoint = endpoint("well-behaved", way).await;
+        let connecting = ToolSource::connect([source(&endpoint)]);
+        let servers = tokio::time::timeout(SOON, connecting).await.expect("an end").unwrap();
+        let found = servers.notes().remove("s").unwrap_or_default();
+        assert!(found.contains(note) && !found.contains(CANARY), "{found}");
+        // What is redirected, is redirected to nobody.
+        assert!(!endpoint.requests.lock().await.iter().any(|request| request.contains("/canary")));
+    }
+    let servers = ToolSource::connect([RemoteServer::url("s", "http://127.0.0.1:1/mcp")]).await.unwrap();
+    assert!(servers.notes()["s"].contains("cannot be reached"), "{:?}", servers.notes());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_url_or_header_that_cannot_be_used_is_an_error_without_it() {
+    for server in [
+        RemoteServer::url("s", "file:///etc/passwd"),
+        RemoteServer::url("s", "CANARY-5f1d"),
+        RemoteServer::url("s", "https://user:CANARY-5f1d@example.com/"),
+        RemoteServer::url("s", "https://example.com").header("x y", "z"),
+        RemoteServer::url("s", "https://example.com").header("x", "CANARY-5f1d\n"),
+        RemoteServer::url("s", "https://example.com").header("Mcp-Session-Id", "z"),
+    ] {
+        let error = ToolSource::connect([server]).await.unwrap_err();
+        assert!(matches!(&error, SourceError::Url { .. }) && !error.to_string().contains(CANARY), "{error}");
+    }
+}

@@ -1,0 +1,167 @@
+//! [`RemoteServer`]: how a server is reached, as the operator configures it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::capability::Secret;
+use crate::mcp::source::SourceError;
+
+/// The longest id of a server, in bytes, so that the names of its tools have room.
+const MAX_ID_BYTES: usize = 20;
+
+/// A server whose tools are brought in: its id, and how it is reached.
+///
+/// ```
+/// use std::time::Duration;
+/// use tool_runtime::mcp::source::RemoteServer;
+///
+/// let files = RemoteServer::command("files", "npx")
+///     .args(["-y", "@modelcontextprotocol/server-filesystem", "/srv/documents"])
+///     .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+///     .call_timeout(Duration::from_secs(20));
+/// let tickets = RemoteServer::url("tickets", "https://tickets.example/mcp").header("authorization", "Bearer ..");
+/// assert_eq!((files.id(), tickets.id()), ("files", "tickets"));
+/// ```
+#[must_use]
+pub struct RemoteServer {
+    pub(super) id: String,
+    pub(super) reach: Reach,
+    pub(super) limits: Limits,
+}
+
+/// Where a server is.
+pub(super) enum Reach {
+    /// A process that is started, with its whole environment.
+    Command { program: String, args: Vec<String>, env: BTreeMap<String, String>, folder: Option<PathBuf> },
+    /// An endpoint for streamable HTTP, with the headers of each request.
+    Url { url: String, headers: Vec<(String, Secret<String>)> },
+}
+
+/// What a server may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// To start and answer the handshake, and again to list all tools.
+    pub(super) connect: Duration,
+    /// To answer one call.
+    pub(super) call: Duration,
+    /// How long a list counts before it is read again.
+    pub(super) refresh: Duration,
+    /// One message, in bytes.
+    pub(super) message: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(30),
+            call: Duration::from_secs(60),
+            refresh: Duration::from_secs(60),
+            message: 8 * 1024 * 1024,
+        }
+    }
+}
+
+impl RemoteServer {
+    /// A server that is started as a process and spoken to over its standard input and output.
+    ///
+    /// `id` names it in the names of its tools, `mcp__<id>__<tool>`: lower-case letters and digits in words that `_` or
+    /// `-` joins, at most 20 bytes. The process gets no environment but what [`env`](Self::env) says; without a `PATH`
+    /// in it, `program` is a path or lies where the system looks by itself.
+    pub fn command(id: impl Into<String>, program: impl Into<String>) -> Self {
+        let (program, args, env) = (program.into(), Vec::new(), BTreeMap::new());
+        Self::reached(id.into(), Reach::Command { program, args, env, folder: None })
+    }
+
+    /// A server behind a URL, for streamable HTTP. Redirects are refused, and no proxy is read from the environment.
+    pub fn url(id: impl Into<String>, url: impl Into<String>) -> Self {
+        Self::reached(id.into(), Reach::Url { url: url.into(), headers: Vec::new() })
+    }
+
+    fn reached(id: String, reach: Reach) -> Self {
+        Self { id, reach, limits: Limits::default() }
+    }
+
+    /// Adds arguments of the process. A server behind a URL has none.
+    pub fn args<S: Into<String>>(mut self, more: impl IntoIterator<Item = S>) -> Self {
+        if let Reach::Command { args, .. } = &mut self.reach {
+            args.extend(more.into_iter().map(Into::into));
+        }
+        self
+    }
+
+    /// Adds a variable to the environment of the process, which is empty otherwise. A server behind a URL has none.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        if let Reach::Command { env, .. } = &mut self.reach {
+            env.insert(name.into(), value.into());
+        }
+        self
+    }
+
+    /// Sets the folder that the process starts in. A server behind a URL has none.
+    pub fn folder(mut self, path: impl Into<PathBuf>) -> Self {
+        if let Reach::Command { folder, .. } = &mut self.reach {
+            *folder = Some(path.into());
+        }
+        self
+    }
+
+    /// Adds a header to each request, for example `authorization`. A process gets none.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        if let Reach::Url { headers, .. } = &mut self.reach {
+            headers.push((name.into(), Secret::new(value.into())));
+        }
+        self
+    }
+
+    /// Sets how long the server may take to start and answer the handshake, and again to list its tools; 30 seconds by
+    /// default.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.limits.connect = timeout;
+        self
+    }
+
+    /// Sets how long one call may take; a minute by default. The policy's `max_runtime_ms` holds too.
+    pub fn call_timeout(mut self, timeout: Duration) -> Self {
+        self.limits.call = timeout;
+        self
+    }
+
+    /// Sets how long the list of tools counts before a call reads it again; a minute by default.
+    pub fn refresh(mut self, age: Duration) -> Self {
+        self.limits.refresh = age;
+        self
+    }
+
+    /// Sets how long one message of the server may be, in bytes; 8 MiB by default. A longer one is not kept, and fails
+    /// its call as `result_too_large`.
+    pub fn max_message_bytes(mut self, bytes: usize) -> Self {
+        self.limits.message = bytes;
+        self
+    }
+
+    /// The id that the operator gave the server.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Checks the id.
+    pub(super) fn check(&self) -> Result<(), SourceError> {
+        let word = |word: &str| {
+            !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        };
+        if self.id.len() <= MAX_ID_BYTES && self.id.split(['_', '-']).all(word) {
+            return Ok(());
+        }
+        Err(SourceError::ServerId(self.id.clone()))
+    }
+}
+
+// Arguments, environment and headers can hold secrets.
+impl fmt::Debug for RemoteServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteServer").field("id", &self.id).finish_non_exhaustive()
+    }
+}

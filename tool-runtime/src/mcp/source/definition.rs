@@ -1,0 +1,190 @@
+//! [`Listed`]: one entry of a server's list, read by itself, so that a bad one costs no other.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::catalog::look_alike;
+use crate::json::{self, Limits};
+use crate::mcp::source::message;
+use crate::mcp::source::slug;
+use crate::schema::{self, SchemaProblem};
+use crate::text::sentence;
+use crate::tool::Hash;
+
+/// The longest definition, in bytes.
+const MAX_BYTES: usize = 64 * 1024;
+
+/// The deepest JSON of a definition; its schemas have limits of their own.
+const MAX_DEPTH: usize = 110;
+
+/// The longest name of a tool that is shown, in bytes.
+const MAX_SHOWN_NAME: usize = 128;
+
+/// Why a tool of a server is kept out, whatever the policy says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quarantine {
+    code: &'static str,
+    message: String,
+}
+
+impl Quarantine {
+    pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    /// A stable word: `malformed`, `too_large`, `illegal_name`, `duplicate_name`, `colliding_name`, `input_schema`,
+    /// `output_schema`, `unsupported_execution`, `unsupported_header`.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        self.code
+    }
+}
+
+impl fmt::Display for Quarantine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// One entry of a list.
+#[derive(Debug, Clone)]
+pub(super) struct Listed {
+    /// What the server calls the tool; empty if it has no name that can be read.
+    pub(super) raw: String,
+    /// The definition, or why there is none.
+    pub(super) admitted: Result<Definition, Quarantine>,
+}
+
+/// A definition that a catalog can take.
+#[derive(Debug, Clone)]
+pub(super) struct Definition {
+    /// What the tool is called here.
+    pub(super) name: String,
+    pub(super) pin: Hash,
+    pub(super) title: Option<String>,
+    pub(super) description: String,
+    pub(super) input: Value,
+    pub(super) output: Option<Value>,
+    /// All of it, as the server published it.
+    pub(super) published: Value,
+}
+
+impl Listed {
+    /// Reads one entry.
+    pub(super) fn read(server: &str, text: &str, is_http: bool) -> Self {
+        #[derive(Deserialize)]
+        struct Named<'a> {
+            #[serde(borrow)]
+            name: Option<&'a RawValue>,
+        }
+        let named = serde_json::from_str::<Named<'_>>(text).ok().and_then(|named| named.name);
+        let shown = named.and_then(|name| message::string(name.get())).unwrap_or_default();
+        let admitted = admit(server, text, is_http);
+        let raw = match &admitted {
+            Ok(_) => shown,
+            Err(_) => sentence(&shown, MAX_SHOWN_NAME),
+        };
+        Self { raw, admitted }
+    }
+}
+
+fn admit(server: &str, text: &str, is_http: bool) -> Result<Definition, Quarantine> {
+    let malformed = |message: &str| Quarantine::new("malformed", message);
+    if text.len() > MAX_BYTES {
+        return Err(Quarantine::new("too_large", format!("the definition is longer than {MAX_BYTES} bytes")));
+    }
+    let tree = json::parse_value(text, &Limits { bytes: MAX_BYTES, depth: MAX_DEPTH })
+        .map_err(|error| Quarantine::new("malformed", format!("the definition cannot be read: {error}")))?;
+    let published = tree.to_value();
+    let Value::Object(members) = &published else { return Err(malformed("the definition is not an object")) };
+    let raw = members.get("name").and_then(Value::as_str).ok_or_else(|| malformed("`name` is not text"))?;
+    let name = slug::name(server, raw).map_err(|message| Quarantine::new("illegal_name", message))?;
+    let text_of = |value: Option<&Value>, key: &str| match value {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(malformed(&format!("`{key}` is not text"))),
+    };
+    let annotations = members.get("annotations").filter(|annotations| !annotations.is_null());
+    if annotations.is_some_and(|annotations| !annotations.is_object()) {
+        return Err(malformed("`annotations` is not an object"));
+    }
+    let title = text_of(members.get("title"), "title")?;
+    let title = match title {
+        None => text_of(annotations.and_then(|annotations| annotations.get("title")), "annotations.title")?,
+        title => title,
+    };
+    let description = text_of(members.get("description"), "description")?.unwrap_or_default();
+    let input = members.get("inputSchema").ok_or_else(|| malformed("`inputSchema` is missing"))?.clone();
+    if input.get("type").and_then(Value::as_str) != Some("object") {
+        return Err(Quarantine::new("input_schema", "`inputSchema` does not say `\"type\": \"object\"`"));
+    }
+    checked("input_schema", &input)?;
+    let output = members.get("outputSchema").filter(|schema| !schema.is_null()).cloned();
+    if let Some(output) = &output {
+        if !output.is_object() {
+            return Err(Quarantine::new("output_schema", "`outputSchema` is not an object"));
+        }
+        checked("output_schema", output)?;
+    }
+    let support = members.get("execution").and_then(|execution| execution.get("taskSupport"));
+    if support.and_then(Value::as_str) == Some("required") {
+        return Err(Quarantine::new("unsupported_execution", "the server runs it as a task only"));
+    }
+    if is_http && wants_headers(&input) {
+        return Err(Quarantine::new("unsupported_header", "an argument is to leave as a header (`x-mcp-header`)"));
+    }
+    let description = match description.trim() {
+        "" => format!("The tool `{}` of the server `{server}`, which says nothing about it.", raw.escape_debug()),
+        _ => description,
+    };
+    Ok(Definition { name, pin: schema::pin(&published), title, description, input, output, published })
+}
+
+fn checked(code: &'static str, schema: &Value) -> Result<(), Quarantine> {
+    schema::check_foreign(schema).map(drop).map_err(|problems| {
+        let shown: Vec<_> = problems.iter().take(3).map(SchemaProblem::to_string).collect();
+        Quarantine::new(code, sentence(&shown.join("; "), 512))
+    })
+}
+
+/// Whether some property is marked to leave as a header.
+fn wants_headers(schema: &Value) -> bool {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.is_some_and(|properties| {
+        properties.values().any(|property| property.get("x-mcp-header").is_some() || wants_headers(property))
+    })
+}
+
+/// Keeps out all tools of one name, and all that a model would take for each other: none of them is the right one.
+pub(super) fn set_apart(listed: &mut [Listed]) {
+    let (mut raws, mut names) = (HashMap::<&str, usize>::new(), HashMap::<String, usize>::new());
+    for one in listed.iter() {
+        *raws.entry(&one.raw).or_default() += 1;
+        if let Ok(definition) = &one.admitted {
+            *names.entry(look_alike(&definition.name)).or_default() += 1;
+        }
+    }
+    let apart: Vec<_> = listed
+        .iter()
+        .map(|one| {
+            let definition = one.admitted.as_ref().ok()?;
+            if raws.get(one.raw.as_str()).is_some_and(|count| *count > 1) {
+                return Some(Quarantine::new("duplicate_name", "the server lists several tools of this name"));
+            }
+            let alike = names.get(&look_alike(&definition.name)).is_some_and(|count| *count > 1);
+            alike.then(|| {
+                let message = format!("another tool of the server is called `{}` too, or nearly so", definition.name);
+                Quarantine::new("colliding_name", message)
+            })
+        })
+        .collect();
+    for (one, why) in listed.iter_mut().zip(apart) {
+        if let Some(why) = why {
+            one.admitted = Err(why);
+        }
+    }
+}

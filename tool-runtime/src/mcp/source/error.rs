@@ -1,0 +1,89 @@
+//! What goes wrong: [`SourceError`], which no server can cause, and [`Failure`], which servers cause.
+
+use std::fmt;
+
+/// A configuration of servers that cannot be used. What servers do wrong is no error: see
+/// [`ToolSource::tools`](crate::mcp::source::ToolSource::tools) and [`ToolSource::notes`](crate::mcp::source::ToolSource::notes).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// The id of a server is not one.
+    ServerId(String),
+    /// Two servers have the same id, or ids that differ only in `-` and `_`.
+    DuplicateServer(String),
+    /// The URL or a header of this server cannot be used; the text says why.
+    Url {
+        /// The id of the server.
+        server: String,
+        /// What is wrong, without the URL, which can hold a password.
+        message: String,
+    },
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ServerId(id) => write!(
+                f,
+                "`{}` cannot be the id of a server; write lower-case letters and digits in words that `_` or `-` joins, \
+                 at most 20 bytes",
+                id.escape_debug()
+            ),
+            Self::DuplicateServer(id) => {
+                write!(f, "two servers are called `{id}`, or differ from it only in `-` and `_`; rename one")
+            }
+            Self::Url { server, message } => write!(f, "the server `{server}`: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for SourceError {}
+
+/// Why a request has no result. The text is for operators and holds nothing that a server wrote, but for the message of
+/// [`Refused`](Self::Refused), which is not displayed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// The process could not be started, or the address not reached: nothing was sent.
+    NotSent(String),
+    /// The connection ended.
+    Closed,
+    /// No answer in time.
+    Timeout,
+    /// The answer is longer than a message may be.
+    TooLarge,
+    /// The answer cannot be read.
+    Unreadable,
+    /// A JSON-RPC error, its message bounded and its `data` dropped.
+    Refused { code: i64, message: String },
+    /// An HTTP status other than 200 and 202.
+    Status(u16),
+    /// What no server may do.
+    Protocol(&'static str),
+}
+
+impl Failure {
+    /// Whether nothing of the request took effect for certain.
+    pub(super) const fn had_no_effect(&self) -> bool {
+        matches!(self, Self::NotSent(_) | Self::Refused { .. } | Self::Status(300..=499))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotSent(why) => f.write_str(why),
+            Self::Closed => f.write_str("the connection ended"),
+            Self::Timeout => f.write_str("the server did not answer in time"),
+            Self::TooLarge => f.write_str("the server sent a longer message than is read"),
+            Self::Unreadable => f.write_str("the server sent an answer that cannot be read"),
+            Self::Refused { code, .. } => write!(f, "the server refused the request with the code {code}"),
+            Self::Status(status @ 300..=399) => {
+                write!(f, "the server redirects (HTTP {status}), and redirects are not followed: correct the URL")
+            }
+            Self::Status(status) => write!(f, "the server answered with HTTP {status}"),
+            Self::Protocol(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}

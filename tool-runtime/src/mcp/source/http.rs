@@ -1,0 +1,248 @@
+//! [`Http`]: a server behind a URL, spoken to by streamable HTTP: one POST for each message, answered as JSON or as a
+//! stream of events. Nothing is redirected and no proxy is read from the environment.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, RequestBuilder, Response, Url, redirect};
+use tokio::sync::Notify;
+
+use crate::agent::http::tls_config;
+use crate::capability::Secret;
+use crate::mcp::source::error::Failure;
+use crate::mcp::source::message::{self, Incoming};
+use crate::wire::EventStream;
+
+/// How long a notification may take.
+const NOTIFY: Duration = Duration::from_secs(5);
+
+/// The longest id of a session, in bytes.
+const MAX_SESSION_BYTES: usize = 1024;
+
+/// Headers that this side writes.
+const OWN_HEADERS: [&str; 7] =
+    ["accept", "content-type", "content-length", "host", "mcp-session-id", "mcp-protocol-version", "mcp-method"];
+
+/// A connection to a URL. Cheap to clone; clones share the session.
+#[derive(Clone)]
+pub(super) struct Http(Arc<Inner>);
+
+struct Inner {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+    max: usize,
+    session: Mutex<Session>,
+    changed: Arc<Notify>,
+}
+
+/// What the handshake settled.
+#[derive(Default, Clone)]
+struct Session {
+    id: Option<HeaderValue>,
+    version: Option<HeaderValue>,
+    is_gone: bool,
+}
+
+impl Http {
+    /// Checks URL and headers. The text of the error holds neither.
+    pub(super) fn new(
+        url: &str,
+        headers: &[(String, Secret<String>)],
+        max: usize,
+        connect: Duration,
+        changed: Arc<Notify>,
+    ) -> Result<Self, String> {
+        let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let url = url.ok_or("the URL does not begin with http:// or https://, or names no host; correct it")?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("the URL holds a password; send it with a header".to_owned());
+        }
+        let mut own = HeaderMap::new();
+        for (name, value) in headers {
+            let key = HeaderName::try_from(name).map_err(|_| format!("`{}` is no header", name.escape_debug()))?;
+            if OWN_HEADERS.contains(&key.as_str()) {
+                return Err(format!("the header `{key}` is set by the client; leave it out"));
+            }
+            let mut value = HeaderValue::try_from(value.expose())
+                .map_err(|_| format!("the value of the header `{key}` cannot be sent; correct it"))?;
+            value.set_sensitive(true);
+            own.insert(key, value);
+        }
+        let client = Client::builder()
+            .tls_backend_preconfigured(tls_config(&[])?)
+            .redirect(redirect::Policy::none())
+            .connect_timeout(connect)
+            .no_proxy()
+            .build()
+            .map_err(|error| error.to_string())?;
+        let session = Mutex::default();
+        Ok(Self(Arc::new(Inner { client, url, headers: own, max, session, changed })))
+    }
+
+    /// Whether the server ended the session.
+    pub(super) fn is_closed(&self) -> bool {
+        self.session().is_gone
+    }
+
+    /// Begins anew, without the session of an earlier connection.
+    pub(super) fn forget(&self) {
+        *self.session() = Session::default();
+    }
+
+    /// Sets the revision that every later request names.
+    pub(super) fn speak(&self, version: &'static str) {
+        self.session().version = Some(HeaderValue::from_static(version));
+    }
+
+    /// Sends a request and reads until its answer. Dropping the future tells the server that it is cancelled.
+    pub(super) async fn request(
+        &self,
+        id: u64,
+        method: &str,
+        name: Option<&str>,
+        text: String,
+    ) -> Result<Box<str>, Failure> {
+        let mut pending = Pending { http: self, id, is_open: method != "initialize" };
+        let result = self.answered(id, method, name, text).await;
+        pending.is_open = false;
+        result
+    }
+
+    async fn answered(&self, id: u64, method: &str, name: Option<&str>, text: String) -> Result<Box<str>, Failure> {
+        let mut request = self.post(text);
+        if self.session().id.is_none() {
+            // The stateless revision wants to be routed without its body being read; older ones ignore it.
+            request = request.header("mcp-method", method);
+            if let Some(name) = name.and_then(|name| HeaderValue::from_str(name).ok()) {
+                request = request.header("mcp-name", name);
+            }
+        }
+        let mut response = request.send().await.map_err(|error| {
+            if error.is_connect() {
+                return Failure::NotSent("the address of the server cannot be reached".to_owned());
+            }
+            Failure::Closed
+        })?;
+        let status = response.status().as_u16();
+        if status == 404 && self.session().id.is_some() {
+            self.session().is_gone = true;
+        }
+        if method == "initialize" && status == 200 {
+            let given = response.headers().get("mcp-session-id").filter(|id| id.len() <= MAX_SESSION_BYTES);
+            self.session().id = given.cloned();
+        }
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let is_stream = kind.starts_with("text/event-stream");
+        let is_json = kind.starts_with("application/json");
+        if status == 200 && is_stream {
+            return self.stream(id, &mut response).await;
+        }
+        // An older server refuses what it does not know with a status and a JSON-RPC error.
+        if is_json && matches!(status, 200 | 400..=499) {
+            let body = self.body(&mut response).await?;
+            return match message::read(&body) {
+                Some(Incoming::Answer(answered, result)) if answered == id => result,
+                _ if status == 200 => Err(Failure::Unreadable),
+                _ => Err(Failure::Status(status)),
+            };
+        }
+        Err(if status == 200 { Failure::Unreadable } else { Failure::Status(status) })
+    }
+
+    async fn body(&self, response: &mut Response) -> Result<String, Failure> {
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|_| Failure::Closed)? {
+            if body.len() + chunk.len() > self.0.max {
+                return Err(Failure::TooLarge);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        String::from_utf8(body).map_err(|_| Failure::Unreadable)
+    }
+
+    async fn stream(&self, id: u64, response: &mut Response) -> Result<Box<str>, Failure> {
+        let mut events = EventStream::new(self.0.max);
+        let (mut found, mut asked) = (None, Vec::new());
+        while let Some(chunk) = response.chunk().await.map_err(|_| Failure::Closed)? {
+            let pushed = events.push(&chunk, &mut |frame| {
+                match std::str::from_utf8(frame.data).ok().and_then(message::read) {
+                    Some(Incoming::Answer(answered, result)) if answered == id => found = Some(result),
+                    Some(Incoming::Request { id, is_ping }) if asked.len() < 16 => asked.push((id, is_ping)),
+                    Some(Incoming::Notification { is_list_changed: true }) => self.0.changed.notify_one(),
+                    _ => {}
+                }
+                found.is_none()
+            });
+            pushed.map_err(|_| Failure::TooLarge)?;
+            if let Some(result) = found.take() {
+                return result;
+            }
+            asked.drain(..).for_each(|(id, is_ping)| self.notify(message::answer(&id, is_ping)));
+        }
+        Err(Failure::Closed)
+    }
+
+    /// Sends a message that has no answer, and waits until the server has it.
+    pub(super) async fn tell(&self, text: String) -> Result<(), Failure> {
+        let response = self.post(text).timeout(NOTIFY).send().await.map_err(|_| Failure::Closed)?;
+        if response.status().is_success() { Ok(()) } else { Err(Failure::Status(response.status().as_u16())) }
+    }
+
+    /// Sends a message that has no answer, in a task of its own.
+    pub(super) fn notify(&self, text: String) {
+        let request = self.post(text).timeout(NOTIFY);
+        tokio::spawn(async move {
+            // Whether it arrived makes no difference here.
+            let _ = request.send().await;
+        });
+    }
+
+    /// Ends the session.
+    pub(super) async fn shutdown(&self) {
+        if self.session().id.is_some() {
+            let request = self.described(self.0.client.delete(self.0.url.clone())).timeout(NOTIFY);
+            let _ = request.send().await;
+        }
+    }
+
+    fn post(&self, text: String) -> RequestBuilder {
+        self.described(self.0.client.post(self.0.url.clone()))
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "application/json, text/event-stream")
+            .body(text)
+    }
+
+    fn described(&self, request: RequestBuilder) -> RequestBuilder {
+        let session = self.session().clone();
+        let mut request = request.headers(self.0.headers.clone());
+        if let Some(id) = session.id {
+            request = request.header("mcp-session-id", id);
+        }
+        match session.version {
+            Some(version) => request.header("mcp-protocol-version", version),
+            None => request,
+        }
+    }
+
+    fn session(&self) -> std::sync::MutexGuard<'_, Session> {
+        self.0.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that is not answered yet.
+struct Pending<'a> {
+    http: &'a Http,
+    id: u64,
+    is_open: bool,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        // Without a session, closing the stream says it.
+        if self.is_open && self.http.session().id.is_some() && tokio::runtime::Handle::try_current().is_ok() {
+            self.http.notify(message::cancelled(self.id));
+        }
+    }
+}

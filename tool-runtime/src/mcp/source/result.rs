@@ -1,0 +1,199 @@
+//! What a server answers to a call, read block by block. Nothing of it is fetched, and `_meta` is not read.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::component::WithMedia;
+use crate::error::{ErrorKind, ToolError};
+use crate::json::{self, Limits};
+use crate::media::Media;
+use crate::text::cut;
+
+/// The most blocks of a result that are read.
+const MAX_BLOCKS: usize = 256;
+
+/// The longest text with which a server reports a failure, in bytes.
+const MAX_ERROR_BYTES: usize = 4096;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Raw<'a> {
+    #[serde(borrow, default)]
+    content: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    structured_content: Option<&'a RawValue>,
+    is_error: Option<bool>,
+    #[serde(borrow)]
+    result_type: Option<&'a RawValue>,
+    #[serde(borrow)]
+    task: Option<&'a RawValue>,
+}
+
+/// What the blocks of a result are.
+#[derive(Default)]
+struct Blocks {
+    text: Vec<String>,
+    resources: Vec<Value>,
+    media: Vec<Media>,
+    /// Blocks in whose place the text says what is missing.
+    missing: usize,
+}
+
+/// The schema of the value of a tool that publishes none.
+pub(super) fn plain_schema() -> Value {
+    let text = || json!({"type": "string"});
+    let resource = json!({
+        "type": "object",
+        "properties": {"uri": text(), "name": text(), "mime_type": text(), "text": text()},
+        "additionalProperties": false,
+    });
+    json!({
+        "type": "object",
+        "properties": {"text": text(), "resources": {"type": "array", "items": resource}},
+        "required": ["text"],
+        "additionalProperties": false,
+    })
+}
+
+/// Reads a result. With `is_structured` its value is `structuredContent`, which the schema of the tool is about, and
+/// otherwise the text of its blocks.
+pub(super) fn read(text: &str, is_structured: bool) -> Result<WithMedia<Value>, ToolError> {
+    let invalid = |why: &str| ToolError::of_source(ErrorKind::Invalid, why);
+    let raw: Raw<'_> = serde_json::from_str(text).map_err(|_| invalid("the result is not one of a tool"))?;
+    let kind = raw.result_type.map(RawValue::get);
+    if raw.task.is_some() || kind == Some("\"task\"") {
+        // The server may be at work, and nobody waits for it.
+        return Err(ToolError::of_source(
+            ErrorKind::Lost,
+            "the server made a task of the call, which is not supported",
+        ));
+    }
+    if kind.is_some_and(|kind| kind != "\"complete\"") {
+        let why = "the server asked for something in the place of a result, which is not supported";
+        return Err(ToolError::of_source(ErrorKind::Tool, why).with_code("protocol_violation"));
+    }
+    let mut blocks = Blocks::default();
+    raw.content.iter().take(MAX_BLOCKS).for_each(|block| blocks.add(block.get()));
+    if raw.content.len() > MAX_BLOCKS {
+        blocks.leave_out("the other blocks of the result, which are too many");
+    }
+    if raw.is_error == Some(true) {
+        let text = blocks.text.join("\n");
+        let reported = ToolError::of_source(ErrorKind::Reported, cut(&text, MAX_ERROR_BYTES));
+        return Err(reported.with_code("server_reported"));
+    }
+    let structured = raw.structured_content.map(|value| {
+        json::parse_value(value.get(), &Limits::UNBOUNDED)
+            .map(|tree| plain_value(tree.to_value()))
+            .map_err(|_| invalid("`structuredContent` cannot be read"))
+    });
+    let structured = structured.transpose()?;
+    let value = match (is_structured, structured) {
+        (true, Some(value)) => value,
+        (true, None) => return Err(invalid("`structuredContent` is missing")),
+        (false, structured) => blocks.value(structured).ok_or_else(|| invalid("nothing of the result can be read"))?,
+    };
+    Ok(blocks.media.into_iter().fold(WithMedia::new(value), WithMedia::media))
+}
+
+impl Blocks {
+    fn add(&mut self, block: &str) {
+        let block = json::parse_value(block, &Limits::UNBOUNDED).map(|tree| tree.to_value()).unwrap_or_default();
+        let text = |key: &str| block.get(key).and_then(Value::as_str);
+        match text("type") {
+            Some("text") => match text("text") {
+                Some(text) => self.text.push(plain(text)),
+                None => self.leave_out("a text without text"),
+            },
+            Some(kind @ ("image" | "audio")) => self.media(text("mimeType"), text("data"), Some(kind)),
+            Some("resource_link") => self.resource(&block, None),
+            Some("resource") => {
+                let resource = block.get("resource").cloned().unwrap_or_default();
+                let content = |key: &str| resource.get(key).and_then(Value::as_str);
+                match (content("text"), content("blob")) {
+                    (Some(text), _) => self.resource(&resource, Some(plain(text))),
+                    (None, Some(blob)) => self.media(content("mimeType"), Some(blob), None),
+                    (None, None) => self.leave_out("a resource without content"),
+                }
+            }
+            Some(_) => self.leave_out("content of an unknown type"),
+            None => self.leave_out("content that cannot be read"),
+        }
+    }
+
+    /// A file, held to the type that it says it has.
+    fn media(&mut self, media_type: Option<&str>, data: Option<&str>, kind: Option<&str>) {
+        let fits = |media_type: &&str| kind.is_none_or(|kind| media_type.split('/').next() == Some(kind));
+        let media = media_type.filter(fits).zip(data).and_then(|(kind, data)| Media::base64(kind, data).ok());
+        match media {
+            Some(media) => self.media.push(media),
+            None => self.leave_out("a file that is not what it says it is"),
+        }
+    }
+
+    /// A resource, which is named and never fetched.
+    fn resource(&mut self, resource: &Value, text: Option<String>) {
+        let mut shown = Map::new();
+        for (key, as_shown) in [("uri", "uri"), ("name", "name"), ("mimeType", "mime_type")] {
+            if let Some(said) = resource.get(key).and_then(Value::as_str) {
+                shown.insert(as_shown.to_owned(), plain(said).into());
+            }
+        }
+        shown.extend(text.map(|text| ("text".to_owned(), text.into())));
+        self.resources.push(shown.into());
+    }
+
+    fn leave_out(&mut self, what: &str) {
+        self.missing += 1;
+        self.text.push(format!("[Left out: {what}.]"));
+    }
+
+    /// The value of a tool that publishes no schema. `None` if nothing of the result can be read.
+    fn value(&mut self, structured: Option<Value>) -> Option<Value> {
+        let readable = self.text.len() - self.missing + self.resources.len() + self.media.len();
+        if readable == 0 && self.missing > 0 && structured.is_none() {
+            return None;
+        }
+        if let (true, Some(structured)) = (readable == 0, structured) {
+            self.text.push(structured.to_string());
+        }
+        let mut value = json!({"text": self.text.join("\n")});
+        if let (false, Some(members)) = (self.resources.is_empty(), value.as_object_mut()) {
+            members.insert("resources".to_owned(), std::mem::take(&mut self.resources).into());
+        }
+        Some(value)
+    }
+}
+
+/// A text without control characters other than tabs and line ends, so that no terminal obeys it.
+fn plain(text: &str) -> String {
+    let keeps = |one: char| !one.is_control() || matches!(one, '\n' | '\t' | '\r');
+    if text.chars().all(keeps) { text.to_owned() } else { text.chars().filter(|one| keeps(*one)).collect() }
+}
+
+/// The same for every text of a value.
+fn plain_value(value: Value) -> Value {
+    match value {
+        Value::String(text) => plain(&text).into(),
+        Value::Array(items) => items.into_iter().map(plain_value).collect(),
+        Value::Object(members) => members.into_iter().map(|(key, value)| (plain(&key), plain_value(value))).collect(),
+        other => other,
+    }
+}
+
+/// The failure of a request that has no result.
+pub(super) fn failed(failure: &super::error::Failure) -> ToolError {
+    use super::error::Failure;
+    match failure {
+        Failure::Refused { message, .. } => {
+            ToolError::of_source(ErrorKind::Reported, message.clone()).with_code("server_refused")
+        }
+        Failure::TooLarge => ToolError::of_source(ErrorKind::TooLarge, failure.to_string()),
+        Failure::Unreadable => ToolError::of_source(ErrorKind::Invalid, failure.to_string()),
+        failure if failure.had_no_effect() => {
+            ToolError::of_source(ErrorKind::Tool, failure.to_string()).with_code("server_unavailable")
+        }
+        failure => ToolError::of_source(ErrorKind::Lost, failure.to_string()),
+    }
+}

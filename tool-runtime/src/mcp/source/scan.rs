@@ -1,0 +1,95 @@
+//! [`IdScan`]: finds the id of a message that is too long to be kept, so that its request fails without waiting.
+
+/// Reads a message byte by byte and remembers the number under `id` of the outermost object.
+#[derive(Default)]
+pub(super) struct IdScan {
+    depth: u32,
+    in_string: bool,
+    escaped: bool,
+    /// After a colon of the outermost object.
+    in_value: bool,
+    /// The beginning of the last key of the outermost object.
+    key: Vec<u8>,
+    number: Option<u64>,
+    id: Option<u64>,
+}
+
+impl IdScan {
+    /// Reads more of the message.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.byte(*byte));
+    }
+
+    /// The id, once the message has ended.
+    pub(super) const fn id(&self) -> Option<u64> {
+        self.id
+    }
+
+    fn byte(&mut self, byte: u8) {
+        if self.in_string {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' => self.escaped = true,
+                b'"' => self.in_string = false,
+                _ => {}
+            }
+            if self.in_string && self.depth == 1 && !self.in_value && self.key.len() < 3 {
+                self.key.push(byte);
+            }
+            return;
+        }
+        match byte {
+            b'"' => {
+                self.in_string = true;
+                if self.depth == 1 && !self.in_value {
+                    self.key.clear();
+                }
+            }
+            b'{' | b'[' => self.depth = self.depth.saturating_add(1),
+            b'}' | b']' => {
+                self.settle();
+                self.depth = self.depth.saturating_sub(1);
+            }
+            b':' if self.depth == 1 => self.in_value = true,
+            b',' if self.depth == 1 => self.settle(),
+            b'0'..=b'9' if self.depth == 1 && self.in_value => {
+                let digit = u64::from(byte - b'0');
+                self.number = self.number.unwrap_or(0).checked_mul(10).and_then(|number| number.checked_add(digit));
+            }
+            _ => {}
+        }
+    }
+
+    /// The end of a member of the outermost object.
+    fn settle(&mut self) {
+        if self.depth != 1 {
+            return;
+        }
+        if self.in_value && self.key == b"id" {
+            self.id = self.number;
+        }
+        (self.in_value, self.number) = (false, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_is_found_wherever_it_is() {
+        for (text, id) in [
+            (r#"{"jsonrpc":"2.0","id":12,"result":{"id":3}}"#, Some(12)),
+            (r#"{"result":{"a":"}\"id\":5,","id":[4]},"id": 7 }"#, Some(7)),
+            (r#"{"result":[{"id":3}]}"#, None),
+            (r#"{"id":"12","result":1}"#, None),
+            (r#"{"idx":1,"result":1}"#, None),
+            (r#"{"x":"id","y":9}"#, None),
+            ("garbage", None),
+        ] {
+            let mut scan = IdScan::default();
+            text.as_bytes().chunks(3).for_each(|chunk| scan.push(chunk));
+            assert_eq!(scan.id(), id, "{text}");
+        }
+    }
+}

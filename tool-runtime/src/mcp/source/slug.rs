@@ -1,0 +1,64 @@
+//! Names of tools: from what a server calls them to what they are called here.
+
+use crate::text::cut;
+use crate::tool::Hash;
+
+/// The longest name of a tool, in bytes.
+const MAX_BYTES: usize = 64;
+
+/// The longest name that a server may give, in bytes: that of the protocol.
+const MAX_RAW_BYTES: usize = 128;
+
+/// The name of a server's tool: `mcp__<server>__<slug>`.
+///
+/// The slug is what the server calls it where every provider takes that, and otherwise what is left of it with eight
+/// digits of the hash of the whole.
+///
+/// # Errors
+/// Why the name cannot be one.
+pub(super) fn name(server: &str, raw: &str) -> Result<String, &'static str> {
+    if raw.is_empty() {
+        return Err("the name is empty");
+    }
+    if raw.len() > MAX_RAW_BYTES {
+        return Err("the name is longer than 128 bytes");
+    }
+    if raw.chars().any(|one| one.is_control() || is_hidden(one)) {
+        return Err("the name holds a control character or one that nobody sees");
+    }
+    let prefix = format!("mcp__{server}__");
+    let legal = |one: char| one.is_ascii_alphanumeric() || matches!(one, '_' | '-');
+    if raw.chars().all(legal) && prefix.len() + raw.len() <= MAX_BYTES {
+        return Ok(prefix + raw);
+    }
+    let cleaned: String = raw.chars().map(|one| if legal(one) { one } else { '_' }).collect();
+    let hash = Hash::sha256(raw).to_string();
+    let room = MAX_BYTES.saturating_sub(prefix.len() + 9);
+    Ok(format!("{prefix}{}_{}", cut(&cleaned, room), cut(&hash, 8)))
+}
+
+/// Characters that change how text around them looks, or that look like nothing.
+pub(super) const fn is_hidden(one: char) -> bool {
+    matches!(one, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_kept_or_marked() {
+        assert_eq!(name("s", "read_file"), Ok("mcp__s__read_file".to_owned()));
+        assert_eq!(name("s", "core__add"), Ok("mcp__s__core__add".to_owned()));
+        let dotted = name("s", "a.b").unwrap();
+        assert!(dotted.starts_with("mcp__s__a_b_") && dotted.len() == 20, "{dotted}");
+        assert_ne!(name("s", "a.b"), name("s", "a b"));
+        let long = name("a-server-of-20-bytes", &"x".repeat(128)).unwrap();
+        assert_eq!(long.len(), MAX_BYTES);
+        assert_ne!(long, name("a-server-of-20-bytes", &"x".repeat(127)).unwrap());
+        for raw in ["", "a\0b", "a\u{202e}b", "a\u{200b}b", &"x".repeat(129)] {
+            assert!(name("s", raw).is_err(), "{raw:?}");
+        }
+    }
+}

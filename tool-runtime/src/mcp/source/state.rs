@@ -1,0 +1,150 @@
+//! [`State`]: what is known of one server. Written by its task, read by calls and by those who list tools.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use tokio::sync::Notify;
+
+use crate::mcp::source::config::{Limits, Reach};
+use crate::mcp::source::connection::Connection;
+use crate::mcp::source::definition::{Definition, Listed};
+use crate::mcp::source::http::Http;
+use crate::mcp::source::list::Listing;
+use crate::tool::Hash;
+
+/// The most definitions of one tool that are remembered. A tool that changes more often is denied.
+const MAX_DEFINITIONS: usize = 16;
+
+/// The most tools whose definitions are remembered; more than a list may have.
+const MAX_TOOLS: usize = 20_000;
+
+/// One server.
+pub(super) struct State {
+    pub(super) id: Arc<str>,
+    pub(super) reach: Reach,
+    pub(super) http: Option<Http>,
+    pub(super) limits: Limits,
+    /// Told when the server says that its tools changed.
+    pub(super) changed: Arc<Notify>,
+    known: RwLock<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    connection: Option<Arc<Connection>>,
+    tools: Vec<Arc<Listed>>,
+    by_name: HashMap<String, usize>,
+    histories: HashMap<String, History>,
+    /// Why the server is down.
+    down: Option<String>,
+    /// Why its list was not read to the end.
+    stopped: Option<String>,
+}
+
+/// The definitions that a tool had.
+struct History {
+    now: Hash,
+    /// Definitions that the server moved away from. One that comes back is not what was looked at: somebody switches.
+    left: BTreeSet<Hash>,
+}
+
+impl State {
+    pub(super) fn new(id: Arc<str>, reach: Reach, http: Option<Http>, limits: Limits, changed: Arc<Notify>) -> Self {
+        Self { id, reach, http, limits, changed, known: RwLock::default() }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Known> {
+        self.known.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The connection, while it is open.
+    pub(super) fn connection(&self) -> Option<Arc<Connection>> {
+        self.read().connection.clone().filter(|connection| !connection.is_closed())
+    }
+
+    /// The server answers through this connection.
+    pub(super) fn up(&self, connection: Arc<Connection>) {
+        let mut known = self.write();
+        known.connection = Some(connection);
+        known.down = None;
+    }
+
+    /// The server does not answer. Returns its connection, whose end is the caller's to bring about.
+    pub(super) fn down(&self, why: Option<String>) -> Option<Arc<Connection>> {
+        let mut known = self.write();
+        known.down = why;
+        known.connection.take()
+    }
+
+    /// Takes a list that was read.
+    pub(super) fn apply(&self, listing: Listing) {
+        let mut known = self.write();
+        known.stopped = listing.stopped;
+        known.by_name.clear();
+        known.tools = listing.tools.into_iter().map(Arc::new).collect();
+        let tools = known.tools.clone();
+        let listed: Vec<_> =
+            tools.iter().enumerate().filter_map(|(at, one)| Some((at, one.admitted.as_ref().ok()?))).collect();
+        if known.histories.len() + listed.len() > MAX_TOOLS {
+            let now: BTreeSet<_> = listed.iter().map(|(_, definition)| &definition.name).collect();
+            known.histories.retain(|name, _| now.contains(name));
+        }
+        for (at, definition) in listed {
+            known.by_name.insert(definition.name.clone(), at);
+            let history = known
+                .histories
+                .entry(definition.name.clone())
+                .or_insert_with(|| History { now: definition.pin, left: BTreeSet::new() });
+            if history.now != definition.pin {
+                let before = std::mem::replace(&mut history.now, definition.pin);
+                history.left.insert(before);
+                tracing::warn!(server = &*self.id, tool = definition.name, published = %definition.pin,
+                    "the server changed the definition of a tool");
+            }
+        }
+    }
+
+    /// The hash of a tool's definition; `None` for one that is not listed, is kept out or has changed back and forth.
+    pub(super) fn pin(&self, name: &str) -> Option<Hash> {
+        let known = self.read();
+        let listed = known.by_name.get(name).and_then(|at| known.tools.get(*at))?;
+        let definition = listed.admitted.as_ref().ok()?;
+        (!known.has_moved(definition)).then_some(definition.pin)
+    }
+
+    /// Forgets the definitions that a tool had before. Returns whether the server lists the tool.
+    pub(super) fn review(&self, name: &str) -> bool {
+        let mut known = self.write();
+        if let Some(history) = known.histories.get_mut(name) {
+            history.left.clear();
+        }
+        known.by_name.contains_key(name)
+    }
+
+    /// All that the server lists, each with whether it changed back and forth.
+    pub(super) fn tools(&self) -> Vec<(Arc<Listed>, bool)> {
+        let known = self.read();
+        let moved = |one: &Listed| one.admitted.as_ref().is_ok_and(|definition| known.has_moved(definition));
+        known.tools.iter().map(|one| (Arc::clone(one), moved(one))).collect()
+    }
+
+    /// What operators should know of the server; `None` if there is nothing.
+    pub(super) fn note(&self) -> Option<String> {
+        let known = self.read();
+        let down = known.down.as_ref().map(|why| format!("down: {why}"));
+        let stopped = || known.stopped.as_ref().map(|why| format!("its list was not read to the end: {why}"));
+        down.or_else(stopped)
+    }
+}
+
+impl Known {
+    fn has_moved(&self, definition: &Definition) -> bool {
+        self.histories
+            .get(&definition.name)
+            .is_some_and(|history| history.left.contains(&definition.pin) || history.left.len() >= MAX_DEFINITIONS)
+    }
+}

@@ -1,0 +1,278 @@
+//! [`Stdio`]: a server as a process of its own group, spoken to in lines. Every task ends with the process.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::process::Stdio as Pipe;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use crate::mcp::source::error::Failure;
+use crate::mcp::source::message::{self, Incoming};
+use crate::mcp::source::scan::IdScan;
+
+/// Messages that may wait for the server to read them. A server that reads nothing gets no more.
+const OUTGOING: usize = 64;
+
+/// What is read at a time, in bytes.
+const CHUNK: usize = 64 * 1024;
+
+/// Lines in a row that are no messages, after which the program is taken for something other than a server.
+const MAX_GARBAGE: usize = 1000;
+
+/// How long a server may take to end once its standard input is closed.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What a request waits for.
+type Waiting = oneshot::Sender<Result<Box<str>, Failure>>;
+
+/// A connection to a process.
+pub(super) struct Stdio {
+    outgoing: mpsc::Sender<String>,
+    shared: Arc<Shared>,
+    process: Process,
+}
+
+/// What the tasks of a connection share.
+pub(super) struct Shared {
+    server: Arc<str>,
+    waiting: Mutex<HashMap<u64, Waiting>>,
+    closed: AtomicBool,
+    ended: Notify,
+    /// Told when the server says that its tools changed.
+    changed: Arc<Notify>,
+}
+
+/// A process that ends with its group when it is dropped.
+struct Process {
+    // Dropping it reaps the process.
+    _child: Child,
+    #[cfg(unix)]
+    group: Option<rustix::process::Pid>,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // The process was not waited for, so its id is still its own, and so is that of its group.
+        #[cfg(unix)]
+        if let Some(group) = self.group {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+/// What is started.
+pub(super) struct Program<'a> {
+    pub(super) path: &'a str,
+    pub(super) args: &'a [String],
+    pub(super) env: &'a BTreeMap<String, String>,
+    pub(super) folder: Option<&'a PathBuf>,
+}
+
+impl Stdio {
+    /// Starts the process.
+    pub(super) fn start(
+        server: Arc<str>,
+        program: &Program<'_>,
+        max_line: usize,
+        changed: Arc<Notify>,
+    ) -> Result<Self, Failure> {
+        let mut command = Command::new(program.path);
+        command.args(program.args).env_clear().envs(program.env);
+        command.stdin(Pipe::piped()).stdout(Pipe::piped()).stderr(Pipe::piped()).kill_on_drop(true);
+        if let Some(folder) = program.folder {
+            command.current_dir(folder);
+        }
+        #[cfg(unix)]
+        command.process_group(0);
+        let mut child = command.spawn().map_err(|error| {
+            Failure::NotSent(format!("the command `{}` cannot be started: {error}", program.path.escape_debug()))
+        })?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        #[cfg(unix)]
+        let group = child.id().and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?));
+        let process = Process {
+            _child: child,
+            #[cfg(unix)]
+            group,
+        };
+        let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
+            return Err(Failure::NotSent("the process has no standard streams".to_owned()));
+        };
+        let shared = Arc::new(Shared {
+            server,
+            waiting: Mutex::default(),
+            closed: AtomicBool::new(false),
+            ended: Notify::new(),
+            changed,
+        });
+        let (outgoing, lines) = mpsc::channel(OUTGOING);
+        tokio::spawn(write(stdin, lines));
+        tokio::spawn(drain(stderr, Arc::clone(&shared.server)));
+        let answers = outgoing.downgrade();
+        let reading = Arc::clone(&shared);
+        tokio::spawn(async move {
+            reading.read(stdout, max_line, &answers).await;
+            reading.close();
+        });
+        Ok(Self { outgoing, shared, process })
+    }
+
+    /// Whether the process ended or closed its standard output.
+    pub(super) fn is_closed(&self) -> bool {
+        self.shared.closed.load(Ordering::Acquire)
+    }
+
+    /// Sends a request and waits for its answer. Dropping the future tells the server that it is cancelled.
+    pub(super) async fn request(&self, id: u64, text: String) -> Result<Box<str>, Failure> {
+        let (sender, answer) = oneshot::channel();
+        self.shared.waiting().insert(id, sender);
+        let mut pending = Pending { stdio: self, id, sent: false };
+        if self.is_closed() {
+            return Err(Failure::NotSent("the connection ended before".to_owned()));
+        }
+        pending.sent = true;
+        if self.outgoing.send(text).await.is_err() {
+            return Err(Failure::Closed);
+        }
+        answer.await.unwrap_or(Err(Failure::Closed))
+    }
+
+    /// Sends a notification, unless the server reads none.
+    pub(super) fn notify(&self, text: String) {
+        let _ = self.outgoing.try_send(text);
+    }
+
+    /// Closes the standard input, waits a while for the process to end, and ends it.
+    pub(super) async fn shutdown(self) {
+        let Self { outgoing, shared, process } = self;
+        drop(outgoing);
+        let ended = shared.ended.notified();
+        if !shared.closed.load(Ordering::Acquire) {
+            let _ = tokio::time::timeout(GRACE, ended).await;
+        }
+        drop(process);
+    }
+}
+
+/// A request that waits.
+struct Pending<'a> {
+    stdio: &'a Stdio,
+    id: u64,
+    sent: bool,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        // The answer takes it out first.
+        if self.stdio.shared.waiting().remove(&self.id).is_some() && self.sent {
+            self.stdio.notify(message::cancelled(self.id));
+        }
+    }
+}
+
+impl Shared {
+    fn waiting(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.ended.notify_waiters();
+        let waiting = std::mem::take(&mut *self.waiting());
+        waiting.into_values().for_each(|one| drop(one.send(Err(Failure::Closed))));
+    }
+
+    fn end(&self, id: u64, result: Result<Box<str>, Failure>) {
+        let waiting = self.waiting().remove(&id);
+        if let Some(waiting) = waiting {
+            // Nobody waits for an answer that comes too late.
+            let _ = waiting.send(result);
+        }
+    }
+
+    /// Reads lines until the stream ends, and keeps none that is longer than `max`.
+    async fn read(&self, mut stream: impl AsyncRead + Unpin, max: usize, answers: &mpsc::WeakSender<String>) {
+        let (mut buffer, mut line) = (vec![0; CHUNK], Vec::new());
+        let mut long: Option<IdScan> = None;
+        let mut garbage = 0;
+        while let Ok(count @ 1..) = stream.read(&mut buffer).await {
+            let mut rest = buffer.get(..count).unwrap_or_default();
+            while !rest.is_empty() {
+                let end = memchr::memchr(b'\n', rest);
+                let (part, after) = rest.split_at(end.unwrap_or(rest.len()));
+                rest = after.get(1..).unwrap_or_default();
+                match &mut long {
+                    Some(scan) => scan.push(part),
+                    None if line.len() + part.len() <= max => line.extend_from_slice(part),
+                    None => {
+                        let mut scan = IdScan::default();
+                        scan.push(&std::mem::take(&mut line));
+                        scan.push(part);
+                        long = Some(scan);
+                    }
+                }
+                if end.is_none() {
+                    break;
+                }
+                let known = match long.take() {
+                    Some(scan) => scan.id().map(|id| self.end(id, Err(Failure::TooLarge))).is_some(),
+                    None => self.line(&line, answers),
+                };
+                line.clear();
+                line.shrink_to(CHUNK);
+                garbage = if known { 0 } else { garbage + 1 };
+                if garbage > MAX_GARBAGE {
+                    tracing::warn!(server = &*self.server, "the program writes what is no protocol; it is ended");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Takes a line. Returns whether it is a message.
+    fn line(&self, line: &[u8], answers: &mpsc::WeakSender<String>) -> bool {
+        match std::str::from_utf8(line).ok().and_then(message::read) {
+            Some(Incoming::Answer(id, result)) => self.end(id, result),
+            Some(Incoming::Request { id, is_ping }) => {
+                if let Some(answers) = answers.upgrade() {
+                    // A server that asks more than it reads gets no answer.
+                    let _ = answers.try_send(message::answer(&id, is_ping));
+                }
+            }
+            Some(Incoming::Notification { is_list_changed: true }) => self.changed.notify_one(),
+            Some(Incoming::Notification { is_list_changed: false }) => {}
+            None => {
+                // Its request would wait for nothing.
+                let mut scan = IdScan::default();
+                scan.push(line);
+                return scan.id().map(|id| self.end(id, Err(Failure::Unreadable))).is_some();
+            }
+        }
+        true
+    }
+}
+
+async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>) {
+    while let Some(mut line) = lines.recv().await {
+        line.push('\n');
+        if stdin.write_all(line.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads what the server writes for its operators, so that it never waits, and keeps none of it: it can hold values.
+async fn drain(mut stderr: impl AsyncRead + Unpin, server: Arc<str>) {
+    let (mut buffer, mut bytes) = ([0; 8 * 1024], 0_u64);
+    while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
+        bytes += count as u64;
+    }
+    if bytes > 0 {
+        tracing::debug!(server = &*server, bytes, "the server wrote to its standard error");
+    }
+}

@@ -1,0 +1,99 @@
+//! [`McpTool`]: a tool that a server lists, for those who decide about it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::mcp::source::definition::{Listed, Quarantine};
+use crate::policy::ToolPolicy;
+use crate::tool::Hash;
+
+/// A tool that a server lists.
+#[derive(Clone)]
+pub struct McpTool {
+    pub(super) server: Arc<str>,
+    pub(super) listed: Arc<Listed>,
+    pub(super) has_moved: bool,
+}
+
+/// What may become of a tool under a policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum McpToolState {
+    /// No policy pins it, so it is denied.
+    Discovered,
+    /// It is kept out, whatever the policy says.
+    Quarantined(Quarantine),
+    /// The policy allows it and pins this definition.
+    Enabled,
+    /// The policy pins another definition, or the server switched between definitions: it is denied.
+    Drifted,
+}
+
+impl McpToolState {
+    /// Returns the word in listings: `discovered`, `quarantined`, `enabled` or `drifted`.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Discovered => "discovered",
+            Self::Quarantined(_) => "quarantined",
+            Self::Enabled => "enabled",
+            Self::Drifted => "drifted",
+        }
+    }
+}
+
+impl McpTool {
+    /// The id of the server.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// What the server calls the tool, cut to 128 bytes; empty if that cannot be read. It can hold any character.
+    #[must_use]
+    pub fn raw_name(&self) -> &str {
+        &self.listed.raw
+    }
+
+    /// What the tool is called here; `None` for one that is kept out.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.listed.admitted.as_ref().ok().map(|definition| definition.name.as_str())
+    }
+
+    /// The hash that a policy pins; `None` for a tool that is kept out.
+    #[must_use]
+    pub fn pin(&self) -> Option<Hash> {
+        self.listed.admitted.as_ref().ok().map(|definition| definition.pin)
+    }
+
+    /// The definition as the server published it; `None` for a tool that is kept out. Its `annotations` are claims.
+    #[must_use]
+    pub fn definition(&self) -> Option<&Value> {
+        self.listed.admitted.as_ref().ok().map(|definition| &definition.published)
+    }
+
+    /// What may become of the tool under this policy.
+    #[must_use]
+    pub fn state(&self, policy: &ToolPolicy) -> McpToolState {
+        let definition = match &self.listed.admitted {
+            Ok(definition) => definition,
+            Err(why) => return McpToolState::Quarantined(why.clone()),
+        };
+        let pinned = policy.tool(&definition.name).and_then(|rule| rule.pin);
+        match pinned {
+            _ if self.has_moved => McpToolState::Drifted,
+            Some(pin) if pin != definition.pin => McpToolState::Drifted,
+            Some(_) if policy.mentions(&definition.name) => McpToolState::Enabled,
+            _ => McpToolState::Discovered,
+        }
+    }
+}
+
+impl fmt::Debug for McpTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpTool").field("server", &self.server).field("name", &self.name()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,85 @@
+//! From a dynamic tool to the declaration that a catalog checks.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::registration::dynamic::{DynamicTool, Runs};
+use crate::registration::handled::Handled;
+use crate::registration::{Behaviour, Described};
+use crate::schema::{self, pin};
+use crate::tool::{Hash, ToolName, is_discovered, is_graph, name};
+
+impl DynamicTool {
+    pub(crate) fn describe(self) -> Described {
+        let written = match &self.namespace {
+            Some(namespace) => format!("{namespace}__{}", self.name),
+            None => self.name.clone(),
+        };
+        let (pin, published) = match self.published.clone() {
+            Some((pin, server)) => (Some(pin), Some(server)),
+            None => (self.discovered.then(|| self.mcp_pin(&written)), None),
+        };
+        // A model takes `MCP__` for `mcp__`.
+        let lower = written.to_ascii_lowercase();
+        let reserved = is_discovered(&lower) && !self.discovered;
+        let forged = is_graph(&lower) && !matches!(self.runs, Runs::Graph(..));
+        let name = ToolName::foreign(&written).and_then(|name| match self.discovered {
+            false if reserved => Err(name::RESERVED),
+            _ if forged => Err(name::GRAPH),
+            // A namespace of its own would take it out of every rule for discovered tools.
+            true if !is_discovered(&written) => Err(name::DISCOVERED),
+            _ => Ok(name),
+        });
+        let output = self.output.as_ref().map(schema::check_foreign);
+        let (graph, behaviour): (_, Arc<dyn Behaviour>) = match self.runs {
+            Runs::Handler(handler) => {
+                let output = output.as_ref().and_then(|output| output.clone().ok());
+                (None, Arc::new(Handled { handler, output, compiled: Arc::default() }))
+            }
+            Runs::Graph(declared, behaviour) => (Some(declared), behaviour),
+        };
+        Described {
+            written,
+            name,
+            title: self.title.map(Into::into),
+            description: self.description.into(),
+            summary: self.summary,
+            input: schema::check_foreign(&self.input),
+            output,
+            answer: self.answer.as_ref().map(schema::check_foreign),
+            effect: self.effect,
+            allow: self.redact,
+            model: self.model,
+            prepare: self.prepare,
+            tags: self.tags,
+            sensitive: self.sensitive,
+            evidence: self.evidence,
+            require_any: self.require_any,
+            idempotent: self.idempotent,
+            no_schema: self.no_schema,
+            timeout: self.timeout,
+            max_result_bytes: self.max_result_bytes,
+            location: None,
+            has_media: None,
+            requirements: Vec::new(),
+            pin,
+            published,
+            graph,
+            behaviour,
+        }
+    }
+
+    /// The hash of the definition in MCP's form.
+    fn mcp_pin(&self, written: &str) -> Hash {
+        let name =
+            written.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")).map_or(written, |(_, name)| name);
+        let mut definition = json!({"name": name, "description": self.description, "inputSchema": self.input});
+        for (key, value) in [("title", self.title.clone().map(Value::from)), ("outputSchema", self.output.clone())] {
+            if let (Some(members), Some(value)) = (definition.as_object_mut(), value) {
+                members.insert(key.to_owned(), value);
+            }
+        }
+        pin(&definition)
+    }
+}
