@@ -5,6 +5,8 @@ mod audit;
 mod chat;
 mod grants;
 mod help;
+#[cfg(feature = "mcp-server")]
+mod mcp;
 mod settings;
 mod values;
 mod worker;
@@ -13,6 +15,8 @@ pub(super) use approvals::{Approvals, By, Who};
 pub(super) use audit::{Audit, Source, Which};
 pub(super) use chat::{Chat, Endpoint};
 pub(super) use grants::Grants;
+#[cfg(feature = "mcp-server")]
+pub(super) use mcp::McpAction;
 pub(super) use values::{Form, Kind, View, attribute, name, named};
 pub(super) use worker::{Worker, WorkerAction};
 
@@ -150,6 +154,12 @@ pub(super) enum Command {
     Policy {
         #[command(subcommand)]
         action: Policy,
+    },
+    /// Serve the tools to clients of the Model Context Protocol (MCP)
+    #[cfg(feature = "mcp-server")]
+    Mcp {
+        #[command(subcommand)]
+        action: McpAction,
     },
     /// Continue the conversations of a store (`--store`), together with other workers
     Worker(Box<Worker>),

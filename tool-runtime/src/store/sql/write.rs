@@ -212,12 +212,14 @@ async fn begin(shared: &Shared, connection: &mut Connection, locks: String) -> R
 }
 
 async fn commit(shared: &Shared, connection: &mut Connection, wakes: bool) -> Result<(), sqlx::Error> {
-    if wakes && !shared.database.is_sqlite() {
-        connection.run(format!("SELECT pg_notify('{CHANNEL}', '')")).await?;
-    }
     #[cfg(all(test, feature = "sqlite"))]
     shared.faults.before_commit(connection).await?;
-    connection.run("COMMIT").await?;
+    if wakes && !shared.database.is_sqlite() {
+        // One round trip for both, since others wait for the locks meanwhile.
+        connection.run(format!("SELECT pg_notify('{CHANNEL}', ''); COMMIT")).await?;
+    } else {
+        connection.run("COMMIT").await?;
+    }
     #[cfg(all(test, feature = "sqlite"))]
     shared.faults.after_commit()?;
     if wakes {
