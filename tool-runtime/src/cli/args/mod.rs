@@ -5,6 +5,8 @@ mod audit;
 mod chat;
 mod grants;
 mod help;
+#[cfg(feature = "mcp-client")]
+mod mcp;
 mod settings;
 mod values;
 mod worker;
@@ -13,6 +15,8 @@ pub(super) use approvals::{Approvals, By, Who};
 pub(super) use audit::{Audit, Source, Which};
 pub(super) use chat::{Chat, Endpoint};
 pub(super) use grants::Grants;
+#[cfg(feature = "mcp-client")]
+pub(super) use mcp::{McpAction, Servers};
 pub(super) use values::{Form, Kind, View, attribute, name, named};
 pub(super) use worker::{Worker, WorkerAction};
 
@@ -151,6 +155,12 @@ pub(super) enum Command {
         #[command(subcommand)]
         action: Policy,
     },
+    /// Bring in the tools of servers of the Model Context Protocol (MCP)
+    #[cfg(feature = "mcp-client")]
+    Mcp {
+        #[command(subcommand)]
+        action: McpAction,
+    },
     /// Continue the conversations of a store (`--store`), together with other workers
     Worker(Box<Worker>),
     /// Decode recorded responses, execute their calls, print the records as JSON lines
@@ -189,6 +199,26 @@ pub(super) enum Command {
         /// A command; the overview without one
         command: Option<String>,
     },
+}
+
+#[cfg(feature = "mcp-client")]
+impl Command {
+    /// Whether the command looks at the catalog, which the servers of the configuration file belong to.
+    pub(super) const fn is_about_tools(&self) -> bool {
+        matches!(
+            self,
+            Self::List
+                | Self::Show { .. }
+                | Self::Export { .. }
+                | Self::Check
+                | Self::Call(_)
+                | Self::Chat(_)
+                | Self::Approvals { .. }
+                | Self::Policy { .. }
+                | Self::Worker(_)
+                | Self::Replay { .. }
+        )
+    }
 }
 
 #[derive(Debug, Args)]

@@ -1,0 +1,37 @@
+//! The grammar of `mcp`.
+
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum McpAction {
+    /// Show what servers offer: each tool with its state under the policy, its pin, and why it is kept out
+    Tools(Servers),
+    /// Write the pins of tools into the policy file (`--policy`), after showing what changed in their definitions
+    Pin {
+        #[command(flatten)]
+        servers: Servers,
+        /// A tool to pin, by its name here; repeat it for several; all that are not kept out by default
+        #[arg(long = "tool", value_name = "NAME")]
+        tools: Vec<String>,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+/// The servers that a command is about: those of the configuration file, or one that is named here.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Servers {
+    /// The id of the server that is named here
+    #[arg(long, value_name = "ID", default_value = "server")]
+    pub(in crate::cli) id: String,
+    /// The URL of a server
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    pub(in crate::cli) url: Option<String>,
+    /// A variable of the environment that the command gets, beside PATH; repeat it for several
+    #[arg(long = "env", value_name = "NAME")]
+    pub(in crate::cli) env: Vec<String>,
+    /// The command of a server, after `--`
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(in crate::cli) command: Vec<String>,
+}
