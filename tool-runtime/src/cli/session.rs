@@ -100,7 +100,7 @@ impl Cli<'_> {
         }
         let source = self.servers.get_or_try_init(|| mcp::connect(servers)).await?;
         for (server, note) in source.notes() {
-            terminal::note(&terminal::safe(&format!("the server `{server}` is not whole: {note}")));
+            terminal::note(&terminal::safe(&format!("the server `{server}`: {note}")));
         }
         Ok(())
     }

@@ -32,7 +32,7 @@ pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, names: &[String], yes:
     let (tools, notes) = (source.tools(), source.notes());
     source.shutdown().await;
     for (server, note) in notes {
-        terminal::message(&terminal::safe(&format!("the server `{server}` is not whole: {note}")));
+        terminal::message(&terminal::safe(&format!("the server `{server}`: {note}")));
     }
     let mut pins = BTreeMap::new();
     for tool in chosen(&tools, names)? {

@@ -47,7 +47,7 @@ pub(super) async fn tools(cli: &Cli<'_>, servers: &Servers) -> Result<Exit, Fail
     }
     let is_down = notes.values().any(|note| note.starts_with("down: "));
     for (server, note) in notes {
-        terminal::message(&terminal::safe(&format!("the server `{server}` is not whole: {note}")));
+        terminal::message(&terminal::safe(&format!("the server `{server}`: {note}")));
     }
     Ok(if is_down { Exit::Failed } else { Exit::Done })
 }
