@@ -11,6 +11,13 @@ score() { "$bin/score" "$1" "$corpora/$1.jsonl" "$out/$1.jsonl" "${@:2}" | { gre
 echo "== calls, through the command line"
 "$bin/toolbox" hydrate --tools "$corpora/dynamic-tools.jsonl" --calls "$corpora/calls.jsonl" > "$out/calls.jsonl"
 score calls core=99.9 ids=100 limits=100 integrity=100 semantic=100 tolerant=100
+echo "== retrieval"
+"$bin/corpus" retrieval --tools "$corpora/dynamic-tools.jsonl" --pool "$corpora/retrieval-pool.jsonl" \
+    < "$corpora/retrieval.jsonl" > "$out/retrieval.jsonl"
+score retrieval recall@5=81.5 recall@20=92 nDCG@10=75 one-wanted-recall@5=85 short-recall@1=80 p99-ms=5
+echo "== text"
+"$bin/corpus" text < "$corpora/text-hazards.jsonl" > "$out/text-hazards.jsonl"
+score text-hazards text=100
 for kind in schema-suite redaction policy; do
     echo "== $kind"
     "$bin/corpus" "$kind" < "$corpora/$kind.jsonl" > "$out/$kind.jsonl"

@@ -8,6 +8,8 @@ mod corrected;
 mod deciders;
 #[path = "waiting/edges.rs"]
 mod edges;
+#[path = "waiting/explained.rs"]
+mod explained;
 #[path = "waiting/grants.rs"]
 mod grants;
 #[path = "waiting/racing.rs"]

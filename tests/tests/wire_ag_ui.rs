@@ -51,6 +51,36 @@ fn done(reason: &str) -> Value {
 }
 
 #[test]
+fn a_question_says_what_the_call_would_do() {
+    let change = json!({"kind": "defaulted", "pointer": "/copy", "after": true});
+    let mut event = suspended("a", "approval_required");
+    event["summary"] = json!("Sends a mail to “ada”");
+    event["changes"] = json!([change]);
+    event["names"] = json!([{"pointer": "/to", "name": "Ada Lovelace"}]);
+    let asked = json!({
+        "toolCallId": "a", "summary": "Sends a mail to “ada”", "changes": [change],
+        "names": [{"pointer": "/to", "name": "Ada Lovelace"}],
+    });
+    let events = run(fresh(), &[event.clone(), done("approval_required")]);
+    let custom = json!({"name": "approval", "id": "a", "data": asked});
+    assert!(events.iter().any(|event| event["type"] == "CUSTOM" && event["value"] == custom), "{events:?}");
+    let interrupt = &events.last().unwrap()["outcome"]["interrupts"][0];
+    assert_eq!(interrupt["message"], "Sends a mail to “ada”");
+
+    let event: Event = serde_json::from_value(event).unwrap();
+    let mut encoder = UiEncoder::new(Protocol::UiMessageStream);
+    let events = sent(&encoder.push_event(&event));
+    let types: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(types[types.len() - 3..], ["tool-input-available", "data-approval", "tool-approval-request"]);
+    assert_eq!((&events[types.len() - 2]["id"], &events[types.len() - 2]["data"]), (&json!("a"), &asked));
+
+    for protocol in [Protocol::DataStream, Protocol::AssistantTransport] {
+        let bytes = UiEncoder::new(protocol).push_event(&event);
+        assert!(String::from_utf8(bytes).unwrap().contains(&asked["summary"].to_string()), "{protocol:?}");
+    }
+}
+
+#[test]
 fn a_question_ends_the_run_with_an_interrupt() {
     let events = run(fresh(), &[suspended("a", "approval_required"), done("approval_required")]);
     assert_eq!(

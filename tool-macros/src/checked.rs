@@ -8,6 +8,8 @@ use syn::{Attribute, Expr, ItemStruct, LitInt, LitStr, Path, Signature, Type, Vi
 use crate::attr::{DefaultValue, Hook, NoSchemaMode, Place, Reach};
 use crate::docs::Docs;
 use crate::model::{self, Callable, Parameter, Tool};
+use crate::names::plain;
+use crate::sentence;
 
 /// One tool, as expansion writes it.
 pub(crate) struct Checked {
@@ -16,6 +18,8 @@ pub(crate) struct Checked {
     pub(crate) vis: Visibility,
     pub(crate) name: LitStr,
     pub(crate) title: Option<LitStr>,
+    /// The sentences, with the names of arguments on the wire.
+    pub(crate) summary: Vec<String>,
     pub(crate) docs: Docs,
     pub(crate) effect: Reach,
     pub(crate) redact: Vec<LitStr>,
@@ -120,12 +124,18 @@ impl Checked {
         let attr = std::mem::take(&mut tool.attr);
         let listed = attr.require_any.into_value().unwrap_or_default();
         let at = |name: &Ident| tool.arguments.iter().position(|argument| argument.is_called(name));
+        let wire = |name: &str| {
+            tool.arguments.iter().find(|argument| plain(&argument.ident) == name).map(|argument| &*argument.wire)
+        };
+        let summary = attr.summary.into_value().unwrap_or_default();
+        let summary = summary.iter().map(|text| sentence::renamed(&text.value(), wire)).collect();
         Ok(Self {
             krate: attr.krate.into_value(),
             ident: tool.ident,
             vis: tool.vis,
             name,
             title: attr.title.into_value(),
+            summary,
             docs: tool.docs,
             effect,
             redact,

@@ -18,6 +18,7 @@ mod expand;
 mod item;
 mod model;
 mod names;
+mod sentence;
 
 /// See the re-export in `tool-runtime`.
 #[proc_macro_attribute]

@@ -154,6 +154,7 @@ pub use tool_runtime_macros::capability;
 /// | `redact` | required: paths of the output that may be shown; `[]` shows nothing |
 /// | `model` | additional paths that only the model sees |
 /// | `title` | a short name for people |
+/// | `summary` | a sentence for the person who decides on a call: `"Deletes the task {task_id}"`, or a list of them, see below |
 /// | `tags` | words that policies and views match: `["money", "calendar"]` |
 /// | `timeout` | a whole number and `ms`, `s`, `m` or `h`: `"30s"` |
 /// | `max_result_bytes` | the largest result, in bytes |
@@ -174,6 +175,13 @@ pub use tool_runtime_macros::capability;
 /// `"items.title"` names the titles of all items, `*` stands for the values of a map (`"stock.*"`, `"by_day.*.count"`),
 /// and `"$"` is a whole output that is a scalar or an array of scalars. `"$media"` names the images and files beside the
 /// output of a tool that returns [`WithMedia`](crate::WithMedia). [`Redaction`](crate::tool::Redaction) has a table.
+///
+/// ## Sentences
+///
+/// Braces in `summary` hold the name of an argument (`{title}`) or of a member of one (`{owner.name}`); `{{` and `}}` are
+/// braces. Of a list, the first sentence whose arguments are all given is shown, or the last one. The values are those
+/// that the tool would get, bounded and on one line, and texts are quoted; an argument that is left out is `(not given)`.
+/// Sensitive arguments cannot be named. A sentence has at most 200 characters.
 ///
 /// ## Hooks
 ///

@@ -46,6 +46,7 @@ pub struct Sent {
     name = "mail__send_email",
     effect = external_side_effect,
     redact = ["queued", "recipients"],
+    summary = "Sends an e-mail about {subject} to {to}",
     tags = ["mail"],
     timeout = "30s"
 )]

@@ -89,6 +89,7 @@ pub async fn list_tasks(
     name = "tasks__create_task",
     effect = state_change,
     redact = ["task_id", "title", "state", "due_date"],
+    summary = ["Creates the task {title}, due on {due_date}", "Creates the task {title}"],
     tags = ["tasks"],
     idempotent
 )]
@@ -113,6 +114,15 @@ pub async fn create_task(
     name = "tasks__update_task",
     effect = state_change,
     redact = ["task_id", "title", "state", "due_date"],
+    summary = [
+        "Changes the task {task_id}: renames it to {title}, moves it to {state}, and sets its due date to {due_date}",
+        "Changes the task {task_id}: renames it to {title}, and moves it to {state}",
+        "Changes the task {task_id}: renames it to {title}, and sets its due date to {due_date}",
+        "Changes the task {task_id}: moves it to {state}, and sets its due date to {due_date}",
+        "Renames the task {task_id} to {title}",
+        "Moves the task {task_id} to {state}",
+        "Sets the due date of the task {task_id} to {due_date}",
+    ],
     tags = ["tasks"],
     require_any = [state, title, due_date],
     idempotent
@@ -149,7 +159,13 @@ pub struct Deleted {
 }
 
 /// Delete one task for good.
-#[tool(name = "tasks__delete_task", effect = state_change, redact = ["task_id"], tags = ["tasks"])]
+#[tool(
+    name = "tasks__delete_task",
+    effect = state_change,
+    redact = ["task_id"],
+    summary = "Deletes the task {task_id} for good",
+    tags = ["tasks"]
+)]
 pub async fn delete_task(
     tasks: &dyn TaskWriter,
     /// Id of the task, as `tasks__list_tasks` returns it.

@@ -24,6 +24,7 @@ use crate::adapters::database::Database;
 use crate::adapters::mail;
 use crate::adapters::outbox::Outbox;
 use crate::adapters::service::CalendarService;
+use crate::adapters::titles::Titles;
 use crate::adapters::vault::{self, Place, Vault};
 use crate::adapters::web::Web;
 use crate::adapters::workspace::Workspace;
@@ -53,9 +54,14 @@ pub(crate) fn open(data: &Path) -> Result<Adapters, Error> {
         .with::<dyn FileWriter>(workspace)
         .with::<dyn Mailer>(mail::open(data)?)
         .with::<dyn PageFetcher>(Arc::new(Web::new()));
+    let titles = Arc::new(Titles(Arc::clone(&database)));
     let broker = calendars(data, database)?;
     let kind = Connection::<dyn Calendar>::KIND.to_owned();
-    Ok(Adapters::new(capabilities).connections(Arc::new(broker), [(kind, ConnectionId::new(CALENDAR))]))
+    let adapters = Adapters::new(capabilities)
+        .connections(Arc::new(broker), [(kind, ConnectionId::new(CALENDAR))])
+        .names("tasks__update_task", "task_id", Arc::clone(&titles) as _)
+        .names("tasks__delete_task", "task_id", titles);
+    Ok(adapters)
 }
 
 /// The broker of calendars, with the account of the principal of commands that name none.
@@ -67,11 +73,6 @@ fn calendars(data: &Path, database: Arc<Database>) -> Result<CalendarBroker, Err
     let place = Place { tenant: TENANT.to_owned(), principal: PRINCIPAL.to_owned(), id: CALENDAR.to_owned() };
     vault.connect(&place, &service.issue(CALENDAR)?)?;
     Ok(CalendarBroker::new(database, Arc::clone(&service), vault, service, clock))
-}
-
-/// The title of a task, for the person who decides on a call that names its id.
-pub(crate) fn name_of(data: &Path, id: &str) -> Option<String> {
-    Database::title_of_task(&data.join("toolbox.db"), id).ok().flatten()
 }
 
 /// Lists what tools can change: rows, files, mails; one line per item. Creates and changes nothing.

@@ -20,8 +20,7 @@ fn main() -> ExitCode {
             .principal(composition::PRINCIPAL)
             .tenant(composition::TENANT)
             .adapters(composition::open)
-            .inspect(composition::inspect)
-            .name_of(composition::name_of);
+            .inspect(composition::inspect);
     run(app)
 }
 

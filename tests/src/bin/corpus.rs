@@ -1,5 +1,6 @@
-//! `corpus KIND < ROWS`: runs the corpora through the public API, one result a line.
+//! `corpus KIND [--tools FILE] [--pool FILE] < ROWS`: runs the corpora through the library, one result a line.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, Write as _};
 use std::process::ExitCode;
 
@@ -17,19 +18,40 @@ fn main() -> ExitCode {
 
 type Failure = Box<dyn std::error::Error>;
 
+const USAGE: &str = "usage: corpus KIND [--tools FILE] [--pool FILE] < ROWS";
+
 fn run() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
-    let (Some(kind), None) = (arguments.next(), arguments.next()) else {
-        return Err("usage: corpus KIND < ROWS".into());
-    };
+    let kind = arguments.next().ok_or(USAGE)?;
+    let mut paths = BTreeMap::new();
+    while let Some(option) = arguments.next() {
+        if !["--tools", "--pool"].contains(&option.as_str()) {
+            return Err(USAGE.into());
+        }
+        paths.insert(option, arguments.next().ok_or(USAGE)?);
+    }
+    let file = |option: &str| paths.get(option).map(std::fs::read_to_string).transpose();
     match kind.as_str() {
         "schema-suite" => each(corpus::schema_suite),
         "definitions" => each(|row| Ok(corpus::definitions(row))),
         "policy" => each(|row| Ok(corpus::policy(row))),
         "redaction" => each(corpus::redaction),
-        "calls" => Err("calls are hydrated by the command line: toolbox hydrate --tools FILE --calls FILE".into()),
+        "text" => each(|row| Ok(corpus::text(row))),
+        "retrieval" => {
+            let tools = file("--tools")?.ok_or("retrieval needs --tools FILE")?;
+            let pool = file("--pool")?;
+            let (pool, left_out) = corpus::retrieval::Pool::read(&tools, pool.as_deref());
+            for problem in left_out {
+                writeln!(std::io::stderr(), "left out: {problem}")?;
+            }
+            each(|row| Ok(pool.answer(row)))
+        }
+        "calls" => {
+            let tools = paths.get("--tools").ok_or("calls need --tools FILE")?;
+            Ok(tool_runtime::__workspace::hydrate(tools.as_ref())?)
+        }
         other => {
-            let kinds = "definitions, policy, redaction, schema-suite";
+            let kinds = "calls, definitions, policy, redaction, retrieval, schema-suite, text";
             Err(format!("unknown kind {other}; there are {kinds}").into())
         }
     }

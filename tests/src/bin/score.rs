@@ -1,10 +1,11 @@
 //! `score KIND ROWS RESULTS [PROFILE=PERCENT ..]`: how many results of `corpus` are what the rows expect, by profile.
 //! Fails when a named profile has fewer located rows than its percentage, or none.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use tests::corpus::score;
+use tests::corpus::{measures, score};
 
 fn main() -> ExitCode {
     match run() {
@@ -22,6 +23,11 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         return Err("usage: score KIND ROWS RESULTS [PROFILE=PERCENT ..]".into());
     };
     let (rows, results) = (std::fs::read_to_string(rows)?, std::fs::read_to_string(results)?);
+    match kind.as_str() {
+        "retrieval" => return measured(&measures::retrieval(&rows, &results)?, wanted),
+        "text-hazards" => return measured(&measures::text(&rows, &results)?, wanted),
+        _ => {}
+    }
     let profiles = match kind.as_str() {
         "calls" => score::calls(&rows, &results)?,
         "schema-suite" => score::schema_suite(&rows, &results)?,
@@ -45,4 +51,23 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     if short.is_empty() { Ok(()) } else { Err(format!("fewer than wanted: {}", short.join(", ")).into()) }
+}
+
+/// Prints measures. A threshold is the least that a measure may be, or the most for a time.
+fn measured(measures: &BTreeMap<&str, f64>, wanted: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+    let mut out = std::io::stdout().lock();
+    for (measure, value) in measures {
+        writeln!(out, "{measure}: {value:.2}")?;
+    }
+    let mut short = Vec::new();
+    for one in wanted {
+        let (measure, limit) = one.split_once('=').ok_or("a threshold is MEASURE=NUMBER")?;
+        let limit: f64 = limit.parse()?;
+        let is_time = measure.ends_with("-ms");
+        let holds = measures.get(measure).is_some_and(|got| if is_time { *got <= limit } else { *got >= limit });
+        if !holds {
+            short.push(one.as_str());
+        }
+    }
+    if short.is_empty() { Ok(()) } else { Err(format!("not as wanted: {}", short.join(", ")).into()) }
 }

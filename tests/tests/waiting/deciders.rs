@@ -122,13 +122,17 @@ async fn a_person_sees_what_changed() {
     let mut conversation = Agent::new(ScriptedModel::new(script)).converse(runner.run(ada().label("seen")));
     let Ended::Waiting { calls } = conversation.send("Go.").await else { panic!("it waits") };
     let lines = |changes: &[ArgumentChange]| changes.iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!(lines(&calls[0].changes), ["/copies: (left out) -> 2"]);
+    assert_eq!(lines(&calls[0].changes), ["defaulted /copies: (left out) -> 2"]);
     assert_eq!(calls[0].labels, [Arc::from("seen")]);
     let run = runner.run(ada().label("seen"));
     let edited = ApprovalDecision::ApproveEdited(r#"{"text":"b","copies":3,"code":"secret-2"}"#.into());
     assert!(run.resume("p", edited, &grace()).await.expect("it waits").is_ok());
     let decided = decisions_of(&store).await.remove(0);
-    let expected = [r#"/code: "[sensitive]" -> "[sensitive]""#, "/copies: (left out) -> 3", r#"/text: "a" -> "b""#];
+    let expected = [
+        r#"edited /code: "[sensitive]" -> "[sensitive]""#,
+        "edited /copies: (left out) -> 3",
+        r#"edited /text: "a" -> "b""#,
+    ];
     let mut changed = lines(&decided.changes);
     changed.sort();
     assert_eq!(changed, expected);

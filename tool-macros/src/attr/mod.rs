@@ -31,6 +31,7 @@ pub(crate) struct ToolAttr {
     pub(crate) tokens: TokenStream,
     pub(crate) name: Key<LitStr>,
     pub(crate) title: Key<LitStr>,
+    pub(crate) summary: Key<Vec<LitStr>>,
     pub(crate) effect: Key<Reach>,
     pub(crate) redact: Key<Vec<LitStr>>,
     pub(crate) model: Key<Vec<LitStr>>,
@@ -102,11 +103,12 @@ impl Parse for HookArgument {
     }
 }
 
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "name",
     "effect",
     "redact",
     "title",
+    "summary",
     "tags",
     "timeout",
     "max_result_bytes",
@@ -133,6 +135,7 @@ pub(crate) fn tool(tokens: TokenStream, errors: &mut Errors) -> ToolAttr {
                 piece.value("a string literal, for example `\"core__add\"`", errors)
             }),
             "title" => attr.title.read(piece, errors, |piece, errors| piece.value("a string literal", errors)),
+            "summary" => attr.summary.read(piece, errors, sentences),
             "effect" => attr.effect.read(piece, errors, effect),
             "redact" => attr.redact.read(piece, errors, paths),
             "model" => attr.model.read(piece, errors, paths),
@@ -195,6 +198,15 @@ fn habit(key: &str) -> Option<&'static str> {
         "schema" | "parameters" | "params" | "input_schema" => "the schema is made from the arguments",
         _ => return None,
     })
+}
+
+fn sentences(piece: &Piece, errors: &mut Errors) -> Option<Vec<LitStr>> {
+    const WANTED: &str = "a sentence with the names of arguments in braces, for example `\"Deletes the task {task_id}\"`, or a list of such sentences";
+    if piece.is_list() {
+        piece.list(WANTED, errors)
+    } else {
+        piece.value(WANTED, errors).map(|sentence| vec![sentence])
+    }
 }
 
 fn paths(piece: &Piece, errors: &mut Errors) -> Option<Vec<LitStr>> {

@@ -122,6 +122,12 @@ impl Piece {
         plain(&self.key)
     }
 
+    /// Whether the value begins with `[`.
+    pub(crate) fn is_list(&self) -> bool {
+        let Value::Equals(value) = &self.value else { return false };
+        matches!(value.clone().into_iter().next(), Some(TokenTree::Group(list)) if list.delimiter() == Delimiter::Bracket)
+    }
+
     /// Whether the piece is the bare key.
     pub(crate) fn flag(&self, errors: &mut Errors) -> bool {
         match &self.value {

@@ -5,6 +5,7 @@ mod attribute;
 mod capability;
 mod constraint;
 mod signature;
+mod summary;
 
 pub(crate) use argument::find_self;
 
@@ -35,6 +36,14 @@ fn rules(tool: &Tool, errors: &mut Errors) {
     attribute::name_namespace_letter(tool, errors);
     attribute::name_tool_part(tool, errors);
     attribute::empty_title(tool, errors);
+    summary::summary_empty(tool, errors);
+    summary::summary_too_long(tool, errors);
+    summary::summary_not_plain(tool, errors);
+    summary::summary_braces(tool, errors);
+    summary::summary_unknown(tool, errors);
+    summary::summary_sensitive(tool, errors);
+    summary::summary_wire_name(tool, errors);
+    summary::summary_unreachable(tool, errors);
     attribute::redact_empty_segment(tool, errors);
     attribute::redact_duplicate_path(tool, errors);
     attribute::tag_text(tool, errors);

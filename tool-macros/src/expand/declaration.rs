@@ -70,7 +70,7 @@ pub(super) fn effect(effect: Reach) -> TokenStream {
 }
 
 fn declaration(tool: &Checked) -> TokenStream {
-    let Checked { name, redact, model, tags, idempotent, .. } = tool;
+    let Checked { name, summary, redact, model, tags, idempotent, .. } = tool;
     let title = option(tool.title.as_ref());
     let description = tool.docs.to_expr();
     let timeout = option(tool.timeout.map(|timeout| {
@@ -97,6 +97,7 @@ fn declaration(tool: &Checked) -> TokenStream {
         const DECLARATION: __rt::Declaration = __rt::Declaration {
             name: #name,
             title: #title,
+            summary: &[#(#summary),*],
             description: #description,
             redact: &[#(#redact),*],
             model: &[#(#model),*],

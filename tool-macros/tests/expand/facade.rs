@@ -58,6 +58,7 @@ const _: () = {
         const DECLARATION: __rt::Declaration = __rt::Declaration {
             name: "core__add",
             title: ::core::option::Option::None,
+            summary: &[],
             description: "Adds.",
             redact: &["$"],
             model: &[],

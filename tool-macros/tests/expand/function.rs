@@ -67,6 +67,7 @@ const _: () = {
         const DECLARATION: __rt::Declaration = __rt::Declaration {
             name: "core__get_current_time",
             title: ::core::option::Option::None,
+            summary: &[],
             description: "Current date and time.",
             redact: &["iso", "zone.name"],
             model: &[],

@@ -4,6 +4,7 @@
 #[tool(
     name = "mail__send",
     title = "Send mail",
+    summary = ["Sends {{mail}} about \"{subject}\" to {to_address}", "Sends a {type.name} to {to_address}"],
     effect = external_side_effect,
     redact = ["id"],
     model = ["status"],

@@ -115,6 +115,10 @@ const _: () = {
         const DECLARATION: __rt::Declaration = __rt::Declaration {
             name: "mail__send",
             title: ::core::option::Option::Some("Send mail"),
+            summary: &[
+                "Sends {{mail}} about \"{subject}\" to {toAddress}",
+                "Sends a {kind.name} to {toAddress}",
+            ],
             description: "Sends a message.\n\nAsk before you send.",
             redact: &["id"],
             model: &["status"],

@@ -53,6 +53,7 @@ const _: () = {
         const DECLARATION: __rt::Declaration = __rt::Declaration {
             name: "core__raw",
             title: ::core::option::Option::None,
+            summary: &[],
             description: "Passes on what it is given.",
             redact: &["$"],
             model: &[],

@@ -85,6 +85,7 @@ const _: () = {
         const DECLARATION: __rt::Declaration = __rt::Declaration {
             name: "tasks__update_task",
             title: ::core::option::Option::None,
+            summary: &[],
             description: "Change fields of a task.",
             redact: &["task_id", "state"],
             model: &[],

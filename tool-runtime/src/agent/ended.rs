@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::agent::ModelError;
-use crate::call::{ArgumentChange, CallId, SafeError, Suspension, Violation};
+use crate::call::{ArgumentChange, CallId, NamedArgument, SafeError, Suspension, Violation};
 use crate::policy::BudgetExceeded;
 use crate::runner::ResumeError;
 use crate::wire::{Finish, WireError};
@@ -85,7 +85,14 @@ pub struct WaitingCall {
     /// The arguments with the sensitive ones masked. `None` if the store could not be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown_arguments: Option<Arc<RawValue>>,
-    /// What the tool gets that the model did not write: defaults that it left out.
+    /// What the call would do, in the sentence of the tool's author, with the shown arguments in it. `None` if the tool has
+    /// no sentence, or if the store could not be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// Names that were looked up for values among the arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<NamedArgument>,
+    /// What the tool gets that the model did not write like this: defaults, trimmed ids, repairs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ArgumentChange>,
     /// The labels that the run had: what it had read before.
@@ -112,6 +119,8 @@ impl WaitingCall {
             path: None,
             payload,
             shown_arguments: None,
+            summary: None,
+            names: Vec::new(),
             changes: Vec::new(),
             labels: Vec::new(),
             rule: None,

@@ -70,6 +70,7 @@ pub struct Graph {
     version: String,
     agent: Agent,
     description: String,
+    summary: Vec<Arc<str>>,
     tools: Vec<String>,
     timeout: Option<Duration>,
     max_output: Option<usize>,
@@ -85,6 +86,7 @@ impl Graph {
             version: version.into(),
             agent,
             description: String::new(),
+            summary: Vec::new(),
             tools: Vec::new(),
             timeout: None,
             max_output: None,
@@ -95,6 +97,13 @@ impl Graph {
     /// Sets what the calling model reads of it. A catalog refuses a graph without a description.
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.description = text.into();
+        self
+    }
+
+    /// Sets the sentence for the person who decides on a call of the graph itself; `{task}` in it is the task. A call that
+    /// the graph makes has the sentence of its tool.
+    pub fn summary(mut self, sentence: impl Into<Arc<str>>) -> Self {
+        self.summary = vec![sentence.into()];
         self
     }
 
@@ -143,10 +152,11 @@ impl From<Graph> for DynamicTool {
             "required": ["task"],
             "additionalProperties": false,
         });
-        let Graph { name, version, agent, description, tools, timeout, max_output, idempotent } = graph;
+        let Graph { name, version, agent, description, summary, tools, timeout, max_output, idempotent } = graph;
         let declared = GraphDeclaration { version: version.clone(), tools: tools.clone(), definitions: Vec::new() };
         let behaviour = Arc::new(Works(Arc::new(Shared { name: name.clone(), version, agent, tools })));
         let mut tool = Self::graph(&name, description, input, declared, behaviour)
+            .summary(summary)
             .redact(Report::PATHS)
             .output_schema(Report::schema());
         if let Some(timeout) = timeout {

@@ -100,7 +100,9 @@ impl Conversation {
 
 fn describe(call: &mut WaitingCall, pending: &PendingCall) {
     call.shown_arguments = Some(pending.shown_arguments.clone());
-    call.changes.clone_from(&pending.changes);
+    let (summary, changes, names) = pending.decided_explanation();
+    call.summary = summary.map(str::to_owned);
+    (call.changes, call.names) = (changes.to_vec(), names.to_vec());
     call.labels.clone_from(&pending.labels);
     call.rule.clone_from(&pending.rule);
     call.expires_at = Some(pending.expires_at);

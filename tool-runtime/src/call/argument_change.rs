@@ -11,7 +11,9 @@ use serde_json::value::RawValue;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ArgumentChange {
-    /// The place, as a JSON Pointer.
+    /// Why it changed.
+    pub kind: ArgumentChangeKind,
+    /// The place, as a JSON Pointer. Empty for a repair, which is about the text as a whole.
     pub pointer: String,
     /// What was there; `None` if it was left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -21,23 +23,68 @@ pub struct ArgumentChange {
     pub after: Option<Arc<RawValue>>,
 }
 
-impl ArgumentChange {
-    pub(crate) const fn new(pointer: String, before: Option<Arc<RawValue>>, after: Option<Arc<RawValue>>) -> Self {
-        Self { pointer, before, after }
+/// Why an argument is not as the model wrote it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ArgumentChangeKind {
+    /// The text could not be read, and a repairer rewrote it. The change shows the piece of the text that differs; both
+    /// sides are [`None`] for a tool with sensitive arguments.
+    Repaired,
+    /// White space around an id was cut off.
+    Trimmed,
+    /// The argument was left out, and has its default.
+    Defaulted,
+    /// A person edited it.
+    Edited,
+}
+
+impl ArgumentChangeKind {
+    /// Returns the word in documents: `repaired`, `trimmed`, `defaulted` or `edited`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Repaired => "repaired",
+            Self::Trimmed => "trimmed",
+            Self::Defaulted => "defaulted",
+            Self::Edited => "edited",
+        }
     }
 }
 
-/// As a line for a person: `/pages: (left out) -> 1`.
+impl ArgumentChange {
+    pub(crate) const fn new(
+        kind: ArgumentChangeKind,
+        pointer: String,
+        before: Option<Arc<RawValue>>,
+        after: Option<Arc<RawValue>>,
+    ) -> Self {
+        Self { kind, pointer, before, after }
+    }
+}
+
+/// As a line for a person: `defaulted /pages: (left out) -> 1`.
 impl fmt::Display for ArgumentChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |value: &Option<Arc<RawValue>>| value.as_ref().map_or("(left out)".to_owned(), ToString::to_string);
-        write!(f, "{}: {} -> {}", self.pointer, shown(&self.before), shown(&self.after))
+        match (self.kind, &self.before, &self.after) {
+            (ArgumentChangeKind::Repaired, None, None) => f.write_str("repaired (the text is not shown)"),
+            (ArgumentChangeKind::Repaired, before, after) => {
+                write!(f, "repaired: {} -> {}", shown(before), shown(after))
+            }
+            (kind, before, after) => {
+                write!(f, "{} {}: {} -> {}", kind.as_str(), self.pointer, shown(before), shown(after))
+            }
+        }
     }
 }
 
 // Values of arguments stay out of logs.
 impl fmt::Debug for ArgumentChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ArgumentChange").field("pointer", &self.pointer).finish_non_exhaustive()
+        f.debug_struct("ArgumentChange")
+            .field("kind", &self.kind)
+            .field("pointer", &self.pointer)
+            .finish_non_exhaustive()
     }
 }

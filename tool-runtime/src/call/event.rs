@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 pub use self::sink::EventSink;
 
 use crate::call::usage::is_zero;
-use crate::call::{CallId, Outcome, SafeError};
+use crate::call::{ArgumentChange, CallId, NamedArgument, Outcome, SafeError};
 
 /// One thing that happened in a run. Holds projected and masked data only; `Debug` shows names, ids and sizes.
 #[derive(Clone, Serialize)]
@@ -92,6 +92,15 @@ pub enum Event {
         /// The arguments with the sensitive ones masked; `None` if they are not known.
         #[serde(skip_serializing_if = "Option::is_none")]
         arguments: Option<Arc<RawValue>>,
+        /// What the call would do, in the sentence of the tool's author; `None` if the tool has no sentence.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        summary: Option<String>,
+        /// What the tool gets that the model did not write like this: defaults, trimmed ids, repairs.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        changes: Vec<ArgumentChange>,
+        /// Names that were looked up for values among the arguments.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        names: Vec<NamedArgument>,
         /// Why: [`Outcome::ApprovalRequired`] or [`Outcome::ClientRequired`].
         outcome: Outcome,
         /// The prepared payload of a client tool; `None` for an approval.
@@ -197,6 +206,11 @@ struct Document {
     name: Option<String>,
     delta: Option<String>,
     arguments: Option<Arc<RawValue>>,
+    summary: Option<String>,
+    #[serde(default)]
+    changes: Vec<ArgumentChange>,
+    #[serde(default)]
+    names: Vec<NamedArgument>,
     outcome: Option<Outcome>,
     prepared: Option<Arc<RawValue>>,
     value: Option<Arc<RawValue>>,
@@ -252,8 +266,9 @@ impl<'de> Deserialize<'de> for Event {
             }
             "tool_call_suspended" => {
                 let (id, name, outcome) = needed!(id, name, outcome);
+                let Document { arguments, summary, changes, names, prepared, .. } = read;
                 let id = id.into();
-                Self::ToolCallSuspended { id, name, arguments: read.arguments, outcome, prepared: read.prepared }
+                Self::ToolCallSuspended { id, name, arguments, summary, changes, names, outcome, prepared }
             }
             "tool_call_result" => {
                 let (id, name, outcome, executed) = needed!(id, name, outcome, executed);

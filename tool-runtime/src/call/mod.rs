@@ -8,6 +8,7 @@ mod event;
 mod file;
 mod message;
 mod mismatch;
+mod named_argument;
 mod outcome;
 mod pending_graph;
 mod record;
@@ -18,7 +19,7 @@ mod tool_call;
 pub(crate) mod usage;
 mod violation;
 
-pub use argument_change::ArgumentChange;
+pub use argument_change::{ArgumentChange, ArgumentChangeKind};
 pub(crate) use context::ContextFields;
 pub use context::ToolContext;
 pub use decider::Decider;
@@ -26,6 +27,7 @@ pub use decision::{Decision, Verdict};
 pub use event::{Event, EventSink};
 pub(crate) use message::NO_SUCH_TOOL;
 pub use mismatch::Mismatch;
+pub use named_argument::NamedArgument;
 pub use outcome::{Cause, Outcome};
 pub use pending_graph::PendingGraph;
 pub use record::{

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, SafeError};
+use crate::call::{ArgumentChange, CallId, NamedArgument, SafeError};
 
 /// The call that a graph made and that waits for a person. The call of the graph waits with it, and a decision on the one
 /// is a decision on the other.
@@ -22,6 +22,15 @@ pub struct PendingGraph {
     pub call_id: CallId,
     /// The arguments with the sensitive ones masked. `None` if the store could not be asked.
     pub shown_arguments: Option<Arc<RawValue>>,
+    /// What the call would do, in the sentence of the tool's author. `None` if the tool has no sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// Names that were looked up for values among the arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<NamedArgument>,
+    /// What the tool gets that the model of the graph did not write like this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<ArgumentChange>,
     /// The rule of the policy that asked for a person. `None` if the store could not be asked.
     pub rule: Option<String>,
     /// Why the last decision did not fit, so that it can be corrected. `None` if there was none.

@@ -6,6 +6,7 @@ mod capabilities;
 mod client;
 mod connection;
 pub(crate) mod injected;
+mod names;
 pub(crate) mod requirement;
 mod secret;
 
@@ -18,5 +19,6 @@ pub use client::{ClientError, Elicit, Notices, Progress, Sample};
 #[doc(hidden)]
 pub use connection::ConnectionKind;
 pub use connection::{Connection, ConnectionId};
+pub use names::{NameLookup, NameRequest};
 pub(crate) use requirement::{Requirement, Source};
 pub use secret::Secret;

@@ -12,6 +12,7 @@ use crate::redact::{ERROR, MEDIA, Projector};
 use crate::registration::{Behaviour, Checked, Described, Published};
 use crate::schema::{self, Effective, IdArguments};
 use crate::text::nearest;
+use crate::tool::sentence::{Piece, pieces};
 use crate::tool::{Execution, Location, Schema, ToolSpec};
 
 /// One tool of a catalog.
@@ -62,6 +63,7 @@ impl Entry {
             }
         };
         found.said_about_arguments(&spec);
+        found.sentences(&spec);
         if spec.description.trim().is_empty() {
             found.add(CatalogProblemKind::Description, "the description is empty; say what the tool is for");
         }
@@ -172,7 +174,7 @@ impl Problems<'_> {
         if spec.no_schema.is_some() || !says {
             return;
         }
-        let known = schema::argument_names(&spec.input_schema);
+        let known = schema::names_at(&spec.input_schema, &[]);
         let rules = [
             ("sensitive", spec.sensitive.iter().collect::<Vec<_>>()),
             ("evidence", spec.evidence.keys().collect()),
@@ -186,6 +188,47 @@ impl Problems<'_> {
                     format!("`{rule}` names the argument `{}`, which does not exist{meant}", name.escape_debug());
                 self.add(CatalogProblemKind::Argument, &message);
             }
+        }
+    }
+}
+
+impl Problems<'_> {
+    /// A sentence has to say something of arguments that exist, and of none that stays hidden.
+    fn sentences(&mut self, spec: &ToolSpec) {
+        for sentence in &spec.summary {
+            let pieces = match pieces(sentence) {
+                Ok(pieces) => pieces,
+                Err(error) => {
+                    self.add(CatalogProblemKind::Summary, &format!("`summary` {error}"));
+                    continue;
+                }
+            };
+            for piece in &pieces {
+                if let Piece::Argument(path) = piece {
+                    self.said(spec, path);
+                }
+            }
+        }
+    }
+
+    fn said(&mut self, spec: &ToolSpec, path: &[String]) {
+        let name = path.join(".").escape_debug().to_string();
+        if path.first().is_some_and(|first| spec.sensitive.contains(first)) {
+            let message = format!("`summary` names `{name}`, which is sensitive and would be masked; leave it out");
+            return self.add(CatalogProblemKind::Summary, &message);
+        }
+        if spec.no_schema.is_some() {
+            return;
+        }
+        let unknown = path.iter().enumerate().find_map(|(at, segment)| {
+            let known = schema::names_at(&spec.input_schema, path.get(..at)?);
+            (!known.contains(segment)).then_some((segment, known))
+        });
+        if let Some((segment, known)) = unknown {
+            let meant = nearest(segment, known.iter().map(String::as_str));
+            let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+            let message = format!("`summary` names the argument `{name}`, which does not exist{meant}");
+            self.add(CatalogProblemKind::Summary, &message);
         }
     }
 }

@@ -37,6 +37,8 @@ pub enum CatalogProblemKind {
     Description,
     /// A rule names an argument that does not exist.
     Argument,
+    /// A sentence for the person who decides cannot be written.
+    Summary,
     /// An argument's evidence comes from a tool that does not exist.
     Evidence,
     /// A tool that a server executes is declared as one of the client.
@@ -58,6 +60,7 @@ impl CatalogProblemKind {
             Self::Effect => "effect",
             Self::Description => "description",
             Self::Argument => "argument",
+            Self::Summary => "summary",
             Self::Evidence => "evidence",
             Self::Execution => "execution",
             Self::Graph => "graph",

@@ -8,13 +8,12 @@ use std::sync::Arc;
 
 use tracing_subscriber::{Layer, Registry};
 
-use crate::capability::{Capabilities, ConnectionBroker, ConnectionId};
+use crate::capability::{Capabilities, ConnectionBroker, ConnectionId, NameLookup};
 use crate::catalog::{CatalogError, ToolCatalog};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 type Bind = Box<dyn Fn(&Path) -> Result<Adapters, Error>>;
 type Inspect = Box<dyn Fn(&Path) -> Result<Vec<String>, Error>>;
-type Name = Box<dyn Fn(&Path, &str) -> Option<String>>;
 type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 type Collect = Box<dyn Fn() -> Result<ToolCatalog, CatalogError>>;
 
@@ -42,7 +41,6 @@ pub struct App {
     pub(super) collect: Collect,
     pub(super) bind: Bind,
     pub(super) inspect: Option<Inspect>,
-    pub(super) name_of: Option<Name>,
     pub(super) layers: RefCell<Vec<BoxedLayer>>,
     pub(super) variables: Vec<(&'static str, &'static str)>,
 }
@@ -61,7 +59,6 @@ impl App {
             collect: Box::new(ToolCatalog::collect),
             bind: Box::new(|_| Ok(Adapters::default())),
             inspect: None,
-            name_of: None,
             layers: RefCell::default(),
             variables: Vec::new(),
         }
@@ -110,14 +107,6 @@ impl App {
         self
     }
 
-    /// Sets how an id in arguments is named for the person who decides on a call: the title of a task,
-    /// the name of a customer. `None` for an id that it does not know.
-    #[must_use]
-    pub fn name_of(mut self, name: impl Fn(&Path, &str) -> Option<String> + 'static) -> Self {
-        self.name_of = Some(Box::new(name));
-        self
-    }
-
     /// Adds a layer to the subscriber of the process, such as one that exports spans and metrics. It gets what the
     /// library traces from the level `INFO` on, and the events that are metrics; the texts of failures, which can hold
     /// values, go to the log alone.
@@ -151,6 +140,8 @@ pub struct Adapters {
     pub broker: Option<Arc<dyn ConnectionBroker>>,
     /// The accounts that runs may use, by kind.
     pub connections: BTreeMap<String, ConnectionId>,
+    /// Who looks up the names of values among the arguments: by tool and argument.
+    pub names: BTreeMap<(String, String), Arc<dyn NameLookup>>,
 }
 
 impl Adapters {
@@ -169,6 +160,13 @@ impl Adapters {
     ) -> Self {
         self.broker = Some(broker);
         self.connections.extend(connections);
+        self
+    }
+
+    /// Adds who looks up the names of an argument's values, for the person who decides on a call of the tool.
+    #[must_use]
+    pub fn names(mut self, tool: impl Into<String>, argument: impl Into<String>, lookup: Arc<dyn NameLookup>) -> Self {
+        self.names.insert((tool.into(), argument.into()), lookup);
         self
     }
 }

@@ -1,11 +1,8 @@
 //! A waiting call in words: what would happen, to what, for whom, and why it waits.
 
-use serde_json::Value;
-
 use crate::call::Suspension;
 use crate::catalog::ToolCatalog;
 use crate::cli::fold::{Room, fields};
-use crate::cli::session::Cli;
 use crate::cli::terminal;
 use crate::store::PendingCall;
 use crate::tool::ToolEffect;
@@ -14,15 +11,19 @@ use crate::tool::ToolEffect;
 const LINES: usize = 40;
 
 /// The lines that a person reads before a decision. Sensitive arguments are masked unless `unmask` says otherwise.
-pub(super) fn describe(cli: &Cli<'_>, catalog: &ToolCatalog, call: &PendingCall, unmask: bool) -> Vec<String> {
-    let mut lines = vec![format!("   {}", sentence(catalog, call))];
+pub(super) fn describe(catalog: &ToolCatalog, call: &PendingCall, unmask: bool) -> Vec<String> {
+    let (summary, changes, looked_up) = call.decided_explanation();
+    let mut lines = Vec::new();
+    // Terminals do not reorder text, so marks that isolate one direction from the other only disturb.
+    lines.extend(summary.map(|text| format!("   {}", terminal::safe(&text.replace(['\u{2068}', '\u{2069}'], "")))));
+    lines.push(format!("   {}", sentence(catalog, call)));
     if let Some(graph) = &call.graph {
         lines.push(format!("   {}", terminal::safe(&graph.path)));
     }
     let arguments = if unmask && call.graph.is_none() { call.arguments.as_str() } else { call.decided_arguments() };
     lines.extend(fields(arguments, Room::of_message(LINES)));
-    lines.extend(call.changes.iter().map(|change| format!("   changed: {}", terminal::safe(&change.to_string()))));
-    lines.extend(names(cli, call).into_iter().map(|(id, name)| format!("   {id} is \u{201c}{name}\u{201d}")));
+    lines.extend(changes.iter().map(|change| format!("   {}", terminal::safe(&change.to_string()))));
+    lines.extend(looked_up.iter().map(|named| format!("   {}", terminal::safe(&named.to_string()))));
     let mut about = Vec::new();
     if let Some(rule) = call.decided_rule() {
         about.push(format!("asked by {}", terminal::safe(rule)));
@@ -57,26 +58,4 @@ fn sentence(catalog: &ToolCatalog, call: &PendingCall) -> String {
         Suspension::Client => " A client executes it.",
     };
     format!("{text} {reach}{who}")
-}
-
-/// The ids among the arguments that the application can name.
-fn names(cli: &Cli<'_>, call: &PendingCall) -> Vec<(String, String)> {
-    let Some(name_of) = &cli.app.name_of else { return Vec::new() };
-    // The shown arguments: a masked value is not looked up either.
-    let arguments: Value = serde_json::from_str(call.decided_arguments()).unwrap_or_default();
-    let mut texts = Vec::new();
-    collect(&arguments, &mut texts);
-    texts
-        .into_iter()
-        .filter_map(|id| Some((terminal::safe(id), terminal::safe(&name_of(&cli.settings.data, id)?))))
-        .collect()
-}
-
-fn collect<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
-    match value {
-        Value::String(text) if !texts.contains(&text.as_str()) => texts.push(text),
-        Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),
-        Value::Object(members) => members.values().for_each(|member| collect(member, texts)),
-        _ => {}
-    }
 }

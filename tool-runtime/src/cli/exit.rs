@@ -9,7 +9,7 @@ use crate::store::StoreError;
 
 /// How a command ended. The order is the order of gravity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Exit {
+pub(crate) enum Exit {
     Done,
     ClientRequired,
     ApprovalRequired,
@@ -69,11 +69,11 @@ impl From<Exit> for ExitCode {
 
 /// A command could not do its work.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     pub(super) exit: Exit,
     /// A stable word for programs.
     pub(super) code: &'static str,
-    pub(super) message: String,
+    pub(crate) message: String,
 }
 
 impl Failure {

@@ -83,7 +83,7 @@ impl DynamicHandler for Never {
     }
 }
 
-pub(super) fn hydrate(tools: &Path, calls: &Path) -> Result<Exit, Failure> {
+pub(crate) fn hydrate(tools: &Path, calls: &Path) -> Result<Exit, Failure> {
     let runners = Runners::read(tools)?;
     let text = input::text(input::file(calls)?, &calls.display().to_string())?;
     let mut progress = Progress::new("calls", lines(&text).count());

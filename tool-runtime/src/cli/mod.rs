@@ -41,6 +41,8 @@ mod wire;
 mod worker;
 
 pub use app::{Adapters, App};
+pub(crate) use hydrate::hydrate;
+pub(crate) use terminal::safe;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -133,7 +135,7 @@ async fn dispatch(cli: &Cli<'_>, command: Command) -> Result<Exit, Failure> {
         Command::Worker(command) => worker::worker(cli, *command).await,
         Command::Replay { format, files, user_text } => Box::pin(replay::replay(cli, format, &files, user_text)).await,
         Command::Wire { direction } => wire::wire(&direction),
-        Command::Hydrate { tools, calls } => hydrate::hydrate(&tools, &calls),
+        Command::Hydrate { tools, calls } => hydrate(&tools, &calls),
         Command::Completions { shell } => Ok(manual::completions(cli.app, shell)),
         Command::Man { command } => manual::page(cli.app, command.as_deref()),
     }

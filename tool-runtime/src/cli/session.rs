@@ -170,6 +170,9 @@ impl Cli<'_> {
         if let Some(broker) = adapters.broker {
             builder = builder.broker(broker);
         }
+        for ((tool, argument), lookup) in adapters.names {
+            builder = builder.names(tool, argument, lookup);
+        }
         let runner = builder.build().map_err(|error| Failure::usage(error.to_string()).code(error.code()))?;
         Ok(Gate { runner, store, connections: adapters.connections, party: self.party() })
     }

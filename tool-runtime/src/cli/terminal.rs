@@ -189,7 +189,7 @@ fn paint(wanted: bool, code: &str, text: &str) -> String {
 }
 
 /// Text from elsewhere as a terminal may show it: control, bidirectional and invisible characters are escaped.
-pub(super) fn safe(text: &str) -> String {
+pub(crate) fn safe(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         if is_hazard(character) {

@@ -11,6 +11,8 @@ pub struct Declaration {
     pub name: &'static str,
     /// `title = ".."`
     pub title: Option<&'static str>,
+    /// `summary = ..`, each with the names that arguments have on the wire.
+    pub summary: &'static [&'static str],
     /// The doc comment, one leading space per line removed.
     pub description: &'static str,
     /// `redact = [..]`

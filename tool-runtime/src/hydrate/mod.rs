@@ -15,10 +15,11 @@ pub use provenance::{FailedStage, HydrationError, HydrationResult, Provenance, V
 pub use repair::Repairer;
 pub(crate) use semantic::EvidenceSet;
 
-use crate::call::{Outcome, RepairUse, ToolCall, Violation};
+use crate::call::{ArgumentChange, ArgumentChangeKind, Outcome, RepairUse, ToolCall, Violation};
 use crate::catalog::{CompiledCatalog, Entry};
 use crate::contain::{caught, discard};
 use crate::json::{self, Limits, Tree};
+use crate::redact;
 use crate::registration::Instance;
 use crate::schema;
 use crate::text::pointer;
@@ -39,6 +40,8 @@ pub struct Hydrated {
     pub(crate) effective: Digested,
     /// The arguments with the sensitive ones masked.
     pub(crate) masked: Arc<serde_json::value::RawValue>,
+    /// How they differ from what the model wrote.
+    pub(crate) changes: Vec<ArgumentChange>,
     pub(crate) repaired: bool,
 }
 
@@ -146,6 +149,7 @@ pub(crate) fn hydrate(
             frozen: built.frozen,
             effective: built.effective,
             masked: built.masked,
+            changes: built.changes,
             repaired: treatment.repair.is_some(),
         }),
         Err(error) => Err(Box::new((call, error))),
@@ -174,6 +178,7 @@ struct Built {
     frozen: Digested,
     effective: Digested,
     masked: Arc<serde_json::value::RawValue>,
+    changes: Vec<ArgumentChange>,
 }
 
 fn stages(
@@ -187,6 +192,8 @@ fn stages(
         return Err(HydrationError::parse(Outcome::LimitExceeded, message));
     }
     let text = call.arguments.as_str();
+    let sensitive = &entry.spec.sensitive;
+    let mut changes = Vec::new();
     let repaired;
     let mut tree = match json::parse(text, settings.limits) {
         Ok(tree) => tree,
@@ -198,11 +205,12 @@ fn stages(
                 Some(RepairUse { repairer: attempt.repairer, before: attempt.before, after: attempt.after });
             repaired = Arc::<str>::from(attempt.text);
             treatment.repaired = Some(Arc::clone(&repaired));
+            changes.push(redact::repaired(text, &repaired, sensitive));
             json::parse(&repaired, settings.limits).map_err(|error| HydrationError::unparsed(&error))?
         }
     };
-    let built = validate(&mut tree, entry, settings, treatment).and_then(|()| instantiate(&tree, entry));
-    let sensitive = &entry.spec.sensitive;
+    let trimmed = entry.identifiers.trim(&mut tree);
+    let built = validate(&tree, entry, settings, treatment).and_then(|()| instantiate(&tree, entry));
     let instance = built.map_err(|mut error| {
         // Below a sensitive argument a member's name may be a secret too.
         error.violations.iter_mut().for_each(|violation| cut_at_sensitive(&mut violation.pointer, sensitive));
@@ -215,17 +223,20 @@ fn stages(
     let frozen = Digested::of(json::canonical::to_text(&tree));
     let effective = entry.effective.of_arguments(&tree, &frozen);
     let masked = freeze::masked(&tree, frozen.text(), sensitive);
-    Ok(Built { instance, frozen, effective, masked })
+    if trimmed {
+        let text = treatment.repaired.as_deref().unwrap_or(text);
+        changes.extend(redact::changes(ArgumentChangeKind::Trimmed, text, frozen.text(), sensitive));
+    }
+    Ok(Built { instance, frozen, effective, masked, changes })
 }
 
 /// Schema and semantic rules, all violations together; evidence only for arguments that pass both.
 fn validate(
-    tree: &mut Tree<'_>,
+    tree: &Tree<'_>,
     entry: &Entry,
     settings: &Settings<'_>,
     treatment: &mut Treatment,
 ) -> Result<(), HydrationError> {
-    entry.identifiers.trim(tree);
     let mut violations = entry.identifiers.check(tree);
     if entry.spec.no_schema.is_none() {
         let started = Instant::now();
@@ -257,7 +268,7 @@ fn instantiate(tree: &Tree<'_>, entry: &Entry) -> Result<Box<dyn Instance>, Hydr
 /// The author's hook names an argument by hand. A name that the tool does not have would send the model to a place that
 /// is not there, so the violation is about the whole call instead.
 fn located(mut violation: Violation, entry: &Entry) -> Violation {
-    let known = schema::argument_names(&entry.spec.input_schema);
+    let known = schema::names_at(&entry.spec.input_schema, &[]);
     let first = pointer::split(&violation.pointer).map(|mut segments| segments.next());
     if !first.is_some_and(|first| first.is_none_or(|name| known.contains(&*name))) {
         let tool = entry.spec.name.as_str();

@@ -15,6 +15,7 @@ pub(super) fn spec(name: &str, effect: ToolEffect) -> ToolSpec {
         description: "A tool.".into(),
         input_schema: Schema::from_text("{}"),
         output_schema: Schema::from_text("{}"),
+        summary: Vec::new(),
         effect,
         redaction: Redaction::default(),
         execution: Execution::Server,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::call::ArgumentChange;
+use crate::call::{ArgumentChange, ArgumentChangeKind};
 use crate::json::{self, Limits, Tree};
 use crate::redact::mask::MASK;
 use crate::text::pointer;
@@ -12,45 +12,83 @@ use crate::text::pointer;
 /// The most changes that are listed.
 const MOST: usize = 64;
 
+/// The most characters that are shown of a text that was repaired, and how many of them are the same on both sides.
+const PIECE: usize = 200;
+const AROUND: usize = 16;
+
 /// Lists where two JSON objects differ, in the order of the second. A member that is `null` counts as left out.
-pub(crate) fn changes(before: &str, after: &str, sensitive: &[String]) -> Vec<ArgumentChange> {
+pub(crate) fn changes(
+    kind: ArgumentChangeKind,
+    before: &str,
+    after: &str,
+    sensitive: &[String],
+) -> Vec<ArgumentChange> {
     let mut found = Vec::new();
     if let (Ok(before), Ok(after)) = (json::parse(before, &Limits::UNBOUNDED), json::parse(after, &Limits::UNBOUNDED)) {
-        members(&before, &after, "", sensitive, &mut found);
+        Search { kind, found: &mut found }.members(&before, &after, "", sensitive);
     }
     found.truncate(MOST);
     found
 }
 
-fn members(before: &Tree<'_>, after: &Tree<'_>, at: &str, sensitive: &[String], found: &mut Vec<ArgumentChange>) {
-    let (Tree::Object(old), Tree::Object(new)) = (before, after) else {
-        return values(Some(before), Some(after), at, found);
-    };
-    let names = new.iter().map(|(name, _)| name);
-    let gone = old.iter().map(|(name, _)| name).filter(|name| after.get(name).is_none());
-    for name in names.chain(gone).take(MOST) {
-        let mut place = at.to_owned();
-        pointer::push(&mut place, name);
-        let (old, new) = (before.get(name).filter(|one| !one.is_null()), after.get(name).filter(|one| !one.is_null()));
-        if sensitive.iter().any(|one| **one == **name) {
-            if old.map(shown) != new.map(shown) {
-                let masked = |value: Option<&Tree<'_>>| value.map(|_| raw(&MASK));
-                found.push(ArgumentChange::new(place, masked(old), masked(new)));
+struct Search<'f> {
+    kind: ArgumentChangeKind,
+    found: &'f mut Vec<ArgumentChange>,
+}
+
+impl Search<'_> {
+    fn members(&mut self, before: &Tree<'_>, after: &Tree<'_>, at: &str, sensitive: &[String]) {
+        let (Tree::Object(old), Tree::Object(new)) = (before, after) else {
+            return self.values(Some(before), Some(after), at);
+        };
+        let names = new.iter().map(|(name, _)| name);
+        let gone = old.iter().map(|(name, _)| name).filter(|name| after.get(name).is_none());
+        for name in names.chain(gone).take(MOST) {
+            let mut place = at.to_owned();
+            pointer::push(&mut place, name);
+            let present = |tree: &Tree<'_>| !tree.is_null();
+            let (old, new) = (before.get(name).filter(|one| present(one)), after.get(name).filter(|one| present(one)));
+            if sensitive.iter().any(|one| **one == **name) {
+                if old.map(shown) != new.map(shown) {
+                    let masked = |value: Option<&Tree<'_>>| value.map(|_| raw(&MASK));
+                    self.found.push(ArgumentChange::new(self.kind, place, masked(old), masked(new)));
+                }
+            } else {
+                match (old, new) {
+                    // Only the members of the whole document can be sensitive.
+                    (Some(old @ Tree::Object(_)), Some(new @ Tree::Object(_))) => self.members(old, new, &place, &[]),
+                    (old, new) => self.values(old, new, &place),
+                }
             }
-        } else {
-            match (old, new) {
-                // Only the members of the whole document can be sensitive.
-                (Some(old @ Tree::Object(_)), Some(new @ Tree::Object(_))) => members(old, new, &place, &[], found),
-                (old, new) => values(old, new, &place, found),
-            }
+        }
+    }
+
+    fn values(&mut self, old: Option<&Tree<'_>>, new: Option<&Tree<'_>>, at: &str) {
+        if old.map(shown) != new.map(shown) {
+            self.found.push(ArgumentChange::new(self.kind, at.to_owned(), old.map(raw), new.map(raw)));
         }
     }
 }
 
-fn values(old: Option<&Tree<'_>>, new: Option<&Tree<'_>>, at: &str, found: &mut Vec<ArgumentChange>) {
-    if old.map(shown) != new.map(shown) {
-        found.push(ArgumentChange::new(at.to_owned(), old.map(raw), new.map(raw)));
+/// The change that a repairer made: the piece of the text that differs, with a little around it. For a tool with
+/// sensitive arguments neither text is shown, because one that cannot be read does not say which piece is sensitive.
+pub(crate) fn repaired(before: &str, after: &str, sensitive: &[String]) -> ArgumentChange {
+    let change = |before, after| ArgumentChange::new(ArgumentChangeKind::Repaired, String::new(), before, after);
+    if !sensitive.is_empty() {
+        return change(None, None);
     }
+    let same = |(one, other): &(char, char)| one == other;
+    let start: usize = before.chars().zip(after.chars()).take_while(same).count();
+    let shorter = before.chars().count().min(after.chars().count()) - start;
+    let end = before.chars().rev().zip(after.chars().rev()).take_while(same).count().min(shorter);
+    let piece = |text: &str| {
+        let skipped = start.saturating_sub(AROUND);
+        let kept = (text.chars().count() - skipped).saturating_sub(end.saturating_sub(AROUND));
+        let shown: String = text.chars().skip(skipped).take(kept.min(PIECE)).collect();
+        let (left, right) = (skipped > 0, skipped + kept.min(PIECE) < text.chars().count());
+        Some(raw(&format!("{}{shown}{}", if left { "…" } else { "" }, if right { "…" } else { "" })))
+    };
+    change(piece(before), piece(after))
 }
 
 fn shown(value: &Tree<'_>) -> String {
@@ -63,22 +101,37 @@ fn raw(value: &impl serde::Serialize) -> Arc<RawValue> {
 
 #[cfg(test)]
 mod tests {
-    use super::changes;
+    use super::{changes, repaired};
+    use crate::call::ArgumentChangeKind;
 
     #[test]
     fn places_are_named_and_sensitive_values_are_masked() {
         let of = |before: &str, after: &str| {
-            let found = changes(before, after, &["key".to_owned()]);
+            let found = changes(ArgumentChangeKind::Edited, before, after, &["key".to_owned()]);
             found.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert!(of(r#"{"a":1,"b":null}"#, r#"{"a":1}"#).is_empty());
-        assert_eq!(of(r#"{"a":1}"#, r#"{"a":1,"b":2}"#), ["/b: (left out) -> 2"]);
+        assert_eq!(of(r#"{"a":1}"#, r#"{"a":1,"b":2}"#), ["edited /b: (left out) -> 2"]);
         assert_eq!(
             of(r#"{"a":{"x/y":[1]},"c":3}"#, r#"{"a":{"x/y":[1,2]}}"#),
-            ["/a/x~1y: [1] -> [1,2]", "/c: 3 -> (left out)"]
+            ["edited /a/x~1y: [1] -> [1,2]", "edited /c: 3 -> (left out)"]
         );
-        assert_eq!(of(r#"{"key":"s1"}"#, r#"{"key":"s2"}"#), [r#"/key: "[sensitive]" -> "[sensitive]""#]);
+        assert_eq!(of(r#"{"key":"s1"}"#, r#"{"key":"s2"}"#), [r#"edited /key: "[sensitive]" -> "[sensitive]""#]);
         assert!(of(r#"{"key":"s1"}"#, r#"{"key":"s1"}"#).is_empty());
         assert!(of("{", "{}").is_empty());
+    }
+
+    #[test]
+    fn a_repair_shows_what_differs() {
+        let of = |before: &str, after: &str| repaired(before, after, &[]).to_string();
+        assert_eq!(of(r#"{"a":1,}"#, r#"{"a":1}"#), r#"repaired: "{\"a\":1,}" -> "{\"a\":1}""#);
+        let (before, after) =
+            (format!("{{\"a\":\"{}\",}}", "x".repeat(99)), format!("{{\"a\":\"{}\"}}", "x".repeat(99)));
+        assert_eq!(of(&before, &after), r#"repaired: "…xxxxxxxxxxxxxxx\",}" -> "…xxxxxxxxxxxxxxx\"}""#);
+        assert_eq!(of("å", ""), r#"repaired: "å" -> """#);
+        assert_eq!(of("aaa", "aa"), r#"repaired: "aaa" -> "aa""#);
+        assert!(of(&"x".repeat(9999), "{}").len() < 300);
+        let hidden = repaired("{'key':'s1'}", r#"{"key":"s1"}"#, &["key".to_owned()]);
+        assert_eq!(hidden.to_string(), "repaired (the text is not shown)");
     }
 }

@@ -16,13 +16,15 @@ mod projector;
 #[cfg(any(test, feature = "mcp-server"))]
 mod published;
 mod shape;
+mod summary;
 mod writer;
 
 pub(crate) use beside::{Beside, ERROR, MEDIA};
-pub(crate) use changes::changes;
+pub(crate) use changes::{changes, repaired};
 pub(crate) use mask::mask_arguments;
 pub use projector::Projector;
 pub(crate) use projector::{ProjectError, Projected};
+pub(crate) use summary::summary;
 
 #[cfg(test)]
 mod tests;

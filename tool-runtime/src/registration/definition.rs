@@ -24,6 +24,7 @@ pub(crate) struct Described {
     pub(crate) name: Result<ToolName, ParseError>,
     pub(crate) title: Option<Arc<str>>,
     pub(crate) description: Arc<str>,
+    pub(crate) summary: Vec<Arc<str>>,
     pub(crate) input: Checked,
     /// Of the value, or of the payload of a client tool; `None` for a dynamic tool without an output schema.
     pub(crate) output: Option<Checked>,
@@ -105,6 +106,7 @@ impl Described {
             name: ToolName::parse(declared.name),
             title: declared.title.map(Into::into),
             description: declared.description.into(),
+            summary: declared.summary.iter().map(|sentence| (*sentence).into()).collect(),
             input: match schemas.input {
                 Some(input) => input.map(|input| schema::publish_require_any(&input, declared.require_any)),
                 None => Ok(Schema::from_text(ANY_OBJECT)),
@@ -158,6 +160,7 @@ impl Described {
             description: Arc::clone(&self.description),
             input_schema,
             output_schema: output,
+            summary: self.summary.clone(),
             effect: self.effect,
             redaction: Redaction {
                 allow: self.allow.clone().unwrap_or_default(),

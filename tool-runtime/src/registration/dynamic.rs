@@ -45,6 +45,7 @@ pub struct DynamicTool {
     discovered: bool,
     title: Option<String>,
     description: String,
+    summary: Vec<Arc<str>>,
     input: Value,
     output: Option<Value>,
     answer: Option<Value>,
@@ -102,6 +103,7 @@ impl DynamicTool {
             discovered: false,
             title: None,
             description,
+            summary: Vec::new(),
             input,
             output: None,
             answer: None,
@@ -187,6 +189,14 @@ impl DynamicTool {
     /// Sets a short name for people.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
+        self
+    }
+
+    /// Sets the sentences for the person who decides on a call, with the names of arguments in braces, such as
+    /// `Deletes the task {title}`. Shown is the first one whose arguments are all given, or the last one. A catalog refuses
+    /// a name that its schema does not have, and one of a sensitive argument.
+    pub fn summary<S: Into<Arc<str>>>(mut self, sentences: impl IntoIterator<Item = S>) -> Self {
+        self.summary = sentences.into_iter().map(Into::into).collect();
         self
     }
 

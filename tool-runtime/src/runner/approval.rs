@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::call::{Decider, Mismatch, Outcome, RecordedArguments, Suspension, ToolCall, ToolExecResult};
+use crate::call::{
+    ArgumentChangeKind, Decider, Mismatch, Outcome, RecordedArguments, Suspension, ToolCall, ToolExecResult,
+};
 use crate::hydrate::{Hydrated, Treatment};
 use crate::json;
 use crate::redact::{Projected, changes};
@@ -196,7 +198,8 @@ fn approved(
     if edited {
         record.edited_digest = Some(hydrated.digest());
         let sensitive = &hydrated.entry.spec.sensitive;
-        record.changes = changes(pending.arguments.as_str(), hydrated.frozen.text(), sensitive);
+        record.changes =
+            changes(ArgumentChangeKind::Edited, pending.arguments.as_str(), hydrated.frozen.text(), sensitive);
         record.arguments = RecordedArguments::Masked(Arc::clone(&hydrated.masked));
     }
     if !edited && hydrated.digest() != pending.argument_digest {

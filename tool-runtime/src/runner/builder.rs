@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use crate::capability::{Capabilities, ConnectionBroker, Source, without_client};
+use crate::capability::{Capabilities, ConnectionBroker, NameLookup, Source, without_client};
 use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
 use crate::hydrate::Repairer;
 use crate::hydrate::repair::BUILT_IN;
@@ -14,6 +14,7 @@ use crate::policy::ToolPolicy;
 use crate::runner::contained::{Contained, ContainedRepairer, ContainedValidator};
 use crate::runner::error::RunnerError;
 use crate::runner::failure::{Failure, Failures};
+use crate::runner::names::{self, Lookups};
 use crate::runner::shared::Shared;
 use crate::runner::{ToolRunner, asking};
 use crate::schema::validator::{JsonSchemaValidator, Validator};
@@ -33,6 +34,7 @@ pub struct RunnerBuilder {
     clock: Arc<dyn Clock>,
     validator: Arc<dyn Validator>,
     repairers: Vec<Arc<dyn Repairer>>,
+    names: Lookups<Arc<dyn NameLookup>>,
     failures: Failures,
     span_values: bool,
 }
@@ -51,6 +53,7 @@ impl RunnerBuilder {
             clock: Arc::new(SystemClock),
             validator: Arc::new(JsonSchemaValidator),
             repairers: Vec::new(),
+            names: Lookups::new(),
             failures: Failures::default(),
             span_values: false,
         }
@@ -113,6 +116,18 @@ impl RunnerBuilder {
         self
     }
 
+    /// Sets who looks up the names of an argument's values, for the person who decides on a call of the tool. Building
+    /// fails if the tool or the argument does not exist, and if the argument is sensitive.
+    pub fn names(
+        mut self,
+        tool: impl Into<Arc<str>>,
+        argument: impl Into<Arc<str>>,
+        lookup: impl NameLookup + 'static,
+    ) -> Self {
+        self.names.insert((tool.into(), argument.into()), Arc::new(lookup));
+        self
+    }
+
     /// Sets the operators' sink: it takes every contained failure of calls, connections, stores, models and parts of the
     /// application, with the text of its error. There is none by default.
     ///
@@ -168,12 +183,15 @@ impl RunnerBuilder {
             policy,
             unbound,
             connections,
+            names: names::problems(&self.names, &self.catalog),
             asks: if self.approvals.is_none() { asking::rules(&self.policy, self.used()) } else { Vec::new() },
         };
         if !problems.is_empty() {
             return Err(problems);
         }
         self.log_quarantined();
+        let contained = |lookup| Contained::new(lookup, failures.clone());
+        let names = self.names.into_iter().map(|(bound, lookup)| (bound, contained(lookup))).collect();
         Ok(ToolRunner {
             shared: Arc::new(Shared {
                 catalog: self.catalog,
@@ -190,6 +208,7 @@ impl RunnerBuilder {
                 clock: Contained::new(self.clock, failures.clone()),
                 compiled,
                 repairers,
+                names,
                 failures: self.failures,
                 span_values: self.span_values,
             }),

@@ -52,7 +52,7 @@ impl<T: ?Sized> Contained<T> {
     }
 
     /// Awaits a future of the part. Making it, polling it and dropping it can each panic.
-    async fn wait<'a, R>(
+    pub(super) async fn wait<'a, R>(
         &'a self,
         name: &'static str,
         make: impl FnOnce(&'a T) -> Pin<Box<dyn Future<Output = R> + Send + 'a>>,

@@ -6,13 +6,14 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::call::{
-    CallId, Caller, Cause, Decision, Outcome, RecordedArguments, RepairUse, ToolCall, ToolExecResult,
-    ToolInvocationRecord,
+    ArgumentChange, CallId, Caller, Cause, Decision, NamedArgument, Outcome, RecordedArguments, RepairUse, ToolCall,
+    ToolExecResult, ToolInvocationRecord,
 };
 use crate::catalog::Entry;
 use crate::hydrate::{Hydrated, Treatment, ValidatorUse};
 use crate::runner::Run;
 use crate::runner::ending::Stop;
+use crate::store::PendingCall;
 use crate::tool::{Hash, ToolEffect};
 
 /// The record of a call while the call is open.
@@ -33,6 +34,15 @@ pub(super) struct Draft {
     session: Option<Arc<str>>,
     conversation: Option<Arc<str>>,
     caller: Caller,
+    /// What a person reads of the call while it waits.
+    asked: Option<Box<Asked>>,
+}
+
+/// What a person reads of a call that waits, in addition to its arguments.
+pub(super) struct Asked {
+    pub(super) summary: Option<String>,
+    pub(super) changes: Vec<ArgumentChange>,
+    pub(super) names: Vec<NamedArgument>,
 }
 
 /// What the record will show of the arguments.
@@ -65,6 +75,7 @@ impl Draft {
             session: options.session.clone(),
             conversation: options.conversation.clone(),
             caller: options.caller.clone(),
+            asked: None,
         }
     }
 
@@ -84,6 +95,7 @@ impl Draft {
             session: record.session_id,
             conversation: record.conversation_id,
             caller: record.caller,
+            asked: None,
         }
     }
 
@@ -151,6 +163,18 @@ impl Draft {
 
     pub(super) const fn repair(&self) -> Option<&RepairUse> {
         self.repair.as_ref()
+    }
+
+    /// The call is about to wait.
+    pub(super) fn asks(&mut self, pending: &PendingCall) {
+        let (summary, changes, names) = pending.decided_explanation();
+        let asked = Asked { summary: summary.map(str::to_owned), changes: changes.to_vec(), names: names.to_vec() };
+        self.asked = Some(Box::new(asked));
+    }
+
+    /// What a person reads of the call. `None` unless it is about to wait.
+    pub(super) fn asked(&self) -> Option<&Asked> {
+        self.asked.as_deref()
     }
 
     /// The arguments as events show them.

@@ -13,18 +13,23 @@ pub struct RunnerError {
     pub(super) unbound: BTreeMap<&'static str, BTreeSet<String>>,
     /// Those of them that a broker opens.
     pub(super) connections: BTreeSet<&'static str>,
+    /// What is wrong with the look-ups of names.
+    pub(super) names: Vec<String>,
     /// The rules that can ask for an approval, when nobody said whether there is somebody who approves.
     pub(super) asks: Vec<String>,
 }
 
 impl RunnerError {
-    /// A stable word for the gravest kind of problem: `policy_problem`, `capability_unbound` or `approvals_undecided`.
+    /// A stable word for the gravest kind of problem: `policy_problem`, `capability_unbound`, `names_unfit` or
+    /// `approvals_undecided`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         if !self.policy.is_empty() {
             "policy_problem"
         } else if !self.unbound.is_empty() {
             "capability_unbound"
+        } else if !self.names.is_empty() {
+            "names_unfit"
         } else {
             "approvals_undecided"
         }
@@ -42,7 +47,7 @@ impl RunnerError {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.policy.is_empty() && self.unbound.is_empty() && self.asks.is_empty()
+        self.policy.is_empty() && self.unbound.is_empty() && self.names.is_empty() && self.asks.is_empty()
     }
 }
 
@@ -62,6 +67,7 @@ impl fmt::Display for RunnerError {
                 )
             });
         }
+        lines.extend(self.names.iter().cloned());
         if !self.asks.is_empty() {
             let rules = self.asks.join("; ");
             lines.push(format!(

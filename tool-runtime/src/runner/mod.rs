@@ -21,6 +21,7 @@ mod granted;
 mod graph;
 mod invoke;
 mod loops;
+mod names;
 mod open;
 mod options;
 mod problem;

@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::call::{Decision, Verdict};
-use crate::capability::{Capabilities, ConnectionBroker};
+use crate::capability::{Capabilities, ConnectionBroker, NameLookup};
 use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
 use crate::contain::discard;
 use crate::hydrate::Repairer;
 use crate::policy::{PolicyContext, RunPolicy, ToolPolicy};
 use crate::runner::contained::Contained;
 use crate::runner::failure::Failures;
+use crate::runner::names::Lookups;
 use crate::store::{Clock, Store};
 
 /// What all runs of a runner share. The application's own parts are reached through [`Contained`] only.
@@ -34,6 +35,7 @@ pub(super) struct Shared {
     pub(super) clock: Contained<dyn Clock>,
     pub(super) compiled: CompiledCatalog,
     pub(super) repairers: Vec<Arc<dyn Repairer>>,
+    pub(super) names: Lookups<Contained<dyn NameLookup>>,
     pub(super) failures: Failures,
     /// Spans show masked arguments and projected results.
     pub(super) span_values: bool,

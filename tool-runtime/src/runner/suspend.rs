@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::call::{CallId, Decider, Outcome, PendingGraph, Suspension, ToolExecResult};
+use crate::call::{ArgumentChangeKind, CallId, Decider, Outcome, PendingGraph, Suspension, ToolExecResult};
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
-use crate::redact::changes;
+use crate::redact::{changes, summary};
 use crate::runner::books::{Claim, Suspending};
 use crate::runner::draft::Refused;
 use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::open::OpenCall;
 use crate::runner::waiting::Purpose;
-use crate::runner::{ResumeError, Run, telemetry, waiting};
+use crate::runner::{ResumeError, Run, names, telemetry, waiting};
 use crate::store::{DecisionKind, DecisionRecord, FrozenArguments, PendingCall, Waiting};
 
 /// What a suspended call waits with.
@@ -34,17 +34,30 @@ pub(super) async fn suspend(
 ) -> Result<Ending, Stop> {
     let run = open.run();
     let (shared, options) = (run.shared(), run.options());
+    let spec = Arc::clone(&hydrated.entry.spec);
+    let (digest, frozen, effective) = (hydrated.digest(), hydrated.frozen.clone(), hydrated.effective.clone());
+    let (masked, mut changed) = (Arc::clone(&hydrated.masked), hydrated.changes.clone());
+    changed.extend(changes(ArgumentChangeKind::Defaulted, frozen.text(), effective.text(), &spec.sensitive));
+    // The typed arguments are built again when the call is resumed.
+    drop(hydrated);
+    // Only a person reads names, and what a graph waits for has its own.
+    let unnamed = match (suspension, &graph) {
+        (Suspension::Approval, None) => names::unnamed(run, &spec, effective.text()),
+        _ => Vec::new(),
+    };
+    let names = names::look_up(run, &open.draft.id, spec.name.as_str(), unnamed).await;
     let now = shared.clock.now();
-    let spec = &hydrated.entry.spec;
     let pending = PendingCall {
         version: PendingCall::VERSION,
         call_id: open.draft.id.clone(),
         tool: spec.name.clone(),
         definition_hash: spec.definition_hash,
-        arguments: FrozenArguments::new(Arc::clone(hydrated.frozen.text())),
-        argument_digest: hydrated.digest(),
-        shown_arguments: Arc::clone(&hydrated.masked),
-        changes: changes(hydrated.frozen.text(), hydrated.effective.text(), &spec.sensitive),
+        arguments: FrozenArguments::new(Arc::clone(frozen.text())),
+        argument_digest: digest,
+        shown_arguments: masked,
+        summary: summary(&spec, effective.text(), &names),
+        names,
+        changes: changed,
         principal: options.principal.clone(),
         tenant: options.tenant.clone(),
         roles: options.roles.clone(),
@@ -65,8 +78,7 @@ pub(super) async fn suspend(
         prepared: prepared.clone(),
         graph,
     };
-    // The typed arguments are built again when the call is resumed.
-    drop(hydrated);
+    open.draft.asks(&pending);
     let suspended = Suspended { suspension, prepared };
     let record = open.suspended_record(&suspended);
     let settled = open.held.take().map(|held| held.settled(0));

@@ -33,7 +33,17 @@ pub(super) fn announce_end(run: &Run, draft: &Draft, result: &ToolExecResult) {
     let (id, name, outcome) = (draft.id.clone(), draft.name.clone(), result.outcome());
     let (arguments, value) = (draft.masked().map(Arc::clone), result.shared_value().cloned());
     run.emit(if outcome.is_suspension() {
-        Event::ToolCallSuspended { id, name, arguments, outcome, prepared: value }
+        let asked = draft.asked();
+        Event::ToolCallSuspended {
+            id,
+            name,
+            arguments,
+            summary: asked.and_then(|asked| asked.summary.clone()),
+            changes: asked.map(|asked| asked.changes.clone()).unwrap_or_default(),
+            names: asked.map(|asked| asked.names.clone()).unwrap_or_default(),
+            outcome,
+            prepared: value,
+        }
     } else {
         let (error, executed) = (result.error().cloned(), result.executed());
         Event::ToolCallResult { id, name, arguments, outcome, value, error, executed }

@@ -16,13 +16,21 @@ const EXACT_DIGITS: usize = 15;
 /// tool borrows. Whatever protects is part of it; limits are not.
 pub(crate) fn definition_hash(spec: &ToolSpec, borrowed: &[Requirement]) -> Hash {
     let text = |value: &Value| canonical::rfc8785(value);
+    // A tool without sentences keeps the hash that it had before there were any.
+    let summary = match spec.summary.as_slice() {
+        [] => String::new(),
+        sentences => {
+            let sentences: Value = sentences.iter().map(|sentence| Value::from(&**sentence)).collect();
+            format!(r#""summary":{},"#, text(&sentences))
+        }
+    };
     // Schemas are canonical texts already, but for numbers: to parse them again would be most of the work. The
     // members are in the order that RFC 8785 asks for.
     digest(format!(
         concat!(
             r#"{{"borrows":{},"description":{},"effect":{},"evidence":{},"execution":{},"idempotent":{},"#,
             r#""input_schema":{},"name":{},"no_schema":{},"output_schema":{},"redaction":{},"require_any":{},"#,
-            r#""sensitive":{},"tags":{}}}"#
+            r#""sensitive":{},{summary}"tags":{}}}"#
         ),
         text(&borrows(borrowed)),
         text(&Value::from(&*spec.description)),
@@ -42,6 +50,7 @@ pub(crate) fn definition_hash(spec: &ToolSpec, borrowed: &[Requirement]) -> Hash
         text(&json!(spec.require_any)),
         text(&json!(spec.sensitive)),
         text(&spec.tags.iter().map(|tag| Value::from(&**tag)).collect()),
+        summary = summary,
     ))
 }
 

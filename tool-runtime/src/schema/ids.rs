@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::call::Violation;
 use crate::json::Tree;
-use crate::text::pointer;
+use crate::text::{is_invisible, pointer};
 use crate::tool::{Schema, ToolSpec};
 
 /// The string arguments of a tool that are ids by their name, at any depth, alone or in an array: `id`, `*_id`,
@@ -43,11 +43,13 @@ impl IdArguments {
         names
     }
 
-    /// Cuts white space off both ends of each, before the schema sees them.
-    pub(crate) fn trim(&self, arguments: &mut Tree<'_>) {
+    /// Cuts white space off both ends of each, before the schema sees them. Returns whether there was any.
+    pub(crate) fn trim(&self, arguments: &mut Tree<'_>) -> bool {
+        let mut trimmed = false;
         if self.looks() {
-            self.each_mut(arguments, true);
+            self.each_mut(arguments, true, &mut |id| trimmed |= trim(id));
         }
+        trimmed
     }
 
     /// Refuses those that are blank or stand for no value.
@@ -75,22 +77,22 @@ impl IdArguments {
             || (at_root && self.evidence.iter().any(|one| **one == *name))
     }
 
-    fn each_mut(&self, tree: &mut Tree<'_>, at_root: bool) {
+    fn each_mut(&self, tree: &mut Tree<'_>, at_root: bool, change: &mut impl FnMut(&mut Cow<'_, str>)) {
         match tree {
-            Tree::Array(items) => items.iter_mut().for_each(|item| self.each_mut(item, false)),
+            Tree::Array(items) => items.iter_mut().for_each(|item| self.each_mut(item, false, change)),
             Tree::Object(members) => {
                 for (name, value) in members {
                     match value {
-                        Tree::String(id) if self.has(name, at_root) => trim(id),
+                        Tree::String(id) if self.has(name, at_root) => change(id),
                         Tree::Array(items) if self.has(name, at_root) => {
                             for item in items {
                                 match item {
-                                    Tree::String(id) => trim(id),
-                                    other => self.each_mut(other, false),
+                                    Tree::String(id) => change(id),
+                                    other => self.each_mut(other, false, change),
                                 }
                             }
                         }
-                        other => self.each_mut(other, false),
+                        other => self.each_mut(other, false, change),
                     }
                 }
             }
@@ -177,7 +179,8 @@ fn properties(schema: &Value, names: &mut BTreeSet<Box<str>>) {
     }
 }
 
-fn trim(id: &mut Cow<'_, str>) {
+fn trim(id: &mut Cow<'_, str>) -> bool {
+    let before = id.len();
     match id {
         Cow::Borrowed(text) => *text = text.trim(),
         Cow::Owned(text) => {
@@ -187,6 +190,7 @@ fn trim(id: &mut Cow<'_, str>) {
             }
         }
     }
+    id.len() < before
 }
 
 fn is_id_name(name: &str) -> bool {
@@ -194,25 +198,29 @@ fn is_id_name(name: &str) -> bool {
     matches!(name, "id" | "ids") || name.ends_with("_id") || name.ends_with("_ids") || camel("Id") || camel("Ids")
 }
 
-/// The arguments that an input schema names.
-pub(crate) fn argument_names(schema: &Schema) -> BTreeSet<String> {
-    fn collect(root: &Value, schema: &Value, depth: usize, names: &mut BTreeSet<String>) {
+/// The names that an input schema has at a place: of the arguments, or of the members of one of them. Empty if the
+/// schema names none.
+pub(crate) fn names_at(schema: &Schema, path: &[String]) -> BTreeSet<String> {
+    fn collect<'s>(root: &'s Value, schema: &'s Value, depth: usize, found: &mut Vec<(&'s String, &'s Value)>) {
         // Deeper than this an author who names an argument does not look either.
         if depth > 8 {
             return;
         }
-        names.extend(
-            schema.get("properties").and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.clone()),
-        );
+        found.extend(schema.get("properties").and_then(Value::as_object).into_iter().flatten());
         let target = schema.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
         let branches = ["allOf", "anyOf", "oneOf"].iter().filter_map(|key| schema.get(key)?.as_array()).flatten();
         for inner in target.and_then(|pointer| root.pointer(pointer)).into_iter().chain(branches) {
-            collect(root, inner, depth + 1, names);
+            collect(root, inner, depth + 1, found);
         }
     }
-    let (root, mut names) = (schema.to_value(), BTreeSet::new());
-    collect(&root, &root, 0, &mut names);
-    names
+    let root = schema.to_value();
+    let mut found = Vec::new();
+    collect(&root, &root, 0, &mut found);
+    for segment in path {
+        let below: Vec<_> = found.drain(..).filter(|(name, _)| *name == segment).map(|(_, schema)| schema).collect();
+        below.into_iter().for_each(|schema| collect(&root, schema, 0, &mut found));
+    }
+    found.into_iter().map(|(name, _)| name.clone()).collect()
 }
 
 /// Whether a text only takes the place of an id: blank, invisible, punctuation only, `null`, `<id>` and the like.
@@ -238,16 +246,4 @@ fn is_label(text: &str) -> bool {
     let inner = text.trim_matches(['<', '>', '{', '}', '[', ']', ' ']);
     inner.is_empty()
         || inner.chars().all(|character| character.is_alphabetic() || matches!(character, ' ' | '_' | '-' | '.'))
-}
-
-/// Invisible characters: controls, zero-width and bidirectional marks, fillers.
-fn is_invisible(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            character,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-                | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
-                | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
-        )
 }

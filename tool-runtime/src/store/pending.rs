@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::call::{ArgumentChange, CallId, Caller, PendingGraph, RepairUse, Suspension};
+use crate::call::{ArgumentChange, CallId, Caller, NamedArgument, PendingGraph, RepairUse, Suspension};
 use crate::policy::RunTools;
 use crate::tool::{Hash, ToolName};
 
@@ -31,7 +31,14 @@ pub struct PendingCall {
     pub argument_digest: Hash,
     /// The arguments as a person may see them: sensitive ones are masked.
     pub shown_arguments: Arc<RawValue>,
-    /// What the tool gets that the model did not write: defaults that it left out.
+    /// What the call would do, in the sentence of the tool's author, with the shown arguments in it. `None` if the tool has
+    /// no sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// Names that were looked up for values among the arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<NamedArgument>,
+    /// What the tool gets that the model did not write like this: defaults, trimmed ids, repairs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ArgumentChange>,
     /// The principal that the run acts for.
@@ -101,6 +108,15 @@ impl PendingCall {
         match &self.graph {
             Some(graph) => graph.shown_arguments.as_ref().map_or("{}", |shown| shown.get()),
             None => self.shown_arguments.get(),
+        }
+    }
+
+    /// What a person reads of the call that a decision is about: the sentence, what differs from what the model wrote,
+    /// names.
+    pub(crate) fn decided_explanation(&self) -> (Option<&str>, &[ArgumentChange], &[NamedArgument]) {
+        match &self.graph {
+            Some(graph) => (graph.summary.as_deref(), &graph.changes, &graph.names),
+            None => (self.summary.as_deref(), &self.changes, &self.names),
         }
     }
 

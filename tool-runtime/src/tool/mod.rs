@@ -7,6 +7,7 @@ pub(crate) mod level;
 mod location;
 pub(crate) mod name;
 mod redaction;
+pub(crate) mod sentence;
 mod spec;
 
 pub(crate) use digested::Digested;

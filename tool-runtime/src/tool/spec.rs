@@ -26,6 +26,10 @@ pub struct ToolSpec {
     pub input_schema: Schema,
     /// JSON Schema of the output, before redaction.
     pub output_schema: Schema,
+    /// Sentences for the person who decides on a call, with the names of arguments in braces; empty for none. Shown is the
+    /// first one whose arguments are all given, or the last one. Models do not read them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub summary: Vec<Arc<str>>,
     /// How far the tool reaches.
     pub effect: ToolEffect,
     /// What of an output may leave the runner.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use office_tools::Failure;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::adapters::{blocking, seed, unavailable};
 
@@ -103,13 +103,6 @@ impl Database {
             Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         connection.busy_timeout(BUSY)?;
         Ok(Some(connection))
-    }
-
-    /// The title of a task, without changing the file.
-    pub(crate) fn title_of_task(path: &Path, id: &str) -> Result<Option<String>, DatabaseError> {
-        let Some(connection) = Self::look(path)? else { return Ok(None) };
-        let title = connection.query_row("SELECT title FROM tasks WHERE task_id = ?1", [id], |row| row.get(0));
-        Ok(title.optional()?)
     }
 
     /// The rows that tools can change, one line per row, without changing the file.

@@ -9,6 +9,7 @@ pub(crate) mod outbox;
 mod queries;
 mod seed;
 pub(crate) mod service;
+pub(crate) mod titles;
 pub(crate) mod vault;
 pub(crate) mod web;
 pub(crate) mod workspace;

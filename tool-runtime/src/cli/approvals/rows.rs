@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::call::{ArgumentChange, Suspension};
+use crate::call::{ArgumentChange, NamedArgument, Suspension};
 use crate::cli::approvals::waiting::{self, Found, Place};
 use crate::cli::call::json;
 use crate::cli::describe::describe;
@@ -15,7 +15,11 @@ use crate::cli::session::Cli;
 use crate::cli::{table, terminal};
 use crate::policy::ToolPolicy;
 use crate::store::{Clock as _, SystemClock};
+use crate::text::plain;
 use crate::tool::{Hash, ToolEffect};
+
+/// How many characters of a sentence a table has.
+const WHAT: usize = 60;
 
 /// A waiting call as `--json` prints it.
 #[derive(Serialize)]
@@ -38,6 +42,9 @@ struct Row<'a> {
     /// Nobody can approve it any more.
     expired: bool,
     arguments: Arc<RawValue>,
+    /// What it would do, in the sentence of the tool's author.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'a str>,
 }
 
 /// One call in full.
@@ -47,6 +54,7 @@ struct Whole<'a> {
     row: Row<'a>,
     argument_digest: Hash,
     changes: &'a [ArgumentChange],
+    names: &'a [NamedArgument],
     labels: &'a [Arc<str>],
     deciders: Option<Deciders<'a>>,
 }
@@ -86,6 +94,7 @@ impl<'a> Row<'a> {
                 Some(graph) => graph.shown_arguments.clone().unwrap_or_else(|| RawValue::NULL.to_owned().into()),
                 None => Arc::clone(&call.shown_arguments),
             },
+            summary: call.decided_explanation().0,
         }
     }
 }
@@ -107,10 +116,11 @@ pub(super) async fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
                     Suspension::Client => "its client",
                 };
                 let expires = if row.expired { "expired" } else { &row.expires_at };
-                [row.id, row.tool, waits_for, expires, row.conversation.unwrap_or(row.run)].map(terminal::safe)
+                let what = plain(row.summary.unwrap_or_default(), WHAT);
+                [row.id, row.tool, waits_for, expires, row.conversation.unwrap_or(row.run), &what].map(terminal::safe)
             })
             .collect();
-        table::print(["CALL", "TOOL", "WAITS FOR", "EXPIRES", "CONVERSATION"], &cells);
+        table::print(["CALL", "TOOL", "WAITS FOR", "EXPIRES", "CONVERSATION", "WHAT"], &cells);
     }
     Ok(Exit::Done)
 }
@@ -128,13 +138,13 @@ pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, 
         if unmask && let Ok(whole) = RawValue::from_string(call.arguments.as_str().to_owned()) {
             row.arguments = whole.into();
         }
-        let (changes, labels) = (&*call.changes, &*call.labels);
-        let whole = Whole { row, argument_digest: call.argument_digest, changes, labels, deciders };
+        let ((_, changes, names), labels) = (call.decided_explanation(), &*call.labels);
+        let whole = Whole { row, argument_digest: call.argument_digest, changes, names, labels, deciders };
         terminal::line(&json(&whole)?);
         return Ok(Exit::Done);
     }
     terminal::line(&terminal::bold(&format!("{} {}", terminal::safe(call.tool.as_str()), call.call_id)));
-    describe(cli, &catalog, call, unmask).iter().for_each(|line| terminal::line(line));
+    describe(&catalog, call, unmask).iter().for_each(|line| terminal::line(line));
     terminal::line(&format!("   (arguments sha256 {})", call.argument_digest));
     if let Some(deciders) = &deciders {
         terminal::line(&terminal::safe(&format!("   (decided by {})", deciders.told(call.principal.as_deref()))));

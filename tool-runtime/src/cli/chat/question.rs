@@ -3,7 +3,6 @@
 use crate::catalog::ToolCatalog;
 use crate::cli::chat::line::{Keyboard, Line};
 use crate::cli::describe::describe;
-use crate::cli::session::Cli;
 use crate::cli::terminal;
 use crate::runner::ApprovalDecision;
 use crate::store::PendingCall;
@@ -18,13 +17,12 @@ const HELP: &str = "\
 
 /// Asks until there is a decision. `None` if the person leaves it open with Ctrl-C or Ctrl-D.
 pub(super) async fn ask(
-    cli: &Cli<'_>,
     catalog: &ToolCatalog,
     call: &PendingCall,
     keyboard: &mut Keyboard,
 ) -> Option<ApprovalDecision> {
     let name = terminal::safe(call.tool.as_str());
-    describe(cli, catalog, call, false).iter().for_each(|line| terminal::message(line));
+    describe(catalog, call, false).iter().for_each(|line| terminal::message(line));
     let question = format!("allow {name}? [y/N], e(dit), a(nswer), v(iew), ?: ");
     loop {
         let Line::Text(answer) = keyboard.line(&question).await else { return None };
@@ -46,7 +44,7 @@ pub(super) async fn ask(
                     return Some(ApprovalDecision::Respond(text));
                 }
             }
-            "v" | "view" => describe(cli, catalog, call, true).iter().for_each(|line| terminal::message(line)),
+            "v" | "view" => describe(catalog, call, true).iter().for_each(|line| terminal::message(line)),
             _ => terminal::message(HELP),
         }
     }

@@ -161,7 +161,7 @@ impl<'c> Talk<'c> {
             terminal::note(&format!("{} waits for somebody else: {mismatch}", terminal::safe(&call.name)));
             return Ok(None);
         }
-        let decision = question::ask(self.cli, self.gate.runner.catalog(), &pending, &mut self.keyboard).await;
+        let decision = question::ask(self.gate.runner.catalog(), &pending, &mut self.keyboard).await;
         let Some(decision) = decision else { return Ok(None) };
         self.keeper.claim()?;
         let ended =

@@ -44,6 +44,7 @@ impl DynamicTool {
             name,
             title: self.title.map(Into::into),
             description: self.description.into(),
+            summary: self.summary,
             input: schema::check_foreign(&self.input),
             output,
             answer: self.answer.as_ref().map(schema::check_foreign),

@@ -36,6 +36,7 @@ fn spec() -> ToolSpec {
         description: "Now.".into(),
         input_schema: schema(&json!({"type": "object", "properties": {"n": {"maximum": u64::MAX}}})),
         output_schema: schema(&json!({"type": "string"})),
+        summary: Vec::new(),
         effect: ToolEffect::ReadOnly,
         redaction: Redaction { allow: vec!["$".to_owned()], ..Redaction::default() },
         execution: Execution::Server,
@@ -62,6 +63,7 @@ fn the_hash_covers_all_but_title_and_itself() {
     assert!(!changed(|spec| spec.definition_hash = Hash([1; 32])));
     assert!(changed(|spec| spec.name = ToolName::parse("core__then").unwrap()));
     assert!(changed(|spec| spec.description = "Then.".into()));
+    assert!(changed(|spec| spec.summary.push("Says now.".into())));
     assert!(changed(|spec| spec.input_schema = schema(&json!({"type": "object"}))));
     assert!(changed(|spec| spec.output_schema = schema(&json!({"type": "number"}))));
     assert!(changed(|spec| spec.effect = ToolEffect::StateChange));
@@ -105,6 +107,7 @@ fn the_hash_is_that_of_canonical_json_as_others_write_it() {
         sensitive: vec!["\u{20ac}".to_owned(), "a\n".to_owned()],
         evidence: [("n".to_owned(), "core__list".to_owned())].into(),
         require_any: vec!["n".to_owned()],
+        summary: vec!["Says “{n}”".into(), "Says".into()],
         tags: vec!["money".into()],
         no_schema: Some(NoSchemaMode::ApproveEach),
         idempotent: true,

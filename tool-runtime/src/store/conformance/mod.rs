@@ -118,6 +118,8 @@ pub(super) fn waiting(run: &str, call: &str, expires: i64) -> Waiting {
         arguments: FrozenArguments::new(r#"{"pin":"1234"}"#),
         argument_digest: Hash([8; 32]),
         shown_arguments: raw(r#"{"pin":"[sensitive]"}"#),
+        summary: Some("Adds “2”.".to_owned()),
+        names: Vec::new(),
         changes: Vec::new(),
         principal: Some("ada".into()),
         roles: Vec::new(),

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 
-use crate::call::{CallId, Event, Outcome, SafeError};
+use crate::call::{ArgumentChange, CallId, Event, NamedArgument, Outcome, SafeError};
 use crate::wire::Usage;
 use crate::wire::ui::UiEvent;
 use crate::wire::ui::call::{Wait, failure, is_discovered};
@@ -46,11 +47,12 @@ impl Steps {
                 order.push(&UiEvent::ToolArgsDelta { id: id.to_string(), delta: delta.clone() });
             }
             Event::ToolCallStart { id, name } => self.start(id, name, order),
-            Event::ToolCallSuspended { id, name, arguments, outcome, prepared } => {
+            Event::ToolCallSuspended { id, name, arguments, summary, changes, names, outcome, prepared } => {
                 self.start(id, name, order);
                 self.settle(id);
                 order.reopen(id.as_str(), name);
-                suspend(id.to_string(), *outcome, prepared.as_ref().or(arguments.as_ref()), order);
+                let asked = Asked { tool_call_id: id.as_str(), summary: summary.as_deref(), changes, names };
+                suspend(&asked, *outcome, prepared.as_ref().or(arguments.as_ref()), order);
             }
             Event::ToolCallResult { id, name, arguments, outcome, value, error, executed } => {
                 // A call of an earlier response is known, or starts here.
@@ -115,16 +117,37 @@ impl Steps {
     }
 }
 
-/// A client sees what was prepared for it, a person the masked arguments.
-fn suspend(id: String, outcome: Outcome, shown: Option<&Arc<RawValue>>, order: &mut Order) {
+/// What a person reads of a call, in addition to its arguments.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Asked<'a> {
+    tool_call_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    changes: &'a [ArgumentChange],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    names: &'a [NamedArgument],
+}
+
+/// A client sees what was prepared for it, a person the masked arguments. What else there is for the person is data of
+/// the message, because no protocol has a place for it.
+fn suspend(asked: &Asked<'_>, outcome: Outcome, shown: Option<&Arc<RawValue>>, order: &mut Order) {
+    let id = asked.tool_call_id.to_owned();
     if let Some(shown) = shown {
         order.push(&UiEvent::ToolArgs { id: id.clone(), arguments: Arc::clone(shown) });
     }
     if outcome == Outcome::ClientRequired {
         order.push(&UiEvent::ClientRequest { id });
-    } else {
-        order.push(&UiEvent::ApprovalRequest { approval_id: id.clone(), id, reason: None });
+        return;
     }
+    if (asked.summary.is_some() || !asked.changes.is_empty() || !asked.names.is_empty())
+        && let Ok(value) = to_raw_value(asked)
+    {
+        order.push(&UiEvent::Data { name: "approval".to_owned(), id: Some(id.clone()), value: value.into() });
+    }
+    let reason = asked.summary.map(str::to_owned);
+    order.push(&UiEvent::ApprovalRequest { approval_id: id.clone(), id, reason });
 }
 
 fn tell_arguments(

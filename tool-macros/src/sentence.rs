@@ -1,0 +1,132 @@
+//! The sentences of `summary`: text with the names of arguments in braces.
+
+use std::ops::Range;
+
+use proc_macro2::Span;
+use syn::LitStr;
+
+/// A part of a sentence, with its place in the text.
+pub(crate) enum Part {
+    /// Text, as it is read.
+    Text(String),
+    /// The name of an argument; behind a dot, of a member of it.
+    Name(String, Range<usize>),
+    /// Braces that cannot be read, and why.
+    Broken(&'static str, Range<usize>),
+}
+
+const OPEN: &str = "this `{` is never closed; write `{{` for the character";
+const CLOSE: &str = "this `}` closes nothing; write `}}` for the character";
+const UNNAMED: &str = "these braces hold no name; write the name of an argument between them";
+
+/// Reads all parts of a sentence. `{{` and `}}` are braces.
+pub(crate) fn parts(sentence: &str) -> Vec<Part> {
+    let (mut parts, mut text, mut at) = (Vec::new(), String::new(), 0);
+    while let Some(rest) = sentence.get(at..).filter(|rest| !rest.is_empty()) {
+        let plain = rest.find(['{', '}']).unwrap_or(rest.len());
+        text.push_str(rest.get(..plain).unwrap_or_default());
+        at += plain;
+        let Some(braces) = rest.get(plain..).filter(|braces| !braces.is_empty()) else { break };
+        if braces.starts_with("{{") || braces.starts_with("}}") {
+            text.push_str(braces.get(..1).unwrap_or_default());
+            at += 2;
+            continue;
+        }
+        let inside = braces.strip_prefix('{');
+        let name = inside.and_then(|inside| inside.get(..inside.find(['{', '}'])?));
+        let closed = name.filter(|name| braces.get(name.len() + 1..).is_some_and(|rest| rest.starts_with('}')));
+        let (length, part): (usize, fn(String, Range<usize>) -> Part) = match (inside, closed) {
+            (None, _) => (1, |_, place| Part::Broken(CLOSE, place)),
+            (Some(_), None) => (1, |_, place| Part::Broken(OPEN, place)),
+            (Some(_), Some(name)) if name.split('.').any(|segment| segment.trim().is_empty()) => {
+                (name.len() + 2, |_, place| Part::Broken(UNNAMED, place))
+            }
+            (Some(_), Some(name)) => (name.len() + 2, Part::Name),
+        };
+        if !text.is_empty() {
+            parts.push(Part::Text(std::mem::take(&mut text)));
+        }
+        parts.push(part(closed.unwrap_or_default().to_owned(), at..at + length));
+        at += length;
+    }
+    if !text.is_empty() {
+        parts.push(Part::Text(text));
+    }
+    parts
+}
+
+/// The names in a sentence, each with its place.
+pub(crate) fn names(sentence: &str) -> impl Iterator<Item = (String, Range<usize>)> {
+    parts(sentence).into_iter().filter_map(|part| match part {
+        Part::Name(name, place) => Some((name, place)),
+        Part::Text(_) | Part::Broken(..) => None,
+    })
+}
+
+/// The argument and what follows it, of `argument.member`.
+pub(crate) fn split(name: &str) -> (&str, &str) {
+    name.split_at(name.find('.').unwrap_or(name.len()))
+}
+
+/// Writes the sentence with other names for its arguments.
+pub(crate) fn renamed<'n>(sentence: &str, mut rename: impl FnMut(&str) -> Option<&'n str>) -> String {
+    let mut written = String::new();
+    for part in parts(sentence) {
+        match part {
+            Part::Text(text) => written.push_str(&text.replace('{', "{{").replace('}', "}}")),
+            Part::Name(name, _) => {
+                let (argument, below) = split(&name);
+                written.extend(["{", rename(argument).unwrap_or(argument), below, "}"]);
+            }
+            Part::Broken(..) => {}
+        }
+    }
+    written
+}
+
+/// Returns the span of a place in a literal, if the compiler gives one and the literal is written without escapes.
+/// Otherwise that of the literal.
+pub(crate) fn span(literal: &LitStr, place: &Range<usize>) -> Span {
+    let token = literal.token();
+    let plain = token.to_string() == format!("\"{}\"", literal.value());
+    // The text begins behind the quote.
+    let inside = plain.then(|| token.subspan(place.start + 1..place.end + 1)).flatten();
+    inside.unwrap_or_else(|| literal.span())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Part, parts, renamed};
+
+    fn read(sentence: &str) -> Vec<String> {
+        let show = |part| match part {
+            Part::Text(text) => text,
+            Part::Name(name, place) => {
+                assert_eq!(sentence[place], format!("{{{name}}}"));
+                format!("<{name}>")
+            }
+            Part::Broken(why, place) => format!("{}: {}", &sentence[place], &why[..10]),
+        };
+        parts(sentence).into_iter().map(show).collect()
+    }
+
+    #[test]
+    fn every_brace_is_read_or_reported() {
+        for (sentence, expected) in [
+            ("Deletes {title} of {owner.name}.", &["Deletes ", "<title>", " of ", "<owner.name>", "."][..]),
+            ("{{a}} {b}", &["{a} ", "<b>"]),
+            ("a } {b", &["a ", "}: this `}` c", " ", "{: this `{` i", "b"]),
+            ("{a {b} {} {c..d}", &["{: this `{` i", "a ", "<b>", " ", "{}: these brac", " ", "{c..d}: these brac"]),
+            ("å{a}", &["å", "<a>"]),
+            ("", &[]),
+        ] {
+            assert_eq!(read(sentence), expected, "{sentence}");
+        }
+    }
+
+    #[test]
+    fn arguments_get_their_names_on_the_wire() {
+        let wire = |name: &str| (name == "due_date").then_some("dueDate");
+        assert_eq!(renamed("{{x}} {due_date.day} {owner}", wire), "{{x}} {dueDate.day} {owner}");
+    }
+}

@@ -1,0 +1,109 @@
+//! Picking: which tools fit a request.
+//!
+//! The ranking is lexical (BM25F over the fields of a definition), deterministic, and says why.
+
+mod fields;
+mod index;
+mod rank;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use fields::PickField;
+pub use index::Index;
+pub use rank::PickReason;
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use crate::tool::ToolName;
+
+/// How many tools are picked, and which.
+///
+/// ```
+/// use tool_runtime::catalog::PickOptions;
+///
+/// let options = PickOptions::new(5).always(["tasks__list_tasks"]);
+/// # let _ = options;
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub struct PickOptions {
+    pub(crate) most: usize,
+    pub(crate) min_score: f64,
+    pub(crate) always: BTreeSet<String>,
+}
+
+impl PickOptions {
+    /// The most tools that are picked for one query.
+    pub const MOST: usize = 128;
+
+    /// Picks at most `most` tools, and never more than [`MOST`](Self::MOST), each with a score of 0.05 or more.
+    pub const fn new(most: usize) -> Self {
+        let most = if most > Self::MOST { Self::MOST } else { most };
+        Self { most, min_score: 0.05, always: BTreeSet::new() }
+    }
+
+    /// Sets the score from which on a tool is picked, from 0 to 1. With `NaN` none is.
+    pub const fn min_score(mut self, score: f64) -> Self {
+        self.min_score = score;
+        self
+    }
+
+    /// Picks these tools for every query, before the others and in addition to their number. A name that the catalog
+    /// does not have, or that may not be seen, is left out.
+    pub fn always<S: Into<String>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
+        self.always.extend(tools.into_iter().map(Into::into));
+        self
+    }
+}
+
+/// At most three tools with a score of 0.05 or more.
+impl Default for PickOptions {
+    fn default() -> Self {
+        Self::new(3)
+    }
+}
+
+/// A tool that was picked.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Pick {
+    /// The name of the tool.
+    pub name: ToolName,
+    /// How well it fits, from 0 to 1: the part of the most that a tool could have for this query. Scores of different
+    /// queries are not comparable.
+    pub score: f64,
+    /// Which words of the query were found where, the one that counts most first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<PickReason>,
+    /// Whether it is picked for every query.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub always: bool,
+}
+
+impl Index {
+    /// Picks from the tools of the slots for which `among` holds.
+    pub fn pick(&self, query: &str, options: &PickOptions, among: &dyn Fn(usize) -> bool) -> Vec<Pick> {
+        let always = |name: &ToolName| options.always.contains(name.as_str());
+        let ranked = self.rank(query, among, options.most.saturating_add(options.always.len()));
+        let (first, rest): (Vec<_>, Vec<_>) = ranked
+            .into_iter()
+            .map(|one| Pick { always: always(&one.name), name: one.name, score: one.score, reasons: one.reasons })
+            .partition(|pick| pick.always);
+        let rest = rest.into_iter().filter(|pick| pick.score >= options.min_score).take(options.most);
+        let mut picked: Vec<_> = options
+            .always
+            .iter()
+            .filter_map(|name| {
+                let slot = self.slot(name).filter(|slot| among(*slot))?;
+                let name = self.tool(slot)?.name.clone();
+                let ranked = first.iter().find(|pick| pick.name == name).cloned();
+                Some(ranked.unwrap_or(Pick { name, score: 0.0, reasons: Vec::new(), always: true }))
+            })
+            .collect();
+        picked.extend(rest);
+        picked
+    }
+}

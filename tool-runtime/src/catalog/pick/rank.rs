@@ -1,0 +1,166 @@
+//! Ranking by BM25F: words count by how rare they are, more in some fields than in others, and less each time they are
+//! repeated.
+
+use std::collections::HashMap;
+
+use crate::catalog::pick::fields::{FIELDS, PickField, SETTINGS};
+use crate::catalog::pick::index::{Index, Indexed, Posting, joined};
+use crate::catalog::pick::words::{Word, weight, words};
+use crate::text::cut;
+use crate::tool::ToolName;
+
+/// How soon further occurrences of a word stop counting.
+const SATURATION: f64 = 1.2;
+/// How much a word that is repeated in the query counts more.
+const REPEATED: f64 = 0.25;
+/// How much two words side by side count, in addition to each of them.
+const PAIR: f64 = 0.4;
+/// How much of a query is read: this many bytes at its beginning and at its end.
+const MAX_HALF_BYTES: usize = 8 << 10;
+/// The most distinct words of a query that count: the rarest.
+const MAX_WORDS: usize = 256;
+
+/// What a word of the query added to a score.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[non_exhaustive]
+pub struct PickReason {
+    /// The word of the query, without case and accents; two words where they were found side by side.
+    pub word: String,
+    /// Where it was found.
+    pub field: PickField,
+    /// How much of the score it is, from 0 to 1.
+    pub share: f64,
+}
+
+pub(super) struct Ranked {
+    pub(super) slot: usize,
+    pub(super) name: ToolName,
+    /// From 0 to 1: how much of the most that a tool could have for this query.
+    pub(super) score: f64,
+    pub(super) reasons: Vec<PickReason>,
+}
+
+/// A word of the query that some tool has.
+struct Wanted<'i> {
+    shown: String,
+    postings: &'i [Posting],
+    /// Its rarity, its repetitions and its weight together.
+    worth: f64,
+}
+
+impl Index {
+    /// Ranks the tools of the slots for which `among` holds. Only tools that have a word of the query are returned.
+    pub(super) fn rank(&self, query: &str, among: &dyn Fn(usize) -> bool, most: usize) -> Vec<Ranked> {
+        let wanted = self.wanted(query);
+        let possible: f64 = wanted.iter().map(|word| word.worth).sum();
+        if possible <= 0.0 || most == 0 {
+            return Vec::new();
+        }
+        let discounts = self.discounts();
+        let mut scores = vec![0.0_f64; self.slots()];
+        for word in &wanted {
+            for posting in word.postings {
+                let Some(tool) = self.tool(posting.slot as usize) else { continue };
+                let frequency: f64 = frequencies(posting, tool, &discounts).iter().sum();
+                scores[posting.slot as usize] += word.worth * frequency / (SATURATION + frequency);
+            }
+        }
+        let ranked = scores.into_iter().enumerate().filter(|(slot, score)| *score > 0.0 && among(*slot));
+        let mut ranked: Vec<_> = ranked
+            .filter_map(|(slot, score)| {
+                // Rounded, so that the order of two equal tools never depends on the last bit of a logarithm.
+                let score = (score / possible * 1e6).round() / 1e6;
+                Some(Ranked { slot, name: self.tool(slot)?.name.clone(), score, reasons: Vec::new() })
+            })
+            .collect();
+        let order = |a: &Ranked, b: &Ranked| b.score.total_cmp(&a.score).then_with(|| a.name.cmp(&b.name));
+        if ranked.len() > most {
+            ranked.select_nth_unstable_by(most - 1, order);
+            ranked.truncate(most);
+        }
+        ranked.sort_by(order);
+        self.explain(&wanted, &discounts, &mut ranked);
+        ranked
+    }
+
+    fn wanted(&self, query: &str) -> Vec<Wanted<'_>> {
+        let mut counted: HashMap<String, (String, f64, f64)> = HashMap::new();
+        for half in halves(query) {
+            let found = words(half);
+            let mut take = |stem: String, shown: &dyn Fn() -> String, weight: f64| {
+                if !self.postings(&stem).is_empty() {
+                    counted.entry(stem).or_insert_with(|| (shown(), 0.0, weight)).1 += 1.0;
+                }
+            };
+            for pair in found.windows(2) {
+                let [first, second] = pair else { continue };
+                if weight(first) < 1.0 && weight(second) < 1.0 {
+                    continue;
+                }
+                let shown = || format!("{} {}", first.folded, second.folded);
+                take(joined(&first.stem, &second.stem), &shown, PAIR);
+            }
+            for word in &found {
+                let Word { folded, stem } = word;
+                take(stem.clone(), &|| folded.clone(), weight(word));
+            }
+        }
+        let wanted = counted.into_iter().map(|(stem, (shown, count, weight))| {
+            let postings = self.postings(&stem);
+            let worth = self.rarity(postings.len()) * (1.0 + REPEATED * count.ln()) * weight;
+            (stem, Wanted { shown, postings, worth })
+        });
+        let mut wanted: Vec<_> = wanted.collect();
+        // In an order of its own, because sums depend on it.
+        wanted.sort_by(|(a, one), (b, other)| other.worth.total_cmp(&one.worth).then_with(|| a.cmp(b)));
+        wanted.truncate(MAX_WORDS);
+        wanted.into_iter().map(|(_, wanted)| wanted).collect()
+    }
+
+    /// Says of the ranked tools which words made their scores.
+    fn explain(&self, wanted: &[Wanted<'_>], discounts: &[(f64, f64); FIELDS], ranked: &mut [Ranked]) {
+        let places: HashMap<_, _> = ranked.iter().enumerate().map(|(at, one)| (one.slot, at)).collect();
+        for word in wanted {
+            for posting in word.postings {
+                let (Some(at), Some(tool)) = (places.get(&(posting.slot as usize)), self.tool(posting.slot as usize))
+                else {
+                    continue;
+                };
+                let frequencies = frequencies(posting, tool, discounts);
+                let sum: f64 = frequencies.iter().sum();
+                for (settings, frequency) in SETTINGS.iter().zip(frequencies).filter(|(_, frequency)| *frequency > 0.0)
+                {
+                    let share = word.worth * frequency / (SATURATION + sum);
+                    ranked[*at].reasons.push(PickReason { word: word.shown.clone(), field: settings.field, share });
+                }
+            }
+        }
+        for one in ranked {
+            let sum: f64 = one.reasons.iter().map(|reason| reason.share).sum();
+            one.reasons.iter_mut().for_each(|reason| reason.share = (reason.share / sum * 1e3).round() / 1e3);
+            one.reasons.sort_by(|a, b| b.share.total_cmp(&a.share));
+        }
+    }
+}
+
+/// How often a word occurs in each field, by the field's weight and against its length.
+fn frequencies(posting: &Posting, tool: &Indexed, discounts: &[(f64, f64); FIELDS]) -> [f64; FIELDS] {
+    std::array::from_fn(|at| match posting.counts[at] {
+        0 => 0.0,
+        count => {
+            let (base, slope) = discounts[at];
+            SETTINGS[at].weight * f64::from(count) / (base + slope * f64::from(tool.lengths[at]))
+        }
+    })
+}
+
+/// The beginning and the end of a query: what somebody asks comes before or after what they paste.
+fn halves(query: &str) -> impl Iterator<Item = &str> {
+    let first = cut(query, MAX_HALF_BYTES);
+    let rest = &query[first.len()..];
+    let mut from = rest.len().saturating_sub(MAX_HALF_BYTES);
+    while !rest.is_char_boundary(from) {
+        from += 1;
+    }
+    [first, &rest[from..]].into_iter()
+}

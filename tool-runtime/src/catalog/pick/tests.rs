@@ -1,0 +1,174 @@
+//! What is picked, and what hostile definitions and queries do to it.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::call::ToolContext;
+use crate::catalog::{CatalogBuilder, ToolCatalog};
+use crate::error::ToolError;
+use crate::registration::{DynamicHandler, DynamicTool};
+use crate::tool::ToolEffect;
+
+struct Never;
+
+#[async_trait]
+impl DynamicHandler for Never {
+    async fn call(&self, _: &Value, _: &ToolContext) -> Result<Value, ToolError> {
+        Err(ToolError::safe("never run"))
+    }
+}
+
+fn tool(name: &str, description: &str, arguments: &[(&str, &str)]) -> DynamicTool {
+    let properties: serde_json::Map<_, _> = arguments
+        .iter()
+        .map(|(name, text)| ((*name).to_owned(), json!({"type": "string", "description": text})))
+        .collect();
+    let schema = json!({"type": "object", "properties": properties});
+    DynamicTool::new(name, description, schema, ToolEffect::ReadOnly, Arc::new(Never))
+}
+
+fn catalog(tools: impl IntoIterator<Item = DynamicTool>) -> ToolCatalog {
+    tools.into_iter().fold(ToolCatalog::builder(), CatalogBuilder::dynamic).build().expect("a catalog")
+}
+
+fn office() -> Vec<DynamicTool> {
+    vec![
+        tool("tasks__list", "Lists the tasks of a project.", &[("project_id", "The project.")]),
+        tool("tasks__update", "Changes fields of one task.", &[("title", "The new title."), ("due", "The due date.")]),
+        tool("mail__send", "Sends an email to a person.", &[("to", "The address."), ("subject", "The subject.")]),
+        tool("geo__getTimezone", "Finds the zone of a place.", &[("city", "The name of the city.")]),
+        tool("wetter__tokyo", "東京の天気を調べる。", &[]),
+        tool("voyage__trouver", "Trouve un hôtel près d'ici.", &[]),
+    ]
+}
+
+fn names(picks: &[Pick]) -> Vec<&str> {
+    picks.iter().map(|pick| pick.name.as_str()).collect()
+}
+
+#[track_caller]
+fn check(query: &str, first: &str) {
+    let picks = catalog(office()).pick(query, &PickOptions::default());
+    assert_eq!(picks.first().map(|pick| pick.name.as_str()), Some(first), "{query}");
+}
+
+#[test]
+fn the_tool_that_fits_comes_first() {
+    check("Which tasks does the project have?", "tasks__list");
+    check("change the title of that task", "tasks__update");
+    check("EMAILING Ada about it", "mail__send");
+    check("what time zone is Oslo in", "geo__getTimezone");
+    check("timezones", "geo__getTimezone");
+    check("東京の天気は？", "wetter__tokyo");
+    check("un HOTEL pres de la gare", "voyage__trouver");
+    check("tasks__update", "tasks__update");
+}
+
+#[test]
+fn what_fits_nothing_picks_nothing() {
+    let catalog = catalog(office());
+    for query in ["", " \n", "🙂🙃👩‍👩‍👧", "\u{200b}\u{301}", "quux", "!?"] {
+        assert!(catalog.pick(query, &PickOptions::default()).is_empty(), "{query:?}");
+    }
+    assert!(catalog.pick("tasks", &PickOptions::new(0)).is_empty());
+    assert!(catalog.pick("tasks", &PickOptions::new(5).min_score(f64::NAN)).is_empty());
+    assert!(catalog.pick("tasks", &PickOptions::new(5).min_score(1.1)).is_empty());
+}
+
+#[test]
+fn some_tools_are_picked_always() {
+    let options = PickOptions::new(1).always(["mail__send", "gone__away", "tasks__list"]);
+    let catalog = catalog(office());
+    let picks = catalog.pick("the zone of a city", &options);
+    assert_eq!(names(&picks), ["mail__send", "tasks__list", "geo__getTimezone"]);
+    assert_eq!(picks.iter().map(|pick| pick.always).collect::<Vec<_>>(), [true, true, false]);
+    // One that fits is not picked a second time.
+    assert_eq!(names(&catalog.pick("send an email", &options)), ["mail__send", "tasks__list"]);
+    assert_eq!(catalog.pick("", &options).len(), 2);
+}
+
+#[test]
+fn equal_tools_come_in_the_order_of_their_names() {
+    let twins = || ["b__x", "c__x", "a__x"].map(|name| tool(name, "Reads the weather.", &[]));
+    let mut turned = twins();
+    turned.reverse();
+    let options = PickOptions::new(9);
+    let picks = catalog(twins()).pick("weather", &options);
+    assert_eq!(names(&picks), ["a__x", "b__x", "c__x"]);
+    assert_eq!(picks, catalog(turned).pick("weather", &options));
+}
+
+#[test]
+fn reasons_say_what_was_found_where() {
+    let picks = catalog(office()).pick("Please send the subject to Ada", &PickOptions::new(1));
+    let [pick] = picks.as_slice() else { panic!("{picks:?}") };
+    assert!(pick.score > 0.05 && pick.score <= 1.0, "{}", pick.score);
+    let reason = |word: &str, field| pick.reasons.iter().find(|one| one.word == word && one.field == field);
+    assert!(reason("send", PickField::Name).is_some_and(|send| send.share > 0.3), "{:?}", pick.reasons);
+    assert!(reason("subject", PickField::Argument).is_some() && reason("ada", PickField::Name).is_none());
+    let sum: f64 = pick.reasons.iter().map(|reason| reason.share).sum();
+    assert!((sum - 1.0).abs() < 0.01, "{sum}");
+}
+
+#[test]
+fn tools_that_come_and_go_leave_no_trace() {
+    let all = catalog(office());
+    let mut changed = Index::default();
+    for spec in all.specs() {
+        changed.insert(spec);
+    }
+    let extra = catalog([tool("tasks__list_all", "Lists the tasks of every project, also tasks that are done.", &[])]);
+    let other = catalog([tool("mail__send", "Something else, about tasks and the weather.", &[])]);
+    extra.specs().chain(other.specs()).for_each(|spec| {
+        changed.insert(spec);
+    });
+    assert_eq!(changed.pick("every task", &PickOptions::new(1), &|_| true)[0].name.as_str(), "tasks__list_all");
+    assert!(changed.remove("tasks__list_all") && !changed.remove("tasks__list_all"));
+    changed.insert(all.get("mail__send").expect("a tool"));
+    for query in ["send a task", "weather", "the zone of the project", "something else"] {
+        let options = PickOptions::new(9);
+        assert_eq!(changed.pick(query, &options, &|_| true), all.pick(query, &options), "{query}");
+    }
+}
+
+#[test]
+fn a_description_full_of_words_wins_nothing() {
+    let words = "tasks list project change title send email zone city weather hotel find update place person subject ";
+    for stuffed in [words.repeat(1), words.repeat(4), words.repeat(400), "email ".repeat(2000)] {
+        let catalog = catalog(office().into_iter().chain([tool("spam__everything", &stuffed, &[])]));
+        for (query, wanted) in [
+            ("list the tasks of the project", "tasks__list"),
+            ("send an email", "mail__send"),
+            ("find the time zone of a place", "geo__getTimezone"),
+        ] {
+            let picks = catalog.pick(query, &PickOptions::default());
+            assert_eq!(names(&picks)[0], wanted, "{query}: {:?}", names(&picks));
+        }
+    }
+}
+
+#[test]
+fn hostile_text_is_bounded() {
+    let catalog = catalog(office().into_iter().chain([
+        tool("long__word", &"a".repeat(200_000), &[]),
+        tool("long__marks", &"e\u{301}\u{302}".repeat(50_000), &[]),
+    ]));
+    let long = [
+        "tasks ".repeat(170_000),
+        "🙂".repeat(250_000),
+        "天".repeat(330_000),
+        format!("{}the tasks of a project", "x9 ".repeat(330_000)),
+        (0..150_000).map(|number| format!("w{number} ")).collect(),
+    ];
+    for query in &long {
+        let picks = catalog.pick(query, &PickOptions::default());
+        assert!(picks.iter().all(|pick| pick.score.is_finite()));
+    }
+    // What is asked behind a long paste is read.
+    assert_eq!(catalog.pick(&long[3], &PickOptions::default())[0].name.as_str(), "tasks__list");
+}

@@ -1,0 +1,209 @@
+//! From text to words: the same way for definitions and for queries.
+
+use std::borrow::Cow;
+
+use frostem::{Algorithm, Stemmer};
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
+
+use crate::text::cut;
+
+/// The longest word that is kept, in bytes before folding; the rest of it is left out.
+const MAX_WORD_BYTES: usize = 64;
+
+/// A word of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Word {
+    /// Without case and accents, for people.
+    pub(super) folded: String,
+    /// What is compared: words of one stem are the same.
+    pub(super) stem: String,
+}
+
+/// Splits text into words.
+///
+/// Names in camel case and snake case come apart, and so do letters and digits. Scripts without spaces between words
+/// become overlapping pairs of characters. Compatible forms of a character (full-width letters, ligatures) are one.
+pub(super) fn words(text: &str) -> Vec<Word> {
+    let normal: Cow<'_, str> = if text.is_ascii() { text.into() } else { text.nfkc().collect::<String>().into() };
+    let mut splitter = Splitter { found: Vec::new(), stemmer: Stemmer::new(Algorithm::English) };
+    let mut rest = normal.as_ref();
+    while let Some(first) = rest.chars().next() {
+        let length = if is_unspaced(first) {
+            let length = prefix(rest, |char| is_unspaced(char) || is_combining_mark(char));
+            splitter.pairs(&rest[..length]);
+            length
+        } else if first.is_alphanumeric() {
+            let length = prefix(rest, |char| is_in_word(char) && !is_unspaced(char));
+            splitter.run(&rest[..length]);
+            // The `s` of a possessive.
+            let after = rest[length..].strip_prefix(['\'', '’']).and_then(|after| after.strip_prefix('s'));
+            let ends = after.filter(|after| !after.starts_with(char::is_alphanumeric));
+            ends.map_or(length, |after| rest.len() - after.len())
+        } else {
+            first.len_utf8()
+        };
+        rest = &rest[length..];
+    }
+    splitter.found
+}
+
+/// The bytes at the beginning whose characters all match.
+fn prefix(text: &str, matches: impl Fn(char) -> bool) -> usize {
+    text.find(|char| !matches(char)).unwrap_or(text.len())
+}
+
+fn is_in_word(char: char) -> bool {
+    char.is_alphanumeric() || is_combining_mark(char)
+}
+
+/// Characters of scripts that put no spaces between words, or glue particles to them as Korean does.
+const fn is_unspaced(char: char) -> bool {
+    matches!(char,
+        '\u{0E00}'..='\u{0EFF}' // Thai, Lao
+        | '\u{1000}'..='\u{109F}' // Myanmar
+        | '\u{1780}'..='\u{17FF}' // Khmer
+        | '\u{3040}'..='\u{30FF}' // Hiragana, Katakana
+        | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFF}' // Han
+        | '\u{AC00}'..='\u{D7AF}' // Hangul
+    )
+}
+
+struct Splitter {
+    found: Vec<Word>,
+    stemmer: Stemmer,
+}
+
+impl Splitter {
+    /// A run of letters and digits: cut where the case or the kind changes.
+    fn run(&mut self, run: &str) {
+        let mut from = 0;
+        let mut before: Option<char> = None;
+        let mut chars = run.char_indices().peekable();
+        while let Some((at, char)) = chars.next() {
+            let next = chars.peek().map(|(_, next)| *next);
+            if before.is_some_and(|before| is_border(before, char, next)) {
+                self.word(&run[from..at]);
+                from = at;
+            }
+            if !is_combining_mark(char) {
+                before = Some(char);
+            }
+        }
+        self.word(&run[from..]);
+    }
+
+    fn word(&mut self, word: &str) {
+        let word = cut(word, MAX_WORD_BYTES);
+        let folded: String = if word.is_ascii() {
+            word.to_ascii_lowercase()
+        } else {
+            let letters = word.nfkd().filter(|char| !is_combining_mark(*char)).flat_map(char::to_lowercase);
+            letters.fold(String::new(), |mut folded, char| {
+                match plain(char) {
+                    Some(plain) => folded.push_str(plain),
+                    None => folded.push(char),
+                }
+                folded
+            })
+        };
+        let stem = self.stemmer.stem(&folded).into_owned();
+        if !stem.is_empty() {
+            self.found.push(Word { folded, stem });
+        }
+    }
+
+    fn pairs(&mut self, run: &str) {
+        let ends: Vec<_> = run.char_indices().map(|(at, _)| at).chain([run.len()]).collect();
+        let mut take = |pair: &str| self.found.push(Word { folded: pair.to_owned(), stem: pair.to_owned() });
+        if ends.len() == 2 {
+            take(run);
+        }
+        ends.windows(3).for_each(|ends| take(&run[ends[0]..ends[2]]));
+    }
+}
+
+/// Whether a word ends between two characters: `getTask`, `HTTPServer`, `base64`; not within `IDs`.
+fn is_border(before: char, char: char, next: Option<char>) -> bool {
+    if is_combining_mark(char) {
+        return false;
+    }
+    let ends_capitals = || next.is_some_and(|next| next.is_lowercase() && next != 's');
+    char.is_numeric() != before.is_numeric()
+        || (char.is_uppercase() && (before.is_lowercase() || (before.is_uppercase() && ends_capitals())))
+}
+
+/// Letters that have no accent to take away, as they are written where they are missing.
+const fn plain(char: char) -> Option<&'static str> {
+    Some(match char {
+        'ß' => "ss",
+        'æ' => "ae",
+        'œ' => "oe",
+        'ø' => "o",
+        'đ' => "d",
+        'ł' => "l",
+        'ı' => "i",
+        _ => return None,
+    })
+}
+
+/// How much a word of a query counts: words that hold a sentence together, or address the assistant, say little about
+/// the tool that is wanted, however rare they are in definitions.
+pub(super) fn weight(word: &Word) -> f64 {
+    if FUNCTION_WORDS.binary_search(&word.folded.as_str()).is_ok() { 0.4 } else { 1.0 }
+}
+
+/// Sorted.
+const FUNCTION_WORDS: &[&str] = &[
+    "a", "about", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could",
+    "did", "do", "does", "for", "from", "get", "give", "had", "has", "have", "he", "help", "her", "his", "how", "i",
+    "if", "in", "into", "is", "it", "its", "just", "know", "let", "like", "look", "may", "me", "might", "my", "need",
+    "not", "now", "of", "on", "or", "our", "out", "please", "provide", "shall", "she", "should", "show", "so", "some",
+    "tell", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this", "those", "to", "us",
+    "use", "using", "want", "was", "we", "were", "what", "when", "where", "which", "who", "why", "will", "with",
+    "would", "you", "your",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let stems: Vec<_> = words(text).into_iter().map(|word| word.stem).collect();
+        assert_eq!(stems.join(" "), expected, "{text}");
+    }
+
+    #[test]
+    fn text_becomes_words() {
+        check("getTaskById", "get task by id");
+        check("tasks__list_tasks", "task list task");
+        check("HTTPServer parseJSON userIDs", "http server pars json user id");
+        check("base64 v2 2024-01-31", "base 64 v 2 2024 01 31");
+        check("Cities, queries; running ponies' boxes", "citi queri run poni box");
+        check("the user's file's", "the user file");
+        check("Zürich café naïve Straße Łódź", "zurich cafe naiv strass lodz");
+        check("Zu\u{308}rich", "zurich");
+        check("ｆｕｌｌ ﬁne", "full fine");
+        check("東京の天気", "東京 京の の天 天気");
+        check("雨", "雨");
+        check("weather天気api", "weather 天気 api");
+        check("ЗАДАЧА Ελλάδα", "задача ελλαδα");
+        check("날씨 알려줘", "날씨 알려 려줘");
+        for empty in ["", " \n\t", "🙂🙃 👩‍👩‍👧", "__--''’", "\u{301}\u{200b}"] {
+            check(empty, "");
+        }
+    }
+
+    #[test]
+    fn long_words_are_cut() {
+        let found = words(&"é".repeat(100_000));
+        assert_eq!(found.len(), 1);
+        assert!(found[0].stem.len() <= MAX_WORD_BYTES);
+    }
+
+    #[test]
+    fn function_words_are_sorted() {
+        assert!(FUNCTION_WORDS.is_sorted());
+    }
+}

@@ -1,0 +1,95 @@
+//! What a call would do, in the sentence that its author wrote for the person who decides.
+
+use std::sync::Arc;
+
+use crate::call::NamedArgument;
+use crate::json::{self, Limits, Tree};
+use crate::redact::mask::MASK;
+use crate::text::{pointer, quoted};
+use crate::tool::ToolSpec;
+use crate::tool::sentence::{Piece, pieces};
+
+/// The most characters of one value.
+const MOST: usize = 80;
+
+/// Writes the sentence of a call: the first one whose arguments are all given, or the last one. `None` for a tool
+/// without sentences.
+///
+/// `arguments` are the effective ones, as JSON text. Values are bounded and quoted, sensitive ones are masked.
+pub(crate) fn summary(spec: &ToolSpec, arguments: &str, names: &[NamedArgument]) -> Option<String> {
+    let last = spec.summary.last()?;
+    let arguments = json::parse(arguments, &Limits::UNBOUNDED).unwrap_or(Tree::Null);
+    let given = |sentence: &&Arc<str>| {
+        let pieces = pieces(sentence).unwrap_or_default();
+        pieces.iter().all(|piece| match piece {
+            Piece::Text(_) => true,
+            Piece::Argument(path) => find(&arguments, path).is_some(),
+        })
+    };
+    let sentence = spec.summary.iter().find(given).unwrap_or(last);
+    let mut written = String::new();
+    for piece in pieces(sentence).ok()? {
+        match piece {
+            Piece::Text(text) => written.push_str(&text),
+            Piece::Argument(path) if path.first().is_some_and(|name| spec.sensitive.contains(name)) => {
+                written.push_str(MASK);
+            }
+            Piece::Argument(path) => match find(&arguments, &path) {
+                None => written.push_str("(not given)"),
+                Some(found) => value(&mut written, found, &place(&path), names),
+            },
+        }
+    }
+    Some(written)
+}
+
+fn find<'t>(arguments: &'t Tree<'t>, path: &[String]) -> Option<&'t Tree<'t>> {
+    path.iter().try_fold(arguments, |tree, name| tree.get(name)).filter(|found| !found.is_null())
+}
+
+fn place(path: &[String]) -> String {
+    let mut place = String::new();
+    path.iter().for_each(|name| pointer::push(&mut place, name));
+    place
+}
+
+fn value(written: &mut String, value: &Tree<'_>, place: &str, names: &[NamedArgument]) {
+    let Tree::Array(items) = value else {
+        written.push_str(&shown(value, MOST));
+        return named(written, place, names);
+    };
+    if items.is_empty() {
+        written.push_str("(none)");
+    }
+    let mut room = MOST;
+    for (at, item) in items.iter().enumerate() {
+        if room == 0 {
+            written.push_str(&format!(" and {} more", items.len() - at));
+            break;
+        }
+        if at > 0 {
+            written.push_str(", ");
+        }
+        let text = shown(item, room);
+        room = room.saturating_sub(text.chars().count());
+        written.push_str(&text);
+        named(written, &format!("{place}/{at}"), names);
+    }
+}
+
+fn shown(value: &Tree<'_>, most: usize) -> String {
+    match value {
+        Tree::String(text) => quoted(text, most),
+        Tree::Array(_) | Tree::Object(_) => quoted(&serde_json::to_string(value).unwrap_or_default(), most),
+        scalar => serde_json::to_string(scalar).unwrap_or_default(),
+    }
+}
+
+/// What a look-up gave for the value, which says so itself.
+fn named(written: &mut String, place: &str, names: &[NamedArgument]) {
+    if let Some(found) = names.iter().find(|named| named.pointer == place) {
+        written.push_str(" (");
+        written.push_str(&found.label());
+        written.push(')');
+    }
+}

@@ -1,0 +1,116 @@
+//! The sentences of a tool for the person who decides on a call: text with the names of arguments in braces.
+
+use std::fmt;
+
+/// The longest sentence, in characters.
+pub(crate) const MOST: usize = 200;
+
+/// A part of a sentence.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Text(String),
+    /// The path of an argument: its name, or the names that lead to a member of it.
+    Argument(Vec<String>),
+}
+
+/// Why a text cannot be read as a sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SentenceError {
+    Empty,
+    TooLong,
+    Hidden,
+    Open,
+    Close,
+    Unnamed,
+}
+
+impl fmt::Display for SentenceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("is empty"),
+            Self::TooLong => write!(f, "is longer than {MOST} characters"),
+            Self::Hidden => f.write_str("holds a line break or a character that nobody sees"),
+            Self::Open => f.write_str("has a `{` that is never closed; write `{{` for the character"),
+            Self::Close => f.write_str("has a `}` that closes nothing; write `}}` for the character"),
+            Self::Unnamed => f.write_str("has braces without a name; write the name of an argument between them"),
+        }
+    }
+}
+
+/// Reads a sentence. `{{` and `}}` are braces; quotes right around a name are left out, because a text is shown in quotes.
+pub(crate) fn pieces(sentence: &str) -> Result<Vec<Piece>, SentenceError> {
+    if sentence.trim().is_empty() {
+        return Err(SentenceError::Empty);
+    }
+    if sentence.chars().count() > MOST {
+        return Err(SentenceError::TooLong);
+    }
+    if sentence.chars().any(crate::text::is_invisible) {
+        return Err(SentenceError::Hidden);
+    }
+    let (mut pieces, mut text, mut rest) = (Vec::new(), String::new(), sentence);
+    while let Some(at) = rest.find(['{', '}']) {
+        let (before, braces) = rest.split_at(at);
+        text.push_str(before);
+        if let Some(after) = braces.strip_prefix("{{").or_else(|| braces.strip_prefix("}}")) {
+            text.push_str(braces.get(..1).unwrap_or_default());
+            rest = after;
+            continue;
+        }
+        let inside = braces.strip_prefix('{').ok_or(SentenceError::Close)?;
+        let (name, mut after) = inside.split_once('}').ok_or(SentenceError::Open)?;
+        if name.contains('{') {
+            return Err(SentenceError::Open);
+        }
+        if name.split('.').any(|segment| segment.trim().is_empty()) {
+            return Err(SentenceError::Unnamed);
+        }
+        for (open, close) in [('"', '"'), ('\'', '\''), ('“', '”')] {
+            if let (true, Some(left)) = (text.ends_with(open), after.strip_prefix(close)) {
+                text.pop();
+                after = left;
+                break;
+            }
+        }
+        pieces.extend([Piece::Text(std::mem::take(&mut text)), argument(name)]);
+        rest = after;
+    }
+    text.push_str(rest);
+    pieces.push(Piece::Text(text));
+    pieces.retain(|piece| !matches!(piece, Piece::Text(text) if text.is_empty()));
+    Ok(pieces)
+}
+
+fn argument(name: &str) -> Piece {
+    Piece::Argument(name.split('.').map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_read_and_broken_ones_are_not() {
+        let text = |text: &str| Piece::Text(text.to_owned());
+        for (sentence, expected) in [
+            ("Deletes everything.", Ok(vec![text("Deletes everything.")])),
+            (
+                r#"Deletes "{title}" of '{owner.name}' {{now}}"#,
+                Ok(vec![text("Deletes "), argument("title"), text(" of "), argument("owner.name"), text(" {now}")]),
+            ),
+            (r#"{a}{b}" "{c}"#, Ok(vec![argument("a"), argument("b"), text("\" \""), argument("c")])),
+            (" ", Err(SentenceError::Empty)),
+            ("a\nb", Err(SentenceError::Hidden)),
+            ("a\u{202e}b", Err(SentenceError::Hidden)),
+            ("a {b", Err(SentenceError::Open)),
+            ("a {b {c}", Err(SentenceError::Open)),
+            ("a b}", Err(SentenceError::Close)),
+            ("a {}", Err(SentenceError::Unnamed)),
+            ("a {b..c}", Err(SentenceError::Unnamed)),
+        ] {
+            assert_eq!(pieces(sentence), expected, "{sentence}");
+        }
+        assert!(pieces(&"å".repeat(MOST)).is_ok());
+        assert_eq!(pieces(&"å".repeat(MOST + 1)), Err(SentenceError::TooLong));
+    }
+}
