@@ -2,6 +2,8 @@
 
 use clap::{Args, Subcommand};
 
+use super::Command;
+
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum McpAction {
     /// Show what servers offer: each tool with its state under the policy, its pin, and why it is kept out
@@ -34,4 +36,23 @@ pub(in crate::cli) struct Servers {
     /// The command of a server, after `--`
     #[arg(last = true, value_name = "COMMAND")]
     pub(in crate::cli) command: Vec<String>,
+}
+
+impl Command {
+    /// Whether the command looks at the catalog, which the servers of the configuration file belong to.
+    pub(in crate::cli) const fn is_about_tools(&self) -> bool {
+        matches!(
+            self,
+            Self::List
+                | Self::Show { .. }
+                | Self::Export { .. }
+                | Self::Check
+                | Self::Call(_)
+                | Self::Chat(_)
+                | Self::Approvals { .. }
+                | Self::Policy { .. }
+                | Self::Worker(_)
+                | Self::Replay { .. }
+        )
+    }
 }

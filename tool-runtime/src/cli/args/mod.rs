@@ -201,26 +201,6 @@ pub(super) enum Command {
     },
 }
 
-#[cfg(feature = "mcp-client")]
-impl Command {
-    /// Whether the command looks at the catalog, which the servers of the configuration file belong to.
-    pub(super) const fn is_about_tools(&self) -> bool {
-        matches!(
-            self,
-            Self::List
-                | Self::Show { .. }
-                | Self::Export { .. }
-                | Self::Check
-                | Self::Call(_)
-                | Self::Chat(_)
-                | Self::Approvals { .. }
-                | Self::Policy { .. }
-                | Self::Worker(_)
-                | Self::Replay { .. }
-        )
-    }
-}
-
 #[derive(Debug, Args)]
 pub(super) struct Call {
     /// The name of the tool
