@@ -25,7 +25,7 @@ mod input;
 mod listing;
 mod log;
 mod manual;
-#[cfg(feature = "mcp-client")]
+#[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
 mod mcp;
 mod places;
 mod policy;
@@ -130,7 +130,7 @@ async fn dispatch(cli: &Cli<'_>, command: Command) -> Result<Exit, Failure> {
         Command::Grants { action } => grants::grants(cli, action).await,
         Command::Audit { action } => audit::audit(cli, action).await,
         Command::Policy { action } => policy::policy(cli, action),
-        #[cfg(feature = "mcp-client")]
+        #[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
         Command::Mcp { action } => Box::pin(mcp::mcp(cli, action)).await,
         Command::Worker(command) => worker::worker(cli, *command).await,
         Command::Replay { format, files, user_text } => Box::pin(replay::replay(cli, format, &files, user_text)).await,

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::cli::args::Servers;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::mcp::edit;
+use crate::cli::mcp::servers::source;
 use crate::cli::session::Cli;
 use crate::cli::{input, terminal};
 use crate::mcp::source::McpTool;
@@ -28,7 +29,7 @@ pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, names: &[String], yes:
     let (policy, beside) = (cli.policy()?, path.with_extension("pins.json"));
     let text = input::text(input::file(&path)?, &path.display().to_string())?;
     let mut kept = read(&beside)?;
-    let source = super::source(cli, servers).await?;
+    let source = source(cli, servers).await?;
     let (tools, notes) = (source.tools(), source.notes());
     source.shutdown().await;
     for (server, note) in notes {

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::cli::args::Servers;
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::mcp::servers::source;
 use crate::cli::session::Cli;
 use crate::cli::{table, terminal};
 use crate::mcp::source::{McpTool, McpToolState};
@@ -13,7 +14,7 @@ const SHORT: usize = 12;
 
 pub(super) async fn tools(cli: &Cli<'_>, servers: &Servers) -> Result<Exit, Failure> {
     let policy = cli.policy()?;
-    let source = super::source(cli, servers).await?;
+    let source = source(cli, servers).await?;
     let (tools, notes) = (source.tools(), source.notes());
     source.shutdown().await;
     let mut rows = Vec::new();
