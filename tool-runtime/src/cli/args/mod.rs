@@ -5,7 +5,7 @@ mod audit;
 mod chat;
 mod grants;
 mod help;
-#[cfg(feature = "mcp-server")]
+#[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
 mod mcp;
 mod settings;
 mod values;
@@ -15,8 +15,10 @@ pub(super) use approvals::{Approvals, By, Who};
 pub(super) use audit::{Audit, Source, Which};
 pub(super) use chat::{Chat, Endpoint};
 pub(super) use grants::Grants;
-#[cfg(feature = "mcp-server")]
+#[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
 pub(super) use mcp::McpAction;
+#[cfg(feature = "mcp-client")]
+pub(super) use mcp::Servers;
 pub(super) use values::{Form, Kind, View, attribute, name, named};
 pub(super) use worker::{Worker, WorkerAction};
 
@@ -155,8 +157,8 @@ pub(super) enum Command {
         #[command(subcommand)]
         action: Policy,
     },
-    /// Serve the tools to clients of the Model Context Protocol (MCP)
-    #[cfg(feature = "mcp-server")]
+    /// Serve the tools to clients of the Model Context Protocol (MCP), and bring in those of its servers
+    #[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
     Mcp {
         #[command(subcommand)]
         action: McpAction,
