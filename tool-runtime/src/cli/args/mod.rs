@@ -124,7 +124,15 @@ pub(super) enum Command {
         /// Close the schemas for the provider's strict mode
         #[arg(long)]
         strict: bool,
+        /// Only the tools that fit this request
+        #[arg(long, value_name = "QUERY")]
+        pick: Option<String>,
+        /// How many tools to pick at most
+        #[arg(short, value_name = "TOOLS", default_value_t = 3, requires = "pick")]
+        k: usize,
     },
+    /// Rank the visible tools, or those of a file, by how well they fit a request
+    Pick(Pick),
     /// Report every problem of the catalog and the policy; fails if there is one
     Check,
     /// Run one call through the gate
@@ -189,6 +197,22 @@ pub(super) enum Command {
         /// A command; the overview without one
         command: Option<String>,
     },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Pick {
+    /// What a user asks for
+    #[arg(required_unless_present = "queries", conflicts_with = "queries")]
+    pub(super) query: Option<String>,
+    /// How many tools to pick at most
+    #[arg(short, value_name = "TOOLS", default_value_t = 3)]
+    pub(super) k: usize,
+    /// Pick from these tool definitions, one JSON object per line; what is broken is left out and noted
+    #[arg(long, value_name = "FILE")]
+    pub(super) tools: Option<PathBuf>,
+    /// Requests, one JSON object with `id` and `query` per line; prints `{"id","ranked","ms"}` for each; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(super) queries: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
