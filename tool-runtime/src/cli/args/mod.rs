@@ -5,6 +5,7 @@ mod audit;
 mod chat;
 mod grants;
 mod help;
+mod pick;
 mod settings;
 mod values;
 mod worker;
@@ -13,6 +14,7 @@ pub(super) use approvals::{Approvals, By, Who};
 pub(super) use audit::{Audit, Source, Which};
 pub(super) use chat::{Chat, Endpoint};
 pub(super) use grants::Grants;
+pub(super) use pick::Pick;
 pub(super) use values::{Form, Kind, View, attribute, name, named};
 pub(super) use worker::{Worker, WorkerAction};
 
@@ -124,7 +126,15 @@ pub(super) enum Command {
         /// Close the schemas for the provider's strict mode
         #[arg(long)]
         strict: bool,
+        /// Only the tools that fit this request
+        #[arg(long, value_name = "QUERY")]
+        pick: Option<String>,
+        /// How many tools to pick at most
+        #[arg(short, value_name = "TOOLS", default_value_t = 3, requires = "pick")]
+        k: usize,
     },
+    /// Rank the visible tools, or those of a file, by how well they fit a request
+    Pick(Pick),
     /// Report every problem of the catalog and the policy; fails if there is one
     Check,
     /// Run one call through the gate
