@@ -164,7 +164,8 @@ impl File {
         let mut file: Self = toml::from_str(&text).map_err(|error| {
             // The whole error quotes the line, and the URL of a store can hold a password.
             let line = error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
-            let text = format!("the configuration file {name} cannot be used: line {line}: {}", error.message());
+            let why = input::unquoted(error.message());
+            let text = format!("the configuration file {name} cannot be used: line {line}: {why}");
             Failure::usage(text.trim_end()).code("config")
         })?;
         let folder = path.parent().unwrap_or_else(|| Path::new(""));

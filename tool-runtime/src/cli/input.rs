@@ -76,3 +76,20 @@ pub(super) fn json_value(given: &str) -> Result<String, Failure> {
         }
     }
 }
+
+/// A message of a library without what it quotes, such as the value of a setting.
+pub(super) fn unquoted(message: &str) -> String {
+    message.split('"').step_by(2).collect::<Vec<_>>().join("..")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unquoted;
+
+    #[test]
+    fn messages_lose_what_they_quote() {
+        assert_eq!(unquoted("no `store`"), "no `store`");
+        assert_eq!(unquoted("unknown value \"x\" for `y`: \"x\""), "unknown value .. for `y`: ..");
+        assert_eq!(unquoted("cut \"x"), "cut ");
+    }
+}

@@ -17,7 +17,7 @@ use tracing_subscriber::{Layer, Registry, fmt};
 use crate::cli::app::App;
 use crate::cli::config::Settings;
 use crate::cli::exit::Failure;
-use crate::cli::terminal;
+use crate::cli::{input, terminal};
 use crate::runner::METRICS;
 use crate::store::StoreError;
 
@@ -77,10 +77,10 @@ pub(super) fn install(app: &App, settings: &Settings) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Logs why a store could not be opened. The causes can name hosts, users and files, and no password.
+/// Logs why a store could not be opened. What the causes quote can be a value of its URL, so it is left out.
 pub(super) fn unopened(error: &StoreError) {
     if INSTALLED.load(Ordering::Relaxed) {
-        tracing::error!(target: FAILURES, code = error.code(), "{}", error.detail());
+        tracing::error!(target: FAILURES, code = error.code(), "{}", input::unquoted(&error.detail()));
     }
 }
 

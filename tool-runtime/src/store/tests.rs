@@ -6,4 +6,6 @@ mod documents;
 mod ledger;
 mod memory;
 mod spoiled;
+#[cfg(feature = "cli")]
+mod taking;
 mod verify;

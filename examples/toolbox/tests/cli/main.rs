@@ -13,6 +13,7 @@ mod otlp;
 mod policy;
 mod recorded;
 mod rig;
+mod secrets;
 mod settings;
 #[cfg(unix)]
 mod shared;

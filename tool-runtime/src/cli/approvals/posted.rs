@@ -75,7 +75,7 @@ pub(super) async fn decide(
         None => State::Posted,
         Some(time) => attend::interruptible(look.wait(time)).await.unwrap_or(Ok(State::Posted))?,
     };
-    tell(cli, call, run, (kind, by.wait), state)
+    tell(cli, call, run, (kind, by.wait), &state)
 }
 
 /// Refuses a decision that the policy or the tool's schema refuses in any case. The attempt of somebody who may not
@@ -189,10 +189,10 @@ fn tell(
     call: &PendingCall,
     run: &StoredRun,
     (kind, wait): (DecisionKind, Option<Duration>),
-    state: State,
+    state: &State,
 ) -> Result<Exit, Failure> {
     let (app, run_id) = (cli.app.name, terminal::safe(&call.run_id));
-    let (word, outcome) = match &state {
+    let (word, outcome) = match state {
         State::Posted => ("posted", None),
         State::Running => ("running", None),
         State::Waits => ("waits", None),
@@ -210,7 +210,7 @@ fn tell(
         terminal::line(&json(&told)?);
     } else {
         let code = kind.code();
-        terminal::line(&match &state {
+        terminal::line(&match state {
             State::Ended(outcome) => format!("{code}: the call ended as {outcome}"),
             State::Waits => format!("{code}: the graph continued, and waits with its next call"),
             State::Running => format!("{code}: the call runs"),
@@ -221,7 +221,7 @@ fn tell(
         });
     }
     match state {
-        State::Ended(outcome) => Ok(Exit::of(outcome)),
+        State::Ended(outcome) => Ok(Exit::of(*outcome)),
         State::Waits => Ok(Exit::ApprovalRequired),
         _ => match wait {
             None => {

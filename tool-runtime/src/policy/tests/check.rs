@@ -88,7 +88,10 @@ fn a_name_that_nothing_has_decides_nothing() {
 
 #[test]
 fn a_table_that_decides_nothing_is_refused() {
-    let idle = |path: &str| format!("policy, `{path}`: this decides nothing; write `allowed_tools` or `denied_tools`");
+    let idle = |path: &str| {
+        let graphs = if path.starts_with("callers") { "" } else { ", `allowed_graphs`" };
+        format!("policy, `{path}`: this decides nothing; write `allowed_tools`{graphs} or `denied_tools`")
+    };
     for path in ["roles.r", "principals.p", "attributes.a.v", "tenants.t", "tenants.t.roles.r", "callers.graph"] {
         check(&format!("[{path}]"), &[&idle(path)]);
         check(&format!("[{path}]\ndenied_tools = []"), &[&idle(path)]);

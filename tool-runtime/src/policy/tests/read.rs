@@ -203,7 +203,7 @@ fn a_shared_budget_has_a_window_and_a_limit() {
     check(
         "[budgets.run]\nwindow = '1h'\ncalls = 1",
         value,
-        "policy, line 1, column 1: the budget of a run has no `window`; write it for a principal or a tenant",
+        "policy, line 1, column 1: this budget has no `window`; write it for a principal or a tenant",
     );
     check(
         "[[budgets.tenant]]\nwindow = '60m'\ncalls = 1\n[[budgets.tenant]]\nwindow = '1h'\ntokens = 1",
@@ -213,7 +213,7 @@ fn a_shared_budget_has_a_window_and_a_limit() {
     check(
         "[budgets.tenant]\nwindow = '1h'\nbites = 1",
         "policy_unknown_key",
-        "policy, line 3, column 1: unknown field `bites`, expected one of `window`, `calls`, `time_ms`, `bytes`, `tokens`, \
+        "policy, line 3, column 1: unknown field `bites`, expected one of `window`, `calls`, `turns`, `time_ms`, `bytes`, `tokens`, \
          `input_tokens`, `output_tokens`, `reasoning_tokens`, `cost`; did you mean `bytes`?",
     );
     let many: Vec<_> = (1..=9).map(|hours| format!("{{ window = '{hours}h', calls = 1 }}")).collect();

@@ -1,0 +1,89 @@
+//! A run is taken by one process at a time, by somebody whom it belongs to; what finishes a call is posted once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::store::runs::{self, Next, Progress, Taking};
+use crate::store::{Document, Key, RunLease, StoreError, StoredRun, Transaction, posts};
+
+const LEASE: Duration = Duration::from_secs(30);
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_000_000 + second).unwrap()
+}
+
+/// A store of one run and one post, changed at a time.
+struct One(Option<Document>, Option<Document>);
+
+impl One {
+    fn change<T>(
+        &mut self,
+        second: i64,
+        change: impl FnOnce(&mut Transaction) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let documents = [(Key::run("r"), self.0.clone()), (Key::post("r", "p"), self.1.clone())];
+        let mut transaction = Transaction::new(at(second), documents);
+        let changed = change(&mut transaction)?;
+        for (key, document) in transaction.into_writes().documents {
+            *(if key == Key::run("r") { &mut self.0 } else { &mut self.1 }) = document;
+        }
+        Ok(changed)
+    }
+
+    fn take(&mut self, second: i64, party: (&str, &str), owner: &str) -> Taking {
+        let party = (Some(party.0), Some(party.1));
+        self.change(second, |transaction| runs::take(transaction, &"r".into(), party, &owner.into(), LEASE)).unwrap()
+    }
+
+    fn save(&mut self, second: i64, lease: &RunLease, next: Next) -> Result<(), StoreError> {
+        let progress = Progress { document: None, state: "asked".into(), taken: None, failures: 0, next };
+        self.change(second, |transaction| runs::save(transaction, lease, &progress))
+    }
+}
+
+fn lease(taking: Taking) -> RunLease {
+    let Taking::Taken(lease, _) = taking else { panic!("{taking:?}") };
+    lease
+}
+
+#[test]
+fn one_process_has_a_run() {
+    let mut one = One(None, None);
+    let mut run = StoredRun::new("r", "{}");
+    (run.principal, run.tenant) = (Some("ada".into()), Some("acme".into()));
+    let owner: Arc<str> = "maker".into();
+    let made = one.change(0, |transaction| runs::enqueue_held(transaction, &run, &owner, LEASE)).unwrap();
+    let again = one.change(0, |transaction| runs::enqueue_held(transaction, &run, &owner, LEASE));
+    assert!(matches!(again, Err(StoreError::Duplicate)));
+    // A worker does not get it, nor does another keyboard, nor anybody of other people.
+    let leased = one.change(1, |transaction| runs::lease(transaction, &"r".into(), &"worker".into(), LEASE));
+    assert!(leased.unwrap().is_none());
+    assert!(matches!(one.take(1, ("ada", "acme"), "other"), Taking::Held));
+    for party in [("bob", "acme"), ("ada", "other")] {
+        assert!(matches!(one.take(1, party, "other"), Taking::Unknown), "{party:?}");
+    }
+    assert_eq!(lease(one.take(1, ("ada", "acme"), "maker")), made, "who asks twice has it once");
+    // Once it is handed back, somebody else has it, although nothing is due, and the first one cannot write.
+    one.save(2, &made, Next::Release { due: None, news: 0 }).unwrap();
+    let taken = lease(one.take(3, ("ada", "acme"), "other"));
+    assert!(matches!(one.save(4, &made, Next::Keep), Err(StoreError::Fenced)));
+    one.save(4, &taken, Next::Keep).unwrap();
+    // A lease that is over is lost to the next process that takes the run: a worker, because it is due then.
+    let leased = one.change(40, |transaction| runs::lease(transaction, &"r".into(), &"worker".into(), LEASE)).unwrap();
+    assert!(leased.is_some() && matches!(one.save(41, &taken, Next::Keep), Err(StoreError::Fenced)));
+}
+
+#[test]
+fn another_post_does_not_take_the_place_of_the_first() {
+    let mut one = One(Some(Document::Run(Box::new(StoredRun::new("r", "{}")))), None);
+    let mut post = |body: &str| {
+        one.change(0, |transaction| posts::post(transaction, &Key::post("r", "p"), None, &Arc::from(body)))
+    };
+    assert!(post("approved").unwrap());
+    assert!(post("approved").unwrap(), "an attempt whose answer was lost is repeated");
+    assert!(matches!(post("denied"), Err(StoreError::Duplicate)));
+    let Some(Document::Run(run)) = one.0 else { panic!("the run is gone") };
+    assert_eq!(run.posts, 1);
+}
