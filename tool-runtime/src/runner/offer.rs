@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::call::Outcome;
 use crate::catalog::pick::scores;
 use crate::catalog::{CatalogView, Pick, PickOptions, Scorer};
-use crate::call::Outcome;
 use crate::runner::Run;
 use crate::runner::ending::Stop;
 use crate::runner::search::SEARCH;
@@ -49,9 +49,11 @@ impl Run {
         let Some((scorer, deadline)) = scorer else { return self.pick(query, options) };
         let tools: Vec<&ToolSpec> = self.catalog().specs().collect();
         match scores(&**scorer, *deadline, query, &tools).await {
-            Ok(scores) => options.scored(tools.iter().map(|tool| {
-                (tool.name.clone(), scores.get(tool.name.as_str()).copied().unwrap_or_default())
-            })),
+            Ok(scores) => options.scored(
+                tools
+                    .iter()
+                    .map(|tool| (tool.name.clone(), scores.get(tool.name.as_str()).copied().unwrap_or_default())),
+            ),
             Err(fault) => {
                 self.report("a scorer of tools gave no scores", fault.code, &fault.text);
                 self.pick(query, options)
@@ -98,7 +100,8 @@ impl Run {
 
     /// A visible tool that the model was not offered does not run, because the model has not read its definition.
     pub(super) fn check_offered(&self, name: &str) -> Result<(), Stop> {
-        let is_offered = self.state().offered.as_ref().is_none_or(|offered| offered.tools.iter().any(|one| one == name));
+        let is_offered =
+            self.state().offered.as_ref().is_none_or(|offered| offered.tools.iter().any(|one| one == name));
         if is_offered || self.catalog().get(name).is_none() {
             return Ok(());
         }

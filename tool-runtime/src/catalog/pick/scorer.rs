@@ -43,7 +43,8 @@ pub trait Scorer: Send + Sync {
     ///
     /// # Errors
     /// Why there are no scores. Operators read it.
-    async fn score(&self, query: &str, tools: &[&ToolSpec]) -> Result<Vec<(String, f64)>, Box<dyn Error + Send + Sync>>;
+    async fn score(&self, query: &str, tools: &[&ToolSpec])
+    -> Result<Vec<(String, f64)>, Box<dyn Error + Send + Sync>>;
 }
 
 /// Why the scores of a [`Scorer`] do not count.
