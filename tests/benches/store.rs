@@ -3,6 +3,7 @@
 #![allow(
     clippy::expect_used,
     clippy::print_stdout,
+    clippy::cast_precision_loss,
     missing_docs,
     reason = "a benchmark prints and says what it expects"
 )]
@@ -10,11 +11,16 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use tests::postgres::Postgres;
-use tool_runtime::store::{AuditRecord, MemoryStore, SqlOptions, SqlStore, Store};
+use tests::stored::record;
+use tool_runtime::agent::{Agent, Incoming, ModelClient, ModelError, ModelRequest, RunQueue, Show, Worker};
+use tool_runtime::store::{MemoryStore, SqlOptions, SqlStore, Store};
+use tool_runtime::wire::history::{CallMessage, Part};
+use tool_runtime::wire::{Decoded, Finish, Message};
 use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
-const LASTS: Duration = Duration::from_secs(4);
+const LASTS: Duration = Duration::from_secs(2);
 
 /// Counts.
 #[tool(name = "bench__count", effect = state_change, redact = ["$"])]
@@ -23,17 +29,6 @@ fn count(
     number: u64,
 ) -> Result<u64, ToolError> {
     Ok(number + 1)
-}
-
-fn record(run: &str, call: &str) -> AuditRecord {
-    let record = serde_json::json!({"call": {
-        "tool_call_id": call, "name": "bench__count", "definition_hash": null, "arguments": {"masked": {"number": 1}},
-        "result": 2, "outcome": "ok", "executed": true, "started_at": "2026-01-01T00:00:00Z",
-        "ended_at": "2026-01-01T00:00:01Z", "run_id": run, "session_id": null, "conversation_id": null,
-        "principal": "ada", "roles": [], "tenant": null, "violations": [], "caller": "direct", "decision": null,
-        "validator": null, "repair": null,
-    }});
-    serde_json::from_value(record).expect("a record")
 }
 
 /// Lets so many tasks work for a while; returns how often they did in a second.
@@ -98,6 +93,83 @@ async fn calls(store: &Arc<dyn Store>, runs: usize) -> f64 {
         * 4.0
 }
 
+/// A model that asks for two calls with effects, and then answers.
+struct Asks;
+
+#[async_trait]
+impl ModelClient for Asks {
+    fn name(&self) -> &'static str {
+        "asks"
+    }
+
+    async fn complete(&self, request: ModelRequest<'_>, _: &mut Show<'_>) -> Result<Decoded, ModelError> {
+        let said = request.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
+        if said == 2 {
+            return Ok(Decoded::new(&[Part::text("Done.")], Finish::Stop));
+        }
+        let call = CallMessage::new(format!("call_{said}"), "bench__count", &format!("{{\"number\":{said}}}"));
+        Ok(Decoded::new(&[Part::Call(call)], Finish::ToolCalls))
+    }
+}
+
+/// Conversations of three turns and two calls with effects that two workers finish in a second.
+async fn conversations(store: &Arc<dyn Store>) -> f64 {
+    const MANY: usize = 200;
+    let catalog = ToolCatalog::builder().tool::<count>().build().expect("a catalog");
+    let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["bench__count"]));
+    let runner = runner.store(Arc::clone(store)).build().expect("a runner");
+    let (queue, name) = (RunQueue::new(Arc::clone(store)), tool_runtime::CallId::generate());
+    for number in 0..MANY {
+        let mut conversation =
+            Agent::new(Asks).converse(runner.run(RunOptions::new().run_id(format!("{name} {number}"))));
+        conversation.accept(Incoming::from("Go.")).await.expect("a message");
+        queue.enqueue(&conversation.save().await.expect("saved")).await.expect("it is new");
+    }
+    let (start, (stop, stopped)) = (Instant::now(), tokio::sync::watch::channel(false));
+    let workers: Vec<_> = (0..2)
+        .map(|_| {
+            let mut stopped = stopped.clone();
+            let worker = Worker::new(Agent::new(Asks), runner.clone());
+            tokio::spawn(worker.run(async move { drop(stopped.wait_for(|stop| *stop).await) }))
+        })
+        .collect();
+    for number in 0..MANY {
+        while &*queue.find(&format!("{name} {number}"), None).await.expect("it is there").0.state != "answered" {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+    let taken = start.elapsed().as_secs_f64();
+    stop.send_replace(true);
+    for worker in workers {
+        worker.await.expect("no panic").expect("the store is there");
+    }
+    MANY as f64 / taken
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+/// One chain and a chain for each run in turn, with what a commit takes beside each pair.
+async fn chains(server: &Postgres, store: &Arc<dyn Store>, name: &str) {
+    let [mut ones, mut manies, mut ratios, mut commits] = [const { Vec::new() }; 4];
+    for _ in 0..rounds() {
+        commits.push(tokio::task::block_in_place(|| server.commit_ms()));
+        let (one, many) = (records(store, 1).await, records(store, 16).await);
+        ones.push(one);
+        manies.push(many);
+        ratios.push(many / one);
+    }
+    let all: Vec<_> = ratios.iter().map(|ratio| format!("{ratio:.1}")).collect();
+    let [one, many, ratio, commit] = [ones, manies, ratios, commits].map(median);
+    println!("| {name} | {commit:.2} | {one:.0} | {many:.0} | {ratio:.1} | {} |", all.join(" "));
+}
+
+fn rounds() -> usize {
+    std::env::var("ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(5)
+}
+
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
     let server = Postgres::start();
@@ -107,14 +179,33 @@ async fn main() {
     let sqlite = SqlStore::sqlite(folder.path().join("bench.db"), options).await.expect("SQLite");
     let stores: [(&str, Arc<dyn Store>); 3] =
         [("memory", Arc::new(MemoryStore::new())), ("SQLite", Arc::new(sqlite)), ("PostgreSQL", Arc::new(postgres))];
-    println!("| store | 16 writers, 1 run: records/s | 16 runs | ratio |\n| --- | ---: | ---: | ---: |");
+    println!("16 writers; medians of {} rounds\n", rounds());
+    println!("| store | a commit, ms | 1 run: records/s | 16 runs | ratio | ratio of each round |");
+    println!("| --- | ---: | ---: | ---: | ---: | --- |");
     for (name, store) in &stores {
-        let (one, many) = (records(store, 1).await, records(store, 16).await);
-        println!("| {name} | {one:.0} | {many:.0} | {:.1} |", many / one);
+        chains(&server, store, name).await;
     }
-    println!("\n| store | gate, 1 run: calls/s | 10 runs | 100 runs |\n| --- | ---: | ---: | ---: |");
-    for (name, store) in &stores {
-        let rates = [calls(store, 1).await, calls(store, 10).await, calls(store, 100).await];
-        println!("| {name} | {:.0} | {:.0} | {:.0} |", rates[0], rates[1], rates[2]);
+    // As a disk that takes this long: who commits waits, and takes along who came meanwhile.
+    for delay in ["1000", "4000"] {
+        server.set("commit_siblings", "0");
+        server.set("commit_delay", delay);
+        chains(&server, &stores[2].1, &format!("PostgreSQL, `commit_delay = {delay}`")).await;
+    }
+    server.set("commit_delay", "0");
+    println!("\n| store | gate, 1 run: calls/s | 10 runs | 100 runs | workers: conversations/s |");
+    println!("| --- | ---: | ---: | ---: | ---: |");
+    let mut figures = [const { [const { Vec::new() }; 4] }; 3];
+    for _ in 0..rounds() {
+        for (figures, (_, store)) in figures.iter_mut().zip(&stores) {
+            let round =
+                [calls(store, 1).await, calls(store, 10).await, calls(store, 100).await, conversations(store).await];
+            for (kept, figure) in figures.iter_mut().zip(round) {
+                kept.push(figure);
+            }
+        }
+    }
+    for (figures, (name, _)) in figures.into_iter().zip(&stores) {
+        let [one, ten, hundred, workers] = figures.map(median);
+        println!("| {name} | {one:.0} | {ten:.0} | {hundred:.0} | {workers:.0} |");
     }
 }

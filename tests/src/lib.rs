@@ -15,6 +15,7 @@ pub mod rig;
 pub mod server;
 pub mod six_turns;
 pub mod spans;
+pub mod stored;
 pub mod tree;
 pub mod wire;
 

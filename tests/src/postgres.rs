@@ -84,6 +84,24 @@ impl Postgres {
         }
     }
 
+    /// How long one client waits for the commit of one row, in milliseconds.
+    ///
+    /// # Panics
+    /// `pgbench` is not installed.
+    #[must_use]
+    pub fn commit_ms(&self) -> f64 {
+        self.sql("CREATE TABLE IF NOT EXISTS public.committed (x int)");
+        let script = self.folder.path().join("commit.sql");
+        fs::write(&script, "INSERT INTO public.committed VALUES (1);\n").expect("a script");
+        let mut pgbench = self.program("pgbench");
+        pgbench.args(["-n", "-M", "prepared", "-T", "1", "-U", "app", "-h"]).arg(self.folder.path());
+        let ran = pgbench.arg("-f").arg(script).arg("postgres").output().expect("pgbench runs");
+        succeeded(&ran, "pgbench");
+        let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+        let latency = said.lines().find_map(|line| line.strip_prefix("latency average = ")?.strip_suffix(" ms"));
+        latency.and_then(|latency| latency.parse().ok()).expect("a latency")
+    }
+
     /// Makes a tablespace `small` on a disk of one mebibyte. Returns whether this machine lets us have one.
     pub fn small_disk(&mut self) -> bool {
         let Some((user, group)) = self.user else { return false };

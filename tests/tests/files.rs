@@ -11,32 +11,21 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use serde_json::json;
 use tests::postgres::{mount, unmount};
+use tests::stored::record;
 use tool_runtime::store::{
-    AuditRecord, Chain, Document, Key, RecordFilter, SqlOptions, SqlStore, Store, StoreError, StoredRun, Transaction,
+    Chain, Document, Key, RecordFilter, SqlOptions, SqlStore, Store, StoreError, StoredRun, Transaction,
 };
 
 async fn open(path: &Path) -> Result<SqlStore, StoreError> {
     SqlStore::sqlite(path, SqlOptions::new().patience(Duration::from_millis(500))).await
 }
 
-fn record(call: &str) -> AuditRecord {
-    let record = json!({"call": {
-        "tool_call_id": call, "name": "core__add", "definition_hash": null, "arguments": {"masked": {}},
-        "result": null, "outcome": "ok", "executed": true, "started_at": "2026-01-01T00:00:00Z",
-        "ended_at": "2026-01-01T00:00:01Z", "run_id": "run", "session_id": null, "conversation_id": null,
-        "principal": null, "roles": [], "tenant": null, "violations": [], "caller": "direct", "decision": null,
-        "validator": null, "repair": null,
-    }});
-    serde_json::from_value(record).expect("a record")
-}
-
 /// Writes a document of that length and a record, in one transaction.
 async fn keep(store: &SqlStore, call: &str, length: usize) -> Result<(), &'static str> {
     let (key, call, text) = (Key::run("run"), call.to_owned(), "x".repeat(length));
     let write = move |transaction: &mut Transaction| {
-        transaction.append(record(&call))?;
+        transaction.append(record("run", &call))?;
         transaction.set(&Key::run("run"), Document::Run(Box::new(StoredRun::new("run", text.as_str()))))
     };
     store.update(vec![key], Box::new(write)).await.map_err(|error| error.code())

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use serde_json::json;
 use tests::postgres::Postgres;
+use tests::stored::record;
 use tool_runtime::store::{
-    AuditRecord, Chain, Document, Key, Query, RecordFilter, Space, SqlOptions, SqlStore, Store, StoreError, StoredRun,
-    Transaction, conformance,
+    Chain, Document, Key, Query, RecordFilter, Space, SqlOptions, SqlStore, Store, StoreError, StoredRun, Transaction,
+    conformance,
 };
 
 async fn open(url: &str) -> SqlStore {
@@ -32,17 +32,6 @@ async fn postgres_is_a_store() {
 /// Appends a record of a call.
 async fn put(store: &SqlStore, run: &str, call: &str) -> Result<(), &'static str> {
     store.append(record(run, call)).await.map_err(|error| error.code())
-}
-
-fn record(run: &str, call: &str) -> AuditRecord {
-    let record = json!({"call": {
-        "tool_call_id": call, "name": "core__add", "definition_hash": null, "arguments": {"masked": {}},
-        "result": null, "outcome": "ok", "executed": true, "started_at": "2026-01-01T00:00:00Z",
-        "ended_at": "2026-01-01T00:00:01Z", "run_id": run, "session_id": null, "conversation_id": null,
-        "principal": null, "roles": [], "tenant": null, "violations": [], "caller": "direct", "decision": null,
-        "validator": null, "repair": null,
-    }});
-    serde_json::from_value(record).expect("a record")
 }
 
 #[tokio::test(flavor = "multi_thread")]

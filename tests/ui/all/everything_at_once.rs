@@ -7,7 +7,6 @@ use tool_runtime::tool;
     effect = readonly,
     redact = ["sum", "sum", "a..b"],
     title = "",
-    summary = "Adds {} to {context}, {right",
     tags = [""],
     timeout = "soon",
     max_result_bytes = 0,

@@ -25,7 +25,12 @@ mod input;
 mod listing;
 mod log;
 mod manual;
+<<<<<<< HEAD
 mod pick;
+=======
+#[cfg(feature = "mcp-server")]
+mod mcp;
+>>>>>>> main
 mod places;
 mod policy;
 mod progress;
@@ -125,6 +130,8 @@ async fn dispatch(cli: &Cli<'_>, command: Command) -> Result<Exit, Failure> {
         Command::Grants { action } => grants::grants(cli, action).await,
         Command::Audit { action } => audit::audit(cli, action).await,
         Command::Policy { action } => policy::policy(cli, action),
+        #[cfg(feature = "mcp-server")]
+        Command::Mcp { action } => Box::pin(mcp::mcp(cli, action)).await,
         Command::Worker(command) => worker::worker(cli, *command).await,
         Command::Replay { format, files, user_text } => Box::pin(replay::replay(cli, format, &files, user_text)).await,
         Command::Wire { direction } => wire::wire(&direction),

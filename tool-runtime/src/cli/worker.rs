@@ -54,7 +54,7 @@ async fn work(cli: &Cli<'_>, command: args::Worker) -> Result<Exit, Failure> {
 }
 
 /// Resolves when the process is told to end.
-async fn told_to_end() {
+pub(super) async fn told_to_end() {
     #[cfg(unix)]
     if let Ok(mut terminated) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
         let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());

@@ -8,6 +8,7 @@ mod calls;
 mod chat;
 mod endpoint;
 mod manual;
+mod mcp;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod policy;

@@ -5,7 +5,12 @@ mod audit;
 mod chat;
 mod grants;
 mod help;
+<<<<<<< HEAD
 mod pick;
+=======
+#[cfg(feature = "mcp-server")]
+mod mcp;
+>>>>>>> main
 mod settings;
 mod values;
 mod worker;
@@ -14,7 +19,12 @@ pub(super) use approvals::{Approvals, By, Who};
 pub(super) use audit::{Audit, Source, Which};
 pub(super) use chat::{Chat, Endpoint};
 pub(super) use grants::Grants;
+<<<<<<< HEAD
 pub(super) use pick::Pick;
+=======
+#[cfg(feature = "mcp-server")]
+pub(super) use mcp::McpAction;
+>>>>>>> main
 pub(super) use values::{Form, Kind, View, attribute, name, named};
 pub(super) use worker::{Worker, WorkerAction};
 
@@ -160,6 +170,12 @@ pub(super) enum Command {
     Policy {
         #[command(subcommand)]
         action: Policy,
+    },
+    /// Serve the tools to clients of the Model Context Protocol (MCP)
+    #[cfg(feature = "mcp-server")]
+    Mcp {
+        #[command(subcommand)]
+        action: McpAction,
     },
     /// Continue the conversations of a store (`--store`), together with other workers
     Worker(Box<Worker>),

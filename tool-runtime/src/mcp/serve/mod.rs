@@ -1,7 +1,7 @@
 //! A runner's tools, served over the Model Context Protocol (feature `mcp-server`).
 //!
 //! ```
-//! use tool_runtime::mcp::serve::McpServer;
+//! use tool_runtime::mcp::serve::{McpServer, Peer};
 //! use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 //!
 //! /// Adds two numbers.
@@ -18,7 +18,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let catalog = ToolCatalog::builder().tool::<add>().build()?;
 //! let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["math__add"])).build()?;
-//! let server = McpServer::builder(runner, |_: &_| Some(RunOptions::new().principal("ada")))
+//! let server = McpServer::builder(runner, |_: &Peer<'_>| Some(RunOptions::new().principal("ada")))
 //!     .name("calculator", "1.0.0")
 //!     .expose("math__add", "add")
 //!     .build()?;

@@ -211,9 +211,11 @@ async fn begin(shared: &Shared, connection: &mut Connection, locks: String) -> R
 
 async fn commit(shared: &Shared, connection: &mut Connection, wakes: bool) -> Result<(), sqlx::Error> {
     if wakes && !shared.database.is_sqlite() {
-        connection.run(format!("SELECT pg_notify('{CHANNEL}', '')")).await?;
+        // One round trip for both, since others wait for the locks meanwhile.
+        connection.run(format!("SELECT pg_notify('{CHANNEL}', ''); COMMIT")).await?;
+    } else {
+        connection.run("COMMIT").await?;
     }
-    connection.run("COMMIT").await?;
     if wakes {
         shared.changed.wake();
     }

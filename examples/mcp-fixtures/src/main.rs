@@ -1,0 +1,100 @@
+//! An MCP server with the tools that the protocol's conformance suite calls.
+//!
+//! `mcp-fixtures` serves one client over standard input and output. `mcp-fixtures 127.0.0.1:PORT [ORIGIN..]` serves many
+//! over HTTP until it gets SIGTERM or Ctrl-C, and says on standard output where. At its end it prints the records of all
+//! calls as JSON lines: on standard output, or on standard error where that belongs to the protocol.
+
+mod questions;
+mod tools;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tool_runtime::mcp::serve::{HttpOptions, McpServer, Peer};
+use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
+use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
+
+type Error = Box<dyn std::error::Error>;
+
+/// The tools in the catalog, and what the suite calls them.
+const EXPOSED: &[(&str, &str)] = &[
+    ("fixtures__simple_text", "test_simple_text"),
+    ("fixtures__image", "test_image_content"),
+    ("fixtures__audio", "test_audio_content"),
+    ("fixtures__resource", "test_embedded_resource"),
+    ("fixtures__mixed", "test_multiple_content_types"),
+    ("fixtures__logging", "test_tool_with_logging"),
+    ("fixtures__error", "test_error_handling"),
+    ("fixtures__progress", "test_tool_with_progress"),
+    ("fixtures__sampling", "test_sampling"),
+    ("fixtures__elicitation", "test_elicitation"),
+    ("fixtures__defaults", "test_elicitation_sep1034_defaults"),
+    ("fixtures__enums", "test_elicitation_sep1330_enums"),
+    ("fixtures__schema", "json_schema_2020_12_tool"),
+    ("fixtures__reconnection", "test_reconnection"),
+];
+
+fn server(store: &Arc<MemoryStore>) -> Result<McpServer, Error> {
+    let catalog = ToolCatalog::builder().collect().dynamic(tools::schema()).build()?;
+    let policy = ToolPolicy::allow(EXPOSED.iter().map(|(tool, _)| *tool));
+    let runner = ToolRunner::builder(catalog, policy).store(Arc::clone(store)).build()?;
+    let server = McpServer::builder(runner, |_: &Peer<'_>| Some(RunOptions::new().principal("tester")));
+    let server = EXPOSED
+        .iter()
+        .fold(server.name("fixtures", env!("CARGO_PKG_VERSION")), |server, (tool, name)| server.expose(*tool, *name));
+    Ok(server.build()?)
+}
+
+async fn serve(words: &[String]) -> Result<(), Error> {
+    let store = Arc::new(MemoryStore::new());
+    let server = server(&store)?;
+    let Some((address, origins)) = words.split_first() else {
+        server.stdio().await?;
+        server.close(Duration::from_secs(1)).await;
+        return records(&store, &mut std::io::stderr()).await;
+    };
+    let options = origins.iter().fold(HttpOptions::new(), HttpOptions::origin);
+    let listener = server.bind(address.parse()?, &options).await?;
+    writeln!(std::io::stdout(), "listening on http://{}/mcp", listener.address())?;
+    let serving = tokio::spawn(listener.serve());
+    told_to_end().await?;
+    server.close(Duration::from_secs(1)).await;
+    serving.await?;
+    records(&store, &mut std::io::stdout()).await
+}
+
+async fn records(store: &MemoryStore, out: &mut impl std::io::Write) -> Result<(), Error> {
+    for record in store.calls(&RecordFilter::default()).await? {
+        writeln!(out, "{}", serde_json::to_string(&record)?)?;
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+async fn told_to_end() -> Result<(), Error> {
+    let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::select! {
+        _ = terminated.recv() => Ok(()),
+        ended = tokio::signal::ctrl_c() => Ok(ended?),
+    }
+}
+
+#[cfg(not(unix))]
+async fn told_to_end() -> Result<(), Error> {
+    Ok(tokio::signal::ctrl_c().await?)
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let words: Vec<_> = std::env::args().skip(1).collect();
+    match serve(&words).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nobody is left to tell if standard error is closed.
+            let _ = writeln!(std::io::stderr(), "error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Records as a store keeps them, for tests that write to one without a run.
+
+#![allow(clippy::expect_used)] // The text below is a record.
+
+use serde_json::json;
+use tool_runtime::store::AuditRecord;
+
+/// The record of a call that ended well.
+///
+/// # Panics
+/// Never: it is one.
+#[must_use]
+pub fn record(run: &str, call: &str) -> AuditRecord {
+    let record = json!({"call": {
+        "tool_call_id": call, "name": "core__add", "definition_hash": null, "arguments": {"masked": {"number": 1}},
+        "result": 2, "outcome": "ok", "executed": true, "started_at": "2026-01-01T00:00:00Z",
+        "ended_at": "2026-01-01T00:00:01Z", "run_id": run, "session_id": null, "conversation_id": null,
+        "principal": "ada", "roles": [], "tenant": null, "violations": [], "caller": "direct", "decision": null,
+        "validator": null, "repair": null,
+    }});
+    serde_json::from_value(record).expect("a record")
+}

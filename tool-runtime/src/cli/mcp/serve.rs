@@ -1,0 +1,48 @@
+//! `mcp serve`: the application's tools for an MCP client.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::session::Cli;
+use crate::cli::{terminal, worker};
+use crate::mcp::serve::{HttpOptions, McpServer, McpServerError, Peer};
+
+/// How long calls may run on when the process is told to end.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Serves one client over standard input and output until it closes them, or many over HTTP. Every client acts for the
+/// principal of the command line.
+pub(super) async fn serve(cli: &Cli<'_>, http: Option<SocketAddr>) -> Result<Exit, Failure> {
+    if let Some(address) = http.filter(|address| !address.ip().is_loopback()) {
+        return Err(Failure::usage(format!(
+            "{address} is not a loopback address, and this server knows no users: listen on 127.0.0.1, behind a proxy that does"
+        )));
+    }
+    let gate = cli.open().await?;
+    let options = gate.options(None);
+    let server = McpServer::builder(gate.runner.clone(), move |_: &Peer<'_>| Some(options.clone()))
+        .name(cli.app.name, cli.app.version)
+        .build()
+        .map_err(failed)?;
+    let Some(address) = http else {
+        let ended = tokio::select! {
+            ended = server.stdio() => ended,
+            () = worker::told_to_end() => Ok(()),
+        };
+        server.close(GRACE).await;
+        return ended.map(|()| Exit::Done).map_err(failed);
+    };
+    let listener = server.bind(address, &HttpOptions::new()).await.map_err(failed)?;
+    terminal::part(&format!("listening on http://{}/mcp\n", listener.address()));
+    let closed = async {
+        worker::told_to_end().await;
+        server.close(GRACE).await;
+    };
+    tokio::join!(listener.serve(), closed);
+    Ok(Exit::Done)
+}
+
+fn failed(error: McpServerError) -> Failure {
+    Failure::usage(error.to_string()).code(error.code())
+}
