@@ -25,12 +25,9 @@ mod input;
 mod listing;
 mod log;
 mod manual;
-<<<<<<< HEAD
-mod pick;
-=======
 #[cfg(feature = "mcp-server")]
 mod mcp;
->>>>>>> main
+mod pick;
 mod places;
 mod policy;
 mod progress;

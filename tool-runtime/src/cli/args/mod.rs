@@ -5,12 +5,9 @@ mod audit;
 mod chat;
 mod grants;
 mod help;
-<<<<<<< HEAD
-mod pick;
-=======
 #[cfg(feature = "mcp-server")]
 mod mcp;
->>>>>>> main
+mod pick;
 mod settings;
 mod values;
 mod worker;
@@ -19,12 +16,9 @@ pub(super) use approvals::{Approvals, By, Who};
 pub(super) use audit::{Audit, Source, Which};
 pub(super) use chat::{Chat, Endpoint};
 pub(super) use grants::Grants;
-<<<<<<< HEAD
-pub(super) use pick::Pick;
-=======
 #[cfg(feature = "mcp-server")]
 pub(super) use mcp::McpAction;
->>>>>>> main
+pub(super) use pick::Pick;
 pub(super) use values::{Form, Kind, View, attribute, name, named};
 pub(super) use worker::{Worker, WorkerAction};
 
