@@ -2,6 +2,7 @@
 
 mod approvals;
 mod audit;
+mod call;
 mod chat;
 mod grants;
 mod help;
@@ -14,6 +15,7 @@ mod worker;
 
 pub(super) use approvals::{Approvals, By, Who};
 pub(super) use audit::{Audit, Source, Which};
+pub(super) use call::Call;
 pub(super) use chat::{Chat, Endpoint};
 pub(super) use grants::Grants;
 #[cfg(feature = "mcp-server")]
@@ -209,29 +211,6 @@ pub(super) enum Command {
         /// A command; the overview without one
         command: Option<String>,
     },
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Call {
-    /// The name of the tool
-    pub(super) name: String,
-    /// The arguments as JSON, `-` for standard input, `@FILE` for a file; {} by default
-    pub(super) arguments: Option<String>,
-    /// Whose view of the result to print
-    #[arg(long, value_enum)]
-    pub(super) view: Option<View>,
-    /// Print the events of the call as JSON lines on stderr
-    #[arg(long)]
-    pub(super) events: bool,
-    /// Print the text of the tool's own error on stderr; it can hold values
-    #[arg(long)]
-    pub(super) detail: bool,
-    /// Text that the user is taken to have written: ids in it count as seen
-    #[arg(long, value_name = "TEXT")]
-    pub(super) user_text: Option<String>,
-    /// The client's answer, for a tool that a client executes: JSON, `-` or `@FILE`
-    #[arg(long, value_name = "JSON")]
-    pub(super) answer: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
