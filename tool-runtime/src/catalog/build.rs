@@ -115,6 +115,18 @@ fn namespace(registration: &Registration) -> &'static str {
     registration.meta.name.split("__").next().unwrap_or_default()
 }
 
+#[cfg(all(feature = "cli", feature = "mcp-client"))]
+impl ToolCatalog {
+    /// A catalog that was just built, with the tools of a source in addition.
+    pub(crate) fn extended(self, tools: Vec<DynamicTool>) -> Result<Self, CatalogError> {
+        let mut problems = Vec::new();
+        let mut entries: Vec<_> = self.entries.into_iter().filter_map(std::sync::Arc::into_inner).collect();
+        entries.extend(tools.into_iter().filter_map(|tool| Entry::new(tool.describe(), &mut problems)));
+        collisions(&entries, &mut problems);
+        if problems.is_empty() { Ok(Self::new(entries)) } else { Err(CatalogError::new(problems)) }
+    }
+}
+
 /// A filter without a match would silently leave out tools.
 fn unmatched(of: &str, wanted: &BTreeSet<String>, linked: &BTreeSet<&str>, problems: &mut Vec<CatalogProblem>) {
     for name in wanted.iter().filter(|name| !linked.contains(name.as_str())) {

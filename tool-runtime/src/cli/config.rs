@@ -8,6 +8,8 @@ use serde::Deserialize;
 use crate::cli::args::{Endpoint, Global, attribute, name, named};
 use crate::cli::exit::Failure;
 use crate::cli::input;
+#[cfg(feature = "mcp-client")]
+use crate::cli::mcp::settings::McpSettings;
 use crate::cli::places::prefix;
 use crate::cli::terminal::Color;
 use crate::wire::Format;
@@ -31,6 +33,9 @@ struct File {
     model: Option<String>,
     format: Option<String>,
     key_env: Option<String>,
+    #[cfg(feature = "mcp-client")]
+    #[serde(default)]
+    mcp: McpSettings,
 }
 
 /// What holds for every command. It is not shown: the URL of the store can hold a password.
@@ -53,6 +58,9 @@ pub(super) struct Settings {
     endpoint: Endpoint,
     /// What the command line itself named, for commands that search with it.
     pub(super) named: Named,
+    /// The servers whose tools the catalog has, beside the application's own.
+    #[cfg(feature = "mcp-client")]
+    pub(super) mcp: McpSettings,
 }
 
 /// The party that the command line itself named.
@@ -121,6 +129,8 @@ impl Settings {
             policy: global.policy.or(variable("POLICY")?.map(PathBuf::from)).or(file.policy),
             data: global.data.or(variable("DATA")?.map(PathBuf::from)).or(file.data).unwrap_or_else(|| "data".into()),
             store: global.store.or(variable("STORE")?).or(file.store),
+            #[cfg(feature = "mcp-client")]
+            mcp: file.mcp,
             named: Named { principal: global.principal.clone(), tenant: global.tenant.clone() },
             principal: global.principal.or(variable("PRINCIPAL")?).or(file.principal),
             tenant: global.tenant.or(variable("TENANT")?).or(file.tenant),

@@ -25,7 +25,7 @@ mod input;
 mod listing;
 mod log;
 mod manual;
-#[cfg(feature = "mcp-server")]
+#[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
 mod mcp;
 mod pick;
 mod places;
@@ -85,10 +85,20 @@ fn run(app: &App, words: Vec<OsString>) -> Result<Exit, Failure> {
     let settings = Settings::read(app.name, global)?;
     terminal::configure(settings.color, settings.quiet);
     log::install(app, &settings)?;
-    let cli = Cli { app, settings, opened: tokio::sync::OnceCell::new() };
+    let cli = Cli {
+        app,
+        settings,
+        opened: tokio::sync::OnceCell::new(),
+        #[cfg(feature = "mcp-client")]
+        servers: tokio::sync::OnceCell::new(),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed(format!("the async runtime did not start: {error}")))?;
     let ended = runtime.block_on(async {
+        #[cfg(feature = "mcp-client")]
+        if command.is_about_tools() {
+            cli.connect().await?;
+        }
         let ended = Box::pin(dispatch(&cli, command)).await;
         let closed = cli.close().await;
         ended.and_then(|exit| closed.map(|()| exit))
@@ -127,7 +137,7 @@ async fn dispatch(cli: &Cli<'_>, command: Command) -> Result<Exit, Failure> {
         Command::Grants { action } => grants::grants(cli, action).await,
         Command::Audit { action } => audit::audit(cli, action).await,
         Command::Policy { action } => policy::policy(cli, action),
-        #[cfg(feature = "mcp-server")]
+        #[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
         Command::Mcp { action } => Box::pin(mcp::mcp(cli, action)).await,
         Command::Worker(command) => worker::worker(cli, *command).await,
         Command::Replay { format, files, user_text } => Box::pin(replay::replay(cli, format, &files, user_text)).await,

@@ -12,8 +12,12 @@ use crate::cli::app::App;
 use crate::cli::args::Who;
 use crate::cli::config::Settings;
 use crate::cli::exit::Failure;
+#[cfg(feature = "mcp-client")]
+use crate::cli::mcp::{self, settings};
 use crate::cli::{log, terminal};
 use crate::hydrate::repair::BUILT_IN;
+#[cfg(feature = "mcp-client")]
+use crate::mcp::source::ToolSource;
 use crate::policy::{PolicyProblem, ToolPolicy};
 use crate::runner::{Run, RunOptions, ToolRunner};
 use crate::schema::validator::JsonSchemaValidator;
@@ -26,6 +30,9 @@ pub(super) struct Cli<'a> {
     pub(super) settings: Settings,
     /// The store, once a command needs it.
     pub(super) opened: OnceCell<Arc<dyn Store>>,
+    /// The servers of the configuration file, once a command needs them.
+    #[cfg(feature = "mcp-client")]
+    pub(super) servers: OnceCell<ToolSource>,
 }
 
 /// Who a command acts for.
@@ -73,9 +80,29 @@ impl Cli<'_> {
         Ok(decider)
     }
 
-    /// The catalog.
+    /// The catalog, with the tools of the servers that the configuration file names.
     pub(super) fn catalog(&self) -> Result<ToolCatalog, Failure> {
-        (self.app.collect)().map_err(|error| Failure::usage(error.to_string()).code("catalog_problem"))
+        let catalog = (self.app.collect)();
+        #[cfg(feature = "mcp-client")]
+        let catalog = catalog.and_then(|catalog| match self.servers.get() {
+            Some(servers) => catalog.extended(servers.dynamic()),
+            None => Ok(catalog),
+        });
+        catalog.map_err(|error| Failure::usage(error.to_string()).code("catalog_problem"))
+    }
+
+    /// Connects to the servers of the configuration file. One that does not answer is noted, and has no tools.
+    #[cfg(feature = "mcp-client")]
+    pub(super) async fn connect(&self) -> Result<(), Failure> {
+        let servers = settings::servers(&self.settings.mcp)?;
+        if servers.is_empty() {
+            return Ok(());
+        }
+        let source = self.servers.get_or_try_init(|| mcp::connect(servers)).await?;
+        for (server, note) in source.notes() {
+            terminal::note(&terminal::safe(&format!("the server `{server}`: {note}")));
+        }
+        Ok(())
     }
 
     /// The policy in force: `--policy`, the application's own, or none, which denies everything.

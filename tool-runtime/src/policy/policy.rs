@@ -153,6 +153,16 @@ impl ToolPolicy {
         self.0.data.tools.get(name)
     }
 
+    /// Sets the pins of discovered tools.
+    #[cfg(all(feature = "cli", feature = "mcp-client"))]
+    pub(crate) fn with_pins(self, pins: &std::collections::BTreeMap<String, Hash>) -> Self {
+        self.edit(|data| {
+            for (name, pin) in pins {
+                data.tools.entry(name.clone()).or_default().pin = Some(*pin);
+            }
+        })
+    }
+
     /// Adds effects whose calls wait for a person.
     #[must_use]
     pub fn with_approval_for_effects(self, effects: impl IntoIterator<Item = ToolEffect>) -> Self {

@@ -52,6 +52,14 @@ const EXAMPLES: &[(&str, &str)] = &[
          % audit verify --records records.jsonl --part\n\
          % audit anchor --store sqlite:data/store.db >> anchors.jsonl",
     ),
+    #[cfg(feature = "mcp-client")]
+    (
+        "mcp",
+        "% mcp tools -- npx -y @modelcontextprotocol/server-filesystem /srv/documents\n\
+         % mcp tools --id files --url http://127.0.0.1:8080/mcp\n\
+         % mcp pin --policy policy.toml    # the servers of the configuration file\n\
+         % mcp pin --policy policy.toml --tool mcp__files__read_file --id files -- npx -y SERVER",
+    ),
     (
         "policy",
         "% policy explain NAME --role editor\n% policy explain NAME --label untrusted --arguments '{\"key\": \"value\"}'\n\

@@ -6,7 +6,7 @@ mod call;
 mod chat;
 mod grants;
 mod help;
-#[cfg(feature = "mcp-server")]
+#[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
 mod mcp;
 mod pick;
 mod settings;
@@ -18,8 +18,10 @@ pub(super) use audit::{Audit, Source, Which};
 pub(super) use call::Call;
 pub(super) use chat::{Chat, Endpoint};
 pub(super) use grants::Grants;
-#[cfg(feature = "mcp-server")]
+#[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
 pub(super) use mcp::McpAction;
+#[cfg(feature = "mcp-client")]
+pub(super) use mcp::Servers;
 pub(super) use pick::Pick;
 pub(super) use values::{Form, Kind, View, attribute, name, named};
 pub(super) use worker::{Worker, WorkerAction};
@@ -167,8 +169,8 @@ pub(super) enum Command {
         #[command(subcommand)]
         action: Policy,
     },
-    /// Serve the tools to clients of the Model Context Protocol (MCP)
-    #[cfg(feature = "mcp-server")]
+    /// Serve the tools to clients of the Model Context Protocol (MCP), and bring in those of its servers
+    #[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
     Mcp {
         #[command(subcommand)]
         action: McpAction,

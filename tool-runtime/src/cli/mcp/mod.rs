@@ -1,13 +1,32 @@
 //! `mcp`: the Model Context Protocol at the command line.
 
+#[cfg(feature = "mcp-client")]
+mod edit;
+#[cfg(feature = "mcp-client")]
+mod pin;
+#[cfg(feature = "mcp-server")]
 mod serve;
+#[cfg(feature = "mcp-client")]
+mod servers;
+#[cfg(feature = "mcp-client")]
+pub(in crate::cli) mod settings;
+#[cfg(feature = "mcp-client")]
+mod tools;
 
 use crate::cli::args::McpAction;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::Cli;
 
+#[cfg(feature = "mcp-client")]
+pub(super) use servers::connect;
+
 pub(super) async fn mcp(cli: &Cli<'_>, action: McpAction) -> Result<Exit, Failure> {
     match action {
+        #[cfg(feature = "mcp-server")]
         McpAction::Serve { http } => serve::serve(cli, http).await,
+        #[cfg(feature = "mcp-client")]
+        McpAction::Tools(servers) => tools::tools(cli, &servers).await,
+        #[cfg(feature = "mcp-client")]
+        McpAction::Pin { servers, tools, yes } => pin::pin(cli, &servers, &tools, yes).await,
     }
 }

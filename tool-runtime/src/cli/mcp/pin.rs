@@ -1,0 +1,143 @@
+//! `mcp pin`: what changed in the definitions of tools, and their pins in the policy file.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::cli::args::Servers;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::mcp::edit;
+use crate::cli::mcp::servers::source;
+use crate::cli::session::Cli;
+use crate::cli::{input, terminal};
+use crate::mcp::source::McpTool;
+use crate::schema;
+use crate::text::nearest;
+use crate::tool::Hash;
+
+/// The definitions that the pins of a policy are of, in a file beside it.
+type Kept = BTreeMap<String, Value>;
+
+pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, names: &[String], yes: bool) -> Result<Exit, Failure> {
+    let Some(path) = cli.settings.policy.clone().filter(|path| path.extension().is_some_and(|end| end == "toml"))
+    else {
+        return Err(Failure::usage("name the policy that the pins are written to with `--policy FILE.toml`"));
+    };
+    let (policy, beside) = (cli.policy()?, path.with_extension("pins.json"));
+    let text = input::text(input::file(&path)?, &path.display().to_string())?;
+    let mut kept = read(&beside)?;
+    let source = source(cli, servers).await?;
+    let (tools, notes) = (source.tools(), source.notes());
+    source.shutdown().await;
+    for (server, note) in notes {
+        terminal::message(&terminal::safe(&format!("the server `{server}`: {note}")));
+    }
+    let mut pins = BTreeMap::new();
+    for tool in chosen(&tools, names)? {
+        let (Some(name), Some(pin), Some(definition)) = (tool.name(), tool.pin(), tool.definition()) else { continue };
+        let old = policy.tool(name).and_then(|rule| rule.pin);
+        if old == Some(pin) {
+            continue;
+        }
+        // A definition that is not the pinned one says nothing about what was pinned.
+        let before = kept.get(name).filter(|before| old == Some(schema::pin(before)));
+        show(name, before, definition, old);
+        pins.insert(name.to_owned(), pin);
+        kept.insert(name.to_owned(), definition.clone());
+    }
+    if pins.is_empty() {
+        terminal::message("nothing to pin: the policy pins these definitions already");
+        return Ok(Exit::Done);
+    }
+    if !yes {
+        let question = format!("write {} pins into {}? [y/N] ", pins.len(), path.display());
+        terminal::message(&terminal::safe(&question));
+        let mut answer = String::new();
+        let is_read = std::io::stdin().is_terminal() && std::io::stdin().read_line(&mut answer).is_ok();
+        if !(is_read && matches!(answer.trim(), "y" | "Y" | "yes")) {
+            return Err(Failure::usage("nothing was written; answer `y`, or write `--yes`").code("not_written"));
+        }
+    }
+    let Some(edited) = edit::with_pins(&text, &pins) else {
+        let lines: Vec<_> = pins.iter().map(|(name, pin)| format!("tools.{name}.pin = \"{pin}\"")).collect();
+        let lines = lines.join("\n");
+        return Err(Failure::usage(format!("the policy does not have a table for each tool; write by hand:\n{lines}")));
+    };
+    // The definitions first: without them a later difference is shown whole, and without the pins nothing is enabled.
+    let kept = serde_json::to_vec_pretty(&kept).unwrap_or_default();
+    write(&beside, &kept)?;
+    write(&path, edited.as_bytes())?;
+    for name in pins.keys().filter(|name| !policy.mentions(name)) {
+        terminal::note(&format!("`{name}` stays denied until `allowed_tools` names it"));
+    }
+    Ok(Exit::Done)
+}
+
+/// The tools that are named, or all.
+fn chosen<'a>(tools: &'a [McpTool], names: &[String]) -> Result<Vec<&'a McpTool>, Failure> {
+    if names.is_empty() {
+        return Ok(tools.iter().collect());
+    }
+    let all = || tools.iter().filter_map(McpTool::name);
+    let find = |name: &String| {
+        tools.iter().find(|tool| tool.name() == Some(name)).ok_or_else(|| {
+            let meant = nearest(name, all()).map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+            Failure::usage(format!("no server offers a tool `{}` that is not kept out{meant}", terminal::safe(name)))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// The definitions that were pinned before. None of them enables anything: the policy does.
+fn read(path: &Path) -> Result<Kept, Failure> {
+    if !path.exists() {
+        return Ok(Kept::new());
+    }
+    serde_json::from_slice(&input::file(path)?).map_err(|error| {
+        let (path, line) = (path.display(), error.line());
+        Failure::usage(format!(
+            "{path} does not hold the definitions of pins (line {line}); restore it, or remove it to see all definitions anew"
+        ))
+        .code("pins")
+    })
+}
+
+/// Prints what is different, line by line.
+fn show(name: &str, before: Option<&Value>, now: &Value, old: Option<Hash>) {
+    let what = match (before, old) {
+        (Some(_), _) => "changed",
+        (None, Some(_)) => "changed; the definition that was pinned is not known",
+        (None, None) => "new",
+    };
+    terminal::message(&format!("{name}: {what}"));
+    let text = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
+    let (before, now) = (before.map(text).unwrap_or_default(), text(now));
+    let (before, now): (Vec<_>, Vec<_>) = (before.lines().collect(), now.lines().collect());
+    let same = before.iter().zip(&now).take_while(|(one, other)| one == other).count();
+    let left = before.len().min(now.len()) - same;
+    let after = before.iter().rev().zip(now.iter().rev()).take(left).take_while(|(one, other)| one == other).count();
+    let part = |lines: &[&str], mark: &str| {
+        let lines = lines.get(same..lines.len() - after).unwrap_or_default();
+        lines.iter().for_each(|line| terminal::message(&format!("{mark} {}", terminal::safe(line))));
+    };
+    part(&before, "-");
+    part(&now, "+");
+}
+
+/// Writes a file as a whole or not at all.
+fn write(path: &PathBuf, bytes: &[u8]) -> Result<(), Failure> {
+    let mut beside = path.clone().into_os_string();
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
+    let written = fs::File::create(&beside)
+        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&beside, path));
+    written.map_err(|error| {
+        // What is left of it is of no use.
+        let _ = fs::remove_file(&beside);
+        Failure::failed(format!("cannot write {}: {error}", path.display()))
+    })
+}

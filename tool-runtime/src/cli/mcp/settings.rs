@@ -1,0 +1,104 @@
+//! The servers of the configuration file: `[mcp.servers.ID]`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::cli::args::Servers;
+use crate::cli::exit::Failure;
+use crate::mcp::source::RemoteServer;
+
+/// The table `[mcp]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(in crate::cli) struct McpSettings {
+    servers: BTreeMap<String, ServerSettings>,
+}
+
+/// A server: a command or a URL.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ServerSettings {
+    /// The command with its arguments.
+    command: Option<Vec<String>>,
+    /// Variables of this process's environment that the command gets; `PATH` by default.
+    env: Option<Vec<String>>,
+    /// The folder that the command starts in.
+    folder: Option<PathBuf>,
+    url: Option<String>,
+    /// Headers, each with the variable of the environment that holds its value.
+    header_env: Option<BTreeMap<String, String>>,
+    connect_timeout_ms: Option<u64>,
+    call_timeout_ms: Option<u64>,
+}
+
+/// The servers of the configuration file.
+pub(in crate::cli) fn servers(settings: &McpSettings) -> Result<Vec<RemoteServer>, Failure> {
+    settings.servers.iter().map(|(id, settings)| server(id, settings)).collect()
+}
+
+/// The server that a command line names; `None` if it names none.
+pub(super) fn named(servers: &Servers) -> Result<Option<RemoteServer>, Failure> {
+    let command = Some(servers.command.clone()).filter(|command| !command.is_empty());
+    if command.is_none() && servers.url.is_none() {
+        return Ok(None);
+    }
+    let env = command.is_some().then(|| std::iter::once("PATH".to_owned()).chain(servers.env.clone()).collect());
+    let settings = ServerSettings {
+        command,
+        env,
+        folder: None,
+        url: servers.url.clone(),
+        header_env: None,
+        connect_timeout_ms: None,
+        call_timeout_ms: None,
+    };
+    server(&servers.id, &settings).map(Some)
+}
+
+fn server(id: &str, settings: &ServerSettings) -> Result<RemoteServer, Failure> {
+    let wrong = |message: &str| Err(Failure::usage(format!("`[mcp.servers.{id}]`: {message}")).code("config"));
+    let mut server = match (&settings.command, &settings.url) {
+        (Some(command), None) => {
+            let Some((program, args)) = command.split_first() else {
+                return wrong("`command` is empty; write the program and its arguments");
+            };
+            if settings.header_env.is_some() {
+                return wrong("a command has no headers; remove `header_env`");
+            }
+            let names = settings.env.clone().unwrap_or_else(|| vec!["PATH".to_owned()]);
+            let variables = names.iter().filter_map(|name| Some((name, std::env::var(name).ok()?)));
+            let server = variables
+                .fold(RemoteServer::command(id, program).args(args.iter().cloned()), |server, (name, value)| {
+                    server.env(name, value)
+                });
+            match &settings.folder {
+                Some(folder) => server.folder(folder),
+                None => server,
+            }
+        }
+        (None, Some(url)) => {
+            if settings.env.is_some() || settings.folder.is_some() {
+                return wrong("a URL has neither environment nor folder; remove `env` and `folder`");
+            }
+            let mut server = RemoteServer::url(id, url);
+            for (header, variable) in settings.header_env.iter().flatten() {
+                let Ok(value) = std::env::var(variable) else {
+                    return wrong(&format!("the environment variable {variable} for the header `{header}` is not set"));
+                };
+                server = server.header(header, value);
+            }
+            server
+        }
+        _ => return wrong("write `command` or `url`, and not both"),
+    };
+    if let Some(millis) = settings.connect_timeout_ms {
+        server = server.connect_timeout(Duration::from_millis(millis));
+    }
+    if let Some(millis) = settings.call_timeout_ms {
+        server = server.call_timeout(Duration::from_millis(millis));
+    }
+    Ok(server)
+}
