@@ -4,6 +4,7 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
@@ -14,8 +15,8 @@ use tests::grace;
 use tests::spans::Traced;
 use tool_runtime::call::EventSink;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
-use tool_runtime::runner::{ApprovalDecision, Run};
-use tool_runtime::store::{MemoryStore, RecordFilter, Store};
+use tool_runtime::runner::{ApprovalDecision, Run, TokenKeys};
+use tool_runtime::store::{MemoryStore, RecordFilter, SqlOptions, SqlStore, Store};
 use tool_runtime::{
     Call, Event, RunOptions, Secret, ToolCall, ToolCatalog, ToolComponent, ToolContext, ToolEffect, ToolError,
     ToolPolicy, ToolRunner, tool,
@@ -294,6 +295,113 @@ fn values_stay_inside() {
     for text in ["execute_tool", "gen_ai.tool.name", "signed_in", "a tool call failed", "a tool call was refused"] {
         assert!(traced.text().contains(text), "{text} was not traced");
     }
+}
+
+/// Everything that a store's files hold, the log of SQLite included.
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("a file").path());
+    entries.map(|path| (path.display().to_string(), std::fs::read(&path).expect("a file"))).collect()
+}
+
+fn holds(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+/// What waits is kept with its arguments, so that it can run; nothing else of them is, and no part of a token.
+#[test]
+fn values_stay_out_of_files_and_tokens() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (seen, traced) = (Arc::new(Seen::default()), Traced::default());
+    let password = format!("{CANARY}-password");
+    let key = [0xA7; 32];
+    tracing::subscriber::with_default(traced.subscriber(), || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let path = folder.path().join("store.db");
+            let store = Arc::new(SqlStore::sqlite(&path, SqlOptions::new()).await.expect("a store"));
+            let runner = |rules: &str| {
+                let catalog = catalog();
+                let names: Vec<_> = catalog.specs().map(|spec| format!("{:?}", spec.name.as_str())).collect();
+                let policy = format!("allowed_tools = [{}]\n{rules}", names.join(", "));
+                let policy = ToolPolicy::from_toml(&policy).expect("a policy");
+                let builder = ToolRunner::builder(catalog, policy).approvals(true).store(Arc::clone(&store));
+                builder.build().expect("a runner")
+            };
+            // Every call, every failure, every answer.
+            let run = runner("").run(RunOptions::new().run_id("all").events(Arc::clone(&seen)));
+            Box::pin(go(&run, &seen)).await;
+            store.flush().await.expect("it is written");
+            for (file, bytes) in files(folder.path()) {
+                assert!(!holds(&bytes, CANARY), "{file}");
+            }
+            // A call that waits, sealed and opened by another service, wrongly and rightly.
+            let asks = runner("require_approval_for_tools = ['canary__sign_in']");
+            let run = asks.run(RunOptions::new().run_id("asks").principal("ada").events(Arc::clone(&seen)));
+            let arguments = json!({"login": "ada", "password": password}).to_string();
+            let waits = run.exec(ToolCall::text("c", "canary__sign_in", arguments)).await;
+            assert_eq!(waits.outcome().code(), "approval_required");
+            seen.add("result that waits", format!("{waits:?} {}", waits.to_model()));
+            let keys = TokenKeys::new("k1", key);
+            seen.add("keys, for debugging", format!("{keys:?}"));
+            let token = run.seal("c", &keys).await.expect("it waits");
+            seen.add("token", token.clone());
+            let ada = || RunOptions::new().principal("ada").events(Arc::clone(&seen));
+            let forged = format!("{}A", &token[..token.len() - 1]);
+            let others = TokenKeys::new("k2", key);
+            for (token, keys, options) in [
+                (&forged, &keys, ada()),
+                (&token, &others, ada()),
+                (&token, &keys, RunOptions::new().principal("eve")),
+                (&token, &keys, ada().attribute("region", "north")),
+            ] {
+                let error = asks.open_token(token, keys, options).await.map(|_| ()).expect_err("it does not fit");
+                seen.add("token refused", format!("{error:?} {error}"));
+            }
+            let (run, call) = asks.open_token(&token, &keys, ada()).await.expect("it opens");
+            let snapshot = run.snapshot().await.expect("a snapshot");
+            seen.add("snapshot, for debugging", format!("{snapshot:?}"));
+            for pending in snapshot.waiting() {
+                seen.add("pending call, for debugging", format!("{pending:?}"));
+                seen.add("shown arguments", pending.shown_arguments.get());
+            }
+            let edited = json!({"login": "ada", "password": [password]}).to_string();
+            let decision = ApprovalDecision::ApproveEdited(edited);
+            let refused = run.resume(call.as_str(), decision, &grace()).await.expect("it waits");
+            seen.add("decision refused", format!("{refused:?} {:?}", refused.detail()));
+            let done = run.resume(call.as_str(), ApprovalDecision::Approve, &grace()).await.expect("it waits");
+            assert!(done.is_ok(), "{done:?}");
+            seen.add("decided", done.to_model());
+            let used = asks.open_token(&token, &keys, ada()).await.map(|_| ()).err();
+            seen.add("token used", format!("{used:?}"));
+            for sealed in store.records(&RecordFilter::default()).await.expect("records") {
+                seen.add("record", serde_json::to_string(&sealed).expect("a record"));
+            }
+            // The keys and the tokens are the application's to keep.
+            store.flush().await.expect("it is written");
+            for (file, bytes) in files(folder.path()) {
+                assert!(!holds(&bytes, &token), "{file}");
+                assert!(!bytes.windows(key.len()).any(|window| window == key), "{file}");
+            }
+        });
+    });
+    // What waited is decided, so that nothing of it is left in the pages of the database.
+    let database = rusqlite::Connection::open(folder.path().join("store.db")).expect("a database");
+    let waits: u32 = database
+        .query_row("SELECT count(*) FROM documents WHERE instr(body, 'CANARY') > 0", [], |row| row.get(0))
+        .expect("documents");
+    assert_eq!(waits, 0);
+    database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("it is written");
+    drop(database);
+    for (file, bytes) in files(folder.path()) {
+        assert!(!holds(&bytes, CANARY), "{file}");
+    }
+    seen.add("traces", traced.text());
+    let seen = seen.0.lock().expect("no poison");
+    let leaks: Vec<_> = seen.iter().filter(|(_, text)| text.contains(CANARY)).collect();
+    assert!(leaks.is_empty(), "{leaks:#?}");
+    let token = &seen.iter().find(|(place, _)| *place == "token").expect("a token").1;
+    let leaks: Vec<_> = seen.iter().filter(|(place, text)| *place != "token" && text.contains(&token[30..])).collect();
+    assert!(leaks.is_empty(), "{leaks:#?}");
 }
 
 #[test]

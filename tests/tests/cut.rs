@@ -7,8 +7,12 @@
 mod dropped;
 #[path = "cut/failed.rs"]
 mod failed;
+#[path = "cut/forgotten.rs"]
+mod forgotten;
 #[path = "cut/races.rs"]
 mod races;
+#[path = "cut/strangers.rs"]
+mod strangers;
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -21,7 +25,7 @@ use tests::hooked::{HookedStore, Then};
 use tool_runtime::call::{CallId, Event};
 use tool_runtime::capability::Capabilities;
 use tool_runtime::runner::{Run, RunOptions, ToolRunner};
-use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store};
+use tool_runtime::store::{Chain, Key, ManualClock, MemoryStore, Query, RecordFilter, Space, Store};
 use tool_runtime::{
     Call, Outcome, ToolCall, ToolCatalog, ToolComponent, ToolError, ToolInvocationRecord, ToolPolicy, capability, tool,
 };
@@ -135,6 +139,13 @@ impl Rig {
         self.world.0.load(Ordering::Acquire)
     }
 
+    /// How many calls are booked on the principal's account. `None` if there is no account.
+    async fn booked(&self) -> Option<u64> {
+        let accounts = self.store.list(&Query::new(Space::Account)).await.expect("accounts");
+        let account = serde_json::to_value(&accounts.first()?.document).expect("a document");
+        Some(account["account"]["booked"]["calls"].as_u64().unwrap_or(0))
+    }
+
     /// The closed records of a call.
     async fn closed(&self, id: &str) -> Vec<ToolInvocationRecord> {
         let records = self.store.records(&RecordFilter::default()).await.expect("records");
@@ -143,7 +154,11 @@ impl Rig {
     }
 
     async fn waits(&self, id: &str) -> bool {
-        self.store.pending("run-1", &CallId::new(id)).await.expect("a store").is_some()
+        self.store
+            .pending(&Key::waiting("run-1", None, Some("ada"), &CallId::new(id)))
+            .await
+            .expect("a store")
+            .is_some()
     }
 
     /// How often the end of a call was told.

@@ -3,8 +3,8 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tests::hooked::{HookedStore, Then};
@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tool_runtime::call::{CallId, Cause};
 use tool_runtime::capability::Capabilities;
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
-use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store, StoreError};
+use tool_runtime::store::{Chain, Key, ManualClock, MemoryStore, RecordFilter, Store, StoreError};
 use tool_runtime::{
     Call, Cap, Outcome, Reconciled, ToolCall, ToolCatalog, ToolComponent, ToolError, ToolExecResult, ToolPolicy,
     capability, tool,
@@ -23,6 +23,10 @@ use tool_runtime::{
 pub trait World {
     /// Counts an effect.
     fn happen(&self) -> u32;
+    /// Has the effect that belongs to a key, unless the key is refused.
+    fn settle(&self, key: &str) -> Result<(), ToolError>;
+    /// Refuses a key from now on.
+    fn refuse(&self, key: &str);
     /// The door through which a slow effect ends.
     fn door(&self) -> Arc<Semaphore>;
 }
@@ -38,18 +42,23 @@ impl ToolComponent for Known {
     type Capabilities = (Cap<dyn World>,);
     type Output = u32;
 
-    async fn run(self, (world,): Self::Capabilities, _: &Call<Self>) -> Result<u32, ToolError> {
+    async fn run(self, (world,): Self::Capabilities, call: &Call<Self>) -> Result<u32, ToolError> {
         world.happen();
         let door = world.door();
         let _open = door.acquire().await;
+        world.settle(&call.idempotency_key())?;
         Ok(self.number)
     }
 
-    async fn reconcile(self, _: Self::Capabilities, call: &Call<Self>) -> Result<Reconciled<u32>, ToolError> {
+    async fn reconcile(self, (world,): Self::Capabilities, call: &Call<Self>) -> Result<Reconciled<u32>, ToolError> {
         assert_eq!(call.idempotency_key().len(), 64);
         match self.number {
             0 => Ok(Reconciled::Unknown),
-            1 => Ok(Reconciled::NoEffect),
+            // The world refuses the key from now on.
+            1 => {
+                world.refuse(&call.idempotency_key());
+                Ok(Reconciled::Prevented)
+            }
             2 => Err(ToolError::code("down")),
             3 => panic!("CANARY"),
             number => Ok(Reconciled::TookEffect(number)),
@@ -60,12 +69,26 @@ impl ToolComponent for Known {
 /// What happened in the world.
 struct Happened {
     effects: AtomicU32,
+    settled: AtomicU32,
+    refused: Mutex<Vec<String>>,
     door: Arc<Semaphore>,
 }
 
 impl World for Happened {
     fn happen(&self) -> u32 {
         self.effects.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    fn settle(&self, key: &str) -> Result<(), ToolError> {
+        if self.refused.lock().expect("no poison").iter().any(|refused| refused == key) {
+            return Err(ToolError::code("refused"));
+        }
+        self.settled.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    fn refuse(&self, key: &str) {
+        self.refused.lock().expect("no poison").push(key.to_owned());
     }
 
     fn door(&self) -> Arc<Semaphore> {
@@ -110,7 +133,12 @@ impl Rig {
     fn new() -> Self {
         let clock = Arc::new(ManualClock::at("2026-01-01T00:00:00Z".parse().expect("a time")));
         let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
-        let world = Arc::new(Happened { effects: AtomicU32::new(0), door: Arc::new(Semaphore::new(0)) });
+        let world = Arc::new(Happened {
+            effects: AtomicU32::new(0),
+            settled: AtomicU32::new(0),
+            refused: Mutex::default(),
+            door: Arc::new(Semaphore::new(0)),
+        });
         Self { clock, store, world }
     }
 
@@ -277,10 +305,61 @@ async fn what_cannot_be_entered_does_not_run() {
         "update" => Then::Fail(StoreError::Unavailable("the disk is gone".into())),
         _ => Then::Pass,
     };
-    let store = Arc::new(HookedStore::new(Arc::clone(&rig.store) as _, failing));
-    let result = rig.process(store, "").run(ada()).exec(slow_call("c")).await;
+    let store: Arc<dyn Store> = Arc::new(HookedStore::new(Arc::clone(&rig.store) as _, failing));
+    // No other process can have had a run whose id was made here.
+    let result = rig.process(Arc::clone(&store), "").run(RunOptions::new()).exec(slow_call("c")).await;
     assert_eq!((result.outcome(), result.executed(), rig.effects()), (Outcome::Cancelled, false, 0));
     assert!(result.to_model().contains("did not run"), "{}", result.to_model());
+    // Under an id that was given, one of them may have begun the call.
+    let result = rig.process(store, "").run(ada()).exec(slow_call("c")).await;
+    assert_eq!((result.outcome(), rig.effects()), (Outcome::OutcomeUnknown, 0));
+}
+
+/// Another process began the call, and this one refuses it for a reason of its own: nobody is told that it did not run,
+/// and it keeps its one record.
+#[tokio::test]
+async fn a_call_that_began_elsewhere_is_not_said_to_be_refused() {
+    let cases = [
+        ("cancelled", "", ada(), true),
+        ("denied", "[labels.seen]\nfrom_run = true\ndeny_effects = ['state_change']", ada().label("seen"), false),
+        ("not offered", "", ada().tools(["ledger__again"]), false),
+    ];
+    for (what, rules, options, is_cancelled) in cases {
+        let refuse = |rig: &Rig, store: Arc<dyn Store>| {
+            let run = rig.process(store, rules).run(options.clone());
+            if is_cancelled {
+                run.cancel();
+            }
+            run
+        };
+        let here = |rig: &Rig| refuse(rig, Arc::clone(&rig.store) as _);
+        // What is refused where nothing began is refused.
+        let alone = here(&Rig::new()).exec(slow_call("c")).await;
+        assert!(!alone.executed() && alone.outcome() != Outcome::OutcomeUnknown, "{what}: {:?}", alone.outcome());
+        for is_gone in [false, true] {
+            let rig = Rig::new();
+            std::mem::forget(stuck(&rig, rig.run().exec(slow_call("c"))).await);
+            if is_gone {
+                rig.clock.advance(Duration::from_secs(30));
+            }
+            let result = here(&rig).exec(slow_call("c")).await;
+            assert_eq!((result.outcome(), result.executed()), (Outcome::OutcomeUnknown, true), "{what} {is_gone}");
+            // Another call is refused as it would be anywhere.
+            let other = here(&rig).exec(ToolCall::text("d", "ledger__slow", r#"{"number":1}"#)).await;
+            assert_eq!(other.outcome(), alone.outcome(), "{what}");
+            rig.clock.advance(Duration::from_secs(30));
+            drop(rig.run().recorded(&CallId::new("c")).await.expect("a store"));
+            let mut outcomes = rig.outcomes().await;
+            outcomes.retain(|(id, _)| id == "c");
+            assert_eq!(outcomes, [("c".to_owned(), Outcome::OutcomeUnknown)], "{what} {is_gone}: one record");
+        }
+        // The store cannot be asked.
+        let rig = Rig::new();
+        let down = |_| Then::Fail(StoreError::Unavailable("the disk is gone".into()));
+        let store = Arc::new(HookedStore::new(Arc::clone(&rig.store) as _, down));
+        let result = refuse(&rig, store).exec(slow_call("c")).await;
+        assert_eq!(result.outcome(), Outcome::OutcomeUnknown, "{what}: the store is down");
+    }
 }
 
 #[tokio::test]
@@ -303,6 +382,27 @@ async fn a_tool_may_find_out_what_became_of_a_call() {
         assert_eq!(rig.outcomes().await, [("c".to_owned(), outcome)], "one record: {number}");
         assert_eq!(rig.run().exec(call()).await.outcome(), outcome, "settled: {number}");
     }
+}
+
+/// The first attempt was only stopped, past its lease, and continues after somebody has said what became of it.
+#[tokio::test]
+async fn what_was_prevented_stays_prevented() {
+    let rig = Rig::new();
+    let call = || ToolCall::text("c", "ledger__known", r#"{"number":1}"#);
+    let stale = stuck(&rig, rig.run().exec(call())).await;
+    rig.clock.advance(Duration::from_secs(30));
+    let result = rig.run().exec(call()).await;
+    assert_eq!((result.outcome(), result.executed()), (Outcome::Cancelled, false));
+    // The model makes it again, as another call.
+    let again = stuck(&rig, rig.run().exec(ToolCall::text("d", "ledger__known", r#"{"number":1}"#))).await;
+    rig.world.door.add_permits(2);
+    stale.await.expect("it ends");
+    again.await.expect("it ends");
+    assert_eq!(rig.world.settled.load(Ordering::Acquire), 1, "the first attempt came too late");
+    let outcomes = rig.outcomes().await;
+    assert_eq!(outcomes, [("c".to_owned(), Outcome::Cancelled), ("d".to_owned(), Outcome::Ok)]);
+    let records = rig.store.calls(&RecordFilter::default()).await.expect("records");
+    assert_eq!((records[0].cause, records[0].executed), (Some(Cause::Prevented), false));
 }
 
 /// Without the ledger nobody can say that a call of a run which had other processes did not begin in one of them.
@@ -340,7 +440,14 @@ async fn an_approved_call_begins_once_and_is_never_lost() {
     let approved = process();
     let call = async move { approved.resume("c", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits") };
     std::mem::forget(stuck(&rig, call).await);
-    assert!(rig.store.pending("run-1", &CallId::new("c")).await.expect("a store").is_none(), "decided and begun");
+    assert!(
+        rig.store
+            .pending(&Key::waiting("run-1", None, Some("ada"), &CallId::new("c")))
+            .await
+            .expect("a store")
+            .is_none(),
+        "decided and begun"
+    );
     rig.clock.advance(Duration::from_secs(30));
     let error = process().resume("c", ApprovalDecision::Approve, &tests::grace()).await.expect_err("decided");
     assert_eq!(error.code(), "not_pending");
@@ -357,9 +464,8 @@ async fn other_people_learn_nothing_of_a_key() {
     rig.open();
     rig.run().exec(slow_call("c")).await;
     let theirs = rig.process(Arc::clone(&rig.store) as _, "").run(RunOptions::new().run_id("run-1").principal("eve"));
+    assert!(theirs.recorded(&CallId::new("c")).await.expect("a store").is_none());
+    rig.open();
     let result = theirs.exec(slow_call("c")).await;
-    assert!(!result.to_model().contains('7'), "{}", result.to_model());
-    assert_eq!((result.executed(), rig.effects()), (false, 1));
-    let own = theirs.recorded(&CallId::new("c")).await.expect("a store").expect("their own refusal");
-    assert_eq!(own.outcome(), Outcome::PolicyDenied);
+    assert_eq!((result.outcome(), rig.effects()), (Outcome::Ok, 2), "their call is one of its own");
 }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says what it expects")]
 
+#[path = "waiting/changed.rs"]
+mod changed;
 #[path = "waiting/corrected.rs"]
 mod corrected;
 #[path = "waiting/deciders.rs"]
@@ -14,6 +16,8 @@ mod explained;
 mod grants;
 #[path = "waiting/racing.rs"]
 mod racing;
+#[path = "waiting/records.rs"]
+mod records;
 #[path = "waiting/restored.rs"]
 mod restored;
 #[path = "waiting/tokens.rs"]

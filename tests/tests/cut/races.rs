@@ -15,7 +15,8 @@ async fn an_approval_that_could_not_be_taken_counts_for_nothing() {
     let rig = Rig::new();
     let policy = format!("{ASKS}\n[budgets.run]\ncalls = 1");
     rig.run(&policy).exec(change_call("c")).await;
-    let fails = AtomicU32::new(5);
+    // Each attempt makes sure afterwards that nothing of it is left in the ledger.
+    let fails = AtomicU32::new(10);
     let run = rig.hooked(&policy, move |method| match method {
         "update" if fails.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok() => {
             Then::Fail(StoreError::Unavailable("the disk is gone".into()))
@@ -41,6 +42,76 @@ async fn racing_approvers_of_one_run_let_the_call_run_once() {
     let outcomes: Vec<_> = [one, two, three, four].into_iter().flatten().map(|result| result.outcome()).collect();
     assert_eq!((outcomes.as_slice(), rig.effects()), ([Outcome::Ok].as_slice(), 1));
     rig.check("c", "four approvers").await;
+}
+
+/// Who loses holds none of the run's budget, and is told what everybody is told who comes too late.
+#[tokio::test]
+async fn a_losing_approver_does_not_meet_the_budget_of_the_run() {
+    for budget in ["calls = 1", "bytes = 40000", "calls = 2"] {
+        let rig = Rig::new();
+        let policy = format!("{ASKS}\n[budgets.run]\n{budget}");
+        let run = rig.hooked(&policy, late);
+        run.exec(change_call("c")).await;
+        let (approve, grace) = (ApprovalDecision::Approve, tests::grace());
+        let decide = || run.resume("c", approve.clone(), &grace);
+        let (one, two, three, four) = tokio::join!(decide(), decide(), run.abandon("c"), decide());
+        let mut told: Vec<_> = [one, two, three, four]
+            .into_iter()
+            .map(|decided| decided.map_or_else(|error| error.code(), |result| result.outcome().code()))
+            .collect();
+        told.sort_unstable();
+        assert_eq!(told, ["not_pending", "not_pending", "not_pending", "ok"], "{budget}");
+        assert_eq!(rig.effects(), 1, "{budget}");
+        let spent = serde_json::to_value(run.snapshot().await.expect("a snapshot")).expect("JSON");
+        assert_eq!(spent["spent"]["calls"], 1, "{budget}: {}", spent["spent"]);
+        rig.check("c", budget).await;
+    }
+}
+
+/// The first one gives up: the next one decides, with the whole budget.
+#[tokio::test]
+async fn who_waited_for_a_decision_that_was_dropped_decides() {
+    let rig = Rig::new();
+    let run = rig.hooked(&format!("{ASKS}\n[budgets.run]\ncalls = 1"), late);
+    run.exec(change_call("c")).await;
+    let grace = tests::grace();
+    assert!(!polled(1, run.resume("c", ApprovalDecision::Approve, &grace)).await);
+    let result = run.resume("c", ApprovalDecision::Approve, &grace).await.expect("it waits");
+    assert_eq!((result.outcome(), rig.effects()), (Outcome::Ok, 1));
+}
+
+/// Whatever somebody decides after a call expired, its record says that it came too late.
+#[tokio::test]
+async fn a_decision_that_comes_too_late_is_recorded_as_that() {
+    let late = [
+        ApprovalDecision::Approve,
+        ApprovalDecision::ApproveEdited(r#"{"to":8}"#.to_owned()),
+        ApprovalDecision::Respond("3".to_owned()),
+        ApprovalDecision::Deny(None),
+    ];
+    let kinds = async |rig: &Rig| -> Vec<_> {
+        let records = rig.store.records(&RecordFilter::default()).await.expect("records");
+        let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
+        decisions.map(|decision| (decision.decision.code(), decision.decider.is_some())).collect()
+    };
+    for decision in late {
+        let rig = Rig::new();
+        rig.run(ASKS).exec(change_call("c")).await;
+        rig.clock.advance(Duration::from_hours(24));
+        let result = rig.run(ASKS).resume("c", decision.clone(), &tests::grace()).await.expect("it waits");
+        assert_eq!((result.outcome(), rig.effects()), (Outcome::ApprovalExpired, 0), "{decision:?}");
+        assert_eq!(kinds(&rig).await, [("too_late", true)], "{decision:?}");
+    }
+    let rig = Rig::new();
+    rig.run(OPEN).exec(client_call("c")).await;
+    rig.clock.advance(Duration::from_hours(24));
+    rig.run(OPEN).client_result("c", "\"done\"").await.expect("it waits");
+    assert_eq!(kinds(&rig).await, [("too_late", false)]);
+    // Nobody decided at all.
+    let rig = Rig::new();
+    rig.run(ASKS).exec(change_call("c")).await;
+    rig.run(ASKS).expire("c").await.expect("it waits");
+    assert_eq!(kinds(&rig).await, [("expired", false)]);
 }
 
 /// A call that was finished under the same id, but is another one, does not answer.
@@ -132,7 +203,9 @@ async fn other_people_do_not_keep_a_call_from_being_restored() {
     let eve = process().run(RunOptions::new().run_id("run-1").principal("eve"));
     eve.exec(ToolCall::text("c", "nobody", "{}")).await;
     process().restore(saved, ada()).await.expect("a run");
-    assert!(store.pending("run-1", &CallId::new("c")).await.expect("a store").is_some());
+    assert!(
+        store.pending(&Key::waiting("run-1", None, Some("ada"), &CallId::new("c"))).await.expect("a store").is_some()
+    );
 }
 
 /// A process that did not hear of the other's suspension makes the same call.

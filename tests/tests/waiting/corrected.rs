@@ -87,7 +87,7 @@ async fn of_many_decisions_at_once_one_runs() {
 
 /// Puts a call into the place of another one.
 fn swap(store: &MemoryStore, run_id: &str, id: &str, change: impl Fn(Waiting) -> Waiting + Send + 'static) {
-    let key = Key::waiting(run_id, &CallId::new(id));
+    let key = Key::waiting(run_id, Some("acme"), Some("ada"), &CallId::new(id));
     let named = vec![key.clone()];
     let receipt = store.update(
         named,
@@ -101,19 +101,22 @@ fn swap(store: &MemoryStore, run_id: &str, id: &str, change: impl Fn(Waiting) ->
 
 #[tokio::test]
 async fn a_call_that_takes_the_id_of_another_is_not_decided_for_it() {
-    let mallory = || RunOptions::new().run_id("run-1").principal("mallory").role("editor");
     let theirs = {
         let store = Arc::new(MemoryStore::new());
-        let run = runner(POLICY, &store).run(mallory());
+        let run = runner(POLICY, &store).run(ada());
         run.exec(ToolCall::text("person", "waiting__change", r#"{"to":9}"#)).await;
-        store.pending("run-1", &CallId::new("person")).await.expect("a store").expect("it waits")
+        store
+            .pending(&Key::waiting("run-1", Some("acme"), Some("ada"), &CallId::new("person")))
+            .await
+            .expect("a store")
+            .expect("it waits")
     };
     for decision in decisions() {
         let memory = Arc::new(MemoryStore::new());
         suspended(&runner(POLICY, &memory), ada()).await;
         let catalog = ToolCatalog::collect().expect("a catalog");
         let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
-        // Between the look and the claim, the call is finished and another person's call takes its id.
+        // Between the look and the claim, the call is finished and another call takes its id.
         let (swapped, theirs) = (Arc::clone(&memory), theirs.clone());
         let once = AtomicBool::new(true);
         let store = HookedStore::new(Arc::clone(&memory) as _, move |method| {
@@ -127,8 +130,8 @@ async fn a_call_that_takes_the_id_of_another_is_not_decided_for_it() {
         let given = format!("{decision:?}");
         let error = swapped.run(ada()).resume("person", decision, &grace()).await.expect_err("another call");
         assert_eq!(error.code(), "not_pending", "{given}");
-        // It waits for its own people.
-        let result = swapped.run(mallory()).resume("person", ApprovalDecision::Approve, &tests::grace()).await;
+        // It waits for a decision of its own.
+        let result = swapped.run(ada()).resume("person", ApprovalDecision::Approve, &grace()).await;
         assert_eq!(result.expect("it waits").to_model(), "9", "{given}");
     }
 }

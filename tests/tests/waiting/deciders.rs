@@ -6,7 +6,7 @@ use std::time::Duration;
 use tests::grace as outsider;
 use tool_runtime::call::{ArgumentChange, Mismatch};
 use tool_runtime::runner::ResumeError;
-use tool_runtime::store::{Clock as _, DecisionKind, DecisionRecord, ManualClock};
+use tool_runtime::store::{Clock as _, DecisionKind, DecisionRecord, Key, ManualClock};
 
 use super::*;
 
@@ -66,7 +66,11 @@ async fn whoever_may_decide_is_recorded_with_what_was_shown() {
     for (rules, decider) in cases {
         let store = Arc::new(MemoryStore::new());
         let run = suspended(&runner(&format!("{POLICY}\n{rules}"), &store), ada()).await;
-        let pending = store.pending("run-1", &CallId::new("person")).await.expect("a store").expect("it waits");
+        let pending = store
+            .pending(&Key::waiting("run-1", Some("acme"), Some("ada"), &CallId::new("person")))
+            .await
+            .expect("a store")
+            .expect("it waits");
         let decider = decider.because(&"x".repeat(5000));
         let edited = ApprovalDecision::ApproveEdited(r#"{"to":4}"#.into());
         assert_eq!(run.resume("person", edited, &decider).await.expect("it waits").to_model(), "4", "{rules}");

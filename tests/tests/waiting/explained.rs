@@ -14,7 +14,7 @@ use tool_runtime::call::{Event, Mismatch, ToolContext};
 use tool_runtime::capability::{NameLookup, NameRequest};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::runner::RunnerBuilder;
-use tool_runtime::store::PendingCall;
+use tool_runtime::store::{Key, PendingCall};
 
 use super::*;
 
@@ -87,7 +87,11 @@ fn builder(store: &Arc<MemoryStore>) -> RunnerBuilder {
 async fn pending(run: &Run, store: &MemoryStore, tool: &str, arguments: &str) -> PendingCall {
     let result = run.exec(ToolCall::text("c", tool, arguments)).await;
     assert_eq!(result.outcome(), Outcome::ApprovalRequired, "{arguments}");
-    store.pending("run-1", &CallId::new("c")).await.expect("a store").expect("it waits")
+    store
+        .pending(&Key::waiting("run-1", Some("acme"), Some("ada"), &CallId::new("c")))
+        .await
+        .expect("a store")
+        .expect("it waits")
 }
 
 async fn waits(tool: &str, arguments: &str) -> PendingCall {
@@ -258,7 +262,11 @@ async fn a_restored_run_shows_what_was_shown() {
     let store = Arc::new(MemoryStore::new());
     let elsewhere = builder(&store).build().expect("a runner");
     let run = elsewhere.restore(snapshot, ada()).await.expect("a run");
-    let after = store.pending("run-1", &CallId::new("c")).await.expect("a store").expect("it waits");
+    let after = store
+        .pending(&Key::waiting("run-1", Some("acme"), Some("ada"), &CallId::new("c")))
+        .await
+        .expect("a store")
+        .expect("it waits");
     assert_eq!(serde_json::to_value(&after).expect("JSON"), serde_json::to_value(&before).expect("JSON"));
     assert!(after.summary.expect("a sentence").contains("looked up: “Buy 'milk'"));
     assert!(run.resume("c", ApprovalDecision::Approve, &grace()).await.expect("it waits").is_ok());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tool_runtime::runner::{GrantError, Remember};
-use tool_runtime::store::{DecisionKind, GrantScope, ManualClock, PendingFilter, SqlOptions, SqlStore};
+use tool_runtime::store::{Clock, DecisionKind, GrantScope, Key, ManualClock, PendingFilter, SqlOptions, SqlStore};
 
 use super::*;
 
@@ -93,7 +93,13 @@ async fn a_grant_covers_what_it_says_and_is_used_up() {
     let made = rig.store.records(&RecordFilter::run("run-1")).await.expect("records");
     let made = made[0].record.as_decision().expect("a decision");
     assert_eq!((made.decision, made.grant.as_ref()), (DecisionKind::Remembered, Some(&grant.id)));
-    assert!(rig.store.pending("run-1", &CallId::new("first")).await.expect("a store").is_some());
+    assert!(
+        rig.store
+            .pending(&Key::waiting("run-1", Some("acme"), Some("ada"), &CallId::new("first")))
+            .await
+            .expect("a store")
+            .is_some()
+    );
 }
 
 #[tokio::test]
@@ -121,6 +127,10 @@ async fn a_grant_holds_where_it_was_given_only() {
         let run = rig.runner.run(options);
         assert_eq!(posts(&run, "next", "ada", 1).await, expected, "{given}");
         assert_eq!(posts(&run, "other", "ada", 2).await, Outcome::ApprovalRequired, "{given}: exactly these arguments");
+        let made = rig.clock.now();
+        rig.clock.set(made - Duration::from_hours(1));
+        assert_eq!(posts(&run, "early", "ada", 1).await, Outcome::ApprovalRequired, "{given}: the clock jumped back");
+        rig.clock.set(made);
         rig.clock.advance(WEEK);
         assert_eq!(posts(&run, "late", "ada", 1).await, Outcome::ApprovalRequired, "{given}");
         assert!(rig.runner.grants(Some("acme")).await.expect("grants").is_empty());

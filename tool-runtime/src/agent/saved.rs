@@ -89,8 +89,9 @@ impl Agent {
         options: RunOptions,
         saved: impl Borrow<SavedConversation>,
     ) -> Result<Conversation, RestoreError> {
-        let SavedConversation { run, state, .. } = saved.borrow().clone();
+        let SavedConversation { run, mut state, .. } = saved.borrow().clone();
         let run = runner.restore(run, options).await?;
+        settle::look_for_queued(&run, &mut state).await;
         Ok(Conversation { agent: self.clone(), run, state })
     }
 }

@@ -121,6 +121,20 @@ pub(super) async fn look_up(run: &Run, state: &mut State) {
             settle(run, state, at).await;
         }
     }
+    look_for_queued(run, state).await;
+}
+
+/// Looks up every call of a restored conversation that is to be handed to the gate: the process before may have done so.
+/// While the store cannot be asked, nobody knows.
+pub(super) async fn look_for_queued(run: &Run, state: &mut State) {
+    for slot in &mut state.open {
+        if matches!(slot.progress, Progress::Queued)
+            && !slot.fresh
+            && let Ok(known) = run.recorded(&slot.id).await
+        {
+            (slot.is_new, slot.known) = (known.is_none(), known);
+        }
+    }
 }
 
 /// The result of a call that began, perhaps elsewhere: from its record, from its pending call, or without either.

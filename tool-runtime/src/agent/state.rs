@@ -74,6 +74,9 @@ impl State {
     /// No result of a call will come: it gets the one for a call without.
     pub(super) fn give_up(&mut self, at: usize) {
         let Some(slot) = self.open.get_mut(at) else { return };
+        if let Some(known) = slot.known.take() {
+            return self.take(at, &known);
+        }
         let outcome = match slot.missing() {
             Missing::Cancelled => Outcome::Cancelled,
             Missing::OutcomeUnknown => Outcome::OutcomeUnknown,
@@ -155,6 +158,9 @@ pub(super) struct Slot {
     /// What became of it when another process handed it to the gate.
     #[serde(skip)]
     pub(super) known: Option<ToolExecResult>,
+    /// The store was asked, and knew nothing of it.
+    #[serde(skip)]
+    pub(super) is_new: bool,
     pub(super) progress: Progress,
 }
 
@@ -186,6 +192,7 @@ impl Slot {
             call: Some(call),
             fresh: true,
             known: None,
+            is_new: true,
             progress: Progress::Queued,
         }
     }
@@ -229,7 +236,9 @@ impl Slot {
         let begun = match &self.progress {
             Progress::Running => true,
             Progress::Waiting(call) => call.suspension == Suspension::Client,
-            Progress::Queued | Progress::Done(_) => false,
+            // The process before this one may have handed it to the gate.
+            Progress::Queued => !self.is_new,
+            Progress::Done(_) => false,
         };
         match self.effect.map(|effect| Cause::Cancelled.outcome(effect)) {
             Some(Outcome::OutcomeUnknown) if begun => Missing::OutcomeUnknown,

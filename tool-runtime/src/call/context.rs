@@ -96,7 +96,7 @@ impl ToolContext {
 
     /// A key for services that do the same work once: 64 hexadecimal digits.
     ///
-    /// SHA-256 over tenant, run, tool, call id and the arguments that the tool got. It stays the same when the call is
+    /// SHA-256 over tenant, principal, run, tool, call id and the arguments that the tool got. It stays the same when the call is
     /// resumed, retried or restored in another process, and differs for every other run, call, or edit of the
     /// arguments. Providers may count call ids from 0 in every response, so the id alone would not be enough.
     #[must_use]
@@ -109,9 +109,13 @@ impl ToolContext {
         let fields = &self.0;
         let mut text = Vec::with_capacity(256);
         // Each part has its length before it, so that no two lists of parts read alike; `None` differs from empty.
-        for part in
-            [fields.tenant.as_deref(), Some(&fields.run_id), Some(fields.tool.as_str()), Some(self.call_id().as_str())]
-        {
+        for part in [
+            fields.tenant.as_deref(),
+            fields.principal.as_deref(),
+            Some(&*fields.run_id),
+            Some(fields.tool.as_str()),
+            Some(self.call_id().as_str()),
+        ] {
             text.extend_from_slice(&part.map_or(u64::MAX, |part| part.len() as u64).to_be_bytes());
             text.extend_from_slice(part.unwrap_or_default().as_bytes());
         }

@@ -146,6 +146,8 @@ pub enum Cause {
     Panicked,
     /// Its process is gone, or lost its hold on the call.
     Lost,
+    /// An earlier attempt at the call broke off and had no effect, and the outside system lets it have none any more.
+    Prevented,
 }
 
 impl Cause {
@@ -153,6 +155,7 @@ impl Cause {
     #[must_use]
     pub fn outcome(self, effect: crate::tool::ToolEffect) -> Outcome {
         match (effect, self) {
+            (_, Self::Prevented) => Outcome::Cancelled,
             (crate::tool::ToolEffect::ReadOnly, Self::Timeout) => Outcome::Timeout,
             (crate::tool::ToolEffect::ReadOnly, Self::Cancelled | Self::Lost) => Outcome::Cancelled,
             (crate::tool::ToolEffect::ReadOnly, Self::Panicked) => Outcome::Panicked,

@@ -35,8 +35,8 @@ pub(super) fn frozen(
         evidence: &Mutex::new(seen),
     };
     let call = ToolCall::text("explain", entry.spec.name.as_str(), text);
-    hydrate::hydrate(call, entry, &settings).0.map_err(|unhydrated| {
-        let (_, error) = *unhydrated;
+    hydrate::hydrate(call, entry, &settings).map_err(|unhydrated| {
+        let error = unhydrated.error;
         let place = |violation: &Violation| match violation.pointer.as_str() {
             "" => violation.keyword.clone(),
             pointer => format!("{pointer}: {}", violation.keyword),

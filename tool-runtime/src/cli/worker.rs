@@ -13,7 +13,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::Cli;
 use crate::cli::{accounts, approvals, chat, input, terminal};
 use crate::runner::ApprovalDecision;
-use crate::store::{Clock as _, Store as _, StoreError, StoredRun, SystemClock};
+use crate::store::{Clock as _, Key, Store as _, StoreError, StoredRun, SystemClock};
 use crate::wire::Message;
 
 pub(super) async fn worker(cli: &Cli<'_>, command: args::Worker) -> Result<Exit, Failure> {
@@ -110,9 +110,11 @@ async fn post(
     }
     let (store, tenant) = (cli.existing_store().await?.ok_or_else(missing)?, cli.party().tenant);
     let queue = RunQueue::new(Arc::clone(&store));
-    queue.find(run, tenant.as_deref()).await.map_err(|error| unknown(run, error))?;
+    let (found, _) = queue.find(run, tenant.as_deref()).await.map_err(|error| unknown(run, error))?;
+    // What somebody else made wait under the same ids is none of this run's.
+    let key = |call: &str| Key::waiting(run, tenant.as_deref(), found.principal.as_deref(), &CallId::new(call));
     for (call, decision) in decisions {
-        let pending = store.pending(run, &CallId::new(&call)).await?;
+        let pending = store.pending(&key(&call)).await?;
         let pending = pending.filter(|pending| pending.suspension == Suspension::Approval && pending.tenant == tenant);
         let pending = pending.ok_or_else(|| approvals::unknown(&call))?;
         let decider = cli.named_decider(&pending, who)?;
@@ -121,7 +123,7 @@ async fn post(
     }
     for pair in answers.chunks_exact(2) {
         let output = input::json_value(&pair[1])?;
-        let pending = store.pending(run, &CallId::new(&pair[0])).await?;
+        let pending = store.pending(&key(&pair[0])).await?;
         if pending.is_none_or(|pending| pending.suspension != Suspension::Client || pending.tenant != tenant) {
             return Err(approvals::unknown(&pair[0]));
         }

@@ -74,7 +74,12 @@ pub trait ToolComponent: Sized + Send + 'static {
 
     /// Finds out what became of this call, when an earlier attempt at it began and nobody saw its end: its process died,
     /// for example. It asks the outside system, by the [idempotency key](crate::ToolContext::idempotency_key) or by the
-    /// arguments, and changes nothing there.
+    /// arguments.
+    ///
+    /// The earlier attempt may only have been stopped, and can continue after this one has looked: a lease keeps it from
+    /// writing to the store, and nothing keeps it from the outside system but that system. So it is not enough that
+    /// there is no effect yet. [`Reconciled::Prevented`] is for a tool that has the outside system refuse the idempotency
+    /// key from now on, by cancelling it or by using it up. The key is the same for all attempts at the call.
     ///
     /// By default nobody knows, and the call ends as `outcome_unknown`. A tool that is `idempotent` is run again instead.
     ///
@@ -95,9 +100,10 @@ pub trait ToolComponent: Sized + Send + 'static {
 pub enum Reconciled<T> {
     /// It took effect: the call ends with this output.
     TookEffect(T),
-    /// It had no effect, and will have none. The call ends as `cancelled`, and may be made again.
-    NoEffect,
-    /// Nobody knows.
+    /// It had no effect, and can have none any more: the outside system refuses its idempotency key from now on. The call
+    /// ends as `cancelled`, and may be made again as another call.
+    Prevented,
+    /// Nobody knows, or there is no effect yet and one may still come. The call ends as `outcome_unknown`.
     Unknown,
 }
 
@@ -106,7 +112,7 @@ impl<T> fmt::Debug for Reconciled<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TookEffect(_) => "TookEffect(..)",
-            Self::NoEffect => "NoEffect",
+            Self::Prevented => "Prevented",
             Self::Unknown => "Unknown",
         })
     }

@@ -42,7 +42,8 @@ pub struct Hydrated {
     pub(crate) masked: Arc<serde_json::value::RawValue>,
     /// How they differ from what the model wrote.
     pub(crate) changes: Vec<ArgumentChange>,
-    pub(crate) repaired: bool,
+    /// What was done to it, for its record.
+    pub(crate) treatment: Treatment,
 }
 
 impl Hydrated {
@@ -61,7 +62,7 @@ impl Hydrated {
     /// Whether the arguments had to be repaired to be read.
     #[must_use]
     pub fn repaired(&self) -> bool {
-        self.repaired
+        self.treatment.repair.is_some()
     }
 
     /// The arguments with the sensitive ones masked, as JSON.
@@ -130,17 +131,22 @@ pub(crate) struct Treatment {
     pub(crate) repair: Option<RepairUse>,
 }
 
-/// A call that is not hydrated, and why.
-pub(crate) type Unhydrated = Box<(ToolCall, HydrationError)>;
+/// A call that is not hydrated.
+pub(crate) struct Unhydrated {
+    pub(crate) call: ToolCall,
+    pub(crate) error: HydrationError,
+    /// What was done to it before it failed.
+    pub(crate) treatment: Treatment,
+}
 
 /// Takes one call through all stages.
 pub(crate) fn hydrate(
     call: ToolCall,
     entry: &Arc<Entry>,
     settings: &Settings<'_>,
-) -> (Result<Hydrated, Unhydrated>, Treatment) {
+) -> Result<Hydrated, Box<Unhydrated>> {
     let mut treatment = Treatment::default();
-    let hydrated = match stages(&call, entry, settings, &mut treatment) {
+    match stages(&call, entry, settings, &mut treatment) {
         Ok(built) => Ok(Hydrated {
             call,
             entry: Arc::clone(entry),
@@ -150,27 +156,30 @@ pub(crate) fn hydrate(
             effective: built.effective,
             masked: built.masked,
             changes: built.changes,
-            repaired: treatment.repair.is_some(),
+            treatment,
         }),
-        Err(error) => Err(Box::new((call, error))),
-    };
-    (hydrated, treatment)
+        Err(error) => Err(Box::new(Unhydrated { call, error, treatment })),
+    }
 }
 
 /// The same for a caller that asks where the call came from.
 pub(crate) fn hydrate_with_provenance(call: ToolCall, entry: &Arc<Entry>, settings: &Settings<'_>) -> HydrationResult {
     let before = Provenance::of(&call);
-    let (hydrated, treatment) = hydrate(call, entry, settings);
+    let hydrated = hydrate(call, entry, settings);
+    let treatment = match &hydrated {
+        Ok(hydrated) => &hydrated.treatment,
+        Err(unhydrated) => &unhydrated.treatment,
+    };
     let provenance = Provenance {
         tool: Some(entry.spec.name.clone()),
         definition_hash: Some(entry.spec.definition_hash),
-        repaired: treatment.repaired,
+        repaired: treatment.repaired.clone(),
         validated: hydrated.as_ref().ok().map(|hydrated| Arc::clone(hydrated.frozen.text())),
-        validator: treatment.validator,
-        repair: treatment.repair,
+        validator: treatment.validator.clone(),
+        repair: treatment.repair.clone(),
         ..before
     };
-    HydrationResult { hydrated: hydrated.map_err(|unhydrated| unhydrated.1), provenance }
+    HydrationResult { hydrated: hydrated.map_err(|unhydrated| unhydrated.error), provenance }
 }
 
 struct Built {

@@ -67,8 +67,8 @@ pub(crate) enum Purpose {
 
 /// Why a run has no value.
 pub(crate) enum RunFailure {
-    /// An earlier attempt had no effect.
-    NoEffect,
+    /// An earlier attempt had no effect, and can have none any more.
+    Prevented,
     /// Nobody knows what became of an earlier attempt.
     Unknown,
     Tool(ToolError),

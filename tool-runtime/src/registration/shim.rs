@@ -64,7 +64,7 @@ impl<T: Tool> Instance for Typed<T> {
                 Purpose::Work => self.0.run(capabilities, &call).await.map_err(RunFailure::Tool)?,
                 Purpose::Reconcile => match self.0.reconcile(capabilities, &call).await.map_err(RunFailure::Tool)? {
                     Reconciled::TookEffect(output) => output,
-                    Reconciled::NoEffect => return Err(RunFailure::NoEffect),
+                    Reconciled::Prevented => return Err(RunFailure::Prevented),
                     Reconciled::Unknown => return Err(RunFailure::Unknown),
                 },
             };

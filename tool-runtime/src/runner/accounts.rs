@@ -132,6 +132,37 @@ impl Run {
     }
 }
 
+/// What a call may have booked on accounts, while nobody has heard whether it began.
+#[derive(Clone)]
+pub(super) struct Unheard {
+    accounts: Arc<[Account]>,
+    booked: Arc<Mutex<Option<Booked>>>,
+}
+
+impl Unheard {
+    pub(super) fn of(bill: &Bill) -> Self {
+        Self { accounts: Arc::clone(&bill.accounts), booked: Arc::default() }
+    }
+
+    pub(super) fn keys(&self) -> impl Iterator<Item = Key> {
+        Account::keys(&self.accounts)
+    }
+
+    /// Notes what the transaction that begins the call booked.
+    pub(super) fn note(&self, begun: &Begun) {
+        if let Begun::Now(booked) = begun {
+            self.booked.lock().unwrap_or_else(PoisonError::into_inner).clone_from(booked);
+        }
+    }
+
+    /// Gives back what a call booked that began and did not run. It is asked only when the ledger has the call, so that
+    /// what was noted was kept.
+    pub(super) fn give_back(&self, transaction: &mut Transaction) -> Result<(), StoreError> {
+        let booked = self.booked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        booked.map_or(Ok(()), |booked| accounts::settle(transaction, &booked, Spend::default()))
+    }
+}
+
 /// What a call has booked on accounts, from when it began.
 pub(super) struct Held {
     booked: Booked,

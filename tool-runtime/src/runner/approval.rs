@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::{
     ArgumentChangeKind, Decider, Mismatch, Outcome, RecordedArguments, Suspension, ToolCall, ToolExecResult,
 };
-use crate::hydrate::{Hydrated, Treatment};
+use crate::hydrate::Hydrated;
 use crate::json;
 use crate::redact::{Projected, changes};
 use crate::runner::deliver::delivered;
@@ -132,7 +132,7 @@ impl Run {
 /// A decision that fits its call.
 enum Decided {
     /// It runs, with these arguments; a graph continues where it waited.
-    Run(Box<Hydrated>, Treatment, Option<Box<Continued>>),
+    Run(Box<Hydrated>, Option<Box<Continued>>),
     /// This value takes the place of its output.
     Respond(Projected),
     /// It does not run.
@@ -147,11 +147,15 @@ fn read(
     decider: &Decider,
     record: &mut DecisionRecord,
 ) -> Result<Decided, Box<Refused>> {
+    let is_late = pending.is_expired(run.shared().clock.now());
+    if is_late {
+        record.decision = DecisionKind::TooLate;
+    }
     if let Some(graph) = &pending.graph {
         let continued = Continued { pending: (**graph).clone(), decision, decider: decider.clone() };
         return within(run, pending, continued, record);
     }
-    if pending.is_expired(run.shared().clock.now()) {
+    if is_late {
         return Ok(Decided::Refuse(Stop::new(Outcome::ApprovalExpired)));
     }
     match decision {
@@ -177,7 +181,7 @@ fn within(
     let denies = matches!(continued.decision, ApprovalDecision::Deny(_));
     let compared = if denies { waiting::compare(run, pending) } else { Ok(()) };
     match compared.and_then(|()| approved(run, pending, pending.arguments.as_str().to_owned(), record)) {
-        Ok(Decided::Run(hydrated, treatment, _)) => Ok(Decided::Run(hydrated, treatment, Some(Box::new(continued)))),
+        Ok(Decided::Run(hydrated, _)) => Ok(Decided::Run(hydrated, Some(Box::new(continued)))),
         // A graph that may not continue can still be denied.
         Err(_) if denies => Ok(Decided::Refuse(Stop::new(Outcome::ApprovalDenied))),
         decided => decided,
@@ -194,7 +198,7 @@ fn approved(
 ) -> Result<Decided, Box<Refused>> {
     let edited = arguments != pending.arguments.as_str();
     let call = ToolCall::text(pending.call_id.clone(), pending.tool.as_str(), arguments);
-    let (hydrated, treatment) = stages::hydrate_waiting(run, pending, call)?;
+    let hydrated = stages::hydrate_waiting(run, pending, call)?;
     if edited {
         record.edited_digest = Some(hydrated.digest());
         let sensitive = &hydrated.entry.spec.sensitive;
@@ -219,7 +223,7 @@ fn approved(
         let shown = RecordedArguments::Masked(Arc::clone(&hydrated.masked));
         return Err(Box::new(Refused { stop, shown }));
     }
-    Ok(Decided::Run(Box::new(hydrated), treatment, None))
+    Ok(Decided::Run(Box::new(hydrated), None))
 }
 
 /// A person answers in the tool's place. The value is checked and projected like the tool's own output.
@@ -245,10 +249,9 @@ async fn carry_out(open: &mut OpenCall, decided: Decided) -> Result<Ending, Stop
     match decided {
         Decided::Refuse(stop) => Err(stop),
         Decided::Respond(projected) => Ok(Ending::Delivered(delivered(projected))),
-        Decided::Run(hydrated, treatment, continued) => {
+        Decided::Run(hydrated, continued) => {
             open.continued = continued.map(|continued| *continued);
             stages::admit_hydrated(open, &hydrated)?;
-            open.draft.hydrated(treatment);
             let hydrated = open.draft.read(Ok(*hydrated))?;
             stages::freeze(open, &hydrated);
             let permit = stages::decide_approved(open, hydrated)?;

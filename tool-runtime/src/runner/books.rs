@@ -10,15 +10,12 @@ use std::task::Poll;
 use tokio::time::Instant;
 
 use crate::call::{CallId, ToolInvocationRecord};
-use crate::runner::accounts::Settled;
-use crate::runner::forsaken::Forsaken;
-use crate::runner::waiting::owns;
+use crate::runner::accounts::{Settled, Unheard};
+use crate::runner::deciding::Deciding;
 use crate::runner::{ResumeError, Run, telemetry};
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::waiting::{self, Taken};
-use crate::store::{
-    AuditRecord, DecisionRecord, Document, Key, PendingCall, Query, Receipt, Space, StoreError, Transaction, Waiting,
-};
+use crate::store::{AuditRecord, DecisionRecord, Key, PendingCall, Receipt, StoreError, Transaction, Waiting};
 
 /// How often a lease is asked for again before a call begins.
 const CONFIRMATIONS: u32 = 3;
@@ -28,6 +25,28 @@ const CONFIRMATIONS: u32 = 3;
 pub(super) struct Attempt {
     pub(super) key: Key,
     pub(super) owner: Arc<str>,
+    /// What it may have booked. `None` once it is known, and if it books nothing.
+    pub(super) unheard: Option<Unheard>,
+}
+
+impl Attempt {
+    fn keys(&self) -> impl Iterator<Item = Key> {
+        std::iter::once(self.key.clone()).chain(self.unheard.iter().flat_map(Unheard::keys))
+    }
+
+    fn note(&self, begun: &Begun) {
+        if let Some(unheard) = &self.unheard {
+            unheard.note(begun);
+        }
+    }
+
+    /// Closes the call in the ledger with its record.
+    fn finish(&self, transaction: &mut Transaction, record: &ToolInvocationRecord) -> Result<(), StoreError> {
+        match (ledger::finish(transaction, &self.key, &self.owner, record)?, &self.unheard) {
+            (true, Some(unheard)) => unheard.give_back(transaction),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A call that waits and that this run is about to finish.
@@ -35,6 +54,8 @@ pub(super) struct Claim {
     /// As it was compared.
     pub(super) waiting: Waiting,
     pub(super) decision: DecisionRecord,
+    /// Until the call is taken or given up, nobody else decides on it in this run.
+    pub(super) deciding: Deciding,
 }
 
 /// A call whose suspension is on its way to the store.
@@ -46,8 +67,7 @@ pub(super) struct Suspending {
 
 impl Suspending {
     fn keys(&self) -> impl Iterator<Item = Key> {
-        let key = Key::waiting(self.call.run_id.clone(), &self.call.call_id);
-        std::iter::once(key).chain(self.settled.iter().flat_map(Settled::keys))
+        std::iter::once(Key::of_waiting(&self.call)).chain(self.settled.iter().flat_map(Settled::keys))
     }
 
     /// The call ends instead: nobody was told that it waits. What was to be booked with it is booked once.
@@ -82,7 +102,7 @@ impl Run {
         let attempt = attempt.cloned();
         let mut keys = self.keys();
         keys.extend(suspending.iter().flat_map(Suspending::keys));
-        keys.extend(attempt.as_ref().map(|attempt| attempt.key.clone()));
+        keys.extend(attempt.iter().flat_map(Attempt::keys));
         keys.extend(settled.iter().flat_map(Settled::keys));
         store.update(
             keys,
@@ -91,12 +111,28 @@ impl Run {
                 suspending.iter().try_for_each(|suspending| suspending.withdraw(transaction))?;
                 settled.iter().try_for_each(|settled| settled.write(transaction))?;
                 match &attempt {
-                    Some(Attempt { key, owner }) => ledger::finish(transaction, key, owner, &record)?,
+                    Some(attempt) => attempt.finish(transaction, &record)?,
                     None => transaction.append(record.clone())?,
                 }
                 ledger::ended_outside(transaction, &record.run_id, lease.as_ref())
             }),
         )
+    }
+
+    /// Writes the record of a call that was taken out of those that wait, and whose future was dropped before anybody
+    /// heard so. If it was not taken, it still waits, and nothing is written.
+    pub(super) fn put_if_begun(&self, record: ToolInvocationRecord, attempt: Attempt) -> Receipt {
+        let (lease, mut keys) = (self.lease(), self.keys());
+        keys.extend(attempt.keys());
+        let change = move |transaction: &mut Transaction| {
+            ledger::check(transaction, lease.as_ref())?;
+            if !ledger::has_begun(transaction, &attempt.key, &attempt.owner) {
+                return Ok(());
+            }
+            attempt.finish(transaction, &record)?;
+            ledger::ended_outside(transaction, &record.run_id, lease.as_ref())
+        };
+        self.shared().store.update(keys, Box::new(change))
     }
 
     /// Writes a record of a decision that did not fit.
@@ -111,12 +147,14 @@ impl Run {
     }
 
     /// Enters a call into the ledger before its effect begins.
-    pub(super) async fn enter(&self, intent: Intent) -> Result<Begun, StoreError> {
+    pub(super) async fn enter(&self, intent: Intent, attempt: Attempt) -> Result<Begun, StoreError> {
         let (lease, mut keys) = (self.lease(), self.keys());
         keys.extend(intent.keys());
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
-            ledger::begin(transaction, &intent)
+            let begun = ledger::begin(transaction, &intent)?;
+            attempt.note(&begun);
+            Ok(begun)
         };
         self.shared().store.transact(keys, change).await
     }
@@ -165,22 +203,25 @@ impl Run {
     }
 
     async fn renew(&self, attempt: &Attempt) -> Result<(), StoreError> {
-        let (lease, Attempt { key, owner }) = (self.shared().lease, attempt.clone());
+        let (lease, Attempt { key, owner, .. }) = (self.shared().lease, attempt.clone());
         let keys = vec![key.clone()];
         let change = move |transaction: &mut Transaction| ledger::renew(transaction, &key, &owner, lease);
         self.shared().store.transact(keys, change).await
     }
 
     /// Takes a call out of those that wait, once, together with what happens to it.
-    pub(super) async fn take(&self, taken: Taken) -> Result<Begun, ResumeError> {
+    pub(super) async fn take(&self, taken: Taken, attempt: Option<Attempt>) -> Result<Begun, ResumeError> {
         let id = taken.call.call_id.clone();
         let mut keys = self.keys();
-        keys.push(Key::waiting(self.identity().clone(), &taken.call.call_id));
+        keys.extend(waiting::keys(&taken.call));
         keys.extend(taken.begins().into_iter().flat_map(Intent::keys));
         let lease = self.lease();
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
             let begun = waiting::take(transaction, &taken)?;
+            if let (Some(begun), Some(attempt)) = (&begun, &attempt) {
+                attempt.note(begun);
+            }
             if begun.is_some() && taken.begins().is_none() {
                 ledger::ended_outside(transaction, &taken.call.run_id, lease.as_ref())?;
             }
@@ -195,7 +236,13 @@ impl Run {
         ResumeError::Store(telemetry::store_unread(self, error))
     }
 
-    /// Keeps a call that waits; `false` if it was suspended before. An attempt that only prepared what a client is to
+    /// The key under which a call of this run waits.
+    pub(super) fn waiting_key(&self, call_id: &CallId) -> Key {
+        let options = self.options();
+        Key::waiting(Arc::clone(self.identity()), options.tenant.as_deref(), options.principal.as_deref(), call_id)
+    }
+
+    /// Keeps a call that waits; `false` if it was suspended or decided before. An attempt that only prepared what a client is to
     /// execute leaves the ledger.
     pub(super) async fn keep(
         &self,
@@ -204,54 +251,18 @@ impl Run {
         settled: Option<Settled>,
     ) -> Result<bool, StoreError> {
         let mut keys = self.keys();
-        keys.push(Key::waiting(self.identity().clone(), &waiting.call.call_id));
+        keys.extend(waiting::keys(&waiting.call));
         keys.extend(attempt.as_ref().map(|attempt| attempt.key.clone()));
         keys.extend(settled.iter().flat_map(Settled::keys));
         let lease = self.lease();
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
             settled.iter().try_for_each(|settled| settled.write(transaction))?;
-            if let Some(Attempt { key, owner }) = &attempt {
+            if let Some(Attempt { key, owner, .. }) = &attempt {
                 ledger::withdraw(transaction, key, owner)?;
             }
             waiting::suspend(transaction, &waiting)
         };
         self.shared().store.transact(keys, change).await
-    }
-
-    /// Whether a call of this run began here or elsewhere and has not been seen to end. One whose owner is gone is
-    /// closed: its record says that nobody saw its end.
-    pub(super) async fn unfinished(&self, call_id: &CallId) -> Result<bool, StoreError> {
-        let ours = |document: &Document| match document {
-            Document::Call(entry) => entry.unseen().is_some_and(|record| {
-                record.tool_call_id == *call_id && owns(self, record.principal.as_deref(), record.tenant.as_deref())
-            }),
-            _ => false,
-        };
-        let scope = Some(self.identity().clone());
-        let mut query = Query { scope, due: Some(jiff::Timestamp::MAX), ..Query::new(Space::Call) };
-        let found = loop {
-            let page = self.shared().store.list(&query).await?;
-            let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
-            if let Some(found) = page.into_iter().find(|listed| ours(&listed.document)) {
-                break found;
-            }
-            let Some(next) = next else { return Ok(false) };
-            query.after = next;
-        };
-        let (lease, key) = (self.lease(), found.key.clone());
-        let mut keys = self.keys();
-        keys.push(key.clone());
-        let change = move |transaction: &mut Transaction| {
-            ledger::check(transaction, lease.as_ref())?;
-            ledger::close_unseen(transaction, &key, lease.as_ref())
-        };
-        let closed = self.shared().store.transact(keys, change).await?;
-        if let Document::Call(entry) = &found.document
-            && let Some(left) = Forsaken::unseen(self, &found.key, &entry.record).filter(|_| closed)
-        {
-            left.close(&[]).await;
-        }
-        Ok(true)
     }
 }

@@ -11,7 +11,7 @@ use crate::runner::ending::{Ending, Stop};
 use crate::runner::suspend::{Given, Reopened, reopen};
 use crate::runner::waiting::Purpose;
 use crate::runner::{ResumeError, Run, stages};
-use crate::store::{DecisionKind, PendingCall};
+use crate::store::{DecisionKind, DecisionRecord, PendingCall};
 use crate::tool::ToolEffect;
 
 impl Run {
@@ -30,7 +30,7 @@ impl Run {
     pub async fn client_result(&self, call_id: &str, value: &str) -> Result<ToolExecResult, ResumeError> {
         let purpose = Purpose::Resume(Suspension::Client);
         let given = Given { purpose, kind: DecisionKind::ClientResult, decider: None };
-        match reopen(self, call_id, given, |pending, _| answered(self, pending, value)).await? {
+        match reopen(self, call_id, given, |pending, record| answered(self, pending, value, record)).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, answered) => {
                 open.at_client();
@@ -61,9 +61,15 @@ impl Run {
 type Answered = Result<Projected, Stop>;
 
 /// Reads a client's result before its call is claimed. What does not fit leaves the call waiting.
-fn answered(run: &Run, pending: &PendingCall, value: &str) -> Result<Answered, Box<Refused>> {
+fn answered(
+    run: &Run,
+    pending: &PendingCall,
+    value: &str,
+    record: &mut DecisionRecord,
+) -> Result<Answered, Box<Refused>> {
     let shared = run.shared();
     if pending.is_expired(shared.clock.now()) {
+        record.decision = DecisionKind::TooLate;
         return Ok(Err(too_late(run.effect_of(pending.tool.as_str()))));
     }
     let unfit = |mut stop: Stop| {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::call::{CallId, Event, EventSink, ToolInvocationRecord, Violation};
+use crate::call::{Event, EventSink, ToolInvocationRecord, Violation};
 use crate::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
 use crate::contain::{attempted, awaited};
 use crate::hydrate::Repairer;
@@ -92,8 +92,8 @@ impl Contained<dyn Store> {
         self.wait("store", |store| store.records(filter)).await.unwrap_or(Err(StoreError::Panicked))
     }
 
-    pub(super) async fn waiting(&self, run_id: &str, call_id: &CallId) -> Result<Option<Waiting>, StoreError> {
-        let key = [Key::waiting(run_id, call_id)];
+    pub(super) async fn waiting(&self, key: Key) -> Result<Option<Waiting>, StoreError> {
+        let key = [key];
         let read = self.wait("store", |store| store.read(&key)).await.unwrap_or(Err(StoreError::Panicked));
         Ok(match read?.pop().flatten() {
             Some(Document::Waiting(waiting)) => Some(*waiting),

@@ -153,11 +153,12 @@ impl Draft {
         self.decision.as_ref().map(|decision| &*decision.rule)
     }
 
-    pub(super) fn hydrated(&mut self, treatment: Treatment) {
+    /// What was done to the arguments.
+    pub(super) fn hydrated(&mut self, treatment: &Treatment) {
         self.validator = treatment.validator.as_ref().map(ValidatorUse::label);
         // Arguments that a person approved are read a second time, and need no second repair.
         if treatment.repair.is_some() {
-            self.repair = treatment.repair;
+            self.repair.clone_from(&treatment.repair);
         }
     }
 

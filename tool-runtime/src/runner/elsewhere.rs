@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::runner::ToolRunner;
-use crate::store::{Key, Query, RunLease, Space, StoreError, Transaction, attempts, runs};
+use crate::runner::{RunOptions, ToolRunner};
+use crate::store::{Document, Key, Query, RunLease, Space, StoreError, Transaction, attempts, runs};
 
 impl ToolRunner {
     /// Takes a run for this attempt of an engine: from now on, what earlier attempts write is refused.
@@ -23,11 +23,29 @@ impl ToolRunner {
         self.shared.store.transact(vec![Key::run(Arc::clone(&lease.run_id))], change).await
     }
 
-    /// Returns how long another process may still execute calls of a run. `None` if none does.
-    pub(crate) async fn held_elsewhere(&self, run_id: &str) -> Result<Option<Duration>, StoreError> {
-        let query = Query { scope: Some(run_id.into()), due: Some(Timestamp::MAX), ..Query::new(Space::Call) };
-        let open = self.shared.store.list(&query).await?;
-        Ok(open.iter().filter_map(|listed| self.time_until(listed.document.due()?)).max())
+    /// Returns how long another process may still execute calls of a run that has these options, for engines that start a
+    /// step again as soon as its process is gone. `None` if none does. Calls of another principal or tenant under the run's id are not looked at.
+    pub(crate) async fn held_elsewhere(
+        &self,
+        run_id: &str,
+        options: &RunOptions,
+    ) -> Result<Option<Duration>, StoreError> {
+        let mut query = Query { scope: Some(run_id.into()), due: Some(Timestamp::MAX), ..Query::new(Space::Call) };
+        let mut held = None;
+        loop {
+            let page = self.shared.store.list(&query).await?;
+            let next = page.last().filter(|_| page.len() >= query.limit).map(|listed| listed.position);
+            let theirs = page.iter().filter_map(|listed| match &listed.document {
+                Document::Call(entry) => entry
+                    .unseen()
+                    .filter(|record| record.principal == options.principal && record.tenant == options.tenant)
+                    .and(listed.document.due()),
+                _ => None,
+            });
+            held = held.max(theirs.filter_map(|until| self.time_until(until)).max());
+            let Some(next) = next else { return Ok(held) };
+            query.after = next;
+        }
     }
 
     /// Returns the time until then. `None` if it is over.

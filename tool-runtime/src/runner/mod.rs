@@ -8,6 +8,7 @@ mod builder;
 mod call_client;
 mod client;
 mod contained;
+mod deciding;
 mod deliver;
 mod draft;
 #[cfg(feature = "restate")]
@@ -41,6 +42,7 @@ mod suspend;
 mod telemetry;
 #[cfg(feature = "tokens")]
 mod token;
+mod unfinished;
 mod waiting;
 
 use std::fmt;

@@ -1,5 +1,6 @@
 //! [`OpenCall`]: the guard that gives every call exactly one record and one terminal event, dropped or not.
 
+mod begun;
 mod dropped;
 
 use std::sync::Arc;
@@ -58,6 +59,8 @@ enum Phase {
     Running,
     /// It waits, and still does if this is dropped.
     Waiting,
+    /// It is being taken out of those that wait, to begin. Nobody has heard whether it was.
+    Claiming,
     /// The record is on its way, the event is not out yet.
     Recorded(Box<Recorded>),
     Announced,
@@ -129,7 +132,7 @@ impl OpenCall {
 
     /// The claim of a suspended call is about to be taken; whether it was is known afterwards.
     pub(super) fn claimed(&mut self) {
-        self.phase = Phase::Announced;
+        self.phase = Phase::Claiming;
     }
 
     /// The call of a graph that this call waits for.
@@ -194,7 +197,7 @@ impl OpenCall {
         let ended = match self.known.take() {
             // The gate refuses it now; the record says what became of it.
             Some(known) => Ok(Ending::Elsewhere(known)),
-            None => ended,
+            None => self.unless_begun(ended).await,
         };
         if let Ok(Ending::Elsewhere(result)) = &ended {
             adopt(&self.run, &self.draft.name, result);
@@ -241,11 +244,13 @@ impl OpenCall {
         if let Ok(Ending::NotTaken(error)) = ended {
             return Err(error);
         }
-        let Some(Claim { waiting, decision }) = self.claim.take() else { return Ok(self.finish(ended).await) };
+        let Some(Claim { waiting, decision, deciding: _deciding }) = self.claim.take() else {
+            return Ok(self.finish(ended).await);
+        };
         let result = self.result(&ended);
         let record = self.draft.record(&self.run, &result, ended.as_ref().err());
         let then = Then::End(Box::new(record));
-        self.run.take(waiting::Taken { call: waiting.call, decision, then }).await?;
+        self.run.take(waiting::Taken { call: waiting.call, decision, then }, None).await?;
         if let Ok(Ending::Delivered(delivered)) = &ended
             && let Some(entry) = self.run.shared().catalog.entry(&self.draft.name)
         {

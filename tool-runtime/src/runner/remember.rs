@@ -150,7 +150,7 @@ impl Run {
     pub async fn remember(&self, call_id: &str, remember: Remember, decider: &Decider) -> Result<Grant, GrantError> {
         let id = CallId::new(call_id);
         let not_waiting = || GrantError::Resume(ResumeError::NotWaiting(id.clone()));
-        let found = self.shared().store.waiting(self.id(), &id).await;
+        let found = self.shared().store.waiting(self.waiting_key(&id)).await;
         let found = found.map_err(|error| GrantError::Resume(self.store_failed(error)))?;
         let purpose = Purpose::Resume(Suspension::Approval);
         let found = found.filter(|found| waiting::is_theirs(self, &found.call, purpose)).ok_or_else(not_waiting)?;
@@ -199,7 +199,7 @@ impl Run {
             created_at: now,
         };
         record.grant = Some(Arc::clone(&grant.id));
-        let waits = Key::waiting(self.identity().clone(), &id);
+        let waits = self.waiting_key(&id);
         let keys = vec![Key::run(self.identity().clone()), waits.clone(), grant.key()];
         let (lease, kept) = (self.lease(), grant.clone());
         let change = move |transaction: &mut Transaction| {

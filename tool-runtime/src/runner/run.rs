@@ -13,6 +13,7 @@ use crate::policy::{LoopGuard, PolicyContext, RunPolicy, Spending};
 use crate::runner::RunOptions;
 use crate::runner::accounts::Accounts;
 use crate::runner::contained::Contained;
+use crate::runner::deciding::Decisions;
 use crate::runner::failure::Failure;
 use crate::runner::loops::Listener;
 use crate::runner::problem::{self, RunProblem};
@@ -68,6 +69,7 @@ struct RunInner {
     evidence: Mutex<EvidenceSet>,
     state: Mutex<RunState>,
     listener: Listener,
+    decisions: Decisions,
 }
 
 impl Run {
@@ -86,9 +88,11 @@ impl Run {
             accounts: Accounts::of(&policy, options.tenant.as_ref(), options.principal.as_ref()),
             loop_guard: policy.loop_guard(),
             evidence: Mutex::new(evidence),
-            state: Mutex::new(RunState::with_labels(&options.labels)),
+            // A run whose id is given may have been another process's.
+            state: Mutex::new(RunState::new(&options.labels, options.run_id.is_some())),
             problems: problem::of(&options, &shared),
             listener: Listener::default(),
+            decisions: Decisions::default(),
             events,
             view,
             policy,
@@ -274,6 +278,10 @@ impl Run {
     /// Whether anybody takes the run's events.
     pub(super) fn is_heard(&self) -> bool {
         self.0.events.is_some() || self.0.listener.is_set()
+    }
+
+    pub(super) fn decisions(&self) -> &Decisions {
+        &self.0.decisions
     }
 
     pub(super) fn listener(&self) -> &Listener {

@@ -28,6 +28,7 @@ pub(super) struct RunState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) offered: Option<Offered>,
     /// Earlier processes had this run, so a call that is new to this one may have begun in them.
+    /// Earlier processes may have had this run, so a call that is new to this one may have begun in them.
     #[serde(skip)]
     continued: bool,
 }
@@ -49,8 +50,8 @@ struct Failures {
 }
 
 impl RunState {
-    pub(super) fn with_labels(labels: &[Arc<str>]) -> Self {
-        Self { labels: labels.into(), ..Self::default() }
+    pub(super) fn new(labels: &[Arc<str>], continued: bool) -> Self {
+        Self { labels: labels.into(), continued, ..Self::default() }
     }
 
     /// Takes over what the run remembered in an earlier process; its labels are added to those of this one.

@@ -133,7 +133,8 @@ pub(super) async fn reopen<P>(
     let shared = run.shared();
     let id = CallId::new(call_id);
     let Given { purpose, kind, decider } = given;
-    let waiting = shared.store.waiting(run.id(), &id).await.map_err(|error| run.store_failed(error))?;
+    let deciding = run.deciding(&id).await;
+    let waiting = shared.store.waiting(run.waiting_key(&id)).await.map_err(|error| run.store_failed(error))?;
     let waiting = waiting
         .filter(|waiting| waiting::is_theirs(run, &waiting.call, purpose))
         .ok_or_else(|| ResumeError::NotWaiting(id.clone()))?;
@@ -147,7 +148,7 @@ pub(super) async fn reopen<P>(
     };
     match compared.and_then(|()| prepare(&waiting.call, &mut decision)) {
         Ok(prepared) => {
-            let claim = Claim { waiting, decision };
+            let claim = Claim { waiting, decision, deciding };
             Ok(Reopened::Open(Box::new(OpenCall::reopen(run.clone(), claim)), prepared))
         }
         Err(refused) => Ok(Reopened::Mismatch(waiting::refuse(run, &waiting, decision, *refused).await)),

@@ -12,12 +12,8 @@ use crate::policy::{Decided, RunTools};
 use crate::runner::draft::{Draft, Refused};
 use crate::runner::ending::Stop;
 use crate::runner::{ResumeError, Run, telemetry};
-use crate::store::{DecisionRecord, PendingCall, Refusal, Waiting};
+use crate::store::{DecisionRecord, PendingCall, Refusal, Waiting, is_before};
 use crate::tool::ToolEffect;
-
-/// How far the clocks of two machines may differ. A call that was suspended later than that from now was suspended under
-/// another clock, so its expiry means nothing.
-const CLOCK_SKEW: jiff::SignedDuration = jiff::SignedDuration::from_mins(1);
 
 /// What is to become of a suspended call.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -77,7 +73,6 @@ pub(super) fn refused(pending: &PendingCall, mismatch: Mismatch) -> Box<Refused>
 pub(super) fn differs(run: &Run, pending: &PendingCall) -> Option<Mismatch> {
     let (shared, options) = (run.shared(), run.options());
     let definition = shared.catalog.entry(pending.tool.as_str()).map(|entry| entry.spec.definition_hash);
-    let suspended = pending.created_at.checked_sub(CLOCK_SKEW).unwrap_or(pending.created_at);
     let checks = [
         (definition != Some(pending.definition_hash), Mismatch::Definition),
         (run.policy().revision() != pending.policy_revision, Mismatch::Policy),
@@ -86,7 +81,7 @@ pub(super) fn differs(run: &Run, pending: &PendingCall) -> Option<Mismatch> {
         (options.attributes != pending.attributes, Mismatch::Attributes),
         (options.caller != pending.caller, Mismatch::Caller),
         (!RunTools::within(options.tools.as_ref(), pending.tools.as_ref()), Mismatch::Tools),
-        (shared.clock.now() < suspended, Mismatch::Clock),
+        (is_before(shared.clock.now(), pending.created_at), Mismatch::Clock),
     ];
     checks.into_iter().find(|(differs, _)| *differs).map(|(_, mismatch)| mismatch)
 }

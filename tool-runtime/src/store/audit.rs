@@ -98,10 +98,7 @@ impl AuditRecord {
     /// Returns the record of a call.
     #[must_use]
     pub fn as_call(&self) -> Option<&ToolInvocationRecord> {
-        match self {
-            Self::Call(record) => Some(record),
-            Self::Decision(_) => None,
-        }
+        if let Self::Call(record) = self { Some(record) } else { None }
     }
 
     /// Returns the record of a decision.
@@ -219,6 +216,8 @@ pub enum DecisionKind {
     Answered,
     /// Nobody decided in time.
     Expired,
+    /// Somebody decided, or the client answered, after the call had expired. It changed nothing.
+    TooLate,
     /// Nobody will act on it.
     Abandoned,
     /// It still waits; calls like it are decided by a grant.
@@ -252,6 +251,7 @@ impl DecisionKind {
         Self::Denied,
         Self::Answered,
         Self::Expired,
+        Self::TooLate,
         Self::Abandoned,
         Self::Remembered,
         Self::ClientResult,
@@ -267,6 +267,7 @@ impl DecisionKind {
             Self::Denied => "denied",
             Self::Answered => "answered",
             Self::Expired => "expired",
+            Self::TooLate => "too_late",
             Self::Abandoned => "abandoned",
             Self::Remembered => "remembered",
             Self::ClientResult => "client_result",

@@ -39,6 +39,15 @@ impl Clock for SystemClock {
     }
 }
 
+/// How far the clocks of two machines may differ.
+const SKEW: jiff::SignedDuration = jiff::SignedDuration::from_mins(1);
+
+/// Whether a clock is behind the one by which something was made, by more than clocks differ: then the time at which that
+/// ends means nothing.
+pub(crate) fn is_before(now: Timestamp, made: Timestamp) -> bool {
+    now < made.checked_sub(SKEW).unwrap_or(made)
+}
+
 /// A clock that shows one time until it is moved, for tests and replays.
 pub struct ManualClock(Mutex<Timestamp>);
 

@@ -22,6 +22,11 @@ pub enum Document {
     Call(Box<LedgerEntry>),
     /// A call that waits.
     Waiting(Box<Waiting>),
+    /// A call that waited and was decided.
+    Decided {
+        /// When it would have expired. From then on nothing of it can run, and the document may be removed.
+        until: Timestamp,
+    },
     /// A run that workers share.
     Run(Box<StoredRun>),
     /// What somebody decided for calls that come later.
@@ -54,7 +59,7 @@ impl Document {
             Self::Call(entry) => entry.due(),
             Self::Waiting(waiting) => Some(waiting.call.expires_at),
             Self::Run(run) => run.due(),
-            Self::Grant(_) | Self::Account(_) => self.over(),
+            Self::Grant(_) | Self::Account(_) | Self::Decided { .. } => self.over(),
             // A post is not due: its run is.
             Self::Post(_) | Self::Anchor(_) | Self::LastAnchor(_) => None,
         }
@@ -65,6 +70,7 @@ impl Document {
         match self {
             Self::Account(account) => Some(account.until),
             Self::Grant(grant) => grant.expires_at,
+            Self::Decided { until } => Some(*until),
             Self::Call(_) | Self::Waiting(_) | Self::Run(_) | Self::Post(_) | Self::Anchor(_) | Self::LastAnchor(_) => {
                 None
             }
@@ -78,6 +84,7 @@ impl Document {
             Self::Call(entry) => entry.is_finished(),
             Self::Anchor(_) => true,
             Self::Waiting(_)
+            | Self::Decided { .. }
             | Self::Run(_)
             | Self::Grant(_)
             | Self::Account(_)

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::{Decider, Verdict};
 use crate::json::{self, Limits};
 use crate::policy::ArgumentRule;
-use crate::store::{Document, Key, StoreError, Transaction};
+use crate::store::{Document, Key, StoreError, Transaction, is_before};
 use crate::tool::{Hash, ToolEffect, ToolName};
 
 /// What somebody decided for calls that come later. It answers where the policy requires an approval, and nowhere else:
@@ -98,6 +98,13 @@ impl Grant {
         self.expires_at.is_some_and(|end| now >= end)
     }
 
+    /// Whether it holds by the clock of a run, which is the one that it was made by. If that clock jumped back, an
+    /// allowance could hold for longer than it was given for.
+    fn is_in_force(&self, now: Timestamp) -> bool {
+        let is_early = self.verdict != Verdict::Deny && is_before(now, self.created_at);
+        !self.is_expired(now) && !is_early && self.uses != Some(0)
+    }
+
     /// Whether it covers a call.
     pub(crate) fn is_for(&self, asked: &Asked<'_>) -> bool {
         let same_principal = self.principal.as_deref() == asked.principal;
@@ -110,7 +117,7 @@ impl Grant {
         // The policy may have raised the effect of the tool since.
         let bounded = self.uses.is_some() && self.expires_at.is_some();
         let bounded = bounded || self.verdict == Verdict::Deny || asked.effect != ToolEffect::ExternalSideEffect;
-        let holds = !self.is_expired(asked.now) && self.uses != Some(0) && bounded;
+        let holds = self.is_in_force(asked.now) && bounded;
         let known = asked.labels.iter().all(|label| self.labels.contains(label)) || self.verdict == Verdict::Deny;
         in_scope
             && holds

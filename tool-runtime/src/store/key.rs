@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use crate::call::CallId;
 use crate::json;
 use crate::policy::{Holder, Window};
-use crate::store::Document;
+use crate::store::{Document, PendingCall};
 use crate::tool::Hash;
 
 /// What a document is about.
@@ -18,6 +19,8 @@ pub enum Space {
     Call,
     /// A call that waits for a person or a client.
     Waiting,
+    /// A call that waited and was decided.
+    Decided,
     /// A run that workers share.
     Run,
     /// What somebody decided for calls that come later.
@@ -37,6 +40,7 @@ impl Space {
         match self {
             Self::Call => "call",
             Self::Waiting => "waiting",
+            Self::Decided => "decided",
             Self::Run => "run",
             Self::Grant => "grant",
             Self::Post => "post",
@@ -63,10 +67,30 @@ impl Key {
         Self { space: Space::Call, scope: run_id.into(), id: idempotency_key.to_string().into() }
     }
 
-    /// A call of a run that waits.
+    /// A call of a run that waits. Run ids and call ids can be guessed, so calls of other principals and tenants under the
+    /// same ids have keys of their own.
     #[must_use]
-    pub fn waiting(run_id: impl Into<Arc<str>>, call_id: &CallId) -> Self {
-        Self { space: Space::Waiting, scope: run_id.into(), id: call_id.as_str().into() }
+    pub fn waiting(
+        run_id: impl Into<Arc<str>>,
+        tenant: Option<&str>,
+        principal: Option<&str>,
+        call_id: &CallId,
+    ) -> Self {
+        Self { space: Space::Waiting, scope: run_id.into(), id: digest(&(tenant, principal, call_id.as_str())) }
+    }
+
+    /// The key under which a call waits.
+    pub(crate) fn of_waiting(call: &PendingCall) -> Self {
+        Self::waiting(Arc::clone(&call.run_id), call.tenant.as_deref(), call.principal.as_deref(), &call.call_id)
+    }
+
+    /// That this call was decided, and no other one that waited under its id. A graph waits again and again, each time
+    /// with another document.
+    pub(crate) fn decided(call: &PendingCall) -> Self {
+        let graph = call.graph.as_ref().map(|graph| (graph.call_id.as_str(), &graph.document, graph.refused.is_some()));
+        let of = (&call.tenant, &call.principal, call.call_id.as_str(), call.suspension, call.created_at);
+        let id = digest(&(of, &call.tool, call.argument_digest, graph));
+        Self { space: Space::Decided, scope: Arc::clone(&call.run_id), id }
     }
 
     /// A run that workers share.
@@ -97,9 +121,8 @@ impl Key {
 
     /// What a holder has used in a window. Ids from outside can be long and can hold anything, so the scope is a digest.
     pub(crate) fn account(holder: Holder, tenant: Option<&str>, principal: Option<&str>, window: Window) -> Self {
-        // It cannot fail to be written; if it did, all would share one account.
-        let scope = json::digest(serde_json::to_vec(&(holder, tenant, principal)).unwrap_or_default());
-        Self { space: Space::Account, scope: scope.to_string().into(), id: window.to_string().into() }
+        let scope = digest(&(holder, tenant, principal));
+        Self { space: Space::Account, scope, id: window.to_string().into() }
     }
 
     /// An anchor, by its number.
@@ -144,7 +167,7 @@ impl Key {
     #[must_use]
     pub fn lock(&self) -> String {
         let kind = match self.space {
-            Space::Call | Space::Waiting | Space::Run | Space::Post => "run",
+            Space::Call | Space::Waiting | Space::Decided | Space::Run | Space::Post => "run",
             Space::Grant => "grant",
             Space::Account => "account",
             Space::Anchor => "anchor",
@@ -154,8 +177,15 @@ impl Key {
 
     /// Whether the key locks this run.
     pub(super) fn locks_run(&self, run_id: &str) -> bool {
-        matches!(self.space, Space::Call | Space::Waiting | Space::Run | Space::Post) && *self.scope == *run_id
+        let is_of_runs = matches!(self.space, Space::Call | Space::Waiting | Space::Decided | Space::Run | Space::Post);
+        is_of_runs && *self.scope == *run_id
     }
+}
+
+/// What stands for ids from outside in a key: they can be long and can hold anything.
+fn digest(parts: &impl Serialize) -> Arc<str> {
+    // They cannot fail to be written; if they did, all would share one document.
+    json::digest(serde_json::to_vec(parts).unwrap_or_default()).to_string().into()
 }
 
 /// A document that was listed.

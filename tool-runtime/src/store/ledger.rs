@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::call::ToolInvocationRecord;
+use crate::call::{Cause, ToolInvocationRecord};
 use crate::policy::BudgetExceeded;
 use crate::store::accounts::{self, Account, Bill, Booked};
 use crate::store::grants;
@@ -90,8 +90,6 @@ pub(crate) enum Begun {
     Elsewhere,
     /// It began, and its owner is gone. This attempt owns it now, to find out what became of it.
     Unseen,
-    /// The same key belongs to another principal.
-    Foreign,
     /// The grant that was to let it run is gone or used up. It did not begin.
     Ungranted,
     /// An account has not enough left. It never began.
@@ -111,9 +109,10 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
         Some(Document::Call(entry)) => Some(&**entry),
         _ => None,
     };
+    // A clock that jumped back shortens no lease.
+    let until = earlier.filter(|entry| entry.owner == intent.owner).map_or(until, |entry| until.max(entry.until));
     let (epoch, anew) = match earlier {
         None => (1, true),
-        Some(entry) if entry.record.principal != intent.unseen.principal => return Ok(Begun::Foreign),
         Some(entry) if entry.is_finished() => return Ok(Begun::Finished(entry.record.clone())),
         // The same attempt asks again: the answer to its first question was lost.
         Some(entry) if entry.owner == intent.owner => (entry.epoch, true),
@@ -153,28 +152,42 @@ pub(crate) fn renew(transaction: &mut Transaction, key: &Key, owner: &str, lease
 }
 
 /// Closes a call that this attempt began, or began to begin, with its record.
+///
+/// An attempt that took the call over from another one and did not run says nothing about what that one did: then the
+/// record says that nobody saw its end. Returns whether the ledger knew the attempt.
 pub(crate) fn finish(
     transaction: &mut Transaction,
     key: &Key,
     owner: &Arc<str>,
     record: &ToolInvocationRecord,
-) -> Result<(), StoreError> {
-    let epoch = match transaction.get(key) {
+) -> Result<bool, StoreError> {
+    let until = transaction.now();
+    let mut record = record.clone();
+    let (epoch, is_known) = match transaction.get(key) {
         // The intent may still be on its way: it must find that the call has ended.
-        None => 1,
+        None => (1, false),
         Some(Document::Call(entry)) if entry.owner == *owner => {
             if entry.is_finished() {
                 // Written before; only the answer was lost.
-                return Ok(());
+                return Ok(true);
             }
-            entry.epoch
+            if entry.epoch > 1 && !record.executed && record.cause != Some(Cause::Prevented) {
+                record = ToolInvocationRecord { ended_at: Some(until), ..(*entry.record).clone() };
+            }
+            (entry.epoch, true)
         }
         Some(_) => return Err(StoreError::Fenced),
     };
-    let (until, kept) = (transaction.now(), Box::new(record.clone()));
+    let kept = Box::new(record.clone());
     let entry = LedgerEntry { owner: Arc::clone(owner), epoch, until, worker: None, record: kept };
     transaction.set(key, Document::Call(Box::new(entry)))?;
-    transaction.append(record.clone())
+    transaction.append(record)?;
+    Ok(is_known)
+}
+
+/// Whether this attempt began a call, and nobody has closed it.
+pub(crate) fn has_begun(transaction: &Transaction, key: &Key, owner: &str) -> bool {
+    matches!(transaction.get(key), Some(Document::Call(entry)) if *entry.owner == *owner && !entry.is_finished())
 }
 
 /// Takes an attempt back that had no effect.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::call::{CallId, ToolInvocationRecord};
+use crate::call::ToolInvocationRecord;
 use crate::store::audit::{AuditRecord, Sealed};
 use crate::store::pending::{PendingCall, PendingFilter};
 use crate::store::receipt::Receipt;
@@ -108,12 +108,12 @@ pub trait Store: Send + Sync {
         Ok(waiting.into_iter().map(|waiting| waiting.call).collect())
     }
 
-    /// Returns a call that waits. `None` if there is none.
+    /// Returns the call that waits under this key, which [`Key::waiting`] makes. `None` if there is none.
     ///
     /// # Errors
     /// The store cannot be reached, or what it holds cannot be read.
-    async fn pending(&self, run_id: &str, call_id: &CallId) -> Result<Option<PendingCall>, StoreError> {
-        let document = self.read(&[Key::waiting(run_id, call_id)]).await?.pop().flatten();
+    async fn pending(&self, key: &Key) -> Result<Option<PendingCall>, StoreError> {
+        let document = self.read(std::slice::from_ref(key)).await?.pop().flatten();
         Ok(match document {
             Some(Document::Waiting(waiting)) => Some(waiting.call),
             _ => None,

@@ -14,7 +14,8 @@ const KEPT: Duration = Duration::from_secs(7 * 86_400);
 /// How many documents one transaction removes at most, so that nobody waits long for their locks.
 const BATCH: usize = 64;
 
-/// Removes accounts whose window ended a week ago, and grants that expired a week ago. Returns how many it removed.
+/// Removes accounts whose window ended a week ago, grants that expired a week ago, and marks of decided calls that would
+/// have expired a week ago. Returns how many it removed.
 ///
 /// A worker calls it on a timer; a service without workers calls it itself, once an hour for example, in one process
 /// or in several. It removes up to 64 documents in a transaction, each after another look at it. Everything else is
@@ -37,7 +38,7 @@ const BATCH: usize = 64;
 pub async fn sweep(store: &dyn Store) -> Result<u64, StoreError> {
     let due = SystemClock.now().saturating_sub(KEPT).unwrap_or(Timestamp::MIN);
     let mut removed = 0;
-    for space in [Space::Account, Space::Grant] {
+    for space in [Space::Account, Space::Grant, Space::Decided] {
         let mut query = Query { due: Some(due), limit: BATCH, ..Query::new(space) };
         loop {
             let page = store.list(&query).await?;

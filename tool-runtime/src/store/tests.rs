@@ -2,6 +2,7 @@
 
 mod accounts;
 mod chain;
+mod clocks;
 mod documents;
 mod ledger;
 mod memory;

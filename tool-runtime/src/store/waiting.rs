@@ -4,9 +4,18 @@ use crate::call::ToolInvocationRecord;
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::{DecisionRecord, Document, Key, PendingCall, StoreError, Transaction, Waiting};
 
-/// Keeps a call that waits. Returns whether it does so from now on: another process may have suspended it before.
+/// The keys that suspending a call locks.
+pub(crate) fn keys(call: &PendingCall) -> [Key; 2] {
+    [Key::of_waiting(call), Key::decided(call)]
+}
+
+/// Keeps a call that waits. Returns whether it does so from now on: another process may have suspended it before, or
+/// somebody has decided on it.
 pub(crate) fn suspend(transaction: &mut Transaction, waiting: &Waiting) -> Result<bool, StoreError> {
-    let key = Key::waiting(waiting.call.run_id.clone(), &waiting.call.call_id);
+    if transaction.get(&Key::decided(&waiting.call)).is_some() {
+        return Ok(false);
+    }
+    let key = Key::of_waiting(&waiting.call);
     match transaction.get(&key) {
         None => transaction.set(&key, Document::Waiting(Box::new(waiting.clone()))).map(|()| true),
         Some(Document::Waiting(kept)) if kept.call.repeats(&waiting.call) => Ok(false),
@@ -16,7 +25,7 @@ pub(crate) fn suspend(transaction: &mut Transaction, waiting: &Waiting) -> Resul
 
 /// Takes back what this process suspended and nobody was told of. Returns whether it waited.
 pub(crate) fn withdraw(transaction: &mut Transaction, suspended: &PendingCall) -> Result<bool, StoreError> {
-    let key = Key::waiting(suspended.run_id.clone(), &suspended.call_id);
+    let key = Key::of_waiting(suspended);
     match transaction.get(&key) {
         Some(Document::Waiting(kept)) if kept.call.is_same(suspended) => transaction.remove(&key).map(|()| true),
         _ => Ok(false),
@@ -55,7 +64,7 @@ pub(crate) enum Then {
 /// Takes a call out of those that wait, records the decision, and begins or ends the call. `None` if it does not wait
 /// any more, or another call waits under its id. If an account is exhausted, it still waits.
 pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Option<Begun>, StoreError> {
-    let key = Key::waiting(taken.call.run_id.clone(), &taken.call.call_id);
+    let key = Key::of_waiting(&taken.call);
     match transaction.get(&key) {
         Some(Document::Waiting(waiting)) if waiting.call.is_same(&taken.call) => {}
         _ => return Ok(None),
@@ -68,6 +77,9 @@ pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Optio
         },
     };
     transaction.remove(&key)?;
+    // So that no copy of the call, in a snapshot or in a token, brings it back, even to a store that has dropped the
+    // records of the run.
+    transaction.set(&Key::decided(&taken.call), Document::Decided { until: taken.call.expires_at })?;
     transaction.append(taken.decision.clone())?;
     if let Then::End(record) = &taken.then {
         transaction.append((**record).clone())?;

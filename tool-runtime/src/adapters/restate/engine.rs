@@ -99,7 +99,7 @@ type Arriving<'a> = Pin<Box<dyn DurableFuture<Output = Result<Option<Json<Brough
 impl<'e> Engine<'e> {
     /// Begins an attempt. Calls with effects that the process before may still execute are left alone first.
     pub(super) async fn begin(journal: &'e Journal<'e>, run_id: Arc<str>) -> Result<Self, HandlerError> {
-        let held = || journal.runner.held_elsewhere(&run_id);
+        let held = || journal.runner.held_elsewhere(&run_id, &journal.options);
         if let Some(left) = held().await.map_err(store)? {
             tokio::time::sleep(left).await;
             if held().await.map_err(store)?.is_some() {

@@ -159,7 +159,7 @@ impl Look<'_> {
 
     async fn state(&self) -> Result<State, Failure> {
         let is_posted = self.store.read(std::slice::from_ref(&self.post)).await?.pop().flatten().is_some();
-        let waits = self.store.pending(&self.call.run_id, &self.call.call_id).await?;
+        let waits = self.store.pending(&Key::of_waiting(self.call)).await?;
         let records = self.store.records(&self.records).await?;
         let still = match waits {
             Some(waits) if !waits.is_same(self.call) => return Ok(State::Waits),

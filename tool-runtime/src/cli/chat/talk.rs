@@ -16,7 +16,7 @@ use crate::cli::session::{Cli, Gate};
 use crate::cli::terminal;
 use crate::media::Media;
 use crate::runner::{ApprovalDecision, ResumeError, Run};
-use crate::store::{Store as _, StoreError};
+use crate::store::StoreError;
 
 /// The state of a conversation whose turn has not ended.
 const RUNNING: &str = "running";
@@ -155,7 +155,7 @@ impl<'c> Talk<'c> {
             return Ok(None);
         }
         let run = self.conversation.run().clone();
-        let Some(pending) = self.gate.store.pending(run.id(), &call.id).await? else { return Ok(None) };
+        let Some(pending) = run.pending(&call.id).await? else { return Ok(None) };
         let decider = self.cli.decider(None, None);
         if let Some(mismatch) = run.bars(&call.name, &decider) {
             terminal::note(&format!("{} waits for somebody else: {mismatch}", terminal::safe(&call.name)));

@@ -68,9 +68,8 @@ fn success(result: &ToolExecResult, offered: &Offered, objects_only: bool) -> Re
     }
     let mut answer = CallToolResult::success(content);
     answer.structured_content = match offered.value {
-        Shape::Object => Some(value),
         Shape::Other if objects_only => Some(json!({"result": value})),
-        Shape::Other => Some(value),
+        Shape::Object | Shape::Other => Some(value),
         Shape::Unknown if value.is_object() => Some(value),
         Shape::Unknown | Shape::Nothing => None,
     };

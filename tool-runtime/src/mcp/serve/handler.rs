@@ -2,7 +2,6 @@
 #![expect(deprecated, reason = "logging is part of every revision that is spoken here")]
 
 use std::borrow::Cow;
-use std::pin::pin;
 use std::sync::Arc;
 
 use rmcp::handler::server::ServerHandler;
@@ -71,7 +70,8 @@ impl Handler {
         let cancellation = run.cancellation().child_token();
         let (offers, outbox) = Outbox::of(&run, &self.session, context, &request.name);
         let client = CallClient { is_offered: offered.is_some(), offers, cancellation: cancellation.clone() };
-        let result = run.exec_for(client, call);
+        // On the heap: a connection has as many of these as its client makes calls.
+        let result = Box::pin(run.exec_for(client, call));
         let cancelled = async {
             tokio::select! {
                 () = context.ct.cancelled() => {}
@@ -81,7 +81,7 @@ impl Handler {
         };
         // A cancelled call still ends by itself, with its record.
         let result = outbox.during(async {
-            let mut result = pin!(result);
+            let mut result = result;
             tokio::select! {
                 result = &mut result => result,
                 () = cancelled => result.await,

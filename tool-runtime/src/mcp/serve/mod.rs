@@ -118,7 +118,8 @@ impl McpServer {
     {
         let transport = AsyncRwTransport::new(read, write).with_max_line_length(MAX_MESSAGE_BYTES);
         let closed = self.0.calls.closed().child_token();
-        let served = rmcp::service::serve_server_with_ct(Handler::new(self.clone()), transport, closed.clone()).await;
+        let served =
+            Box::pin(rmcp::service::serve_server_with_ct(Handler::new(self.clone()), transport, closed.clone())).await;
         match served {
             Ok(running) => {
                 // A join error is a panic of the loop, of which the client sees the end.

@@ -10,6 +10,16 @@ impl Drop for OpenCall {
     fn drop(&mut self) {
         match self.phase {
             Phase::Announced | Phase::Waiting => {}
+            Phase::Claiming => {
+                // The tool did not run, and will not: if the call was taken, this is its end.
+                if let Some(attempt) = self.attempt.take() {
+                    let stop = cancelled(Outcome::Cancelled);
+                    let result = stop.result(self.id.clone(), false);
+                    let record = self.draft.record(&self.run, &result, Some(&stop));
+                    let receipt = self.run.put_if_begun(record, attempt);
+                    telemetry::await_receipt(&self.run, &self.draft, receipt);
+                }
+            }
             Phase::Recorded(_) => {
                 if let Some(receipt) = self.close_recorded() {
                     telemetry::await_receipt(&self.run, &self.draft, receipt);
@@ -25,9 +35,7 @@ impl Drop for OpenCall {
                     Some(effect) if self.draft.executed() => Cause::Cancelled.outcome(effect),
                     _ => Outcome::Cancelled,
                 };
-                let mut stop = Stop::new(outcome);
-                stop.cause = Some(Cause::Cancelled);
-                let ended = Err(stop);
+                let ended = Err(cancelled(outcome));
                 let result = self.result(&ended);
                 let stop = ended.err();
                 let record = self.draft.record(&self.run, &result, stop.as_ref());
@@ -38,4 +46,10 @@ impl Drop for OpenCall {
             }
         }
     }
+}
+
+fn cancelled(outcome: Outcome) -> Stop {
+    let mut stop = Stop::new(outcome);
+    stop.cause = Some(Cause::Cancelled);
+    stop
 }

@@ -52,6 +52,7 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
 pub(in crate::runner) fn admit_hydrated(open: &mut OpenCall, hydrated: &Hydrated) -> Result<(), Stop> {
     admit(open, hydrated.call())?;
     if Arc::ptr_eq(open.run().identity(), &hydrated.run) {
+        open.draft.hydrated(&hydrated.treatment);
         return Ok(());
     }
     let message = "The call was hydrated by another run. It did not run: hydrate it in the run that executes it.";

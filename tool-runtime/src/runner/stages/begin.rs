@@ -8,13 +8,13 @@ use crate::call::{Cause, Decision, Outcome, ToolExecResult};
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::registration::Purpose;
-use crate::runner::accounts::Held;
+use crate::runner::accounts::{Held, Unheard};
 use crate::runner::books::{Attempt, Claim};
 use crate::runner::ending::{Ending, Stop};
 use crate::runner::open::OpenCall;
 use crate::runner::stages::bind::Bound;
 use crate::runner::stages::reserve::exhausted;
-use crate::runner::{settle, telemetry};
+use crate::runner::{ResumeError, settle, telemetry};
 use crate::store::ledger::{Begun, Intent};
 use crate::store::waiting::{Taken, Then};
 use crate::store::{Key, StoreError};
@@ -68,6 +68,7 @@ async fn enter(open: &mut OpenCall, mut bound: Bound, harmless: bool) -> Result<
     let attempt = Attempt {
         key: Key::call(Arc::clone(run.identity()), bound.context.ledger_key()),
         owner: run.shared().attempt(),
+        unheard: bill.as_ref().map(Unheard::of),
     };
     let intent = Intent {
         key: attempt.key.clone(),
@@ -80,17 +81,17 @@ async fn enter(open: &mut OpenCall, mut bound: Bound, harmless: bool) -> Result<
         bill,
     };
     // From here on the ledger may know the attempt, so the record of the call closes it there too.
-    open.attempt = Some(attempt);
+    open.attempt = Some(attempt.clone());
     let asked = Instant::now();
     let begun = match claim {
-        None => run.enter(intent).await,
-        Some(Claim { waiting, decision }) => {
+        None => run.enter(intent, attempt).await,
+        Some(Claim { waiting, decision, deciding }) => {
             open.claimed();
             let then = Then::Begin(Box::new(intent));
             let (call, noted) = (waiting.call.clone(), decision.clone());
-            match run.take(Taken { call, decision: noted, then }).await {
+            match run.take(Taken { call, decision: noted, then }, Some(attempt)).await {
                 Ok(Begun::Exhausted(exceeded)) => {
-                    open.unclaimed(Claim { waiting, decision });
+                    open.unclaimed(Claim { waiting, decision, deciding });
                     Ok(Begun::Exhausted(exceeded))
                 }
                 Ok(begun) => {
@@ -103,7 +104,13 @@ async fn enter(open: &mut OpenCall, mut bound: Bound, harmless: bool) -> Result<
                     }
                     Ok(begun)
                 }
-                Err(error) => return Ok(Beginning::End(Ending::NotTaken(error))),
+                Err(error) => {
+                    // The store has answered: nothing of this attempt is in the ledger.
+                    if matches!(error, ResumeError::NotWaiting(_)) {
+                        open.attempt = None;
+                    }
+                    return Ok(Beginning::End(Ending::NotTaken(error)));
+                }
             }
         }
     };
@@ -127,6 +134,9 @@ fn begun_with(
     match begun {
         Ok(Begun::Now(booked)) => {
             open.held = booked.map(Held::new);
+            if let Some(attempt) = &mut open.attempt {
+                attempt.unheard = None;
+            }
             open.begin();
             Ok(Beginning::Run(Begin { bound, purpose: Purpose::Work }))
         }
@@ -146,11 +156,6 @@ fn begun_with(
             open.draft.decided(asked);
             Ok(Beginning::Ask(Box::new(bound.reserved.hydrated)))
         }
-        Ok(Begun::Foreign) => {
-            open.attempt = None;
-            let message = "This call id was already used in this run. The call did not run again.";
-            Err(Stop::new(Outcome::PolicyDenied).message(message))
-        }
         Ok(Begun::Exhausted(exceeded)) => {
             open.attempt = None;
             Err(exhausted(exceeded))
@@ -163,7 +168,7 @@ fn not_entered(open: &OpenCall, error: StoreError) -> Stop {
     telemetry::not_entered(open.run(), &open.draft, &error);
     discard(error);
     if open.run().state().is_continued() {
-        // Only the ledger knows whether an earlier process began it.
+        // Only the ledger knows whether another process began it.
         let mut stop = Stop::new(Outcome::OutcomeUnknown);
         stop.cause = Some(Cause::Lost);
         return stop;

@@ -36,7 +36,7 @@ pub(in crate::runner) fn is_denied(run: &Run, hydrated: &Hydrated) -> bool {
 }
 
 fn judge(run: &Run, hydrated: &Hydrated) -> Decision {
-    let subject = hydrated.entry.subject().repaired(hydrated.repaired);
+    let subject = hydrated.entry.subject().repaired(hydrated.repaired());
     let labels = run.state().labels();
     run.policy().decide(&run.context(&labels), &subject, hydrated.frozen.text())
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::call::{Outcome, RecordedArguments, ToolCall};
 use crate::catalog::Entry;
-use crate::hydrate::{self, FailedStage, Hydrated, HydrationError, HydrationResult, Treatment};
+use crate::hydrate::{self, FailedStage, Hydrated, HydrationError, HydrationResult, Unhydrated};
 use crate::json::Limits;
 use crate::runner::Run;
 use crate::runner::draft::Refused;
@@ -27,10 +27,13 @@ pub(in crate::runner) fn hydrate(
             return Err(Box::new(Refused { stop, shown }));
         }
     };
-    let (hydrated, treatment) = with_settings(open.run(), &entry, |settings| hydrate::hydrate(call, &entry, settings));
-    open.draft.hydrated(treatment);
+    let hydrated = with_settings(open.run(), &entry, |settings| hydrate::hydrate(call, &entry, settings));
+    if let Ok(hydrated) = &hydrated {
+        open.draft.hydrated(&hydrated.treatment);
+    }
     hydrated.map_err(|unhydrated| {
-        let (call, error) = *unhydrated;
+        let Unhydrated { call, error, treatment } = *unhydrated;
+        open.draft.hydrated(&treatment);
         let shown = shown_of(&call, &error);
         Box::new(Refused { stop: refused(open.run(), entry.spec.name.as_str(), error), shown })
     })
@@ -42,19 +45,17 @@ pub(in crate::runner) fn hydrate_waiting(
     run: &Run,
     pending: &PendingCall,
     call: ToolCall,
-) -> Result<(Hydrated, Treatment), Box<Refused>> {
+) -> Result<Hydrated, Box<Refused>> {
     let shown = || RecordedArguments::Masked(Arc::clone(&pending.shown_arguments));
     let Some(entry) = run.shared().catalog.entry(pending.tool.as_str()) else {
         return Err(Box::new(Refused { stop: Stop::new(Outcome::ApprovalMismatch), shown: shown() }));
     };
-    let (hydrated, treatment) = with_settings(run, entry, |settings| hydrate::hydrate(call, entry, settings));
-    let hydrated = hydrated.map_err(|unhydrated| {
-        let (call, error) = *unhydrated;
+    with_settings(run, entry, |settings| hydrate::hydrate(call, entry, settings)).map_err(|unhydrated| {
+        let Unhydrated { call, error, .. } = *unhydrated;
         let shown = shown_of(&call, &error);
         let message = format!("{error} The call still waits.");
         Box::new(Refused { stop: Stop::new(error.outcome).errors(error.violations).message(message), shown })
-    })?;
-    Ok((hydrated, treatment))
+    })
 }
 
 /// What a record may show of arguments that could not be hydrated.

@@ -93,7 +93,7 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
     let ended = match ended {
         Ok(Ok(projected)) => Ok(Left::Output(projected)),
         Ok(Err(RunFailure::Waits(pending))) => Ok(Left::Waits(pending)),
-        Ok(Err(RunFailure::NoEffect)) => Err(no_effect()),
+        Ok(Err(RunFailure::Prevented)) => Err(prevented()),
         Ok(Err(RunFailure::Unknown)) => Err(unseen("nobody saw the end of an earlier attempt")),
         Ok(Err(failure)) if purpose == Purpose::Reconcile => Err(unseen(&why(failure))),
         Ok(Err(RunFailure::Lost(error))) => Err(broken_off(&error, effect)),
@@ -116,10 +116,12 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
     Ok(Ran { hydrated, left: ended?, warning })
 }
 
-/// An earlier attempt had no effect, so the call did nothing.
-fn no_effect() -> Stop {
+/// An earlier attempt had no effect and can have none any more, so the call did nothing.
+fn prevented() -> Stop {
     let message = "An earlier attempt at this call broke off and had no effect. It may be made again.";
-    Stop::new(Outcome::Cancelled).message(message)
+    let mut stop = Stop::new(Outcome::Cancelled).message(message);
+    stop.cause = Some(Cause::Prevented);
+    stop
 }
 
 /// What became of an earlier attempt is not known.
@@ -138,7 +140,7 @@ fn why(failure: RunFailure) -> String {
             text
         }
         RunFailure::Output(_) => "what was found out does not fit the tool's output".to_owned(),
-        RunFailure::NoEffect | RunFailure::Unknown | RunFailure::Waits(_) => String::new(),
+        RunFailure::Prevented | RunFailure::Unknown | RunFailure::Waits(_) => String::new(),
     }
 }
 
@@ -171,7 +173,7 @@ fn failed(failure: RunFailure) -> Stop {
             stop
         }
         RunFailure::Output(error) => unprojected(&error),
-        RunFailure::NoEffect => no_effect(),
+        RunFailure::Prevented => prevented(),
         RunFailure::Unknown | RunFailure::Waits(_) => unseen(""),
     }
 }

@@ -9,7 +9,8 @@ use crate::store::{AuditRecord, Chain, Document, Key, PendingFilter, Query, Reco
 pub(super) async fn calls_that_wait_are_found(store: Arc<dyn Store>) {
     let store = &*store;
     for (run, call, expires) in [("one", "b", 10), ("one", "a", 20), ("two", "c", 30)] {
-        let (key, waiting) = (Key::waiting(run, &CallId::new(call)), waiting(run, call, expires));
+        let waiting = waiting(run, call, expires);
+        let key = Key::of_waiting(&waiting.call);
         let named = key.clone();
         let write =
             move |transaction: &mut Transaction| transaction.set(&named, Document::Waiting(Box::new(waiting.clone())));
@@ -28,9 +29,18 @@ pub(super) async fn calls_that_wait_are_found(store: Arc<dyn Store>) {
         let ids: Vec<_> = found.iter().map(|call| call.call_id.as_str()).collect();
         assert_eq!(ids, expected, "{filter:?}");
     }
-    let found = store.pending("one", &CallId::new("a")).await.expect("it reads").expect("it waits");
+    let found = store
+        .pending(&Key::waiting("one", None, Some("ada"), &CallId::new("a")))
+        .await
+        .expect("it reads")
+        .expect("it waits");
     assert_eq!(found.arguments.as_str(), r#"{"pin":"1234"}"#, "frozen arguments are kept as they are");
-    assert!(store.pending("two", &CallId::new("a")).await.expect("it reads").is_none(), "of another run");
+    for (run, tenant, principal, what) in
+        [("two", None, Some("ada"), "run"), ("one", Some(""), Some("ada"), "tenant"), ("one", None, None, "principal")]
+    {
+        let key = Key::waiting(run, tenant, principal, &CallId::new("a"));
+        assert!(store.pending(&key).await.expect("it reads").is_none(), "of another {what}");
+    }
     let open = store.open_records(&RecordFilter::run("one")).await.expect("it lists");
     assert_eq!(open.iter().map(|record| record.tool_call_id.as_str()).collect::<Vec<_>>(), ["b", "a"], "open records");
 }
@@ -39,7 +49,7 @@ pub(super) async fn what_is_written_reads_the_same(store: Arc<dyn Store>) {
     let store = &*store;
     let id = "a'b\"c\\d\u{0}e%f_\u{1f980}";
     let document = "\u{0}\u{feff}'; --\u{1f980}";
-    let key = Key::waiting(id, &CallId::new(id));
+    let key = Key::waiting(id, None, Some("ada"), &CallId::new(id));
     let pair = [Key::run(id), key];
     let named = pair.clone();
     let write = move |transaction: &mut Transaction| {

@@ -27,8 +27,10 @@ async fn begin(store: &dyn Store, owner: &str, lease: Duration) -> Begun {
 }
 
 async fn finish(store: &dyn Store, owner: &'static str) -> Result<(), StoreError> {
-    ask(store, [key()], move |transaction| ledger::finish(transaction, &key(), &owner.into(), &record("run", "a")))
-        .await
+    let finish = move |transaction: &mut Transaction| {
+        ledger::finish(transaction, &key(), &owner.into(), &record("run", "a")).map(drop)
+    };
+    ask(store, [key()], finish).await
 }
 
 async fn outcomes(store: &dyn Store) -> Vec<&'static str> {

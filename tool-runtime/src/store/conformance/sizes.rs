@@ -22,7 +22,7 @@ pub(super) async fn long_keys_are_told_apart(store: Arc<dyn Store>) {
     let start = noise(8192);
     let [one, two] = ["1", "2"].map(|end| format!("{start}{end}"));
     for id in [&one, &two] {
-        let key = Key::waiting(id.as_str(), &CallId::new(id));
+        let key = Key::from_parts(Space::Waiting, id.as_str(), id.as_str());
         let (named, of) = ([key.clone(), Key::run(id.as_str())], id.clone());
         let write = move |transaction: &mut Transaction| {
             transaction.set(&key, Document::Waiting(Box::new(waiting(&of, &of, 1))))?;
@@ -33,7 +33,11 @@ pub(super) async fn long_keys_are_told_apart(store: Arc<dyn Store>) {
     }
     let listed = store.list(&Query { scope: Some(two.as_str().into()), ..Query::new(Space::Waiting) }).await;
     let keys: Vec<_> = listed.expect("it lists").into_iter().map(|listed| listed.key).collect();
-    assert_eq!(keys, [Key::waiting(two.as_str(), &CallId::new(&two))], "a key is listed as it was written");
+    assert_eq!(
+        keys,
+        [Key::from_parts(Space::Waiting, two.as_str(), two.as_str())],
+        "a key is listed as it was written"
+    );
     assert_eq!(text(read(store, &Key::run(one.as_str())).await.as_ref()), Some(one.as_str()), "and read");
     let of_one = store.records(&RecordFilter::call(one.as_str(), CallId::new(&one))).await.expect("it reads");
     assert_eq!((calls(&of_one), Chain::verify(&of_one)), (vec![one.as_str()], Ok(())), "and in records");

@@ -47,7 +47,7 @@ pub(super) async fn what_is_over_is_swept(store: Arc<dyn Store>) {
         stays.push(keep(store, grant(id, Some(1), expires_at)).await);
     }
     // Calls that wait too long are ended by their runs, with a record; a run that is due is continued.
-    let others = [Key::waiting("run", &CallId::new("a")), Key::run("run")];
+    let others = [Key::waiting("run", None, Some("ada"), &CallId::new("a")), Key::run("run")];
     let named = others.clone();
     let write = move |transaction: &mut Transaction| {
         transaction.set(&named[0], Document::Waiting(Box::new(waiting("run", "a", 1))))?;

@@ -10,7 +10,7 @@ use crate::contain::attempted;
 use crate::store::sql::connection::{Connection, Value};
 use crate::store::sql::statement::select;
 use crate::store::sql::text::{clipped, columns, escaped, micros, micros_from};
-use crate::store::{AuditRecord, Chain, Change, Document, Key, Sealed, StoreError, Transaction};
+use crate::store::{AuditRecord, Chain, Change, Document, Key, PendingCall, Sealed, StoreError, Transaction};
 
 /// What is to be written.
 pub(super) enum Work {
@@ -141,7 +141,15 @@ pub(super) fn bodies<'b>(keys: &[Key], found: &'b Bodies) -> Vec<Option<&'b str>
 }
 
 pub(super) fn parse(body: &str) -> Result<Document, StoreError> {
-    serde_json::from_str(body).map_err(|error| StoreError::Corrupt(Box::new(error)))
+    serde_json::from_str(body).map_err(|error| newer(body).unwrap_or_else(|| StoreError::Corrupt(Box::new(error))))
+}
+
+/// What is wrong with a document that cannot be read, if a later version of this library wrote it.
+fn newer(body: &str) -> Option<StoreError> {
+    let document: serde_json::Value = serde_json::from_str(body).ok()?;
+    let found = document.get("waiting")?.get("call")?.get("version")?.as_i64()?;
+    let known = i64::from(PendingCall::VERSION);
+    (found > known).then_some(StoreError::Newer { found, known })
 }
 
 fn text<T: serde::Serialize>(value: &T) -> Result<String, Failed> {

@@ -71,6 +71,8 @@ struct Shared {
     #[cfg(feature = "postgres")]
     listener: Mutex<Option<tokio::task::JoinHandle<()>>>,
     patience: Duration,
+    #[cfg(all(test, feature = "sqlite"))]
+    faults: tests::Faults,
 }
 
 impl Shared {

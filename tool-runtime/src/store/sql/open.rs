@@ -91,6 +91,8 @@ impl SqlStore {
             .filename(path)
             .create_if_missing(true)
             .synchronous(SqliteSynchronous::Full)
+            // Frozen arguments of calls that were decided are overwritten, not left in free pages.
+            .pragma("secure_delete", "ON")
             .pragma("fullfsync", "ON")
             .pragma("checkpoint_fullfsync", "ON")
             .busy_timeout(options.patience)
@@ -131,6 +133,8 @@ impl SqlStore {
             #[cfg(feature = "postgres")]
             listener: <_>::default(),
             patience: options.patience,
+            #[cfg(all(test, feature = "sqlite"))]
+            faults: super::tests::Faults::default(),
         })))
     }
 }

@@ -4,9 +4,13 @@
 
 mod broken;
 mod durable;
+mod faults;
 mod handed_over;
 mod older;
 mod plans;
+mod unanswered;
+
+pub(super) use faults::Faults;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -130,6 +130,8 @@ pub(super) async fn kept(shared: &Shared, written: &Written) -> Result<bool, Sto
 }
 
 async fn look(shared: &Shared, written: &Written) -> Result<bool, sqlx::Error> {
+    #[cfg(all(test, feature = "sqlite"))]
+    shared.faults.before_look()?;
     let mut connection = shared.database.connection().await?;
     let kept = written.is_kept(&mut connection).await;
     if kept.is_err() {
@@ -210,12 +212,16 @@ async fn begin(shared: &Shared, connection: &mut Connection, locks: String) -> R
 }
 
 async fn commit(shared: &Shared, connection: &mut Connection, wakes: bool) -> Result<(), sqlx::Error> {
+    #[cfg(all(test, feature = "sqlite"))]
+    shared.faults.before_commit(connection).await?;
     if wakes && !shared.database.is_sqlite() {
         // One round trip for both, since others wait for the locks meanwhile.
         connection.run(format!("SELECT pg_notify('{CHANNEL}', ''); COMMIT")).await?;
     } else {
         connection.run("COMMIT").await?;
     }
+    #[cfg(all(test, feature = "sqlite"))]
+    shared.faults.after_commit()?;
     if wakes {
         shared.changed.wake();
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::call::{Cause, Outcome, ToolInvocationRecord};
 use crate::store::conformance::record;
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::{Document, Key, StoreError, Transaction};
@@ -19,7 +20,7 @@ fn key() -> Key {
 
 fn intent(owner: &str, repeatable: bool) -> Intent {
     let mut unseen = record("run", "a");
-    (unseen.ended_at, unseen.outcome) = (None, crate::call::Outcome::OutcomeUnknown);
+    (unseen.ended_at, unseen.outcome) = (None, Outcome::OutcomeUnknown);
     Intent {
         key: key(),
         owner: owner.into(),
@@ -57,7 +58,71 @@ impl Entry {
     }
 
     fn finish(&mut self, second: i64, owner: &str) -> Result<(), &'static str> {
-        self.at(second, |transaction| ledger::finish(transaction, &key(), &owner.into(), &record("run", "a")))
+        self.close(second, owner, &record("run", "a"))
+    }
+
+    fn close(&mut self, second: i64, owner: &str, record: &ToolInvocationRecord) -> Result<(), &'static str> {
+        self.at(second, |transaction| ledger::finish(transaction, &key(), &owner.into(), record).map(drop))
+    }
+
+    fn renew(&mut self, second: i64, owner: &str) -> Result<(), &'static str> {
+        self.at(second, |transaction| ledger::renew(transaction, &key(), owner, Duration::from_secs(30)))
+    }
+
+    /// When the owner counts as gone, in seconds.
+    fn until(&self) -> i64 {
+        let due = self.0.as_ref().and_then(Document::due).unwrap();
+        due.as_second() - at(0).as_second()
+    }
+}
+
+/// A clock that jumped back lets nobody take a call over early.
+#[test]
+fn a_lease_is_never_shortened() {
+    let mut entry = Entry::default();
+    entry.begin(100, "one", false);
+    for (now, until) in [(100, 130), (40, 130), (-900, 130), (99, 130), (101, 131), (70, 131), (140, 170)] {
+        entry.renew(now, "one").unwrap();
+        assert_eq!(entry.until(), until, "renewed at {now}");
+    }
+    // The answer to the intent was lost, and it is written again.
+    assert!(matches!(entry.begin(20, "one", false), Begun::Now(None)));
+    assert_eq!(entry.until(), 170);
+    assert!(matches!(entry.begin(169, "two", false), Begun::Elsewhere));
+    assert_eq!(entry.renew(169, "two"), Err("store_fenced"));
+}
+
+/// An attempt that took a call over and did not run it knows nothing of what the one before it did.
+#[test]
+fn what_began_before_is_not_closed_as_cancelled() {
+    let cancelled =
+        |cause| ToolInvocationRecord { outcome: Outcome::Cancelled, cause, executed: false, ..record("run", "a") };
+    let mut first = Entry::default();
+    first.begin(0, "one", false);
+    first.close(1, "one", &cancelled(Some(Cause::Cancelled))).unwrap();
+    assert_eq!(first.1, ["cancelled"], "nobody ran it");
+    for repeatable in [false, true] {
+        let taken_over = || {
+            let mut entry = Entry::default();
+            entry.begin(0, "one", repeatable);
+            entry.begin(30, "two", repeatable);
+            entry
+        };
+        for (cause, expected) in [
+            (Some(Cause::Cancelled), "outcome_unknown"),
+            (None, "outcome_unknown"),
+            // The tool says so.
+            (Some(Cause::Prevented), "cancelled"),
+        ] {
+            let mut entry = taken_over();
+            entry.close(31, "two", &cancelled(cause)).unwrap();
+            assert_eq!(entry.1, [expected], "{cause:?}");
+            let Some(Document::Call(kept)) = &entry.0 else { panic!("it is kept") };
+            assert_eq!((kept.record.outcome.code(), kept.record.ended_at.is_some()), (expected, true));
+        }
+        let mut entry = taken_over();
+        entry.finish(31, "two").unwrap();
+        assert_eq!(entry.1, ["ok"]);
     }
 }
 
@@ -115,16 +180,6 @@ fn an_intent_that_comes_after_its_end_does_not_begin() {
     entry.finish(0, "one").unwrap();
     assert!(matches!(entry.begin(1, "one", false), Begun::Finished(_)));
     assert_eq!(entry.1.len(), 1);
-}
-
-#[test]
-fn another_principal_learns_nothing() {
-    let mut entry = Entry::default();
-    entry.begin(0, "one", false);
-    let mut theirs = intent("two", false);
-    theirs.unseen.principal = Some("mallory".into());
-    let begun = entry.at(99, |transaction| ledger::begin(transaction, &theirs)).unwrap();
-    assert!(matches!(begun, Begun::Foreign));
 }
 
 /// The worker that has the run knows that the one before it cannot write any more.

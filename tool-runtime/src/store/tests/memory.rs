@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::store::conformance::{self, record, waiting};
-use crate::store::{Chain, Document, Key, MemoryStore, RecordFilter, Store, StoreError};
+use crate::store::{Chain, Document, Key, ManualClock, MemoryStore, Query, RecordFilter, Space, Store, StoreError};
 
 fn small() -> MemoryStore {
     MemoryStore::with_limits(3, 2)
@@ -47,12 +47,49 @@ async fn a_gap_shows_in_the_chain() {
 }
 
 fn keep(store: &MemoryStore, call: &'static str) -> Result<(), StoreError> {
-    let key = Key::waiting("run", &call.into());
+    let key = Key::waiting("run", None, Some("ada"), &call.into());
     let change = move |transaction: &mut crate::store::Transaction| {
-        transaction.set(&Key::waiting("run", &call.into()), Document::Waiting(Box::new(waiting("run", call, 1))))
+        transaction.set(
+            &Key::waiting("run", None, Some("ada"), &call.into()),
+            Document::Waiting(Box::new(waiting("run", call, 1))),
+        )
     };
     let receipt = store.update(vec![key], Box::new(change));
     if receipt.is_kept() { Ok(()) } else { Err(StoreError::Full) }
+}
+
+/// Decides on a call that expires then.
+fn decide(store: &MemoryStore, call: &str, expires: i64) -> Result<(), StoreError> {
+    let key = Key::decided(&waiting("run", call, expires).call);
+    let until = jiff::Timestamp::from_second(expires).unwrap();
+    let change = {
+        let key = key.clone();
+        move |transaction: &mut crate::store::Transaction| transaction.set(&key, Document::Decided { until })
+    };
+    let receipt = store.update(vec![key], Box::new(change));
+    if receipt.is_kept() { Ok(()) } else { Err(StoreError::Full) }
+}
+
+#[tokio::test]
+async fn decided_calls_are_kept_until_they_expire() {
+    let start = jiff::Timestamp::from_second(0).unwrap();
+    let clock = Arc::new(ManualClock::at(start));
+    let store = MemoryStore::with_clock_and_limits(Arc::clone(&clock), 3, 2);
+    for call in 0..32 {
+        decide(&store, &format!("call_{call}"), if call < 8 { 10 } else { 20 }).unwrap();
+    }
+    // They take no room of what is open.
+    assert!(keep(&store, "a").is_ok());
+    put(&store, 0..9).await;
+    assert!(decide(&store, "one more", 20).is_err(), "none is dropped before it expires");
+    assert!(decide(&store, "call_0", 10).is_ok(), "one that is known");
+    clock.advance(std::time::Duration::from_secs(10));
+    for call in 32..40 {
+        decide(&store, &format!("call_{call}"), 20).unwrap();
+    }
+    assert!(decide(&store, "one more", 20).is_err());
+    let listed = store.list(&Query::new(Space::Decided)).await.unwrap();
+    assert_eq!(listed.len(), 32);
 }
 
 #[tokio::test]
@@ -61,7 +98,9 @@ async fn what_is_open_is_refused_rather_than_dropped() {
     for (call, kept) in [("a", true), ("b", true), ("c", false), ("a", true)] {
         assert_eq!(keep(&store, call).is_ok(), kept, "{call}");
     }
-    let remove = |transaction: &mut crate::store::Transaction| transaction.remove(&Key::waiting("run", &"a".into()));
-    store.update(vec![Key::waiting("run", &"a".into())], Box::new(remove)).await.unwrap();
+    let remove = |transaction: &mut crate::store::Transaction| {
+        transaction.remove(&Key::waiting("run", None, Some("ada"), &"a".into()))
+    };
+    store.update(vec![Key::waiting("run", None, Some("ada"), &"a".into())], Box::new(remove)).await.unwrap();
     assert!(keep(&store, "c").is_ok());
 }

@@ -23,7 +23,8 @@ async fn a_database_of_version_1_is_read() {
     pool.close().await;
 
     let store = open(&path).await.unwrap();
-    let documents = store.read(&[Key::waiting("run", &"waits".into()), Key::run("run")]).await.unwrap();
+    let documents =
+        store.read(&[Key::waiting("run", None, Some("ada"), &"waits".into()), Key::run("run")]).await.unwrap();
     assert!(matches!(&documents[0], Some(Document::Waiting(waiting)) if !waiting.call.arguments.as_str().is_empty()));
     assert!(matches!(&documents[1], Some(Document::Run(run)) if &*run.document == "saved"));
     let calls = store.list(&Query::new(Space::Call)).await.unwrap();

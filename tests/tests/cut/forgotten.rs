@@ -1,0 +1,97 @@
+//! Copies of a call that waits: a decision counts for all of them over one store, however much the store has forgotten.
+
+use tool_runtime::runner::{ApprovalDecision, RunSnapshot};
+use tool_runtime::store::{SqlOptions, SqlStore};
+
+use super::*;
+
+/// A snapshot as another process reads it.
+fn moved(snapshot: &RunSnapshot) -> RunSnapshot {
+    let value: serde_json::Value = serde_json::to_value(snapshot).expect("a document");
+    serde_json::from_value(value).expect("a snapshot")
+}
+
+async fn suspended(runner: &ToolRunner) -> RunSnapshot {
+    let run = runner.run(ada());
+    assert_eq!(run.exec(change_call("c")).await.outcome(), Outcome::ApprovalRequired);
+    run.snapshot().await.expect("a snapshot")
+}
+
+/// Takes the place of everything that the store may drop.
+async fn crowd_out(runner: &ToolRunner) {
+    let run = runner.run(ada().run_id("run-2"));
+    for id in ["x", "y"] {
+        assert!(run.exec(ToolCall::text(id, "cut__other", "{}")).await.is_ok());
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_forgot_a_call_does_not_let_it_be_decided_again() {
+    let decisions = [
+        ApprovalDecision::ApproveEdited(r#"{"to":8}"#.to_owned()),
+        ApprovalDecision::Approve,
+        ApprovalDecision::Deny(None),
+        ApprovalDecision::Respond("3".to_owned()),
+    ];
+    for first in decisions {
+        let rig = Rig::new();
+        let store = Arc::new(MemoryStore::with_limits(1, 8));
+        let runner = rig.process(Arc::clone(&store) as _, ASKS);
+        let saved = suspended(&runner).await;
+        let result = runner.run(ada()).resume("c", first.clone(), &tests::grace()).await.expect("it waits");
+        assert!(matches!(result.outcome(), Outcome::Ok | Outcome::ApprovalDenied), "{first:?}");
+        crowd_out(&runner).await;
+        let filter = RecordFilter::call("run-1", CallId::new("c"));
+        assert!(store.records(&filter).await.expect("records").is_empty(), "the store has forgotten it");
+        let before = rig.effects();
+        let run = runner.restore(moved(&saved), ada()).await.expect("a run");
+        let error = run.resume("c", ApprovalDecision::Approve, &tests::grace()).await.expect_err("it was decided");
+        assert_eq!((error.code(), rig.effects()), ("not_pending", before), "{first:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_snapshot_that_is_restored_twice_is_decided_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sqlite = SqlStore::sqlite(folder.path().join("store.db"), SqlOptions::new()).await.expect("a store");
+    let stores: [Arc<dyn Store>; 3] =
+        [Arc::new(MemoryStore::new()), Arc::new(MemoryStore::with_limits(1, 8)), Arc::new(sqlite)];
+    for (at, store) in stores.into_iter().enumerate() {
+        let rig = Rig::new();
+        let runner = || rig.process(Arc::clone(&store), ASKS);
+        // Suspended over another store, so that this one has nothing but the copies.
+        let saved = suspended(&rig.process(Arc::new(MemoryStore::new()), ASKS)).await;
+        let (one, two) = (runner().restore(moved(&saved), ada()).await, runner().restore(moved(&saved), ada()).await);
+        let (one, two) = (one.expect("a run"), two.expect("a run"));
+        let edited = ApprovalDecision::ApproveEdited(r#"{"to":8}"#.to_owned());
+        let result = one.resume("c", edited, &tests::grace()).await.expect("it waits");
+        assert_eq!((result.outcome(), rig.effects()), (Outcome::Ok, 1), "{at}");
+        crowd_out(&runner()).await;
+        let before = rig.effects();
+        let third = runner().restore(moved(&saved), ada()).await.expect("a run");
+        for run in [two, third] {
+            let error = run.resume("c", ApprovalDecision::Approve, &tests::grace()).await.expect_err("decided");
+            assert_eq!((error.code(), rig.effects()), ("not_pending", before), "{at}");
+        }
+    }
+}
+
+/// What a process suspends after it took a run over waits in the process that takes it back.
+#[tokio::test]
+async fn a_run_that_comes_back_brings_what_is_new() {
+    let rig = Rig::new();
+    let (here, there) = (MemoryStore::new(), MemoryStore::new());
+    let (here, there) = (rig.process(Arc::new(here), ASKS), rig.process(Arc::new(there), ASKS));
+    let saved = suspended(&here).await;
+    let run = there.restore(moved(&saved), ada()).await.expect("a run");
+    assert_eq!(run.exec(change_call("d")).await.outcome(), Outcome::ApprovalRequired);
+    let both = run.snapshot().await.expect("a snapshot");
+    // Decided here meanwhile.
+    here.run(ada()).resume("c", ApprovalDecision::Deny(None), &tests::grace()).await.expect("it waits");
+    let back = here.restore(moved(&both), ada()).await.expect("a run");
+    let decide = async |id| {
+        let decided = back.resume(id, ApprovalDecision::Approve, &tests::grace()).await;
+        decided.map(|result| result.outcome()).map_err(|error| error.code())
+    };
+    assert_eq!((decide("c").await, decide("d").await), (Err("not_pending"), Ok(Outcome::Ok)));
+}

@@ -1,0 +1,165 @@
+//! What the store in memory holds, and what makes room in it.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::store::audit::{AuditRecord, Sealed};
+use crate::store::transaction::Writes;
+use crate::store::{Chain, Document, Key, StoreError};
+
+/// How much a store holds.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) records: usize,
+    pub(super) open: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { records: 4096, open: 4096 }
+    }
+}
+
+/// How many decided calls are kept for each document that may be open. They are small.
+const DECIDED: usize = 16;
+
+fn is_decided(document: &Document) -> bool {
+    matches!(document, Document::Decided { .. })
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) records: VecDeque<Kept>,
+    /// How many at the front of `records` are sealed.
+    sealed: usize,
+    /// The chain of each run that has records, and how many.
+    chains: HashMap<Arc<str>, (Chain, usize)>,
+    pub(super) dropped: u64,
+    pub(super) documents: BTreeMap<u64, (Key, Document)>,
+    positions: HashMap<Key, u64>,
+    /// Positions of documents that only answer questions about the past, oldest first.
+    settled: VecDeque<u64>,
+    /// How many documents say that a call was decided.
+    decided: usize,
+    /// Numbers documents, so that they can be listed in order.
+    next: u64,
+}
+
+/// A record, sealed or not yet.
+pub(super) enum Kept {
+    New(AuditRecord),
+    Sealed(Sealed),
+    /// Only while it is being sealed.
+    Moved,
+}
+
+impl State {
+    pub(super) fn document(&self, key: &Key) -> Option<&Document> {
+        let position = self.positions.get(key)?;
+        self.documents.get(position).map(|(_, document)| document)
+    }
+
+    /// Returns what made room.
+    pub(super) fn write(&mut self, writes: Writes, limits: Limits, now: Timestamp) -> Result<Vec<Kept>, StoreError> {
+        if self.has_no_room(&writes, limits) {
+            self.forget(now);
+            if self.has_no_room(&writes, limits) {
+                return Err(StoreError::Full);
+            }
+        }
+        for (key, document) in writes.documents {
+            self.set(key, document, limits.records);
+        }
+        Ok(writes.records.into_iter().filter_map(|record| self.append(record, limits.records)).collect())
+    }
+
+    /// Whether it would hold too much: of what is open, or of calls that were decided.
+    fn has_no_room(&self, writes: &Writes, limits: Limits) -> bool {
+        let is_full = |counts: fn(&Document) -> bool, before: usize, most: usize| {
+            let changed = || writes.documents.iter();
+            let added = changed().filter(|(_, document)| document.as_ref().is_some_and(counts)).count();
+            let left = changed().filter(|(key, _)| self.document(key).is_some_and(counts)).count();
+            added > left && before - left + added > most
+        };
+        let open = self.documents.len() - self.settled.len() - self.decided;
+        is_full(|document| !document.is_settled() && !is_decided(document), open, limits.open)
+            || is_full(is_decided, self.decided, limits.open.saturating_mul(DECIDED))
+    }
+
+    /// Drops what means nothing any more.
+    fn forget(&mut self, now: Timestamp) {
+        let over = self.documents.values().filter(|(_, document)| document.over().is_some_and(|over| over <= now));
+        let over: Vec<_> = over.map(|(key, _)| key.clone()).collect();
+        over.into_iter().for_each(|key| self.set(key, None, usize::MAX));
+    }
+
+    fn set(&mut self, key: Key, document: Option<Document>, settled: usize) {
+        let Some(document) = document else {
+            let position = self.positions.remove(&key);
+            if let Some((position, (_, document))) = position.and_then(|at| Some((at, self.documents.remove(&at)?))) {
+                self.decided -= usize::from(is_decided(&document));
+                if document.is_settled() {
+                    self.settled.retain(|kept| *kept != position);
+                }
+            }
+            return;
+        };
+        let position = *self.positions.entry(key.clone()).or_insert_with(|| {
+            self.next += 1;
+            self.next
+        });
+        let is_settled = document.is_settled();
+        self.decided += usize::from(is_decided(&document));
+        let before = self.documents.insert(position, (key, document));
+        self.decided -= usize::from(before.as_ref().is_some_and(|(_, document)| is_decided(document)));
+        if is_settled && !before.is_some_and(|(_, document)| document.is_settled()) {
+            self.settled.push_back(position);
+        }
+        while self.settled.len() > settled
+            && let Some(oldest) = self.settled.pop_front()
+        {
+            if let Some((key, _)) = self.documents.remove(&oldest) {
+                self.positions.remove(&key);
+            }
+        }
+    }
+
+    /// Returns the record that made room.
+    pub(super) fn append(&mut self, record: AuditRecord, limit: usize) -> Option<Kept> {
+        let displaced = if self.records.len() >= limit { self.records.pop_front() } else { None };
+        if displaced.is_some() {
+            self.dropped += 1;
+        }
+        match &displaced {
+            Some(Kept::Sealed(sealed)) => {
+                self.sealed -= 1;
+                let run_id = sealed.record.run_id();
+                if let Some((_, kept)) = self.chains.get_mut(run_id) {
+                    *kept -= 1;
+                    if *kept == 0 {
+                        self.chains.remove(run_id);
+                    }
+                }
+            }
+            Some(Kept::New(_) | Kept::Moved) | None => {}
+        }
+        self.records.push_back(Kept::New(record));
+        displaced
+    }
+
+    pub(super) fn seal(&mut self) -> Result<(), StoreError> {
+        while let Some(slot) = self.records.get_mut(self.sealed) {
+            let Kept::New(record) = std::mem::replace(slot, Kept::Moved) else { return Err(StoreError::Lost) };
+            // Records are dropped oldest first: a run without a chain may have lost all it had.
+            let dropped = self.dropped;
+            let start = || (Chain::after_gap(dropped), 0);
+            let (chain, kept) = self.chains.entry(Arc::clone(record.run_id())).or_insert_with(start);
+            *slot = Kept::Sealed(chain.seal(record)?);
+            *kept += 1;
+            self.sealed += 1;
+        }
+        Ok(())
+    }
+}

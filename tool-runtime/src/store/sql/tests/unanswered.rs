@@ -1,0 +1,141 @@
+//! A commit that nobody answers: what was kept is not written again, and what was not is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::store::conformance::record;
+use crate::store::sql::SqlStore;
+use crate::store::sql::apply::{Work, Written, apply};
+use crate::store::sql::tests::faults::Fault;
+use crate::store::sql::tests::{kept, new};
+use crate::store::sql::write;
+use crate::store::{Chain, Clock, Document, Key, RecordFilter, Store, StoredRun, SystemClock, Transaction};
+
+/// Counts up in a document, and how often it was asked to.
+fn count(runs: &Arc<AtomicU32>) -> impl FnMut(&mut Transaction) -> Result<(), crate::store::StoreError> + Send + use<> {
+    let runs = Arc::clone(runs);
+    move |transaction: &mut Transaction| {
+        runs.fetch_add(1, Ordering::Relaxed);
+        let key = Key::run("run");
+        let before = match transaction.get(&key) {
+            Some(Document::Run(run)) => run.document.parse::<u32>().unwrap(),
+            _ => 0,
+        };
+        let next = StoredRun::new("run", (before + 1).to_string());
+        transaction.set(&key, Document::Run(Box::new(next)))
+    }
+}
+
+async fn counted(store: &SqlStore) -> u32 {
+    match store.read(&[Key::run("run")]).await.unwrap().pop().flatten() {
+        Some(Document::Run(run)) => run.document.parse().unwrap(),
+        _ => 0,
+    }
+}
+
+/// Two changes of one document and a record in one transaction.
+async fn together(store: &SqlStore) -> (Written, crate::store::sql::connection::Connection) {
+    let mut connection = store.0.database.connection().await.unwrap();
+    connection.run("BEGIN IMMEDIATE").await.unwrap();
+    let (mut all, runs) = (Written::default(), Arc::default());
+    let jobs = [
+        Work::Update(vec![Key::run("run")], Box::new(count(&runs))),
+        Work::Append(Box::new(record("run", "a").into())),
+        Work::Update(vec![Key::run("run")], Box::new(count(&runs))),
+    ];
+    for mut work in jobs {
+        let Ok(written) = apply(&mut connection, &mut work, SystemClock.now()).await else { panic!("it is applied") };
+        all.then(written);
+    }
+    (all, connection)
+}
+
+#[tokio::test]
+async fn what_was_written_together_is_kept_together() {
+    let (_folder, store) = new().await;
+    let (written, mut connection) = together(&store).await;
+    connection.run("ROLLBACK").await.unwrap();
+    drop(connection);
+    assert!(!write::kept(&store.0, &written).await.unwrap(), "it was rolled back");
+    assert_eq!(counted(&store).await, 0);
+    let (written, mut connection) = together(&store).await;
+    connection.run("COMMIT").await.unwrap();
+    drop(connection);
+    assert!(write::kept(&store.0, &written).await.unwrap(), "it was committed");
+    assert_eq!((counted(&store).await, kept(&store).await), (2, vec!["a".to_owned()]));
+}
+
+/// Without a record, the last of several writes of one document says whether all of them were kept.
+#[tokio::test]
+async fn documents_alone_are_found_as_they_were_left() {
+    let (_folder, store) = new().await;
+    let write_twice = async |end: &str| {
+        let mut connection = store.0.database.connection().await.unwrap();
+        connection.run("BEGIN IMMEDIATE").await.unwrap();
+        let (mut all, runs) = (Written::default(), Arc::default());
+        for _ in 0..2 {
+            let mut work = Work::Update(vec![Key::run("run")], Box::new(count(&runs)));
+            let Ok(written) = apply(&mut connection, &mut work, SystemClock.now()).await else { panic!("applied") };
+            all.then(written);
+        }
+        connection.run(end).await.unwrap();
+        all
+    };
+    let rolled_back = write_twice("ROLLBACK").await;
+    assert!(!write::kept(&store.0, &rolled_back).await.unwrap());
+    let committed = write_twice("COMMIT").await;
+    assert!(write::kept(&store.0, &committed).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_batch_whose_commit_nobody_answered_is_written_once() {
+    // Whatever happens to the batch, and then to its parts: each is written once.
+    let cases: [(&[Fault], u32); 6] = [
+        (&[], 1),
+        (&[Fault::Unanswered], 1),
+        (&[Fault::Failed], 4),
+        (&[Fault::Failed, Fault::Unanswered], 5),
+        (&[Fault::Failed, Fault::Failed], 5),
+        (&[Fault::Failed, Fault::None, Fault::Unanswered, Fault::Failed], 6),
+    ];
+    for (case, (faults, commits)) in cases.into_iter().enumerate() {
+        let (_folder, store) = new().await;
+        let runs = Arc::default();
+        store.0.faults.plan(faults.iter().copied());
+        // This test's runtime has one thread, so that all of them are handed over before any is written.
+        let receipts = [
+            store.update(vec![Key::run("run")], Box::new(count(&runs))),
+            store.append(record("run", "a").into()),
+            store.update(vec![Key::run("run")], Box::new(count(&runs))),
+        ];
+        for receipt in receipts {
+            receipt.await.unwrap();
+        }
+        assert_eq!((counted(&store).await, kept(&store).await), (2, vec!["a".to_owned()]), "case {case}");
+        assert!(store.0.faults.commits() <= commits, "case {case}: {} commits", store.0.faults.commits());
+        let records = store.records(&RecordFilter::default()).await.unwrap();
+        assert_eq!((records.len(), Chain::verify(&records)), (1, Ok(())));
+    }
+}
+
+/// Nobody can look: then nothing is repeated, and everybody is told.
+#[tokio::test]
+async fn a_batch_that_nobody_can_look_for_is_not_repeated() {
+    let (_folder, store) = new().await;
+    let runs: Arc<AtomicU32> = Arc::default();
+    store.0.faults.plan([Fault::Unanswered]);
+    let receipts = [
+        store.update(vec![Key::run("run")], Box::new(count(&runs))),
+        store.update(vec![Key::run("run")], Box::new(count(&runs))),
+        store.append(record("run", "a").into()),
+    ];
+    store.0.faults.blind();
+    let mut codes = Vec::new();
+    for receipt in receipts {
+        codes.push(receipt.await.map_err(|error| error.code()));
+    }
+    assert_eq!(codes, [Err("store_unavailable"); 3]);
+    assert_eq!(runs.load(Ordering::Relaxed), 2, "no change ran again");
+    store.0.faults.plan([]);
+    assert_eq!(counted(&store).await, 2, "it was kept all the same");
+}
