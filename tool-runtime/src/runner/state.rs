@@ -27,7 +27,6 @@ pub(super) struct RunState {
     /// What the model was offered; `None` if it is offered all that it may see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) offered: Option<Offered>,
-    /// Earlier processes had this run, so a call that is new to this one may have begun in them.
     /// Earlier processes may have had this run, so a call that is new to this one may have begun in them.
     #[serde(skip)]
     continued: bool,
