@@ -40,6 +40,7 @@ pub(crate) enum Finding {
     Anchor { number: u64, wrong: &'static str },
 }
 
+#[cfg(feature = "cli")]
 impl Finding {
     /// The run and the place, if it is about a record.
     pub(crate) fn record(&self) -> Option<(&str, u64)> {
@@ -97,6 +98,7 @@ impl fmt::Display for Finding {
 
 /// Why records are not what was sealed, or were not checked.
 #[derive(Debug)]
+#[cfg_attr(not(any(feature = "cli", test)), expect(dead_code, reason = "read by the command line and by tests"))]
 pub(crate) enum VerifyError {
     Found(Finding),
     Store(StoreError),
