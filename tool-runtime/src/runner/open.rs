@@ -6,7 +6,6 @@ mod dropped;
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
 use crate::call::{
@@ -142,11 +141,6 @@ impl OpenCall {
 
     pub(super) const fn run(&self) -> &Run {
         &self.run
-    }
-
-    /// What cancels the call: its run, or its client.
-    pub(super) fn cancellation(&self) -> &CancellationToken {
-        self.client.as_ref().map_or_else(|| self.run.cancellation(), |client| &client.cancellation)
     }
 
     /// What became of the call's id.
