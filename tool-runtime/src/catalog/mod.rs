@@ -15,7 +15,7 @@ pub(crate) use build::look_alike;
 pub(crate) use compiled::CompiledCatalog;
 pub use compiled::ValidatorMode;
 pub(crate) use entry::Entry;
-pub use pick::{Pick, PickField, PickOptions, PickReason};
+pub use pick::{Pick, PickField, PickOptions, PickReason, Scorer};
 pub use problem::{CatalogError, CatalogProblem, CatalogProblemKind};
 pub use view::CatalogView;
 
