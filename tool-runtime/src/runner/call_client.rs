@@ -6,7 +6,6 @@ use crate::capability::Capabilities;
 use crate::runner::open::OpenCall;
 
 /// What one call has of the client that made it.
-#[cfg_attr(not(feature = "mcp-server"), expect(dead_code, reason = "only servers have clients"))]
 pub(crate) struct CallClient {
     /// Whether the client knows the tool by the name that it called. Otherwise there is no such tool for it.
     pub(crate) is_offered: bool,

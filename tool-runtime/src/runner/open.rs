@@ -276,13 +276,6 @@ impl OpenCall {
         }
     }
 
-    /// Closes a call whose record is on its way. Returns its receipt.
-    fn close_recorded(&mut self) -> Option<Receipt> {
-        let Phase::Recorded(recorded) = std::mem::replace(&mut self.phase, Phase::Announced) else { return None };
-        self.close(&recorded.result, recorded.stop.as_ref());
-        Some(recorded.receipt)
-    }
-
     /// Emits the last event of the call, accounts it, and reports why it failed, once.
     fn close(&mut self, result: &ToolExecResult, stop: Option<&Stop>) {
         self.phase = Phase::Announced;
