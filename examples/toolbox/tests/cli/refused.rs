@@ -111,5 +111,33 @@ fn a_conversation_whose_process_was_killed_is_continued_when_its_lease_is_over()
     assert_eq!(database.execute(over, []).unwrap(), 1);
     let next = rig.run(&["chat", "--no-stream", "--continue", "And now?"]).code(0);
     assert_eq!(next.stdout, "I am here.\n");
+    let messages = endpoint.request()["messages"].clone();
+    let messages = messages.as_array().unwrap().iter().filter(|message| message["role"] == "user");
+    let said: Vec<_> = messages.map(|message| message["content"].as_str().unwrap()).collect();
+    assert_eq!(said, ["Hello", "And now?"], "what was said before is kept");
     rig.run(&["audit", "verify"]).code(0);
+}
+
+#[test]
+fn what_a_killed_process_did_is_in_the_conversation() {
+    let list = call("c1", "tasks__create_task", &json!({ "title": "Buy chalk" }));
+    let never = json!({ "wait_ms": 4_000, "then": text("Nobody reads this.") });
+    let endpoint = Endpoint::new(vec![list, never, text("It is created.")]);
+    let rig = shared(&endpoint);
+    let mut killed = rig.start(&["chat", "--no-stream", "Create a task."]);
+    endpoint.request();
+    endpoint.request();
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let database = rusqlite::Connection::open(rig.path("shared.db")).unwrap();
+    let over = "UPDATE documents SET body = json_set(body, '$.run.holder.until', '2020-01-01T00:00:00Z') WHERE space = \
+                'run'";
+    assert_eq!(database.execute(over, []).unwrap(), 1);
+    let next = rig.run(&["chat", "--no-stream", "--continue", "Is it there?"]).code(0);
+    assert_eq!(next.stdout, "It is created.\n");
+    let asked = endpoint.request();
+    let results = asked["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "tool");
+    assert_eq!(results.count(), 1, "the model knows what was done: {asked}");
+    let records = rig.run(&["--json", "audit", "show", "--kind", "call"]).code(0).stdout;
+    assert_eq!(records.lines().count(), 1, "{records}");
 }
