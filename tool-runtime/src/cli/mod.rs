@@ -13,6 +13,7 @@ mod audit;
 mod call;
 mod catalog;
 mod chat;
+mod check;
 mod config;
 mod describe;
 mod exit;
@@ -31,6 +32,7 @@ mod places;
 mod policy;
 mod progress;
 mod recorded;
+mod replace;
 mod replay;
 mod saved;
 mod session;
@@ -123,7 +125,7 @@ async fn dispatch(cli: &Cli<'_>, command: Command) -> Result<Exit, Failure> {
         Command::List => catalog::list(cli),
         Command::Show { name, format, strict } => catalog::show(cli, &name, format, strict),
         Command::Export { format, strict } => catalog::export(cli, format, strict),
-        Command::Check => catalog::check(cli),
+        Command::Check(lock) => check::check(cli, &lock),
         Command::Call(call) => Box::pin(call::call(cli, call)).await,
         Command::Chat(chat) => Box::pin(chat::chat(cli, chat)).await,
         Command::Approvals { action } => Box::pin(approvals::approvals(cli, action)).await,

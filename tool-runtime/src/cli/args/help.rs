@@ -22,7 +22,11 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("list", "% list\n% list --json --principal bob --role admin"),
     ("show", "% show NAME\n% show NAME --as anthropic --strict"),
     ("export", "% export --as openai-chat > tools.json"),
-    ("check", "% check\n% check --policy policy.toml && echo in order"),
+    (
+        "check",
+        "% check\n% check --policy policy.toml && echo in order\n% check --lock tools.lock\n\
+         % check --lock tools.lock --write --accept major,review",
+    ),
     (
         "call",
         "% call NAME '{\"key\": \"value\"}'\necho '{}' | % call NAME -\n% call NAME @arguments.json --view audit\n\

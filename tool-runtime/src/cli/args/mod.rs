@@ -3,6 +3,7 @@
 mod approvals;
 mod audit;
 mod chat;
+mod check;
 mod grants;
 mod help;
 #[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
@@ -14,6 +15,7 @@ mod worker;
 pub(super) use approvals::{Approvals, By, Who};
 pub(super) use audit::{Audit, Source, Which};
 pub(super) use chat::{Chat, Endpoint};
+pub(super) use check::{Accept, Check};
 pub(super) use grants::Grants;
 #[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
 pub(super) use mcp::McpAction;
@@ -131,8 +133,8 @@ pub(super) enum Command {
         #[arg(long)]
         strict: bool,
     },
-    /// Report every problem of the catalog and the policy; fails if there is one
-    Check,
+    /// Report every problem of the catalog and the policy, and what changed since a lock was written; fails if there is one
+    Check(Check),
     /// Run one call through the gate
     Call(Call),
     /// Talk to a model whose calls go through the gate, or replay a recorded response

@@ -1,0 +1,1 @@
+//! Edits of a catalog, and what a careful reader says of them.
