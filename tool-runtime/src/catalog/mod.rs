@@ -16,6 +16,8 @@ pub(crate) use build::look_alike;
 pub(crate) use compiled::CompiledCatalog;
 pub use compiled::ValidatorMode;
 pub(crate) use entry::Entry;
+#[cfg(feature = "mcp-client")]
+pub(crate) use lock::compare_published;
 pub use lock::{LockChange, LockError, LockMark, LockReport, LockVerdict, ToolChanges, ToolLock};
 pub use pick::{Pick, PickField, PickOptions, PickReason};
 pub use problem::{CatalogError, CatalogProblem, CatalogProblemKind};

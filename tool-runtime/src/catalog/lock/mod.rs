@@ -6,15 +6,16 @@ mod changes;
 mod definition;
 mod error;
 mod locked;
+#[cfg(feature = "mcp-client")]
+mod published;
 mod report;
 mod shape;
 mod text;
 
-#[cfg(test)]
-mod tests;
-
 pub use changes::{LockChange, LockMark, LockVerdict, ToolChanges};
 pub use error::LockError;
+#[cfg(feature = "mcp-client")]
+pub(crate) use published::compare_published;
 pub use report::LockReport;
 
 use std::fmt;

@@ -43,7 +43,11 @@ pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, names: &[String], yes:
         }
         // A definition that is not the pinned one says nothing about what was pinned.
         let before = kept.get(name).filter(|before| old == Some(schema::pin(before)));
+        let changes = before.and_then(|before| tool.changes(before));
         show(name, before, definition, old);
+        if let Some(changes) = changes {
+            terminal::message(&terminal::safe_lines(&changes.to_string()));
+        }
         pins.insert(name.to_owned(), pin);
         kept.insert(name.to_owned(), definition.clone());
     }

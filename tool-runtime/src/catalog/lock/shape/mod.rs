@@ -15,7 +15,7 @@ use crate::catalog::lock::changes::MOST;
 use crate::catalog::lock::{LockChange, LockMark, LockVerdict};
 use crate::json::canonical;
 use crate::text::{cut, plain, pointer};
-use view::{ELSEWHERE, TEXTS, View};
+use view::{ELSEWHERE, TEXTS, View, behind};
 
 /// The most places of two schemas that are compared.
 const MAX_PLACES: usize = 20_000;
@@ -186,7 +186,7 @@ impl<'a> Comparison<'a, '_> {
         if self.open.len() > MAX_DEPTH {
             self.places = MAX_PLACES + 1;
         }
-        let pair = (address(old), address(new));
+        let pair = (address(behind(self.roots.0, old)), address(behind(self.roots.1, new)));
         if self.is_over() || self.clean.contains(&pair) {
             return;
         }

@@ -104,7 +104,7 @@ impl<'a> View<'a> {
         if types == ANY {
             return "any".to_owned();
         }
-        let names = ["null", "boolean", "number", "integer", "string", "array", "object"];
+        let names = ["boolean", "number", "integer", "string", "array", "object", "null"];
         let has = |name: &&&str| match **name {
             "integer" => types & NUMBER == INTEGER,
             name => types & bits(name) == bits(name),
@@ -118,6 +118,21 @@ pub(super) fn resolve<'a>(root: &'a Value, reference: &Value) -> Option<&'a Valu
     let path = pointer::percent_decode(reference.as_str()?.strip_prefix('#')?)?;
     // An anchor has no slash in front.
     (path.is_empty() || path.starts_with('/')).then(|| root.pointer(&path)).flatten()
+}
+
+/// The schema behind references without words of their own.
+pub(super) fn behind<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
+    let mut found = schema;
+    for _ in 0..MAX_CHAIN {
+        match found.as_object().filter(|members| members.len() == 1).and_then(|members| members.get("$ref")) {
+            Some(reference) => match resolve(root, reference) {
+                Some(target) => found = target,
+                None => break,
+            },
+            None => break,
+        }
+    }
+    found
 }
 
 /// Whether a schema that refers to another has rules of its own.

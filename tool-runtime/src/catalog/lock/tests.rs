@@ -1,1 +1,0 @@
-//! Edits of a catalog, and what a careful reader says of them.
