@@ -39,3 +39,5 @@ part() { printf '{"type":"tool-ns__%s","toolCallId":"%s","state":"%s","input":{}
     printf '"source":{"type":"data","mimeType":"image/png","value":"%s"}}]}],' "${file#*,}"
     printf '"resume":[{"interruptId":"ask","status":"resolved","payload":{"approved":false,"reason":"No."}}]}'
 } >corpus/chat/ag_ui
+mkdir -p corpus/pick
+printf 'listTasks of a project, e-mails in HTTPServer_v2; na\303\257ve \346\235\261\344\272\254\343\201\256\345\244\251\346\260\227' >corpus/pick/words

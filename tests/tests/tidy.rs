@@ -114,7 +114,7 @@ fn layers_import_downwards_only() {
 const CONFINED: &[(&[&str], &[&str])] = &[
     (&["std::env"], &["cli/"]),
     (&["std::fs", ".canonicalize", ".exists", ".is_dir", ".is_file", ".metadata", ".read_dir"], &["cli/", "policy/"]),
-    (&["std::net", "tokio::net", ".to_socket_addrs"], &["cli/mcp/", "mcp/serve/"]),
+    (&["std::net", "tokio::net", ".to_socket_addrs"], &["cli/args/mcp.rs", "cli/mcp/", "mcp/serve/"]),
     (&["std::process", "tokio::signal"], &["cli/", "mcp/source/stdio.rs"]),
     (&["tokio::process", "rustix"], &["mcp/source/stdio.rs"]),
     (&["tokio::fs", "std::thread::sleep", "std::thread::spawn"], &[]),
@@ -176,7 +176,7 @@ fn tools_and_macros_touch_nothing() {
 }
 
 /// The most public items that the library may have; one more needs a reason to change this line.
-const MOST_ITEMS: usize = 255;
+const MOST_ITEMS: usize = 257;
 
 /// What users can name is in `tests/tests/source/surface.txt`, so that a review sees each addition.
 /// `REFRESH_SURFACE=1` writes the file anew.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::agent::picking::Picking;
 use crate::agent::state::State;
 use crate::agent::{Conversation, ModelClient, Prices};
 use crate::runner::Run;
@@ -27,6 +28,7 @@ pub struct Agent {
     pub(super) parallel: Option<usize>,
     pub(super) settings: RequestSettings,
     pub(super) prices: Prices,
+    pub(super) picking: Option<Picking>,
 }
 
 impl Agent {
@@ -41,6 +43,7 @@ impl Agent {
             parallel: None,
             settings: RequestSettings::default(),
             prices: Prices::default(),
+            picking: None,
         }
     }
 

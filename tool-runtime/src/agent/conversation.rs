@@ -279,6 +279,8 @@ impl Conversation {
         for text in content.iter().filter_map(Content::as_text) {
             self.run.add_user_text(text);
         }
+        let text: Vec<_> = content.iter().filter_map(Content::as_text).collect();
+        self.pick(&text.join("\n")).await;
         self.state.history.push(Message::User(content));
         self.state.settings = settings;
         self.state.asked = 0;

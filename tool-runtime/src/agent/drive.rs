@@ -21,6 +21,7 @@ const TOO_EARLY: &str = "The other calls of this turn come first. Give the answe
 impl Conversation {
     /// Asks the model for one turn, accounts it, and takes its answer into the history.
     pub(super) async fn request(&mut self) -> Result<(), StopReason> {
+        let offered = self.offered().await;
         let messages = self.messages();
         // What this request has no room for, no later one has: only the first reports the loss, and memory stays bounded.
         if let Some(bounded) = bounded(&self.state.history) {
@@ -30,7 +31,7 @@ impl Conversation {
         let typed = self.expected();
         let request = ModelRequest {
             messages: &messages,
-            tools: self.run.catalog(),
+            tools: offered.as_ref().unwrap_or_else(|| self.run.catalog()),
             settings: &settings,
             answer: typed.as_ref().map(Typed::tool),
         };
@@ -179,7 +180,7 @@ impl Conversation {
 
     /// The instructions and the repaired history.
     fn messages(&self) -> Vec<Message> {
-        let guidance = Some(self.run.catalog().guidance()).filter(|text| self.agent.guidance && !text.is_empty());
+        let guidance = Some(self.run.guidance()).filter(|text| self.agent.guidance && !text.is_empty());
         let parts: Vec<_> = self.agent.instructions.as_deref().into_iter().chain(guidance.as_deref()).collect();
         let system = (!parts.is_empty()).then(|| Message::System(parts.join("\n\n")));
         system.into_iter().chain(repair(&self.state.history, |_| Missing::OutcomeUnknown)).collect()

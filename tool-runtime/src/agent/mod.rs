@@ -47,6 +47,7 @@ mod graph;
 pub mod http;
 mod incoming;
 mod model;
+mod picking;
 mod prices;
 mod saved;
 mod scripted;

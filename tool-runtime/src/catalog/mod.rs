@@ -19,7 +19,7 @@ pub(crate) use entry::Entry;
 #[cfg(feature = "mcp-client")]
 pub(crate) use lock::compare_published;
 pub use lock::{LockChange, LockError, LockMark, LockReport, LockVerdict, ToolChanges, ToolLock};
-pub use pick::{Pick, PickField, PickOptions, PickReason};
+pub use pick::{Pick, PickField, PickOptions, PickReason, Scorer};
 pub use problem::{CatalogError, CatalogProblem, CatalogProblemKind};
 pub use view::CatalogView;
 

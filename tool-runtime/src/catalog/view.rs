@@ -9,15 +9,17 @@ use crate::catalog::{Entry, guidance};
 use crate::json::{self, canonical};
 use crate::tool::{Execution, Hash, ToolSpec};
 
-/// The tools of one run, sorted by name.
+/// The tools of one run.
 pub struct CatalogView {
     entries: Vec<Arc<Entry>>,
+    /// By name. Otherwise they are in the order in which a model was offered them.
+    sorted: bool,
     hash: OnceLock<Hash>,
 }
 
 impl CatalogView {
     pub(super) fn new(entries: Vec<Arc<Entry>>) -> Self {
-        Self { entries, hash: OnceLock::new() }
+        Self { entries, sorted: true, hash: OnceLock::new() }
     }
 
     /// The definition of a visible tool.
@@ -31,15 +33,28 @@ impl CatalogView {
     #[must_use]
     pub fn may_show_arguments(&self, name: &str) -> bool {
         let open = |entry: &Entry| entry.spec.sensitive.is_empty() && entry.spec.execution != Execution::Client;
-        self.entry(name).is_some_and(open)
+        self.entry(name).is_some_and(|entry| open(entry))
     }
 
-    fn entry(&self, name: &str) -> Option<&Entry> {
+    fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
+        if !self.sorted {
+            return self.entries.iter().find(|entry| entry.spec.name.as_str() == name);
+        }
         let at = self.entries.binary_search_by(|entry| entry.spec.name.as_str().cmp(name)).ok()?;
-        self.entries.get(at).map(|entry| &**entry)
+        self.entries.get(at)
     }
 
-    /// The visible definitions, by name.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.entries.iter()
+    }
+
+    /// Those of the tools that are visible, in the given order.
+    pub(crate) fn only<'n>(&self, names: impl Iterator<Item = &'n str>) -> Self {
+        let entries = names.filter_map(|name| self.entry(name).cloned()).collect();
+        Self { entries, sorted: false, hash: OnceLock::new() }
+    }
+
+    /// The visible definitions: by name, or in the order in which a model was offered them.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.entries.iter().map(|entry| &*entry.spec)
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::call::{Decision, Verdict};
-use crate::catalog::{Entry, ToolCatalog};
+use crate::catalog::{Entry, PickOptions, ToolCatalog};
 use crate::cli::args::Form;
 use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
@@ -95,13 +95,31 @@ pub(super) fn unknown(catalog: &ToolCatalog, name: &str) -> Failure {
     Failure::usage(format!("there is no tool `{shown}`; {meant}")).code("unavailable")
 }
 
-pub(super) fn export(cli: &Cli<'_>, format: Format, strict: bool) -> Result<Exit, Failure> {
+/// Prints what offers the visible tools, or those of them that fit a request.
+pub(super) fn export(
+    cli: &Cli<'_>,
+    format: Format,
+    strict: bool,
+    picked: Option<(&str, PickOptions)>,
+) -> Result<Exit, Failure> {
     let catalog = cli.catalog()?;
-    let policy = cli.checked_policy(&catalog)?;
-    let party = cli.party();
-    let visible = catalog.entries().filter(|entry| visibility(&policy, &party, entry).verdict != Verdict::Deny);
-    encode(format, visible.map(|entry| &*entry.spec), strict)?;
+    let visible = visible(cli, &catalog)?;
+    let specs: Vec<_> = match picked {
+        None => catalog.entries().zip(visible).filter(|(_, visible)| *visible).map(|(entry, _)| &*entry.spec).collect(),
+        Some((query, options)) => {
+            let picks = catalog.words().pick(query, &options, &|slot| visible.get(slot).copied().unwrap_or_default());
+            picks.iter().filter_map(|pick| catalog.get(pick.name.as_str())).collect()
+        }
+    };
+    encode(format, specs, strict)?;
     Ok(Exit::Done)
+}
+
+/// Which tools the policy shows to this party, by their places in the catalog.
+pub(super) fn visible(cli: &Cli<'_>, catalog: &ToolCatalog) -> Result<Vec<bool>, Failure> {
+    let policy = cli.checked_policy(catalog)?;
+    let party = cli.party();
+    Ok(catalog.entries().map(|entry| visibility(&policy, &party, entry).verdict != Verdict::Deny).collect())
 }
 
 /// Prints what a provider is sent on stdout, and what its dialect cannot carry on stderr.

@@ -17,9 +17,8 @@ use tracing_subscriber::{Layer, Registry, fmt};
 use crate::cli::app::App;
 use crate::cli::config::Settings;
 use crate::cli::exit::Failure;
-use crate::cli::{input, terminal};
+use crate::cli::terminal;
 use crate::runner::METRICS;
-use crate::store::StoreError;
 
 /// Libraries whose own logs say little of tools; they may hold what was sent.
 const NOISY: &[&str] = &["h2", "hyper", "hyper_util", "reqwest", "rmcp", "rustls", "rustyline", "ureq"];
@@ -78,9 +77,10 @@ pub(super) fn install(app: &App, settings: &Settings) -> Result<(), Failure> {
 }
 
 /// Logs why a store could not be opened. What the causes quote can be a value of its URL, so it is left out.
-pub(super) fn unopened(error: &StoreError) {
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(super) fn unopened(error: &crate::store::StoreError) {
     if INSTALLED.load(Ordering::Relaxed) {
-        tracing::error!(target: FAILURES, code = error.code(), "{}", input::unquoted(&error.detail()));
+        tracing::error!(target: FAILURES, code = error.code(), "{}", crate::cli::input::unquoted(&error.detail()));
     }
 }
 

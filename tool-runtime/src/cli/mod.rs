@@ -28,6 +28,7 @@ mod log;
 mod manual;
 #[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
 mod mcp;
+mod pick;
 mod places;
 mod policy;
 mod progress;
@@ -55,6 +56,8 @@ use clap::error::ErrorKind;
 use config::Settings;
 use exit::{Exit, Failure};
 use session::Cli;
+
+use crate::catalog::PickOptions;
 
 /// Runs the command line of an application over the arguments of this process and returns its exit code.
 #[must_use]
@@ -124,7 +127,11 @@ async fn dispatch(cli: &Cli<'_>, command: Command) -> Result<Exit, Failure> {
     match command {
         Command::List => catalog::list(cli),
         Command::Show { name, format, strict } => catalog::show(cli, &name, format, strict),
-        Command::Export { format, strict } => catalog::export(cli, format, strict),
+        Command::Export { format, strict, pick, k } => {
+            let picked = pick.as_deref().map(|query| (query, PickOptions::new(k)));
+            catalog::export(cli, format, strict, picked)
+        }
+        Command::Pick(command) => pick::pick(cli, &command),
         Command::Check(lock) => check::check(cli, &lock),
         Command::Call(call) => Box::pin(call::call(cli, call)).await,
         Command::Chat(chat) => Box::pin(chat::chat(cli, chat)).await,

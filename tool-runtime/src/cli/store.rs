@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::cli::exit::Failure;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 use crate::cli::log;
 use crate::cli::session::Cli;
 use crate::store::{MemoryStore, Store};

@@ -17,7 +17,7 @@ pub struct Bindings<'a> {
     /// Each holds an `Arc<Connection<C>>`, found by the type id of `Connection<C>`.
     pub(crate) connections: &'a [(TypeId, Arc<dyn Any + Send + Sync>)],
     pub(crate) context: &'a Arc<ToolContext>,
-    /// What a graph gets of the run that calls it; `None` for every other tool.
+    /// What a graph, or the search for tools, gets of the run that calls it; `None` for every other tool.
     pub(crate) host: Option<Arc<dyn Any + Send + Sync>>,
 }
 

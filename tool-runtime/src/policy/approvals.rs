@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::call::{Decider, Mismatch};
+use crate::policy::RunPolicy;
+#[cfg(feature = "cli")]
+use crate::policy::ToolPolicy;
 use crate::policy::parse;
 use crate::policy::problem::PolicyProblem;
-use crate::policy::{RunPolicy, ToolPolicy};
 use crate::tool::ToolEffect;
 
 /// Who may decide: in general, for an effect, and for a tool. Of one key, the most particular place that has it counts.

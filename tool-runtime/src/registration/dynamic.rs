@@ -70,6 +70,7 @@ pub struct DynamicTool {
 enum Runs {
     Handler(Arc<dyn DynamicHandler>),
     Graph(GraphDeclaration, Arc<dyn Behaviour>),
+    BuiltIn(Arc<dyn Behaviour>),
 }
 
 impl DynamicTool {
@@ -94,6 +95,17 @@ impl DynamicTool {
     ) -> Self {
         let effect = ToolEffect::ExternalSideEffect;
         Self::running(tool::graph(name), description, input, effect, Runs::Graph(declared, behaviour))
+    }
+
+    /// Creates a tool of the library.
+    pub(crate) fn built_in(
+        name: &str,
+        description: &str,
+        input: Value,
+        effect: ToolEffect,
+        behaviour: Arc<dyn Behaviour>,
+    ) -> Self {
+        Self::running(name.to_owned(), description.to_owned(), input, effect, Runs::BuiltIn(behaviour))
     }
 
     fn running(name: String, description: String, input: Value, effect: ToolEffect, runs: Runs) -> Self {

@@ -3,9 +3,9 @@
 use tokio_util::sync::CancellationToken;
 
 use crate::capability::Capabilities;
+use crate::runner::open::OpenCall;
 
 /// What one call has of the client that made it.
-#[cfg_attr(not(feature = "mcp-server"), expect(dead_code, reason = "only servers have clients"))]
 pub(crate) struct CallClient {
     /// Whether the client knows the tool by the name that it called. Otherwise there is no such tool for it.
     pub(crate) is_offered: bool,
@@ -13,4 +13,11 @@ pub(crate) struct CallClient {
     pub(crate) offers: Capabilities,
     /// Fires when the client cancels the call, and when the run is cancelled.
     pub(crate) cancellation: CancellationToken,
+}
+
+impl OpenCall {
+    /// What cancels the call: its run, or its client.
+    pub(super) fn cancellation(&self) -> &CancellationToken {
+        self.client.as_ref().map_or_else(|| self.run().cancellation(), |client| &client.cancellation)
+    }
 }

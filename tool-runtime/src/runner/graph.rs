@@ -10,7 +10,7 @@ use crate::runner::open::OpenCall;
 use crate::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use crate::tool::{self, Hash, ToolEffect, is_graph};
 
-/// What a graph gets of the call that runs it.
+/// What a graph, or the search for tools, gets of the call that runs it.
 pub(crate) struct Host {
     run: Run,
     continued: Mutex<Option<Continued>>,
@@ -33,6 +33,11 @@ pub(crate) struct Worker<'a> {
 impl Host {
     pub(super) fn new(run: Run, continued: Option<Continued>) -> Self {
         Self { run, continued: Mutex::new(continued) }
+    }
+
+    /// Returns the run whose call it is.
+    pub(super) const fn run(&self) -> &Run {
+        &self.run
     }
 
     /// Returns the graph that waited, once.

@@ -6,7 +6,6 @@ mod dropped;
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
 use crate::call::{
@@ -144,11 +143,6 @@ impl OpenCall {
         &self.run
     }
 
-    /// What cancels the call: its run, or its client.
-    pub(super) fn cancellation(&self) -> &CancellationToken {
-        self.client.as_ref().map_or_else(|| self.run.cancellation(), |client| &client.cancellation)
-    }
-
     /// What became of the call's id.
     pub(super) const fn taken(&self) -> Taken {
         self.taken
@@ -280,13 +274,6 @@ impl OpenCall {
             Ok(Ending::NotTaken(_)) => Stop::new(Outcome::ApprovalMismatch).result(id, executed),
             Err(stop) => stop.result(id, executed),
         }
-    }
-
-    /// Closes a call whose record is on its way. Returns its receipt.
-    fn close_recorded(&mut self) -> Option<Receipt> {
-        let Phase::Recorded(recorded) = std::mem::replace(&mut self.phase, Phase::Announced) else { return None };
-        self.close(&recorded.result, recorded.stop.as_ref());
-        Some(recorded.receipt)
     }
 
     /// Emits the last event of the call, accounts it, and reports why it failed, once.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::usage::Usage;
 use crate::call::{CallId, Outcome, RunSummary};
+use crate::runner::offer::Offered;
 
 /// The most distinct call ids that a run takes; their set is bounded.
 pub(super) const MAX_CALLS: usize = 100_000;
@@ -23,6 +24,9 @@ pub(super) struct RunState {
     pub(super) summary: RunSummary,
     /// Calls whose tool has effects, began to run, and whose result was not handed out.
     begun: HashSet<CallId>,
+    /// What the model was offered; `None` if it is offered all that it may see.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) offered: Option<Offered>,
     /// Earlier processes may have had this run, so a call that is new to this one may have begun in them.
     #[serde(skip)]
     continued: bool,

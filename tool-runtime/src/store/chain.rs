@@ -131,8 +131,16 @@ pub(crate) enum Broken {
     /// It is not what was sealed.
     Changed,
     /// It cannot be read.
+    #[cfg_attr(
+        not(any(feature = "sqlite", feature = "postgres")),
+        expect(dead_code, reason = "only databases hold text")
+    )]
     Unreadable,
     /// The store finds it under something that it does not say.
+    #[cfg_attr(
+        not(any(feature = "sqlite", feature = "postgres")),
+        expect(dead_code, reason = "only databases have indexes")
+    )]
     Misfiled,
 }
 

@@ -40,6 +40,7 @@ pub(crate) enum Finding {
     Anchor { number: u64, wrong: &'static str },
 }
 
+#[cfg(any(feature = "cli", test))]
 impl Finding {
     /// The run and the place, if it is about a record.
     pub(crate) fn record(&self) -> Option<(&str, u64)> {
@@ -52,6 +53,7 @@ impl Finding {
     }
 
     /// The anchor that it was found through.
+    #[cfg(feature = "cli")]
     pub(crate) const fn anchor(&self) -> Option<u64> {
         match self {
             Self::Record { .. } => None,
@@ -97,6 +99,7 @@ impl fmt::Display for Finding {
 
 /// Why records are not what was sealed, or were not checked.
 #[derive(Debug)]
+#[cfg_attr(not(any(feature = "cli", test)), expect(dead_code, reason = "read by the command line and by tests"))]
 pub(crate) enum VerifyError {
     Found(Finding),
     Store(StoreError),

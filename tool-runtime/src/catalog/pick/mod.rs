@@ -5,6 +5,7 @@
 mod fields;
 mod index;
 mod rank;
+mod scorer;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -12,6 +13,8 @@ mod words;
 pub use fields::PickField;
 pub use index::Index;
 pub use rank::PickReason;
+pub use scorer::Scorer;
+pub(crate) use scorer::scores;
 
 use std::collections::BTreeSet;
 
@@ -56,6 +59,23 @@ impl PickOptions {
     pub fn always<S: Into<String>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
         self.always.extend(tools.into_iter().map(Into::into));
         self
+    }
+}
+
+impl PickOptions {
+    /// Picks by scores that somebody else gave.
+    pub(crate) fn scored(&self, tools: impl Iterator<Item = (ToolName, f64)>) -> Vec<Pick> {
+        let (mut always, mut rest): (Vec<_>, Vec<_>) = tools
+            .map(|(name, score)| {
+                let always = self.always.contains(name.as_str());
+                Pick { name, score, reasons: Vec::new(), always }
+            })
+            .partition(|pick| pick.always);
+        always.sort_by(|a, b| a.name.cmp(&b.name));
+        rest.retain(|pick| pick.score > 0.0 && pick.score >= self.min_score);
+        rest.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.name.cmp(&b.name)));
+        rest.truncate(self.most);
+        always.into_iter().chain(rest).collect()
     }
 }
 

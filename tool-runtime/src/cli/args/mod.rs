@@ -2,18 +2,21 @@
 
 mod approvals;
 mod audit;
+mod call;
 mod chat;
 mod check;
 mod grants;
 mod help;
 #[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
 mod mcp;
+mod pick;
 mod settings;
 mod values;
 mod worker;
 
 pub(super) use approvals::{Approvals, By, Who};
 pub(super) use audit::{Audit, Source, Which};
+pub(super) use call::Call;
 pub(super) use chat::{Chat, Endpoint};
 pub(super) use check::{Accept, Check};
 pub(super) use grants::Grants;
@@ -21,6 +24,7 @@ pub(super) use grants::Grants;
 pub(super) use mcp::McpAction;
 #[cfg(feature = "mcp-client")]
 pub(super) use mcp::Servers;
+pub(super) use pick::Pick;
 pub(super) use values::{Form, Kind, View, attribute, name, named};
 pub(super) use worker::{Worker, WorkerAction};
 
@@ -132,7 +136,15 @@ pub(super) enum Command {
         /// Close the schemas for the provider's strict mode
         #[arg(long)]
         strict: bool,
+        /// Only the tools that fit this request
+        #[arg(long, value_name = "QUERY")]
+        pick: Option<String>,
+        /// How many tools to pick at most
+        #[arg(short, value_name = "TOOLS", default_value_t = 3, requires = "pick")]
+        k: usize,
     },
+    /// Rank the visible tools, or those of a file, by how well they fit a request
+    Pick(Pick),
     /// Report every problem of the catalog and the policy, and what changed since a lock was written; fails if there is one
     Check(Check),
     /// Run one call through the gate
@@ -203,29 +215,6 @@ pub(super) enum Command {
         /// A command; the overview without one
         command: Option<String>,
     },
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Call {
-    /// The name of the tool
-    pub(super) name: String,
-    /// The arguments as JSON, `-` for standard input, `@FILE` for a file; {} by default
-    pub(super) arguments: Option<String>,
-    /// Whose view of the result to print
-    #[arg(long, value_enum)]
-    pub(super) view: Option<View>,
-    /// Print the events of the call as JSON lines on stderr
-    #[arg(long)]
-    pub(super) events: bool,
-    /// Print the text of the tool's own error on stderr; it can hold values
-    #[arg(long)]
-    pub(super) detail: bool,
-    /// Text that the user is taken to have written: ids in it count as seen
-    #[arg(long, value_name = "TEXT")]
-    pub(super) user_text: Option<String>,
-    /// The client's answer, for a tool that a client executes: JSON, `-` or `@FILE`
-    #[arg(long, value_name = "JSON")]
-    pub(super) answer: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 
 use crate::agent::http::HttpModel;
 use crate::agent::{Agent, ModelClient, ModelError, ModelErrorKind, ModelRequest, Show};
+use crate::catalog::PickOptions;
 use crate::cli::args::Endpoint;
 use crate::cli::catalog::losses;
 use crate::cli::exit::Failure;
@@ -47,6 +48,10 @@ pub(in crate::cli) fn agent(endpoint: &Endpoint) -> Result<Option<Agent>, Failur
     }
     let model = builder.build().map_err(|error| Failure::usage(error.detail()).code(error.code()))?;
     let agent = Agent::new(model).parallel(endpoint.parallel).settings(settings);
+    let agent = match endpoint.pick {
+        Some(most) => agent.pick(PickOptions::new(most)),
+        None => agent,
+    };
     Ok(Some(match &endpoint.instructions {
         Some(text) => agent.instructions(text.as_str()),
         None => agent,

@@ -38,6 +38,7 @@ impl DynamicTool {
                 (None, Arc::new(Handled { handler, output, compiled: Arc::default() }))
             }
             Runs::Graph(declared, behaviour) => (Some(declared), behaviour),
+            Runs::BuiltIn(behaviour) => (None, behaviour),
         };
         Described {
             written,

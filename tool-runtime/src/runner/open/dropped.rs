@@ -5,6 +5,16 @@ use crate::runner::accounts::Held;
 use crate::runner::ending::Stop;
 use crate::runner::open::{OpenCall, Phase};
 use crate::runner::telemetry;
+use crate::store::Receipt;
+
+impl OpenCall {
+    /// Closes a call whose record is on its way. Returns its receipt.
+    pub(super) fn close_recorded(&mut self) -> Option<Receipt> {
+        let Phase::Recorded(recorded) = std::mem::replace(&mut self.phase, Phase::Announced) else { return None };
+        self.close(&recorded.result, recorded.stop.as_ref());
+        Some(recorded.receipt)
+    }
+}
 
 impl Drop for OpenCall {
     fn drop(&mut self) {

@@ -30,6 +30,7 @@ pub(super) fn resolve(run: &Run, name: &str) -> Result<Arc<Entry>, Box<Unresolve
     let labels = run.state().labels();
     let (verdict, decision) = shared.admit(run.policy(), &run.context(&labels), entry);
     if verdict != Verdict::Deny {
+        run.check_offered(name).map_err(|stop| Box::new(Unresolved { decision: None, stop }))?;
         return Ok(Arc::clone(entry));
     }
     let mut stop = Stop::new(Outcome::PolicyDenied);

@@ -12,7 +12,6 @@ use crate::error::ToolError;
 use crate::hydrate::Hydrated;
 use crate::redact::{ProjectError, Projected};
 use crate::registration::{Purpose, RunFailure};
-use crate::runner::Host;
 use crate::runner::deliver::label;
 use crate::runner::ending::{MAX_CODE_BYTES, MAX_MESSAGE_BYTES, Stop};
 use crate::runner::forsaken::Forsaken;
@@ -22,6 +21,7 @@ use crate::runner::spans::Execution;
 use crate::runner::stages::begin::Begin;
 use crate::runner::stages::bind::Bound;
 use crate::runner::stages::reserve::Reserved;
+use crate::runner::{Host, SEARCH};
 use crate::text::sentence;
 use crate::tool::{ToolEffect, is_graph};
 
@@ -45,7 +45,8 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
     let Bound { reserved, connections, context } = bound;
     let Reserved { mut hydrated, reservation, carved, timeout, warning, .. } = reserved;
     let entry = Arc::clone(&hydrated.entry);
-    let host = is_graph(entry.spec.name.as_str())
+    let name = entry.spec.name.as_str();
+    let host = (is_graph(name) || name == SEARCH)
         .then(|| Arc::new(Host::new(open.run().clone(), open.continued.take())) as Arc<dyn Any + Send + Sync>);
     let left = host.as_ref().map(|_| Forsaken::of(open.run(), &context));
     let shared = open.run().shared();

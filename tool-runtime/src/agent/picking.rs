@@ -1,0 +1,66 @@
+//! Picking: which tools a request offers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::agent::{Agent, Conversation};
+use crate::catalog::{CatalogView, PickOptions, Scorer};
+use crate::runner::SEARCH;
+
+/// How an agent picks.
+#[derive(Clone)]
+pub(super) struct Picking {
+    options: PickOptions,
+    scorer: Option<(Arc<dyn Scorer>, Duration)>,
+}
+
+impl Agent {
+    /// Offers only tools that fit what the user writes: each message adds the tools that are picked for it to those
+    /// that were offered before. Without it every request offers all tools that the run may see.
+    ///
+    /// `tools__search` ([`search_tools`](crate::runner::search_tools)) is offered too where the run may see it, so that
+    /// a model finds the rest. A call of a tool that was not offered ends as `unavailable` and says how to load it.
+    /// Tools are only ever appended, so that providers find the beginning of a request in their caches; what was offered
+    /// is part of the run and its snapshot.
+    ///
+    /// ```
+    /// use tool_runtime::agent::{Agent, ScriptedModel};
+    /// use tool_runtime::catalog::PickOptions;
+    ///
+    /// let agent = Agent::new(ScriptedModel::new([])).pick(PickOptions::new(10).always(["tasks__list"]));
+    /// # let _ = agent;
+    /// ```
+    pub fn pick(mut self, options: PickOptions) -> Self {
+        let scorer = self.picking.and_then(|picking| picking.scorer);
+        self.picking = Some(Picking { options, scorer });
+        self
+    }
+
+    /// Picks by these scores, if they come before the deadline; with the default options unless
+    /// [`pick`](Self::pick) sets others.
+    pub fn scorer(mut self, scorer: impl Scorer + 'static, deadline: Duration) -> Self {
+        let options = self.picking.map(|picking| picking.options).unwrap_or_default();
+        self.picking = Some(Picking { options, scorer: Some((Arc::new(scorer), deadline)) });
+        self
+    }
+}
+
+impl Conversation {
+    /// Offers the tools that fit a message of the user.
+    pub(super) async fn pick(&self, query: &str) {
+        let Some(Picking { options, scorer }) = &self.agent.picking else { return };
+        let picks = self.run.pick_scored(query, options, scorer.as_ref()).await;
+        let (always, picked): (Vec<_>, Vec<_>) = picks.iter().partition(|pick| pick.always);
+        self.run.offer(always.iter().map(|pick| pick.name.as_str()).chain([SEARCH]));
+        self.run.offer(picked.iter().map(|pick| pick.name.as_str()));
+    }
+
+    /// What the next request offers; `None` for all that the run may see.
+    pub(super) async fn offered(&self) -> Option<CatalogView> {
+        // A conversation that did not begin with a message.
+        if self.agent.picking.is_some() && !self.run.is_picking() {
+            self.pick("").await;
+        }
+        self.run.offered()
+    }
+}

@@ -1,0 +1,83 @@
+//! [`Scorer`]: how an application ranks tools itself, within a deadline.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::contain::awaited;
+use crate::tool::ToolSpec;
+
+/// Ranks tools for a query in place of the built-in ranking: with embeddings, or by what a user did before. Implement it
+/// with [`macro@async_trait`].
+///
+/// One that is late, fails, panics or answers with something else than it was asked for costs no request: the built-in
+/// ranking is used, and the failure is reported to the operators' sink.
+///
+/// ```
+/// use std::error::Error;
+/// use async_trait::async_trait;
+/// use tool_runtime::ToolSpec;
+/// use tool_runtime::catalog::Scorer;
+///
+/// /// Prefers tools with short descriptions.
+/// struct Brief;
+///
+/// #[async_trait]
+/// impl Scorer for Brief {
+///     async fn score(
+///         &self,
+///         _query: &str,
+///         tools: &[&ToolSpec],
+///     ) -> Result<Vec<(String, f64)>, Box<dyn Error + Send + Sync>> {
+///         let score = |tool: &ToolSpec| 1.0 / (1.0 + tool.description.len() as f64);
+///         Ok(tools.iter().map(|tool| (tool.name.to_string(), score(tool))).collect())
+///     }
+/// }
+/// ```
+#[async_trait]
+pub trait Scorer: Send + Sync {
+    /// Scores tools, each from 0 to 1 under its name; a tool that is left out has 0. `tools` are those that the model
+    /// may see. Names of others, a name twice, and scores outside of that range refuse the whole answer.
+    ///
+    /// # Errors
+    /// Why there are no scores. Operators read it.
+    async fn score(&self, query: &str, tools: &[&ToolSpec])
+    -> Result<Vec<(String, f64)>, Box<dyn Error + Send + Sync>>;
+}
+
+/// Why the scores of a [`Scorer`] do not count.
+pub(crate) struct ScorerFault {
+    pub(crate) code: &'static str,
+    /// For operators: it can hold anything.
+    pub(crate) text: String,
+}
+
+/// Asks a scorer; the scores by the names of the tools.
+pub(crate) async fn scores(
+    scorer: &dyn Scorer,
+    deadline: Duration,
+    query: &str,
+    tools: &[&ToolSpec],
+) -> Result<HashMap<String, f64>, ScorerFault> {
+    let fault = |code, text| ScorerFault { code, text };
+    let answer = tokio::time::timeout(deadline, awaited(|| scorer.score(query, tools))).await;
+    let answer = answer.map_err(|_| fault("scorer_late", format!("it took longer than {deadline:?}")))?;
+    let answer = answer.map_err(|panic| fault("scorer_panicked", panic))?;
+    let answer = answer.map_err(|error| fault("scorer_failed", crate::error::chain(&*error)))?;
+    let mut known: HashMap<&str, bool> = tools.iter().map(|tool| (tool.name.as_str(), false)).collect();
+    for (name, score) in &answer {
+        let wrong = match known.get_mut(name.as_str()) {
+            _ if !(0.0..=1.0).contains(score) => "a score is not from 0 to 1",
+            None => "it scores a tool that it was not given",
+            Some(true) => "it scores a tool twice",
+            Some(seen) => {
+                *seen = true;
+                continue;
+            }
+        };
+        return Err(fault("scorer_invalid", wrong.to_owned()));
+    }
+    Ok(answer.into_iter().collect())
+}

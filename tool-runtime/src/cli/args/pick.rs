@@ -1,0 +1,21 @@
+//! The grammar of `pick`: what is asked for, and what is picked from.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Pick {
+    /// What a user asks for
+    #[arg(required_unless_present = "queries", conflicts_with = "queries")]
+    pub(in crate::cli) query: Option<String>,
+    /// How many tools to pick at most
+    #[arg(short, value_name = "TOOLS", default_value_t = 3)]
+    pub(in crate::cli) k: usize,
+    /// Pick from these tool definitions, one JSON object per line; what is broken is left out and noted
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) tools: Option<PathBuf>,
+    /// Requests, one JSON object with `id` and `query` per line; prints `{"id","ranked","ms"}` for each; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) queries: Option<PathBuf>,
+}

@@ -1,0 +1,117 @@
+//! Which of its visible tools a model is offered. The set only grows, is part of the run's snapshot, and is never wider
+//! than what the run may see.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::call::Outcome;
+use crate::catalog::pick::scores;
+use crate::catalog::{CatalogView, Pick, PickOptions, Scorer};
+use crate::runner::Run;
+use crate::runner::ending::Stop;
+use crate::runner::search::SEARCH;
+use crate::tool::ToolSpec;
+
+/// The tools that were offered, in the order in which they were.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Offered {
+    tools: Vec<String>,
+    /// How many of them the first request had: the rules for them stay in the instructions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    first: Option<usize>,
+}
+
+impl Run {
+    /// Picks from the tools that the model of this run may see, as [`ToolCatalog::pick`](crate::ToolCatalog::pick)
+    /// does. What the policy hides is never picked.
+    #[must_use]
+    pub fn pick(&self, query: &str, options: &PickOptions) -> Vec<Pick> {
+        let catalog = &self.shared().catalog;
+        let mut visible = vec![false; catalog.len()];
+        for entry in self.catalog().entries() {
+            if let Some(slot) = visible.get_mut(entry.index) {
+                *slot = true;
+            }
+        }
+        catalog.words().pick(query, options, &|slot| visible.get(slot).copied().unwrap_or_default())
+    }
+
+    /// Picks by the scores of the application, or as [`pick`](Self::pick) does if there are none.
+    pub(crate) async fn pick_scored(
+        &self,
+        query: &str,
+        options: &PickOptions,
+        scorer: Option<&(Arc<dyn Scorer>, Duration)>,
+    ) -> Vec<Pick> {
+        let Some((scorer, deadline)) = scorer else { return self.pick(query, options) };
+        let tools: Vec<&ToolSpec> = self.catalog().specs().collect();
+        match scores(&**scorer, *deadline, query, &tools).await {
+            Ok(scores) => options.scored(
+                tools
+                    .iter()
+                    .map(|tool| (tool.name.clone(), scores.get(tool.name.as_str()).copied().unwrap_or_default())),
+            ),
+            Err(fault) => {
+                self.report("a scorer of tools gave no scores", fault.code, &fault.text);
+                self.pick(query, options)
+            }
+        }
+    }
+
+    /// Offers tools in addition to those that were offered before. From now on the model is offered no others.
+    pub(crate) fn offer<'n>(&self, names: impl IntoIterator<Item = &'n str>) {
+        let mut state = self.state();
+        let offered = state.offered.get_or_insert_default();
+        for name in names {
+            if self.catalog().get(name).is_some() && offered.tools.iter().all(|known| known != name) {
+                offered.tools.push(name.to_owned());
+            }
+        }
+    }
+
+    /// Whether the model is offered some of its tools only.
+    pub(crate) fn is_picking(&self) -> bool {
+        self.state().offered.is_some()
+    }
+
+    /// What the model is offered now, in the order in which it was; `None` for all that it may see.
+    pub(crate) fn offered(&self) -> Option<CatalogView> {
+        let mut state = self.state();
+        let offered = state.offered.as_mut()?;
+        offered.first.get_or_insert(offered.tools.len());
+        Some(self.catalog().only(offered.tools.iter().map(String::as_str)))
+    }
+
+    /// The rules for the system prompt, the same in every request of the run.
+    pub(crate) fn guidance(&self) -> String {
+        let Some(Offered { tools, first }) = self.state().offered.clone() else { return self.catalog().guidance() };
+        let first = tools.iter().take(first.unwrap_or(tools.len()));
+        let mut text = self.catalog().only(first.map(String::as_str)).guidance();
+        if self.catalog().get(SEARCH).is_some() {
+            text.push_str("- There are more tools than you see. When none of yours fits, call `");
+            text.push_str(SEARCH);
+            text.push_str("` before you say that something cannot be done.\n");
+        }
+        text
+    }
+
+    /// A visible tool that the model was not offered does not run, because the model has not read its definition.
+    pub(super) fn check_offered(&self, name: &str) -> Result<(), Stop> {
+        let is_offered =
+            self.state().offered.as_ref().is_none_or(|offered| offered.tools.iter().any(|one| one == name));
+        if is_offered || self.catalog().get(name).is_none() {
+            return Ok(());
+        }
+        let message = if self.catalog().get(SEARCH).is_some() {
+            format!("This tool is not loaded, so the call did not run. Load it with `{SEARCH}`, then call it.")
+        } else {
+            self.offer([name]);
+            "This tool was not loaded, so the call did not run. It is loaded now: read its definition, then call it."
+                .to_owned()
+        };
+        Err(Stop::new(Outcome::Unavailable).message(message))
+    }
+}
