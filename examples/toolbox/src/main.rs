@@ -48,3 +48,16 @@ fn run(app: App) -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tool_runtime::ToolCatalog;
+    use tool_runtime::catalog::ToolLock;
+
+    #[test]
+    fn the_definitions_are_the_locked_ones() {
+        let lock = ToolLock::parse(include_str!("../tools.lock")).unwrap();
+        let report = lock.compare(&ToolLock::of(&ToolCatalog::collect().unwrap()));
+        assert!(report.is_current(), "{report}\nwrite it with `toolbox check --lock tools.lock --write`");
+    }
+}

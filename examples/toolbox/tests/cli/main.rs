@@ -7,6 +7,7 @@ mod audit;
 mod calls;
 mod chat;
 mod endpoint;
+mod lock;
 mod manual;
 mod mcp;
 #[cfg(feature = "otlp")]
