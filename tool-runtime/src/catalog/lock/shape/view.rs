@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::catalog::lock::shape::{RULES, WHOLE};
 use crate::text::pointer;
 
 /// The longest chain of references that is followed from one place.
@@ -137,7 +138,7 @@ pub(super) fn behind<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
 
 /// Whether a schema that refers to another has rules of its own.
 fn has_rules(members: &Map<String, Value>) -> bool {
-    members.keys().any(|key| !(TEXTS.contains(&&**key) || ELSEWHERE.contains(&&**key) || key == "default"))
+    members.keys().any(|key| key != "default" && (RULES.contains(&&**key) || WHOLE.contains(&&**key)))
 }
 
 fn bits(name: &str) -> u8 {
