@@ -1,6 +1,6 @@
 //! [`ToolLock`]: the definitions of a catalog as a text that is kept beside the sources, and what changed since.
 //!
-//! Text in, text out: whoever reads and writes the file decides where it is.
+//! Text in, text out: the application reads and writes the file.
 
 mod changes;
 mod definition;

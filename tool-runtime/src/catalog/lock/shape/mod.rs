@@ -5,26 +5,26 @@
 mod bounds;
 mod members;
 mod same;
+mod shown;
+mod values;
 mod view;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 use serde_json::Value;
 
 use crate::catalog::lock::changes::MOST;
 use crate::catalog::lock::{LockChange, LockMark, LockVerdict};
 use crate::json::canonical;
-use crate::text::{cut, plain, pointer};
-use view::{ELSEWHERE, TEXTS, View, behind};
+use crate::text::{cut, pointer};
+pub(super) use shown::{between, texts};
+use view::{View, behind};
 
 /// The most places of two schemas that are compared.
 const MAX_PLACES: usize = 20_000;
 
 /// The deepest place that is compared, references counted.
 const MAX_DEPTH: usize = 96;
-
-/// The most characters of a value in a message.
-const SHOWN: usize = 80;
 
 /// The longest pointer of a change, in bytes.
 const LONGEST_POINTER: usize = 512;
@@ -239,69 +239,6 @@ impl<'a> Comparison<'a, '_> {
         }
     }
 
-    /// Words, defaults, and keywords that no rule is known for.
-    fn texts(&mut self, one: &View<'a>, other: &View<'a>, was_required: bool) {
-        let known = |key: &&str| !(ELSEWHERE.contains(key) || WHOLE.contains(key) || RULES.contains(key));
-        let keywords: BTreeSet<_> = one.keywords().chain(other.keywords()).filter(known).collect();
-        for keyword in keywords {
-            let (old, new) = (one.get(keyword), other.get(keyword));
-            if old.map(canonical::to_text) != new.map(canonical::to_text) {
-                let shift = if TEXTS.contains(&keyword) { Shift::Text } else { Shift::Foreign };
-                self.below(&[keyword], |below| below.add(shift, &between(old, new)));
-            }
-        }
-        let text = |default: Option<&Value>| default.filter(|value| !value.is_null()).map(canonical::to_text);
-        let (old, new) = (one.get("default"), other.get("default"));
-        if old != new {
-            let shift = if text(old) == text(new) || was_required { Shift::Text } else { Shift::Default };
-            self.below(&["default"], |below| below.add(shift, &between(old, new)));
-        }
-    }
-
-    fn types(&mut self, one: &View<'a>, other: &View<'a>) {
-        let constants = (one.constants(), other.constants());
-        let (old, new) = (one.types(), other.types());
-        if let (Some(before), Some(after)) = &constants {
-            let texts =
-                |values: &[&Value]| values.iter().map(|value| canonical::to_text(*value)).collect::<BTreeSet<_>>();
-            let (before, after) = (texts(before), texts(after));
-            let gone: Vec<_> = before.difference(&after).collect();
-            let added: Vec<_> = after.difference(&before).collect();
-            let list = |verb: &str, values: &[&String]| {
-                let shown: Vec<_> = values.iter().take(5).map(|value| plain(value, 40)).collect();
-                let more = if values.len() > 5 { format!(" and {} more", values.len() - 5) } else { String::new() };
-                format!("{verb} {}{more}", shown.join(", "))
-            };
-            let key = if other.get("const").is_some() { "const" } else { "enum" };
-            self.below(&[key], |below| {
-                if !gone.is_empty() {
-                    below.add(Shift::Narrower, &list("without", &gone));
-                }
-                if !added.is_empty() {
-                    below.add(Shift::Wider, &list("with", &added));
-                }
-            });
-            return;
-        }
-        let shift = match (old & !new != 0, new & !old != 0) {
-            (true, true) => Some(Shift::Other),
-            (true, false) => Some(Shift::Narrower),
-            (false, true) => Some(Shift::Wider),
-            (false, false) => None,
-        };
-        if let Some(shift) = shift {
-            let message = format!("{} -> {}", one.type_text(), other.type_text());
-            self.below(&["type"], |below| below.add(shift, &message));
-        }
-        let shift = match constants {
-            (None, Some(_)) => Shift::Narrower,
-            (Some(_), None) => Shift::Wider,
-            _ => return,
-        };
-        let message = between(one.get("enum").or(one.get("const")), other.get("enum").or(other.get("const")));
-        self.below(&["enum"], |below| below.add(shift, &message));
-    }
-
     /// Adds a difference here.
     fn add(&mut self, shift: Shift, message: &str) {
         use LockVerdict::{Major, Minor, Patch};
@@ -344,24 +281,4 @@ impl<'a> Comparison<'a, '_> {
 /// What identifies a schema within documents that do not move.
 fn address(schema: &Value) -> usize {
     std::ptr::from_ref(schema) as usize
-}
-
-/// Two values in one line, cut.
-pub(super) fn between(old: Option<&Value>, new: Option<&Value>) -> String {
-    let shown =
-        |value: Option<&Value>| value.map_or("none".to_owned(), |value| plain(&canonical::to_text(value), SHOWN));
-    match (old, new) {
-        (Some(Value::String(old)), Some(Value::String(new))) => texts(old, new),
-        _ => format!("{} -> {}", shown(old), shown(new)),
-    }
-}
-
-/// Two texts in one line, from a little before the first difference on.
-pub(super) fn texts(old: &str, new: &str) -> String {
-    let same = old.char_indices().zip(new.chars()).take_while(|((_, one), other)| one == other);
-    let (chars, bytes) = same.fold((0, 0), |(chars, _), ((at, one), _)| (chars + 1, at + one.len_utf8()));
-    let start = old.get(..bytes).unwrap_or_default().char_indices().rev().nth(19).map_or(0, |(at, _)| at);
-    let mark = if chars > 20 { "…" } else { "" };
-    let shown = |text: &str| format!("\"{mark}{}\"", plain(text.get(start..).unwrap_or_default(), SHOWN));
-    format!("{} -> {}", shown(old), shown(new))
 }
