@@ -11,6 +11,7 @@ mod manual;
 mod mcp;
 #[cfg(feature = "otlp")]
 mod otlp;
+mod pick;
 mod policy;
 mod recorded;
 mod rig;
