@@ -10,6 +10,7 @@ bin=${CARGO_TARGET_DIR:-target}/release
 score() { "$bin/score" "$1" "$corpora/$1.jsonl" "$out/$1.jsonl" "${@:2}" | { grep -v '^  ' || true; }; }
 echo "== calls, through the command line"
 "$bin/toolbox" hydrate --tools "$corpora/dynamic-tools.jsonl" --calls "$corpora/calls.jsonl" > "$out/calls.jsonl"
+# One row of `core` sends emoji as a date. Formats are asserted, so it is refused.
 score calls core=99.9 ids=100 limits=100 integrity=100 semantic=100 tolerant=100
 echo "== retrieval"
 "$bin/corpus" retrieval --tools "$corpora/dynamic-tools.jsonl" --pool "$corpora/retrieval-pool.jsonl" \

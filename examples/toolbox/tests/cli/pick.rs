@@ -27,11 +27,11 @@ fn tool(name: &str, description: &str) -> String {
 #[test]
 fn the_tools_that_fit_are_printed_with_their_reasons() {
     let rig = Rig::new();
-    let table = rig.run(&["pick", "Which tasks are open?"]).code(0).stdout;
+    let table = rig.run(&["pick", "List my tasks."]).code(0).stdout;
     let rows: Vec<_> = table.lines().collect();
     assert!(rows[0].starts_with("NAME") && rows[1].starts_with("tasks__list_tasks"), "{table}");
     assert!(rows[1].contains("tasks") && rows.len() <= 4, "{table}");
-    let picked = rig.run(&["--json", "pick", "Which tasks are open?", "-k", "2"]).code(0);
+    let picked = rig.run(&["--json", "pick", "List my tasks.", "-k", "2"]).code(0);
     assert_eq!(names(&picked)[0], "tasks__list_tasks");
     assert_eq!(names(&picked).len(), 2);
     let first = &picked.json()[0];
@@ -42,7 +42,10 @@ fn the_tools_that_fit_are_printed_with_their_reasons() {
 #[test]
 fn what_the_policy_hides_is_not_picked() {
     let rig = Rig::new();
-    rig.write("p.toml", "allowed_tools = ['tasks__list_tasks']\n[principals.bob]\ndenied_tools = ['tasks__list_tasks']\n");
+    rig.write(
+        "p.toml",
+        "allowed_tools = ['tasks__list_tasks']\n[principals.bob]\ndenied_tools = ['tasks__list_tasks']\n",
+    );
     let pick = |words: &[&str]| {
         rig.run(&[&["--json", "--policy", "p.toml"], words, &["pick", "delete or list the tasks", "-k", "20"]].concat())
     };
@@ -138,7 +141,7 @@ fn definitions_of_every_spelling_are_read() {
 #[test]
 fn each_request_of_a_file_is_answered_on_a_line() {
     let rig = Rig::new();
-    let rows = "{\"id\":\"q1\",\"query\":\"Which tasks are open?\"}\n\n{\"id\":2,\"query\":\"🙂\"}\r\n";
+    let rows = "{\"id\":\"q1\",\"query\":\"List my tasks.\"}\n\n{\"id\":2,\"query\":\"🙂\"}\r\n";
     rig.write("queries.jsonl", rows);
     for (file, stdin) in [("queries.jsonl", ""), ("-", rows)] {
         let ended = rig.run_with(&["pick", "--queries", file, "-k", "1"], stdin).code(0);
@@ -154,10 +157,10 @@ fn each_request_of_a_file_is_answered_on_a_line() {
 fn export_prints_the_picked_tools() {
     let rig = Rig::new();
     let export = |words: &[&str]| rig.run(&[&["export", "--as", "openai-chat"], words].concat()).code(0).json();
-    let picked = export(&["--pick", "Which tasks are open?", "-k", "2"]);
+    let picked = export(&["--pick", "List my tasks.", "-k", "2"]);
     assert_eq!(offered(&picked)[0], "tasks__list_tasks");
     assert_eq!(offered(&picked).len(), 2);
-    assert_eq!(offered(&export(&["--pick", "Which tasks are open?"])).len(), 3);
+    assert_eq!(offered(&export(&["--pick", "List my tasks."])).len(), 3);
 }
 
 #[test]
@@ -171,7 +174,7 @@ fn a_conversation_finds_a_tool_and_keeps_it() {
     ]);
     let mut rig = Rig::new();
     rig.set("TOOLBOX_MODEL_URL", &endpoint.url).set("TOOLBOX_MODEL", "m");
-    let ended = rig.run(&["chat", "--no-stream", "--pick", "1", "Which tasks are open?"]).code(0);
+    let ended = rig.run(&["chat", "--no-stream", "--pick", "1", "List my tasks."]).code(3);
     assert!(ended.stdout.ends_with("There are notes.\n"), "{ended:?}");
     let requests: Vec<_> = (0..4).map(|_| endpoint.request()).collect();
     let first = ["tools__search", "tasks__list_tasks"];
