@@ -68,7 +68,9 @@ fn prefix(format: Format, body: &str) -> String {
 
 /// The tools, the messages and what is left of a body without both.
 fn pieces(format: Format, body: &str) -> [String; 3] {
-    let mut rest = body.replace(MARK, "");
+    // The mark comes first in a tool, and last in a message.
+    let (_, mark) = MARK.split_at(1);
+    let mut rest = body.replace(MARK, "").replace(&format!("{mark},"), "");
     let key = if format == Format::Gemini { "functionDeclarations" } else { "tools" };
     let mut take = |key| {
         let range = list(&rest, key);
