@@ -40,7 +40,7 @@ pub(crate) enum Finding {
     Anchor { number: u64, wrong: &'static str },
 }
 
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", test))]
 impl Finding {
     /// The run and the place, if it is about a record.
     pub(crate) fn record(&self) -> Option<(&str, u64)> {
@@ -53,6 +53,7 @@ impl Finding {
     }
 
     /// The anchor that it was found through.
+    #[cfg(feature = "cli")]
     pub(crate) const fn anchor(&self) -> Option<u64> {
         match self {
             Self::Record { .. } => None,

@@ -14,6 +14,8 @@ mod otlp;
 mod pick;
 mod policy;
 mod recorded;
+#[cfg(unix)]
+mod refused;
 mod rig;
 mod secrets;
 mod settings;
