@@ -11,7 +11,9 @@ use std::process::ExitCode;
 
 // Links the registrations: without this line the catalog is empty.
 use office_tools as _;
+use tool_runtime::ToolCatalog;
 use tool_runtime::cli::{self, App};
+use tool_runtime::runner::search_tools;
 
 fn main() -> ExitCode {
     let app =
@@ -19,6 +21,7 @@ fn main() -> ExitCode {
             .policy(include_str!("../policy.toml"))
             .principal(composition::PRINCIPAL)
             .tenant(composition::TENANT)
+            .catalog(|| ToolCatalog::builder().collect().dynamic(search_tools()).build())
             .adapters(composition::open)
             .inspect(composition::inspect);
     run(app)

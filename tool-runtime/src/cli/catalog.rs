@@ -108,6 +108,9 @@ pub(super) fn export(
         None => catalog.entries().zip(visible).filter(|(_, visible)| *visible).map(|(entry, _)| &*entry.spec).collect(),
         Some((query, options)) => {
             let picks = catalog.words().pick(query, &options, &|slot| visible.get(slot).copied().unwrap_or_default());
+            if picks.is_empty() {
+                terminal::note("no tool fits");
+            }
             picks.iter().filter_map(|pick| catalog.get(pick.name.as_str())).collect()
         }
     };

@@ -12,6 +12,7 @@ mod manual;
 mod mcp;
 #[cfg(feature = "otlp")]
 mod otlp;
+mod pick;
 mod policy;
 mod recorded;
 #[cfg(unix)]

@@ -140,12 +140,12 @@ pub(super) enum Command {
         #[arg(long, value_name = "QUERY")]
         pick: Option<String>,
         /// How many tools to pick at most
-        #[arg(short, value_name = "TOOLS", default_value_t = 3, requires = "pick")]
+        #[arg(short, value_name = "TOOLS", default_value_t = 3, value_parser = pick::most, requires = "pick")]
         k: usize,
     },
     /// Rank the visible tools, or those of a file, by how well they fit a request
     Pick(Pick),
-    /// Report every problem of the catalog and the policy, and what changed since a lock was written; fails if there is one
+    /// Report every problem of the catalog and the policy, and changes since a lock; fails if there are any
     Check(Check),
     /// Run one call through the gate
     Call(Call),
