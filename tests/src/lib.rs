@@ -51,6 +51,7 @@ mod guide {
         Connections: "connections.md",
         ForeignTypes: "foreign-types.md",
         Testing: "testing.md",
+        Lock: "lock.md",
         Engines: "engines.md",
         Mcp: "mcp.md",
         Operating: "operating.md",

@@ -11,7 +11,9 @@ use std::process::ExitCode;
 
 // Links the registrations: without this line the catalog is empty.
 use office_tools as _;
+use tool_runtime::ToolCatalog;
 use tool_runtime::cli::{self, App};
+use tool_runtime::runner::search_tools;
 
 fn main() -> ExitCode {
     let app =
@@ -19,6 +21,7 @@ fn main() -> ExitCode {
             .policy(include_str!("../policy.toml"))
             .principal(composition::PRINCIPAL)
             .tenant(composition::TENANT)
+            .catalog(|| ToolCatalog::builder().collect().dynamic(search_tools()).build())
             .adapters(composition::open)
             .inspect(composition::inspect);
     run(app)
@@ -46,5 +49,18 @@ fn run(app: App) -> ExitCode {
             let _ = writeln!(std::io::stderr(), "error: spans and metrics cannot be exported: {error}");
             ExitCode::from(2)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tool_runtime::ToolCatalog;
+    use tool_runtime::catalog::ToolLock;
+
+    #[test]
+    fn the_definitions_are_the_locked_ones() {
+        let lock = ToolLock::parse(include_str!("../tools.lock")).unwrap();
+        let report = lock.compare(&ToolLock::of(&ToolCatalog::collect().unwrap()));
+        assert!(report.is_current(), "{report}\nwrite it with `toolbox check --lock tools.lock --write`");
     }
 }
