@@ -128,17 +128,19 @@ impl<'c> Talk<'c> {
         }
     }
 
-    /// Takes what other processes posted to the run. Returns whether there was anything.
+    /// Takes what other processes posted to the run. Returns whether anything fitted.
     pub(super) async fn take_post(&mut self) -> Result<bool, Failure> {
         let mut took = false;
         while let Some((key, incoming)) = self.keeper.post().await? {
             match self.conversation.accept(incoming).await {
                 Err(ResumeError::Store(error)) => return Err(error.into()),
                 Err(refused) => terminal::note(&format!("what was posted does not fit, and is left out: {refused}")),
-                Ok(()) => terminal::note("what was posted to the conversation is taken"),
+                Ok(()) => {
+                    terminal::note("what was posted to the conversation is taken");
+                    took = true;
+                }
             }
             self.keeper.save(&self.conversation, RUNNING, Some(key)).await?;
-            took = true;
         }
         Ok(took)
     }
