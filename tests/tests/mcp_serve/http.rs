@@ -18,7 +18,7 @@ use tool_runtime::{ToolCall, ToolInvocationRecord};
 
 use crate::rig::{COUNTED, Client, Guest, admitted, call, outcomes, piped, records, runner, server, text};
 
-pub async fn listening(server: &McpServer, options: &HttpOptions) -> SocketAddr {
+pub(crate) async fn listening(server: &McpServer, options: &HttpOptions) -> SocketAddr {
     let listener = server.bind("127.0.0.1:0".parse().unwrap(), options).await.unwrap();
     let address = listener.address();
     tokio::spawn(listener.serve());
@@ -34,7 +34,7 @@ fn transport(address: SocketAddr, user: &str) -> StreamableHttpClientTransport<r
 }
 
 /// A client of the era of sessions.
-pub async fn with_session(address: SocketAddr, user: &str) -> Client {
+pub(crate) async fn with_session(address: SocketAddr, user: &str) -> Client {
     Guest(ProtocolVersion::LATEST_WITH_INITIALIZE).serve(transport(address, user)).await.expect("a handshake")
 }
 
