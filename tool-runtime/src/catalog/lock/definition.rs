@@ -97,9 +97,10 @@ fn redaction(old: &Locked, new: &Locked, changes: &mut Changes) {
         for path in gone(before_list, after_list) {
             // A leaf that only the model sees now is hidden from people, a narrower list.
             let still = key != "prepare" && shown(path, [&after.allow, &after.model]);
-            let message = match still {
-                true => format!("`{}` is shown to fewer", plain(path, SHOWN)),
-                false => format!("`{}` is no longer shown", plain(path, SHOWN)),
+            let message = if still {
+                format!("`{}` is shown to fewer", plain(path, SHOWN))
+            } else {
+                format!("`{}` is no longer shown", plain(path, SHOWN))
             };
             let verdict = if still && key == "model" { Patch } else { Major };
             changes.push(LockChange::new(&at, verdict, None, message));
@@ -127,7 +128,7 @@ fn protection(old: &Locked, new: &Locked, changes: &mut Changes) {
             changes.push(LockChange::new("/require_any", Major, None, message));
         }
         (false, true) => {
-            changes.push(LockChange::new("/require_any", Minor, None, "none of them has to be given any more"))
+            changes.push(LockChange::new("/require_any", Minor, None, "none of them has to be given any more"));
         }
         _ => list(
             "/require_any",
@@ -138,7 +139,7 @@ fn protection(old: &Locked, new: &Locked, changes: &mut Changes) {
             changes,
         ),
     }
-    map(&old.evidence, &new.evidence, &mut |name, before, after| {
+    map(&old.evidence, &new.evidence, |name, before, after| {
         let at = under("/evidence", name);
         changes.push(match (before, after) {
             (Some(before), Some(after)) => {
@@ -159,7 +160,7 @@ fn protection(old: &Locked, new: &Locked, changes: &mut Changes) {
     match (old.no_schema, new.no_schema) {
         (None, None) => {}
         (None, Some(_)) => {
-            changes.push(LockChange::new("/no_schema", Minor, Review, "arguments are not checked any more"))
+            changes.push(LockChange::new("/no_schema", Minor, Review, "arguments are not checked any more"));
         }
         (Some(_), None) => changes.push(LockChange::new("/no_schema", Major, None, "arguments are checked now")),
         (Some(old), Some(new)) if old == new => {}
@@ -184,7 +185,7 @@ fn reach(old: &Locked, new: &Locked, changes: &mut Changes) {
         (true, false) => changes.push(LockChange::new("/idempotent", Major, None, "it may not be repeated any more")),
         _ => {}
     }
-    map(&old.borrows, &new.borrows, &mut |name, before, after| {
+    map(&old.borrows, &new.borrows, |name, before, after| {
         let at = under("/borrows", name);
         changes.push(match (before, after) {
             (Some(before), Some(after)) => {
@@ -240,7 +241,7 @@ fn gone<'a>(old: &'a [String], new: &[String]) -> Vec<&'a String> {
 fn map<T: PartialEq>(
     old: &BTreeMap<String, T>,
     new: &BTreeMap<String, T>,
-    each: &mut dyn FnMut(&str, Option<&T>, Option<&T>),
+    mut each: impl FnMut(&str, Option<&T>, Option<&T>),
 ) {
     let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
     for name in names {

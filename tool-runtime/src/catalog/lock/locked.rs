@@ -63,7 +63,7 @@ pub(super) struct LockedGraph {
 impl Locked {
     pub(super) fn of(entry: &Entry) -> Self {
         let spec = &*entry.spec;
-        let texts = |texts: &[std::sync::Arc<str>]| texts.iter().map(|text| text.to_string()).collect();
+        let texts = |texts: &[std::sync::Arc<str>]| texts.iter().map(ToString::to_string).collect();
         let borrows = entry.requirements.iter().filter_map(|one| match one.source {
             // Every tool may look at its own call.
             Source::Context => None,

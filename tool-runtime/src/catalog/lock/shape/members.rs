@@ -44,12 +44,12 @@ impl<'a> Comparison<'a, '_> {
         let known = |name: &&&str| ![before, after].iter().flatten().any(|members| members.contains_key(**name));
         for name in must_now.difference(&must).filter(known) {
             self.below(&["required"], |below| {
-                below.add(Shift::Narrower, &format!("`{}` is required now", name.escape_debug()))
+                below.add(Shift::Narrower, &format!("`{}` is required now", name.escape_debug()));
             });
         }
         for name in must.difference(&must_now).filter(known) {
             self.below(&["required"], |below| {
-                below.add(Shift::Wider, &format!("`{}` may be missing now", name.escape_debug()))
+                below.add(Shift::Wider, &format!("`{}` may be missing now", name.escape_debug()));
             });
         }
         self.others(one, other, is_input);
