@@ -97,8 +97,11 @@ fn redaction(old: &Locked, new: &Locked, changes: &mut Changes) {
         for path in gone(before_list, after_list) {
             // A leaf that only the model sees now is hidden from people, a narrower list.
             let still = key != "prepare" && shown(path, [&after.allow, &after.model]);
-            let what = if still { "is shown to fewer" } else { "is no longer shown" };
-            let message = format!("`{}` {what}", plain(path, SHOWN));
+            let message = if still {
+                format!("`{}` is shown to fewer", plain(path, SHOWN))
+            } else {
+                format!("`{}` is no longer shown", plain(path, SHOWN))
+            };
             let verdict = if still && key == "model" { Patch } else { Major };
             changes.push(LockChange::new(&at, verdict, None, message));
         }
