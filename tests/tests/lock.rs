@@ -374,7 +374,7 @@ fn broken_locks_are_refused_by_line_and_broken_entries_alone() {
     let text = ToolLock::of(&ToolCatalog::collect().unwrap()).to_text();
     let refused = |text: &str| ToolLock::parse(text).unwrap_err();
     for mark in ["<<<<<<< HEAD", "=======", ">>>>>>> branch", "||||||| base"] {
-        let broken = text.replacen("\n", &format!("\n{mark}\n"), 3);
+        let broken = text.replacen('\n', &format!("\n{mark}\n"), 3);
         let error = refused(&broken);
         assert!(matches!(error, LockError::Merge { line: 2, .. }), "{error}");
         assert!(error.to_string().contains(&mark[..7]), "{error}");
