@@ -87,7 +87,7 @@ impl<'a> Comparison<'a, '_> {
     }
 }
 
-/// The tighter of the bound and the excluded one. That no length is below zero is no bound.
+/// The tighter of the bound and the excluded one. A minimum of zero bounds no length.
 fn bound(view: &View<'_>, keyword: &str, excluding: &str, is_least: bool) -> Option<Bound> {
     let sign = |exact: Exact| if is_least { exact } else { exact.negated() };
     let read = |keyword: &str| view.get(keyword).and_then(Exact::of).map(sign);
