@@ -20,6 +20,8 @@ pub(crate) mod finding;
 pub(crate) mod grants;
 mod key;
 pub(crate) mod ledger;
+#[cfg(feature = "mcp-server")]
+pub(crate) mod mailbox;
 mod memory;
 mod pending;
 pub(crate) mod posts;
