@@ -162,9 +162,9 @@ async fn a_client_learns_who_issues_tokens() {
         "scopes_supported": ["tools"], "bearer_methods_supported": ["header"]});
     assert_eq!(serde_json::from_str::<Value>(body).unwrap(), expected);
     assert_eq!(fetch(rig.address, "/.well-known/oauth-protected-resource").await.0, 404);
-    let open =
-        listening(&McpServer::builder(runner(&rig.store), |_: &Peer<'_>| None).build().unwrap(), &HttpOptions::new());
-    assert_eq!(fetch(open.await, "/.well-known/oauth-protected-resource/mcp").await.0, 404);
+    let open = McpServer::builder(runner(&rig.store), |_: &Peer<'_>| None).build().unwrap();
+    let address = listening(&open, &HttpOptions::new()).await;
+    assert_eq!(fetch(address, "/.well-known/oauth-protected-resource/mcp").await.0, 404);
 }
 
 #[test]

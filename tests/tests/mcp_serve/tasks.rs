@@ -33,10 +33,11 @@ fn send(
     /// The text.
     text: String,
 ) -> Result<WithMedia<usize>, ToolError> {
-    SENT.fetch_add(1, Ordering::SeqCst);
+    SENT.fetch_add(usize::from(text == "counted"), Ordering::SeqCst);
     Ok(WithMedia::new(text.len()).media(Media::bytes("text/plain", b"a receipt")?))
 }
 
+/// How often the letter "counted" was sent.
 static SENT: AtomicUsize = AtomicUsize::new(0);
 
 /// Writes for as long as it may.
@@ -176,7 +177,7 @@ async fn a_call_that_waits_is_a_task_until_somebody_decided() {
     let served = server(&store);
     for client in [piped(&served, OLD).await, over_http(&served, "ada").await] {
         let (sent, before) = (SENT.load(Ordering::SeqCst), recorded(&*store).await.len());
-        let created = task(&client, "letters__send", json!({"text": "hello"})).await;
+        let created = task(&client, "letters__send", json!({"text": "counted"})).await;
         assert_eq!((created.status, created.poll_interval_ms), (TaskStatus::InputRequired, Some(1000)));
         assert!(created.ttl_ms.is_some_and(|ttl| ttl > 24 * 3_600_000), "{created:?}");
         let seen = get(&client, &created.task_id).await.unwrap();
@@ -186,7 +187,7 @@ async fn a_call_that_waits_is_a_task_until_somebody_decided() {
 
         decide(&store, ApprovalDecision::Approve).await;
         let done = ended(&client, &created.task_id).await;
-        assert_eq!(result(&done)["content"][0]["text"], "5");
+        assert_eq!(result(&done)["content"][0]["text"], "7");
         assert_eq!(result(&done)["content"][1]["type"], "resource", "files are there too");
         assert_eq!(get(&client, &created.task_id).await.unwrap(), done, "it can be asked for again");
         assert_eq!(SENT.load(Ordering::SeqCst), sent + 1);

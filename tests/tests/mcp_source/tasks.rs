@@ -65,7 +65,11 @@ async fn a_task_that_nobody_waits_for_any_more_is_cancelled() {
     for (more, outcome) in [("", Outcome::OutcomeUnknown), (READ_ONLY, Outcome::Timeout)] {
         // The policy's limit is the shorter one.
         let servers = connect("tasks").await;
-        let run = run_of(&servers, &["mcp__s__endless"], &format!("max_runtime_ms = 300\n{more}"));
+        let run = run_of(
+            &servers,
+            &["mcp__s__endless"],
+            &format!("{more}\n[budgets.tools.mcp__s__endless]\nmax_runtime_ms = 300"),
+        );
         assert_eq!(call(&run, "mcp__s__endless", "{}").await.outcome(), outcome);
         assert_eq!(cancelled(&servers).await, r#"{"text":"endless"}"#);
         servers.shutdown().await;
@@ -136,7 +140,7 @@ async fn a_call_waits_here_for_an_approval_over_there() {
 
     let name = "mcp__s__letters__send";
     let pinned = servers.tools().pop().and_then(|tool| tool.pin()).unwrap();
-    let rules = format!("allowed_tools = ['{name}']\n[tools.{name}]\npin = '{pinned}'\nredact = ['$']");
+    let rules = format!("allowed_tools = ['{name}']\n[tools.{name}]\npin = '{pinned}'\nredact = ['result']");
     let here = Arc::<MemoryStore>::default();
     let catalog = ToolCatalog::builder().source(&servers).build().unwrap();
     let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(&rules).unwrap()).store(Arc::clone(&here));

@@ -82,7 +82,7 @@ impl Verified {
 
 /// Lets in requests with a bearer token only.
 ///
-/// A request without a valid token gets 401 with the address of [`metadata`](Self::metadata), one whose token lacks a
+/// A request without a valid token gets 401 with the address of [`resource_metadata`](Self::resource_metadata), one whose token lacks a
 /// scope 403. Tokens that have expired or are for another resource are not valid, whatever verifies them.
 ///
 /// ```
@@ -115,7 +115,7 @@ impl Verified {
 pub struct Authorization {
     resource: String,
     /// Where the metadata is, as an address and as the path of it.
-    metadata: (String, String),
+    described: (String, String),
     issuers: Vec<String>,
     scopes: Vec<String>,
     verify: Arc<dyn VerifyToken>,
@@ -128,8 +128,8 @@ impl Authorization {
     /// The address is not one with `http` or `https` and a host, or has a query or a fragment.
     pub fn new(resource: impl Into<String>, verify: impl VerifyToken + 'static) -> Result<Self, McpServerError> {
         let resource = resource.into();
-        let metadata = metadata_of(&resource).ok_or_else(|| McpServerError::Resource { address: resource.clone() })?;
-        Ok(Self { resource, metadata, issuers: Vec::new(), scopes: Vec::new(), verify: Arc::new(verify) })
+        let described = metadata_of(&resource).ok_or_else(|| McpServerError::Resource { address: resource.clone() })?;
+        Ok(Self { resource, described, issuers: Vec::new(), scopes: Vec::new(), verify: Arc::new(verify) })
     }
 
     /// Adds the address of an authorization server that issues tokens for this one.
@@ -147,9 +147,9 @@ impl Authorization {
     /// Returns the document that says who issues tokens for the server, as JSON (RFC 9728).
     ///
     /// [`HttpListener`](crate::mcp::serve::HttpListener) serves it. A router of the application serves it under
-    /// [`metadata_path`](Self::metadata_path).
+    /// [`resource_metadata_path`](Self::resource_metadata_path).
     #[must_use]
-    pub fn metadata(&self) -> String {
+    pub fn resource_metadata(&self) -> String {
         json!({
             "resource": self.resource,
             "authorization_servers": self.issuers,
@@ -159,10 +159,10 @@ impl Authorization {
         .to_string()
     }
 
-    /// Returns the path of [`metadata`](Self::metadata), for example `/.well-known/oauth-protected-resource/mcp`.
+    /// Returns the path of [`resource_metadata`](Self::resource_metadata), for example `/.well-known/oauth-protected-resource/mcp`.
     #[must_use]
-    pub fn metadata_path(&self) -> &str {
-        &self.metadata.1
+    pub fn resource_metadata_path(&self) -> &str {
+        &self.described.1
     }
 
     /// Takes the token out of the headers of a request, and says whom it stands for, or how the request is answered.
@@ -190,7 +190,7 @@ impl Authorization {
     }
 
     fn refuse(&self, status: StatusCode, error: Option<&str>) -> Box<Response<Body>> {
-        let mut challenge = format!("Bearer resource_metadata=\"{}\"", self.metadata.0);
+        let mut challenge = format!("Bearer resource_metadata=\"{}\"", self.described.0);
         if !self.scopes.is_empty() {
             challenge.push_str(&format!(", scope=\"{}\"", self.scopes.join(" ")));
         }

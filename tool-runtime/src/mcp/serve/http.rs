@@ -133,8 +133,8 @@ impl HttpService {
     /// Answers a request to another path than that of the server.
     pub(super) fn elsewhere(&self, method: &Method, path: &str) -> Response<Body> {
         match &self.authorization {
-            Some(authorization) if method == Method::GET && path == authorization.metadata_path() => {
-                let mut response = Response::new(Full::new(Bytes::from(authorization.metadata())).boxed());
+            Some(authorization) if method == Method::GET && path == authorization.resource_metadata_path() => {
+                let mut response = Response::new(Full::new(Bytes::from(authorization.resource_metadata())).boxed());
                 let json = HeaderValue::from_static("application/json");
                 response.headers_mut().insert(CONTENT_TYPE, json);
                 response
