@@ -18,8 +18,8 @@ use crate::cli::{attend, terminal};
 use crate::policy::{Decided, RunPolicy};
 use crate::runner::{ApprovalDecision, ResumeError};
 use crate::store::{
-    AuditRecord, Clock as _, DecisionKind, DecisionRecord, Key, PendingCall, RecordFilter, Refusal, Store, StoreError,
-    StoredRun, SystemClock,
+    AuditRecord, Clock as _, DecisionKind, DecisionRecord, Key, PendingCall, RecordFilter, Refusal, Store, StoredRun,
+    SystemClock,
 };
 use crate::tool::ToolEffect;
 
@@ -66,10 +66,11 @@ pub(super) async fn decide(
     let of_call = RecordFilter::call(Arc::clone(&call.run_id), call.call_id.clone());
     let seen = store.records(&of_call).await?.last().map_or(0, |record| record.position);
     let posted = RunQueue::new(Arc::clone(&store)).post_for(std::slice::from_ref(call), &incoming).await;
-    let post = posted.map_err(|error| match error {
-        QueueError::Unknown | QueueError::Store(StoreError::Duplicate) => waiting::unknown(id),
-        error => error.into(),
-    })?;
+    let post = match posted {
+        Ok(Ok(post)) => post,
+        Ok(Err(_)) | Err(QueueError::Unknown) => return Err(waiting::unknown(id)),
+        Err(error) => return Err(error.into()),
+    };
     let look = Look { store: &*store, call, post, records: RecordFilter { after: seen, ..of_call } };
     let state = match by.wait {
         None => State::Posted,
