@@ -26,8 +26,8 @@ pub trait World {
     fn door(&self) -> Door;
 }
 
-/// A door through which slow calls end, each by a permit of its own. It stays with who waits at it for so long only, so
-/// that a call that should not run at all fails its test.
+/// A door through which slow calls end. Nobody waits at it for long, so that a call that should not run at all fails its
+/// test.
 #[derive(Debug, Clone)]
 pub struct Door {
     permits: Arc<Semaphore>,
@@ -76,7 +76,7 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Begins at a time, with a door through which this many calls go.
+    /// Begins at a time, with a door through which this many calls go at once.
     ///
     /// # Panics
     /// It is no time.
@@ -112,7 +112,7 @@ impl Processes {
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Lets so many calls through the door.
+    /// Lets so many more calls through the door at once.
     pub fn open(&self, calls: usize) {
         self.world.permits.add_permits(calls);
     }

@@ -265,9 +265,10 @@ async fn parallel_calls_share_the_time_of_their_run() {
     }
     let [refusal, done @ ..] = &*rig.outcomes().await else { panic!("four calls") };
     assert_eq!((*refusal, done), (Outcome::BudgetExceeded, &[Outcome::Ok; 3][..]));
-    // 1,200 ms are left, and two more calls may run beside this one.
-    let began = tokio::time::Instant::now();
-    assert_eq!(outcome(&run, read_call("5", 5)).await, Outcome::Timeout);
+    // Two more calls may run beside this one.
+    let (rig, began) = (Rig::new(0), tokio::time::Instant::now());
+    let run = rig.process("parallel = 3\nbudgets.run.time_ms = 1200").run(ada());
+    assert_eq!(outcome(&run, read_call("1", 1)).await, Outcome::Timeout);
     assert_eq!(began.elapsed(), Duration::from_millis(400));
 }
 
@@ -277,11 +278,11 @@ async fn turns_are_counted_over_runs_and_processes() {
     for (holder, of) in [("tenant", "bob"), ("principal", "ada")] {
         let rig = Rig::new(1000);
         let rules = format!("budgets.{holder} = {{ window = '1h', turns = 3 }}");
-        let turns = || Agent::new(ScriptedModel::new(["One.", "Two."].map(ScriptedTurn::text)));
-        let mut first = turns().converse(rig.process(&rules).run(ada()));
+        let turns = |many| Agent::new(ScriptedModel::new((0..many).map(|_| ScriptedTurn::text("Yes."))));
+        let mut first = turns(2).converse(rig.process(&rules).run(ada()));
         assert!(matches!(first.send("One?").await, Ended::Answered { .. }));
         assert!(matches!(first.send("Two?").await, Ended::Answered { .. }));
-        let mut second = turns().converse(rig.process(&rules).run(ada().principal(of)));
+        let mut second = turns(1).converse(rig.process(&rules).run(ada().principal(of)));
         assert!(matches!(second.send("One?").await, Ended::Answered { .. }), "{holder}");
         for conversation in [&mut first, &mut second] {
             match conversation.send("Three?").await {
@@ -296,11 +297,11 @@ async fn turns_are_counted_over_runs_and_processes() {
         let call = rig.process(&rules).run(ada()).exec(read_call("1", 1)).await;
         assert_eq!(call.outcome(), Outcome::Ok, "{holder}");
         let other = if holder == "tenant" { ada().tenant("south") } else { ada().principal("bob") };
-        let mut other = turns().converse(rig.process(&rules).run(other));
+        let mut other = turns(1).converse(rig.process(&rules).run(other));
         assert!(matches!(other.send("One?").await, Ended::Answered { .. }), "{holder}");
         // The next window.
         rig.clock.advance(Duration::from_hours(1));
-        let mut later = turns().converse(rig.process(&rules).run(ada()));
+        let mut later = turns(1).converse(rig.process(&rules).run(ada()));
         assert!(matches!(later.send("One?").await, Ended::Answered { .. }), "{holder}");
     }
 }

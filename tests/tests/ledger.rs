@@ -15,7 +15,7 @@ use tool_runtime::call::{CallId, Cause, Event};
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use tool_runtime::store::{Key, RecordFilter, Store, StoreError};
 use tool_runtime::{
-    Call, Cap, Outcome, Reconciled, ToolCall, ToolComponent, ToolError, ToolExecResult, capability, tool,
+    Call, Cap, Outcome, Reconciled, ToolCall, ToolComponent, ToolError, capability, tool,
 };
 
 /// An outside system that knows the keys of calls.

@@ -34,7 +34,8 @@ impl World {
         let run = Key::run(self.run_id.as_str());
         let mut kept = vec![format!("{:?}", serde_json::to_value(self.store.read(&[run]).await.expect("it reads")))];
         for space in [Space::Call, Space::Waiting, Space::Decided, Space::Post] {
-            let query = Query { scope: Some(self.run_id.as_str().into()), ..Query::new(space) };
+            let mut query = Query::new(space);
+            query.scope = Some(self.run_id.as_str().into());
             for listed in self.store.list(&query).await.expect("a list") {
                 kept.push(format!("{:?} {:?}", listed.key, serde_json::to_value(listed.document)));
             }
