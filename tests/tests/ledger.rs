@@ -14,9 +14,7 @@ use tests::rig::Heard;
 use tool_runtime::call::{CallId, Cause, Event};
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use tool_runtime::store::{Key, RecordFilter, Store, StoreError};
-use tool_runtime::{
-    Call, Cap, Outcome, Reconciled, ToolCall, ToolComponent, ToolError, capability, tool,
-};
+use tool_runtime::{Call, Cap, Outcome, Reconciled, ToolCall, ToolComponent, ToolError, capability, tool};
 
 /// An outside system that knows the keys of calls.
 #[capability(effect = state_change)]
@@ -223,12 +221,13 @@ async fn who_was_stopped_past_its_lease_says_what_the_record_says() {
     let run = rig.run();
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let call = run.exec(slow_call("c"));
-    let stale = rig.stuck(async move {
-        let result = call.await;
-        sender.send((result.outcome(), result.to_model())).expect("somebody listens");
-        result
-    })
-    .await;
+    let stale = rig
+        .stuck(async move {
+            let result = call.await;
+            sender.send((result.outcome(), result.to_model())).expect("somebody listens");
+            result
+        })
+        .await;
     rig.clock.advance(Duration::from_secs(30));
     let looked = rig.run().recorded(&CallId::new("c")).await.expect("a store").expect("it began");
     assert_eq!(looked.outcome(), Outcome::OutcomeUnknown);

@@ -196,11 +196,7 @@ pub(crate) async fn verify(
 
 /// Checks the chain of anchors, and takes what they say. Returns the first of the exported ones that is not in the store
 /// as it was.
-async fn anchors(
-    store: &dyn Store,
-    kept: &[Anchor],
-    verifier: &mut Verifier,
-) -> Result<Option<Finding>, VerifyError> {
+async fn anchors(store: &dyn Store, kept: &[Anchor], verifier: &mut Verifier) -> Result<Option<Finding>, VerifyError> {
     let mut lost = None;
     let mut kept: BTreeMap<u64, &Anchor> = kept.iter().map(|anchor| (anchor.number, anchor)).collect();
     let (mut next, mut previous) = (0, Hash([0; 32]));

@@ -43,7 +43,13 @@ fn a_call_of_a_worker_is_decided_from_elsewhere() {
     assert!(table.contains("c1") && table.contains("run-1"), "{table}");
     // What a person reads, and what a program does.
     let shown = rig.run(&["approvals", "show", "c1"]).code(0);
-    for part in ["Sends an e-mail about", "arguments sha256 ", "decided by anybody of example-org)", "in the run run-1", "asked by"] {
+    for part in [
+        "Sends an e-mail about",
+        "arguments sha256 ",
+        "decided by anybody of example-org)",
+        "in the run run-1",
+        "asked by",
+    ] {
         assert!(shown.stdout.contains(part), "{part}: {}", shown.stdout);
     }
     silent(&shown);

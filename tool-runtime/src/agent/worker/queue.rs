@@ -116,9 +116,8 @@ impl RunQueue {
     ) -> Result<(Key, Posted), QueueError> {
         let key = Key::post(Arc::clone(&run_id), uuid::Uuid::new_v4().simple().to_string());
         let (keys, named) = (vec![Key::run(run_id), key.clone()], key.clone());
-        let change = move |transaction: &mut Transaction| {
-            posts::post(transaction, &named, tenant.as_deref(), &body, &finishes)
-        };
+        let change =
+            move |transaction: &mut Transaction| posts::post(transaction, &named, tenant.as_deref(), &body, &finishes);
         Ok((key, transact(&*self.store, keys, change).await?))
     }
 

@@ -116,8 +116,7 @@ pub(in crate::cli) async fn may_decide(
     };
     let Some(mismatch) = RunPolicy::new(policy).bars(decider, &decided) else { return Ok(effect) };
     let mut record = DecisionRecord::new(call, kind, Some(decider), SystemClock.now());
-    record.refused =
-        Some(Refusal { outcome: Outcome::PolicyDenied, mismatch: Some(mismatch), violations: Vec::new() });
+    record.refused = Some(Refusal { outcome: Outcome::PolicyDenied, mismatch: Some(mismatch), violations: Vec::new() });
     store.append(AuditRecord::from(record)).await?;
     Err(barred(mismatch))
 }

@@ -6,7 +6,9 @@ use crate::call::Outcome;
 use crate::store::anchors::only;
 use crate::store::conformance::record;
 use crate::store::verify::{Verifier, VerifyError, verify};
-use crate::store::{Anchor, AuditRecord, Chain, Document, Key, MemoryStore, RecordFilter, Sealed, Store, Transaction, anchor};
+use crate::store::{
+    Anchor, AuditRecord, Chain, Document, Key, MemoryStore, RecordFilter, Sealed, Store, Transaction, anchor,
+};
 
 /// Two runs of four records each, one after the other, with an anchor after half of them and one after all.
 async fn history() -> (MemoryStore, Vec<Anchor>) {
