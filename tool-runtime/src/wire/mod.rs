@@ -67,7 +67,7 @@ pub use decode::{
     CallStatus, DecodeOptions, Decoded, DecodedCall, Decoder, DisplayEvent, ErrorCode, Finish, WireError, WireErrorKind,
 };
 #[cfg(feature = "http")]
-pub(crate) use encode::AnswerMode;
+pub(crate) use encode::{AnswerMode, OfferedTools};
 #[cfg(any(feature = "async-openai", feature = "genai", feature = "rig"))]
 pub(crate) use encode::in_words;
 pub(crate) use encode::{Asked, Request};
