@@ -41,7 +41,16 @@ struct Announced {
 
 impl Display {
     pub(super) fn new(run: Run, earlier: Arc<HashSet<CallId>>, answer: Option<String>) -> Self {
-        Self { run, earlier, ids: HashSet::new(), announced: HashMap::new(), texts: 0, thoughts: 0, activity: Arc::default(), answer }
+        Self {
+            run,
+            earlier,
+            ids: HashSet::new(),
+            announced: HashMap::new(),
+            texts: 0,
+            thoughts: 0,
+            activity: Arc::default(),
+            answer,
+        }
     }
 
     /// Returns the counter of what the model has shown.

@@ -39,8 +39,11 @@ impl Conversation {
         };
         let prompt_hash = known_hash.unwrap_or_else(|| request.prompt_hash(&answering.model));
         let started = Instant::now();
-        let mut display =
-            Display::new(self.run.clone(), Arc::clone(self.state.history.ids()), typed.as_ref().map(|typed| typed.tool().name.to_owned()));
+        let mut display = Display::new(
+            self.run.clone(),
+            Arc::clone(self.state.history.ids()),
+            typed.as_ref().map(|typed| typed.tool().name.to_owned()),
+        );
         let chat = Chat::begin(&self.run, &answering, &settings, typed.is_some());
         let activity = display.activity();
         let mut show = |event: DisplayEvent<'_>| display.show(event);

@@ -34,7 +34,6 @@ impl CatalogView {
     }
 
     /// What no other view of the process is called, so that others can keep what they make of it.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only the HTTP client keeps anything of a view"))]
     pub(crate) const fn id(&self) -> u64 {
         self.id
     }

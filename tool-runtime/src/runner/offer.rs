@@ -22,9 +22,10 @@ pub(super) struct Offered {
     /// How many of them the first request had: the rules for them stay in the instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     first: Option<usize>,
-    /// The tools, until there are more.
+    /// The tools of a view, until there are more, and the id of that view. A snapshot may be restored where less is
+    /// visible.
     #[serde(skip)]
-    view: Option<Arc<CatalogView>>,
+    view: Option<(u64, Arc<CatalogView>)>,
 }
 
 impl Run {
@@ -87,9 +88,13 @@ impl Run {
         // With every tool loaded there is none to look for.
         let Some(offered) = state.offered.as_mut() else { return self.catalog().without(SEARCH).cloned() };
         offered.first.get_or_insert(offered.tools.len());
-        let Offered { tools, view, .. } = offered;
-        let view = view.get_or_insert_with(|| Arc::new(self.catalog().only(tools.iter().map(String::as_str))));
-        Some(Arc::clone(view))
+        let of = self.catalog().id();
+        if let Some((_, view)) = offered.view.as_ref().filter(|(known, _)| *known == of) {
+            return Some(Arc::clone(view));
+        }
+        let view = Arc::new(self.catalog().only(offered.tools.iter().map(String::as_str)));
+        offered.view = Some((of, Arc::clone(&view)));
+        Some(view)
     }
 
     /// The rules for the system prompt, the same in every request of the run.

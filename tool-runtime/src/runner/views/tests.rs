@@ -86,9 +86,10 @@ fn another_policy_has_views_of_its_own() {
     assert_eq!(names(&narrow.run(RunOptions::new())), ["views__a"]);
     // Approvals that nobody can give are denials.
     let asks = ToolPolicy::allow(["views__a"]).with_approval_for_effects([ToolEffect::ReadOnly]);
-    let approved = ToolRunner::builder(Arc::clone(&catalog), asks.clone()).approvals(true).build().unwrap();
-    assert_eq!(names(&approved.run(RunOptions::new())), ["views__a"]);
-    assert_eq!(names(&under(asks).run(RunOptions::new())), [""; 0]);
+    let asking =
+        |approvals| ToolRunner::builder(Arc::clone(&catalog), asks.clone()).approvals(approvals).build().unwrap();
+    assert_eq!(names(&asking(true).run(RunOptions::new())), ["views__a"]);
+    assert_eq!(names(&asking(false).run(RunOptions::new())), [""; 0]);
 }
 
 #[tokio::test]

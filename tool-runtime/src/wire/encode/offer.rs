@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::wire::Effort;
 use crate::wire::encode::report::EncodeErrorKind;
 use crate::wire::encode::strict::{self, Closing, Room};
 use crate::wire::encode::tools::{Carries, CheckedTool, PropertyNames, narrows};
-use crate::wire::encode::{
-    Dialect, EncodeError, EncodeOptions, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool,
-};
-use crate::wire::Effort;
+use crate::wire::encode::{Dialect, EncodeError, EncodeOptions, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool};
 
 /// The checks of one request.
 pub(super) struct Offer<'o> {

@@ -8,7 +8,9 @@ mod openai_chat;
 mod openai_responses;
 
 use crate::wire::decode::{DecodeOptions, Decoder};
-use crate::wire::encode::{self, Dialect, EncodeError, EncodeOptions, Encoded, EncodedMessages, OfferedTools, WireTool};
+use crate::wire::encode::{
+    self, Dialect, EncodeError, EncodeOptions, Encoded, EncodedMessages, OfferedTools, WireTool,
+};
 use crate::wire::{Asked, Format, Message, Request, RequestSettings, ToolChoice};
 
 impl Format {

@@ -85,7 +85,8 @@ fn a_tool_for_the_answer_comes_last_and_has_the_mark() {
     let tools = Texts::default().of(&of, &request).unwrap();
     let (body, offered) = endpoint::body(&of, &request, &tools, false).unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
-    let marks: Vec<_> = body["tools"].as_array().unwrap().iter().map(|tool| tool.get("cache_control").is_some()).collect();
+    let marks: Vec<_> =
+        body["tools"].as_array().unwrap().iter().map(|tool| tool.get("cache_control").is_some()).collect();
     assert_eq!((marks, body["tools"][1]["name"].as_str()), (vec![false, true], Some("answer")));
     assert!(offered.contains("answer") && offered.contains("texts__a") && tools.sent("answer").is_none());
 }
