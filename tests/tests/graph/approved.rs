@@ -68,11 +68,11 @@ async fn it_is_shown_decided_and_continued_in_another_process() {
 async fn a_call_of_the_graph_itself_is_shown_with_its_sentence() {
     let rig = Rig::new();
     let graph = |turns| researcher(turns).summary("Lets the researcher do this: {task}");
-    let one = vec![call("c1", "notes__list", "{}"), call("c2", "notes__delete", r#"{"note_id":7}"#)];
+    let one = || vec![call("c1", "notes__list", "{}"), call("c2", "notes__delete", r#"{"note_id":7}"#)];
     let parent = || Agent::new(ScriptedModel::new([asks()]));
     let mut waits = Vec::new();
     for rules in ["require_approval_for_tools = ['graph__researcher']", RULES] {
-        let turns = if rules == RULES { one.clone() } else { Vec::new() };
+        let turns = if rules == RULES { one() } else { Vec::new() };
         let mut conversation = parent().converse(rig.runner(rules, graph(turns)).run(rig.options()));
         let Ended::Waiting { calls } = conversation.send("Clean up.").await else { panic!("it waits") };
         waits.push((calls[0].path.clone(), calls[0].summary.clone()));
