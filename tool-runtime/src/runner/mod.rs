@@ -45,6 +45,7 @@ mod telemetry;
 #[cfg(feature = "tokens")]
 mod token;
 mod unfinished;
+mod views;
 mod waiting;
 
 use std::fmt;
