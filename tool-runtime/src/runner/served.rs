@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::call::Decider;
 use crate::runner::{Run, RunOptions, ToolRunner};
-use crate::store::{Document, Key, Post, Query, Space, StoreError, StoredRun, Transaction, mailbox};
+use crate::store::{Document, Key, Post, Query, Space, StoreError, StoredRun, Transaction, served};
 
 /// How much of a run's post is read at a time.
 const POSTS: usize = 64;
@@ -52,7 +52,7 @@ impl ToolRunner {
         stored.principal.clone_from(&run.options().principal);
         stored.tenant.clone_from(&run.options().tenant);
         let keys = vec![Key::run(Arc::clone(run.identity()))];
-        let change = move |transaction: &mut Transaction| mailbox::keep(transaction, &stored);
+        let change = move |transaction: &mut Transaction| served::keep(transaction, &stored);
         self.shared.store.transact(keys, change).await
     }
 
@@ -72,7 +72,7 @@ impl ToolRunner {
     pub(crate) async fn forget_served(&self, run: &Run, document: Arc<str>) -> Result<(), StoreError> {
         let run_id = Arc::clone(run.identity());
         let keys = vec![Key::run(Arc::clone(&run_id))];
-        let change = move |transaction: &mut Transaction| mailbox::forget(transaction, &run_id, &document);
+        let change = move |transaction: &mut Transaction| served::forget(transaction, &run_id, &document);
         self.shared.store.transact(keys, change).await
     }
 
@@ -92,7 +92,7 @@ impl ToolRunner {
     /// Removes what was posted, once it has had its effect.
     pub(crate) async fn took(&self, post: Key) -> Result<(), StoreError> {
         let keys = vec![Key::run(Arc::clone(post.scope())), post.clone()];
-        let change = move |transaction: &mut Transaction| mailbox::taken(transaction, &post);
+        let change = move |transaction: &mut Transaction| served::taken(transaction, &post);
         self.shared.store.transact(keys, change).await
     }
 }

@@ -9,9 +9,6 @@ use serde::{Deserialize, Serialize};
 use crate::store::ledger::after;
 use crate::store::{Document, Key, StoreError, Transaction};
 
-/// The state of a run that a server of tools continues, and no worker.
-pub(crate) const SERVED: &str = "served";
-
 /// A run that workers share, with what is needed to continue it.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -78,11 +75,6 @@ impl StoredRun {
             finishes: Vec::new(),
             failures: 0,
         }
-    }
-
-    /// Whether a server of tools continues the run, and no worker does.
-    pub(crate) fn is_served(&self) -> bool {
-        *self.state == *SERVED
     }
 
     /// Something happened to it that a worker should look at.
