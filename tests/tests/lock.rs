@@ -297,8 +297,8 @@ fn rewritten() -> Vec<Case> {
         (
             LIST,
             vec![Set(
-                "/input_schema/properties/state/anyOf",
-                json!([{ "$ref": "#/properties/state" }, { "type": "null" }]),
+                "/input_schema/properties/state",
+                json!({ "anyOf": [{ "$ref": "#/properties/state" }, { "type": "null" }] }),
             )],
             "major review",
             "not compared further",
