@@ -1,0 +1,186 @@
+//! The interpreter: a script on a thread of its own, whose only way out are calls of tools.
+//!
+//! It is built from nothing: no package of the language but those named here, no module, no closure (which could hold
+//! itself and be kept for ever), nothing that makes source from text, nothing that differs from one time to the next.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc as reply;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use rhai::packages::{
+    ArithmeticPackage, BasicArrayPackage, BasicIteratorPackage, BasicMapPackage, BasicMathPackage, BasicStringPackage,
+    LanguageCorePackage, LogicPackage, MoreStringPackage, Package,
+};
+use rhai::{Dynamic, Engine, EvalAltResult, ImmutableString, Map, OptimizationLevel, Position};
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+
+use crate::agent::code::failure::Failure;
+use crate::agent::code::value;
+use crate::contain::caught;
+use crate::text::cut;
+
+/// The stack of a script's thread: what the deepest script needs in a build without optimisation, several times.
+const STACK: usize = 32 << 20;
+/// The most printed text that is kept, in bytes.
+const PRINTED: usize = 16 << 10;
+const STRING: usize = 128 << 10;
+const ITEMS: usize = 4096;
+
+/// A call that a script makes.
+pub(super) struct Asked {
+    pub(super) tool: String,
+    pub(super) arguments: String,
+    pub(super) reply: reply::SyncSender<Reply>,
+}
+
+/// What a call returned, as JSON.
+pub(super) enum Reply {
+    Returned(String),
+    /// The script can catch it.
+    Threw(String),
+}
+
+/// What a script left.
+#[derive(Debug)]
+pub(super) struct Left {
+    pub(super) value: Value,
+    pub(super) printed: String,
+}
+
+/// A script to run.
+pub(super) struct Source {
+    pub(super) text: String,
+    pub(super) tools: Vec<String>,
+    pub(super) operations: u64,
+}
+
+/// A script that runs. If it is dropped, the script stops at its next operation.
+pub(super) struct Interpreter {
+    pub(super) asked: mpsc::Receiver<Asked>,
+    ended: oneshot::Receiver<Result<Left, Failure>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Drop for Interpreter {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Interpreter {
+    /// Starts a script. It holds the permit until its thread ends.
+    pub(super) fn start(source: Source, permit: OwnedSemaphorePermit) -> std::io::Result<Self> {
+        let (ask, asked) = mpsc::channel(1);
+        let (end, ended) = oneshot::channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        thread::Builder::new().name("script".into()).stack_size(STACK).spawn(move || {
+            let panicked = || Err(Failure::new("script_error", "The interpreter failed"));
+            let left = caught(|| run(&source, ask, stopped)).unwrap_or_else(panicked);
+            let _ = end.send(left);
+            drop(permit);
+        })?;
+        Ok(Self { asked, ended, stop })
+    }
+
+    /// Waits for the end of the script.
+    pub(super) async fn end(mut self) -> Result<Left, Failure> {
+        let gone = Failure::new("script_error", "The interpreter failed");
+        (&mut self.ended).await.unwrap_or(Err(gone))
+    }
+}
+
+fn run(source: &Source, ask: mpsc::Sender<Asked>, stop: Arc<AtomicBool>) -> Result<Left, Failure> {
+    let failed: Arc<Mutex<Option<Failure>>> = Arc::default();
+    let printed: Arc<Mutex<String>> = Arc::default();
+    let mut engine = engine(source.operations);
+    engine.on_progress(move |_| stop.load(Ordering::Relaxed).then_some(Dynamic::UNIT));
+    let text = Arc::clone(&printed);
+    engine.on_print(move |line| print(&mut text.lock().unwrap_or_else(PoisonError::into_inner), line));
+    let port = Port { ask, failed: Arc::clone(&failed) };
+    for tool in &source.tools {
+        let (named, without, name) = (port.clone(), port.clone(), tool.clone());
+        let tool = tool.clone();
+        engine.register_fn(&name, move |arguments: Map| named.call(&tool, arguments));
+        let tool = name.clone();
+        engine.register_fn(&name, move || without.call(&tool, Map::new()));
+    }
+    engine.register_fn("call_tool", move |name: ImmutableString, arguments: Map| port.call(&name, arguments));
+    let script = engine.compile(&source.text).map_err(|error| Failure::syntax(error.position()))?;
+    let ended = engine.eval_ast::<Dynamic>(&script);
+    if let Some(failure) = failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        return Err(failure);
+    }
+    let value = value::write(&ended.map_err(|error| Failure::of(&error))?)?;
+    let printed = std::mem::take(&mut *printed.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok(Left { value, printed })
+}
+
+fn engine(operations: u64) -> Engine {
+    let mut engine = Engine::new_raw();
+    LanguageCorePackage::new().register_into_engine(&mut engine);
+    ArithmeticPackage::new().register_into_engine(&mut engine);
+    LogicPackage::new().register_into_engine(&mut engine);
+    BasicStringPackage::new().register_into_engine(&mut engine);
+    MoreStringPackage::new().register_into_engine(&mut engine);
+    BasicArrayPackage::new().register_into_engine(&mut engine);
+    BasicMapPackage::new().register_into_engine(&mut engine);
+    BasicIteratorPackage::new().register_into_engine(&mut engine);
+    BasicMathPackage::new().register_into_engine(&mut engine);
+    engine.set_optimization_level(OptimizationLevel::None);
+    engine.set_allow_anonymous_fn(false);
+    engine.set_max_operations(operations);
+    engine.set_max_call_levels(24);
+    engine.set_max_expr_depths(48, 24);
+    engine.set_max_variables(64);
+    engine.set_max_functions(64);
+    engine.set_max_string_size(STRING);
+    engine.set_max_array_size(ITEMS);
+    engine.set_max_map_size(ITEMS);
+    engine.set_strict_variables(true);
+    for word in ["eval", "Fn", "curry", "call", "import", "export", "sleep", "timestamp", "is_shared"] {
+        engine.disable_symbol(word);
+    }
+    engine
+}
+
+/// Keeps what has room.
+fn print(printed: &mut String, line: &str) {
+    let room = PRINTED.saturating_sub(printed.len() + 1);
+    if room > 0 {
+        printed.push_str(cut(line, room));
+        printed.push('\n');
+    }
+}
+
+/// Where a script calls tools.
+#[derive(Clone)]
+struct Port {
+    ask: mpsc::Sender<Asked>,
+    failed: Arc<Mutex<Option<Failure>>>,
+}
+
+impl Port {
+    fn call(&self, tool: &str, arguments: Map) -> Result<Dynamic, Box<EvalAltResult>> {
+        let arguments = value::write(&Dynamic::from_map(arguments)).map_err(|failure| self.stop(failure))?.to_string();
+        let (reply, replied) = reply::sync_channel(1);
+        let asked = Asked { tool: tool.to_owned(), arguments, reply };
+        let stopped = || self.stop(Failure::new("script_stopped", "The script was stopped"));
+        self.ask.blocking_send(asked).map_err(|_| stopped())?;
+        match replied.recv().map_err(|_| stopped())? {
+            Reply::Returned(text) => value::read(&text).map_err(|failure| self.stop(failure)),
+            Reply::Threw(text) => {
+                let thrown = value::read(&text).map_err(|failure| self.stop(failure))?;
+                Err(EvalAltResult::ErrorRuntime(thrown, Position::NONE).into())
+            }
+        }
+    }
+
+    /// Ends the script; it cannot catch this.
+    fn stop(&self, failure: Failure) -> Box<EvalAltResult> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
+        EvalAltResult::ErrorTerminated(Dynamic::UNIT, Position::NONE).into()
+    }
+}
