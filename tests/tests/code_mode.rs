@@ -175,7 +175,14 @@ async fn value(script: &str) -> Value {
     let (result, _) = run(script).await;
     let text = result.to_model();
     assert!(result.is_ok(), "{text} {:?}", result.detail());
-    serde_json::from_str(&text).expect("JSON")
+    read(&text)
+}
+
+/// The output, with its value as JSON.
+fn read(text: &str) -> Value {
+    let mut output: Value = serde_json::from_str(text).expect("JSON");
+    output["value"] = serde_json::from_str(output["value"].as_str().expect("text")).expect("JSON");
+    output
 }
 
 #[tokio::test]
@@ -183,7 +190,7 @@ async fn a_script_calls_tools_and_returns_a_value() {
     let (result, rig) =
         run("let all = notes__list(); print(\"read\"); all.push(9); #{ notes: all, first: all[0] }").await;
     let expected = json!({"value": {"notes": [7, 8, 9], "first": 7}, "printed": "read\n", "calls": 1});
-    assert_eq!(serde_json::from_str::<Value>(&result.to_model()).expect("JSON"), expected);
+    assert_eq!(read(&result.to_model()), expected);
     assert_eq!(rig.calls().await, [("notes__list".to_owned(), Outcome::Ok)]);
     let records = rig.records().await;
     assert_eq!(records.len(), 2, "one record for each call, and one for the script");
@@ -194,10 +201,7 @@ async fn a_script_calls_tools_and_returns_a_value() {
 #[tokio::test]
 async fn a_script_sees_what_the_model_would_see() {
     let (result, rig) = run("notes__shown()").await;
-    assert_eq!(
-        serde_json::from_str::<Value>(&result.to_model()).expect("JSON")["value"],
-        json!({"title": "Title", "draft": "DRAFT"})
-    );
+    assert_eq!(read(&result.to_model())["value"], json!({"title": "Title", "draft": "DRAFT"}));
     assert_eq!(result.value().expect("a value").get(), r#"{"calls":1}"#, "a draft is for the model only");
     let records = serde_json::to_string(&rig.records().await).expect("records");
     assert!(!records.contains("DRAFT") && !records.contains("CANARY"));
@@ -205,7 +209,7 @@ async fn a_script_sees_what_the_model_would_see() {
 
 #[tokio::test]
 async fn failures_are_values_that_a_script_can_catch() {
-    let caught = value("try { notes__fail() } catch (e) { e.errorCode }").await;
+    let caught = value("let code = (); try { notes__fail(); } catch (e) { code = e.errorCode; } code").await;
     assert_eq!(caught["value"], "execution_error");
     let (result, _) = run("let a = 1;\nnotes__fail()").await;
     assert_eq!(result.outcome(), Outcome::ExecutionError);
@@ -221,9 +225,11 @@ async fn failures_are_values_that_a_script_can_catch() {
 /// What is not allowed reads as what does not exist, and both have a record.
 #[tokio::test]
 async fn denied_and_unknown_read_alike() {
-    let of = |name: &str| format!("try {{ call_tool(\"{name}\", #{{}}) }} catch (e) {{ e }}");
+    let of =
+        |name: &str| format!("let e = (); try {{ call_tool(\"{name}\", #{{}}); }} catch (thrown) {{ e = thrown; }} e");
     let ((hidden, rig), (unknown, _)) = (run(&of("notes__hidden")).await, run(&of("notes__hxdden")).await);
     assert_eq!(hidden.to_model().replace("hidden", "hxdden"), unknown.to_model());
+    assert!(hidden.to_model().contains("errorCode"), "{}", hidden.to_model());
     assert_eq!(rig.calls().await.len(), 1);
     // A tool that the run has and the script does not is none of its tools.
     let (delete, rig) = run("call_tool(\"notes__delete\", #{ number: 7 })").await;

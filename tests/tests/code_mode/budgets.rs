@@ -18,7 +18,7 @@ async fn thousand(rules: &str, calls: usize) -> (ToolExecResult, Vec<ToolInvocat
 #[tokio::test]
 async fn a_thousand_calls_are_a_thousand_records() {
     let (result, records) = thousand("", 1000).await;
-    assert_eq!(result.to_model(), r#"{"value":2890,"printed":"","calls":1000}"#);
+    assert_eq!(result.to_model(), r#"{"value":"2890","printed":"","calls":1000}"#);
     assert_eq!(records.iter().filter(|record| record.outcome == Outcome::Ok).count(), 1001);
 }
 
@@ -72,7 +72,7 @@ async fn output_is_bounded() {
     let flood = "for i in 0..10000 { print(\"a \\\" flood\"); } \"the result\"";
     let result = rig.run("", code().max_output(1000)).exec(call(flood)).await;
     let text = result.to_model();
-    assert!(text.starts_with(r#"{"value":"the result","printed":"a \" flood\n"#) && text.len() <= 1000, "{text}");
+    assert!(text.starts_with(r#"{"value":"\"the result\"","printed":"a \" flood\n"#) && text.len() <= 1000, "{text}");
     let large = "let s = \"x\"; for i in 0..12 { s += s; } s";
     let result = rig.run("", code().max_output(1000)).exec(call(large)).await;
     assert!(!result.is_ok(), "{}", result.to_model());

@@ -80,6 +80,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("arguments without JSON", "notes__say(#{ text: 0..1 })"),
     ("arguments that are not known", "notes__list(#{ CANARY: 1 })"),
     ("arguments that are too long", r#"let s = "n"; for i in 0..16 { s += s; } notes__say(#{ text: s })"#),
+    ("a function that shadows print", "fn print(x) { 3 } print(1)"),
+    ("the end of the process", "exit(0)"),
     ("a range as a result", "0..1"),
     ("a deep value as a result", "let a = []; for i in 0..1000 { a = [a]; } a"),
 ];
@@ -88,8 +90,6 @@ const REFUSED: &[(&str, &str)] = &[
 const HARMLESS: &[(&str, &str, &str)] = &[
     ("a function in place of a tool", "fn notes__list() { 1 } notes__list()", "1"),
     ("a function in place of the way out", "fn call_tool(a, b) { 2 } call_tool(\"notes__hidden\", #{})", "2"),
-    ("a function that shadows print", "fn print(x) { 3 } print(1)", "3"),
-    ("the end of the script", "exit(4); loop {}", "4"),
     (
         "keys with a meaning elsewhere",
         r#"#{ "__proto__": 1, "$ref": 2, "constructor": 3 }"#,
@@ -176,9 +176,9 @@ async fn what_looks_like_an_escape_is_harmless() {
 /// The deepest script that is allowed has room on its stack, in this build too.
 #[tokio::test]
 async fn the_deepest_script_has_room() {
-    let inner = format!("{}f(n - 1){}", "(1 + ".repeat(9), ")".repeat(9));
+    let inner = format!("{}f(n - 1){}", "(1 + ".repeat(4), ")".repeat(4));
     let script = format!("fn f(n) {{ if n == 0 {{ 0 }} else {{ {inner} }} }} f(20)");
-    assert_eq!(value(&script).await["value"], 180);
+    assert_eq!(value(&script).await["value"], 80);
     let wide = "let a = []; for i in 0..4000 { a = [a]; } a.len()";
     assert_eq!(value(wide).await["value"], 1);
 }

@@ -20,7 +20,7 @@ async fn decide(run: &Run, decision: ApprovalDecision) -> ToolExecResult {
 }
 
 fn done(result: &ToolExecResult) -> String {
-    serde_json::from_str::<serde_json::Value>(&result.to_model()).expect("JSON")["value"]["done"].to_string()
+    crate::read(&result.to_model())["value"]["done"].to_string()
 }
 
 /// The policy asks for no approval; the script waits all the same, and cannot catch that.

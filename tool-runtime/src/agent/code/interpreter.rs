@@ -10,7 +10,7 @@ use std::thread;
 
 use rhai::packages::{
     ArithmeticPackage, BasicArrayPackage, BasicIteratorPackage, BasicMapPackage, BasicMathPackage, BasicStringPackage,
-    LanguageCorePackage, LogicPackage, MoreStringPackage, Package,
+    LogicPackage, MoreStringPackage, Package,
 };
 use rhai::{Dynamic, Engine, EvalAltResult, ImmutableString, Map, OptimizationLevel, Position};
 use serde_json::Value;
@@ -120,7 +120,6 @@ fn run(source: &Source, ask: mpsc::Sender<Asked>, stop: Arc<AtomicBool>) -> Resu
 
 fn engine(operations: u64) -> Engine {
     let mut engine = Engine::new_raw();
-    LanguageCorePackage::new().register_into_engine(&mut engine);
     ArithmeticPackage::new().register_into_engine(&mut engine);
     LogicPackage::new().register_into_engine(&mut engine);
     BasicStringPackage::new().register_into_engine(&mut engine);

@@ -22,8 +22,8 @@ const SOURCE: usize = 32 * 1024;
 /// What a model has to know of the language, after the application's description.
 const LANGUAGE: &str = "The script is in Rhai. Tools are functions that take one object map, such as \
     `let notes = notes__list(#{ page: 1 });`; a tool of any name is called by `call_tool(\"name\", #{ .. })`. A call returns \
-    what the tool returns, and throws `#{ errorCode, message, .. }` if it fails. The last expression is the result; `print` \
-    adds text to it. There are no closures, modules, clock, randomness or files.";
+    what the tool returns, and throws `#{ errorCode, message, .. }` if it fails. The last expression is the result, as JSON in `value`; \
+    `print` adds text to `printed`. There are no closures, modules, clock, randomness or files.";
 
 /// A tool that runs a script: a model asks for many calls at once, and only the result comes back to it.
 ///
@@ -64,7 +64,7 @@ const LANGUAGE: &str = "The script is in Rhai. Tools are functions that take one
 ///
 /// let script = r#"{"script":"let n = 0; for word in [\"a\", \"gate\"] { n += words__look_up(#{ word: word }); } n"}"#;
 /// let result = run.exec(ToolCall::text("c1", "graph__code", script)).await;
-/// assert_eq!(result.to_model(), r#"{"value":5,"printed":"","calls":2}"#);
+/// assert_eq!(result.to_model(), r#"{"value":"5","printed":"","calls":2}"#);
 /// # Ok(()) })
 /// # }
 /// ```
@@ -171,7 +171,7 @@ impl From<CodeMode> for DynamicTool {
             .model(["value", "printed"])
             .output_schema(json!({
                 "type": "object",
-                "properties": { "value": {}, "printed": {"type": "string"}, "calls": {"type": "integer"} },
+                "properties": { "value": {"type": "string"}, "printed": {"type": "string"}, "calls": {"type": "integer"} },
                 "required": ["value", "printed", "calls"],
             }));
         if let Some(timeout) = timeout {

@@ -3,7 +3,6 @@
 use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use crate::agent::code::failure::Failure;
@@ -12,7 +11,7 @@ use crate::agent::code::paused::{Entry, Paused, asked};
 use crate::call::{CallId, Outcome, PendingGraph, SafeError, ToolCall, ToolContext, ToolExecResult};
 use crate::component::Bindings;
 use crate::error::ToolError;
-use crate::redact::Projector;
+use crate::redact::{ProjectError, Projector};
 use crate::registration::{Instance, Purpose, RunFailure, Running};
 use crate::runner::{Continued, Host, ResumeError, SEPARATOR, Work, Worker};
 use crate::text::cut;
@@ -48,7 +47,8 @@ pub(super) struct Script {
 /// What came of it.
 #[derive(Serialize)]
 struct Output<'a> {
-    value: Value,
+    /// JSON. An allowlist names leaves, and what a script returns may have any type.
+    value: String,
     printed: &'a str,
     calls: usize,
 }
@@ -68,10 +68,13 @@ impl Instance for Script {
                 return Err(RunFailure::Unknown);
             }
             let (Left { value, printed }, calls) = Box::pin(self.work(&host, &context)).await?;
-            let empty = Output { value, printed: "", calls };
+            let empty = Output { value: value.to_string(), printed: "", calls };
             let projected = projector.project(&empty, max_bytes).map_err(RunFailure::Output)?;
             // The result comes first: what is printed has the room that is left, and each byte may need six in JSON.
             let used = projected.model.as_ref().unwrap_or(&projected.shown).get().len();
+            if used > max_bytes {
+                return Err(RunFailure::Output(ProjectError::TooLarge));
+            }
             let output = Output { printed: cut(&printed, max_bytes.saturating_sub(used) / 6), ..empty };
             projector.project(&output, max_bytes).map_err(RunFailure::Output)
         }))
