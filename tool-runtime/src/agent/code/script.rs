@@ -11,6 +11,7 @@ use crate::agent::code::paused::{Entry, Paused, asked};
 use crate::call::{CallId, Outcome, PendingGraph, SafeError, ToolCall, ToolContext, ToolExecResult};
 use crate::component::Bindings;
 use crate::error::ToolError;
+use crate::json;
 use crate::redact::{ProjectError, Projector};
 use crate::registration::{Instance, Purpose, RunFailure, Running};
 use crate::runner::{Continued, Host, ResumeError, SEPARATOR, Work, Worker};
@@ -20,6 +21,9 @@ use crate::text::cut;
 const SCRIPTS: usize = 64;
 /// The most that the calls of one script return together, in bytes.
 const RETURNED: usize = 4 << 20;
+
+/// What is written around value and printed text, in bytes.
+const FRAME: usize = 64;
 
 static SLOTS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(SCRIPTS)));
 
@@ -68,14 +72,13 @@ impl Instance for Script {
                 return Err(RunFailure::Unknown);
             }
             let (Left { value, printed }, calls) = Box::pin(self.work(&host, &context)).await?;
-            let empty = Output { value: value.to_string(), printed: "", calls };
-            let projected = projector.project(&empty, max_bytes).map_err(RunFailure::Output)?;
-            // The result comes first: what is printed has the room that is left, and each byte may need six in JSON.
-            let used = projected.model.as_ref().unwrap_or(&projected.shown).get().len();
-            if used > max_bytes {
-                return Err(RunFailure::Output(ProjectError::TooLarge));
-            }
-            let output = Output { printed: cut(&printed, max_bytes.saturating_sub(used) / 6), ..empty };
+            // Cut, the result would be no JSON; what is printed has the room that is left, and a byte may need six in JSON.
+            let value = value.to_string();
+            let mut quoted = String::new();
+            json::quote(&mut quoted, &value);
+            let used = quoted.len() + FRAME;
+            let room = max_bytes.checked_sub(used).ok_or(RunFailure::Output(ProjectError::TooLarge))?;
+            let output = Output { value, printed: cut(&printed, room / 6), calls };
             projector.project(&output, max_bytes).map_err(RunFailure::Output)
         }))
     }
