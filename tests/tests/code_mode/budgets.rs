@@ -29,7 +29,7 @@ async fn a_thousand_calls_keep_the_budget_of_the_script() {
     assert_eq!(records.len(), 301);
 }
 
-/// The call that has no budget is refused and recorded, and the script cannot go on.
+/// The call that has no budget is refused and recorded, and the script ends.
 #[tokio::test]
 async fn a_thousand_calls_keep_the_budget_of_the_policy() {
     for rules in ["[budgets.graphs.code]\ncalls = 50", "[budgets.run]\ncalls = 51"] {
