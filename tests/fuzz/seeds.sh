@@ -41,3 +41,11 @@ part() { printf '{"type":"tool-ns__%s","toolCallId":"%s","state":"%s","input":{}
 } >corpus/chat/ag_ui
 mkdir -p corpus/pick
 printf 'listTasks of a project, e-mails in HTTPServer_v2; na\303\257ve \346\235\261\344\272\254\343\201\256\345\244\251\346\260\227' >corpus/pick/words
+# The lock of the example, and two of its tools of which one changed.
+mkdir -p corpus/lock
+cp ../../examples/toolbox/tools.lock corpus/lock/office
+{
+    cat ../../examples/toolbox/tools.lock
+    printf '\000'
+    sed -e 's/"maximum": 50/"maximum": 20/' -e 's/"format": "uuid"/"pattern": "a+"/' ../../examples/toolbox/tools.lock
+} >corpus/lock/changed

@@ -27,6 +27,7 @@ pub enum Act {
 }
 
 /// The tool that always works.
+#[must_use]
 pub fn echo() -> Value {
     json!({
         "name": "echo",
@@ -51,6 +52,7 @@ impl Hostile {
     }
 
     /// What happens before anything is read.
+    #[must_use]
     pub fn hello(&self) -> Vec<Act> {
         match &*self.scenario {
             "exit-at-once" => vec![Act::Exit],
@@ -63,7 +65,7 @@ impl Hostile {
     /// What happens to a message.
     pub fn handle(&mut self, line: &str) -> Vec<Act> {
         let message: Value = serde_json::from_str(line).unwrap_or_default();
-        let Some(id) = message.get("id").cloned().filter(|id| id.is_number()) else { return Vec::new() };
+        let Some(id) = message.get("id").cloned().filter(Value::is_number) else { return Vec::new() };
         match message["method"].as_str().unwrap_or_default() {
             "initialize" => self.initialize(&id),
             "server/discover" if self.scenario == "stateless" => {
@@ -75,7 +77,7 @@ impl Hostile {
                 self.lists += 1;
                 self.list(&id, &message["params"])
             }
-            "tools/call" => self.call(&id, &message["params"]),
+            "tools/call" => Self::call(&id, &message["params"]),
             _ => vec![refuse(&id, -32601, "unknown")],
         }
     }
@@ -105,6 +107,7 @@ impl Hostile {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "a table of scenarios")]
     fn list(&self, id: &Value, params: &Value) -> Vec<Act> {
         let page = params["cursor"].as_str().and_then(|cursor| cursor.parse::<usize>().ok()).unwrap_or_default();
         let list = |tools: Vec<Value>| vec![answer(id, &json!({"tools": tools, "_meta": {"token": CANARY}}))];
@@ -247,13 +250,14 @@ impl Hostile {
         }
     }
 
-    fn call(&mut self, id: &Value, params: &Value) -> Vec<Act> {
+    fn call(id: &Value, params: &Value) -> Vec<Act> {
         let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
         let said = |result: &Value| vec![answer(id, result)];
         match params["name"].as_str().unwrap_or_default() {
             "echo" => said(&text(params["arguments"]["text"].as_str().unwrap_or_default())),
             "env" => {
-                said(&text(&std::env::vars().map(|(name, value)| format!("{name}={value}\n")).collect::<String>()))
+                let all: Vec<_> = std::env::vars().map(|(name, value)| format!("{name}={value}")).collect();
+                said(&text(&all.join("\n")))
             }
             "spawn" => {
                 let child = std::process::Command::new("sleep").arg("1000").spawn();

@@ -52,6 +52,8 @@ mod guide {
         Connections: "connections.md",
         ForeignTypes: "foreign-types.md",
         Testing: "testing.md",
+        Picking: "picking.md",
+        Lock: "lock.md",
         Engines: "engines.md",
         Mcp: "mcp.md",
         Operating: "operating.md",

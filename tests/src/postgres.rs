@@ -103,6 +103,10 @@ impl Postgres {
     }
 
     /// Makes a tablespace `small` on a disk of one mebibyte. Returns whether this machine lets us have one.
+    ///
+    /// # Panics
+    ///
+    /// If its folder cannot be made.
     pub fn small_disk(&mut self) -> bool {
         let Some((user, group)) = self.user else { return false };
         let place = self.folder.path().join("small");
@@ -196,6 +200,7 @@ impl Drop for Postgres {
 }
 
 /// Mounts a small disk in memory. Returns whether this machine lets us.
+#[must_use]
 pub fn mount(place: &Path, options: &str) -> bool {
     let mut mount = Command::new("mount");
     let mount = mount.args(["-t", "tmpfs", "-o", options, "none"]).arg(place).stderr(Stdio::null());

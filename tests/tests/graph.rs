@@ -118,7 +118,7 @@ struct Follows<F>(F);
 
 #[async_trait]
 impl<F: Fn(&str, usize) -> ScriptedTurn + Send + Sync> ModelClient for Follows<F> {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "follows"
     }
 

@@ -23,7 +23,11 @@ use tool_runtime::{
 pub trait World {
     /// Counts an effect.
     fn happen(&self) -> u32;
-    /// Has the effect that belongs to a key, unless the key is refused.
+    /// Has the effect that belongs to a key.
+    ///
+    /// # Errors
+    ///
+    /// If the key is refused.
     fn settle(&self, key: &str) -> Result<(), ToolError>;
     /// Refuses a key from now on.
     fn refuse(&self, key: &str);

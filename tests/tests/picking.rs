@@ -51,7 +51,9 @@ const WITHOUT_SEARCH: &[&str] = &["geo__weather", "mail__send", "money__convert"
 
 /// A script that keeps what each request offered: the encoded tools, and the instructions.
 #[derive(Clone)]
-struct Watched(Arc<ScriptedModel>, Arc<Mutex<Vec<(Vec<String>, String, String)>>>);
+struct Watched(Arc<ScriptedModel>, Arc<Mutex<Vec<Seen>>>);
+
+type Seen = (Vec<String>, String, String);
 
 impl Watched {
     fn new(script: impl IntoIterator<Item = ScriptedTurn>) -> Self {

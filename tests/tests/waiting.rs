@@ -1,6 +1,6 @@
 //! Calls that wait, and runs that are restored: who may finish them, and that neither is ever wider than it was.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says what it expects")]
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
 #[path = "waiting/changed.rs"]
 mod changed;

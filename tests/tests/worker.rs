@@ -19,7 +19,9 @@ use tool_runtime::agent::{
 };
 use tool_runtime::call::Decider;
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::{Chain, Document, Key, MemoryStore, RecordFilter, Space, Store, StoreError, Transaction};
+use tool_runtime::store::{
+    Chain, Document, Key, MemoryStore, Query, RecordFilter, Space, Store, StoreError, Transaction,
+};
 use tool_runtime::tool::Hash;
 use tool_runtime::wire::history::{CallMessage, Part};
 use tool_runtime::wire::{Decoded, Finish, Message};
@@ -274,6 +276,26 @@ async fn a_post_that_does_not_fit_holds_nothing_up() {
     world.post(approve()).await;
     with([world.worker()], world.reaches("answered")).await;
     assert_eq!(world.ends().await.0, ALL.map(|id| (id.to_owned(), Outcome::Ok)));
+}
+
+/// A decision that comes after the end is dropped, and no model is asked because of it.
+#[tokio::test]
+async fn a_post_that_does_not_fit_asks_no_model() {
+    let world = World::new("late");
+    world.enqueue("Go.").await;
+    world.post(approve()).await;
+    with([world.worker()], world.reaches("answered")).await;
+    let before = world.asked.load(Ordering::SeqCst);
+    world.post(approve()).await;
+    world.post(Incoming::new().decide("nonsense", ApprovalDecision::Approve, &grace())).await;
+    let taken = async {
+        while !world.store.list(&Query::new(Space::Post)).await.expect("a list").is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        world.reaches("answered").await;
+    };
+    with([world.worker()], taken).await;
+    assert_eq!(world.asked.load(Ordering::SeqCst), before);
 }
 
 /// A person decides in a process that has no worker.

@@ -35,18 +35,20 @@ pub(crate) fn parts(sentence: &str) -> Vec<Part> {
         let inside = braces.strip_prefix('{');
         let name = inside.and_then(|inside| inside.get(..inside.find(['{', '}'])?));
         let closed = name.filter(|name| braces.get(name.len() + 1..).is_some_and(|rest| rest.starts_with('}')));
-        let (length, part): (usize, fn(String, Range<usize>) -> Part) = match (inside, closed) {
-            (None, _) => (1, |_, place| Part::Broken(CLOSE, place)),
-            (Some(_), None) => (1, |_, place| Part::Broken(OPEN, place)),
+        let length = closed.map_or(1, |name| name.len() + 2);
+        let place = at..at + length;
+        let part = match (inside, closed) {
+            (None, _) => Part::Broken(CLOSE, place),
+            (Some(_), None) => Part::Broken(OPEN, place),
             (Some(_), Some(name)) if name.split('.').any(|segment| segment.trim().is_empty()) => {
-                (name.len() + 2, |_, place| Part::Broken(UNNAMED, place))
+                Part::Broken(UNNAMED, place)
             }
-            (Some(_), Some(name)) => (name.len() + 2, Part::Name),
+            (Some(_), Some(name)) => Part::Name(name.to_owned(), place),
         };
         if !text.is_empty() {
             parts.push(Part::Text(std::mem::take(&mut text)));
         }
-        parts.push(part(closed.unwrap_or_default().to_owned(), at..at + length));
+        parts.push(part);
         at += length;
     }
     if !text.is_empty() {
@@ -90,7 +92,7 @@ pub(crate) fn span(literal: &LitStr, place: &Range<usize>) -> Span {
     let token = literal.token();
     let plain = token.to_string() == format!("\"{}\"", literal.value());
     // The text begins behind the quote.
-    let inside = plain.then(|| token.subspan(place.start + 1..place.end + 1)).flatten();
+    let inside = plain.then(|| token.subspan(place.start + 1..=place.end)).flatten();
     inside.unwrap_or_else(|| literal.span())
 }
 

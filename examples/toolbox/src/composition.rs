@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn the_policy_and_its_examples_are_in_order() {
         use office_tools as _;
-        use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
+        use tool_runtime::{ToolPolicy, ToolRunner};
 
         let text = include_str!("../policy.toml");
         let line = |line: &str| line.strip_prefix("#: ").unwrap_or(line).to_owned();
@@ -119,7 +119,7 @@ mod tests {
         for text in [text, &whole.join("\n")] {
             let adapters = open(data.path()).unwrap();
             let policy = ToolPolicy::from_toml(text).unwrap();
-            let mut builder = ToolRunner::builder(ToolCatalog::collect().unwrap(), policy).approvals(true);
+            let mut builder = ToolRunner::builder(crate::catalog().unwrap(), policy).approvals(true);
             if let Some(broker) = adapters.broker {
                 builder = builder.broker(broker);
             }

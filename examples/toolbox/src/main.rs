@@ -11,7 +11,10 @@ use std::process::ExitCode;
 
 // Links the registrations: without this line the catalog is empty.
 use office_tools as _;
+use tool_runtime::ToolCatalog;
+use tool_runtime::catalog::CatalogError;
 use tool_runtime::cli::{self, App};
+use tool_runtime::runner::search_tools;
 
 fn main() -> ExitCode {
     let app =
@@ -19,9 +22,15 @@ fn main() -> ExitCode {
             .policy(include_str!("../policy.toml"))
             .principal(composition::PRINCIPAL)
             .tenant(composition::TENANT)
+            .catalog(catalog)
             .adapters(composition::open)
             .inspect(composition::inspect);
     run(app)
+}
+
+/// The linked tools, and the one that searches them.
+fn catalog() -> Result<ToolCatalog, CatalogError> {
+    ToolCatalog::builder().collect().dynamic(search_tools()).build()
 }
 
 #[cfg(not(feature = "otlp"))]
@@ -46,5 +55,17 @@ fn run(app: App) -> ExitCode {
             let _ = writeln!(std::io::stderr(), "error: spans and metrics cannot be exported: {error}");
             ExitCode::from(2)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tool_runtime::catalog::ToolLock;
+
+    #[test]
+    fn the_definitions_are_the_locked_ones() {
+        let lock = ToolLock::parse(include_str!("../tools.lock")).unwrap();
+        let report = lock.compare(&ToolLock::of(&crate::catalog().unwrap()));
+        assert!(report.is_current(), "{report}\nwrite it with `toolbox check --lock tools.lock --write`");
     }
 }

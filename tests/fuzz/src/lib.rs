@@ -4,6 +4,7 @@
 //! from this folder; the variable lets the stable toolchain take the flags of `cargo fuzz`.
 
 pub mod chat;
+pub mod lock;
 pub mod pick;
 
 use std::collections::BTreeSet;

@@ -15,6 +15,10 @@ struct Row {
     id: Value,
     /// Kept as it came: a definition that cannot be read is one that is refused.
     tool: Option<Value>,
+    /// The text of a schema that is too large for a row: texts, and how often each is repeated.
+    #[serde(rename = "input_schema_pieces")]
+    pieces: Option<Vec<(String, usize)>>,
+    /// Names of one catalog; `server|tool` for tools of servers.
     names: Option<Vec<String>>,
 }
 
@@ -24,8 +28,6 @@ struct Definition {
     name: String,
     description: Option<String>,
     input_schema: Option<Value>,
-    #[serde(rename = "input_schema_pieces")]
-    pieces: Option<Vec<(String, usize)>>,
 }
 
 /// Decides a row: `{"id","decision","reason"}`. Every row has its answer; what cannot be read is refused.
@@ -33,8 +35,8 @@ struct Definition {
 pub fn definitions(row: &str) -> String {
     const UNREADABLE: (&str, Option<&str>) = ("reject", Some("schema"));
     let (id, (decision, reason)) = match serde_json::from_str(row) {
-        Ok(Row { id, tool: Some(tool), .. }) => {
-            (id, serde_json::from_value(tool).map_or(UNREADABLE, |tool| reviewed(&tool)))
+        Ok(Row { id, tool: Some(tool), pieces, .. }) => {
+            (id, serde_json::from_value(tool).map_or(UNREADABLE, |tool| reviewed(&tool, pieces)))
         }
         Ok(Row { id, names: Some(names), .. }) => (id, joined(&names)),
         Ok(Row { id, .. }) => (id, UNREADABLE),
@@ -43,9 +45,9 @@ pub fn definitions(row: &str) -> String {
     json!({"id": id, "decision": decision, "reason": reason}).to_string()
 }
 
-fn reviewed(tool: &Definition) -> (&'static str, Option<&'static str>) {
+fn reviewed(tool: &Definition, pieces: Option<Vec<(String, usize)>>) -> (&'static str, Option<&'static str>) {
     let description = tool.description.as_deref().unwrap_or_default();
-    let verdict = match (&tool.pieces, &tool.input_schema) {
+    let verdict = match (pieces, &tool.input_schema) {
         (Some(pieces), _) => {
             let text: String = pieces.iter().map(|(text, times)| text.repeat(*times)).collect();
             workspace::review_text(&tool.name, description, &text)
@@ -71,7 +73,8 @@ impl DynamicHandler for Never {
 fn joined(names: &[String]) -> (&'static str, Option<&'static str>) {
     let tool = |name: &String| {
         let (schema, handler) = (json!({"type": "object"}), Arc::new(Never));
-        match name.strip_prefix("mcp__").and_then(|name| name.split_once("__")) {
+        let of_server = name.strip_prefix("mcp__").and_then(|name| name.split_once("__"));
+        match of_server.or_else(|| name.split_once('|')) {
             Some((server, tool)) => DynamicTool::discovered(server, tool, "A tool.", schema, handler),
             None => DynamicTool::new(name.clone(), "A tool.", schema, ToolEffect::ReadOnly, handler),
         }
@@ -106,6 +109,16 @@ mod tests {
         let joined = |names: &[&str]| definitions(&json!({"id": 1, "names": names}).to_string());
         assert!(joined(&["core__read", "mcp__evil__core__read"]).contains("\"accept\""));
         assert!(joined(&["mcp__a__b", "mcp__a__b"]).contains("collision"));
+        assert!(joined(&["a|b", "a|c"]).contains("\"accept\"") && joined(&["a|b", "a|b"]).contains("collision"));
+        // The size and the depth are judged, not that the row itself has no schema.
+        for (pieces, reason) in [
+            (json!([["{\"properties\":{\"a\":", 5000], ["{}", 1], ["}}", 5000]]), "depth"),
+            (json!([["{\"type\":\"object\",\"enum\":[1", 1], [",1", 500_000], ["]}", 1]]), "size"),
+        ] {
+            let row = json!({"id": 1, "tool": {"name": "t", "description": "x"}, "input_schema_pieces": pieces});
+            let expected = json!({"id": 1, "decision": "reject", "reason": reason}).to_string();
+            assert_eq!(definitions(&row.to_string()), expected);
+        }
         for row in ["", "{", "[]", "{\"id\": 7, \"tool\": 1, \"names\": 2}"] {
             assert!(definitions(row).contains("\"reject\""), "{row}");
         }

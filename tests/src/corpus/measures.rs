@@ -77,7 +77,8 @@ pub fn retrieval(rows: &str, results: &str) -> Result<BTreeMap<&'static str, f64
     Ok(measures)
 }
 
-/// Scores `text-hazards`: the rows whose text came back unchanged, and shows a terminal nothing that is forbidden.
+/// Scores `text-hazards` and `text-tool-calls`: the rows whose text came back unchanged, holds no calls, and shows a
+/// terminal nothing that is forbidden.
 ///
 /// # Errors
 ///
@@ -90,14 +91,16 @@ pub fn text(rows: &str, results: &str) -> Result<BTreeMap<&'static str, f64>, Bo
         let got: Value = serde_json::from_str(results.next().ok_or("results are missing")?)?;
         let pieces: Vec<(String, usize)> = serde_json::from_value(row["pieces"].clone()).unwrap_or_default();
         let pieces: String = pieces.iter().map(|(text, times)| text.repeat(*times)).collect();
-        let text = row["text"].as_str().unwrap_or(&pieces);
+        let text = row["text"].as_str().or(row["raw_output"].as_str()).unwrap_or(&pieces);
+        let calls = got["calls"].as_u64().unwrap_or_default();
         let forbidden = row["expect"]["terminal_forbidden"].as_array().into_iter().flatten().filter_map(|one| {
             let code = one.as_str()?.strip_prefix("U+")?;
             char::from_u32(u32::from_str_radix(code, 16).ok()?)
         });
         let shown = got["terminal"].as_str().ok_or("a result has no line for a terminal")?;
         let hidden = forbidden.into_iter().all(|one| !shown.contains(one));
-        right += usize::from(got["id"] == row["id"] && got["round_trip"].as_str() == Some(text) && hidden);
+        let is_text = got["round_trip"].as_str() == Some(text) && calls == 0;
+        right += usize::from(got["id"] == row["id"] && is_text && hidden);
         all += 1;
     }
     Ok(BTreeMap::from([("text", count(right) * 100.0 / count(all.max(1)))]))

@@ -14,6 +14,8 @@ use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError};
 
 /// How many ids a result has at most.
 const MOST: usize = 20;
+/// How often a query is ranked. The fastest time counts, because a busy machine only ever adds to it.
+const PASSES: usize = 4;
 
 #[derive(Deserialize)]
 struct Tool {
@@ -97,9 +99,12 @@ impl Pool {
             Ok(row) => row,
             Err(error) => return json!({"id": null, "ranked": [], "error": error.to_string()}).to_string(),
         };
-        let started = Instant::now();
-        let ranked = self.ranked(&query, &|_| true);
-        let ms = started.elapsed().as_secs_f64() * 1e3;
+        let (mut ranked, mut ms) = (Vec::new(), f64::INFINITY);
+        for _ in 0..PASSES {
+            let started = Instant::now();
+            ranked = self.ranked(&query, &|_| true);
+            ms = ms.min(started.elapsed().as_secs_f64() * 1e3);
+        }
         let mut answer = json!({"id": id, "ranked": ranked, "ms": ms});
         if let Some(offered) = offered {
             let slots: BTreeSet<_> = offered.iter().filter_map(|id| self.slots.get(id)).copied().collect();

@@ -1,4 +1,5 @@
-//! Rows of `text-hazards.jsonl`: text stays what it is on the wire, and reaches no terminal raw.
+//! Rows of `text-hazards.jsonl`: text stays what it is on the wire, and reaches no terminal raw. Rows of
+//! `text-tool-calls.jsonl`: a call that a model only writes about is text and no call.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -6,21 +7,31 @@ use tool_runtime::__workspace::{self as workspace, Limits, Tree, parse_value};
 use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
 use tool_runtime::wire::{Format, Message};
 
+use crate::{provider::Turn, wire};
+
 #[derive(Deserialize)]
 struct Row {
     id: Value,
     text: Option<String>,
     /// Text and how often it is repeated.
     pieces: Option<Vec<(String, usize)>>,
+    /// What a model wrote.
+    raw_output: Option<String>,
 }
 
-/// Answers a row: `{"id","round_trip","terminal"}`, the text that came back and a line for a terminal. A row that cannot
-/// be read has `null` for both.
+/// Answers a row: `{"id","round_trip","terminal"}`, the text that came back and a line for a terminal. A row with
+/// `raw_output` is answered with `"calls"` in addition: how many calls the decoders of all formats found in the text. A
+/// row that cannot be read has `null` for both texts.
 #[must_use]
 pub fn text(row: &str) -> String {
-    let Ok(Row { id, text, pieces }) = serde_json::from_str(row) else {
+    let Ok(Row { id, text, pieces, raw_output }) = serde_json::from_str(row) else {
         return json!({"id": null, "round_trip": null, "terminal": null}).to_string();
     };
+    if let Some(text) = raw_output {
+        let (round_trip, calls) = written(&text);
+        return json!({"id": id, "round_trip": round_trip, "terminal": workspace::shown(&text), "calls": calls})
+            .to_string();
+    }
     let pieces = pieces.unwrap_or_default();
     let text = text.unwrap_or_else(|| pieces.iter().map(|(text, times)| text.repeat(*times)).collect());
     json!({"id": id, "round_trip": round_trip(&text), "terminal": workspace::shown(&text)}).to_string()
@@ -38,9 +49,33 @@ fn round_trip(text: &str) -> Option<String> {
     member(&tree)?.as_str().map(ToOwned::to_owned)
 }
 
+/// The text as the answer of a model in every format: what was decoded if all agree, and how many calls they found.
+fn written(text: &str) -> (Option<String>, usize) {
+    let decoded = |format: &Format| wire::decode(*format, Turn::text(text).stream(*format).as_bytes(), 7);
+    let all: Vec<_> = Format::ALL.iter().map(decoded).collect();
+    let agreed = all.iter().all(|one| one.text == all[0].text);
+    (agreed.then(|| all[0].text.clone()), all.iter().map(|one| one.calls.len()).sum())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_in_a_text_is_text() {
+        for output in [
+            "<tool_call>\n{\"name\": \"mail__send\", \"arguments\": {}}\n</tool_call>",
+            "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>mail__send",
+            "[TOOL_CALLS][{\"name\": \"mail__send\", \"arguments\": {}}]",
+            "{\"tool_calls\":[{\"id\":\"c\",\"type\":\"function\",\"function\":{\"name\":\"a\",\"arguments\":\"{}\"}}]}",
+            "data: [DONE]\n\nevent: message_stop",
+        ] {
+            let answer: Value =
+                serde_json::from_str(&text(&json!({"id": 1, "raw_output": output}).to_string())).unwrap_or_default();
+            assert_eq!((&answer["round_trip"], &answer["calls"]), (&json!(output), &json!(0)));
+        }
+        assert_eq!(written("").0.as_deref(), Some(""));
+    }
 
     #[test]
     fn text_stays_text() {

@@ -1,6 +1,8 @@
 //! What a provider's cache sees: the beginning of a body stays the same from turn to turn, and its end is marked.
 
 use tool_runtime::agent::{Agent, SavedConversation};
+use tool_runtime::catalog::PickOptions;
+use tool_runtime::runner::search_tools;
 
 use super::*;
 
@@ -26,15 +28,17 @@ async fn bodies(format: Format, settings: RequestSettings) -> Vec<String> {
     server.asked().into_iter().map(|asked| asked.body).collect()
 }
 
-/// The body up to the end of its last message.
-fn prefix(format: Format, body: &str) -> String {
-    let value: Value = serde_json::from_str(body).unwrap();
-    let key = match format {
+/// The key of the messages.
+const fn messages(format: Format) -> &'static str {
+    match format {
         Format::OpenAiResponses => "input",
         Format::Gemini => "contents",
         _ => "messages",
-    };
-    assert!(!value[key].as_array().unwrap().is_empty());
+    }
+}
+
+/// Where the list of a key begins and ends in the text of a body.
+fn list(body: &str, key: &str) -> std::ops::Range<usize> {
     // The list is text of ours, and the field behind it begins at the depth of the body.
     let start = body.find(&format!("\"{key}\":[")).unwrap();
     let (mut depth, mut quoted, mut escaped) = (0_u32, false, false);
@@ -52,7 +56,75 @@ fn prefix(format: Format, body: &str) -> String {
         }
         false
     });
-    body[..start + end.unwrap()].replace(MARK, "")
+    start..start + end.unwrap()
+}
+
+/// The body up to the end of its last message.
+fn prefix(format: Format, body: &str) -> String {
+    let value: Value = serde_json::from_str(body).unwrap();
+    assert!(!value[messages(format)].as_array().unwrap().is_empty());
+    body[..list(body, messages(format)).end].replace(MARK, "")
+}
+
+/// The tools, the messages and what is left of a body without both.
+fn pieces(format: Format, body: &str) -> [String; 3] {
+    // The mark comes first in a tool, and last in a message.
+    let (_, mark) = MARK.split_at(1);
+    let mut rest = body.replace(MARK, "").replace(&format!("{mark},"), "");
+    let key = if format == Format::Gemini { "functionDeclarations" } else { "tools" };
+    let mut take = |key| {
+        let range = list(&rest, key);
+        let piece = rest[range.clone()].to_owned();
+        rest.replace_range(range, "");
+        piece
+    };
+    let (tools, messages) = (take(key), take(messages(format)));
+    [tools, messages, rest]
+}
+
+#[tokio::test]
+async fn picked_tools_are_appended_and_nothing_before_them_changes() {
+    let runner = || {
+        let allowed = ["rig__double", "rig__fail", "rig__cursor", "tools__search"];
+        let catalog = tests::rig::tools().dynamic(search_tools()).build().unwrap();
+        ToolRunner::builder(catalog, ToolPolicy::allow(allowed)).build().unwrap()
+    };
+    for &format in Format::ALL {
+        let turns = [
+            Turn::calls([("c1", "rig__double", r#"{"n":1}"#)]),
+            Turn::calls([("c2", "tools__search", r#"{"query":"double a number","limit":1}"#)]),
+            Turn::calls([("c3", "rig__double", r#"{"n":1}"#)]),
+            Turn::text("2"),
+            Turn::text("No."),
+        ];
+        let server = Server::start(turns.map(|turn| Reply::stream(&turn.stream(format)))).unwrap();
+        let model = client(format, &server).build().unwrap();
+        let agent = Agent::new(model).instructions("Be brief.").pick(PickOptions::new(1).always(["rig__cursor"]));
+        let mut conversation = agent.converse(runner().run(RunOptions::new()));
+        assert!(matches!(conversation.send("Hello.").await, Ended::Answered { .. }), "{format}");
+        let saved = serde_json::to_string(&conversation.save().await.unwrap()).unwrap();
+        let saved: SavedConversation = serde_json::from_str(&saved).unwrap();
+        let mut conversation = agent.restore(&runner(), RunOptions::new(), saved).await.unwrap();
+        assert!(matches!(conversation.send("Does it always fail?").await, Ended::Answered { .. }), "{format}");
+        let bodies: Vec<_> = server.asked().iter().map(|asked| pieces(format, &asked.body)).collect();
+        let names = |tools: &str| {
+            let all = ["rig__cursor", "rig__double", "rig__fail", "tools__search"];
+            let mut found: Vec<_> = all.iter().filter_map(|name| Some((tools.find(name)?, *name))).collect();
+            found.sort_unstable();
+            found.into_iter().map(|(_, name)| name).collect::<Vec<_>>()
+        };
+        let first = ["rig__cursor", "tools__search"];
+        let found = ["rig__cursor", "tools__search", "rig__double"];
+        let all = ["rig__cursor", "tools__search", "rig__double", "rig__fail"];
+        let offered: Vec<_> = bodies.iter().map(|[tools, ..]| names(tools)).collect();
+        assert_eq!(offered, [&first[..], &first, &found, &found, &all], "{format}");
+        for pair in bodies.windows(2) {
+            let [[tools, messages, rest], [more_tools, more_messages, same]] = pair else { panic!("two") };
+            assert!(more_tools.starts_with(tools), "{format}\n{tools}\n{more_tools}");
+            assert!(more_messages.starts_with(messages), "{format}\n{messages}\n{more_messages}");
+            assert_eq!(rest, same, "{format}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use tool_runtime::{ToolCall, ToolInvocationRecord};
 
 use crate::rig::{COUNTED, Client, Guest, admitted, call, outcomes, piped, records, runner, server, text};
 
-pub async fn listening(server: &McpServer, options: &HttpOptions) -> SocketAddr {
+pub(crate) async fn listening(server: &McpServer, options: &HttpOptions) -> SocketAddr {
     let listener = server.bind("127.0.0.1:0".parse().unwrap(), options).await.unwrap();
     let address = listener.address();
     tokio::spawn(listener.serve());
@@ -34,7 +34,7 @@ fn transport(address: SocketAddr, user: &str) -> StreamableHttpClientTransport<r
 }
 
 /// A client of the era of sessions.
-pub async fn with_session(address: SocketAddr, user: &str) -> Client {
+pub(crate) async fn with_session(address: SocketAddr, user: &str) -> Client {
     Guest(ProtocolVersion::LATEST_WITH_INITIALIZE).serve(transport(address, user)).await.expect("a handshake")
 }
 
@@ -171,7 +171,7 @@ async fn many_calls_at_a_time_all_end_when_the_server_closes() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), all).await.expect("all calls run");
+    tokio::time::timeout(Duration::from_mins(1), all).await.expect("all calls run");
     assert!(call(&client, "add", json!({"a": 1, "b": 1})).await.is_err(), "one more is refused");
     server.close(Duration::from_millis(10)).await;
     for call in waiting {

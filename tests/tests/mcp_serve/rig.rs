@@ -20,7 +20,7 @@ use tool_runtime::{
 
 /// A person of whom the town may be shown.
 #[derive(serde::Serialize, schemars::JsonSchema)]
-pub struct Person {
+pub(crate) struct Person {
     name: String,
     town: String,
     salary: u64,
@@ -87,7 +87,7 @@ async fn slow_read() -> Result<u32, ToolError> {
 }
 
 /// How many calls of `slow__counted` run or ran.
-pub static COUNTED: AtomicUsize = AtomicUsize::new(0);
+pub(crate) static COUNTED: AtomicUsize = AtomicUsize::new(0);
 
 /// Waits until it is cancelled, and is counted.
 #[tool(name = "slow__counted", effect = read_only, redact = ["$"])]
@@ -142,7 +142,7 @@ warn_at = 0
 stop_at = 0
 "#;
 
-pub fn runner(store: &Arc<MemoryStore>) -> ToolRunner {
+pub(crate) fn runner(store: &Arc<MemoryStore>) -> ToolRunner {
     let catalog = ToolCatalog::builder()
         .tool::<find>()
         .tool::<add>()
@@ -164,12 +164,12 @@ pub fn runner(store: &Arc<MemoryStore>) -> ToolRunner {
 }
 
 /// Everybody at a pipe is Ada; over HTTP it is whom the header names.
-pub fn admitted(peer: &Peer<'_>) -> Option<RunOptions> {
+pub(crate) fn admitted(peer: &Peer<'_>) -> Option<RunOptions> {
     let who = if peer.is_http() { peer.header("x-user")? } else { "ada" };
     Some(RunOptions::new().principal(who).tenant("acme"))
 }
 
-pub fn server(store: &Arc<MemoryStore>) -> McpServer {
+pub(crate) fn server(store: &Arc<MemoryStore>) -> McpServer {
     McpServer::builder(runner(store), admitted)
         .name("rig", "1.2.3")
         .expose("math__add", "add")
@@ -177,11 +177,11 @@ pub fn server(store: &Arc<MemoryStore>) -> McpServer {
         .expect("a server")
 }
 
-pub type Client = RunningService<RoleClient, Guest>;
+pub(crate) type Client = RunningService<RoleClient, Guest>;
 
 /// A client that says which revision it knows.
 #[derive(Clone)]
-pub struct Guest(pub ProtocolVersion);
+pub(crate) struct Guest(pub ProtocolVersion);
 
 impl ClientHandler for Guest {
     fn get_info(&self) -> ClientConfig {
@@ -191,7 +191,7 @@ impl ClientHandler for Guest {
 }
 
 /// A client at a pipe, in the era of sessions.
-pub async fn piped(server: &McpServer) -> Client {
+pub(crate) async fn piped(server: &McpServer) -> Client {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let (read, write) = tokio::io::split(theirs);
     let server = server.clone();
@@ -199,22 +199,22 @@ pub async fn piped(server: &McpServer) -> Client {
     Guest(ProtocolVersion::LATEST_WITH_INITIALIZE).serve(ours).await.expect("a handshake")
 }
 
-pub fn request(name: &str, arguments: Value) -> CallToolRequestParams {
+pub(crate) fn request(name: &str, arguments: Value) -> CallToolRequestParams {
     let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
     CallToolRequestParams::new(name.to_owned()).with_arguments(arguments)
 }
 
-pub async fn call(client: &Client, name: &str, arguments: Value) -> Result<CallToolResult, ServiceError> {
+pub(crate) async fn call(client: &Client, name: &str, arguments: Value) -> Result<CallToolResult, ServiceError> {
     client.call_tool(request(name, arguments)).await
 }
 
 /// The text of the first block.
-pub fn text(result: &CallToolResult) -> &str {
+pub(crate) fn text(result: &CallToolResult) -> &str {
     &result.content.first().and_then(|block| block.as_text()).expect("a text").text
 }
 
 /// The records, once there are so many.
-pub async fn records(store: &MemoryStore, count: usize) -> Vec<ToolInvocationRecord> {
+pub(crate) async fn records(store: &MemoryStore, count: usize) -> Vec<ToolInvocationRecord> {
     for _ in 0..200 {
         let records = store.calls(&RecordFilter::default()).await.expect("records");
         if records.len() >= count {
@@ -226,6 +226,6 @@ pub async fn records(store: &MemoryStore, count: usize) -> Vec<ToolInvocationRec
     panic!("the records were not written")
 }
 
-pub fn outcomes(records: &[ToolInvocationRecord]) -> Vec<Value> {
+pub(crate) fn outcomes(records: &[ToolInvocationRecord]) -> Vec<Value> {
     records.iter().map(|record| json!([record.name, record.outcome.code()])).collect()
 }

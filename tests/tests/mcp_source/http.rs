@@ -81,7 +81,8 @@ async fn answer(mut stream: TcpStream, server: Arc<Mutex<Hostile>>, seen: Arc<Mu
             match said.as_slice() {
                 [] => ("202 Accepted", String::new(), String::new()),
                 lines if way == Way::Events => {
-                    let events: String = lines.iter().map(|line| format!("event: message\ndata: {line}\n\n")).collect();
+                    let events: Vec<_> = lines.iter().map(|line| format!("event: message\ndata: {line}\n\n")).collect();
+                    let events = events.concat();
                     ("200 OK", "content-type: text/event-stream\r\n".to_owned(), format!(": hello\n\n{events}"))
                 }
                 lines => ("200 OK", "content-type: application/json\r\n".to_owned(), lines[0].clone()),

@@ -52,7 +52,7 @@ async fn a_child_gets_the_environment_that_it_is_given() {
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     let servers = ToolSource::connect([server("s", "well-behaved").env("GIVEN", "1")]).await.unwrap();
     let result = call(&run_of(&servers, &["mcp__s__env"], ""), "mcp__s__env", "{}").await;
-    assert_eq!(result.to_model(), r#"{"text":"GIVEN=1\n"}"#);
+    assert_eq!(result.to_model(), r#"{"text":"GIVEN=1"}"#);
 }
 
 #[tokio::test(flavor = "multi_thread")]

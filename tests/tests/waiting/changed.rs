@@ -71,7 +71,7 @@ impl Service {
             .store(store)
             .clock(Arc::new(ManualClock::at(start + jiff::SignedDuration::from_secs(self.seconds))))
             .build()
-            .unwrap_or_else(|error| panic!("{error}"))
+            .expect("a runner")
     }
 }
 
@@ -119,7 +119,7 @@ fn changes() -> Vec<(&'static str, Change, &'static str, &'static str)> {
         (
             "principal",
             |service| {
-                service.options = RunOptions::new().run_id("run-1").principal("eve").tenant("acme").role("editor")
+                service.options = RunOptions::new().run_id("run-1").principal("eve").tenant("acme").role("editor");
             },
             "not_pending",
             "other_principal",
@@ -127,7 +127,7 @@ fn changes() -> Vec<(&'static str, Change, &'static str, &'static str)> {
         (
             "tenant",
             |service| {
-                service.options = RunOptions::new().run_id("run-1").principal("ada").tenant("other").role("editor")
+                service.options = RunOptions::new().run_id("run-1").principal("ada").tenant("other").role("editor");
             },
             "not_pending",
             "other_tenant",
@@ -185,7 +185,8 @@ async fn a_stored_call_runs_as_it_was_looked_at() {
 
 #[tokio::test]
 async fn a_stored_call_that_was_edited_does_not_run() {
-    let edits: [(&str, fn(&mut Value), &str); 6] = [
+    type Edit = (&'static str, fn(&mut Value), &'static str);
+    let edits: [Edit; 6] = [
         ("arguments", |call| call["arguments"] = r#"{"to":4}"#.into(), "arguments"),
         ("digest", |call| call["argument_digest"] = "00".repeat(32).into(), "arguments"),
         ("definition", |call| call["definition_hash"] = "00".repeat(32).into(), "definition"),

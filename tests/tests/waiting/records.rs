@@ -84,7 +84,7 @@ async fn rig(rules: &str) -> Rig {
             run.resume("before", ApprovalDecision::Approve, &grace()).await.expect("it waits");
         }
     }
-    Rig { run, clock, store }
+    Rig { clock, store, run }
 }
 
 impl Rig {

@@ -3,7 +3,7 @@
 use tool_runtime::{ToolCall, hydrate::Hydrated};
 
 fn forge(call: ToolCall) -> Hydrated {
-    Hydrated { call, repaired: false }
+    Hydrated { call }
 }
 
 fn main() {}

@@ -155,9 +155,10 @@ impl Cause {
     #[must_use]
     pub fn outcome(self, effect: crate::tool::ToolEffect) -> Outcome {
         match (effect, self) {
-            (_, Self::Prevented) => Outcome::Cancelled,
+            (_, Self::Prevented) | (crate::tool::ToolEffect::ReadOnly, Self::Cancelled | Self::Lost) => {
+                Outcome::Cancelled
+            }
             (crate::tool::ToolEffect::ReadOnly, Self::Timeout) => Outcome::Timeout,
-            (crate::tool::ToolEffect::ReadOnly, Self::Cancelled | Self::Lost) => Outcome::Cancelled,
             (crate::tool::ToolEffect::ReadOnly, Self::Panicked) => Outcome::Panicked,
             _ => Outcome::OutcomeUnknown,
         }

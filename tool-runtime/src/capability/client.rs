@@ -82,7 +82,7 @@ pub trait Sample {
     /// Sends one message of a user, and returns the text of the answer, of at most so many tokens.
     ///
     /// # Errors
-    /// The client does not offer its model, somebody declined, or the answer is no text.
+    /// The client does not offer its model, somebody declined, or the answer has no text.
     async fn sample(&self, prompt: &str, max_tokens: u32) -> Result<String, ClientError>;
 }
 

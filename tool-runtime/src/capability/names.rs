@@ -13,8 +13,8 @@ use crate::error::ToolError;
 /// Implementations need `#[async_trait]` of the `async-trait` crate. Bound to an argument with
 /// [`RunnerBuilder::names`](crate::runner::RunnerBuilder::names), it is asked once when a call is suspended, for each of at
 /// most eight values, all of them within two seconds. The name is kept with the call that waits and shown beside the
-/// value, as looked up; it is no part of the arguments, and a look-up that fails or takes too long delays no call and stops
-/// none.
+/// value, as looked up; it does not belong to the arguments, and a look-up that fails or takes too long delays no
+/// call and stops none.
 ///
 /// The arguments come from a model. Answer with what the principal and the tenant of the request may see, and change
 /// nothing.

@@ -9,7 +9,7 @@ use crate::catalog::problem::Problems;
 use crate::catalog::{CatalogProblem, CatalogProblemKind};
 use crate::policy::{RunPolicy, Subject};
 use crate::redact::{ERROR, MEDIA, Projector};
-use crate::registration::{Behaviour, Checked, Described, Published};
+use crate::registration::{Behaviour, Checked, Described, GraphDeclaration, Published};
 use crate::schema::{self, Effective, IdArguments};
 use crate::text::nearest;
 use crate::tool::sentence::{Piece, pieces};
@@ -38,6 +38,8 @@ pub(crate) struct Entry {
     pub(crate) payload: Option<Schema>,
     /// What a client answers with.
     pub(crate) answer: Option<Answer>,
+    /// What a graph says of itself; `None` for every other tool.
+    pub(crate) graph: Option<GraphDeclaration>,
 }
 
 /// How a client's answer is checked and shown.
@@ -128,6 +130,7 @@ impl Entry {
             projector,
             payload,
             answer,
+            graph: described.graph,
             spec,
         })
     }

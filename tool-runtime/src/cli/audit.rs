@@ -12,7 +12,8 @@ use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::Cli;
 use crate::cli::{input, table, terminal};
-use crate::store::verify::{Checked, Finding, Verifier, VerifyError, verify};
+use crate::store::finding::Finding;
+use crate::store::verify::{Checked, Verifier, VerifyError, verify};
 use crate::store::{Anchor, AuditRecord, Document, Query, RecordFilter, Sealed, Space, Store, anchor};
 
 /// How many records are read at a time.

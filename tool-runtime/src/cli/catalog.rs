@@ -1,18 +1,15 @@
-//! `list`, `show`, `export`, `check`: the catalog and the policy. Runs no tool and opens no data.
-
-use std::sync::Arc;
+//! `list`, `show`, `export`: the catalog and the policy. Runs no tool and opens no data.
 
 use serde::Serialize;
 
 use crate::call::{Decision, Verdict};
-use crate::catalog::{CompiledCatalog, Entry, PickOptions, ToolCatalog};
+use crate::catalog::{Entry, PickOptions, ToolCatalog};
 use crate::cli::args::Form;
 use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::{Cli, Party};
 use crate::cli::{table, terminal};
 use crate::policy::{PolicyContext, ToolPolicy};
-use crate::schema::validator::JsonSchemaValidator;
 use crate::text::nearest;
 use crate::tool::ToolSpec;
 use crate::wire::{EncodeOptions, Format, Loss};
@@ -111,6 +108,9 @@ pub(super) fn export(
         None => catalog.entries().zip(visible).filter(|(_, visible)| *visible).map(|(entry, _)| &*entry.spec).collect(),
         Some((query, options)) => {
             let picks = catalog.words().pick(query, &options, &|slot| visible.get(slot).copied().unwrap_or_default());
+            if picks.is_empty() {
+                terminal::note("no tool fits");
+            }
             picks.iter().filter_map(|pick| catalog.get(pick.name.as_str())).collect()
         }
     };
@@ -147,29 +147,4 @@ fn pretty(value: &serde_json::Value) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).map_err(|error| Failure::failed(error.to_string()))?;
     terminal::line(&terminal::safe_json(&text));
     Ok(())
-}
-
-pub(super) fn check(cli: &Cli<'_>) -> Result<Exit, Failure> {
-    let mut problems = Vec::new();
-    match cli.catalog() {
-        Ok(catalog) => {
-            problems.extend(cli.checked_policy(&catalog).err().map(|failure| failure.message));
-            let validators = CompiledCatalog::unprepared(Arc::new(JsonSchemaValidator));
-            let validators = validators.prepared(&catalog, &ToolPolicy::deny_all(), &mut Vec::new());
-            problems.extend(validators.warm(&catalog).err().map(|error| error.to_string()));
-        }
-        Err(failure) => {
-            problems.push(failure.message);
-            problems.extend(cli.policy().err().map(|failure| failure.message));
-        }
-    }
-    let problems: Vec<_> = problems.iter().flat_map(|problem| problem.lines()).collect();
-    if cli.settings.json {
-        terminal::line(&json(&problems)?);
-    } else if problems.is_empty() {
-        terminal::line("catalog and policy are in order");
-    } else {
-        problems.iter().for_each(|problem| terminal::line(&terminal::safe(problem)));
-    }
-    Ok(if problems.is_empty() { Exit::Done } else { Exit::Failed })
 }

@@ -13,6 +13,7 @@ mod audit;
 mod call;
 mod catalog;
 mod chat;
+mod check;
 mod config;
 mod describe;
 mod exit;
@@ -32,6 +33,7 @@ mod places;
 mod policy;
 mod progress;
 mod recorded;
+mod replace;
 mod replay;
 mod saved;
 mod session;
@@ -130,7 +132,7 @@ async fn dispatch(cli: &Cli<'_>, command: Command) -> Result<Exit, Failure> {
             catalog::export(cli, format, strict, picked)
         }
         Command::Pick(command) => pick::pick(cli, &command),
-        Command::Check => catalog::check(cli),
+        Command::Check(lock) => check::check(cli, &lock),
         Command::Call(call) => Box::pin(call::call(cli, call)).await,
         Command::Chat(chat) => Box::pin(chat::chat(cli, chat)).await,
         Command::Approvals { action } => Box::pin(approvals::approvals(cli, action)).await,

@@ -142,7 +142,9 @@ fn read(path: &Path) -> Result<Index, Failure> {
         terminal::note(&format!("{}: {broken} definitions left out, {taken} taken", path.display()));
     }
     if taken == 0 {
-        return Err(Failure::usage(format!("{} has no tool definition that can be read", path.display())));
+        let message = "has no tool definition that can be read; write one JSON object per line, with `name`, \
+                       `description` and `inputSchema`";
+        return Err(Failure::usage(format!("{} {message}", path.display())));
     }
     Ok(index)
 }

@@ -38,6 +38,11 @@ impl Cli<'_> {
 /// Opens a store by its URL. It can hold a password, so no message quotes it.
 async fn open(url: &str, existing: bool) -> Result<Arc<dyn Store>, Failure> {
     if let Some(path) = url.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
+        // `//` would be a host, and a file at the root of the disk.
+        if path.starts_with("//") {
+            let text = "the file comes behind the colon: sqlite:shared.db, or sqlite:/var/lib/shared.db";
+            return Err(Failure::usage(text));
+        }
         let path = Path::new(path);
         if existing && !path.is_file() {
             let message = format!(

@@ -13,7 +13,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::Cli;
 use crate::cli::{accounts, approvals, chat, input, terminal};
 use crate::runner::ApprovalDecision;
-use crate::store::{Clock as _, Key, Store as _, StoreError, StoredRun, SystemClock};
+use crate::store::{Clock as _, Key, PendingCall, Store, StoreError, StoredRun, SystemClock};
 use crate::wire::Message;
 
 pub(super) async fn worker(cli: &Cli<'_>, command: args::Worker) -> Result<Exit, Failure> {
@@ -73,12 +73,16 @@ pub(super) async fn told_to_end() {
 async fn put(cli: &Cli<'_>, prompt: &str, run: Option<String>) -> Result<Exit, Failure> {
     let gate = cli.open().await?;
     let mut options = gate.options(None);
+    let prompt = text(prompt)?;
+    if prompt.trim().is_empty() {
+        return Err(Failure::usage("write what the user says: worker put \"..\""));
+    }
     if let Some(id) = run {
         options = options.run_id(id);
     }
     let agent: Agent = chat::offline();
     let mut conversation = agent.converse(gate.runner.run(options));
-    let accepted = conversation.accept(Incoming::from(text(prompt)?)).await;
+    let accepted = conversation.accept(Incoming::from(prompt)).await;
     accepted.map_err(|error| Failure::failed(error.to_string()).code(error.code()))?;
     let queued = RunQueue::new(cli.store().await?).enqueue(&conversation.save().await?).await;
     queued.map_err(|error| match error {
@@ -113,24 +117,50 @@ async fn post(
     let (found, _) = queue.find(run, tenant.as_deref()).await.map_err(|error| unknown(run, error))?;
     // What somebody else made wait under the same ids is none of this run's.
     let key = |call: &str| Key::waiting(run, tenant.as_deref(), found.principal.as_deref(), &CallId::new(call));
+    let mut finished = Vec::new();
     for (call, decision) in decisions {
-        let pending = store.pending(&key(&call)).await?;
-        let pending = pending.filter(|pending| pending.suspension == Suspension::Approval && pending.tenant == tenant);
-        let pending = pending.ok_or_else(|| approvals::unknown(&call))?;
+        let pending = waiting(&*store, key(&call), (&tenant, Suspension::Approval), &call).await?;
         let decider = cli.named_decider(&pending, who)?;
         approvals::check(cli, &*store, &pending, &decision, &decider).await?;
         incoming = incoming.decide(call, decision, &decider);
+        finished.push(pending);
     }
     for pair in answers.chunks_exact(2) {
         let output = input::json_value(&pair[1])?;
-        let pending = store.pending(&key(&pair[0])).await?;
-        if pending.is_none_or(|pending| pending.suspension != Suspension::Client || pending.tenant != tenant) {
-            return Err(approvals::unknown(&pair[0]));
-        }
+        finished.push(waiting(&*store, key(&pair[0]), (&tenant, Suspension::Client), &pair[0]).await?);
         incoming = incoming.answer(ClientAnswer::value(pair[0].as_str(), output));
     }
-    queue.post(run, tenant.as_deref(), &incoming).await.map_err(|error| unknown(run, error))?;
+    let mut ids = std::collections::HashSet::new();
+    if let Some(twice) = finished.iter().find(|call| !ids.insert(&call.call_id)) {
+        let id = terminal::safe(twice.call_id.as_str());
+        return Err(Failure::usage(format!(
+            "the call `{id}` is decided twice; write one of --approve, --deny, --answer"
+        )));
+    }
+    if finished.is_empty() {
+        queue.post(run, tenant.as_deref(), &incoming).await.map_err(|error| unknown(run, error))?;
+        return Ok(Exit::Done);
+    }
+    queue.post_for(&finished, &incoming).await.map_err(|error| match error {
+        QueueError::Store(StoreError::Duplicate) => {
+            approvals::unknown(finished.first().map_or(run, |call| call.call_id.as_str()))
+        }
+        error => unknown(run, error),
+    })?;
     Ok(Exit::Done)
+}
+
+/// A call of the tenant that waits for this, and not for too long.
+async fn waiting(
+    store: &dyn Store,
+    key: Key,
+    (tenant, suspension): (&Option<Arc<str>>, Suspension),
+    id: &str,
+) -> Result<PendingCall, Failure> {
+    let fits = |call: &PendingCall| {
+        call.suspension == suspension && call.tenant == *tenant && !call.is_expired(SystemClock.now())
+    };
+    store.pending(&key).await?.filter(fits).ok_or_else(|| approvals::unknown(id))
 }
 
 /// A run of another tenant and one that never was read alike.

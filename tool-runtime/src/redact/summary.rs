@@ -64,7 +64,9 @@ fn value(written: &mut String, value: &Tree<'_>, place: &str, names: &[NamedArgu
     let mut room = MOST;
     for (at, item) in items.iter().enumerate() {
         if room == 0 {
-            written.push_str(&format!(" and {} more", items.len() - at));
+            written.push_str(" and ");
+            written.push_str(&(items.len() - at).to_string());
+            written.push_str(" more");
             break;
         }
         if at > 0 {

@@ -6,13 +6,15 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::runner::{RunOptions, ToolRunner};
-use crate::store::{Document, Key, Query, RunLease, Space, StoreError, Transaction, attempts, runs};
+use crate::store::{Document, Key, Query, RunLease, Space, StoreError, StoredRun, Transaction, attempts, runs};
 
 impl ToolRunner {
     /// Takes a run for this attempt of an engine: from now on, what earlier attempts write is refused.
-    pub(crate) async fn seize(&self, run_id: &Arc<str>) -> Result<RunLease, StoreError> {
-        let (id, owner) = (Arc::clone(run_id), self.shared.attempt());
-        let change = move |transaction: &mut Transaction| attempts::seize(transaction, &id, &owner);
+    pub(crate) async fn seize(&self, run_id: &Arc<str>, options: &RunOptions) -> Result<RunLease, StoreError> {
+        let (mut party, owner) = (StoredRun::new(Arc::clone(run_id), ""), self.shared.attempt());
+        party.principal.clone_from(&options.principal);
+        party.tenant.clone_from(&options.tenant);
+        let change = move |transaction: &mut Transaction| attempts::seize(transaction, &party, &owner);
         self.shared.store.transact(vec![Key::run(Arc::clone(run_id))], change).await
     }
 

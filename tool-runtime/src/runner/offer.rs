@@ -80,7 +80,12 @@ impl Run {
     /// What the model is offered now, in the order in which it was; `None` for all that it may see.
     pub(crate) fn offered(&self) -> Option<CatalogView> {
         let mut state = self.state();
-        let offered = state.offered.as_mut()?;
+        let Some(offered) = state.offered.as_mut() else {
+            // With every tool loaded there is none to look for.
+            let tools = self.catalog();
+            tools.get(SEARCH)?;
+            return Some(tools.only(tools.specs().map(|spec| spec.name.as_str()).filter(|name| *name != SEARCH)));
+        };
         offered.first.get_or_insert(offered.tools.len());
         Some(self.catalog().only(offered.tools.iter().map(String::as_str)))
     }

@@ -65,7 +65,7 @@ impl RunOptions {
     }
 
     /// Sets the id of the run; a fresh one by default. Call ids are unique within a run, and idempotency keys depend on
-    /// it.
+    /// it. A store has one run of an id, whichever principal or tenant it is of, so let no client choose it.
     pub fn run_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.run_id = Some(id.into());
         self

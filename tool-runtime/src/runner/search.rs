@@ -29,7 +29,7 @@ const MAX_DESCRIPTION_BYTES: usize = 300;
 /// ([`Agent::pick`](crate::agent::Agent::pick)): what it returns is offered from the next request of the run on.
 ///
 /// It goes through the gate like every tool: it needs a place in the catalog, and its name in the policy's
-/// `allowed_tools`. It finds only what the policy lets the run see.
+/// `allowed_tools`. It finds only what the policy lets the run see. An agent that does not pick does not offer it.
 ///
 /// ```
 /// use tool_runtime::runner::search_tools;

@@ -9,17 +9,22 @@ use crate::store::{Document, Key, RunLease, StoreError, StoredRun, Transaction};
 
 /// Takes a run for an attempt of an engine, also from an earlier attempt: an engine has one at a time, and what the earlier
 /// one still writes is refused from now on. The lease has no end, because the engine says when the next attempt begins.
+///
+/// `party` is the run as it is before anybody has it: a run of another principal or tenant under the same id is not taken.
 pub(crate) fn seize(
     transaction: &mut Transaction,
-    run_id: &Arc<str>,
+    party: &StoredRun,
     owner: &Arc<str>,
 ) -> Result<RunLease, StoreError> {
-    let key = Key::run(Arc::clone(run_id));
+    let (run_id, key) = (&party.run_id, Key::run(Arc::clone(&party.run_id)));
     let mut run = match transaction.get(&key) {
         // Workers have it, and keep its document here.
         Some(Document::Run(run)) if !run.document.is_empty() => return Err(StoreError::Duplicate),
+        Some(Document::Run(run)) if run.principal != party.principal || run.tenant != party.tenant => {
+            return Err(StoreError::Duplicate);
+        }
         Some(Document::Run(run)) => (**run).clone(),
-        _ => StoredRun { state: "engine".into(), ..StoredRun::new(Arc::clone(run_id), "") },
+        _ => StoredRun { state: "engine".into(), ..party.clone() },
     };
     run.epoch += 1;
     run.holder = Some(Holder { owner: Arc::clone(owner), until: Timestamp::MAX });
@@ -38,9 +43,10 @@ mod tests {
         let (run, now) = (Arc::<str>::from("run"), Timestamp::UNIX_EPOCH);
         let key = || Key::run(Arc::clone(&run));
         let mut transaction = Transaction::new(now, [(key(), None)]);
-        let first = seize(&mut transaction, &run, &"one".into()).unwrap();
+        let party = StoredRun::new(Arc::clone(&run), "");
+        let first = seize(&mut transaction, &party, &"one".into()).unwrap();
         runs::check(&transaction, &first).unwrap();
-        let second = seize(&mut transaction, &run, &"two".into()).unwrap();
+        let second = seize(&mut transaction, &party, &"two".into()).unwrap();
         runs::check(&transaction, &second).unwrap();
         assert!(matches!(runs::check(&transaction, &first), Err(StoreError::Fenced)));
         assert_ne!(first.epoch, second.epoch);
@@ -56,6 +62,22 @@ mod tests {
         let key = Key::run(Arc::clone(&run));
         let mut transaction = Transaction::new(Timestamp::UNIX_EPOCH, [(key, None)]);
         runs::enqueue(&mut transaction, &StoredRun::new("run", "{}")).unwrap();
-        assert!(matches!(seize(&mut transaction, &run, &"one".into()), Err(StoreError::Duplicate)));
+        let party = StoredRun::new(run, "");
+        assert!(matches!(seize(&mut transaction, &party, &"one".into()), Err(StoreError::Duplicate)));
+    }
+
+    #[test]
+    fn strangers_do_not_take_a_run_by_its_id() {
+        let of = |principal: &str, tenant: &str| StoredRun {
+            principal: Some(principal.into()),
+            tenant: Some(tenant.into()),
+            ..StoredRun::new("run", "")
+        };
+        let mut transaction = Transaction::new(Timestamp::UNIX_EPOCH, [(Key::run("run"), None)]);
+        let held = seize(&mut transaction, &of("ada", "acme"), &"one".into()).unwrap();
+        for stranger in [of("ada", "other"), of("bob", "acme"), StoredRun::new("run", "")] {
+            assert!(matches!(seize(&mut transaction, &stranger, &"two".into()), Err(StoreError::Duplicate)));
+        }
+        runs::check(&transaction, &held).unwrap();
     }
 }

@@ -16,6 +16,7 @@ pub mod conformance;
 mod document;
 mod error;
 mod filter;
+pub(crate) mod finding;
 pub(crate) mod grants;
 mod key;
 pub(crate) mod ledger;

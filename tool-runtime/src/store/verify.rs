@@ -3,11 +3,11 @@
 //! What is remembered is the head of each run and the anchored heads, never a record.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::sync::Arc;
 
 use crate::store::anchors::{Anchor, only};
-use crate::store::chain::{Broken, Chain, ChainError};
+use crate::store::chain::{Chain, ChainError};
+use crate::store::finding::Finding;
 use crate::store::{Document, Key, Query, RecordFilter, Sealed, Space, Store, StoreError};
 use crate::tool::Hash;
 
@@ -25,75 +25,6 @@ pub(crate) struct Checked {
     pub(crate) anchors: u64,
     /// Runs whose last record no anchor holds yet.
     pub(crate) unanchored: u64,
-}
-
-/// What is wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Finding {
-    /// A record of a run.
-    Record { run_id: Arc<str>, sequence: u64, broken: Broken },
-    /// The record in this place is not the anchored one.
-    NotAnchored { run_id: Arc<str>, sequence: u64, anchor: u64 },
-    /// The record in this place is gone.
-    Cut { run_id: Arc<str>, sequence: u64, anchor: u64 },
-    /// An anchor, with what is wrong with it.
-    Anchor { number: u64, wrong: &'static str },
-}
-
-#[cfg(feature = "cli")]
-impl Finding {
-    /// The run and the place, if it is about a record.
-    pub(crate) fn record(&self) -> Option<(&str, u64)> {
-        match self {
-            Self::Record { run_id, sequence, .. }
-            | Self::NotAnchored { run_id, sequence, .. }
-            | Self::Cut { run_id, sequence, .. } => Some((run_id, *sequence)),
-            Self::Anchor { .. } => None,
-        }
-    }
-
-    /// The anchor that it was found through.
-    pub(crate) const fn anchor(&self) -> Option<u64> {
-        match self {
-            Self::Record { .. } => None,
-            Self::NotAnchored { anchor, .. } | Self::Cut { anchor, .. } => Some(*anchor),
-            Self::Anchor { number, .. } => Some(*number),
-        }
-    }
-
-    /// A stable word for each case.
-    pub(crate) const fn code(&self) -> &'static str {
-        match self {
-            Self::Record { broken: Broken::Missing(_), .. } => "records_missing",
-            Self::Record { broken: Broken::Repeated, .. } => "record_repeated",
-            Self::Record { broken: Broken::Unlinked, .. } => "record_unlinked",
-            Self::Record { broken: Broken::Changed, .. } => "record_changed",
-            Self::Record { broken: Broken::Misfiled, .. } => "record_misfiled",
-            Self::Record { broken: Broken::Unreadable, .. } => "record_unreadable",
-            Self::NotAnchored { .. } => "record_not_anchored",
-            Self::Cut { .. } => "records_cut",
-            Self::Anchor { .. } => "anchor_broken",
-        }
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Record { run_id, sequence, broken } => {
-                write!(f, "run {run_id:?}, record {sequence}: {broken}")
-            }
-            Self::NotAnchored { run_id, sequence, anchor } => {
-                write!(f, "run {run_id:?}, record {sequence}: it is not the one that anchor {anchor} holds: ")?;
-                f.write_str("the chain was sealed anew")
-            }
-            Self::Cut { run_id, sequence, anchor } => {
-                write!(f, "run {run_id:?}, record {sequence}: it is missing, and anchor {anchor} holds it: ")?;
-                f.write_str("the end of the chain was removed")
-            }
-            Self::Anchor { number, wrong } => write!(f, "anchor {number}: {wrong}"),
-        }
-    }
 }
 
 /// Why records are not what was sealed, or were not checked.

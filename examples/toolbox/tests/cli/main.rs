@@ -7,12 +7,16 @@ mod audit;
 mod calls;
 mod chat;
 mod endpoint;
+mod lock;
 mod manual;
 mod mcp;
 #[cfg(feature = "otlp")]
 mod otlp;
+mod pick;
 mod policy;
 mod recorded;
+#[cfg(unix)]
+mod refused;
 mod rig;
 mod secrets;
 mod settings;

@@ -2,10 +2,11 @@
 
 use crate::rig::Rig;
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 18] = [
     "list",
     "show",
     "export",
+    "pick",
     "check",
     "call",
     "chat",
@@ -13,6 +14,7 @@ const COMMANDS: [&str; 16] = [
     "grants",
     "audit",
     "policy",
+    "mcp",
     "worker",
     "replay",
     "wire",

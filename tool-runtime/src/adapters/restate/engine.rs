@@ -106,7 +106,7 @@ impl<'e> Engine<'e> {
                 return Err("another process still executes a call of the run (still_running)".into());
             }
         }
-        let lease = journal.runner.seize(&run_id).await.map_err(store)?;
+        let lease = journal.runner.seize(&run_id, &journal.options).await.map_err(store)?;
         Ok(Self { journal, lease, before: Mutex::new("".into()) })
     }
 

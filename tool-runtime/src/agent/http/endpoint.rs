@@ -128,11 +128,13 @@ pub(super) fn body(
     Ok((body.write().into_bytes(), body.tools))
 }
 
-/// A key that the requests of one conversation share: of its instructions, its tools and its first message.
+/// A key that the requests of one conversation share: of its instructions and its first message. Tools are no part of
+/// it, because picking appends to them.
 fn cache_key(request: &ModelRequest<'_>) -> String {
     let first = request.messages.iter().position(|message| !matches!(message, Message::System(_)));
     let opening = request.messages.get(..=first.unwrap_or(0)).unwrap_or_default();
-    ModelRequest { messages: opening, ..*request }.prompt_hash("").to_string()
+    let tools = request.tools.only(std::iter::empty());
+    ModelRequest { messages: opening, tools: &tools, ..*request }.prompt_hash("").to_string()
 }
 
 /// Whether the provider refused a request because its model has no encrypted reasoning, or because the server does not

@@ -130,7 +130,9 @@ impl Held<'_> {
                 tracing::warn!(run, error = refused.code(), "what was posted does not fit; it is dropped");
                 // Of a decider who may not decide there is a record.
                 let _refused = conversation.accept(incoming).await;
-                conversation.accept_on(self, &name, Incoming::new()).await?;
+                // The conversation stays where it is: nothing came in that its model would have to be asked about.
+                let saved = async { conversation.save().await.map_err(Unfinished::Store) };
+                self.unit(&name, Box::pin(saved)).await?;
             }
         }
         Ok(true)

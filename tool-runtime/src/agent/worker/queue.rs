@@ -86,17 +86,22 @@ impl RunQueue {
         self.post_under(key, tenant, body).await
     }
 
-    /// Posts what finishes a call that waits, unless something that does so is in the run's post already.
+    /// Posts what finishes calls of a run that wait, unless something that does so is in the run's post already. Refused
+    /// as [`StoreError::Duplicate`] then.
     #[cfg(feature = "cli")]
-    pub(crate) async fn post_for(&self, call: &PendingCall, incoming: &Incoming) -> Result<Key, QueueError> {
+    pub(crate) async fn post_for(&self, calls: &[PendingCall], incoming: &Incoming) -> Result<Key, QueueError> {
         let body = serde_json::to_string(incoming).map_err(corrupt)?.into();
-        let of_call = serde_json::to_vec(&(&call.call_id, call.created_at)).map_err(corrupt)?;
-        let key = Key::post(Arc::clone(&call.run_id), crate::json::digest(of_call).to_string());
-        if self.store.read(std::slice::from_ref(&key)).await?.pop().flatten().is_some() {
+        let key = |call: &PendingCall| {
+            let of_call = serde_json::to_vec(&(&call.call_id, call.created_at)).map_err(corrupt)?;
+            Ok(Key::post(Arc::clone(&call.run_id), crate::json::digest(of_call).to_string()))
+        };
+        let keys = calls.iter().map(key).collect::<Result<Vec<_>, StoreError>>()?;
+        let (Some(first), Some(call)) = (keys.first(), calls.first()) else { return Err(QueueError::Unknown) };
+        if self.store.read(&keys).await?.iter().any(Option::is_some) {
             return Err(StoreError::Duplicate.into());
         }
-        self.post_under(key.clone(), call.tenant.clone(), body).await?;
-        Ok(key)
+        self.post_under(first.clone(), call.tenant.clone(), body).await?;
+        Ok(first.clone())
     }
 
     async fn post_under(&self, key: Key, tenant: Option<Arc<str>>, body: Arc<str>) -> Result<(), QueueError> {

@@ -139,7 +139,7 @@ fn tools_that_come_and_go_leave_no_trace() {
 #[test]
 fn a_description_full_of_words_wins_nothing() {
     let words = "tasks list project change title send email zone city weather hotel find update place person subject ";
-    for stuffed in [words.repeat(1), words.repeat(4), words.repeat(400), "email ".repeat(2000)] {
+    for stuffed in [words.to_owned(), words.repeat(4), words.repeat(400), "email ".repeat(2000)] {
         let catalog = catalog(office().into_iter().chain([tool("spam__everything", &stuffed, &[])]));
         for (query, wanted) in [
             ("list the tasks of the project", "tasks__list"),
@@ -163,7 +163,7 @@ fn hostile_text_is_bounded() {
         "🙂".repeat(250_000),
         "天".repeat(330_000),
         format!("{}the tasks of a project", "x9 ".repeat(330_000)),
-        (0..150_000).map(|number| format!("w{number} ")).collect(),
+        (0..150_000).flat_map(|number| ["w".to_owned(), number.to_string(), " ".to_owned()]).collect(),
     ];
     for query in &long {
         let picks = catalog.pick(query, &PickOptions::default());

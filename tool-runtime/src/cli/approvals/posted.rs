@@ -65,7 +65,7 @@ pub(super) async fn decide(
     };
     let of_call = RecordFilter::call(Arc::clone(&call.run_id), call.call_id.clone());
     let seen = store.records(&of_call).await?.last().map_or(0, |record| record.position);
-    let posted = RunQueue::new(Arc::clone(&store)).post_for(call, &incoming).await;
+    let posted = RunQueue::new(Arc::clone(&store)).post_for(std::slice::from_ref(call), &incoming).await;
     let post = posted.map_err(|error| match error {
         QueueError::Unknown | QueueError::Store(StoreError::Duplicate) => waiting::unknown(id),
         error => error.into(),

@@ -77,7 +77,7 @@ pub(in crate::cli) struct Which {
     #[arg(long, value_name = "KIND", value_parser = kind)]
     kind: Option<AuditKind>,
     /// How many at most; a table has 1000 unless this says more
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::values::at_least_one)]
     limit: Option<usize>,
 }
 

@@ -87,7 +87,7 @@ pub(in crate::cli) struct Endpoint {
     #[arg(long, value_name = "TEXT")]
     pub(in crate::cli) instructions: Option<String>,
     /// Offer only the tools that fit each prompt, at most this many for one; those offered before stay
-    #[arg(long, value_name = "TOOLS")]
+    #[arg(long, value_name = "TOOLS", value_parser = super::pick::most)]
     pub(in crate::cli) pick: Option<usize>,
     /// How many reading calls of one turn may run at the same time
     #[arg(long, value_name = "CALLS", default_value_t = 4)]

@@ -21,9 +21,13 @@ Exit codes:
 const EXAMPLES: &[(&str, &str)] = &[
     ("list", "% list\n% list --json --principal bob --role admin"),
     ("show", "% show NAME\n% show NAME --as anthropic --strict"),
-    ("export", "% export --as openai-chat > tools.json\n% export --as anthropic --pick \"Which tasks are open?\" -k 5"),
-    ("pick", "% pick \"Which tasks are open?\"\n% pick -k 5 --tools tools.jsonl \"send an invoice\" --json"),
-    ("check", "% check\n% check --policy policy.toml && echo in order"),
+    ("export", "% export --as openai-chat > tools.json\n% export --as anthropic --pick \"List my tasks.\" -k 5"),
+    ("pick", "% pick \"List my tasks.\"\n% pick -k 5 --tools tools.jsonl \"send an invoice\" --json"),
+    (
+        "check",
+        "% check\n% check --policy policy.toml && echo in order\n% check --lock tools.lock\n\
+         % check --lock tools.lock --write --accept major,review",
+    ),
     (
         "call",
         "% call NAME '{\"key\": \"value\"}'\necho '{}' | % call NAME -\n% call NAME @arguments.json --view audit\n\

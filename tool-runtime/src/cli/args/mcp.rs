@@ -67,7 +67,7 @@ impl Command {
             Self::List
                 | Self::Show { .. }
                 | Self::Export { .. }
-                | Self::Check
+                | Self::Check(_)
                 | Self::Call(_)
                 | Self::Chat(_)
                 | Self::Approvals { .. }

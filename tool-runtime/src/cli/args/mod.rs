@@ -4,6 +4,7 @@ mod approvals;
 mod audit;
 mod call;
 mod chat;
+mod check;
 mod grants;
 mod help;
 #[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
@@ -17,6 +18,7 @@ pub(super) use approvals::{Approvals, By, Who};
 pub(super) use audit::{Audit, Source, Which};
 pub(super) use call::Call;
 pub(super) use chat::{Chat, Endpoint};
+pub(super) use check::{Accept, Check};
 pub(super) use grants::Grants;
 #[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
 pub(super) use mcp::McpAction;
@@ -138,13 +140,13 @@ pub(super) enum Command {
         #[arg(long, value_name = "QUERY")]
         pick: Option<String>,
         /// How many tools to pick at most
-        #[arg(short, value_name = "TOOLS", default_value_t = 3, requires = "pick")]
+        #[arg(short, value_name = "TOOLS", default_value_t = 3, value_parser = pick::most, requires = "pick")]
         k: usize,
     },
     /// Rank the visible tools, or those of a file, by how well they fit a request
     Pick(Pick),
-    /// Report every problem of the catalog and the policy; fails if there is one
-    Check,
+    /// Report every problem of the catalog and the policy, and changes since a lock; fails if there are any
+    Check(Check),
     /// Run one call through the gate
     Call(Call),
     /// Talk to a model whose calls go through the gate, or replay a recorded response

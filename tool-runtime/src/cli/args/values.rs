@@ -71,6 +71,11 @@ pub(in crate::cli) fn attribute(text: &str) -> Result<(String, String), String> 
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
+/// A number of things, of which none would be a mistake.
+pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "write a whole number, at least 1".to_owned())
+}
+
 /// A header, `NAME: VALUE`.
 pub(super) fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').ok_or("write `NAME: VALUE`")?;

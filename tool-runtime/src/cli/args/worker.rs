@@ -2,10 +2,17 @@
 
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 
 use super::Who;
 use super::chat::{Endpoint, time};
+use super::values::at_least_one;
+
+fn lease(text: &str) -> Result<Duration, String> {
+    let lease = time(text)?;
+    if lease < Duration::from_secs(1) { Err("a lease is at least one second: `1s`".to_owned()) } else { Ok(lease) }
+}
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -13,10 +20,11 @@ pub(in crate::cli) struct Worker {
     #[command(subcommand)]
     pub(in crate::cli) action: Option<WorkerAction>,
     /// How many conversations to continue at the same time
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value = "8", value_parser = at_least_one)]
     pub(in crate::cli) concurrency: usize,
-    /// How long a conversation counts as this worker's without a sign of life, for example 30s
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s")]
+    /// How long a conversation counts as this worker's without a sign of life, for example 30s; at
+    /// least one second
+    #[arg(long, value_name = "TIME", value_parser = lease, default_value = "30s")]
     pub(in crate::cli) lease: Duration,
     #[command(flatten)]
     pub(in crate::cli) endpoint: Endpoint,
@@ -29,7 +37,7 @@ pub(in crate::cli) enum WorkerAction {
         /// What the user writes; `-` is standard input
         prompt: String,
         /// The id of the conversation's run; a fresh one by default
-        #[arg(long, value_name = "ID")]
+        #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
         run: Option<String>,
     },
     /// Post a message, decisions or answers to a conversation

@@ -6,6 +6,7 @@ mod keeper;
 mod line;
 mod model;
 mod question;
+mod receive;
 mod screen;
 mod start;
 mod talk;

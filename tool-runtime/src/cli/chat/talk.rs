@@ -11,15 +11,13 @@ use crate::cli::chat::ended::{exit, report};
 use crate::cli::chat::keeper::Keeper;
 use crate::cli::chat::line::Keyboard;
 use crate::cli::chat::question;
+use crate::cli::chat::receive::{RUNNING, Unreceived, lost, receive};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::session::{Cli, Gate};
 use crate::cli::terminal;
 use crate::media::Media;
 use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::store::StoreError;
-
-/// The state of a conversation whose turn has not ended.
-const RUNNING: &str = "running";
 
 /// A conversation with what it needs to be shown, decided and saved.
 pub(in crate::cli) struct Talk<'c> {
@@ -65,8 +63,9 @@ impl<'c> Talk<'c> {
         let (run, interactive) = (self.conversation.run().clone(), self.interactive);
         let message = Incoming::new().text(prompt).typed(self.typed.clone());
         let incoming = self.files.drain(..).fold(message, Incoming::media);
-        let ended = attend(&run, interactive, Box::pin(self.conversation.receive(incoming))).await;
-        let ended = ended.transpose().map_err(|error| Failure::failed(error.to_string()).code(error.code()))?;
+        let received = receive(&mut self.conversation, &mut self.keeper, incoming);
+        let ended = attend(&run, interactive, Box::pin(received)).await;
+        let ended = ended.transpose().map_err(Unreceived::failed)?;
         self.after(ended).await
     }
 
@@ -76,10 +75,12 @@ impl<'c> Talk<'c> {
             self.keeper.claim()?;
         }
         let (run, interactive) = (self.conversation.run().clone(), self.interactive);
-        let ended = attend(&run, interactive, Box::pin(self.conversation.answer(answers))).await;
-        match ended.transpose() {
+        let incoming = answers.into_iter().fold(Incoming::new(), Incoming::answer);
+        let received = receive(&mut self.conversation, &mut self.keeper, incoming);
+        match attend(&run, interactive, Box::pin(received)).await.transpose() {
             Ok(ended) => self.after(ended).await,
-            Err(error) => {
+            Err(Unreceived::Unkept(failure)) => Err(failure),
+            Err(Unreceived::Refused(error)) => {
                 self.keeper.release();
                 Err(Failure::usage(error.to_string()).code(error.code()))
             }
@@ -127,17 +128,19 @@ impl<'c> Talk<'c> {
         }
     }
 
-    /// Takes what other processes posted to the run. Returns whether there was anything.
+    /// Takes what other processes posted to the run. Returns whether anything fitted.
     pub(super) async fn take_post(&mut self) -> Result<bool, Failure> {
         let mut took = false;
         while let Some((key, incoming)) = self.keeper.post().await? {
             match self.conversation.accept(incoming).await {
                 Err(ResumeError::Store(error)) => return Err(error.into()),
                 Err(refused) => terminal::note(&format!("what was posted does not fit, and is left out: {refused}")),
-                Ok(()) => terminal::note("what was posted to the conversation is taken"),
+                Ok(()) => {
+                    terminal::note("what was posted to the conversation is taken");
+                    took = true;
+                }
             }
             self.keeper.save(&self.conversation, RUNNING, Some(key)).await?;
-            took = true;
         }
         Ok(took)
     }
@@ -164,10 +167,10 @@ impl<'c> Talk<'c> {
         let decision = question::ask(self.gate.runner.catalog(), &pending, &mut self.keyboard).await;
         let Some(decision) = decision else { return Ok(None) };
         self.keeper.claim()?;
-        let ended =
-            attend(&run, self.interactive, Box::pin(self.conversation.decide(&call.id, decision, &decider))).await;
-        let ended = ended.transpose().map_err(|error| Failure::failed(error.to_string()).code(error.code()))?;
-        Ok(Some(ended))
+        let incoming = Incoming::new().decide(call.id.clone(), decision, &decider);
+        let received = receive(&mut self.conversation, &mut self.keeper, incoming);
+        let ended = attend(&run, self.interactive, Box::pin(received)).await;
+        Ok(Some(ended.transpose().map_err(Unreceived::failed)?))
     }
 
     /// A person decides from outside of the conversation. Without a model the results wait for the next `chat`.
@@ -253,11 +256,6 @@ impl<'c> Talk<'c> {
             .filter(|exit| waits || !matches!(exit, Exit::ApprovalRequired | Exit::ClientRequired))
             .fold(self.gravest, Exit::max)
     }
-}
-
-fn lost(id: &str) -> Failure {
-    let text = format!("another process has the conversation `{id}` now; what came last is not kept");
-    Failure::failed(text).code("run_lost")
 }
 
 fn counts(run: &Run) -> BTreeMap<Outcome, u64> {

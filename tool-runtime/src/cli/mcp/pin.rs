@@ -1,9 +1,8 @@
 //! `mcp pin`: what changed in the definitions of tools, and their pins in the policy file.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::IsTerminal as _;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -12,7 +11,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::mcp::edit;
 use crate::cli::mcp::servers::source;
 use crate::cli::session::Cli;
-use crate::cli::{input, terminal};
+use crate::cli::{input, replace, terminal};
 use crate::mcp::source::McpTool;
 use crate::schema;
 use crate::text::nearest;
@@ -44,7 +43,11 @@ pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, names: &[String], yes:
         }
         // A definition that is not the pinned one says nothing about what was pinned.
         let before = kept.get(name).filter(|before| old == Some(schema::pin(before)));
+        let changes = before.and_then(|before| tool.changes(before));
         show(name, before, definition, old);
+        if let Some(changes) = changes {
+            terminal::message(&terminal::safe_lines(&changes.to_string()));
+        }
         pins.insert(name.to_owned(), pin);
         kept.insert(name.to_owned(), definition.clone());
     }
@@ -68,8 +71,8 @@ pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, names: &[String], yes:
     };
     // The definitions first: without them a later difference is shown whole, and without the pins nothing is enabled.
     let kept = serde_json::to_vec_pretty(&kept).unwrap_or_default();
-    write(&beside, &kept)?;
-    write(&path, edited.as_bytes())?;
+    replace::whole(&beside, &kept)?;
+    replace::whole(&path, edited.as_bytes())?;
     for name in pins.keys().filter(|name| !policy.mentions(name)) {
         terminal::note(&format!("`{name}` stays denied until `allowed_tools` names it"));
     }
@@ -125,19 +128,4 @@ fn show(name: &str, before: Option<&Value>, now: &Value, old: Option<Hash>) {
     };
     part(&before, "-");
     part(&now, "+");
-}
-
-/// Writes a file as a whole or not at all.
-fn write(path: &PathBuf, bytes: &[u8]) -> Result<(), Failure> {
-    let mut beside = path.clone().into_os_string();
-    beside.push(".new");
-    let beside = PathBuf::from(beside);
-    let written = fs::File::create(&beside)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&beside, path));
-    written.map_err(|error| {
-        // What is left of it is of no use.
-        let _ = fs::remove_file(&beside);
-        Failure::failed(format!("cannot write {}: {error}", path.display()))
-    })
 }

@@ -24,16 +24,16 @@ pub(super) async fn serve(cli: &Cli<'_>, http: Option<SocketAddr>) -> Result<Exi
     let server = McpServer::builder(gate.runner.clone(), move |_: &Peer<'_>| Some(options.clone()))
         .name(cli.app.name, cli.app.version)
         .build()
-        .map_err(failed)?;
+        .map_err(|error| failed(&error))?;
     let Some(address) = http else {
         let ended = tokio::select! {
             ended = server.stdio() => ended,
             () = worker::told_to_end() => Ok(()),
         };
         server.close(GRACE).await;
-        return ended.map(|()| Exit::Done).map_err(failed);
+        return ended.map(|()| Exit::Done).map_err(|error| failed(&error));
     };
-    let listener = server.bind(address, &HttpOptions::new()).await.map_err(failed)?;
+    let listener = server.bind(address, &HttpOptions::new()).await.map_err(|error| failed(&error))?;
     terminal::part(&format!("listening on http://{}/mcp\n", listener.address()));
     let closed = async {
         worker::told_to_end().await;
@@ -43,6 +43,6 @@ pub(super) async fn serve(cli: &Cli<'_>, http: Option<SocketAddr>) -> Result<Exi
     Ok(Exit::Done)
 }
 
-fn failed(error: McpServerError) -> Failure {
+fn failed(error: &McpServerError) -> Failure {
     Failure::usage(error.to_string()).code(error.code())
 }

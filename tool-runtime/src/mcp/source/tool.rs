@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::catalog::{ToolChanges, compare_published};
 use crate::mcp::source::definition::{Listed, Quarantine};
 use crate::policy::ToolPolicy;
 use crate::tool::Hash;
@@ -73,6 +74,14 @@ impl McpTool {
     #[must_use]
     pub fn definition(&self) -> Option<&Value> {
         self.listed.admitted.as_ref().ok().map(|definition| &definition.published)
+    }
+
+    /// What is different from another definition of the tool, such as the one that was pinned; `None` for a tool that is
+    /// kept out. Whatever the verdict, the tool is denied until the policy pins the new definition.
+    #[must_use]
+    pub fn changes(&self, pinned: &Value) -> Option<ToolChanges> {
+        let definition = self.listed.admitted.as_ref().ok()?;
+        Some(compare_published(&definition.name, pinned, &definition.published))
     }
 
     /// What may become of the tool under this policy.

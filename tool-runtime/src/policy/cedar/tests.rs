@@ -7,7 +7,7 @@ mod text;
 
 use crate::policy::tests::spec;
 use crate::policy::{PolicyError, ToolPolicy};
-use crate::tool::{Schema, ToolEffect, ToolSpec};
+use crate::tool::{Hash, Schema, ToolEffect, ToolSpec};
 
 const PERMIT: &str = "permit(principal, action, resource);";
 
@@ -46,6 +46,6 @@ fn specs() -> [ToolSpec; 3] {
             ..spec("mail__send", ToolEffect::ExternalSideEffect)
         },
         ToolSpec { tags: vec!["web".into()], ..spec("docs__search", ToolEffect::ReadOnly) },
-        spec("mcp__wiki__search", ToolEffect::ExternalSideEffect),
+        ToolSpec { pin: Some(Hash([0; 32])), ..spec("mcp__wiki__search", ToolEffect::ExternalSideEffect) },
     ]
 }

@@ -63,9 +63,9 @@ pub(super) async fn large_bodies_are_kept(store: Arc<dyn Store>) {
 }
 
 pub(super) async fn many_documents_are_listed_in_pages(store: Arc<dyn Store>) {
-    let store = &*store;
     const MANY: usize = 10_000;
     const AT_ONCE: usize = 250;
+    let store = &*store;
     for start in (0..MANY).step_by(AT_ONCE) {
         let ids: Vec<_> = (start..start + AT_ONCE).map(|number| format!("{number:05}")).collect();
         let keys: Vec<_> = ids.iter().map(|id| Key::run(id.as_str())).collect();

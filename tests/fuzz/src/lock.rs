@@ -1,0 +1,22 @@
+//! Locks: two texts, with a byte between them that no JSON has.
+
+use tool_runtime::catalog::ToolLock;
+
+pub fn locks_are_compared(text: &str) {
+    let (old, new) = text.split_once('\0').unwrap_or((text, text));
+    let (Ok(old), Ok(new)) = (ToolLock::parse(old), ToolLock::parse(new)) else { return };
+    for lock in [&old, &new] {
+        let text = lock.to_text();
+        let again = ToolLock::parse(&text).expect("what was written is read");
+        assert_eq!(again.to_text(), text, "a lock is written in one way");
+        assert!(again.compare(&again).is_current(), "a lock is that of itself");
+    }
+    let report = old.compare(&new);
+    for tool in report.tools() {
+        assert!(!tool.changes.is_empty() && tool.changes.len() <= 100, "changes are listed, and bounded");
+        let gravest = tool.changes.iter().map(|change| change.verdict).max();
+        assert_eq!(gravest, Some(tool.verdict), "the verdict is the gravest");
+        assert!(tool.changes.iter().all(|change| change.message.len() < 4096), "messages are bounded");
+    }
+    assert_eq!(report.is_current(), report.to_string().is_empty(), "what changed is said");
+}

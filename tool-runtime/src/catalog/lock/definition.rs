@@ -1,0 +1,259 @@
+//! Compares two definitions of one tool, key by key.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::catalog::lock::LockMark::{Review, Visible};
+use crate::catalog::lock::LockVerdict::{Major, Minor, Patch};
+use crate::catalog::lock::locked::Locked;
+use crate::catalog::lock::shape::{self, Use};
+use crate::catalog::lock::{LockChange, LockMark, LockVerdict};
+use crate::text::{plain, pointer};
+use crate::tool::sentence::{Piece, pieces};
+
+/// The most characters of a value in a message.
+const SHOWN: usize = 80;
+
+type Changes = Vec<LockChange>;
+
+/// What is different, in no particular order.
+pub(super) fn compare(old: &Locked, new: &Locked) -> Changes {
+    if old == new {
+        return Vec::new();
+    }
+    let mut changes = Vec::new();
+    words(old, new, &mut changes);
+    shape::compare("/input_schema", &old.input_schema, &new.input_schema, Use::Input, &mut changes);
+    // What was shown decides: what is shown anew is a change of the allowlist.
+    let shown: Option<Vec<_>> =
+        old.redaction.as_ref().map(|shown| shown.allow.iter().chain(&shown.model).cloned().collect());
+    let usage = Use::Output(shown.as_deref());
+    shape::compare("/output_schema", &old.output_schema, &new.output_schema, usage, &mut changes);
+    if let (Some(before), Some(after)) = (&old.payload_schema, &new.payload_schema) {
+        let prepared = old.redaction.as_ref().map(|shown| shown.prepare.as_slice());
+        shape::compare("/payload_schema", before, after, Use::Output(prepared), &mut changes);
+    }
+    redaction(old, new, &mut changes);
+    protection(old, new, &mut changes);
+    reach(old, new, &mut changes);
+    if changes.is_empty() && (old.graph.is_some() || new.graph.is_some()) {
+        changes.push(LockChange::new("/hash", Patch, None, "the definition of a tool that it uses changed"));
+    } else if changes.is_empty() {
+        let message = "the hash is not that of the locked definition, or another version computed it";
+        changes.push(LockChange::new("/hash", Patch, Review, message));
+    }
+    changes
+}
+
+fn words(old: &Locked, new: &Locked, changes: &mut Changes) {
+    let (before, after) = (old.description.join("\n"), new.description.join("\n"));
+    if before != after {
+        changes.push(LockChange::new("/description", Patch, Visible, shape::texts(&before, &after)));
+    }
+    if old.title != new.title {
+        let text = |title: &Option<String>| title.as_deref().map(Value::from);
+        let message = shape::between(text(&old.title).as_ref(), text(&new.title).as_ref());
+        changes.push(LockChange::new("/title", Patch, Visible, message));
+    }
+    if old.summary != new.summary {
+        // An approver who is no longer told of an argument decides on less.
+        let told = |sentences: &[String]| -> BTreeSet<_> {
+            let pieces = sentences.iter().filter_map(|sentence| pieces(sentence).ok()).flatten();
+            pieces
+                .filter_map(|piece| if let Piece::Argument(path) = piece { Some(path.join(".")) } else { None })
+                .collect()
+        };
+        let lost = told(&old.summary).difference(&told(&new.summary)).map(|name| plain(name, 40)).collect::<Vec<_>>();
+        let message = shape::texts(&old.summary.join(" / "), &new.summary.join(" / "));
+        changes.push(match lost.as_slice() {
+            [] if new.summary.is_empty() => LockChange::new("/summary", Patch, Review, "it was removed"),
+            [] => LockChange::new("/summary", Patch, Visible, message),
+            lost => {
+                let message = format!("{message} (no longer names {})", lost.join(", "));
+                LockChange::new("/summary", Patch, Review, message)
+            }
+        });
+    }
+}
+
+fn redaction(old: &Locked, new: &Locked, changes: &mut Changes) {
+    let (before, after) = match (&old.redaction, &new.redaction) {
+        (Some(before), Some(after)) => (before, after),
+        (None, None) => return,
+        (Some(_), None) => {
+            return changes.push(LockChange::new("/redaction", Minor, Review, "it has no allowlist any more"));
+        }
+        (None, Some(_)) => return changes.push(LockChange::new("/redaction", Major, None, "it has an allowlist now")),
+    };
+    let shown = |path: &String, lists: [&[String]; 2]| lists.iter().any(|list| list.contains(path));
+    let lists = [
+        ("allow", &before.allow, &after.allow),
+        ("model", &before.model, &after.model),
+        ("prepare", &before.prepare, &after.prepare),
+    ];
+    for (key, before_list, after_list) in lists {
+        let at = format!("/redaction/{key}");
+        for path in gone(before_list, after_list) {
+            // A leaf that only the model sees now is hidden from people, a narrower list.
+            let still = key != "prepare" && shown(path, [&after.allow, &after.model]);
+            let message = if still {
+                format!("`{}` is shown to fewer", plain(path, SHOWN))
+            } else {
+                format!("`{}` is no longer shown", plain(path, SHOWN))
+            };
+            let verdict = if still && key == "model" { Patch } else { Major };
+            changes.push(LockChange::new(&at, verdict, None, message));
+        }
+        for path in gone(after_list, before_list) {
+            let message = format!("`{}` is shown now", plain(path, SHOWN));
+            changes.push(LockChange::new(&at, Minor, Review, message));
+        }
+    }
+}
+
+fn protection(old: &Locked, new: &Locked, changes: &mut Changes) {
+    list(
+        "/sensitive",
+        &old.sensitive,
+        &new.sensitive,
+        ((Patch, Some(Review)), "is not masked any more"),
+        ((Patch, None), "is masked now"),
+        changes,
+    );
+    let rules = |one: &Locked| one.require_any.clone();
+    match (old.require_any.is_empty(), new.require_any.is_empty()) {
+        (true, false) => {
+            let message = format!("one of {} has to be given now", plain(&rules(new).join(", "), SHOWN));
+            changes.push(LockChange::new("/require_any", Major, None, message));
+        }
+        (false, true) => {
+            changes.push(LockChange::new("/require_any", Minor, None, "none of them has to be given any more"));
+        }
+        _ => list(
+            "/require_any",
+            &old.require_any,
+            &new.require_any,
+            ((Major, None), "does not count any more"),
+            ((Minor, None), "counts now"),
+            changes,
+        ),
+    }
+    map(&old.evidence, &new.evidence, |name, before, after| {
+        let at = under("/evidence", name);
+        changes.push(match (before, after) {
+            (Some(before), Some(after)) => {
+                LockChange::new(at, Major, Review, format!("values are listed by `{before}` -> `{after}`"))
+            }
+            (Some(_), None) => LockChange::new(at, Minor, Review, "values need not have been seen any more"),
+            _ => LockChange::new(at, Major, None, "values must have been seen now"),
+        });
+    });
+    list(
+        "/tags",
+        &old.tags,
+        &new.tags,
+        ((Patch, Some(Review)), "is gone, which policies may match"),
+        ((Patch, Some(Review)), "is new, which policies may match"),
+        changes,
+    );
+    match (old.no_schema, new.no_schema) {
+        (None, None) => {}
+        (None, Some(_)) => {
+            changes.push(LockChange::new("/no_schema", Minor, Review, "arguments are not checked any more"));
+        }
+        (Some(_), None) => changes.push(LockChange::new("/no_schema", Major, None, "arguments are checked now")),
+        (Some(old), Some(new)) if old == new => {}
+        (Some(old), Some(new)) => {
+            let message = format!("{} -> {}", old.as_str(), new.as_str());
+            changes.push(LockChange::new("/no_schema", Major, Review, message));
+        }
+    }
+}
+
+fn reach(old: &Locked, new: &Locked, changes: &mut Changes) {
+    if old.effect != new.effect {
+        let verdict = if new.effect > old.effect { Major } else { Minor };
+        changes.push(LockChange::new("/effect", verdict, Review, format!("{} -> {}", old.effect, new.effect)));
+    }
+    if old.execution != new.execution {
+        let message = format!("{} -> {}", old.execution.as_str(), new.execution.as_str());
+        changes.push(LockChange::new("/execution", Major, Review, message));
+    }
+    match (old.idempotent, new.idempotent) {
+        (false, true) => changes.push(LockChange::new("/idempotent", Minor, Review, "it may be repeated now")),
+        (true, false) => changes.push(LockChange::new("/idempotent", Major, None, "it may not be repeated any more")),
+        _ => {}
+    }
+    map(&old.borrows, &new.borrows, |name, before, after| {
+        let at = under("/borrows", name);
+        changes.push(match (before, after) {
+            (Some(before), Some(after)) => {
+                let mark = (after > before).then_some(Review);
+                LockChange::new(at, Patch, mark, format!("{before} -> {after}"))
+            }
+            (Some(_), None) => LockChange::new(at, Patch, None, "it is not borrowed any more"),
+            (None, after) => {
+                let reach = after.map(|effect| effect.as_str()).unwrap_or_default();
+                LockChange::new(at, Patch, Review, format!("it is borrowed now, and is {reach}"))
+            }
+        });
+    });
+    for (at, before, after) in [
+        ("/timeout_ms", old.timeout_ms, new.timeout_ms),
+        ("/max_result_bytes", old.max_result_bytes, new.max_result_bytes),
+    ] {
+        if before != after {
+            let message = shape::between(before.map(Value::from).as_ref(), after.map(Value::from).as_ref());
+            changes.push(LockChange::new(at, Patch, Review, message));
+        }
+    }
+    match (&old.graph, &new.graph) {
+        (Some(old), Some(new)) => {
+            if old.version != new.version {
+                let message = shape::texts(&old.version, &new.version);
+                changes.push(LockChange::new("/graph/version", Patch, Review, message));
+            }
+            let (lost, won) = (((Patch, None), "is not used any more"), ((Patch, Some(Review)), "is used now"));
+            list("/graph/tools", &old.tools, &new.tools, lost, won, changes);
+        }
+        (None, None) => {}
+        _ => changes.push(LockChange::new("/graph", Major, Review, "an agent runs in its place, or does not any more")),
+    }
+}
+
+/// What the entries of a list mean when they are gone and when they are new.
+type Meaning<'a> = ((LockVerdict, Option<LockMark>), &'a str);
+
+fn list(at: &str, old: &[String], new: &[String], lost: Meaning<'_>, won: Meaning<'_>, changes: &mut Changes) {
+    for (names, ((verdict, mark), meaning)) in [(gone(old, new), lost), (gone(new, old), won)] {
+        for name in names {
+            changes.push(LockChange::new(at, verdict, mark, format!("`{}` {meaning}", plain(name, SHOWN))));
+        }
+    }
+}
+
+fn gone<'a>(old: &'a [String], new: &[String]) -> Vec<&'a String> {
+    let new: BTreeSet<_> = new.iter().collect();
+    old.iter().filter(|one| !new.contains(one)).collect()
+}
+
+fn map<T: PartialEq>(
+    old: &BTreeMap<String, T>,
+    new: &BTreeMap<String, T>,
+    mut each: impl FnMut(&str, Option<&T>, Option<&T>),
+) {
+    let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+    for name in names {
+        let (before, after) = (old.get(name), new.get(name));
+        if before != after {
+            each(name, before, after);
+        }
+    }
+}
+
+fn under(at: &str, name: &str) -> String {
+    let mut at = at.to_owned();
+    pointer::push(&mut at, crate::text::cut(name, 128));
+    at
+}

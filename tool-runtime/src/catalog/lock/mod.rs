@@ -1,0 +1,94 @@
+//! [`ToolLock`]: the definitions of a catalog as a text that is kept beside the sources, and what changed since.
+//!
+//! Text in, text out: the application reads and writes the file.
+
+mod changes;
+mod definition;
+mod error;
+mod locked;
+#[cfg(feature = "mcp-client")]
+mod published;
+mod report;
+mod shape;
+mod text;
+
+pub use changes::{LockChange, LockMark, LockVerdict, ToolChanges};
+pub use error::LockError;
+#[cfg(feature = "mcp-client")]
+pub(crate) use published::compare_published;
+pub use report::LockReport;
+
+use std::fmt;
+
+use crate::catalog::ToolCatalog;
+use locked::Locked;
+
+/// The version of the document.
+const VERSION: u64 = 1;
+
+/// The longest text of a lock, in bytes.
+const MAX_BYTES: usize = 32 << 20;
+
+/// The definitions of a catalog as they were when somebody looked at them, in a file that is usually called `tools.lock`.
+///
+/// The text is JSON with sorted keys and a line for each member. It is the same on every platform, has no times and no
+/// paths, and changes of different tools merge. Tools that a server publishes are not in it: the policy pins those.
+///
+/// ```
+/// use tool_runtime::catalog::{LockVerdict, ToolLock};
+/// use tool_runtime::{ToolCatalog, ToolError, tool};
+///
+/// /// Lists the open tasks.
+/// #[tool(name = "tasks__list", effect = read_only, redact = ["$"])]
+/// fn list() -> Result<Vec<String>, ToolError> { Ok(Vec::new()) }
+///
+/// let catalog = ToolCatalog::builder().tool::<list>().build()?;
+/// let (now, text) = (ToolLock::of(&catalog), ToolLock::of(&catalog).to_text());
+/// let report = ToolLock::parse(&text)?.compare(&now);
+/// assert!(report.is_current(), "{report}");
+///
+/// let older = text.replace("Lists the open", "Lists all");
+/// let report = ToolLock::parse(&older)?.compare(&now);
+/// assert_eq!(report.verdict(), LockVerdict::Patch);
+/// assert!(report.tools()[0].visible);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct ToolLock {
+    tools: text::Entries,
+}
+
+impl ToolLock {
+    /// Returns the lock of a catalog.
+    #[must_use]
+    pub fn of(catalog: &ToolCatalog) -> Self {
+        let own = catalog.entries().filter(|entry| !entry.spec.name.is_discovered());
+        Self { tools: own.map(|entry| (entry.spec.name.as_str().to_owned(), Ok(Locked::of(entry)))).collect() }
+    }
+
+    /// Reads a lock. An entry that cannot be read costs no other: [`compare`](Self::compare) reports it.
+    ///
+    /// # Errors
+    /// The text is not a lock of this version, has marks of a merge, or is longer than 32 MiB.
+    pub fn parse(text: &str) -> Result<Self, LockError> {
+        text::read(text).map(|tools| Self { tools })
+    }
+
+    /// Returns the text of the lock, without entries that could not be read.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        text::write(&self.tools)
+    }
+
+    /// Returns what is different now, as in the lock of a catalog.
+    #[must_use]
+    pub fn compare(&self, now: &Self) -> LockReport {
+        LockReport::of(&self.tools, &now.tools)
+    }
+}
+
+impl fmt::Debug for ToolLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.tools.keys()).finish()
+    }
+}

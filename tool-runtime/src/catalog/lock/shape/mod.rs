@@ -1,0 +1,284 @@
+//! Compares two schemas by the values that fit them, for values that are taken and for values that are shown.
+//!
+//! Bounded: a comparison looks at a number of places, and says so when there are more.
+
+mod bounds;
+mod members;
+mod same;
+mod shown;
+mod values;
+mod view;
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::catalog::lock::changes::MOST;
+use crate::catalog::lock::{LockChange, LockMark, LockVerdict};
+use crate::json::canonical;
+use crate::text::{cut, pointer};
+pub(super) use shown::{between, texts};
+use view::{View, behind};
+
+/// The most places of two schemas that are compared.
+const MAX_PLACES: usize = 20_000;
+
+/// The deepest place that is compared, references counted.
+const MAX_DEPTH: usize = 96;
+
+/// The longest pointer of a change, in bytes.
+const LONGEST_POINTER: usize = 512;
+
+/// Rules that are compared as a whole: the same, or not.
+const WHOLE: [&str; 21] = [
+    "$dynamicRef",
+    "$recursiveRef",
+    "additionalItems",
+    "contains",
+    "contentSchema",
+    "dependencies",
+    "dependentRequired",
+    "dependentSchemas",
+    "else",
+    "if",
+    "maxContains",
+    "minContains",
+    "not",
+    "patternProperties",
+    "prefixItems",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "contentEncoding",
+    "contentMediaType",
+];
+
+/// Rules that are compared by their meaning.
+const RULES: [&str; 25] = [
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "const",
+    "default",
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "items",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "oneOf",
+    "pattern",
+    "properties",
+    "required",
+    "type",
+    "uniqueItems",
+];
+
+/// What the values of a schema are for.
+#[derive(Clone, Copy)]
+pub(super) enum Use<'a> {
+    /// A model writes them.
+    Input,
+    /// A model or a client reads them; of all members those that the allowlist names, or any.
+    Output(Option<&'a [String]>),
+}
+
+/// What happened to the values that fit.
+#[derive(Clone, Copy, PartialEq)]
+enum Shift {
+    Narrower,
+    Wider,
+    /// Some no longer fit, and others do.
+    Other,
+    /// Nobody can tell.
+    Unknown,
+    /// A member that nobody has to know of was added.
+    Added,
+    Removed,
+    /// What is left out means something else.
+    Default,
+    /// Words.
+    Text,
+    /// A keyword that no rule is known for.
+    Foreign,
+    /// Nothing that counts.
+    Same,
+}
+
+/// Compares two schemas, and adds the differences.
+pub(super) fn compare(at: &str, old: &Value, new: &Value, usage: Use<'_>, changes: &mut Vec<LockChange>) {
+    if canonical::to_text(old) == canonical::to_text(new) {
+        return;
+    }
+    let mut comparison = Comparison {
+        roots: (old, new),
+        usage,
+        pointer: at.to_owned(),
+        path: Vec::new(),
+        open: Vec::new(),
+        clean: HashSet::new(),
+        places: 0,
+        found: 0,
+        assumed: 0,
+        was_required: false,
+        kept: 0,
+        beyond: None,
+        changes,
+    };
+    comparison.schemas(old, new);
+    if comparison.is_over() {
+        comparison.pointer.truncate(at.len());
+        comparison.path.clear();
+        comparison.add(Shift::Unknown, "it changed, and is too large to be compared further");
+    } else if comparison.found == 0 {
+        comparison.add(Shift::Same, "it is written in another way; the same values fit");
+    }
+    if let Some(verdict) = comparison.beyond {
+        changes.push(LockChange::new(at, verdict, LockMark::Review, "there are more changes than are listed"));
+    }
+}
+
+struct Comparison<'a, 'c> {
+    roots: (&'a Value, &'a Value),
+    usage: Use<'a>,
+    pointer: String,
+    /// The names of members that lead here, with `*` for those of a map.
+    path: Vec<&'a str>,
+    open: Vec<(usize, usize)>,
+    /// Pairs without a difference, wherever they are met.
+    clean: HashSet<(usize, usize)>,
+    places: usize,
+    found: usize,
+    /// How often a pair was met inside itself, and taken to be clean.
+    assumed: usize,
+    /// The member that is compared could not be left out before.
+    was_required: bool,
+    kept: usize,
+    /// The gravest difference of those that are not kept.
+    beyond: Option<LockVerdict>,
+    changes: &'c mut Vec<LockChange>,
+}
+
+impl<'a> Comparison<'a, '_> {
+    fn is_over(&self) -> bool {
+        self.places > MAX_PLACES
+    }
+
+    /// Compares below a keyword.
+    fn below(&mut self, segments: &[&str], inside: impl FnOnce(&mut Self)) {
+        let mark = self.pointer.len();
+        segments.iter().for_each(|segment| pointer::push(&mut self.pointer, segment));
+        inside(self);
+        self.pointer.truncate(mark);
+    }
+
+    fn schemas(&mut self, old: &'a Value, new: &'a Value) {
+        self.places += 1;
+        if self.open.len() > MAX_DEPTH {
+            self.places = MAX_PLACES + 1;
+        }
+        let pair = (address(behind(self.roots.0, old)), address(behind(self.roots.1, new)));
+        if self.is_over() || self.clean.contains(&pair) {
+            return;
+        }
+        if self.open.contains(&pair) {
+            self.assumed += 1;
+            return;
+        }
+        let (found, assumed) = (self.found, self.assumed);
+        let was_required = std::mem::take(&mut self.was_required);
+        self.open.push(pair);
+        self.pair(old, new, was_required);
+        self.open.pop();
+        if (found, assumed) == (self.found, self.assumed) && !self.is_over() {
+            self.clean.insert(pair);
+        }
+    }
+
+    fn pair(&mut self, old: &'a Value, new: &'a Value, was_required: bool) {
+        let (one, other) = (View::of(self.roots.0, old), View::of(self.roots.1, new));
+        if one.is_opaque || other.is_opaque {
+            if !self.same(old, new) {
+                self.add(Shift::Unknown, "it changed in a way that is not compared further");
+            }
+            return;
+        }
+        self.texts(&one, &other, was_required);
+        match (one.is_never, other.is_never) {
+            (true, true) => return,
+            (true, false) => return self.add(Shift::Wider, "values fit where none did"),
+            (false, true) => return self.add(Shift::Narrower, "no value fits any more"),
+            (false, false) => {}
+        }
+        self.types(&one, &other);
+        self.bounds(&one, &other);
+        self.members(&one, &other);
+        self.items(&one, &other);
+        for keyword in ["anyOf", "oneOf", "allOf"] {
+            self.branches(keyword, &one, &other);
+        }
+        for keyword in WHOLE {
+            let (old, new) = (one.get(keyword), other.get(keyword));
+            let is_same = match (old, new) {
+                (None, None) => true,
+                (Some(old), Some(new)) => self.same(old, new),
+                _ => false,
+            };
+            if !is_same {
+                self.below(&[keyword], |below| below.add(Shift::Unknown, "it changed, and is not compared further"));
+            }
+        }
+    }
+
+    /// Adds a difference here.
+    fn add(&mut self, shift: Shift, message: &str) {
+        use LockVerdict::{Major, Minor, Patch};
+
+        self.found += 1;
+        let (verdict, mark, meaning) = match (self.usage, shift) {
+            (_, Shift::Same) => (Patch, None, ""),
+            (_, Shift::Text) => (Patch, Some(LockMark::Visible), ""),
+            (_, Shift::Foreign) => (Patch, Some(LockMark::Review), " (not a keyword that is known)"),
+            (Use::Output(_), _) if !self.is_shown() => (Patch, None, " (not shown)"),
+            (_, Shift::Unknown) => (Major, Some(LockMark::Review), ""),
+            (Use::Input, Shift::Narrower) => (Major, None, " (fewer arguments fit)"),
+            (Use::Input, Shift::Wider) => (Minor, None, " (more arguments fit)"),
+            (Use::Input, Shift::Other) => (Major, None, " (other arguments fit)"),
+            (Use::Input, Shift::Default) => (Major, None, " (calls that leave it out mean something else)"),
+            (Use::Output(_), Shift::Default) => (Patch, Some(LockMark::Visible), ""),
+            (Use::Output(_), Shift::Narrower) => (Minor, None, " (fewer outputs are possible)"),
+            (Use::Output(_), Shift::Wider) => (Major, None, " (more outputs are possible)"),
+            (Use::Output(_), Shift::Other) => (Major, None, " (other outputs are possible)"),
+            (_, Shift::Added) => (Minor, None, ""),
+            (_, Shift::Removed) => (Major, None, ""),
+        };
+        if self.kept == MOST {
+            self.beyond = self.beyond.max(Some(verdict));
+            return;
+        }
+        self.kept += 1;
+        let pointer = cut(&self.pointer, LONGEST_POINTER);
+        self.changes.push(LockChange::new(pointer, verdict, mark, format!("{message}{meaning}")));
+    }
+
+    /// Whether the allowlist names this place, something below it or something above it.
+    fn is_shown(&self) -> bool {
+        let Use::Output(Some(allowed)) = self.usage else { return true };
+        let covers = |path: &String| path == "$" || path.split('.').zip(&self.path).all(|(one, other)| one == *other);
+        !allowed.is_empty() && (self.path.is_empty() || allowed.iter().any(covers))
+    }
+}
+
+/// What identifies a schema within documents that do not move.
+fn address(schema: &Value) -> usize {
+    std::ptr::from_ref(schema) as usize
+}

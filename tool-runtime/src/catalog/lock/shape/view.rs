@@ -1,0 +1,169 @@
+//! A schema as a comparison sees it: references followed, types as a set.
+
+use serde_json::{Map, Value};
+
+use crate::catalog::lock::shape::{RULES, WHOLE};
+use crate::text::pointer;
+
+/// The longest chain of references that is followed from one place.
+const MAX_CHAIN: usize = 32;
+
+/// Keywords that say nothing about which values fit.
+pub(super) const TEXTS: [&str; 6] = ["title", "description", "examples", "deprecated", "readOnly", "writeOnly"];
+
+/// Keywords that are no rule of the place where they are written.
+pub(super) const ELSEWHERE: [&str; 6] = ["$comment", "$defs", "$id", "$ref", "$schema", "definitions"];
+
+pub(super) const STRING: u8 = 16;
+pub(super) const NUMBER: u8 = 12;
+pub(super) const ARRAY: u8 = 32;
+pub(super) const OBJECT: u8 = 64;
+const INTEGER: u8 = 4;
+const ANY: u8 = 127;
+
+/// A schema, and the schemas that it refers to.
+pub(super) struct View<'a> {
+    chain: Vec<&'a Map<String, Value>>,
+    /// No value fits.
+    pub(super) is_never: bool,
+    /// It cannot be taken apart: its rules are in several places, or a reference leads nowhere.
+    pub(super) is_opaque: bool,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn of(root: &'a Value, schema: &'a Value) -> Self {
+        let mut view = Self { chain: Vec::new(), is_never: false, is_opaque: false };
+        let mut schema = schema;
+        while let Value::Object(members) = schema {
+            view.chain.push(members);
+            match members.get("$ref") {
+                None => return view.checked(),
+                Some(reference) => match resolve(root, reference).filter(|_| view.chain.len() < MAX_CHAIN) {
+                    Some(target) if !has_rules(members) => schema = target,
+                    _ => {
+                        view.is_opaque = true;
+                        return view;
+                    }
+                },
+            }
+        }
+        view.is_never = *schema == Value::Bool(false);
+        view.is_opaque = !schema.is_boolean();
+        view
+    }
+
+    fn checked(mut self) -> Self {
+        let is_wrong = |value: &Value| match value {
+            Value::String(name) => bits(name) == 0,
+            Value::Array(names) => names.iter().any(|name| name.as_str().is_none_or(|name| bits(name) == 0)),
+            _ => true,
+        };
+        let lists = ["enum", "required", "anyOf", "oneOf", "allOf"];
+        self.is_opaque = self.get("type").is_some_and(is_wrong)
+            || lists.iter().any(|key| self.get(key).is_some_and(|value| !value.is_array()))
+            || self.get("properties").is_some_and(|value| !value.is_object());
+        self
+    }
+
+    /// The keyword, where it is written nearest.
+    pub(super) fn get(&self, keyword: &str) -> Option<&'a Value> {
+        self.chain.iter().find_map(|members| members.get(keyword))
+    }
+
+    pub(super) fn keywords(&self) -> impl Iterator<Item = &'a str> + '_ {
+        self.chain.iter().flat_map(|members| members.keys().map(String::as_str))
+    }
+
+    /// The types of values that fit, as a set.
+    pub(super) fn types(&self) -> u8 {
+        match (self.get("type"), self.constants()) {
+            (Some(Value::String(name)), _) => bits(name),
+            (Some(Value::Array(names)), _) => {
+                names.iter().filter_map(Value::as_str).fold(0, |all, name| all | bits(name))
+            }
+            (_, Some(values)) => values.iter().fold(0, |all, value| all | bits(type_of(value))),
+            _ => ANY,
+        }
+    }
+
+    pub(super) fn is_integer(&self) -> bool {
+        self.types() & NUMBER == INTEGER
+    }
+
+    /// The values of `enum`, or that of `const`.
+    pub(super) fn constants(&self) -> Option<Vec<&'a Value>> {
+        match (self.get("enum"), self.get("const")) {
+            (Some(Value::Array(values)), None) => Some(values.iter().collect()),
+            (_, Some(value)) => Some(vec![value]),
+            _ => None,
+        }
+    }
+
+    /// A text for a type, as `string` or `string, null`.
+    pub(super) fn type_text(&self) -> String {
+        let types = self.types();
+        if types == ANY {
+            return "any".to_owned();
+        }
+        let names = ["boolean", "number", "integer", "string", "array", "object", "null"];
+        let has = |name: &&&str| match **name {
+            "integer" => types & NUMBER == INTEGER,
+            name => types & bits(name) == bits(name),
+        };
+        names.iter().filter(has).copied().collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The schema that a reference inside the document leads to.
+pub(super) fn resolve<'a>(root: &'a Value, reference: &Value) -> Option<&'a Value> {
+    let path = pointer::percent_decode(reference.as_str()?.strip_prefix('#')?)?;
+    // An anchor has no slash in front.
+    (path.is_empty() || path.starts_with('/')).then(|| root.pointer(&path)).flatten()
+}
+
+/// The schema behind references without words of their own.
+pub(super) fn behind<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
+    let mut found = schema;
+    for _ in 0..MAX_CHAIN {
+        match found.as_object().filter(|members| members.len() == 1).and_then(|members| members.get("$ref")) {
+            Some(reference) => match resolve(root, reference) {
+                Some(target) => found = target,
+                None => break,
+            },
+            None => break,
+        }
+    }
+    found
+}
+
+/// Whether a schema that refers to another has rules of its own.
+fn has_rules(members: &Map<String, Value>) -> bool {
+    members.keys().any(|key| key != "default" && (RULES.contains(&&**key) || WHOLE.contains(&&**key)))
+}
+
+fn bits(name: &str) -> u8 {
+    match name {
+        "null" => 1,
+        "boolean" => 2,
+        "integer" => INTEGER,
+        "number" => NUMBER,
+        "string" => STRING,
+        "array" => ARRAY,
+        "object" => OBJECT,
+        _ => 0,
+    }
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() && number.as_f64().is_none_or(|number| number.fract() != 0.0) => {
+            "number"
+        }
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

@@ -1,0 +1,102 @@
+//! The text of a lock: JSON with sorted keys and a line for each member, so that changes of different tools merge.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize as _;
+use serde_json::{Map, Value};
+
+use crate::catalog::lock::locked::Locked;
+use crate::catalog::lock::{LockError, MAX_BYTES, VERSION};
+use crate::json::{Limits, MAX_DEPTH, Tree, canonical, parse_value};
+use crate::text::sentence;
+
+/// What a merge leaves at the beginning of a line. No line of a lock begins like this.
+const MARKS: [&str; 4] = ["<<<<<<<", "|||||||", "=======", ">>>>>>>"];
+
+/// The longest message about an entry, in bytes.
+const MESSAGE: usize = 300;
+
+/// The longest schema, in bytes; no catalog takes one that is nearly as long.
+const MAX_SCHEMA: usize = 256 * 1024;
+
+/// The entries of a lock, each with why it cannot be read.
+pub(super) type Entries = BTreeMap<String, Result<Locked, String>>;
+
+pub(super) fn write(tools: &Entries) -> String {
+    let known = tools.iter().filter_map(|(name, locked)| Some((name.clone(), locked.as_ref().ok()?.to_value())));
+    let document = serde_json::json!({"tools": known.collect::<Map<_, _>>(), "version": VERSION});
+    let mut text = String::new();
+    pretty(&document, 0, &mut text);
+    text.push('\n');
+    text
+}
+
+fn pretty(value: &Value, depth: usize, out: &mut String) {
+    let line = |out: &mut String, depth: usize| {
+        out.push('\n');
+        out.extend(std::iter::repeat_n("  ", depth));
+    };
+    match value {
+        Value::Array(items) if !items.is_empty() => {
+            out.push('[');
+            for (at, item) in items.iter().enumerate() {
+                out.push_str(if at > 0 { "," } else { "" });
+                line(out, depth + 1);
+                pretty(item, depth + 1, out);
+            }
+            line(out, depth);
+            out.push(']');
+        }
+        Value::Object(members) if !members.is_empty() => {
+            // Sorted here, because the order of a map depends on the features of `serde_json`.
+            let members: BTreeMap<_, _> = members.iter().collect();
+            out.push('{');
+            for (at, (name, value)) in members.into_iter().enumerate() {
+                out.push_str(if at > 0 { "," } else { "" });
+                line(out, depth + 1);
+                out.push_str(&canonical::to_text(&Value::from(name.as_str())));
+                out.push_str(": ");
+                pretty(value, depth + 1, out);
+            }
+            line(out, depth);
+            out.push('}');
+        }
+        scalar => out.push_str(&canonical::to_text(scalar)),
+    }
+}
+
+pub(super) fn read(text: &str) -> Result<Entries, LockError> {
+    if text.len() > MAX_BYTES {
+        return Err(LockError::TooLarge);
+    }
+    for (at, line) in text.lines().enumerate() {
+        if let Some(mark) = MARKS.into_iter().find(|mark| line.starts_with(mark)) {
+            return Err(LockError::Merge { line: at + 1, mark });
+        }
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let tree = parse_value(text, &Limits { bytes: MAX_BYTES, depth: MAX_DEPTH })
+        .map_err(|error| LockError::Malformed { line: error.line, message: error.to_string() })?;
+    let shape = |message: &str| LockError::Shape(message.to_owned());
+    let Tree::Object(members) = &tree else { return Err(shape("it is not an object")) };
+    let member = |name: &str| members.iter().find(|(key, _)| key == name).map(|(_, value)| value);
+    match member("version").and_then(|version| version.to_value().as_u64()) {
+        Some(VERSION) => {}
+        Some(found) => return Err(LockError::Version { found }),
+        None => return Err(shape("`version` is missing, or is not a number")),
+    }
+    if let Some((name, _)) = members.iter().find(|(name, _)| !matches!(&**name, "tools" | "version")) {
+        return Err(LockError::Shape(format!("the member `{}` is not known", sentence(name, 64).escape_debug())));
+    }
+    let Some(Tree::Object(tools)) = member("tools") else {
+        return Err(shape("`tools` is missing, or is not an object"));
+    };
+    // One entry at a time: a bad one costs no other.
+    let entry = |tree: &Tree<'_>| {
+        let locked = Locked::deserialize(tree.to_value()).map_err(|error| sentence(&error.to_string(), MESSAGE))?;
+        let schemas = [Some(&locked.input_schema), Some(&locked.output_schema), locked.payload_schema.as_ref()];
+        let is_long = schemas.into_iter().flatten().any(|schema| canonical::to_text(schema).len() > MAX_SCHEMA);
+        if is_long { Err(format!("a schema is longer than {MAX_SCHEMA} bytes")) } else { Ok(locked) }
+    };
+    Ok(tools.iter().map(|(name, tree)| (name.as_ref().to_owned(), entry(tree))).collect())
+}
