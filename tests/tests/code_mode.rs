@@ -4,8 +4,14 @@
 
 #[path = "code_mode/budgets.rs"]
 mod budgets;
+#[path = "code_mode/crashed.rs"]
+mod crashed;
 #[path = "code_mode/escapes.rs"]
 mod escapes;
+#[path = "code_mode/process.rs"]
+mod process;
+#[path = "code_mode/reaches.rs"]
+mod reaches;
 #[path = "code_mode/waits.rs"]
 mod waits;
 
@@ -25,7 +31,7 @@ use tool_runtime::{
 
 const POLICY: &str = r#"
     allowed_tools = ["notes__list", "notes__delete", "notes__fail", "notes__hang", "notes__numbers", "notes__say",
-        "notes__shown"]
+        "notes__shown", "notes__ask", "notes__page", "notes__erase"]
     allowed_graphs = ["code"]
 "#;
 
@@ -98,6 +104,13 @@ struct Note {
 #[tool(name = "notes__shown", effect = read_only, redact = ["title"], model = ["draft"])]
 fn shown() -> Result<Note, ToolError> {
     Ok(Note { title: "Title".to_owned(), draft: "DRAFT".to_owned(), password: "CANARY".to_owned() })
+}
+
+/// Asks the client.
+#[tool(name = "notes__ask", effect = read_only, execution = client, client_result = String, prepare = ["$"],
+    redact = ["$"])]
+fn ask() -> Result<bool, ToolError> {
+    Ok(true)
 }
 
 /// Deletes a note.
@@ -198,11 +211,12 @@ async fn a_script_calls_tools_and_returns_a_value() {
     assert_eq!((run.as_str(), name.as_str(), version.as_str()), ("parent", "code", "1"));
 }
 
+/// What only the model may see stays out of scripts, whose result everyone sees.
 #[tokio::test]
-async fn a_script_sees_what_the_model_would_see() {
+async fn a_script_sees_what_everyone_may_see() {
     let (result, rig) = run("notes__shown()").await;
-    assert_eq!(read(&result.to_model())["value"], json!({"title": "Title", "draft": "DRAFT"}));
-    assert_eq!(result.value().expect("a value").get(), r#"{"calls":1}"#, "a draft is for the model only");
+    assert_eq!(read(&result.to_model())["value"], json!({"title": "Title"}));
+    assert_eq!(result.value().expect("a value").get(), result.to_model());
     let records = serde_json::to_string(&rig.records().await).expect("records");
     assert!(!records.contains("DRAFT") && !records.contains("CANARY"));
 }

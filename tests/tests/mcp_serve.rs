@@ -10,3 +10,5 @@ mod ends;
 mod http;
 #[path = "mcp_serve/rig.rs"]
 mod rig;
+#[path = "mcp_serve/scripts.rs"]
+mod scripts;

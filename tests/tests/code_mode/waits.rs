@@ -1,21 +1,24 @@
 //! Effects: the script waits with its call, and is run again from its beginning after the decision.
 
+use std::sync::Arc;
+
+use tool_runtime::agent::CodeMode;
 use tool_runtime::call::{Decider, Suspension};
-use tool_runtime::runner::{ApprovalDecision, Run};
+use tool_runtime::runner::{ApprovalDecision, Run, RunSnapshot};
 use tool_runtime::store::{PendingFilter, Store};
-use tool_runtime::{Outcome, ToolExecResult};
+use tool_runtime::{Capabilities, Outcome, ToolCatalog, ToolExecResult, ToolPolicy, ToolRunner};
 
-use crate::{Rig, call, code, options};
+use crate::{POLICY, Rig, World, call, code, options};
 
-const SCRIPT: &str = "let all = notes__list(); let done = [];
+pub(crate) const SCRIPT: &str = "let all = notes__list(); let done = [];
 for note in all { try { done.push(notes__delete(#{ number: note })); } catch (e) { done.push(e.errorCode); } }
 #{ done: done, again: notes__list() }";
 
-fn with_effects() -> tool_runtime::agent::CodeMode {
+pub(crate) fn with_effects() -> CodeMode {
     code().tools(["notes__list", "notes__delete"]).effects()
 }
 
-async fn decide(run: &Run, decision: ApprovalDecision) -> ToolExecResult {
+pub(crate) async fn decide(run: &Run, decision: ApprovalDecision) -> ToolExecResult {
     run.resume("c1", decision, &Decider::new("grace").tenant("acme")).await.expect("it waits")
 }
 
@@ -79,4 +82,66 @@ async fn a_script_that_is_abandoned_leaves_nothing() {
     let result = run.abandon("c1").await.expect("it waits");
     assert_eq!((result.outcome(), rig.effects()), (Outcome::OutcomeUnknown, 1));
     assert!(rig.store.pending_calls(&PendingFilter::default()).await.expect("pending calls").is_empty());
+}
+
+/// Where nobody can approve, an effect is denied, and the script reads that as any denial.
+#[tokio::test]
+async fn without_approvals_there_is_no_effect() {
+    let rig = Rig::new();
+    let catalog = ToolCatalog::builder().collect().dynamic(with_effects()).build().expect("a catalog");
+    let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(POLICY).expect("a policy"))
+        .capabilities(Capabilities::new().with(Arc::clone(&rig.world) as Arc<dyn World>))
+        .store(Arc::clone(&rig.store))
+        .build()
+        .expect("a runner");
+    let result = runner.run(options()).exec(call(SCRIPT)).await;
+    assert_eq!(done(&result), r#"["policy_denied","policy_denied"]"#);
+    assert_eq!(rig.effects(), 0);
+}
+
+/// A decision that does not fit says why, and the call still waits.
+#[tokio::test]
+async fn a_decision_that_does_not_fit_can_be_corrected() {
+    let rig = Rig::new();
+    let run = rig.run("", code().tools(["notes__list", "notes__erase"]).effects());
+    let script = "notes__list(); notes__erase(#{ number: 7 })";
+    assert_eq!(run.exec(call(script)).await.outcome(), Outcome::ApprovalRequired);
+    let edited = |number: u32| ApprovalDecision::ApproveEdited(format!("{{\"number\":{number}}}"));
+    // Nobody has seen note 9.
+    assert_eq!(decide(&run, edited(9)).await.outcome(), Outcome::ApprovalRequired);
+    let snapshot = run.snapshot().await.expect("a snapshot");
+    let graph = snapshot.waiting().next().and_then(|call| call.graph.clone()).expect("a script");
+    assert!(graph.refused.is_some() && rig.effects() == 0);
+    let result = decide(&run, edited(8)).await;
+    assert_eq!((result.to_model().as_str(), rig.effects()), (r#"{"value":"8","printed":"","calls":2}"#, 1));
+}
+
+/// What an approver answers in place of a tool is what the script reads.
+#[tokio::test]
+async fn an_answer_is_what_the_call_returns() {
+    let rig = Rig::new();
+    let run = rig.run("", with_effects());
+    assert_eq!(run.exec(call("notes__delete(#{ number: 7 })")).await.outcome(), Outcome::ApprovalRequired);
+    let result = decide(&run, ApprovalDecision::Respond("Ask again tomorrow.".to_owned())).await;
+    assert_eq!(crate::read(&result.to_model())["value"], "Ask again tomorrow.");
+    assert_eq!(rig.effects(), 0);
+}
+
+/// A script that makes another call than before it waited ends: what it did then fits no call of now.
+#[tokio::test]
+async fn a_script_that_diverges_is_stopped() {
+    let rig = Rig::new();
+    let run = rig.run("", with_effects());
+    run.exec(call(SCRIPT)).await;
+    let snapshot = serde_json::to_string(&run.snapshot().await.expect("a snapshot")).expect("JSON");
+    let changed = snapshot.replace(r#"\"Returned\":\"[7,8]\""#, r#"\"Returned\":\"[8,7]\""#);
+    assert_ne!(changed, snapshot);
+    let snapshot: RunSnapshot = serde_json::from_str(&changed).expect("a snapshot");
+    // Another process, with a store of its own: only the document goes there.
+    let other = Rig::new();
+    let run = other.runner("", with_effects()).restore(snapshot, options()).await.expect("a run");
+    let result = decide(&run, ApprovalDecision::Approve).await;
+    assert!(result.to_model().contains("another call than before it waited"), "{}", result.to_model());
+    assert_eq!(other.effects(), 1, "the one that was approved");
+    assert!(other.store.pending_calls(&PendingFilter::default()).await.expect("pending calls").is_empty());
 }

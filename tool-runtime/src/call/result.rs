@@ -139,15 +139,6 @@ impl ToolExecResult {
         }
     }
 
-    /// The projected value as the model sees it. `None` for failures and for calls that wait.
-    #[cfg(feature = "code-mode")]
-    pub(crate) fn model_value(&self) -> Option<&RawValue> {
-        match &self.body {
-            Body::Delivered(delivered) => Some(delivered.model.as_ref().unwrap_or(&delivered.shown)),
-            Body::Suspended { .. } | Body::Failed(_) => None,
-        }
-    }
-
     /// Returns the images and files beside the value, for the model: those that the allowlist names by `$media`. They are
     /// not part of the serialised result.
     #[must_use]

@@ -27,7 +27,7 @@ impl Failure {
 
     /// The source is no script.
     pub(super) fn syntax(position: Position) -> Self {
-        Self::new("script_syntax", "The script cannot be read, or is nested too deeply or too large").at(position)
+        Self::new("script_syntax", "The script cannot be read, is nested too deeply, or uses what the language does not have").at(position)
     }
 
     /// The interpreter ended with an error.
@@ -41,7 +41,6 @@ impl Failure {
                 Self::new("script_budget", "The script took too many operations")
             }
             EvalAltResult::ErrorTooManyVariables(_) => Self::new("script_budget", "The script has too many variables"),
-            EvalAltResult::ErrorStackOverflow(_) => Self::new("script_budget", "The script is nested too deeply"),
             EvalAltResult::ErrorDataTooLarge(..) => {
                 Self::new("script_budget", "A value of the script became too large")
             }

@@ -4,6 +4,7 @@ mod failure;
 mod interpreter;
 mod paused;
 mod script;
+mod size;
 mod value;
 
 use std::sync::Arc;
@@ -22,8 +23,9 @@ const SOURCE: usize = 32 * 1024;
 /// What a model has to know of the language, after the application's description.
 const LANGUAGE: &str = "The script is in Rhai. Tools are functions that take one object map, such as \
     `let notes = notes__list(#{ page: 1 });`; a tool of any name is called by `call_tool(\"name\", #{ .. })`. A call returns \
-    what the tool returns, and throws `#{ errorCode, message, .. }` if it fails. The last expression is the result, as JSON in `value`; \
-    `print` adds text to `printed`. There are no closures, modules, clock, randomness or files.";
+    what the tool returns, and throws `#{ errorCode, message, .. }` if it fails. The last expression is the result, as \
+    JSON in `value`; `print` adds text to `printed`. There are no functions of your own, closures, modules, clock, \
+    randomness or files.";
 
 /// A tool that runs a script: a model asks for many calls at once, and only the result comes back to it.
 ///
@@ -78,7 +80,7 @@ pub struct CodeMode {
     effects: bool,
     calls: usize,
     operations: u64,
-    timeout: Option<Duration>,
+    timeout: Duration,
     max_output: Option<usize>,
 }
 
@@ -93,7 +95,7 @@ impl CodeMode {
             effects: false,
             calls: 100,
             operations: 1_000_000,
-            timeout: None,
+            timeout: Duration::from_secs(60),
             max_output: None,
         }
     }
@@ -131,9 +133,9 @@ impl CodeMode {
         self
     }
 
-    /// Sets how long a script may take, its calls included; the policy can set less.
+    /// Sets how long a script may take, its calls included, one minute by default; the policy can set less.
     pub const fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
+        self.timeout = timeout;
         self
     }
 
@@ -164,19 +166,15 @@ impl From<CodeMode> for DynamicTool {
         };
         let settings = Settings { name: name.clone(), version, tools, calls, operations };
         let behaviour = Arc::new(Runs(Arc::new(settings)));
-        // A script sees what only the model may see, so its result is for the model only.
         let mut tool = Self::graph(&name, format!("{description} {LANGUAGE}"), input, declared, behaviour)
             .summary(["Runs a script"])
-            .redact(["calls"])
-            .model(["value", "printed"])
+            .redact(["value", "printed", "calls"])
+            .timeout(timeout)
             .output_schema(json!({
                 "type": "object",
                 "properties": { "value": {"type": "string"}, "printed": {"type": "string"}, "calls": {"type": "integer"} },
                 "required": ["value", "printed", "calls"],
             }));
-        if let Some(timeout) = timeout {
-            tool = tool.timeout(timeout);
-        }
         if let Some(bytes) = max_output {
             tool = tool.max_result_bytes(bytes);
         }

@@ -16,6 +16,7 @@ use crate::redact::{ProjectError, Projector};
 use crate::registration::{Instance, Purpose, RunFailure, Running};
 use crate::runner::{Continued, Host, ResumeError, SEPARATOR, Work, Worker};
 use crate::text::cut;
+use crate::tool::Hash;
 
 /// The most scripts that run at the same time in a process: each has a thread.
 const SCRIPTS: usize = 64;
@@ -98,7 +99,10 @@ impl Script {
         let worker = Worker { name: &settings.name, version: &settings.version, tools: &settings.tools };
         let mut going = match host.continued() {
             None => {
-                let work = host.start_asking(context, &worker).ok_or_else(|| broken("too many policies"))?;
+                let policies = Failure::new("script_policies", "The run is held to too many policies to run a script");
+                let work = host
+                    .start_asking(context, &worker)
+                    .ok_or_else(|| RunFailure::Tool(policies.into_error(false)))?;
                 Going { settings, context, work, journal: Vec::new() }
             }
             Some(continued) => {
@@ -135,7 +139,7 @@ impl Script {
 
 impl Going<'_> {
     /// The decision on the call that waited.
-    async fn decide(&mut self, continued: Continued, id: CallId, asked: crate::tool::Hash) -> Result<(), RunFailure> {
+    async fn decide(&mut self, continued: Continued, id: CallId, asked: Hash) -> Result<(), RunFailure> {
         let Continued { decision, decider, .. } = continued;
         let result = match Box::pin(self.work.run.resume(id.as_str(), decision, &decider)).await {
             Ok(result) => result,
@@ -150,7 +154,7 @@ impl Going<'_> {
             return Err(self.waits(id, asked, result.error().cloned()).await);
         }
         let reply = self.returned(&result).await?;
-        self.journal.push(Entry::new(asked, &reply));
+        self.journal.push(Entry { asked, reply });
         Ok(())
     }
 
@@ -162,7 +166,7 @@ impl Going<'_> {
         let asked = asked(&call.tool, &call.arguments);
         if let Some(entry) = self.journal.get(at) {
             let diverged = Failure::new("script_diverged", "The script made another call than before it waited");
-            return entry.reply(asked).ok_or_else(|| self.failed(diverged));
+            return (entry.asked == asked).then(|| entry.reply.clone()).ok_or_else(|| self.failed(diverged));
         }
         let id = CallId::new(&format!("call_{}", at + 1));
         let call = ToolCall::text(id.clone(), call.tool.clone(), call.arguments.clone());
@@ -171,19 +175,20 @@ impl Going<'_> {
             return Err(self.waits(id, asked, None).await);
         }
         let reply = self.returned(&result).await?;
-        self.journal.push(Entry::new(asked, &reply));
+        self.journal.push(Entry { asked, reply: reply.clone() });
         Ok(reply)
     }
 
-    /// What the model would see of a result.
+    /// What everyone may see of a result: what comes of it is a result that everyone sees.
     async fn returned(&self, result: &ToolExecResult) -> Result<Reply, RunFailure> {
         match result.outcome() {
             // The gate ends the call of the script, as one that was cancelled.
             Outcome::Cancelled if self.work.run.cancellation().is_cancelled() => std::future::pending().await,
             Outcome::BudgetExceeded => {
-                Err(self.failed(Failure::new("script_budget", "A budget of the run does not allow the next call")))
+                let what = "A budget of the run, or its guard against loops, does not allow the next call";
+                Err(self.failed(Failure::new("script_budget", what)))
             }
-            _ => Ok(match result.model_value() {
+            _ => Ok(match result.value() {
                 Some(value) => Reply::Returned(value.get().to_owned()),
                 None => Reply::Threw(result.to_model()),
             }),
@@ -195,7 +200,7 @@ impl Going<'_> {
     }
 
     /// The script waits with its call.
-    async fn waits(&self, call: CallId, asked: crate::tool::Hash, refused: Option<SafeError>) -> RunFailure {
+    async fn waits(&self, call: CallId, asked: Hash, refused: Option<SafeError>) -> RunFailure {
         let run = &self.work.run;
         let (pending, snapshot) = match (run.pending(&call).await, run.snapshot().await) {
             (Ok(Some(pending)), Ok(snapshot)) => (pending, snapshot),
