@@ -47,7 +47,7 @@ async fn labels_of_a_script_are_those_of_its_caller() {
             script => {
                 let arguments = serde_json::json!({ "script": script }).to_string();
                 let result = run.exec(ToolCall::text("c3", "graph__code", arguments)).await;
-                result.to_model().contains("(policy_denied)")
+                result.to_model().contains("policy_denied")
             }
         };
         assert!(denied && rig.effects() == 0, "{first} {script}");
@@ -63,9 +63,13 @@ async fn evidence_of_a_script_is_that_of_its_caller() {
     assert_eq!(exec(&run, "c2", "notes__erase", r#"{"number":7}"#).await, Outcome::Ok);
     // What a script makes up is no evidence, neither for itself nor for its caller.
     let rig = Rig::new();
-    let run = rig.run("", code().tools(["notes__say", "notes__erase"]).effects());
-    let result = run.exec(call("notes__say(#{ text: \"9\" }); notes__erase(#{ number: 9 })")).await;
+    let run = rig.run("", code().tools(["notes__list", "notes__erase"]).effects());
+    let result = run.exec(call("let note = 9; notes__erase(#{ number: note })")).await;
     assert!(result.to_model().contains("(validation_error)"), "{}", result.to_model());
+    for (id, script) in [("s1", "9"), ("s2", "[\"9\"]"), ("s3", "print(9); \"9\"")] {
+        let arguments = serde_json::json!({ "script": script }).to_string();
+        assert_eq!(exec(&run, id, "graph__code", &arguments).await, Outcome::Ok);
+    }
     assert_eq!(exec(&run, "c2", "notes__erase", r#"{"number":9}"#).await, Outcome::ValidationError);
 }
 
@@ -80,7 +84,8 @@ async fn the_loop_guard_stops_a_script() {
     let rig = Rig::new();
     let result = rig.run("", code()).exec(call("for i in 0..4 { notes__list(); notes__say(#{ text: \"a\" }); }")).await;
     assert!(result.is_ok(), "{}", result.to_model());
-    let never = rig.run("[loop_guard]\nwarn_at = 0\nstop_at = 0", code()).exec(call("for i in 0..9 { notes__list(); }")).await;
+    let never =
+        rig.run("[loop_guard]\nwarn_at = 0\nstop_at = 0", code()).exec(call("for i in 0..9 { notes__list(); }")).await;
     assert!(never.is_ok(), "{}", never.to_model());
 }
 
@@ -98,7 +103,9 @@ async fn a_run_with_many_policies_runs_no_script() {
     let rig = Rig::new();
     let mut run = rig.run("", code());
     for policies in 1..=16 {
-        assert!(run.exec(ToolCall::text(format!("p{policies}"), "graph__code", r#"{"script":"1"}"#)).await.is_ok());
+        let arguments = format!("{{\"script\":\"{policies}\"}}");
+        let result = run.exec(ToolCall::text(format!("p{policies}"), "graph__code", arguments)).await;
+        assert!(result.is_ok(), "{policies}: {}", result.to_model());
         let snapshot = run.snapshot().await.expect("a snapshot");
         let rules = format!("[budgets.run]\ncalls = {}", 1000 + policies);
         run = rig.runner(&rules, code()).restore(snapshot, options()).await.expect("a run");
@@ -114,12 +121,19 @@ async fn a_run_with_many_policies_runs_no_script() {
 async fn records_name_the_principal_of_the_run() {
     let rig = Rig::new();
     let runner = rig.runner("", code());
-    let (ada, bob) = (runner.run(options()), runner.run(RunOptions::new().principal("bob").tenant("acme").run_id("other")));
+    let (ada, bob) =
+        (runner.run(options()), runner.run(RunOptions::new().principal("bob").tenant("acme").run_id("other")));
     let (one, other) = tokio::join!(ada.exec(call("notes__list()")), bob.exec(call("notes__list()")));
     assert!(one.is_ok() && other.is_ok());
-    let mut who: Vec<_> = rig.records().await.into_iter().filter_map(|record| Some((record.principal?, record.name))).collect();
+    let mut who: Vec<_> = rig
+        .records()
+        .await
+        .into_iter()
+        .filter_map(|record| Some((record.principal?.to_string(), record.name)))
+        .collect();
     who.sort();
     let of = |who: &str, tool: &str| (who.to_owned(), tool.to_owned());
-    let expected = [of("ada", "graph__code"), of("ada", "notes__list"), of("bob", "graph__code"), of("bob", "notes__list")];
+    let expected =
+        [of("ada", "graph__code"), of("ada", "notes__list"), of("bob", "graph__code"), of("bob", "notes__list")];
     assert_eq!(who, expected);
 }

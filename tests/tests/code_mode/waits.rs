@@ -84,7 +84,7 @@ async fn a_script_that_is_abandoned_leaves_nothing() {
     assert!(rig.store.pending_calls(&PendingFilter::default()).await.expect("pending calls").is_empty());
 }
 
-/// Where nobody can approve, an effect is denied, and the script reads that as any denial.
+/// Where nobody can approve, there is no tool with effects.
 #[tokio::test]
 async fn without_approvals_there_is_no_effect() {
     let rig = Rig::new();
@@ -94,9 +94,12 @@ async fn without_approvals_there_is_no_effect() {
         .store(Arc::clone(&rig.store))
         .build()
         .expect("a runner");
-    let result = runner.run(options()).exec(call(SCRIPT)).await;
-    assert_eq!(done(&result), r#"["policy_denied","policy_denied"]"#);
-    assert_eq!(rig.effects(), 0);
+    for delete in ["notes__delete(#{ number: 7 })", "call_tool(\"notes__delete\", #{ number: 7 })"] {
+        let script = format!("let e = (); try {{ {delete}; }} catch (thrown) {{ e = thrown.errorCode; }} e");
+        let result = runner.run(options()).exec(call(&script)).await;
+        let expected = if delete.starts_with("call") { "unavailable" } else { "null" };
+        assert!(rig.effects() == 0 && result.to_model().contains(expected), "{}", result.to_model());
+    }
 }
 
 /// A decision that does not fit says why, and the call still waits.
@@ -122,9 +125,11 @@ async fn an_answer_is_what_the_call_returns() {
     let rig = Rig::new();
     let run = rig.run("", with_effects());
     assert_eq!(run.exec(call("notes__delete(#{ number: 7 })")).await.outcome(), Outcome::ApprovalRequired);
-    let result = decide(&run, ApprovalDecision::Respond("Ask again tomorrow.".to_owned())).await;
-    assert_eq!(crate::read(&result.to_model())["value"], "Ask again tomorrow.");
-    assert_eq!(rig.effects(), 0);
+    // The answer has to fit the tool's output.
+    let answer = |text: &str| ApprovalDecision::Respond(text.to_owned());
+    assert_eq!(decide(&run, answer("\"none\"")).await.outcome(), Outcome::ApprovalRequired);
+    let result = decide(&run, answer("9")).await;
+    assert_eq!((crate::read(&result.to_model())["value"].to_string().as_str(), rig.effects()), ("9", 0));
 }
 
 /// A script that makes another call than before it waited ends: what it did then fits no call of now.

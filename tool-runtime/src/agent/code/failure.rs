@@ -27,7 +27,11 @@ impl Failure {
 
     /// The source is no script.
     pub(super) fn syntax(position: Position) -> Self {
-        Self::new("script_syntax", "The script cannot be read, is nested too deeply, or uses what the language does not have").at(position)
+        Self::new(
+            "script_syntax",
+            "The script cannot be read, is nested too deeply, or uses what the language does not have",
+        )
+        .at(position)
     }
 
     /// The interpreter ended with an error.

@@ -100,9 +100,8 @@ impl Script {
         let mut going = match host.continued() {
             None => {
                 let policies = Failure::new("script_policies", "The run is held to too many policies to run a script");
-                let work = host
-                    .start_asking(context, &worker)
-                    .ok_or_else(|| RunFailure::Tool(policies.into_error(false)))?;
+                let work =
+                    host.start_asking(context, &worker).ok_or_else(|| RunFailure::Tool(policies.into_error(false)))?;
                 Going { settings, context, work, journal: Vec::new() }
             }
             Some(continued) => {

@@ -9,8 +9,8 @@ const BYTES: usize = 1 << 20;
 const NAME: usize = 256;
 /// How deeply a variable may be nested: comparing, printing and dropping it takes a stack as deep.
 const DEPTH: usize = 64;
-/// What a value takes without what it holds: its place, and the count of its owners.
-const VALUE: usize = 48;
+/// What a value takes without what it holds, generously: so there are 8,192 at most, and looking at all of them is cheap.
+const VALUE: usize = 128;
 /// What an object map takes without its members: it has room for several from the start.
 const MAP: usize = 512;
 
@@ -22,6 +22,10 @@ pub(super) fn is_bounded(value: &Dynamic) -> bool {
 /// The room that a value leaves.
 fn room_after(value: &Dynamic, room: usize, depth: usize) -> Option<usize> {
     let (room, depth) = (room.checked_sub(VALUE)?, depth.checked_sub(1)?);
+    // Most values are numbers and flags, which is known without a look at what they hold.
+    if !(value.is_string() || value.is_array() || value.is_map() || value.is_blob()) {
+        return Some(room);
+    }
     if let Ok(text) = value.as_immutable_string_ref() {
         return room.checked_sub(text.len());
     }

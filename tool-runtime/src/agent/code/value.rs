@@ -56,7 +56,7 @@ fn written(value: &Dynamic, depth: usize) -> Result<Value, Failure> {
         return Ok(number.into());
     }
     if let Ok(number) = value.as_float() {
-        return Number::from_f64(number).map(Value::Number).ok_or(NUMBER);
+        return Number::from_f64(number).filter(|_| is_decimal(number)).map(Value::Number).ok_or(NUMBER);
     }
     if let Ok(letter) = value.as_char() {
         return Ok(letter.to_string().into());
@@ -118,7 +118,12 @@ fn is_exact(number: &str) -> bool {
         return number.parse::<i64>().is_ok();
     }
     let Ok(float) = number.parse::<f64>() else { return false };
-    float.is_finite() && decimal(number) == decimal(&format!("{float:e}"))
+    is_decimal(float) && decimal(number) == decimal(&format!("{float:e}"))
+}
+
+/// Whether the number is none that the language made of an integer which is too large for it.
+fn is_decimal(number: f64) -> bool {
+    number.abs() < 9_223_372_036_854_775_808.0
 }
 
 /// The digits of a number without zeros at either end, and the power of ten of the last one.
@@ -148,14 +153,20 @@ mod tests {
     /// What the language holds comes back as it was; everything else is refused.
     #[test]
     fn numbers_keep_their_value() {
-        for text in ["0", "-1", "9223372036854775807", "-9223372036854775808", "0.1", "1.5e300", "123456.789", "5e-324"]
+        for text in ["0", "-1", "9223372036854775807", "-9223372036854775808", "0.1", "1.5e18", "123456.789", "5e-324"]
         {
             let written = write(&read(text).unwrap()).unwrap().to_string();
             assert_eq!(decimal(&written), decimal(text), "{text} is {written}");
         }
-        for text in
-            ["9223372036854775808", "18446744073709551615", "1e400", "0.1000000000000000055", "123456789012345678.5"]
-        {
+        for text in [
+            "9223372036854775808",
+            "18446744073709551615",
+            "9.3e18",
+            "1.5e300",
+            "1e400",
+            "0.1000000000000000055",
+            "123456789012345678.5",
+        ] {
             assert_eq!(read(text).err(), Some(NUMBER), "{text}");
         }
         assert_eq!(read(r#"{"a":["\"9223372036854775808",18446744073709551615]}"#).err(), Some(NUMBER));
@@ -164,7 +175,9 @@ mod tests {
 
     #[test]
     fn what_has_no_json_is_refused() {
-        assert_eq!(write(&Dynamic::from_float(f64::NAN)).err(), Some(NUMBER));
+        for number in [f64::NAN, f64::INFINITY, 9_223_372_036_854_775_808.0, -1e19] {
+            assert_eq!(write(&Dynamic::from_float(number)).err(), Some(NUMBER));
+        }
         assert_eq!(write(&Dynamic::from(0..1_i64)).err(), Some(VALUE));
         let deep = (0..DEPTH + 1).fold(Dynamic::UNIT, |inner, _| Dynamic::from_array(vec![inner]));
         assert_eq!(write(&deep).err(), Some(VALUE));
