@@ -88,6 +88,11 @@ impl RunPolicy {
         self.earlier.is_empty()
     }
 
+    /// The runner's policy, if the run is held to nothing else.
+    pub(super) fn alone(&self) -> Option<&ToolPolicy> {
+        (self.earlier.is_empty() && self.standings.is_empty()).then_some(&self.current)
+    }
+
     /// See [`ToolPolicy::admit`].
     pub(crate) fn admit(&self, context: &PolicyContext<'_>, tool: &Subject<'_>) -> Decision {
         self.strictest(context, tool, |policy, context| policy.admit(context, tool))
