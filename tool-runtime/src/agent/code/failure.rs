@@ -72,7 +72,7 @@ impl Failure {
     fn thrown(thrown: &Dynamic) -> Self {
         let map = thrown.read_lock::<rhai::Map>();
         let code = map.as_ref().and_then(|map| map.get("errorCode")?.clone().into_string().ok());
-        match code.and_then(|code| Outcome::ALL.into_iter().find(|outcome| outcome.code() == code)) {
+        match code.and_then(|code| Outcome::ALL.iter().find(|outcome| outcome.code() == code)) {
             None => Self::error("The script threw a value"),
             Some(outcome) => Self { outcome: Some(outcome.code()), ..Self::error("A call of the script failed") },
         }

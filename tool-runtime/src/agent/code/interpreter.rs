@@ -160,14 +160,14 @@ fn engine(operations: u64) -> Engine {
     }
     #[allow(deprecated, reason = "the crate marks what it may still change so")]
     engine.on_var(|name, _, context| match context.scope().get(name) {
-        Some(value) if !size::is_bounded(value) => Err(too_large()),
+        Some(value) if !size::is_bounded(value) => Err(too_large().into()),
         _ => Ok(None),
     });
     engine
 }
 
-fn too_large() -> Box<EvalAltResult> {
-    EvalAltResult::ErrorDataTooLarge(String::new(), Position::NONE).into()
+const fn too_large() -> EvalAltResult {
+    EvalAltResult::ErrorDataTooLarge(String::new(), Position::NONE)
 }
 
 fn missing(name: &str) -> Result<(), Box<EvalAltResult>> {
@@ -177,7 +177,7 @@ fn missing(name: &str) -> Result<(), Box<EvalAltResult>> {
 fn replace(text: &mut ImmutableString, from: &str, to: &str) -> Result<(), Box<EvalAltResult>> {
     let found = text.matches(from).count();
     if text.len() - found * from.len() + found * to.len() > STRING {
-        return Err(too_large());
+        return Err(too_large().into());
     }
     *text = text.replace(from, to).into();
     Ok(())
@@ -207,7 +207,7 @@ impl Port {
         let stopped = || self.stop(Failure::new("script_stopped", "The script was stopped"));
         self.ask.blocking_send(asked).map_err(|_| stopped())?;
         match replied.recv().map_err(|_| stopped())? {
-            Reply::Returned(text) => value::read(&text).map_err(|failure| self.stop(failure)),
+            Reply::Returned(text) => value::read(&text).map_err(|failure| self.stop(failure).into()),
             Reply::Threw(text) => {
                 let thrown = value::read(&text).map_err(|failure| self.stop(failure))?;
                 Err(EvalAltResult::ErrorRuntime(thrown, Position::NONE).into())
@@ -216,8 +216,8 @@ impl Port {
     }
 
     /// Ends the script; it cannot catch this.
-    fn stop(&self, failure: Failure) -> Box<EvalAltResult> {
+    fn stop(&self, failure: Failure) -> EvalAltResult {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
-        EvalAltResult::ErrorTerminated(Dynamic::UNIT, Position::NONE).into()
+        EvalAltResult::ErrorTerminated(Dynamic::UNIT, Position::NONE)
     }
 }
