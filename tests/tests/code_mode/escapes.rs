@@ -131,7 +131,7 @@ const HARMLESS: &[(&str, &str, &str)] = &[
     (
         "keys with a meaning elsewhere",
         r#"#{ "__proto__": 1, "$ref": 2, "constructor": 3 }"#,
-        r##"{"$ref":2,"__proto__":1,"constructor":3}"##,
+        r#"{"$ref":2,"__proto__":1,"constructor":3}"#,
     ),
     (
         "guesses of names",
@@ -168,8 +168,8 @@ pub(crate) fn sources() -> Vec<(&'static str, String)> {
         ("assignments", format!("let a = 1; {}1", "a = ".repeat(8_000))),
         ("cases", around("switch 1 { 1 => ", "1", "}", 1_500)),
         ("catches", around("try {", "1", "} catch {}", 1_800)),
-        ("variables", (0..100).map(|at| format!("let a{at} = 1; ")).collect()),
-        ("constants", (0..100).map(|at| format!("const A{at} = 1; ")).collect()),
+        ("variables", (0..100).map(|at| format!("let a{at} = 1; ")).collect::<Vec<_>>().concat()),
+        ("constants", (0..100).map(|at| format!("const A{at} = 1; ")).collect::<Vec<_>>().concat()),
         ("coalescing", "()??".repeat(7_000) + "throw 1"),
         ("letters of several bytes", "🦀".repeat(30_000)),
         ("a byte order mark", "\u{feff}".repeat(30_000)),

@@ -15,7 +15,7 @@ fn bombs() -> Vec<(&'static str, String)> {
     let text = "let s = \"CANARY\"; s.pad(100000, 'a'); ";
     let many = "let a = []; a.pad(4096, ()); ";
     let maps = "let m = #{ a: 1 }; let a = []; a.pad(1300, m); ";
-    let copies: String = (0..44).map(|at| format!("let b{at} = a; ")).collect();
+    let copies = (0..44).map(|at| format!("let b{at} = a; ")).collect::<Vec<_>>().concat();
     let of = |what, begin: &str, rest: &str| (what, format!("{begin}{rest}"));
     vec![
         of("a text in each place of a text", text, "let t = s; s.replace(\"a\", t);"),

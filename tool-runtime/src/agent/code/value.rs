@@ -179,7 +179,7 @@ mod tests {
             assert_eq!(write(&Dynamic::from_float(number)).err(), Some(NUMBER));
         }
         assert_eq!(write(&Dynamic::from(0..1_i64)).err(), Some(VALUE));
-        let deep = (0..DEPTH + 1).fold(Dynamic::UNIT, |inner, _| Dynamic::from_array(vec![inner]));
+        let deep = (0..=DEPTH).fold(Dynamic::UNIT, |inner, _| Dynamic::from_array(vec![inner]));
         assert_eq!(write(&deep).err(), Some(VALUE));
         assert_eq!(read(&format!("{}{}", "[".repeat(DEPTH + 1), "]".repeat(DEPTH + 1))).err(), Some(VALUE));
     }
