@@ -116,7 +116,7 @@ async fn a_run_with_many_policies_runs_no_script() {
     assert!(rig.calls().await.is_empty());
 }
 
-/// A principal of one run is that of its scripts, whoever runs one beside it.
+/// Scripts of two runs at the same time have each the principal of its own.
 #[tokio::test]
 async fn records_name_the_principal_of_the_run() {
     let rig = Rig::new();
