@@ -12,10 +12,7 @@ mod ends;
 mod http;
 #[path = "mcp_serve/rig.rs"]
 mod rig;
-<<<<<<< HEAD
 #[path = "mcp_serve/scripts.rs"]
 mod scripts;
-=======
 #[path = "mcp_serve/tasks.rs"]
 mod tasks;
->>>>>>> main
