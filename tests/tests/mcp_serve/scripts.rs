@@ -9,7 +9,7 @@ use tool_runtime::mcp::serve::McpServer;
 use tool_runtime::store::{MemoryStore, PendingFilter, Store as _};
 use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
 
-use crate::rig::{admitted, call, outcomes, piped, records, text};
+use crate::rig::{add, admitted, call, find, outcomes, piped, records, text, write};
 
 const POLICY: &str = r#"
 allowed_tools = ["people__find", "math__add", "notes__write"]
@@ -19,7 +19,8 @@ allowed_graphs = ["code", "writer"]
 fn server(store: &Arc<MemoryStore>) -> McpServer {
     let code = CodeMode::new("code", "1").tools(["people__find", "math__add"]);
     let writer = CodeMode::new("writer", "1").tools(["notes__write"]).effects();
-    let catalog = ToolCatalog::builder().collect().dynamic(code).dynamic(writer).build().expect("a catalog");
+    let tools = ToolCatalog::builder().tool::<find>().tool::<add>().tool::<write>();
+    let catalog = tools.dynamic(code).dynamic(writer).build().expect("a catalog");
     let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
     let runner = ToolRunner::builder(catalog, policy).approvals(true).store(Arc::clone(store)).build();
     McpServer::builder(runner.expect("a runner"), admitted).name("rig", "1").build().expect("a server")
