@@ -93,3 +93,14 @@ async fn scripts_run_side_by_side() {
         assert!(task.await.expect("a task"));
     }
 }
+
+/// A limit of zero is the least there can be, not none.
+#[tokio::test]
+async fn a_limit_of_zero_is_a_limit() {
+    for limited in [code().max_operations(0), code().max_calls(0)] {
+        let rig = Rig::new();
+        let result = rig.run("", limited).exec(call("for i in 0..9 { notes__say(#{ text: `${i}` }); }")).await;
+        assert!(!result.is_ok() && result.to_model().contains("script_budget"), "{}", result.to_model());
+        assert!(rig.calls().await.is_empty());
+    }
+}

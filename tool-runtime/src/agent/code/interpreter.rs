@@ -34,6 +34,8 @@ const ITEMS: usize = 4096;
 /// The most variables. All of them together are what a script can keep.
 const VARIABLES: usize = 48;
 
+const FAILED: Failure = Failure::new("script_error", "The interpreter failed");
+
 /// A call that a script makes.
 pub(super) struct Asked {
     pub(super) tool: String,
@@ -84,9 +86,7 @@ impl Interpreter {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         thread::Builder::new().name("script".into()).stack_size(STACK).spawn(move || {
-            let panicked = || Err(Failure::new("script_error", "The interpreter failed"));
-            let left = caught(|| run(&source, ask, stopped)).unwrap_or_else(panicked);
-            let _ = end.send(left);
+            let _ = end.send(caught(|| run(&source, ask, stopped)).unwrap_or(Err(FAILED)));
             drop(permit);
         })?;
         Ok(Self { asked, ended, stop })
@@ -94,8 +94,7 @@ impl Interpreter {
 
     /// Waits for the end of the script.
     pub(super) async fn end(mut self) -> Result<Left, Failure> {
-        let gone = Failure::new("script_error", "The interpreter failed");
-        (&mut self.ended).await.unwrap_or(Err(gone))
+        (&mut self.ended).await.unwrap_or(Err(FAILED))
     }
 }
 
@@ -147,7 +146,8 @@ fn engine(operations: u64) -> Engine {
     engine.register_fn("pad", |_: &mut ImmutableString, _: i64, _: &str| missing("pad"));
     engine.register_fn("sort", |_: &mut Array, _: &str| missing("sort"));
     engine.set_optimization_level(OptimizationLevel::None);
-    engine.set_max_operations(operations);
+    // Zero would be no limit.
+    engine.set_max_operations(operations.max(1));
     engine.set_max_expr_depths(48, 48);
     engine.set_max_variables(VARIABLES);
     engine.set_max_string_size(STRING);
