@@ -12,6 +12,8 @@ mod lists;
 mod pins;
 #[path = "mcp_source/processes.rs"]
 mod processes;
+#[path = "mcp_source/tasks.rs"]
+mod tasks;
 
 use std::fmt::Write as _;
 use std::time::Duration;

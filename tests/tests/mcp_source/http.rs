@@ -14,7 +14,7 @@ use crate::{SOON, call, echoes, run_of};
 
 /// How an endpoint answers, beside what the scenario says.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+pub(crate) enum Way {
     Json,
     Events,
     Redirect,
@@ -24,9 +24,9 @@ enum Way {
 }
 
 /// The hostile server behind a URL, and what its requests were.
-struct Endpoint {
-    url: String,
-    requests: Arc<Mutex<Vec<String>>>,
+pub(crate) struct Endpoint {
+    pub(crate) url: String,
+    pub(crate) requests: Arc<Mutex<Vec<String>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -36,7 +36,7 @@ impl Drop for Endpoint {
     }
 }
 
-async fn endpoint(scenario: &str, way: Way) -> Endpoint {
+pub(crate) async fn endpoint(scenario: &str, way: Way) -> Endpoint {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let (server, requests) = (Arc::new(Mutex::new(Hostile::new(scenario))), Arc::new(Mutex::new(Vec::new())));
@@ -96,7 +96,7 @@ async fn answer(mut stream: TcpStream, server: Arc<Mutex<Hostile>>, seen: Arc<Mu
     let _ = stream.write_all(body.as_bytes()).await;
 }
 
-fn source(endpoint: &Endpoint) -> RemoteServer {
+pub(crate) fn source(endpoint: &Endpoint) -> RemoteServer {
     let millis = Duration::from_millis;
     RemoteServer::url("s", &endpoint.url)
         .header("authorization", "Bearer tok")

@@ -112,7 +112,7 @@ fn failure(error: ToolError, projector: &Projector) -> RunFailure {
             RunFailure::Tool(error.with_safe(text))
         }
         ErrorKind::Tool | ErrorKind::Reported => RunFailure::Tool(error),
-        ErrorKind::Lost => RunFailure::Lost(error),
+        ErrorKind::Lost | ErrorKind::TimedOut => RunFailure::Lost(error),
         ErrorKind::Invalid => RunFailure::Output(ProjectError::OutputInvalid(Vec::new())),
         ErrorKind::TooLarge => RunFailure::Output(ProjectError::TooLarge),
     }

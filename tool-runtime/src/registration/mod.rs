@@ -72,7 +72,7 @@ pub(crate) enum RunFailure {
     /// Nobody knows what became of an earlier attempt.
     Unknown,
     Tool(ToolError),
-    /// The connection broke off while the tool ran, so nobody knows whether it took effect.
+    /// The server gave no answer while the tool ran, so nobody knows whether it took effect.
     Lost(ToolError),
     Output(ProjectError),
     /// A call of a graph waits for a person, and so does the graph.

@@ -111,15 +111,7 @@ impl Http {
     }
 
     async fn answered(&self, id: u64, method: &str, name: Option<&str>, text: String) -> Result<Box<str>, Failure> {
-        let mut request = self.post(text);
-        if self.session().id.is_none() {
-            // The stateless revision wants to be routed without its body being read; older ones ignore it.
-            request = request.header("mcp-method", method);
-            if let Some(name) = name.and_then(|name| HeaderValue::from_str(name).ok()) {
-                request = request.header("mcp-name", name);
-            }
-        }
-        let mut response = request.send().await.map_err(|error| {
+        let mut response = self.routed(method, name, text).send().await.map_err(|error| {
             if error.is_connect() {
                 return Failure::NotSent("the address of the server cannot be reached".to_owned());
             }
@@ -204,6 +196,30 @@ impl Http {
         if self.session().id.is_some() {
             let request = self.described(self.0.client.delete(self.0.url.clone())).timeout(NOTIFY);
             let _ = request.send().await;
+        }
+    }
+
+    /// Sends a request whose answer nobody waits for, in a task of its own.
+    pub(super) fn send_unheard(&self, method: &str, name: &str, text: String) {
+        if tokio::runtime::Handle::try_current().is_ok() {
+            let request = self.routed(method, Some(name), text).timeout(NOTIFY);
+            tokio::spawn(async move {
+                let _ = request.send().await;
+            });
+        }
+    }
+
+    /// A request, with the headers by which it is routed.
+    fn routed(&self, method: &str, name: Option<&str>, text: String) -> RequestBuilder {
+        let request = self.post(text);
+        if self.session().id.is_some() {
+            return request;
+        }
+        // The stateless revision wants to be routed without its body being read; older ones ignore it.
+        let request = request.header("mcp-method", method);
+        match name.and_then(|name| HeaderValue::from_str(name).ok()) {
+            Some(name) => request.header("mcp-name", name),
+            None => request,
         }
     }
 

@@ -19,6 +19,7 @@ mod servers;
 mod slug;
 mod state;
 mod stdio;
+mod tasks;
 mod tool;
 
 pub use config::RemoteServer;

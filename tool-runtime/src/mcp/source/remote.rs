@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use async_trait::async_trait;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::call::ToolContext;
 use crate::component::WithMedia;
 use crate::error::{ErrorKind, ToolError};
 use crate::mcp::source::result;
 use crate::mcp::source::server::Server;
+use crate::mcp::source::tasks;
 use crate::registration::{DynamicHandler, NotReady, Published};
 use crate::tool::Hash;
 
@@ -31,7 +32,7 @@ impl DynamicHandler for Remote {
         Ok(self.call_with_media(arguments, context).await?.into_parts().0)
     }
 
-    /// One request. It is not repeated, whatever becomes of it.
+    /// One call. It is not repeated, whatever becomes of it.
     async fn call_with_media(&self, arguments: &Value, _: &ToolContext) -> Result<WithMedia<Value>, ToolError> {
         let not_sent = |why: &str, code: &'static str| ToolError::of_source(ErrorKind::Tool, why).with_code(code);
         if self.pin() != Some(self.pin) {
@@ -40,9 +41,7 @@ impl DynamicHandler for Remote {
         let Some(connection) = self.server.state.connection() else {
             return Err(not_sent("the connection ended before the call was sent", "server_unavailable"));
         };
-        let params = json!({"name": self.raw, "arguments": arguments});
-        let within = self.server.state.limits.call;
-        match connection.request("tools/call", Some(&self.raw), params, within).await {
+        match tasks::call(&connection, &self.raw, arguments, self.server.state.limits.call).await {
             Ok(text) => result::read(&text, self.is_structured),
             Err(failure) => Err(result::failed(&failure)),
         }

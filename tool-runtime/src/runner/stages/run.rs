@@ -8,7 +8,7 @@ use tracing::Instrument;
 use crate::call::{Cause, Outcome, PendingGraph};
 use crate::component::Bindings;
 use crate::contain::{caught, discard};
-use crate::error::ToolError;
+use crate::error::{ErrorKind, ToolError};
 use crate::hydrate::Hydrated;
 use crate::redact::{ProjectError, Projected};
 use crate::registration::{Purpose, RunFailure};
@@ -151,13 +151,14 @@ fn stopped(interrupted: &Interrupted, effect: ToolEffect) -> Stop {
     stop
 }
 
-/// The connection to the server broke off, which is not known of a tool before it began.
+/// The server gave no answer, because its time was up or the connection to it broke off.
 fn broken_off(error: &ToolError, effect: ToolEffect) -> Stop {
-    let mut stop = Stop::new(Cause::Lost.outcome(effect)).reason(error.detail(), None);
-    if effect == ToolEffect::ReadOnly {
+    let cause = if error.kind() == ErrorKind::TimedOut { Cause::Timeout } else { Cause::Lost };
+    let mut stop = Stop::new(cause.outcome(effect)).reason(error.detail(), None);
+    if effect == ToolEffect::ReadOnly && cause == Cause::Lost {
         stop = stop.message("The tool's server gave no answer. The call may be made again.");
     }
-    stop.cause = Some(Cause::Lost);
+    stop.cause = Some(cause);
     stop
 }
 
