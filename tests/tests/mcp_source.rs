@@ -2,6 +2,8 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
+#[path = "mcp_source/accounts.rs"]
+mod accounts;
 #[path = "mcp_source/calls.rs"]
 mod calls;
 #[path = "mcp_source/http.rs"]

@@ -97,6 +97,9 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
         Ok(Err(RunFailure::Unknown)) => Err(unseen("nobody saw the end of an earlier attempt")),
         Ok(Err(failure)) if purpose == Purpose::Reconcile => Err(unseen(&why(failure))),
         Ok(Err(RunFailure::Lost(error))) => Err(broken_off(&error, effect)),
+        Ok(Err(RunFailure::Unauthorized(error))) => {
+            Err(Stop::new(Outcome::ConnectionUnavailable).reason(error.detail(), None))
+        }
         Err(interrupted) if purpose == Purpose::Reconcile => Err(unseen(&interrupted.to_string())),
         Ok(Err(failure)) => {
             // The author's sentence reaches the model too, and can hold what the tool read.
@@ -110,7 +113,11 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
         Ok(Left::Waits(_)) => Ok(None),
         Err(stop) => Err(stop),
     });
-    if matches!(&ended, Err(stop) if stop.outcome == Outcome::Cancelled && purpose == Purpose::Reconcile) {
+    let did_nothing = |stop: &Stop| match stop.outcome {
+        Outcome::Cancelled => purpose == Purpose::Reconcile,
+        outcome => outcome == Outcome::ConnectionUnavailable,
+    };
+    if matches!(&ended, Err(stop) if did_nothing(stop)) {
         open.had_no_effect();
     }
     Ok(Ran { hydrated, left: ended?, warning })
@@ -134,7 +141,7 @@ fn unseen(why: &str) -> Stop {
 /// Why a tool could not find out what became of an earlier attempt, for operators.
 fn why(failure: RunFailure) -> String {
     match failure {
-        RunFailure::Tool(error) | RunFailure::Lost(error) => {
+        RunFailure::Tool(error) | RunFailure::Lost(error) | RunFailure::Unauthorized(error) => {
             let text = caught(|| error.detail()).unwrap_or_default();
             discard(error);
             text
@@ -164,7 +171,7 @@ fn broken_off(error: &ToolError, effect: ToolEffect) -> Stop {
 
 fn failed(failure: RunFailure) -> Stop {
     match failure {
-        RunFailure::Tool(error) | RunFailure::Lost(error) => {
+        RunFailure::Tool(error) | RunFailure::Lost(error) | RunFailure::Unauthorized(error) => {
             // Writing the text runs the author's code once more.
             let text = caught(|| error.detail()).unwrap_or_default();
             let message = sentence(error.safe_message(), MAX_MESSAGE_BYTES);
