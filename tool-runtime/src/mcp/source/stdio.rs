@@ -42,7 +42,7 @@ pub(super) struct Shared {
     server: Arc<str>,
     waiting: Mutex<HashMap<u64, Waiting>>,
     closed: AtomicBool,
-    /// Whether it wrote a line that is no message, and whether it wrote a message.
+    /// Whether it wrote something other than messages, and whether it wrote a message.
     wrote: [AtomicBool; 2],
     ended: Notify,
     /// Told when the server says that its tools changed.
