@@ -40,11 +40,16 @@ impl Default for Limits {
 /// # Errors
 /// The text is not such an object, or is longer or deeper than the limits.
 pub fn parse<'t>(text: &'t str, limits: &Limits) -> Result<Tree<'t>, ParseError> {
+    parse_line(text, limits).map(|(tree, _)| tree)
+}
+
+/// The same, and whether the text is the object and nothing else, on one line.
+pub(crate) fn parse_line<'t>(text: &'t str, limits: &Limits) -> Result<(Tree<'t>, bool), ParseError> {
     if text.len() <= limits.bytes && text.bytes().all(is_space) {
-        return Ok(Tree::Object(Vec::new()));
+        return Ok((Tree::Object(Vec::new()), false));
     }
-    match parse_value(text, limits)? {
-        tree @ Tree::Object(_) => Ok(tree),
+    match Parser::read(text, limits)? {
+        (tree @ Tree::Object(_), breaks) => Ok((tree, !breaks && text.starts_with('{') && text.ends_with('}'))),
         _ => Err(ParseError::new(ParseErrorKind::NotAnObject, text, 0)),
     }
 }
@@ -54,12 +59,7 @@ pub fn parse<'t>(text: &'t str, limits: &Limits) -> Result<Tree<'t>, ParseError>
 /// # Errors
 /// The text is not JSON by these rules, or is longer or deeper than the limits.
 pub fn parse_value<'t>(text: &'t str, limits: &Limits) -> Result<Tree<'t>, ParseError> {
-    if text.len() > limits.bytes {
-        return Err(ParseError::new(ParseErrorKind::Bytes { limit: limits.bytes }, text, limits.bytes));
-    }
-    let limit = limits.depth.min(MAX_DEPTH);
-    let mut parser = Parser { text, at: 0, limit, depth: 0, items: Vec::new(), members: Vec::new() };
-    parser.document().map_err(|kind| ParseError::new(kind, text, parser.at))
+    Parser::read(text, limits).map(|(tree, _)| tree)
 }
 
 const fn is_space(byte: u8) -> bool {
@@ -72,6 +72,8 @@ struct Parser<'t> {
     at: usize,
     limit: usize,
     depth: usize,
+    /// White space other than blanks was read.
+    breaks: bool,
     // Children of all open arrays and objects; a container takes its own once their number is known, so that it
     // is allocated once and at its size.
     items: Vec<Tree<'t>>,
@@ -81,6 +83,16 @@ struct Parser<'t> {
 type Read<T> = Result<T, ParseErrorKind>;
 
 impl<'t> Parser<'t> {
+    fn read(text: &'t str, limits: &Limits) -> Result<(Tree<'t>, bool), ParseError> {
+        if text.len() > limits.bytes {
+            return Err(ParseError::new(ParseErrorKind::Bytes { limit: limits.bytes }, text, limits.bytes));
+        }
+        let limit = limits.depth.min(MAX_DEPTH);
+        let mut parser = Parser { text, at: 0, limit, depth: 0, breaks: false, items: Vec::new(), members: Vec::new() };
+        let tree = parser.document().map_err(|kind| ParseError::new(kind, text, parser.at))?;
+        Ok((tree, parser.breaks))
+    }
+
     fn document(&mut self) -> Read<Tree<'t>> {
         self.space();
         let tree = self.value()?;
@@ -228,7 +240,8 @@ impl<'t> Parser<'t> {
     }
 
     fn space(&mut self) {
-        while self.peek().is_some_and(is_space) {
+        while let Some(byte) = self.peek().filter(|byte| is_space(*byte)) {
+            self.breaks |= byte != b' ';
             self.at += 1;
         }
     }

@@ -6,7 +6,8 @@ use std::fmt::Write;
 
 use serde::ser::{self, Serialize};
 
-use crate::json::{self, RAW, quote};
+use crate::call::RAW;
+use crate::json::{self, quote};
 use crate::redact::fault::Fault;
 use crate::redact::leaf::Scalar;
 use crate::redact::plan::Plan;
@@ -16,18 +17,21 @@ use compound::{Compound, Members};
 /// The name under which `serde_json` serialises arbitrary-precision numbers.
 const NUMBER: &str = "$serde_json::private::Number";
 
-/// Room for most outputs, so that the text does not grow byte by byte.
-const ROOM: usize = 256;
-
 /// What was written.
 pub(super) struct Written {
     pub(super) text: String,
     pub(super) cut: bool,
 }
 
-/// Writes a value under a plan. Past the budget arrays end and strings are cut, each with a marker.
-pub(super) fn write<T: Serialize + ?Sized>(value: &T, plan: &Plan, budget: usize) -> Result<Written, Fault> {
-    let mut out = Out { text: String::with_capacity(ROOM), budget, cut: false };
+/// Writes a value under a plan, into a text that is empty. Past the budget arrays end and strings are cut, each with a
+/// marker.
+pub(super) fn write<T: Serialize + ?Sized>(
+    value: &T,
+    plan: &Plan,
+    budget: usize,
+    text: String,
+) -> Result<Written, Fault> {
+    let mut out = Out { text, budget, cut: false };
     match value.serialize(Place { out: &mut out, plan, arrays: 0, depth: 0 })? {
         Kept::Yes => {}
         Kept::No(shape) => {

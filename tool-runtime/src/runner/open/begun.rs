@@ -9,17 +9,8 @@ use crate::runner::telemetry;
 use crate::tool::ToolEffect;
 
 impl OpenCall {
-    /// What is said of a call that ends. One that is refused before the ledger is asked about it is not said to have
-    /// failed, or to be cancelled, while another process may have begun it: then its record is not ours to write.
-    pub(super) async fn unless_begun(&self, ended: Result<Ending, Stop>) -> Result<Ending, Stop> {
-        match ended {
-            Err(stop) if self.may_be_known(&stop) => Box::pin(self.look(stop)).await,
-            ended => ended,
-        }
-    }
-
     /// Whether the ledger may know the call, and was not asked.
-    fn may_be_known(&self, stop: &Stop) -> bool {
+    pub(super) fn may_be_known(&self, stop: &Stop) -> bool {
         self.attempt.is_none()
             && !self.draft.executed()
             && self.taken == Taken::First
@@ -28,8 +19,10 @@ impl OpenCall {
             && self.run.state().is_continued()
     }
 
-    async fn look(&self, stop: Stop) -> Result<Ending, Stop> {
-        match self.run.unfinished_of(&self.draft.id, Some(&self.draft.name)).await {
+    /// What is said of a call that ends. One that is refused before the ledger is asked about it is not said to have
+    /// failed, or to be cancelled, while another process may have begun it: then its record is not ours to write.
+    pub(super) async fn look(&self, stop: Stop) -> Result<Ending, Stop> {
+        match self.run.unfinished_of(&self.draft.id, Some(self.draft.name())).await {
             Ok(false) => Err(stop),
             Ok(true) => {
                 let (id, unknown) = (self.draft.id.clone(), Outcome::OutcomeUnknown);

@@ -1,7 +1,6 @@
 //! A call whose future is dropped ends like any other: with its record and its terminal event.
 
 use crate::call::{Cause, Outcome};
-use crate::runner::accounts::Held;
 use crate::runner::ending::Stop;
 use crate::runner::open::{OpenCall, Phase};
 use crate::runner::telemetry;
@@ -26,7 +25,7 @@ impl Drop for OpenCall {
                     let stop = cancelled(Outcome::Cancelled);
                     let result = stop.result(self.id.clone(), false);
                     let record = self.draft.record(&self.run, &result, Some(&stop));
-                    let receipt = self.run.put_if_begun(record, attempt);
+                    let receipt = self.run.put_if_begun(record, *attempt);
                     telemetry::await_receipt(&self.run, &self.draft, receipt);
                 }
             }
@@ -45,12 +44,8 @@ impl Drop for OpenCall {
                     Some(effect) if self.draft.executed() => Cause::Cancelled.outcome(effect),
                     _ => Outcome::Cancelled,
                 };
-                let ended = Err(cancelled(outcome));
-                let result = self.result(&ended);
-                let stop = ended.err();
-                let record = self.draft.record(&self.run, &result, stop.as_ref());
-                let settled = Held::settle(self.held.take(), &result);
-                let receipt = self.run.put(record, self.attempt.as_ref(), settled, self.suspending.take());
+                let (result, stop) = self.result(Err(cancelled(outcome)));
+                let receipt = self.write(&result, stop.as_ref());
                 self.close(&result, stop.as_ref());
                 telemetry::await_receipt(&self.run, &self.draft, receipt);
             }
