@@ -11,8 +11,6 @@ cd "$(dirname "$0")/.."
 out=${1:-$(mktemp -d)}
 [ $# -gt 0 ] || trap 'rm -rf "$out"' EXIT
 mkdir -p "$out"
-# Line tables, for the annotated source. They change no instruction.
-export CARGO_PROFILE_BENCH_DEBUG=line-tables-only
 program=$(cargo bench -q -p tests --bench instructions --no-run --message-format=json |
     sed -n 's/.*"executable":"\([^"]*instructions-[^"]*\)".*/\1/p' | tail -1)
 calls=20

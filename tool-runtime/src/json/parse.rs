@@ -8,6 +8,10 @@ use crate::json::{ParseError, ParseErrorKind, Tree, number, string};
 /// No limit goes beyond this depth, so that reading, validating and dropping a tree never exhausts a stack.
 pub(crate) const MAX_DEPTH: usize = 128;
 
+/// Members and items that there is room for from the beginning: growing in steps took five allocations for ordinary
+/// arguments.
+const ROOM: usize = 16;
+
 /// From this many members on, duplicates are looked for in a hash set, once.
 const SCANNED_MEMBERS: usize = 32;
 
@@ -88,7 +92,7 @@ impl<'t> Parser<'t> {
             return Err(ParseError::new(ParseErrorKind::Bytes { limit: limits.bytes }, text, limits.bytes));
         }
         let limit = limits.depth.min(MAX_DEPTH);
-        let mut parser = Parser { text, at: 0, limit, depth: 0, breaks: false, items: Vec::new(), members: Vec::new() };
+        let mut parser = Parser { text, at: 0, limit, depth: 0, breaks: false, items: Vec::new(), members: Vec::with_capacity(ROOM) };
         let tree = parser.document().map_err(|kind| ParseError::new(kind, text, parser.at))?;
         Ok((tree, parser.breaks))
     }
@@ -138,12 +142,15 @@ impl<'t> Parser<'t> {
         if self.take(b']') {
             return Ok(Tree::Array(Vec::new()));
         }
+        if self.items.capacity() == 0 {
+            self.items.reserve(ROOM);
+        }
         let start = self.items.len();
         loop {
             let item = self.value()?;
             self.items.push(item);
             if self.closed(b']', "`,` or `]`")? {
-                return Ok(Tree::Array(self.items.drain(start..).collect()));
+                return Ok(Tree::Array(take_from(&mut self.items, start)));
             }
         }
     }
@@ -164,9 +171,9 @@ impl<'t> Parser<'t> {
             self.members.push((name, value));
             if self.closed(b'}', "`,` or `}`")? {
                 // No container encloses the outermost object, so all collected members are its own.
-                let members: Vec<_> = match self.depth {
+                let members = match self.depth {
                     1 => std::mem::take(&mut self.members),
-                    _ => self.members.drain(start..).collect(),
+                    _ => take_from(&mut self.members, start),
                 };
                 return if all_different(&members) {
                     Ok(Tree::Object(members))
@@ -245,6 +252,12 @@ impl<'t> Parser<'t> {
             self.at += 1;
         }
     }
+}
+
+/// Moves what begins at `start` into a vector of its size.
+fn take_from<T>(open: &mut Vec<T>, start: usize) -> Vec<T> {
+    // `split_off` copies in one piece, and at 0 would give all of the room away.
+    if start == 0 { open.drain(..).collect() } else { open.split_off(start) }
 }
 
 fn all_different(members: &[(Cow<'_, str>, Tree<'_>)]) -> bool {

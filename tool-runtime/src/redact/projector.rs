@@ -13,7 +13,7 @@ use crate::redact::beside::{Beside, ERROR, MEDIA};
 use crate::redact::fault::Fault;
 use crate::redact::leaf::Leaf;
 use crate::redact::path::{self, PathProblem};
-use crate::redact::plan::Plan;
+use crate::redact::plan::{Member, Plan};
 use crate::redact::writer;
 use crate::schema::validator::{Compiled, JsonSchemaValidator};
 
@@ -204,7 +204,7 @@ fn constraints(schema: &Value, plan: &Plan) -> Option<Value> {
         Plan::Object { members, any, .. } => {
             let properties: serde_json::Map<_, _> = members
                 .iter()
-                .filter_map(|(name, plan)| {
+                .filter_map(|Member { name, plan, .. }| {
                     let member = schema.get("properties")?.get(&**name)?;
                     Some((name.to_string(), constraints(member, plan)?))
                 })
