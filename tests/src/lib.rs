@@ -9,6 +9,7 @@ pub mod hostile;
 pub mod kills;
 #[cfg(unix)]
 pub mod postgres;
+pub mod processes;
 pub mod provider;
 pub mod recorded;
 pub mod rig;

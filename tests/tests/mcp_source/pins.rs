@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tool_runtime::mcp::source::McpToolState;
-use tool_runtime::{Outcome, ToolPolicy};
+use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
 use crate::{call, connect, echoes, policy, run_of, run_under, server, tool};
 
@@ -59,6 +59,33 @@ async fn a_definition_that_comes_back_stays_denied_until_somebody_looks() {
     assert!(servers.review(PAY) && !servers.review("mcp__s__other"));
     assert_eq!(tool(&servers, "pay").state(&pinned), McpToolState::Enabled);
     assert_eq!(call(&run, PAY, "{}").await.outcome(), Outcome::Ok);
+}
+
+/// Runs of one party share what they see; one that starts after a change sees what counts then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_never_starts_with_the_tools_of_before() {
+    let servers = connect("rugpull-swap-back").await;
+    let pinned = policy(&servers, &[PAY, "mcp__s__echo"], "");
+    let catalog = ToolCatalog::builder().source(&servers).build().expect("a catalog");
+    let runner = ToolRunner::builder(catalog, pinned).build().expect("a runner");
+    let sees = |names: &[&str]| {
+        let run = runner.run(RunOptions::new());
+        let again = runner.run(RunOptions::new().principal("ada"));
+        assert!(std::ptr::eq(run.catalog(), again.catalog()));
+        assert_eq!(run.catalog().specs().map(|spec| spec.name.as_str()).collect::<Vec<_>>(), names);
+        let named = runner.run(RunOptions::new().tools([PAY]));
+        assert_eq!(named.catalog().get(PAY).is_some(), names.contains(&PAY));
+    };
+    sees(&["mcp__s__echo", PAY]);
+    servers.refresh().await;
+    sees(&["mcp__s__echo"]);
+    // It has the pinned definition again, and nobody has looked at it.
+    servers.refresh().await;
+    sees(&["mcp__s__echo"]);
+    assert!(servers.review(PAY));
+    sees(&["mcp__s__echo", PAY]);
+    servers.shutdown().await;
+    sees(&["mcp__s__echo", PAY]);
 }
 
 /// A server that changes its tools without a word is asked again before a call.

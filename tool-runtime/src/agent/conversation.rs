@@ -290,7 +290,7 @@ impl Conversation {
 
 impl fmt::Debug for Conversation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (agent, messages) = (&self.agent, self.state.history.len());
+        let (agent, messages) = (&self.agent, self.state.history.messages().len());
         f.debug_struct("Conversation").field("agent", agent).field("messages", &messages).finish_non_exhaustive()
     }
 }

@@ -19,7 +19,8 @@ use crate::wire::{Decoded, DecodedCall, DisplayEvent};
 /// Forwards a model's stream to the run's event sinks.
 pub(super) struct Display {
     run: Run,
-    /// Ids that are taken: some providers count from the beginning in every response.
+    /// Ids that are taken, by earlier turns and by this one: some providers count from the beginning in every response.
+    earlier: Arc<HashSet<CallId>>,
     ids: HashSet<CallId>,
     /// The calls that were announced, by the provider's id.
     announced: HashMap<CallId, Announced>,
@@ -39,8 +40,17 @@ struct Announced {
 }
 
 impl Display {
-    pub(super) fn new(run: Run, ids: HashSet<CallId>, answer: Option<String>) -> Self {
-        Self { run, ids, announced: HashMap::new(), texts: 0, thoughts: 0, activity: Arc::default(), answer }
+    pub(super) fn new(run: Run, earlier: Arc<HashSet<CallId>>, answer: Option<String>) -> Self {
+        Self {
+            run,
+            earlier,
+            ids: HashSet::new(),
+            announced: HashMap::new(),
+            texts: 0,
+            thoughts: 0,
+            activity: Arc::default(),
+            answer,
+        }
     }
 
     /// Returns the counter of what the model has shown.
@@ -72,9 +82,13 @@ impl Display {
         }
     }
 
+    fn is_taken(&self, id: &CallId) -> bool {
+        self.earlier.contains(id) || self.ids.contains(id)
+    }
+
     /// Announces a call and returns the id that it has in this conversation.
     fn announce(&mut self, provider: &CallId, name: &str) -> CallId {
-        let id = if self.ids.contains(provider) { CallId::generate() } else { provider.clone() };
+        let id = if self.is_taken(provider) { CallId::generate() } else { provider.clone() };
         let open = self.run.catalog().may_show_arguments(name);
         let name = shown_name(name);
         self.run.emit(Event::ToolCallDelta { id: id.clone(), name: name.clone(), delta: String::new() });
@@ -110,7 +124,7 @@ impl Display {
             self.ids.insert(call.id.clone());
         }
         for DecodedCall { call, .. } in answers {
-            if !self.ids.insert(call.id.clone()) {
+            if self.earlier.contains(&call.id) || !self.ids.insert(call.id.clone()) {
                 call.id = CallId::generate();
             }
         }

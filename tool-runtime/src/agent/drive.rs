@@ -1,6 +1,6 @@
 //! One request to the model, and what its answer becomes.
 
-use std::collections::HashSet;
+use std::sync::Arc;
 
 use tokio::time::Instant;
 use tracing::{Instrument, Span};
@@ -10,9 +10,9 @@ use crate::agent::state::{Said, Slot, Then};
 use crate::agent::telemetry::{Answering, Chat};
 use crate::agent::typed::{Judged, Typed};
 use crate::agent::{Conversation, Ended, ModelError, ModelErrorKind, ModelRequest, ModelTurn, StopReason, TurnCall};
-use crate::call::{CallId, Event};
+use crate::call::Event;
 use crate::contain::awaited;
-use crate::wire::history::{Missing, ResultMessage, bounded, repair};
+use crate::wire::history::ResultMessage;
 use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, ToolChoice};
 
 /// The result of an answer that came together with other calls.
@@ -22,26 +22,28 @@ impl Conversation {
     /// Asks the model for one turn, accounts it, and takes its answer into the history.
     pub(super) async fn request(&mut self) -> Result<(), StopReason> {
         let offered = self.offered().await;
-        let messages = self.messages();
-        // What this request has no room for, no later one has: only the first reports the loss, and memory stays bounded.
-        if let Some(bounded) = bounded(&self.state.history) {
-            self.state.history = bounded.messages;
-        }
+        self.prepare();
         let settings = self.settings();
         let typed = self.expected();
-        let request = ModelRequest {
-            messages: &messages,
-            tools: offered.as_ref().unwrap_or_else(|| self.run.catalog()),
-            settings: &settings,
-            answer: typed.as_ref().map(Typed::tool),
-        };
         let client = &*self.agent.model;
         let answering = Answering::of(client);
         let answering = answering.map_err(|text| self.unanswered(ModelError::new(ModelErrorKind::Panicked, text)))?;
-        let prompt_hash = request.prompt_hash(&answering.model);
+        let tools = offered.as_deref().unwrap_or_else(|| self.run.catalog());
+        let known_hash = self.state.history.prompt_hash(&answering.model, tools.hash());
+        let left_out = self.state.history.bound();
+        let request = ModelRequest {
+            messages: left_out.as_deref().unwrap_or_else(|| self.state.history.request()),
+            tools,
+            settings: &settings,
+            answer: typed.as_ref().map(Typed::tool),
+        };
+        let prompt_hash = known_hash.unwrap_or_else(|| request.prompt_hash(&answering.model));
         let started = Instant::now();
-        let mut display =
-            Display::new(self.run.clone(), self.ids(), typed.as_ref().map(|typed| typed.tool().name.to_owned()));
+        let mut display = Display::new(
+            self.run.clone(),
+            Arc::clone(self.state.history.ids()),
+            typed.as_ref().map(|typed| typed.tool().name.to_owned()),
+        );
         let chat = Chat::begin(&self.run, &answering, &settings, typed.is_some());
         let activity = display.activity();
         let mut show = |event: DisplayEvent<'_>| display.show(event);
@@ -118,7 +120,7 @@ impl Conversation {
             let early = early.map(|call| Message::Result(ResultMessage::failed(call.id.clone(), TOO_EARLY)));
             let early: Vec<_> = early.collect();
             self.state.history.push(message);
-            self.state.history.extend(early);
+            early.into_iter().for_each(|result| self.state.history.push(result));
         }
         if let Some(answer) = answer {
             self.state.said = self.judged(&answer, by_call, text);
@@ -178,16 +180,11 @@ impl Conversation {
         settings
     }
 
-    /// The instructions and the repaired history.
-    fn messages(&self) -> Vec<Message> {
+    /// Makes the history ready for a request, with the instructions in front of it.
+    fn prepare(&mut self) {
         let guidance = Some(self.run.guidance()).filter(|text| self.agent.guidance && !text.is_empty());
         let parts: Vec<_> = self.agent.instructions.as_deref().into_iter().chain(guidance.as_deref()).collect();
-        let system = (!parts.is_empty()).then(|| Message::System(parts.join("\n\n")));
-        system.into_iter().chain(repair(&self.state.history, |_| Missing::OutcomeUnknown)).collect()
-    }
-
-    /// The ids of this conversation's calls.
-    fn ids(&self) -> HashSet<CallId> {
-        self.state.history.iter().flat_map(Message::calls).map(|call| call.id.clone()).collect()
+        let instructions = (!parts.is_empty()).then(|| parts.join("\n\n"));
+        self.state.history.prepare(instructions);
     }
 }

@@ -43,6 +43,7 @@ mod drive;
 mod durable;
 mod ended;
 mod graph;
+mod history;
 #[cfg(feature = "http")]
 pub mod http;
 mod incoming;

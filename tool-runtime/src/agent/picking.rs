@@ -56,7 +56,7 @@ impl Conversation {
     }
 
     /// What the next request offers; `None` for all that the run may see.
-    pub(super) async fn offered(&self) -> Option<CatalogView> {
+    pub(super) async fn offered(&self) -> Option<Arc<CatalogView>> {
         // A conversation that did not begin with a message.
         if self.agent.picking.is_some() && !self.run.is_picking() {
             self.pick("").await;

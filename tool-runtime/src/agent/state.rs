@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tracing::Span;
 
+use crate::agent::history::History;
 use crate::agent::typed::Typed;
 use crate::agent::{ModelTurn, WaitingCall};
 use crate::call::{CallId, Cause, Outcome, Suspension, ToolCall, ToolExecResult, Violation};
@@ -15,7 +16,7 @@ use crate::wire::{Finish, Message, RequestSettings, WireError};
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct State {
-    pub(super) history: Vec<Message>,
+    pub(super) history: History,
     /// The calls of the last turn, in order, while any of them has no result yet.
     pub(super) open: Vec<Slot>,
     /// What the model said last, until what follows from it has happened.
@@ -37,7 +38,7 @@ impl State {
     pub(super) fn history(&self) -> Vec<Message> {
         let settled = self.open.iter().filter(|slot| matches!(slot.progress, Progress::Done(_)));
         let settled = settled.map(|slot| Message::Result(slot.message()));
-        let all: Vec<_> = self.history.iter().cloned().chain(settled).collect();
+        let all: Vec<_> = self.history.messages().iter().cloned().chain(settled).collect();
         repair(&all, |id| {
             let open = self.open.iter().find(|slot| slot.id == *id);
             open.map_or(Missing::OutcomeUnknown, Slot::missing)

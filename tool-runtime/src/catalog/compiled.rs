@@ -25,7 +25,7 @@ pub enum ValidatorMode {
 }
 
 /// Compiled by the first caller that asks.
-type Slot = OnceLock<(ValidatorMode, Result<Arc<dyn Compiled>, SchemaProblem>)>;
+type Slot = OnceLock<(ValidatorMode, Result<Arc<dyn Compiled>, Box<SchemaProblem>>)>;
 
 /// The validators of one runner by the place of their tools in the catalog, and the allowlists that its policy narrows.
 pub(crate) struct CompiledCatalog {
@@ -35,7 +35,8 @@ pub(crate) struct CompiledCatalog {
     /// Both, as records show them.
     pub(crate) label: Arc<str>,
     inputs: Vec<Slot>,
-    answers: Vec<Slot>,
+    /// Of client tools alone.
+    answers: HashMap<usize, Slot>,
     narrowed: HashMap<usize, Arc<Projector>>,
 }
 
@@ -43,7 +44,7 @@ impl CompiledCatalog {
     /// Creates the empty state of a runner whose catalog is not compiled yet.
     pub(crate) fn unprepared(validator: Arc<dyn Validator>) -> Self {
         let (name, version, label) = ("".into(), "".into(), "".into());
-        Self { validator, name, version, label, inputs: Vec::new(), answers: Vec::new(), narrowed: HashMap::new() }
+        Self { validator, name, version, label, inputs: Vec::new(), answers: HashMap::new(), narrowed: HashMap::new() }
     }
 
     /// Makes room for the catalog's validators and compiles the allowlists of the policy.
@@ -55,7 +56,7 @@ impl CompiledCatalog {
     ) -> Self {
         let validator = self.validator;
         let word = |word: fn(&dyn Validator) -> &str| caught(|| word(&*validator).into()).unwrap_or_else(|| "".into());
-        let slots = || catalog.entries().map(|_| Slot::new()).collect();
+        let of_clients = catalog.entries().filter(|entry| entry.answer.is_some());
         let narrowed = catalog.entries().filter_map(|entry| Some((entry.index, narrowed(entry, policy, problems)?)));
         let (name, version): (Arc<str>, Arc<str>) =
             (word(|validator| validator.name()), word(|validator| validator.version()));
@@ -63,8 +64,8 @@ impl CompiledCatalog {
             label: format!("{name} {version}").into(),
             name,
             version,
-            inputs: slots(),
-            answers: slots(),
+            inputs: catalog.entries().map(|_| Slot::new()).collect(),
+            answers: of_clients.map(|entry| (entry.index, Slot::new())).collect(),
             narrowed: narrowed.collect(),
             validator,
         }
@@ -82,7 +83,7 @@ impl CompiledCatalog {
     /// Checks what a client sent back. `None` if the schema cannot be checked.
     pub(crate) fn check_answer(&self, entry: &Entry, answer: &Tree<'_>) -> Option<Vec<Violation>> {
         let schema = &entry.answer.as_ref()?.schema;
-        let (_, compiled) = self.slot(self.answers.get(entry.index)?, entry, schema, ValidatorMode::Lazy);
+        let (_, compiled) = self.slot(self.answers.get(&entry.index)?, entry, schema, ValidatorMode::Lazy);
         let checked = caught(|| compiled.as_ref().ok().map(|compiled| compiled.check(answer)))??;
         violations(checked)
     }
@@ -113,8 +114,9 @@ impl CompiledCatalog {
     /// Compiles every validator.
     pub(crate) fn warm(&self, catalog: &ToolCatalog) -> Result<(), CatalogError> {
         let mut problems = Vec::new();
-        for (entry, (input, answer)) in catalog.entries().zip(self.inputs.iter().zip(&self.answers)) {
-            let answered = entry.answer.as_ref().map(|one| ("answer", answer, &one.schema));
+        for (entry, input) in catalog.entries().zip(&self.inputs) {
+            let answer = entry.answer.as_ref().zip(self.answers.get(&entry.index));
+            let answered = answer.map(|(one, slot)| ("answer", slot, &one.schema));
             for (of, slot, schema) in [("arguments", input, &entry.spec.input_schema)].into_iter().chain(answered) {
                 if let (_, Err(problem)) = self.slot(slot, entry, schema, ValidatorMode::Eager) {
                     let message = format!("`{}`: schema of the {of}: {problem}", entry.spec.name);
@@ -131,7 +133,7 @@ impl CompiledCatalog {
         entry: &Entry,
         schema: &Schema,
         mode: ValidatorMode,
-    ) -> &'s (ValidatorMode, Result<Arc<dyn Compiled>, SchemaProblem>) {
+    ) -> &'s (ValidatorMode, Result<Arc<dyn Compiled>, Box<SchemaProblem>>) {
         slot.get_or_init(|| {
             let compiled = caught(|| self.validator.compile(schema)).unwrap_or_else(|| {
                 Err(SchemaProblem::new("", "the validator panicked", "correct the validator or use the default"))
@@ -139,7 +141,7 @@ impl CompiledCatalog {
             if let Err(problem) = &compiled {
                 tracing::error!(tool = %entry.spec.name, pointer = %problem.pointer, "a schema does not compile");
             }
-            (mode, compiled)
+            (mode, compiled.map_err(Box::new))
         })
     }
 }

@@ -1,5 +1,7 @@
 //! Short rules for the system prompt, rendered from the definitions: what a schema cannot express.
 
+use std::collections::HashSet;
+
 use crate::tool::ToolSpec;
 
 /// Renders the rules for these tools; empty when there are no tools. Only tools among them are named: a model must
@@ -14,9 +16,10 @@ pub(super) fn render<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> String {
          - Never invent an id. Use ids only as tools returned them or as the user wrote them.\n\
          - When data that a call needs is missing, list it first or ask the user.\n",
     );
+    let names: HashSet<_> = tools.iter().map(|spec| spec.name.as_str()).collect();
     for spec in &tools {
         for (argument, lister) in &spec.evidence {
-            let rule = if tools.iter().any(|other| other.name.as_str() == lister) {
+            let rule = if names.contains(lister.as_str()) {
                 format!(
                     "- `{}`: take `{argument}` from a result of `{lister}` or from the user's own words; call `{lister}` first when you have none.\n",
                     spec.name

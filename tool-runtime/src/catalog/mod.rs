@@ -23,10 +23,14 @@ pub use pick::{Pick, PickField, PickOptions, PickReason, Scorer};
 pub use problem::{CatalogError, CatalogProblem, CatalogProblemKind};
 pub use view::CatalogView;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use crate::capability::Source;
+
+use crate::policy::RunTools;
 use crate::tool::{ToolName, ToolSpec};
 
 /// All tools of an application, sorted by name. Two tools of one name are an error, never a silent replacement.
@@ -36,6 +40,10 @@ pub struct ToolCatalog {
     index: HashMap<ToolName, usize>,
     /// Some argument of some tool must have been seen in the run.
     pub(crate) asks_evidence: bool,
+    /// The kinds of connections that its tools borrow.
+    pub(crate) connections: BTreeSet<&'static str>,
+    /// One counter for each server that can change tools of the catalog.
+    servers: Vec<Arc<AtomicU64>>,
     /// Made by the first pick. A tool's slot is its place in the catalog.
     words: OnceLock<pick::Index>,
 }
@@ -61,7 +69,22 @@ impl ToolCatalog {
         let entries: Vec<_> = entries.into_iter().map(Arc::new).collect();
         let index = entries.iter().enumerate().map(|(at, entry)| (entry.spec.name.clone(), at)).collect();
         let asks_evidence = entries.iter().any(|entry| !entry.spec.evidence.is_empty());
-        Self { entries, index, asks_evidence, words: OnceLock::new() }
+        let borrowed = entries.iter().flat_map(|entry| &entry.requirements);
+        let connections = borrowed.filter_map(|requirement| match requirement.source {
+            Source::Connection(kind) => Some(kind),
+            Source::Capability | Source::Context => None,
+        });
+        let connections = connections.collect();
+        let servers = entries.iter().filter_map(|entry| entry.published.as_ref().map(|server| server.changes()));
+        let servers: HashMap<_, _> = servers.map(|server| (Arc::as_ptr(server), Arc::clone(server))).collect();
+        let servers = servers.into_values().collect();
+        Self { entries, index, asks_evidence, connections, servers, words: OnceLock::new() }
+    }
+
+    /// How often servers have changed anything that their tools are. Asked before the tools are looked at, an equal count
+    /// later says that they are still the same.
+    pub(crate) fn changes(&self) -> u64 {
+        self.servers.iter().fold(0, |sum, server| sum.wrapping_add(server.load(Ordering::Acquire)))
     }
 
     /// Returns the definition of a tool; `None` if the catalog has no tool of this name.
@@ -141,9 +164,16 @@ impl ToolCatalog {
         self.entries.get(*self.index.get(name)?)
     }
 
-    /// The tools that `visible` lets through.
-    pub(crate) fn view(&self, visible: impl Fn(&Entry) -> bool) -> CatalogView {
-        CatalogView::new(self.entries.iter().filter(|entry| visible(entry)).cloned().collect())
+    /// Those of the named tools that `visible` lets through, or of all tools. With names, no other tool is looked at.
+    pub(crate) fn view(&self, named: Option<&RunTools>, visible: impl Fn(&Entry) -> bool) -> CatalogView {
+        let visible = |entry: &&Arc<Entry>| visible(entry);
+        CatalogView::new(match named {
+            // Sorted as the catalog is.
+            Some(named) => {
+                named.names().into_iter().filter_map(|name| self.entry(name)).filter(visible).cloned().collect()
+            }
+            None => self.entries.iter().filter(visible).cloned().collect(),
+        })
     }
 }
 

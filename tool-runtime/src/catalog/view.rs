@@ -1,6 +1,7 @@
 //! [`CatalogView`]: what the model of one run may see.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
@@ -9,17 +10,32 @@ use crate::catalog::{Entry, guidance};
 use crate::json::{self, canonical};
 use crate::tool::{Execution, Hash, ToolSpec};
 
-/// The tools of one run.
+/// The tools of one run. Runs that may see the same tools share them, and what is made of them is made once.
 pub struct CatalogView {
+    id: u64,
     entries: Vec<Arc<Entry>>,
     /// By name. Otherwise they are in the order in which a model was offered them.
     sorted: bool,
     hash: OnceLock<Hash>,
+    guidance: OnceLock<Box<str>>,
+    /// The same without the tool that looks for tools.
+    loaded: OnceLock<Arc<Self>>,
 }
 
 impl CatalogView {
     pub(super) fn new(entries: Vec<Arc<Entry>>) -> Self {
-        Self { entries, sorted: true, hash: OnceLock::new() }
+        Self::of(entries, true)
+    }
+
+    fn of(entries: Vec<Arc<Entry>>, sorted: bool) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self { id, entries, sorted, hash: OnceLock::new(), guidance: OnceLock::new(), loaded: OnceLock::new() }
+    }
+
+    /// What no other view of the process is called, so that others can keep what they make of it.
+    pub(crate) const fn id(&self) -> u64 {
+        self.id
     }
 
     /// The definition of a visible tool.
@@ -48,10 +64,22 @@ impl CatalogView {
         self.entries.iter()
     }
 
+    /// Whether the other one has the same tools in the same order.
+    pub(crate) fn has_tools_of(&self, other: &Self) -> bool {
+        let (mine, theirs) = (self.entries.iter(), other.entries.iter());
+        self.len() == other.len() && mine.zip(theirs).all(|(mine, theirs)| Arc::ptr_eq(mine, theirs))
+    }
+
     /// Those of the tools that are visible, in the given order.
     pub(crate) fn only<'n>(&self, names: impl Iterator<Item = &'n str>) -> Self {
-        let entries = names.filter_map(|name| self.entry(name).cloned()).collect();
-        Self { entries, sorted: false, hash: OnceLock::new() }
+        Self::of(names.filter_map(|name| self.entry(name).cloned()).collect(), false)
+    }
+
+    /// All of them but the tool that looks for tools; `None` if it is none of them.
+    pub(crate) fn without(&self, search: &'static str) -> Option<&Arc<Self>> {
+        self.entry(search)?;
+        let others = || self.entries.iter().filter(|entry| entry.spec.name.as_str() != search).cloned().collect();
+        Some(self.loaded.get_or_init(|| Arc::new(Self::of(others(), self.sorted))))
     }
 
     /// The visible definitions: by name, or in the order in which a model was offered them.
@@ -74,7 +102,12 @@ impl CatalogView {
     /// Rules for the system prompt, rendered from the visible definitions.
     #[must_use]
     pub fn guidance(&self) -> String {
-        guidance::render(self.specs())
+        self.rules().to_owned()
+    }
+
+    /// The rules, rendered once.
+    pub(crate) fn rules(&self) -> &str {
+        self.guidance.get_or_init(|| guidance::render(self.specs()).into())
     }
 
     /// The `catalog_hash`: SHA-256 of the canonical JSON (RFC 8785) of an object with the definition hash of each

@@ -92,7 +92,15 @@ impl<'t> Parser<'t> {
             return Err(ParseError::new(ParseErrorKind::Bytes { limit: limits.bytes }, text, limits.bytes));
         }
         let limit = limits.depth.min(MAX_DEPTH);
-        let mut parser = Parser { text, at: 0, limit, depth: 0, breaks: false, items: Vec::new(), members: Vec::with_capacity(ROOM) };
+        let mut parser = Parser {
+            text,
+            at: 0,
+            limit,
+            depth: 0,
+            breaks: false,
+            items: Vec::new(),
+            members: Vec::with_capacity(ROOM),
+        };
         let tree = parser.document().map_err(|kind| ParseError::new(kind, text, parser.at))?;
         Ok((tree, parser.breaks))
     }

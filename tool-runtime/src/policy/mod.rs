@@ -29,6 +29,7 @@ mod names;
 #[cfg(not(feature = "cedar"))]
 mod no_cedar;
 mod parse;
+mod party;
 #[allow(clippy::module_inception, reason = "the file holds the one type that the module is named after")]
 mod policy;
 mod problem;
@@ -52,6 +53,7 @@ pub(crate) use loop_guard::{Last, LoopGuard, LoopVerdict};
 pub use names::RunTools;
 #[cfg(not(feature = "cedar"))]
 use no_cedar as cedar;
+pub(crate) use party::Party;
 pub use policy::ToolPolicy;
 pub use problem::{PolicyError, PolicyProblem};
 pub(crate) use rule_verdict::RuleVerdict;

@@ -80,6 +80,11 @@ impl RunPolicy {
         self.earlier.is_empty()
     }
 
+    /// The runner's policy, if the run is held to nothing else.
+    pub(super) fn alone(&self) -> Option<&ToolPolicy> {
+        (self.earlier.is_empty() && self.standings.is_empty()).then_some(&self.current)
+    }
+
     /// See [`ToolPolicy::admit`].
     pub(crate) fn admit(&self, context: &PolicyContext<'_>, tool: &Subject<'_>) -> Decision {
         self.strictest(context, tool, |policy, context| policy.admit(context, tool))
@@ -143,7 +148,7 @@ impl RunPolicy {
             Caller::Direct => None,
             Caller::Graph { name, .. } => of(name).map(|budget| (Holder::Graph, budget)),
         };
-        Spending::new(std::iter::once((Holder::Run, self.budget())).chain(graph).collect())
+        Spending::new(std::iter::once((Holder::Run, self.budget())).chain(graph).collect(), self.parallel())
     }
 
     /// The least of the run budgets.

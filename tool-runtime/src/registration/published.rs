@@ -1,5 +1,8 @@
 //! [`Published`]: the definition of a discovered tool as its server publishes it now.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
 use async_trait::async_trait;
 
 use crate::tool::Hash;
@@ -10,6 +13,10 @@ use crate::tool::Hash;
 pub(crate) trait Published: Send + Sync {
     /// The hash of the definition; `None` while the tool is withdrawn, quarantined or has changed back and forth.
     fn pin(&self) -> Option<Hash>;
+
+    /// A counter that all tools of the server share and that goes up whenever [`pin`](Self::pin) of one of them may
+    /// change, so that nobody has to ask each of them. It goes up while those who ask for a pin have to wait.
+    fn changes(&self) -> &Arc<AtomicU64>;
 
     /// Connects to the server and looks at its tools again if that is due. Called before a call begins.
     async fn ready(&self) -> Result<(), NotReady>;

@@ -16,6 +16,7 @@ use crate::runner::error::RunnerError;
 use crate::runner::failure::{Failure, Failures};
 use crate::runner::names::{self, Lookups};
 use crate::runner::shared::Shared;
+use crate::runner::views::Views;
 use crate::runner::{ToolRunner, asking};
 use crate::schema::validator::{JsonSchemaValidator, Validator};
 use crate::store::{Clock, MemoryStore, Store, SystemClock};
@@ -207,6 +208,7 @@ impl RunnerBuilder {
                 store: Contained::new(self.store, failures.clone()),
                 clock: Contained::new(self.clock, failures.clone()),
                 compiled,
+                views: Views::default(),
                 repairers,
                 names,
                 failures: self.failures,

@@ -43,6 +43,7 @@ mod telemetry;
 #[cfg(feature = "tokens")]
 mod token;
 mod unfinished;
+mod views;
 mod waiting;
 
 use std::fmt;

@@ -22,6 +22,10 @@ pub(super) struct Offered {
     /// How many of them the first request had: the rules for them stay in the instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     first: Option<usize>,
+    /// The tools of a view, until there are more, and the id of that view. A snapshot may be restored where less is
+    /// visible.
+    #[serde(skip)]
+    view: Option<(u64, Arc<CatalogView>)>,
 }
 
 impl Run {
@@ -68,6 +72,7 @@ impl Run {
             for name in names {
                 if self.catalog().get(name).is_some() && offered.tools.iter().all(|known| known != name) {
                     offered.tools.push(name.to_owned());
+                    offered.view = None;
                 }
             }
         });
@@ -79,22 +84,26 @@ impl Run {
     }
 
     /// What the model is offered now, in the order in which it was; `None` for all that it may see.
-    pub(crate) fn offered(&self) -> Option<CatalogView> {
+    pub(crate) fn offered(&self) -> Option<Arc<CatalogView>> {
         self.remembered().offer(|offered| {
-            let Some(offered) = offered else {
-                // With every tool loaded there is none to look for.
-                let tools = self.catalog();
-                tools.get(SEARCH)?;
-                return Some(tools.only(tools.specs().map(|spec| spec.name.as_str()).filter(|name| *name != SEARCH)));
-            };
+            // With every tool loaded there is none to look for.
+            let Some(offered) = offered else { return self.catalog().without(SEARCH).cloned() };
             offered.first.get_or_insert(offered.tools.len());
-            Some(self.catalog().only(offered.tools.iter().map(String::as_str)))
+            let of = self.catalog().id();
+            if let Some((_, view)) = offered.view.as_ref().filter(|(known, _)| *known == of) {
+                return Some(Arc::clone(view));
+            }
+            let view = Arc::new(self.catalog().only(offered.tools.iter().map(String::as_str)));
+            offered.view = Some((of, Arc::clone(&view)));
+            Some(view)
         })
     }
 
     /// The rules for the system prompt, the same in every request of the run.
     pub(crate) fn guidance(&self) -> String {
-        let Some(Offered { tools, first }) = self.state().offered().cloned() else { return self.catalog().guidance() };
+        let Some(Offered { tools, first, .. }) = self.state().offered().cloned() else {
+            return self.catalog().guidance();
+        };
         let first = tools.iter().take(first.unwrap_or(tools.len()));
         let mut text = self.catalog().only(first.map(String::as_str)).guidance();
         if self.catalog().get(SEARCH).is_some() {

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::capability::Source;
 use crate::runner::RunOptions;
 use crate::runner::shared::Shared;
 use crate::text::nearest;
@@ -55,25 +54,18 @@ pub(super) fn of(options: &RunOptions, shared: &Shared) -> Vec<RunProblem> {
             unknown("unknown_tool", "tools", name, &mut known, "the catalog has no such tool");
         }
     }
-    if !options.connections.is_empty() {
-        let kinds: Vec<_> = shared.catalog.entries().flat_map(|entry| &entry.requirements).collect();
-        let kinds = || {
-            kinds.iter().filter_map(|requirement| match requirement.source {
-                Source::Connection(kind) => Some(kind),
-                Source::Capability | Source::Context => None,
-            })
-        };
-        for kind in options.connections.keys().filter(|kind| !kinds().any(|known| known == *kind)) {
-            let what = "no tool of the catalog borrows a connection of this kind";
-            unknown("unknown_connection", "connection", kind, &mut kinds(), what);
-        }
+    let kinds = &shared.catalog.connections;
+    for kind in options.connections.keys().filter(|kind| !kinds.contains(kind.as_str())) {
+        let what = "no tool of the catalog borrows a connection of this kind";
+        unknown("unknown_connection", "connection", kind, &mut kinds.iter().copied(), what);
     }
     let policy = shared.policy.data();
-    let roles = shared.policy.roles();
+    // Gathered from the whole policy, so only for those who have any.
+    let roles = if options.roles.is_empty() { BTreeSet::new() } else { shared.policy.roles() };
     for role in options.roles.iter().filter(|role| !roles.contains(&***role)) {
         unknown("unknown_role", "role", role, &mut roles.iter().copied(), "the policy has no such role");
     }
-    let attributes = shared.policy.attributes();
+    let attributes = if options.attributes.is_empty() { BTreeSet::new() } else { shared.policy.attributes() };
     let named: BTreeSet<_> = options.attributes.iter().map(|(name, _)| &**name).collect();
     for name in named.into_iter().filter(|name| !attributes.contains(name)) {
         let mut known = attributes.iter().copied();

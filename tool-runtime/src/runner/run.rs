@@ -59,7 +59,7 @@ struct RunInner {
     options: RunOptions,
     /// Allocated for this run alone, so that its address tells two runs of one id apart.
     id: Arc<str>,
-    view: CatalogView,
+    view: Arc<CatalogView>,
     policy: RunPolicy,
     problems: Vec<RunProblem>,
     events: Option<Contained<dyn EventSink>>,
@@ -79,7 +79,7 @@ impl Run {
             None => format!("run_{}", uuid::Uuid::new_v4().simple()).into(),
         };
         let context = options.context(&id, &options.labels);
-        let view = shared.catalog.view(|entry| shared.visible(&policy, &context, entry));
+        let view = shared.view(&policy, &context);
         let mut evidence = EvidenceSet::new();
         options.user_text.iter().for_each(|text| evidence.insert_text(text));
         let events = options.events.take().map(|sink| Contained::new(sink, shared.failures.clone()));

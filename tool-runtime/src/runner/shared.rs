@@ -13,6 +13,7 @@ use crate::policy::{PolicyContext, RunPolicy, ToolPolicy};
 use crate::runner::contained::Contained;
 use crate::runner::failure::Failures;
 use crate::runner::names::Lookups;
+use crate::runner::views::Views;
 use crate::store::{Clock, Store};
 
 /// What all runs of a runner share. The application's own parts are reached through [`Contained`] only.
@@ -34,6 +35,8 @@ pub(super) struct Shared {
     pub(super) store: Contained<dyn Store>,
     pub(super) clock: Contained<dyn Clock>,
     pub(super) compiled: CompiledCatalog,
+    /// What runs may see.
+    pub(super) views: Views,
     pub(super) repairers: Vec<Arc<dyn Repairer>>,
     pub(super) names: Lookups<Contained<dyn NameLookup>>,
     pub(super) failures: Failures,

@@ -28,7 +28,209 @@ pub(crate) fn takes(document: &Value, part: &Value, value: &Value) -> Option<boo
     Some(compiled.check(&Tree::from_value(value)).is_ok())
 }
 
-/// Checks a document against its meta-schema and compiles it.
+/// Checks a document against its meta-schema, and that it compiles. The references of the document are known to stay
+/// inside it.
+///
+/// To compile a schema is a large part of building a catalog, and nobody may ever call its tool. So only what a
+/// meta-schema cannot judge is compiled here; everything else is compiled once, by the first call.
 pub(crate) fn compiles(schema: &Value) -> Result<(), SchemaProblem> {
+    if is_plain(schema) {
+        return JsonSchemaValidator::check_meta(schema);
+    }
     JsonSchemaValidator.compile_value(schema).map(|_| ())
+}
+
+/// The dialects whose meta-schemas are found by the text of `$schema`, and the only place for it.
+const DIALECTS: [&str; 2] = ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"];
+
+/// Keywords that say more than a meta-schema checks: patterns have to be those of an engine, and identifiers change
+/// where references lead.
+const JUDGED_BY_COMPILING: [&str; 13] = [
+    "$anchor",
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$id",
+    "$recursiveAnchor",
+    "$recursiveRef",
+    "$schema",
+    "$vocabulary",
+    "contentEncoding",
+    "contentMediaType",
+    "multipleOf",
+    "pattern",
+    "patternProperties",
+];
+
+/// Keywords whose numbers are counts. A meta-schema takes any integer, `1e30` and `2.0` too.
+const COUNTS: [&str; 8] =
+    ["maxContains", "maxItems", "maxLength", "maxProperties", "minContains", "minItems", "minLength", "minProperties"];
+
+/// Whether a document that fits its meta-schema is sure to compile. Names are looked at wherever they are: a property of
+/// such a name only makes the answer `false`.
+fn is_plain(schema: &Value) -> bool {
+    let Value::Object(members) = schema else { return false };
+    members.iter().all(|(name, value)| match name.as_str() {
+        "$schema" => value.as_str().is_some_and(|dialect| DIALECTS.contains(&dialect)),
+        _ => is_plain_member(name, value),
+    })
+}
+
+fn is_plain_member(name: &str, value: &Value) -> bool {
+    if JUDGED_BY_COMPILING.contains(&name) || (COUNTS.contains(&name) && value.is_number() && !value.is_u64()) {
+        return false;
+    }
+    if name == "$ref" {
+        return value.as_str().is_some_and(names_definition);
+    }
+    match value {
+        Value::Object(members) => members.iter().all(|(name, value)| is_plain_member(name, value)),
+        Value::Array(items) => items.iter().all(|item| is_plain_member("", item)),
+        _ => true,
+    }
+}
+
+/// `#/$defs/NAME`, with a name that is written the same in a URI.
+fn names_definition(reference: &str) -> bool {
+    let name = reference.strip_prefix("#/$defs/").or_else(|| reference.strip_prefix("#/definitions/"));
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    name.is_some_and(|name| !name.is_empty() && name.bytes().all(plain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full(schema: &Value) -> Result<(), SchemaProblem> {
+        JsonSchemaValidator.compile_value(schema).map(|_| ())
+    }
+
+    /// Values of every kind, for every keyword that there is.
+    #[test]
+    fn what_is_not_compiled_would_compile() {
+        let keywords = [
+            "type",
+            "enum",
+            "const",
+            "minimum",
+            "maximum",
+            "exclusiveMinimum",
+            "exclusiveMaximum",
+            "multipleOf",
+            "minLength",
+            "maxLength",
+            "pattern",
+            "format",
+            "items",
+            "prefixItems",
+            "additionalItems",
+            "minItems",
+            "maxItems",
+            "uniqueItems",
+            "contains",
+            "minContains",
+            "maxContains",
+            "unevaluatedItems",
+            "properties",
+            "patternProperties",
+            "additionalProperties",
+            "unevaluatedProperties",
+            "propertyNames",
+            "required",
+            "minProperties",
+            "maxProperties",
+            "dependencies",
+            "dependentRequired",
+            "dependentSchemas",
+            "allOf",
+            "anyOf",
+            "oneOf",
+            "not",
+            "if",
+            "then",
+            "else",
+            "$ref",
+            "$defs",
+            "definitions",
+            "$comment",
+            "title",
+            "description",
+            "default",
+            "examples",
+            "deprecated",
+            "readOnly",
+            "writeOnly",
+            "contentMediaType",
+            "contentEncoding",
+            "contentSchema",
+            "$id",
+            "$anchor",
+            "$dynamicRef",
+            "$dynamicAnchor",
+            "$vocabulary",
+            "x-own",
+            "id",
+        ];
+        let values = [
+            json!(null),
+            json!(true),
+            json!(0),
+            json!(1),
+            json!(-1),
+            json!(2.0),
+            json!(0.5),
+            json!(1e30),
+            json!(-0.0),
+            json!(u64::MAX),
+            json!(""),
+            json!("string"),
+            json!("array"),
+            json!("("),
+            json!("(?=a)"),
+            json!("date"),
+            json!("no-such-format"),
+            json!("#"),
+            json!("#/$defs/a"),
+            json!("#/$defs/a%20b"),
+            json!("regex"),
+            json!([]),
+            json!(["a"]),
+            json!(["a", "a"]),
+            json!([1, "a", null]),
+            json!([{}]),
+            json!([{"type": "string"}, true]),
+            json!([["a"]]),
+            json!({}),
+            json!({"a": {}}),
+            json!({"a": true}),
+            json!({"a": 1}),
+            json!({"a": ["b"]}),
+            json!({"a": ["b", "b"]}),
+            json!({"(": {}}),
+            json!({"type": "object"}),
+            json!({"type": "nothing"}),
+            json!({"minLength": -1}),
+            json!({"properties": {"pattern": {"type": "string"}}}),
+            json!({"$ref": "#/$defs/a"}),
+            json!({"a": {"$ref": "#"}}),
+        ];
+        let mut plain = 0;
+        for dialect in [None, Some(DIALECTS[0]), Some(DIALECTS[1])] {
+            for (keyword, value) in
+                keywords.iter().flat_map(|keyword| values.iter().map(move |value| (*keyword, value)))
+            {
+                for at_root in [true, false] {
+                    let part = json!({keyword: value});
+                    let mut schema = if at_root { part } else { json!({"type": "object", "properties": {"p": part}}) };
+                    let members = schema.as_object_mut().unwrap();
+                    members.entry("$defs").or_insert_with(|| json!({"a": {"type": "string"}, "a b": {}}));
+                    if let Some(dialect) = dialect {
+                        members.insert("$schema".to_owned(), dialect.into());
+                    }
+                    plain += usize::from(is_plain(&schema));
+                    assert_eq!(compiles(&schema), full(&schema), "{schema}");
+                }
+            }
+        }
+        assert!(plain > 5_000, "{plain}");
+    }
 }

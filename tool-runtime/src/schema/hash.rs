@@ -76,6 +76,12 @@ fn borrows(requirements: &[Requirement]) -> Value {
 
 /// Turns canonical text with exact integers into that of RFC 8785, which rounds the long ones.
 fn doubles(text: &str) -> Cow<'_, str> {
+    // Hardly a schema has such a number, and reading each byte of all of them costs more than hashing them. A number
+    // that is too long has a byte at one of these places.
+    let step = EXACT_DIGITS + 1;
+    if !text.bytes().skip(EXACT_DIGITS).step_by(step).any(|byte| byte.is_ascii_digit()) {
+        return Cow::Borrowed(text);
+    }
     let mut rounded = String::new();
     let (mut copied, mut read) = (0, 0);
     for (at, byte) in outside_strings(text) {
@@ -114,9 +120,17 @@ mod tests {
             json!({"12345678901234567890": "12345678901234567890", "a\"\\": "\\\"1234567890123456789\n\u{1}å"}),
             json!(true),
             json!(12_345_678_901_234_567_u64),
+            json!(-1_234_567_890_123_456_i64),
             Value::Null,
         ] {
             assert_eq!(doubles(&canonical::to_text(&value)), canonical::rfc8785(&value));
+        }
+        // Wherever it begins.
+        for before in 0..40 {
+            for number in [u64::MAX, 9_007_199_254_740_993] {
+                let value = json!({"a": "x".repeat(before), "b": number});
+                assert_eq!(doubles(&canonical::to_text(&value)), canonical::rfc8785(&value));
+            }
         }
     }
 }

@@ -115,15 +115,12 @@ impl JsonSchemaValidator {
     ///
     /// As [`Validator::compile`].
     pub fn compile_value(&self, schema: &Value) -> Result<Arc<dyn Compiled>, SchemaProblem> {
-        // The linear engine knows no look-around; patterns that need it run in the other one, on a short leash.
-        let validator = options()
-            .with_pattern_options(PatternOptions::regex())
-            .build(schema)
-            .or_else(|_| {
-                options().with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS)).build(schema)
-            })
-            .map_err(|error| problem(&error))?;
-        Ok(Arc::new(CompiledSchema { validator, text: Schema::from_text(schema.to_string()) }))
+        compile(schema, || Schema::from_text(schema.to_string()))
+    }
+
+    /// Checks a schema against the meta-schema of its dialect, without compiling it.
+    pub(super) fn check_meta(schema: &Value) -> Result<(), SchemaProblem> {
+        jsonschema::meta::validate(schema).map_err(|error| problem(&error))
     }
 }
 
@@ -137,8 +134,20 @@ impl Validator for JsonSchemaValidator {
     }
 
     fn compile(&self, schema: &Schema) -> Result<Arc<dyn Compiled>, SchemaProblem> {
-        self.compile_value(&schema.to_value())
+        compile(&schema.to_value(), || schema.clone())
     }
+}
+
+fn compile(schema: &Value, text: impl FnOnce() -> Schema) -> Result<Arc<dyn Compiled>, SchemaProblem> {
+    // The linear engine knows no look-around; patterns that need it run in the other one, on a short leash.
+    let validator = options()
+        .with_pattern_options(PatternOptions::regex())
+        .build(schema)
+        .or_else(|_| {
+            options().with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS)).build(schema)
+        })
+        .map_err(|error| problem(&error))?;
+    Ok(Arc::new(CompiledSchema { validator, text: text() }))
 }
 
 fn options<'i>() -> ValidationOptions<'i, Arc<dyn jsonschema::Retrieve>, TreeJson> {

@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::json::{self, canonical};
+use serde_json::Value;
+
+use crate::json::{self, Limits, canonical};
 use crate::store::StoreError;
 use crate::store::audit::{AuditRecord, Sealed};
-use crate::tool::Hash;
+use crate::tool::{Hash, Hashing};
 
 /// The end of the hash chain over the records of one run: a store seals the next record with it.
 ///
@@ -106,10 +108,21 @@ impl Chain {
     }
 
     fn hash(&self, record: &AuditRecord) -> Result<Hash, serde_json::Error> {
-        let mut text = self.head.0.to_vec();
-        text.extend_from_slice(&self.next.to_be_bytes());
-        text.extend_from_slice(canonical::to_text(&serde_json::to_value(record)?).as_bytes());
-        Ok(json::digest(text))
+        let mut hashing = Hashing::default();
+        hashing.update(&self.head.0);
+        hashing.update(&self.next.to_be_bytes());
+        hashing.update(canonical_text(record)?.as_bytes());
+        Ok(hashing.finish())
+    }
+}
+
+/// The canonical JSON of a record. A borrowed tree of its text has a tenth of the allocations of a [`Value`].
+fn canonical_text(record: &AuditRecord) -> Result<String, serde_json::Error> {
+    let text = serde_json::to_string(record)?;
+    match json::parse_value(&text, &Limits::UNBOUNDED) {
+        Ok(tree) => Ok(canonical::to_text(&tree)),
+        // What was kept of a tool can hold a member twice; the last one counts.
+        Err(_) => Ok(canonical::to_text(&serde_json::from_str::<Value>(&text)?)),
     }
 }
 
@@ -186,3 +199,25 @@ impl fmt::Display for ChainError {
 }
 
 impl std::error::Error for ChainError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::conformance::record;
+
+    #[test]
+    fn the_text_is_that_of_the_value() {
+        for result in [
+            "null",
+            r#"{"b":[1,2.0,-0.0,0.5,1e3,1e21,1e-7,123456789012345678901234567890,18446744073709551615],"a":{}}"#,
+            r#"{"a":1,"b":{"c":"\u00e5\n\"","c":2},"a":-9223372036854775808}"#,
+            r#" [ "\ud83d\ude00" , true , {"\u00e9":1,"z":2,"\ud83d\ude00":3} ] "#,
+        ] {
+            let mut one = record("run", "c1");
+            one.result = Some(serde_json::from_str::<Box<serde_json::value::RawValue>>(result).unwrap().into());
+            let one = AuditRecord::from(one);
+            let value = serde_json::to_value(&one).unwrap();
+            assert_eq!(canonical_text(&one).unwrap(), canonical::to_text(&value), "{result}");
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! [`MemoryStore`]: everything in this process, bounded.
 
+mod seals;
 mod state;
 
 use std::fmt;
@@ -8,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use crate::store::audit::{AuditRecord, Sealed};
-use crate::store::memory::state::{Kept, Limits, State};
+use crate::store::memory::seals::Seals;
+use crate::store::memory::state::{Limits, State};
 use crate::store::wake::Wake;
 use crate::store::{
     Change, Clock, Document, Key, Listed, Query, Receipt, RecordFilter, Store, StoreError, SystemClock, Transaction,
@@ -24,6 +26,7 @@ pub struct MemoryStore(Arc<Shared>);
 struct Shared {
     limits: Limits,
     clock: Box<dyn Clock>,
+    seals: Mutex<Seals>,
     state: Mutex<State>,
     changed: Wake,
 }
@@ -33,6 +36,7 @@ impl Default for Shared {
         Self {
             limits: Limits::default(),
             clock: Box::new(SystemClock),
+            seals: Mutex::default(),
             state: Mutex::default(),
             changed: Wake::default(),
         }
@@ -132,16 +136,14 @@ impl Store for MemoryStore {
     }
 
     async fn records(&self, filter: &RecordFilter) -> Result<Vec<Sealed>, StoreError> {
-        let mut state = self.state();
-        state.seal()?;
-        let dropped = state.dropped;
-        let sealed = state.records.iter().zip(dropped + 1..).filter_map(|(kept, position)| match kept {
-            Kept::Sealed(sealed) => Some((sealed, position)),
-            Kept::New(_) | Kept::Moved => None,
-        });
-        let matching = sealed.filter(|(sealed, position)| *position > filter.after && filter.matches(&sealed.record));
-        let page = matching.take(filter.limit.unwrap_or(usize::MAX));
-        Ok(page.map(|(sealed, position)| Sealed { position, ..sealed.clone() }).collect())
+        let found = {
+            // One reader seals at a time; writers only wait while records are taken and put back.
+            let mut seals = self.0.seals.lock().unwrap_or_else(PoisonError::into_inner);
+            seals.seal(|| self.state())?;
+            seals.matching(&self.state(), filter)
+        };
+        // Copied outside of the locks.
+        Ok(found.into_iter().map(|(position, sealed)| Sealed { position, ..(*sealed).clone() }).collect())
     }
 
     async fn flush(&self) -> Result<(), StoreError> {

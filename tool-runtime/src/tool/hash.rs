@@ -33,6 +33,20 @@ impl Hash {
     }
 }
 
+/// SHA-256 of bytes that come one after the other.
+#[derive(Clone, Default)]
+pub(crate) struct Hashing(Sha256);
+
+impl Hashing {
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    pub(crate) fn finish(self) -> Hash {
+        Hash(self.0.finalize().into())
+    }
+}
+
 impl AsRef<[u8]> for Hash {
     fn as_ref(&self) -> &[u8] {
         &self.0

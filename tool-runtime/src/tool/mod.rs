@@ -13,6 +13,7 @@ mod spec;
 pub(crate) use digested::Digested;
 pub use effect::ToolEffect;
 pub use hash::Hash;
+pub(crate) use hash::Hashing;
 // Compiler messages print a type by its name alone only if it can be named outside of hidden modules.
 #[doc(hidden)]
 pub use level::{external_side_effect, read_only, state_change};

@@ -66,10 +66,10 @@ pub(crate) use decode::framing::EventStream;
 pub use decode::{
     CallStatus, DecodeOptions, Decoded, DecodedCall, Decoder, DisplayEvent, ErrorCode, Finish, WireError, WireErrorKind,
 };
-#[cfg(feature = "http")]
-pub(crate) use encode::AnswerMode;
 #[cfg(any(feature = "async-openai", feature = "genai", feature = "rig"))]
 pub(crate) use encode::in_words;
+#[cfg(feature = "http")]
+pub(crate) use encode::{AnswerMode, OfferedTools};
 pub(crate) use encode::{Asked, Request};
 pub use encode::{
     EncodeError, EncodeOptions, Encoded, EncodedMessages, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool,

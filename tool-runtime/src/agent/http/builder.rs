@@ -8,6 +8,7 @@ use std::time::Duration;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, Proxy, Url, redirect};
 
+use crate::agent::http::texts::Texts;
 use crate::agent::http::{HttpModel, Inner, Settings, endpoint, tls};
 use crate::agent::{ModelError, ModelErrorKind};
 use crate::capability::Secret;
@@ -154,7 +155,13 @@ impl HttpModelBuilder {
             builder = builder.proxy(parse_proxy(proxy.expose()).map_err(invalid)?);
         }
         let client = builder.build().map_err(|error| invalid(error.to_string()))?;
-        Ok(HttpModel(Arc::new(Inner { client, url, settings, unsealed: AtomicBool::new(false) })))
+        Ok(HttpModel(Arc::new(Inner {
+            client,
+            url,
+            settings,
+            unsealed: AtomicBool::new(false),
+            texts: Texts::default(),
+        })))
     }
 }
 

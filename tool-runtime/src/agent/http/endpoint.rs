@@ -1,13 +1,14 @@
 //! What differs between the endpoints: path, headers, and the fields of the body other than tools and messages.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use reqwest::Url;
 use serde_json::{Value, json};
 
 use crate::agent::http::Settings;
 use crate::agent::{ModelError, ModelErrorKind, ModelRequest};
-use crate::wire::{Asked, EncodeOptions, Format, Message, OnUnsupported, SentSchema};
+use crate::wire::{Asked, EncodeOptions, Format, Message, OfferedTools, OnUnsupported};
 
 /// The version of the Messages API that the `anthropic` format speaks.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -76,17 +77,20 @@ pub(super) fn headers(settings: &Settings) -> Vec<(String, String)> {
     headers
 }
 
-/// The tools that a request offers, and which schema of each was sent.
-pub(super) type Offered = BTreeMap<String, SentSchema>;
+/// How the tools of requests are written. A tool that the format cannot carry is left out, because the provider would
+/// refuse the whole request.
+pub(super) fn options(settings: &Settings) -> EncodeOptions {
+    EncodeOptions::default().with_strict(settings.strict).with_on_unsupported(OnUnsupported::LeaveOut)
+}
 
-/// The body of a request, as JSON text, and the tools in it. A tool that the format cannot carry is left out, because
-/// the provider would refuse the whole request. `sealed` asks for encrypted reasoning, which is all that comes back of it
-/// when the provider keeps no response.
+/// The body of a request, as JSON text, and the names of the tools in it. `sealed` asks for encrypted reasoning, which is
+/// all that comes back of it when the provider keeps no response.
 pub(super) fn body(
     settings: &Settings,
     request: &ModelRequest<'_>,
+    tools: &OfferedTools,
     sealed: bool,
-) -> Result<(Vec<u8>, Offered), ModelError> {
+) -> Result<(Vec<u8>, Arc<BTreeSet<String>>), ModelError> {
     let format = settings.format;
     let mut asked = request.settings.clone();
     // Elsewhere the model's own limit holds: one of ours would cut reasoning, which counts towards it.
@@ -98,15 +102,14 @@ pub(super) fn body(
             include.push(reasoning);
         }
     }
-    let options = EncodeOptions::default().with_strict(settings.strict).with_on_unsupported(OnUnsupported::LeaveOut);
-    let options = options.with_settings(asked);
+    let options = options(settings).with_settings(asked);
     let answer = request.answer.map(|answer| (answer, settings.answers));
     let asked = Asked { messages: request.messages, model: &settings.model, options: &options, answer };
-    let mut body = format.encode_request(request.tools.specs(), &asked).map_err(encode)?;
-    for spec in request.tools.specs().filter(|spec| !body.tools.contains_key(spec.name.as_str())) {
-        tracing::warn!(tool = %spec.name, %format, "the format cannot carry the tool, so the model is not offered it");
+    let mut body = format.encode_request(tools, &asked).map_err(encode)?;
+    for tool in tools.left_out() {
+        tracing::warn!(tool, %format, "the format cannot carry the tool, so the model is not offered it");
     }
-    for loss in &body.losses {
+    for loss in tools.losses().iter().chain(&body.losses) {
         tracing::debug!(tool = loss.tool.as_deref(), path = loss.path, what = loss.what, "not carried by the format");
     }
     // Gemini has both in the URL.
@@ -125,7 +128,7 @@ pub(super) fn body(
         }
         _ => {}
     }
-    Ok((body.write().into_bytes(), body.tools))
+    Ok((body.write().into_bytes(), body.offered))
 }
 
 /// A key that the requests of one conversation share: of its instructions and its first message. Tools are no part of
@@ -149,6 +152,6 @@ pub(super) fn refuses_sealed(error: &ModelError) -> bool {
     matches!(error.kind(), ModelErrorKind::Status(400 | 422)) && names_it(error.detail())
 }
 
-fn encode(error: impl std::error::Error + Send + Sync + 'static) -> ModelError {
+pub(super) fn encode(error: impl std::error::Error + Send + Sync + 'static) -> ModelError {
     ModelError::new(ModelErrorKind::Encode, error.to_string()).with_source(error)
 }

@@ -21,6 +21,7 @@ mod endpoint;
 mod exchange;
 mod provider;
 mod retry;
+mod texts;
 mod tls;
 
 use std::borrow::Cow;
@@ -43,6 +44,7 @@ pub use builder::HttpModelBuilder;
 pub(crate) use tls::config as tls_config;
 
 use retry::Retries;
+use texts::Texts;
 
 /// A model behind an HTTP endpoint. Cheap to clone; clones share connections.
 ///
@@ -71,6 +73,7 @@ struct Inner {
     settings: Settings,
     /// Whether the model has no encrypted reasoning, so that requests do not ask for it.
     unsealed: AtomicBool,
+    texts: Texts,
 }
 
 /// What a request looks like and how long it may take.
@@ -134,15 +137,16 @@ impl ModelClient for HttpModel {
     async fn complete(&self, request: ModelRequest<'_>, show: &mut Show<'_>) -> Result<Decoded, ModelError> {
         let settings = &self.0.settings;
         let sealed = settings.format == Format::OpenAiResponses && !self.0.unsealed.load(Ordering::Relaxed);
-        let (body, offered) = endpoint::body(settings, &request, sealed)?;
-        let options = DecodeOptions::default()
+        let tools = self.0.texts.of(settings, &request)?;
+        let (body, offered) = endpoint::body(settings, &request, &tools, sealed)?;
+        let mut options = DecodeOptions::default()
             .with_max_bytes(settings.max_response_bytes)
             .with_model(settings.model.as_str())
-            .with_choice(request.settings.tool_choice.clone().unwrap_or_default())
-            .with_offered(offered.keys().map(String::as_str));
+            .with_choice(request.settings.tool_choice.clone().unwrap_or_default());
+        options.offered = Some(offered);
         let mut decoded = match exchange::exchange(&self.0, body, &options, show).await {
             Err(error) if sealed && endpoint::refuses_sealed(&error) => {
-                let (body, _) = endpoint::body(settings, &request, false)?;
+                let (body, _) = endpoint::body(settings, &request, &tools, false)?;
                 let decoded = exchange::exchange(&self.0, body, &options, show).await?;
                 self.0.unsealed.store(true, Ordering::Relaxed);
                 decoded
@@ -150,9 +154,9 @@ impl ModelClient for HttpModel {
             answer => answer?,
         };
         for decoded in &mut decoded.calls {
-            let sent = offered.get(&decoded.call.name);
+            let sent = tools.sent(&decoded.call.name);
             if let Some(spec) =
-                request.tools.get(&decoded.call.name).filter(|_| sent == Some(&SentSchema::ClosedWithNulls))
+                request.tools.get(&decoded.call.name).filter(|_| sent == Some(SentSchema::ClosedWithNulls))
             {
                 let (Arguments::Text(text) | Arguments::Object(text)) = &mut decoded.call.arguments;
                 if let Cow::Owned(less) = WireTool::from(spec).remove_nulls(text) {

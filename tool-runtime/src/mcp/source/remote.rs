@@ -1,5 +1,8 @@
 //! [`Remote`]: a tool of a server, as the catalog runs it.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
@@ -50,6 +53,10 @@ impl DynamicHandler for Remote {
 impl Published for Remote {
     fn pin(&self) -> Option<Hash> {
         self.server.state.pin(&self.name)
+    }
+
+    fn changes(&self) -> &Arc<AtomicU64> {
+        &self.server.state.changes
     }
 
     async fn ready(&self) -> Result<(), NotReady> {

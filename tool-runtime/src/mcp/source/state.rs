@@ -1,6 +1,7 @@
 //! [`State`]: what is known of one server. Written by its task, read by calls and by those who list tools.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tokio::sync::Notify;
@@ -26,6 +27,8 @@ pub(super) struct State {
     pub(super) limits: Limits,
     /// Told when the server says that its tools changed.
     pub(super) changed: Arc<Notify>,
+    /// How often something of what is known was written.
+    pub(super) changes: Arc<AtomicU64>,
     known: RwLock<Known>,
 }
 
@@ -50,7 +53,7 @@ struct History {
 
 impl State {
     pub(super) fn new(id: Arc<str>, reach: Reach, http: Option<Http>, limits: Limits, changed: Arc<Notify>) -> Self {
-        Self { id, reach, http, limits, changed, known: RwLock::default() }
+        Self { id, reach, http, limits, changed, changes: Arc::default(), known: RwLock::default() }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Known> {
@@ -58,7 +61,10 @@ impl State {
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Known> {
-        self.known.write().unwrap_or_else(PoisonError::into_inner)
+        let known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        // Under the lock: who sees the new count and then asks for a pin waits for what is written here.
+        self.changes.fetch_add(1, Ordering::Release);
+        known
     }
 
     /// The connection, while it is open.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::store::audit::{AuditRecord, Sealed};
 use crate::store::transaction::Writes;
-use crate::store::{Chain, Document, Key, StoreError};
+use crate::store::{Document, Key, StoreError};
 
 /// How much a store holds.
 #[derive(Clone, Copy)]
@@ -32,10 +32,10 @@ fn is_decided(document: &Document) -> bool {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) records: VecDeque<Kept>,
-    /// How many at the front of `records` are sealed.
+    /// How many at the front of `records` are sealed. Behind them are those that are being sealed, if any.
     sealed: usize,
-    /// The chain of each run that has records, and how many.
-    chains: HashMap<Arc<str>, (Chain, usize)>,
+    /// The run of each sealed record that made room, until the seals are told; no more than there are records.
+    gone: Vec<Arc<str>>,
     pub(super) dropped: u64,
     pub(super) documents: BTreeMap<u64, (Key, Document)>,
     positions: HashMap<Key, u64>,
@@ -50,7 +50,8 @@ pub(super) struct State {
 /// A record, sealed or not yet.
 pub(super) enum Kept {
     New(AuditRecord),
-    Sealed(Sealed),
+    /// Shared, so that readers copy it outside of the lock.
+    Sealed(Arc<Sealed>),
     /// Only while it is being sealed.
     Moved,
 }
@@ -132,34 +133,63 @@ impl State {
         if displaced.is_some() {
             self.dropped += 1;
         }
-        match &displaced {
-            Some(Kept::Sealed(sealed)) => {
-                self.sealed -= 1;
-                let run_id = sealed.record.run_id();
-                if let Some((_, kept)) = self.chains.get_mut(run_id) {
-                    *kept -= 1;
-                    if *kept == 0 {
-                        self.chains.remove(run_id);
-                    }
-                }
-            }
-            Some(Kept::New(_) | Kept::Moved) | None => {}
+        if let Some(Kept::Sealed(sealed)) = &displaced {
+            self.sealed -= 1;
+            self.gone.push(Arc::clone(sealed.record.run_id()));
         }
         self.records.push_back(Kept::New(record));
         displaced
     }
 
-    pub(super) fn seal(&mut self) -> Result<(), StoreError> {
-        while let Some(slot) = self.records.get_mut(self.sealed) {
-            let Kept::New(record) = std::mem::replace(slot, Kept::Moved) else { return Err(StoreError::Lost) };
-            // Records are dropped oldest first: a run without a chain may have lost all it had.
-            let dropped = self.dropped;
-            let start = || (Chain::after_gap(dropped), 0);
-            let (chain, kept) = self.chains.entry(Arc::clone(record.run_id())).or_insert_with(start);
-            *slot = Kept::Sealed(chain.seal(record)?);
-            *kept += 1;
-            self.sealed += 1;
-        }
-        Ok(())
+    /// How many records are not sealed.
+    pub(super) fn unsealed_count(&self) -> usize {
+        self.records.len() - self.sealed
     }
+
+    /// The next records to seal, at most this many, with the position of the first.
+    pub(super) fn unsealed(&mut self, most: usize) -> Result<Unsealed, StoreError> {
+        let (first, dropped) = (self.dropped + self.sealed as u64, self.dropped);
+        let next = self.records.iter_mut().skip(self.sealed).take(most);
+        let records = next.map(|slot| match std::mem::replace(slot, Kept::Moved) {
+            Kept::New(record) => Ok(record),
+            // What cannot be written as JSON stopped an earlier reader here.
+            Kept::Sealed(_) | Kept::Moved => Err(StoreError::Lost),
+        });
+        let records = records.collect::<Result<_, _>>()?;
+        Ok(Unsealed { first, dropped, records, gone: std::mem::take(&mut self.gone) })
+    }
+
+    /// Puts records back, sealed. Those that made room in the meantime are gone.
+    pub(super) fn put_back(&mut self, first: u64, sealed: Vec<Arc<Sealed>>) {
+        for (position, sealed) in (first..).zip(sealed) {
+            let at = position.checked_sub(self.dropped).and_then(|at| usize::try_from(at).ok());
+            match at.and_then(|at| self.records.get_mut(at)) {
+                Some(slot) => {
+                    *slot = Kept::Sealed(sealed);
+                    self.sealed += 1;
+                }
+                None => self.gone.push(Arc::clone(sealed.record.run_id())),
+            }
+        }
+    }
+
+    /// The sealed record at this position, counted from the first that there was.
+    pub(super) fn sealed(&self, position: u64) -> Option<&Arc<Sealed>> {
+        let at = usize::try_from(position.checked_sub(self.dropped)?).ok()?;
+        match self.records.get(at)? {
+            Kept::Sealed(sealed) => Some(sealed),
+            Kept::New(_) | Kept::Moved => None,
+        }
+    }
+}
+
+/// Records on their way to be sealed.
+pub(super) struct Unsealed {
+    /// The position of the first, counted from the first record that there was.
+    pub(super) first: u64,
+    /// How many records had made room.
+    pub(super) dropped: u64,
+    pub(super) records: Vec<AuditRecord>,
+    /// The runs of sealed records that made room since the last time.
+    pub(super) gone: Vec<Arc<str>>,
 }

@@ -1,5 +1,8 @@
 //! [`DecodeOptions`]: the limits of a decoder, and what the request asked for.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use crate::wire::ToolChoice;
 
 /// The limits of a decoder, and what the request asked for.
@@ -19,7 +22,7 @@ pub struct DecodeOptions {
     /// The choice that the request sent; a call outside it is flagged.
     pub choice: ToolChoice,
     /// The names of the tools that the request offered; `None` if they are not known.
-    pub offered: Option<Vec<String>>,
+    pub offered: Option<Arc<BTreeSet<String>>>,
 }
 
 impl Default for DecodeOptions {
@@ -82,7 +85,7 @@ impl DecodeOptions {
     /// Sets the names of the tools that the request offered.
     #[must_use]
     pub fn with_offered<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.offered = Some(names.into_iter().map(Into::into).collect());
+        self.offered = Some(Arc::new(names.into_iter().map(Into::into).collect()));
         self
     }
 }

@@ -6,6 +6,9 @@ mod media;
 mod messages;
 mod names;
 mod node;
+mod offer;
+#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "whole requests are written for the HTTP client"))]
+mod offered;
 mod options;
 mod report;
 #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "whole requests are written for the HTTP client"))]
@@ -21,6 +24,7 @@ pub use messages::EncodedMessages;
 pub(crate) use messages::{Messages, encode_messages};
 pub(crate) use names::{MAX_NAME_BYTES, chat_id, plain_id, plain_name, short_id};
 pub(crate) use node::{Node, Object};
+pub(crate) use offered::OfferedTools;
 pub use options::{EncodeOptions, OnUnsupported, ToolChoice, WireTool};
 pub use report::{EncodeError, Encoded, Loss, SentSchema};
 pub(crate) use request::{Asked, MARK, Request, encode_request};
@@ -67,8 +71,10 @@ pub(crate) trait Dialect {
     fn answer(&self, name: &str, schema: Value, with_tools: bool) -> Option<(&'static str, Value)>;
 
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "whole requests are written for the HTTP client"))]
-    /// Marks the last tool for the provider's cache.
-    fn mark_tools(&self, _tools: &mut Value) {}
+    /// The member of the last tool that marks it for the provider's cache; `None` if the format has no marks.
+    fn tool_mark(&self) -> Option<(&'static str, Value)> {
+        None
+    }
 
     /// Marks instructions and the last blocks of the history for the provider's cache.
     fn mark<'a>(&self, _system: Option<&mut Node<'a>>, _list: &mut [Object<'a>]) {}

@@ -1,6 +1,8 @@
 //! A whole request body, in an order whose beginning stays the same from turn to turn.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
@@ -9,9 +11,8 @@ use crate::json::quote;
 use crate::wire::encode::extra::fold;
 use crate::wire::encode::messages::encode_marked;
 use crate::wire::encode::report::EncodeErrorKind;
-use crate::wire::encode::tools::offer;
 use crate::wire::encode::{
-    AnswerMode, Dialect, EncodeError, EncodeOptions, Loss, SentSchema, WireTool, encode_settings,
+    AnswerMode, Dialect, EncodeError, EncodeOptions, Loss, OfferedTools, WireTool, encode_settings,
 };
 use crate::wire::{Format, Message};
 
@@ -27,14 +28,32 @@ pub(crate) struct Asked<'a> {
 }
 
 /// A request body and what is known of it.
-pub(crate) struct Request {
+pub(crate) struct Request<'p> {
     /// Tools, instructions and messages come first: nothing in front of the last message changes from turn to turn.
-    fields: Vec<(String, Box<RawValue>)>,
-    pub(crate) tools: BTreeMap<String, SentSchema>,
+    fields: Vec<(String, Text<'p>)>,
+    /// The names of the tools that it offers.
+    pub(crate) offered: Arc<BTreeSet<String>>,
+    /// What is lost of the request itself; the tools have their own losses.
     pub(crate) losses: Vec<Loss>,
 }
 
-impl Request {
+/// JSON text of the request's own, or in pieces of which some are shared with other requests.
+enum Text<'p> {
+    Own(Box<RawValue>),
+    Pieces(Vec<Cow<'p, str>>),
+}
+
+impl Text<'_> {
+    fn pieces(&self) -> impl Iterator<Item = &str> {
+        let (own, pieces) = match self {
+            Text::Own(own) => (Some(own.get()), [].as_slice()),
+            Text::Pieces(pieces) => (None, pieces.as_slice()),
+        };
+        own.into_iter().chain(pieces.iter().map(AsRef::as_ref))
+    }
+}
+
+impl Request<'_> {
     /// Adds a field in front of all others.
     pub(crate) fn lead(&mut self, name: &str, value: impl Into<Value>) {
         self.add(0, name, &value.into());
@@ -49,20 +68,23 @@ impl Request {
 
     fn add(&mut self, at: usize, name: &str, value: &Value) {
         if let Ok(value) = to_raw_value(value) {
-            self.fields.insert(at, (name.to_owned(), value));
+            self.fields.insert(at, (name.to_owned(), Text::Own(value)));
         }
     }
 
     /// The JSON text.
     pub(crate) fn write(&self) -> String {
-        let mut out = String::from("{");
+        let length = self.fields.iter().flat_map(|(_, value)| value.pieces()).map(str::len).sum::<usize>();
+        let names = self.fields.iter().map(|(name, _)| name.len() + 8).sum::<usize>();
+        let mut out = String::with_capacity(length + names + 2);
+        out.push('{');
         for (at, (name, value)) in self.fields.iter().enumerate() {
             if at > 0 {
                 out.push(',');
             }
             quote(&mut out, name);
             out.push(':');
-            out.push_str(value.get());
+            value.pieces().for_each(|piece| out.push_str(piece));
         }
         out.push('}');
         out
@@ -70,41 +92,39 @@ impl Request {
 }
 
 /// Writes tools, history, settings and the format of the answer.
-pub(crate) fn encode_request<'a, T: Into<WireTool<'a>>>(
+pub(crate) fn encode_request<'p>(
     format: Format,
     dialect: &dyn Dialect,
-    tools: impl IntoIterator<Item = T>,
+    tools: &'p OfferedTools,
     asked: &Asked<'_>,
-) -> Result<Request, EncodeError> {
+) -> Result<Request<'p>, EncodeError> {
     let marks = asked.options.settings.cache != Some(false);
-    let mut offered = offer(dialect, tools, asked.options, asked.answer)?;
-    if let Some(tools) = offered.body.get_mut("tools").filter(|_| marks) {
-        dialect.mark_tools(tools);
-    }
+    let beside = tools.beside(dialect, asked.options, asked.answer)?;
+    let (answer, tool) = beside.answer.unzip();
+    let offered = tools.names(answer.as_deref());
     let history = encode_marked(format, dialect, asked.messages, Some(asked.model), marks);
     let settings = encode_settings(dialect, &asked.options.settings, Some(asked.model))?;
     let mut rest = settings.body;
     let mut fields = Vec::new();
-    for (name, value) in std::mem::take(&mut offered.body) {
-        if name == "tools" {
-            fields.push((name, raw(&value)));
-        } else {
-            merge(&mut rest, &name, value, &format!("extra.{name}"))?;
-        }
+    let list = tools.pieces(dialect, tool, marks);
+    if !list.is_empty() {
+        fields.push(("tools".to_owned(), Text::Pieces(list)));
+    }
+    for (name, value) in beside.body {
+        merge(&mut rest, &name, value, &format!("extra.{name}"))?;
     }
     let (list, others): (Vec<_>, Vec<_>) =
         history.body.into_iter().partition(|(name, _)| name == dialect.messages_key());
     let (overridden, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|(name, _)| rest.contains_key(name));
-    fields.extend(others);
-    fields.extend(list);
+    fields.extend(others.into_iter().chain(list).map(|(name, value)| (name, Text::Own(value))));
     let overridden = overridden.into_iter().map(|(name, _)| Loss {
         tool: None,
         path: name,
         what: "what the history says, which an extra field overrides".to_owned(),
     });
-    let losses = offered.losses.into_iter().chain(settings.losses).chain(history.losses).chain(overridden).collect();
-    fields.extend(rest.into_iter().map(|(name, value)| (name, raw(&value))));
-    Ok(Request { fields, tools: offered.tools, losses })
+    let losses = beside.losses.into_iter().chain(settings.losses).chain(history.losses).chain(overridden).collect();
+    fields.extend(rest.into_iter().map(|(name, value)| (name, Text::Own(raw(&value)))));
+    Ok(Request { fields, offered, losses })
 }
 
 fn raw(value: &Value) -> Box<RawValue> {

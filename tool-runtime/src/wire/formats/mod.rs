@@ -8,8 +8,10 @@ mod openai_chat;
 mod openai_responses;
 
 use crate::wire::decode::{DecodeOptions, Decoder};
-use crate::wire::encode::{self, Dialect, EncodeError, EncodeOptions, Encoded, EncodedMessages, WireTool};
-use crate::wire::{Asked, Format, Message, Request, RequestSettings};
+use crate::wire::encode::{
+    self, Dialect, EncodeError, EncodeOptions, Encoded, EncodedMessages, OfferedTools, WireTool,
+};
+use crate::wire::{Asked, Format, Message, Request, RequestSettings, ToolChoice};
 
 impl Format {
     /// Returns a decoder for one response, streamed or whole.
@@ -78,12 +80,29 @@ impl Format {
     }
 
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "whole requests are written for the HTTP client"))]
-    /// A whole request body but for the fields of the endpoint.
-    pub(crate) fn encode_request<'a, T: Into<WireTool<'a>>>(
+    /// The tools of requests, written once for all that offer the same. Of the options, only how schemas are closed and
+    /// what happens to tools that cannot be carried count, unless the choice [narrows](Self::narrows) the tools.
+    pub(crate) fn offered<'a, T: Into<WireTool<'a>>>(
         self,
         tools: impl IntoIterator<Item = T>,
+        options: &EncodeOptions,
+    ) -> Result<OfferedTools, EncodeError> {
+        OfferedTools::new(self.dialect(), tools, options)
+    }
+
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "whole requests are written for the HTTP client"))]
+    /// Whether a choice decides which tools are offered: the format cannot name several in one.
+    pub(crate) fn narrows(self, choice: Option<&ToolChoice>) -> bool {
+        OfferedTools::narrows(self.dialect(), choice)
+    }
+
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "whole requests are written for the HTTP client"))]
+    /// A whole request body but for the fields of the endpoint.
+    pub(crate) fn encode_request<'p>(
+        self,
+        tools: &'p OfferedTools,
         asked: &Asked<'_>,
-    ) -> Result<Request, EncodeError> {
+    ) -> Result<Request<'p>, EncodeError> {
         encode::encode_request(self, self.dialect(), tools, asked)
     }
 

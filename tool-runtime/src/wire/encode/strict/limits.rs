@@ -14,7 +14,7 @@ const MOST: [(usize, &str); 3] = [(20, "20 strict tools"), (24, "24 optional pro
 const MAX_NAME: usize = 64;
 
 /// What the strict tools of one request have used of the provider's limits.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Room([usize; 3]);
 
 impl Room {

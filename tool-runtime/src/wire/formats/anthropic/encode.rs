@@ -31,11 +31,8 @@ impl Dialect for Anthropic {
         Some(("output_config", json!({ "format": { "type": "json_schema", "schema": schema } })))
     }
 
-    fn mark_tools(&self, tools: &mut Value) {
-        let mark = json!({ "type": "ephemeral" });
-        if let Some(Value::Object(last)) = tools.as_array_mut().and_then(|tools| tools.last_mut()) {
-            last.insert("cache_control".to_owned(), mark);
-        }
+    fn tool_mark(&self) -> Option<(&'static str, Value)> {
+        Some(("cache_control", json!({ "type": "ephemeral" })))
     }
 
     // Four blocks may be marked: the last tool, the instructions, and the last blocks of the last two messages of the

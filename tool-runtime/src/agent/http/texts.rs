@@ -1,0 +1,74 @@
+//! [`Texts`]: the tools of the views that a model is asked with, written once.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::agent::http::{Settings, endpoint};
+use crate::agent::{ModelError, ModelRequest};
+use crate::wire::OfferedTools;
+
+/// The most views whose tools are kept, and the most bytes of all of them together.
+const MOST_VIEWS: usize = 256;
+const MOST_BYTES: usize = 32 << 20;
+
+/// The tools of the views that a model was asked with lately, as its format writes them. A view never changes, and none
+/// has the id of another, so what is kept is never of before; the least recently used makes room.
+#[derive(Default)]
+pub(super) struct Texts(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    /// By the id of the view. The last one was used last.
+    views: VecDeque<(u64, Arc<OfferedTools>)>,
+    bytes: usize,
+}
+
+impl Texts {
+    /// Returns the tools of a request. A choice that decides which of them are offered has a text of its own.
+    pub(super) fn of(&self, settings: &Settings, request: &ModelRequest<'_>) -> Result<Arc<OfferedTools>, ModelError> {
+        let choice = request.settings.tool_choice.as_ref();
+        let is_shared = !settings.format.narrows(choice);
+        let view = request.tools.id();
+        if let Some(known) = is_shared.then(|| self.get(view)).flatten() {
+            return Ok(known);
+        }
+        let mut options = endpoint::options(settings);
+        options.settings.tool_choice = choice.filter(|_| !is_shared).cloned();
+        // Outside of the lock: it takes milliseconds for a thousand tools.
+        let tools = settings.format.offered(request.tools.specs(), &options).map_err(endpoint::encode)?;
+        let tools = Arc::new(tools);
+        if is_shared {
+            self.keep(view, &tools);
+        }
+        Ok(tools)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get(&self, view: u64) -> Option<Arc<OfferedTools>> {
+        let mut kept = self.kept();
+        let at = kept.views.iter().position(|(id, _)| *id == view)?;
+        let found = kept.views.remove(at)?;
+        let tools = Arc::clone(&found.1);
+        kept.views.push_back(found);
+        Some(tools)
+    }
+
+    fn keep(&self, view: u64, tools: &Arc<OfferedTools>) {
+        let mut kept = self.kept();
+        if tools.size() > MOST_BYTES || kept.views.iter().any(|(id, _)| *id == view) {
+            return;
+        }
+        kept.bytes += tools.size();
+        kept.views.push_back((view, Arc::clone(tools)));
+        while kept.views.len() > MOST_VIEWS || kept.bytes > MOST_BYTES {
+            let Some((_, oldest)) = kept.views.pop_front() else { break };
+            kept.bytes -= oldest.size();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! [`Party`]: what a policy tells apart of those who ask, so that what it lets one see is found out once for all of them.
+
+use std::collections::BTreeSet;
+
+use crate::call::Caller;
+use crate::policy::{PolicyContext, RunPolicy, ToolPolicy};
+
+/// The longest description of a party. Names come from outside, and a longer one is not worth its memory.
+const MOST_BYTES: usize = 16 << 10;
+
+/// Runs of one party may see the same tools: whatever else differs between them, no rule of the policy asks for it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Party(Box<str>);
+
+impl RunPolicy {
+    /// Returns the party of a run. `None` for a run that is held to more than the runner's policy, or whose description is
+    /// over 16 KiB, as that of a run that names hundreds of tools: what it may see is its own.
+    pub(crate) fn party(&self, context: &PolicyContext<'_>) -> Option<Party> {
+        let policy = self.alone()?;
+        let mut key = Key::default();
+        policy.tell_apart(context, &mut key);
+        match context.tools {
+            None => key.word("all"),
+            Some(tools) => key.list(tools.names().into_iter()),
+        }
+        (key.0.len() <= MOST_BYTES).then(|| Party(key.0.into()))
+    }
+}
+
+impl ToolPolicy {
+    /// Writes what a rule can ask for of the run. Cedar's policies see all of it but the attributes that none of them
+    /// reads; the tables see what they name.
+    fn tell_apart(&self, context: &PolicyContext<'_>, key: &mut Key) {
+        let (data, all) = (self.data(), self.data().cedar.is_some());
+        let read = self.data().cedar.as_ref().map(|cedar| cedar.attributes());
+        match context.caller {
+            Caller::Direct => key.word("direct"),
+            Caller::Graph { name, .. } => {
+                let named = || data.callers.keys().any(|id| id.strip_prefix("graph:") == Some(name.as_str()));
+                key.list(std::iter::once("graph").chain((all || named()).then_some(name.as_str())));
+            }
+        }
+        key.maybe(context.principal.filter(|principal| all || data.principals.contains_key(*principal)));
+        key.maybe(context.tenant.filter(|tenant| all || data.tenants.contains_key(*tenant)));
+        let tenant = context.tenant.and_then(|tenant| data.tenants.get(tenant));
+        let is_role = |role: &str| {
+            all || data.roles.contains_key(role) || tenant.is_some_and(|tenant| tenant.roles.contains_key(role))
+        };
+        key.set(context.roles.iter().map(|role| &**role).filter(|role| is_role(role)));
+        let is_attribute = |name: &str, value: &str| {
+            let of_tables = data.attributes.get(name).is_some_and(|values| values.contains_key(value));
+            of_tables || read.is_some_and(|read| read.contains(name))
+        };
+        let attributes = context.attributes.iter().filter(|(name, value)| is_attribute(name, value));
+        let attributes: BTreeSet<_> = attributes.map(|(name, value)| (&**name, &**value)).collect();
+        key.list(attributes.iter().flat_map(|(name, value)| [*name, *value]));
+        key.set(context.labels.iter().map(|label| &**label).filter(|label| all || data.labels.contains_key(*label)));
+    }
+}
+
+/// Words with their lengths, so that no two lists read alike.
+#[derive(Default)]
+struct Key(String);
+
+impl Key {
+    fn word(&mut self, word: &str) {
+        self.0.push_str(&word.len().to_string());
+        self.0.push(':');
+        self.0.push_str(word);
+    }
+
+    fn list<'w>(&mut self, words: impl Iterator<Item = &'w str>) {
+        self.0.push('[');
+        words.for_each(|word| self.word(word));
+        self.0.push(']');
+    }
+
+    /// In one order, and each once: that is all that a rule sees of them.
+    fn set<'w>(&mut self, words: impl Iterator<Item = &'w str>) {
+        self.list(words.collect::<BTreeSet<_>>().into_iter());
+    }
+
+    fn maybe(&mut self, word: Option<&str>) {
+        self.list(word.into_iter());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::policy::RunTools;
+
+    const POLICY: &str = r#"
+        [roles.buyer]
+        allowed_tools = ["parts__order"]
+        [principals.ada]
+        allowed_tools = ["parts__order"]
+        [attributes.department.purchasing]
+        allowed_tools = ["parts__order"]
+        [tenants.acme]
+        denied_tools = ["parts__order"]
+        [tenants.acme.roles.head]
+        allowed_tools = ["parts__order"]
+        [labels.untrusted]
+        deny_effects = ["state_change"]
+        [callers."graph:buyer"]
+        denied_tools = ["parts__order"]
+    "#;
+
+    fn words(words: &[&str]) -> Vec<Arc<str>> {
+        words.iter().map(|word| (*word).into()).collect()
+    }
+
+    #[test]
+    fn what_a_rule_names_makes_another_party_and_nothing_else_does() {
+        let policy = RunPolicy::new(ToolPolicy::from_toml(POLICY).unwrap());
+        let party = |context: PolicyContext<'_>| policy.party(&context).unwrap();
+        let nobody = PolicyContext::default();
+        let graph = |name: &str| Caller::Graph { run: "r".into(), name: name.into(), version: "1".into() };
+        let (known, other) = (graph("buyer"), graph("seller"));
+        let tools: RunTools = ["parts__order"].into_iter().collect();
+        let none = RunTools::default();
+        let (buyer, head, guest) = (words(&["buyer"]), words(&["head"]), words(&["guest"]));
+        let label = words(&["untrusted"]);
+        let pair = |name: &str, value: &str| vec![(Arc::<str>::from(name), Arc::<str>::from(value))];
+        let (department, sales) = (pair("department", "purchasing"), pair("department", "sales"));
+        let different = [
+            nobody,
+            PolicyContext { principal: Some("ada"), ..nobody },
+            PolicyContext { tenant: Some("acme"), ..nobody },
+            PolicyContext { tenant: Some("acme"), roles: &head, ..nobody },
+            PolicyContext { roles: &buyer, ..nobody },
+            PolicyContext { attributes: &department, ..nobody },
+            PolicyContext { labels: &label, ..nobody },
+            PolicyContext { caller: &known, ..nobody },
+            PolicyContext { caller: &other, ..nobody },
+            PolicyContext { tools: Some(&tools), ..nobody },
+            PolicyContext { tools: Some(&none), ..nobody },
+        ];
+        for (at, one) in different.iter().enumerate() {
+            for (other_at, other) in different.iter().enumerate() {
+                assert_eq!(party(*one) == party(*other), at == other_at, "{one:?} {other:?}");
+            }
+        }
+        let unnamed = words(&["confidential"]);
+        let another = graph("clerk");
+        let (twice, turned) = (words(&["buyer", "guest", "buyer"]), words(&["guest", "buyer"]));
+        for (one, same) in [
+            (nobody, PolicyContext { run: "r2", principal: Some("grace"), tenant: Some("globex"), ..nobody }),
+            (nobody, PolicyContext { roles: &guest, attributes: &sales, labels: &unnamed, ..nobody }),
+            // A role of a tenant is one there only.
+            (nobody, PolicyContext { roles: &head, ..nobody }),
+            (PolicyContext { roles: &twice, ..nobody }, PolicyContext { roles: &turned, ..nobody }),
+            (PolicyContext { caller: &other, ..nobody }, PolicyContext { caller: &another, ..nobody }),
+        ] {
+            assert_eq!(party(one), party(same), "{one:?} {same:?}");
+        }
+    }
+
+    #[test]
+    fn no_two_lists_read_alike() {
+        let policy = RunPolicy::new(ToolPolicy::deny_all());
+        let party = |names: &[&str]| {
+            let tools: RunTools = names.iter().copied().collect();
+            policy.party(&PolicyContext { tools: Some(&tools), ..PolicyContext::default() }).unwrap()
+        };
+        assert_ne!(party(&["a", "b"]), party(&["a1:b"]));
+        assert_ne!(party(&["a", "b"]), party(&["ab"]));
+        assert_ne!(party(&["a][1:b"]), party(&["a", "b"]));
+    }
+
+    #[test]
+    fn a_run_with_more_to_it_has_no_party() {
+        let current = ToolPolicy::allow(["a__b"]);
+        let context = PolicyContext::default();
+        assert!(RunPolicy::new(current.clone()).party(&context).is_some());
+        let earlier = serde_json::from_str(r#"[{"allowed_tools":["a__c"]}]"#).unwrap();
+        let held = RunPolicy::restored(current.clone(), earlier, Vec::new()).unwrap();
+        assert!(held.party(&context).is_none());
+        let then = serde_json::from_str(r#"[{"roles":["buyer"],"attributes":[]}]"#).unwrap();
+        let held = RunPolicy::restored(current.clone(), serde_json::from_str("[]").unwrap(), then).unwrap();
+        assert!(held.party(&context).is_none());
+        let tools: RunTools = (0..1_000).map(|at| format!("a__tool_number_{at}")).collect();
+        assert!(RunPolicy::new(current).party(&PolicyContext { tools: Some(&tools), ..context }).is_none());
+    }
+}

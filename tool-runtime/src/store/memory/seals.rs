@@ -1,0 +1,159 @@
+//! [`Seals`]: sealing, outside of the lock under which records are appended.
+//!
+//! To seal a record costs more than many a tool. Under the lock of the store, the first reader of a few thousand records
+//! would hold up every call of the process.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, MutexGuard};
+
+use crate::store::audit::Sealed;
+use crate::store::memory::state::{State, Unsealed};
+use crate::store::{Chain, RecordFilter, StoreError};
+
+/// How many records are sealed at a time. The lock of the store is held to take them and to put them back.
+const BATCH: usize = 64;
+
+/// The chains of the runs that have sealed records. Guarded by a lock of its own, which is taken before that of the store.
+#[derive(Default)]
+pub(super) struct Seals(HashMap<Arc<str>, Run>);
+
+struct Run {
+    chain: Chain,
+    /// The positions of its sealed records, counted from the first record that there was.
+    places: VecDeque<u64>,
+}
+
+impl Seals {
+    /// Seals what was appended before this is called.
+    pub(super) fn seal<'s>(&mut self, state: impl Fn() -> MutexGuard<'s, State>) -> Result<(), StoreError> {
+        let mut left = state().unsealed_count();
+        loop {
+            let Unsealed { first, dropped, records, gone } = state().unsealed(BATCH.min(left))?;
+            gone.iter().for_each(|run| self.forget(run));
+            if records.is_empty() {
+                return Ok(());
+            }
+            left -= records.len().min(left);
+            let mut sealed = Vec::with_capacity(records.len());
+            let mut end = Ok(());
+            for (position, record) in (first..).zip(records) {
+                // Records are dropped oldest first: a run without a chain may have lost all it had.
+                let start = || Run { chain: Chain::after_gap(dropped), places: VecDeque::new() };
+                let run = self.0.entry(Arc::clone(record.run_id())).or_insert_with(start);
+                match run.chain.seal(record) {
+                    Ok(record) => {
+                        run.places.push_back(position);
+                        sealed.push(Arc::new(record));
+                    }
+                    Err(error) => {
+                        end = Err(error);
+                        break;
+                    }
+                }
+            }
+            state().put_back(first, sealed);
+            end?;
+        }
+    }
+
+    /// The oldest record of the run made room.
+    fn forget(&mut self, run: &Arc<str>) {
+        if let Some(known) = self.0.get_mut(run) {
+            known.places.pop_front();
+            if known.places.is_empty() {
+                self.0.remove(run);
+            }
+        }
+    }
+
+    /// The sealed records that the filter names, with their positions, counted from 1. Of one run, no others are looked at.
+    pub(super) fn matching(&self, state: &State, filter: &RecordFilter) -> Vec<(u64, Arc<Sealed>)> {
+        let of_run = filter.run_id.as_ref().map(|run| self.0.get(run).map(|run| &run.places));
+        let all = state.dropped..state.dropped + state.records.len() as u64;
+        let (some, all) = match of_run {
+            Some(places) => (places, 0..0),
+            None => (None, all),
+        };
+        let positions = some.into_iter().flatten().copied().chain(all).filter(|position| *position >= filter.after);
+        let sealed = positions.filter_map(|position| Some((position + 1, state.sealed(position)?)));
+        let matching = sealed.filter(|(_, sealed)| filter.matches(&sealed.record));
+        let page = matching.take(filter.limit.unwrap_or(usize::MAX));
+        page.map(|(position, sealed)| (position, Arc::clone(sealed))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::store::conformance::record;
+
+    const LIMIT: usize = 8;
+
+    fn append(state: &mut State, run: &str, call: usize) {
+        state.append(record(run, &format!("call_{call}")).into(), LIMIT);
+    }
+
+    fn all(seals: &Seals, state: &Mutex<State>) -> Vec<Sealed> {
+        let found = seals.matching(&state.lock().unwrap(), &RecordFilter::default());
+        found.into_iter().map(|(position, sealed)| Sealed { position, ..(*sealed).clone() }).collect()
+    }
+
+    /// A writer that comes each time the lock is free: between taking records and putting them back, too.
+    #[test]
+    fn records_are_appended_while_others_are_sealed() {
+        for appended in 0..=2 * LIMIT {
+            let (state, mut seals) = (Mutex::new(State::default()), Seals::default());
+            for call in 0..5 {
+                append(&mut state.lock().unwrap(), if call % 2 == 0 { "a" } else { "b" }, call);
+            }
+            let locked = Cell::new(0);
+            let lock = || {
+                locked.set(locked.get() + 1);
+                let mut state = state.lock().unwrap();
+                // The third time, what was taken is put back.
+                if locked.get() == 3 {
+                    (5..5 + appended).for_each(|call| append(&mut state, "a", call));
+                }
+                state
+            };
+            seals.seal(lock).unwrap();
+            assert_eq!(locked.get(), 4);
+            let dropped = (5 + appended).saturating_sub(LIMIT);
+            let sealed = all(&seals, &state);
+            assert_eq!(sealed.len(), 5_usize.saturating_sub(dropped), "{appended}");
+            seals.seal(|| state.lock().unwrap()).unwrap();
+            let sealed = all(&seals, &state);
+            assert_eq!(Chain::verify(&sealed), Ok(()), "{appended}");
+            let calls: Vec<_> = sealed.iter().map(|sealed| sealed.record.call_id().to_string()).collect();
+            let kept: Vec<_> = (dropped..5 + appended).map(|call| format!("call_{call}")).collect();
+            assert_eq!(calls, kept, "{appended}");
+            assert!(sealed.iter().map(|sealed| sealed.position).eq(dropped as u64 + 1..=(5 + appended) as u64));
+            // Nothing is remembered of a run without records.
+            let of_b = sealed.iter().filter(|sealed| &**sealed.record.run_id() == "b").count();
+            assert_eq!(seals.0.get("b").map_or(0, |run| run.places.len()), of_b, "{appended}");
+            let filter = RecordFilter::run("a");
+            let of_a = seals.matching(&state.lock().unwrap(), &filter);
+            assert_eq!(of_a.len(), sealed.len() - of_b);
+        }
+    }
+
+    #[test]
+    fn the_records_of_a_run_are_found_by_their_places() {
+        let (state, mut seals) = (Mutex::new(State::default()), Seals::default());
+        (0..3).for_each(|call| append(&mut state.lock().unwrap(), "a", call));
+        (3..6).for_each(|call| append(&mut state.lock().unwrap(), "b", call));
+        seals.seal(|| state.lock().unwrap()).unwrap();
+        let found = |filter: RecordFilter| {
+            let found = seals.matching(&state.lock().unwrap(), &filter);
+            found.into_iter().map(|(position, _)| position).collect::<Vec<_>>()
+        };
+        assert_eq!(found(RecordFilter::run("b")), [4, 5, 6]);
+        assert_eq!(found(RecordFilter { after: 4, limit: Some(1), ..RecordFilter::run("b") }), [5]);
+        assert_eq!(found(RecordFilter::call("a", "call_1".into())), [2]);
+        assert_eq!(found(RecordFilter::run("c")), [0; 0]);
+        assert_eq!(found(RecordFilter { after: 2, limit: Some(2), ..RecordFilter::default() }), [3, 4]);
+    }
+}

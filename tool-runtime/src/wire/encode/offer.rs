@@ -1,0 +1,156 @@
+//! [`Offer`]: the checks of the tools of one request.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::wire::Effort;
+use crate::wire::encode::report::EncodeErrorKind;
+use crate::wire::encode::strict::{self, Closing, Room};
+use crate::wire::encode::tools::{Carries, CheckedTool, PropertyNames, narrows};
+use crate::wire::encode::{Dialect, EncodeError, EncodeOptions, Loss, OnUnsupported, SentSchema, ToolChoice, WireTool};
+
+/// The checks of one request.
+pub(super) struct Offer<'o> {
+    options: &'o EncodeOptions,
+    pub(super) carries: &'static Carries,
+    pub(super) losses: Vec<Loss>,
+    pub(super) room: Room,
+}
+
+impl<'o> Offer<'o> {
+    /// Creates the checks of a request whose strict tools have used this much of the provider's limits.
+    pub(super) fn new(dialect: &dyn Dialect, options: &'o EncodeOptions, room: Room) -> Self {
+        Self { options, carries: dialect.carries(), losses: Vec::new(), room }
+    }
+
+    /// Whether the choice is a subset that the format cannot name, and the tool is none of it.
+    pub(super) fn leaves_out(&mut self, name: &str) -> bool {
+        let out = match &self.options.settings.tool_choice {
+            Some(choice) if narrows(self.carries, Some(choice)) => !choice.allows(name),
+            _ => false,
+        };
+        if out {
+            let what = "the format cannot name several tools in a choice; the others are not offered".to_owned();
+            self.losses.push(Loss { tool: Some(name.to_owned()), path: "tool_choice".to_owned(), what });
+        }
+        out
+    }
+
+    /// Checks the name (E4) and the schema (E5).
+    pub(super) fn check<'a>(&mut self, tool: WireTool<'a>, is_taken: bool) -> Result<CheckedTool<'a>, EncodeError> {
+        let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        if tool.name.is_empty() || tool.name.len() > 64 || !tool.name.bytes().all(legal) {
+            return Err(EncodeError::new(EncodeErrorKind::InvalidToolName, Some(tool.name), None));
+        }
+        if is_taken {
+            return Err(EncodeError::new(EncodeErrorKind::DuplicateToolName, Some(tool.name), None));
+        }
+        let (schema, sent) = self.schema(tool)?;
+        let description = Some(tool.description).filter(|text| !text.is_empty());
+        Ok(CheckedTool { name: tool.name, description, schema, sent })
+    }
+
+    fn schema(&mut self, tool: WireTool<'_>) -> Result<(Value, SentSchema), EncodeError> {
+        let refuse = |path| EncodeError::new(EncodeErrorKind::UnsupportedSchema, Some(tool.name), path);
+        let schema: Value = serde_json::from_str(tool.input_schema).map_err(|_| refuse(None))?;
+        if schema.get("type").and_then(Value::as_str) != Some("object") {
+            return Err(refuse(None));
+        }
+        if self.carries.property_names == PropertyNames::Short
+            && let Some(path) = strict::long_property(&schema)
+        {
+            return Err(refuse(Some(path)));
+        }
+        if let Some(closing) = self.carries.closing.filter(|_| self.options.strict)
+            && let Some(closed) = self.close(tool, closing)?
+        {
+            return Ok(closed);
+        }
+        if let Some(keyword) = self.carries.refused_at_root.iter().find(|keyword| schema.get(**keyword).is_some()) {
+            return Err(refuse(Some(format!("/{keyword}"))));
+        }
+        Ok((schema, SentSchema::Authoritative))
+    }
+
+    /// The closed copy (T1, T2); `None` if the schema is sent as it is.
+    fn close(&mut self, tool: WireTool<'_>, closing: Closing) -> Result<Option<(Value, SentSchema)>, EncodeError> {
+        let lose = |path: String, what: String| Loss { tool: Some(tool.name.to_owned()), path, what };
+        let closed = match strict::close(tool.input_schema, closing) {
+            Ok(closed) => closed,
+            Err(path) => {
+                let error = EncodeError::new(EncodeErrorKind::StrictUnsupported, Some(tool.name), Some(path));
+                if self.options.on_unsupported == OnUnsupported::Refuse {
+                    return Err(error);
+                }
+                self.losses.push(error.into());
+                return Ok(None);
+            }
+        };
+        if let Err(limit) = self.room.take(closing, &closed) {
+            self.losses.push(lose("strict".to_owned(), format!("the provider takes {limit} in one request")));
+            return Ok(None);
+        }
+        self.losses.extend(closed.dropped.into_iter().map(|(path, what)| lose(path, what)));
+        let sent = match closing {
+            Closing::Nullable => SentSchema::ClosedWithNulls,
+            Closing::Optional => SentSchema::Closed,
+        };
+        Ok(Some((closed.schema, sent)))
+    }
+
+    /// The schema of the answer as the provider's mode takes it; `None` if it cannot be closed where it has to be.
+    pub(super) fn answer_schema(&mut self, answer: WireTool<'_>) -> Option<Value> {
+        let Some(closing) = self.carries.closing else { return serde_json::from_str(answer.input_schema).ok() };
+        let closed = strict::close(answer.input_schema, closing).ok()?;
+        self.room.take(closing, &closed).ok()?;
+        Some(closed.schema)
+    }
+
+    /// The choice with which the model can answer by a tool.
+    pub(super) fn answering(&self, choice: Option<ToolChoice>, name: &str, alone: bool) -> Option<ToolChoice> {
+        let named = || Some(ToolChoice::Named(name.to_owned()));
+        // A provider may refuse a forced call together with reasoning; the tool's description then asks for the call.
+        let reasons = self.options.settings.reasoning.is_some_and(|effort| effort != Effort::Off);
+        match choice {
+            Some(ToolChoice::None) if self.carries.choice => named(),
+            Some(ToolChoice::Allowed { mut names, required }) => {
+                names.push(name.to_owned());
+                Some(ToolChoice::Allowed { names, required })
+            }
+            None | Some(ToolChoice::Auto) if alone && self.carries.choice && !reasons => named(),
+            choice => choice,
+        }
+    }
+
+    /// A choice that the format cannot express, or that names no offered tool, is refused (E3).
+    pub(super) fn check_choice(&self, tools: &BTreeMap<String, SentSchema>) -> Result<(), EncodeError> {
+        let unknown = |names: &[String]| names.iter().find(|name| !tools.contains_key(*name)).cloned();
+        match &self.options.settings.tool_choice {
+            Some(ToolChoice::Allowed { names, .. }) if unknown(names).is_some() => {
+                Err(EncodeError::new(EncodeErrorKind::UnknownToolChoice, unknown(names).as_deref(), None))
+            }
+            // A subset that the model may call is what is offered.
+            Some(ToolChoice::Allowed { required: false, .. }) => Ok(()),
+            Some(ToolChoice::Named(name)) if !tools.contains_key(name) => {
+                Err(EncodeError::new(EncodeErrorKind::UnknownToolChoice, Some(name), None))
+            }
+            Some(choice) if *choice != ToolChoice::Auto && !self.carries.choice => {
+                Err(EncodeError::new(EncodeErrorKind::UnsupportedToolChoice, None, None))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn report_options(&mut self) {
+        let mut lose = |path: &str, what: &str| {
+            self.losses.push(Loss { tool: None, path: path.to_owned(), what: what.to_owned() });
+        };
+        if self.options.strict && self.carries.closing.is_none() {
+            lose("strict", "the format has no strict schemas");
+        }
+        if self.options.settings.parallel_calls == Some(false) && !self.carries.parallel {
+            lose("parallel_calls", "the format cannot limit a turn to one call");
+        }
+    }
+}
