@@ -18,7 +18,7 @@ calls=20
 # Prints instructions and allocations of one call. callgrind writes how often a function called another one.
 count() {
     local file="$out/$1-$2.callgrind"
-    valgrind -q --tool=callgrind --callgrind-out-file="$file" --toggle-collect='*counted*' \
+    valgrind -q --tool=callgrind --callgrind-out-file="$file" --zero-before='instructions::counted' --dump-after='instructions::counted' \
         "$program" "$1" "$2" 2> "$out/valgrind.log" || { cat "$out/valgrind.log" >&2; exit 1; }
     awk -v calls=$calls '
         /^summary:|^totals:/ { instructions = $2 }
@@ -32,7 +32,7 @@ count() {
             split($0, part, /[= ]/)
             if (called ~ /^(malloc|calloc|realloc|memalign|aligned_alloc|posix_memalign)(@|$)/) allocations += part[2]
         }
-        END { printf "%.0f %.1f\n", instructions / calls, allocations / calls }' "$file"
+        END { printf "%.0f %.1f\n", instructions / calls, allocations / calls }' "$file.1"
 }
 
 printf '%-8s %12s %12s %8s %8s %8s\n' '' floor gate ratio floor gate
