@@ -175,8 +175,9 @@ fn tools_and_macros_touch_nothing() {
     }
 }
 
-/// The most public items that the library may have; one more needs a reason to change this line.
-const MOST_ITEMS: usize = 264;
+/// The most public items that the library may have; one more needs a reason to change this line. The last one was
+/// `JsonText`, because a `RawValue` cannot be made of known JSON without parsing it.
+const MOST_ITEMS: usize = 265;
 
 /// What users can name is in `tests/tests/source/surface.txt`, so that a review sees each addition.
 /// `REFRESH_SURFACE=1` writes the file anew.

@@ -11,7 +11,9 @@ use super::*;
 #[tool(name = "written__free", effect = read_only, redact = ["$"])]
 fn free(
     /// What is given.
-    fields: Option<BTreeMap<String, serde_json::Value>>,
+    fields: Option<BTreeMap<String, Option<f64>>>,
+    /// A list.
+    list: Option<Vec<f64>>,
     /// A text without repetitions at its end.
     #[schemars(regex(pattern = r"^(?=.)(a+)+b$"))]
     text: Option<String>,
@@ -19,7 +21,8 @@ fn free(
     #[serde(default = "one")]
     number: f64,
 ) -> Result<usize, ToolError> {
-    Ok(fields.map_or(0, |fields| fields.len()) + text.map_or(0, |text| text.len()) + usize::from(number > 1.0))
+    let listed = list.map_or(0, |list| list.len());
+    Ok(listed + fields.map_or(0, |fields| fields.len()) + text.map_or(0, |text| text.len()) + usize::from(number > 1.0))
 }
 
 const fn one() -> f64 {
@@ -54,8 +57,12 @@ fn shown(arguments: &RecordedArguments) -> &str {
 async fn a_record_repeats_what_the_model_wrote_on_one_line() {
     let rig = rig(wide());
     for (id, written, expected) in [
-        ("spelled", r#"{ "number": 1e0, "fields": {"b": 1.50, "a": "\u00e9"} }"#, None),
-        ("lines", "{\n  \"number\": 1e0,\r\n\t\"fields\": {\"b\": 1.50}\n}", Some(r#"{"fields":{"b":1.5},"number":1}"#)),
+        ("spelled", r#"{ "number": 1e0, "fields": {"b": 1.50, "\u00e9": 2} }"#, None),
+        (
+            "lines",
+            "{\n  \"number\": 1e0,\r\n\t\"fields\": {\"b\": 1.50}\n}",
+            Some(r#"{"fields":{"b":1.5},"number":1}"#),
+        ),
         ("around", "  {\"number\": 2}", Some(r#"{"number":2}"#)),
         ("empty", "", Some("{}")),
         ("wrong", r#"{ "number": "x" }"#, None),
@@ -82,17 +89,17 @@ async fn what_is_approved_is_canonical_and_trimmed() {
 
 #[tokio::test]
 async fn one_call_in_other_words_is_the_same_call() {
-    let first = r#"{"fields":{"a":[1,2,3],"b":"a longer text than a word"},"number":1}"#;
+    let first = r#"{"fields":{"a":1,"a longer name than a word":2},"list":[1,2,3],"number":1}"#;
     for (same, second) in [
         (true, first),
-        (true, r#"{"number": 1.0, "fields": {"b": "a longer \u0074ext than a word", "a": [1, 2, 3]}}"#),
-        (true, r#"{"fields":{"a":[1,2,3],"b":"a longer text than a word"}}"#),
-        (true, r#"{"fields":{"a":[1,2,3],"b":"a longer text than a word","c":null},"number":1,"text":null}"#),
+        (true, r#"{"number": 1.0, "list": [1, 2, 3], "fields": {"a longer \u006eame than a word": 2e0, "a": 1}}"#),
+        (true, r#"{"fields":{"a":1,"a longer name than a word":2},"list":[1,2,3]}"#),
+        (true, r#"{"fields":{"a":1,"a longer name than a word":2,"c":null},"list":[1,2,3],"number":1,"text":null}"#),
         // The same length, and the same ends.
-        (false, r#"{"fields":{"a":[1,2,3],"b":"a longer text then a word"},"number":1}"#),
-        (false, r#"{"fields":{"a":[1,7,3],"b":"a longer text than a word"},"number":1}"#),
-        (false, r#"{"fields":{"a":[1,2,3],"b":"a longer text than a word"},"number":2}"#),
-        (false, r#"{"fields":{"a":[1,2,3],"b":"a longer text than a word","c":0},"number":1}"#),
+        (false, r#"{"fields":{"a":1,"a longer same than a word":2},"list":[1,2,3],"number":1}"#),
+        (false, r#"{"fields":{"a":1,"a longer name than a word":2},"list":[1,7,3],"number":1}"#),
+        (false, r#"{"fields":{"a":1,"a longer name than a word":2},"list":[1,2,3],"number":2}"#),
+        (false, r#"{"fields":{"a":1,"a longer name than a word":2,"c":0},"list":[1,2,3],"number":1}"#),
     ] {
         let rig = rig(wide());
         assert!(!rig.exec("1", "written__free", first).await.to_model().contains("Note:"));
@@ -107,14 +114,14 @@ async fn input_that_is_made_to_be_slow_is_bounded() {
     let key = "k".repeat(48);
     let members = |count: usize| (0..count).map(|at| format!("\"{key}{at:08}\":{at}")).collect::<Vec<_>>().join(",");
     let many = members(15_000);
-    let nested = |depth: usize| format!(r#"{{"fields":{{"a":{}{}}}}}"#, "[".repeat(depth), "]".repeat(depth));
+    let nested = |depth: usize| format!(r#"{{"fields":{{"a":{}1{}}}}}"#, "[".repeat(depth), "]".repeat(depth));
     let digits = "1".repeat(10_000);
     let backtracks = format!("{}c", "a".repeat(20_000));
     for (at, (arguments, expected)) in [
         (format!(r#"{{"fields":{{{many}}}}}"#), Outcome::Ok),
         (format!(r#"{{"fields":{{{many},"{key}00000000":1}}}}"#), Outcome::InvalidJson),
         // 128 with the two objects around them.
-        (nested(126), Outcome::Ok),
+        (nested(126), Outcome::ValidationError),
         (nested(127), Outcome::LimitExceeded),
         (nested(8_192), Outcome::LimitExceeded),
         (format!(r#"{{"text":"{backtracks}"}}"#), Outcome::ValidationError),

@@ -2,10 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::call::{ArgumentChange, JsonText, ToolCall};
+use crate::call::{ArgumentChange, JsonText, RepairUse, ToolCall};
 use crate::catalog::Entry;
-use crate::hydrate::Treatment;
+use crate::contain::discard;
+use crate::hydrate::ValidatorUse;
 use crate::json::{self, Limits, Tree, canonical};
+use crate::registration::Instance;
 use crate::tool::{Digested, Hash};
 
 /// A call as it was hydrated. Shared by the stages of the gate, the tool's context and the loop guard.
@@ -24,6 +26,29 @@ pub(crate) struct Frozen {
     pub(super) read: Arc<str>,
     pub(super) fingerprint: u64,
     pub(super) forms: Forms,
+}
+
+/// What was done to a call on its way. Few calls are repaired and few callers ask, so that both are behind pointers.
+#[derive(Default)]
+pub(crate) struct Treatment {
+    pub(super) repaired: Option<Arc<str>>,
+    /// Name and version of the validator; `None` if it was not asked.
+    pub(crate) validator: Option<Arc<str>>,
+    /// The same for the caller that asks.
+    pub(super) used: Option<Box<ValidatorUse>>,
+    pub(crate) repair: Option<Box<RepairUse>>,
+}
+
+/// A typed value that was not run yet. Its destructor is the author's code, so a panic in it is contained.
+pub(super) struct Ready(pub(super) Option<Box<dyn Instance>>);
+
+impl Drop for Ready {
+    fn drop(&mut self) {
+        // Nearly always taken: the guard against panics is for those that are not.
+        if self.0.is_some() {
+            discard(self.0.take());
+        }
+    }
 }
 
 /// The forms of arguments that are made once somebody asks.

@@ -11,15 +11,15 @@ mod semantic;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-pub(crate) use frozen::Frozen;
+pub(crate) use frozen::{Frozen, Treatment};
 pub use provenance::{FailedStage, HydrationError, HydrationResult, Provenance, ValidatorUse};
 pub use repair::Repairer;
 pub(crate) use semantic::EvidenceSet;
 
 use crate::call::{ArgumentChange, ArgumentChangeKind, JsonText, Outcome, RepairUse, ToolCall, Violation};
 use crate::catalog::{CompiledCatalog, Entry};
-use crate::contain::{caught, discard};
-use crate::hydrate::frozen::Forms;
+use crate::contain::caught;
+use crate::hydrate::frozen::{Forms, Ready};
 use crate::json::{self, Limits, Tree, canonical};
 use crate::redact;
 use crate::registration::Instance;
@@ -66,18 +66,6 @@ impl Hydrated {
     }
 }
 
-/// A typed value that was not run yet. Its destructor is the author's code, so a panic in it is contained.
-struct Ready(Option<Box<dyn Instance>>);
-
-impl Drop for Ready {
-    fn drop(&mut self) {
-        // Nearly always taken: the guard against panics is for those that are not.
-        if self.0.is_some() {
-            discard(self.0.take());
-        }
-    }
-}
-
 impl std::fmt::Debug for Hydrated {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Hydrated").field("tool", &self.frozen.entry.spec.name).finish_non_exhaustive()
@@ -115,17 +103,6 @@ impl Settings<'_> {
         // A repairer may be the application's.
         caught(|| repair::attempt(all.filter(|one| (self.repairs)(one.name())), text))?
     }
-}
-
-/// What was done to a call on its way. Few calls are repaired and few callers ask, so that both are behind pointers.
-#[derive(Default)]
-pub(crate) struct Treatment {
-    repaired: Option<Arc<str>>,
-    /// Name and version of the validator; `None` if it was not asked.
-    pub(crate) validator: Option<Arc<str>>,
-    /// The same for the caller that asks.
-    used: Option<Box<ValidatorUse>>,
-    pub(crate) repair: Option<Box<RepairUse>>,
 }
 
 /// A call that is not hydrated.

@@ -18,7 +18,7 @@ pub(crate) use de::{DeError, from_tree};
 pub(crate) use error::ParseError;
 pub use error::ParseErrorKind;
 pub use parse::{Limits, parse, parse_value};
-pub(crate) use parse::{MAX_DEPTH, parse_line};
+pub(crate) use parse::{MAX_DEPTH, parse_line, parse_record};
 pub(crate) use quote::quote;
 pub use tree::Tree;
 pub(crate) use tree::is_deeper;

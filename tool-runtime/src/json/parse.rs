@@ -8,6 +8,9 @@ use crate::json::{ParseError, ParseErrorKind, Tree, number, string};
 /// No limit goes beyond this depth, so that reading, validating and dropping a tree never exhausts a stack.
 pub(crate) const MAX_DEPTH: usize = 128;
 
+/// The levels that a record has around the values in it.
+const RECORD_DEPTH: usize = 8;
+
 /// Members and items that there is room for from the beginning: growing in steps took five allocations for ordinary
 /// arguments.
 const ROOM: usize = 16;
@@ -27,6 +30,10 @@ pub struct Limits {
 impl Limits {
     /// For JSON that this crate wrote: as long as it is, nested to 128 levels.
     pub const UNBOUNDED: Self = Self { bytes: usize::MAX, depth: MAX_DEPTH };
+
+    fn at_most(self) -> Self {
+        Self { depth: self.depth.min(MAX_DEPTH), ..self }
+    }
 }
 
 impl Default for Limits {
@@ -52,7 +59,7 @@ pub(crate) fn parse_line<'t>(text: &'t str, limits: &Limits) -> Result<(Tree<'t>
     if text.len() <= limits.bytes && text.bytes().all(is_space) {
         return Ok((Tree::Object(Vec::new()), false));
     }
-    match Parser::read(text, limits)? {
+    match Parser::read(text, &limits.at_most())? {
         (tree @ Tree::Object(_), breaks) => Ok((tree, !breaks && text.starts_with('{') && text.ends_with('}'))),
         _ => Err(ParseError::new(ParseErrorKind::NotAnObject, text, 0)),
     }
@@ -63,7 +70,16 @@ pub(crate) fn parse_line<'t>(text: &'t str, limits: &Limits) -> Result<(Tree<'t>
 /// # Errors
 /// The text is not JSON by these rules, or is longer or deeper than the limits.
 pub fn parse_value<'t>(text: &'t str, limits: &Limits) -> Result<Tree<'t>, ParseError> {
-    Parser::read(text, limits).map(|(tree, _)| tree)
+    Parser::read(text, &limits.at_most()).map(|(tree, _)| tree)
+}
+
+/// Reads a record that this crate wrote: it holds values of 128 levels within a few levels of its own.
+///
+/// # Errors
+/// The text is not JSON by these rules.
+pub(crate) fn parse_record(text: &str) -> Result<Tree<'_>, ParseError> {
+    let limits = Limits { bytes: usize::MAX, depth: MAX_DEPTH + RECORD_DEPTH };
+    Parser::read(text, &limits).map(|(tree, _)| tree)
 }
 
 const fn is_space(byte: u8) -> bool {
@@ -91,11 +107,10 @@ impl<'t> Parser<'t> {
         if text.len() > limits.bytes {
             return Err(ParseError::new(ParseErrorKind::Bytes { limit: limits.bytes }, text, limits.bytes));
         }
-        let limit = limits.depth.min(MAX_DEPTH);
         let mut parser = Parser {
             text,
             at: 0,
-            limit,
+            limit: limits.depth,
             depth: 0,
             breaks: false,
             items: Vec::new(),

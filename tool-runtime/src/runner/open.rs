@@ -2,6 +2,7 @@
 
 mod begun;
 mod dropped;
+mod ended;
 
 use std::sync::Arc;
 
@@ -9,7 +10,6 @@ use tokio::time::Instant;
 
 use crate::call::{
     CallId, Cause, Decision, Outcome, PendingGraph, RecordedArguments, SHOWN_BYTES, ToolCall, ToolExecResult,
-    ToolInvocationRecord,
 };
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
@@ -17,7 +17,7 @@ use crate::runner::accounts::{Held, size};
 use crate::runner::books::{Attempt, Claim, Suspending};
 use crate::runner::deliver::{self, adopt};
 use crate::runner::draft::{Arguments, Called, Draft, Refused};
-use crate::runner::ending::{Ending, Stop, Suspended};
+use crate::runner::ending::{Ending, Stop};
 use crate::runner::spans::Parent;
 use crate::runner::state::Taken;
 use crate::runner::{CallClient, Continued, ResumeError, Run, telemetry};
@@ -233,21 +233,6 @@ impl OpenCall {
         result
     }
 
-    /// Hands the record to the store, with what else is written about the call's end.
-    fn write(&mut self, result: &ToolExecResult, stop: Option<&Stop>) -> Receipt {
-        let record = self.draft.record(&self.run, result, stop);
-        let settled = Held::settle(self.held.take(), result);
-        self.run.put(record, self.attempt.as_deref(), settled, self.suspending.take())
-    }
-
-    /// The result reaches the caller, so that nobody asks any more whether the call began. One that only reads was not
-    /// noted.
-    fn handed_out(&self) {
-        if self.draft.effect() != Some(ToolEffect::ReadOnly) {
-            self.run.state().hand_out(&self.draft.id);
-        }
-    }
-
     /// Finishes a call that was reopened: takes it out of those that wait together with its record, unless it was taken
     /// when it began to run.
     pub(super) async fn finish_waiting(mut self, ended: Result<Ending, Stop>) -> Result<ToolExecResult, ResumeError> {
@@ -269,26 +254,6 @@ impl OpenCall {
         self.close(&result, stop.as_ref());
         self.run.state().hand_out(&self.draft.id);
         Ok(result)
-    }
-
-    /// The record of a call that is about to wait.
-    pub(super) fn suspended_record(&self, suspended: &Suspended) -> ToolInvocationRecord {
-        let prepared = suspended.prepared.clone();
-        let result = ToolExecResult::suspended(self.id.clone(), suspended.outcome(), prepared);
-        *self.draft.record(&self.run, &result, None)
-    }
-
-    /// The result of a call that ended, and why it failed.
-    fn result(&self, ended: Result<Ending, Stop>) -> (ToolExecResult, Option<Stop>) {
-        let (id, executed) = (self.id.clone(), self.draft.executed());
-        let result = match ended {
-            Ok(Ending::Delivered(delivered)) => ToolExecResult::delivered(id, executed, delivered),
-            Ok(Ending::Suspended(suspended)) => ToolExecResult::suspended(id, suspended.outcome(), suspended.prepared),
-            Ok(Ending::Elsewhere(result)) => *result,
-            Ok(Ending::NotTaken(_)) => Stop::new(Outcome::ApprovalMismatch).result(id, executed),
-            Err(stop) => return (stop.result(id, executed), Some(stop)),
-        };
-        (result, None)
     }
 
     /// Emits the last event of the call, accounts it, and reports why it failed, once.

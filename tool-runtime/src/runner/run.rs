@@ -9,7 +9,7 @@ use crate::call::{CallId, Event, EventSink, RunSummary, Violation};
 use crate::catalog::CatalogView;
 use crate::hydrate::EvidenceSet;
 use crate::json::Tree;
-use crate::policy::{LoopGuard, PolicyContext, RunPolicy, Spending};
+use crate::policy::{LoopGuard, RunPolicy, Spending};
 use crate::runner::RunOptions;
 use crate::runner::accounts::Accounts;
 use crate::runner::contained::Contained;
@@ -272,17 +272,6 @@ impl Run {
 
     pub(super) fn remembered(&self) -> &Remembered {
         &self.0.remembered
-    }
-
-    /// The run's current labels.
-    pub(super) fn labels(&self) -> Vec<Arc<str>> {
-        self.remembered().labels().map(|labels| labels.to_vec()).unwrap_or_default()
-    }
-
-    /// Asks the policy, with the run's current labels.
-    pub(super) fn ask<T>(&self, ask: impl FnOnce(&RunPolicy, &PolicyContext<'_>) -> T) -> T {
-        let labels = self.remembered().labels();
-        ask(self.policy(), &self.options().context(self.id(), labels.as_deref().unwrap_or_default()))
     }
 
     /// Whether anybody takes the run's events.

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::usage::Usage;
 use crate::call::{CallId, Outcome, RunSummary};
+use crate::policy::{PolicyContext, RunPolicy};
+use crate::runner::Run;
 use crate::runner::offer::Offered;
 
 /// The most distinct call ids that a run takes; their set is bounded.
@@ -31,7 +33,7 @@ impl Remembered {
         Self { state: Mutex::new(state), flags }
     }
 
-    /// Whoever changes what has a flag uses the methods below.
+    /// What has a flag is changed through the methods below.
     pub(super) fn lock(&self) -> MutexGuard<'_, RunState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -88,6 +90,19 @@ impl Remembered {
     pub(super) fn is_offered(&self, name: &str) -> bool {
         let is_among = |offered: &Offered| offered.tools.iter().any(|one| one == name);
         self.lock_if(OFFERED).is_none_or(|state| state.offered.as_ref().is_none_or(is_among))
+    }
+}
+
+impl Run {
+    /// The run's current labels.
+    pub(super) fn labels(&self) -> Vec<Arc<str>> {
+        self.remembered().labels().map(|labels| labels.to_vec()).unwrap_or_default()
+    }
+
+    /// Asks the policy, with the run's current labels.
+    pub(super) fn ask<T>(&self, ask: impl FnOnce(&RunPolicy, &PolicyContext<'_>) -> T) -> T {
+        let labels = self.remembered().labels();
+        ask(self.policy(), &self.options().context(self.id(), labels.as_deref().unwrap_or_default()))
     }
 }
 
