@@ -121,13 +121,14 @@ impl RunQueue {
         Ok((key, transact(&*self.store, keys, change).await?))
     }
 
-    /// Returns a run of a tenant, and its conversation as it was after its last step.
+    /// Returns a run of a tenant, and its conversation as it was after its last step. A run that an MCP server has is no
+    /// conversation.
     ///
     /// # Errors
     /// The tenant has no such run, or the store failed.
     pub async fn find(&self, run_id: &str, tenant: Option<&str>) -> Result<(StoredRun, SavedConversation), QueueError> {
         match self.store.read(&[Key::run(run_id)]).await?.pop().flatten() {
-            Some(Document::Run(run)) if run.tenant.as_deref() == tenant => {
+            Some(Document::Run(run)) if run.tenant.as_deref() == tenant && !run.is_served() => {
                 let conversation = SavedConversation::from_text(&run.document)?;
                 Ok((*run, conversation))
             }

@@ -224,6 +224,9 @@ fn tell(
             State::Ended(outcome) => format!("{code}: the call ended as {outcome}"),
             State::Waits => format!("{code}: the graph continued, and waits with its next call"),
             State::Running => format!("{code}: the call runs"),
+            _ if run.is_served() => {
+                format!("{code}: the MCP server that has the run {run_id} carries it out")
+            }
             _ if run.is_held(SystemClock.now()) => {
                 format!("{code}: the worker that has the run {run_id} carries it out")
             }
@@ -234,14 +237,14 @@ fn tell(
         State::Ended(outcome) => Ok(Exit::of(*outcome)),
         State::Waits => Ok(Exit::ApprovalRequired),
         _ => match wait {
+            None if run.is_served() => Ok(Exit::Done),
             None => {
                 terminal::note(&format!("without a worker: {app} chat --continue {run_id}"));
                 Ok(Exit::Done)
             }
             Some(_) => {
-                let text = format!(
-                    "the call has not ended in the time that was waited; nothing is lost: {app} worker show {run_id}"
-                );
+                let look = if run.is_served() { "approvals list".to_owned() } else { format!("worker show {run_id}") };
+                let text = format!("the call has not ended in the time that was waited; nothing is lost: {app} {look}");
                 Err(Failure::failed(text).code("timeout"))
             }
         },
