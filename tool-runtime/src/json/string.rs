@@ -8,20 +8,12 @@ use crate::text::lex::plain_until;
 type Fault = (ParseErrorKind, usize);
 
 /// Reads the string whose first character is at `start`; gives it and where its closing quote ends.
-#[inline]
 pub(super) fn scan(text: &str, start: usize) -> Result<(Cow<'_, str>, usize), Fault> {
     let bytes = text.as_bytes();
     let end = plain_until(bytes, start);
     if bytes.get(end) == Some(&b'"') {
         return Ok((Cow::Borrowed(text.get(start..end).unwrap_or_default()), end + 1));
     }
-    escaped(text, start, end)
-}
-
-/// Most strings have no escape; this is apart, so that reading those is inlined.
-#[inline(never)]
-fn escaped(text: &str, start: usize, end: usize) -> Result<(Cow<'_, str>, usize), Fault> {
-    let bytes = text.as_bytes();
     let (mut out, mut from, mut at) = (String::new(), start, end);
     loop {
         out.push_str(text.get(from..at).unwrap_or_default());
