@@ -30,7 +30,7 @@ pub(in crate::mcp::serve) struct Running {
     pub(in crate::mcp::serve) name: String,
     pub(in crate::mcp::serve) questions: Arc<Questions>,
     pub(in crate::mcp::serve) cancellation: CancellationToken,
-    /// Ends what the client is told of the call besides its result.
+    /// Ends the messages of the call.
     pub(in crate::mcp::serve) quiet: Quiet,
     pub(in crate::mcp::serve) ended: JoinHandle<ToolExecResult>,
 }
@@ -64,12 +64,12 @@ impl Tasks {
             () = questions.asked_something() => true,
         };
         if asks {
-            running = match self.adopt(server, running) {
+            running = match self.adopt(server, Box::new(running)) {
                 Ok(task) => {
                     guard.disarm();
                     return Ok(Answered::Asks(task));
                 }
-                Err(running) => running,
+                Err(running) => *running,
             };
             // Nobody can answer.
             running.questions.close();
@@ -80,7 +80,7 @@ impl Tasks {
     }
 
     /// Makes a task of a call that runs. Gives it back if there is no room.
-    fn adopt(&self, server: &McpServer, running: Running) -> Result<Task, Running> {
+    fn adopt(&self, server: &McpServer, running: Box<Running>) -> Result<Task, Box<Running>> {
         let now = server.0.runner.now();
         let Some(id) = task_id(running.run.id(), &running.call) else { return Err(running) };
         let expires = now.saturating_add(LONGEST).unwrap_or(jiff::Timestamp::MAX);
