@@ -52,6 +52,8 @@ impl Plan {
             match members.binary_search_by(|(name, _)| (**name).cmp(segment)) {
                 Ok(at) => &mut members[at].1,
                 Err(at) => {
+                    // Most have one or two, and a catalog keeps thousands of plans.
+                    members.reserve_exact(1);
                     members.insert(at, (segment.into(), Self::empty()));
                     &mut members[at].1
                 }
