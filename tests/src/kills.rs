@@ -3,7 +3,7 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
 
 use std::collections::HashMap;
-use std::collections::hash_map::{Entry, RandomState};
+use std::collections::hash_map::RandomState;
 use std::fs::OpenOptions;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::Write as _;
@@ -13,13 +13,20 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tool_runtime::agent::{Agent, Incoming, RunQueue, ScriptedModel};
-use tool_runtime::store::{Chain, MemoryStore, RecordFilter, SqlOptions, SqlStore, Store};
+use tool_runtime::store::{Chain, Key, MemoryStore, RecordFilter, SqlOptions, SqlStore, Store};
 use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolContext, ToolError, ToolPolicy, ToolRunner, tool};
 
 /// How many calls a run makes.
 pub const CALLS: usize = 5;
 /// How long a worker's run counts as its own without a sign of life.
 pub const LEASE: Duration = Duration::from_secs(1);
+/// How long a process is stopped: past its lease, and until another one has looked for runs that nobody has.
+const STOPPED: Duration = Duration::from_millis(2500);
+/// How many runs are open at a time for each process. All of them fit into one process, so that what a process leaves
+/// is taken by the others.
+const OPEN: usize = 4;
+/// How many runs a process continues at a time.
+pub const PLACES: usize = 16;
 const POLICY: &str = r#"allowed_tools = ["kills__append", "kills__unledgered"]
 [loop_guard]
 warn_at = 0
@@ -113,7 +120,7 @@ impl Plan {
             program,
             processes,
             runs: number("KILLS_RUNS", 20),
-            disturbances: number("KILLS_DISTURBANCES", 20),
+            disturbances: number("KILLS_DISTURBANCES", 14),
             pause: Duration::from_millis(60),
             tool: "kills__append",
         }
@@ -129,6 +136,8 @@ pub struct Figures {
     pub killed: usize,
     /// Processes that were stopped past their leases.
     pub stopped: usize,
+    /// Runs that another process took while theirs was stopped.
+    pub taken_over: usize,
     /// Records of calls.
     pub records: usize,
     /// Calls of which nobody saw the end.
@@ -148,8 +157,8 @@ struct Workers<'p> {
     store: &'p str,
     effects: &'p Path,
     children: Vec<Option<Child>>,
-    /// Who is stopped, and until when.
-    stopped: HashMap<usize, Instant>,
+    /// Who is stopped, and until when; how often each open run had been taken before.
+    stopped: HashMap<usize, (Instant, HashMap<String, u64>)>,
 }
 
 impl Workers<'_> {
@@ -167,14 +176,25 @@ impl Workers<'_> {
         }
     }
 
-    /// Continues processes whose time is over.
-    fn wake(&mut self, all: bool) {
+    /// Those that run.
+    fn running(&self) -> Vec<usize> {
+        (0..self.plan.processes).filter(|at| !self.stopped.contains_key(at)).collect()
+    }
+
+    /// Continues processes whose time is over. Returns how many runs others took meanwhile.
+    async fn wake(&mut self, store: &dyn Store, all: bool) -> usize {
         let now = Instant::now();
-        let over: Vec<_> = self.stopped.iter().filter(|(_, until)| all || **until <= now).map(|(at, _)| *at).collect();
+        let is_over = |until: &Instant| all || *until <= now;
+        let over: Vec<_> = self.stopped.iter().filter(|(_, (until, _))| is_over(until)).map(|(at, _)| *at).collect();
+        let mut taken_over = 0;
         for at in over {
-            self.stopped.remove(&at);
+            let before = self.stopped.remove(&at).map(|(_, before)| before).unwrap_or_default();
+            let runs: Vec<_> = before.keys().cloned().collect();
+            let after = taken(store, &runs).await;
+            taken_over += before.iter().filter(|(run, times)| after[*run] > **times).count();
             self.signal(at, "-CONT");
         }
+        taken_over
     }
 
     fn kill(&mut self, at: usize) {
@@ -209,22 +229,24 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
     };
     (0..plan.processes).for_each(|at| workers.start(at));
     let (mut figures, mut open, mut all) = (Figures::default(), Vec::new(), Vec::new());
-    while figures.killed + figures.stopped < plan.disturbances || !open.is_empty() {
+    while figures.killed + figures.stopped < plan.disturbances || all.len() < plan.runs || !open.is_empty() {
         if open.is_empty() {
-            open = put_in(&queue, plan.runs, all.len()).await;
+            open = put_in(&queue, OPEN * plan.processes, all.len()).await;
             all.extend(open.clone());
         }
         tokio::time::sleep(Duration::from_millis(150)).await;
-        workers.wake(false);
-        let done = figures.killed + figures.stopped;
+        figures.taken_over += workers.wake(&*opened, false).await;
+        let (done, running) = (figures.killed + figures.stopped, workers.running());
         if done < plan.disturbances {
-            let at = any(plan.processes);
+            let at = running[any(running.len())];
             if done.is_multiple_of(2) {
                 workers.kill(at);
                 workers.start(at);
                 figures.killed += 1;
-            } else if let Entry::Vacant(place) = workers.stopped.entry(at) {
-                place.insert(Instant::now() + LEASE + Duration::from_millis(500));
+            } else if running.len() > 1 {
+                // Somebody is left who takes what it has.
+                let before = taken(&*opened, &open).await;
+                workers.stopped.insert(at, (Instant::now() + STOPPED, before));
                 workers.signal(at, "-STOP");
                 figures.stopped += 1;
             }
@@ -239,13 +261,22 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
         open = left;
         assert!(began.elapsed() < Duration::from_mins(15), "{} runs do not end: {open:?}", open.len());
     }
-    workers.wake(true);
+    figures.taken_over += workers.wake(&*opened, true).await;
     // A process that was stopped in the middle of a call may still take effect.
     tokio::time::sleep(plan.pause * 3 + LEASE).await;
     drop(workers);
     check(&*opened, &all, &effects, &mut figures).await;
     figures.seconds = began.elapsed().as_secs();
     figures
+}
+
+/// How often each run was taken by a process.
+async fn taken(store: &dyn Store, runs: &[String]) -> HashMap<String, u64> {
+    let keys: Vec<_> = runs.iter().map(|run| Key::run(run.as_str())).collect();
+    let documents = store.read(&keys).await.expect("it reads");
+    let times = |document| serde_json::to_value(document).expect("a document")["run"]["epoch"].as_u64();
+    let times = documents.into_iter().map(|document| times(document).expect("it is there"));
+    runs.iter().cloned().zip(times).collect()
 }
 
 /// A number below another.

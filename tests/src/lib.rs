@@ -9,6 +9,7 @@ pub mod hostile;
 pub mod kills;
 #[cfg(unix)]
 pub mod postgres;
+pub mod processes;
 pub mod provider;
 pub mod recorded;
 pub mod rig;
@@ -48,6 +49,7 @@ mod guide {
         Models: "models.md",
         Service: "service.md",
         Graphs: "graphs.md",
+        CodeMode: "code-mode.md",
         Connections: "connections.md",
         ForeignTypes: "foreign-types.md",
         Testing: "testing.md",

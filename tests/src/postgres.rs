@@ -26,8 +26,8 @@ pub struct Postgres {
     /// Whom the server runs as: it refuses to run as root.
     user: Option<(u32, u32)>,
     server: Option<Child>,
-    /// Where a small disk is mounted.
-    small: Option<PathBuf>,
+    /// A small disk that it uses.
+    small: Option<Disk>,
 }
 
 impl Postgres {
@@ -111,12 +111,11 @@ impl Postgres {
         let Some((user, group)) = self.user else { return false };
         let place = self.folder.path().join("small");
         fs::create_dir(&place).expect("a folder for the disk");
-        let mounted = mount(&place, &format!("size=1m,mode=700,uid={user},gid={group}"));
-        if mounted {
+        self.small = Disk::mount(&place, &format!("size=1m,mode=700,uid={user},gid={group}"));
+        if self.small.is_some() {
             self.sql(&format!("CREATE TABLESPACE small LOCATION '{}'", place.display()));
-            self.small = Some(place);
         }
-        mounted
+        self.small.is_some()
     }
 
     /// Kills the server, as a crash or a power cut would.
@@ -193,23 +192,29 @@ impl Drop for Postgres {
         // Without waiting for its clients.
         self.signal("-QUIT");
         self.wait();
-        if let Some(small) = &self.small {
-            unmount(small);
-        }
+        // Before its folder is removed.
+        drop(self.small.take());
     }
 }
 
-/// Mounts a small disk in memory. Returns whether this machine lets us.
-#[must_use]
-pub fn mount(place: &Path, options: &str) -> bool {
-    let mut mount = Command::new("mount");
-    let mount = mount.args(["-t", "tmpfs", "-o", options, "none"]).arg(place).stderr(Stdio::null());
-    mount.status().is_ok_and(|status| status.success())
+/// A small disk in memory. Dropped, it is taken away again once nobody uses it, also when a test fails.
+#[derive(Debug)]
+pub struct Disk(PathBuf);
+
+impl Disk {
+    /// Mounts a disk. `None` if this machine does not let us.
+    #[must_use]
+    pub fn mount(place: &Path, options: &str) -> Option<Self> {
+        let mut mount = Command::new("mount");
+        let mount = mount.args(["-t", "tmpfs", "-o", options, "none"]).arg(place).stderr(Stdio::null());
+        mount.status().is_ok_and(|status| status.success()).then(|| Self(place.to_owned()))
+    }
 }
 
-/// Takes a disk away again, once nobody uses it.
-pub fn unmount(place: &Path) {
-    drop(Command::new("umount").arg("-l").arg(place).stderr(Stdio::null()).status());
+impl Drop for Disk {
+    fn drop(&mut self) {
+        drop(Command::new("umount").arg("-l").arg(&self.0).stderr(Stdio::null()).status());
+    }
 }
 
 /// The newest programs of Debian's packages, or those in the path.

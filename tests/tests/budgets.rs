@@ -2,48 +2,35 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
 use tests::hooked::{HookedStore, Then};
-use tokio::sync::Semaphore;
+use tests::processes::{Door, Happened, Processes, World};
 use tool_runtime::agent::{Agent, Ended, ScriptedModel, ScriptedTurn, StopReason};
-use tool_runtime::capability::Capabilities;
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
-use tool_runtime::store::{Chain, ManualClock, MemoryStore, Query, RecordFilter, Space, Store, StoreError};
+use tool_runtime::store::{Query, Space, Store, StoreError};
 use tool_runtime::wire::Usage;
-use tool_runtime::{Outcome, ToolCall, ToolCatalog, ToolError, ToolExecResult, ToolPolicy, capability, tool};
-
-/// The world outside.
-#[capability(effect = state_change)]
-pub trait World {
-    /// Counts an effect.
-    fn happen(&self) -> u32;
-    /// The door through which a slow effect ends.
-    fn door(&self) -> Arc<Semaphore>;
-}
+use tool_runtime::{Outcome, ToolCall, ToolError, ToolExecResult, capability, tool};
 
 /// The same, to be looked at.
 #[capability(effect = read_only)]
-pub trait Door {
-    /// The door through which slow reading ends.
-    fn read_door(&self) -> Arc<Semaphore>;
-    /// Counts a reader.
-    fn look(&self);
+pub trait Window {
+    /// Counts a reader, and returns the door through which slow reading ends.
+    fn look(&self) -> Door;
 }
 
 /// Reads that many letters, once the door is open.
 #[tool(name = "budgets__read", effect = read_only, redact = ["$"])]
 async fn read(
-    door: &dyn Door,
+    window: &dyn Window,
     /// How many.
     letters: u32,
 ) -> Result<String, ToolError> {
-    door.look();
-    let door = door.read_door();
-    let _open = door.acquire().await;
+    window.look().pass().await;
     Ok("x".repeat(letters as usize))
 }
 
@@ -55,8 +42,7 @@ async fn write(
     number: u32,
 ) -> Result<u32, ToolError> {
     world.happen();
-    let door = world.door();
-    let _open = door.acquire().await;
+    world.door().pass().await;
     Ok(number)
 }
 
@@ -68,41 +54,26 @@ async fn again(
     number: u32,
 ) -> Result<u32, ToolError> {
     world.happen();
-    let door = world.door();
-    let _open = door.acquire().await;
+    world.door().pass().await;
     Ok(number)
 }
 
-struct Happened {
-    effects: AtomicU32,
-    door: Arc<Semaphore>,
-}
-
-impl World for Happened {
-    fn happen(&self) -> u32 {
-        self.effects.fetch_add(1, Ordering::AcqRel) + 1
-    }
-
-    fn door(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.door)
-    }
-}
-
-impl Door for Happened {
-    fn read_door(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.door)
-    }
-
-    fn look(&self) {
-        self.effects.fetch_add(1, Ordering::AcqRel);
+impl Window for Happened {
+    fn look(&self) -> Door {
+        self.happen();
+        self.door()
     }
 }
 
 /// Several processes over one store, in one world.
-struct Rig {
-    clock: Arc<ManualClock>,
-    store: Arc<MemoryStore>,
-    world: Arc<Happened>,
+struct Rig(Processes);
+
+impl Deref for Rig {
+    type Target = Processes;
+
+    fn deref(&self) -> &Processes {
+        &self.0
+    }
 }
 
 const ALL: &str = "allowed_tools = ['budgets__read', 'budgets__write', 'budgets__again']\n";
@@ -110,34 +81,16 @@ const ALL: &str = "allowed_tools = ['budgets__read', 'budgets__write', 'budgets_
 impl Rig {
     /// With a door through which this many calls go.
     fn new(open: usize) -> Self {
-        let clock = Arc::new(ManualClock::at("2026-01-01T12:30:00Z".parse().expect("a time")));
-        let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
-        let world = Arc::new(Happened { effects: AtomicU32::new(0), door: Arc::new(Semaphore::new(open)) });
-        Self { clock, store, world }
+        Self(Processes::at("2026-01-01T12:30:00Z", open))
     }
 
-    /// A process of its own: nothing but the store and the world is shared.
     fn process_over(&self, store: Arc<dyn Store>, rules: &str) -> ToolRunner {
-        let policy = ToolPolicy::from_toml(&format!("{ALL}{rules}")).unwrap_or_else(|error| panic!("{error}"));
-        let world = Capabilities::new()
-            .with(Arc::clone(&self.world) as Arc<dyn World>)
-            .with(Arc::clone(&self.world) as Arc<dyn Door>);
-        ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), policy)
-            .capabilities(world)
-            .approvals(true)
-            .lease(Duration::from_secs(30))
-            .clock(Arc::clone(&self.clock))
-            .store(store)
-            .build()
-            .unwrap_or_else(|error| panic!("{error}"))
+        let world = self.capabilities().with(Arc::clone(&self.world) as Arc<dyn Window>);
+        self.start(store, &format!("{ALL}{rules}"), world)
     }
 
     fn process(&self, rules: &str) -> ToolRunner {
         self.process_over(Arc::clone(&self.store) as _, rules)
-    }
-
-    fn effects(&self) -> u32 {
-        self.world.effects.load(Ordering::Acquire)
     }
 
     /// What is booked on the accounts, in the order in which they were made.
@@ -147,21 +100,9 @@ impl Rig {
         accounts.into_iter().map(|listed| booked(listed.document)).collect()
     }
 
-    /// Polls a call until its tool runs, and leaves it there.
-    async fn stuck(&self, call: impl Future<Output = ToolExecResult> + Send + 'static) -> tokio::task::JoinHandle<()> {
-        let before = self.effects();
-        let task = tokio::spawn(async move { drop(call.await) });
-        while self.effects() == before {
-            tokio::task::yield_now().await;
-        }
-        task
-    }
-
     /// The outcomes of the records of all calls.
     async fn outcomes(&self) -> Vec<Outcome> {
-        let records = self.store.records(&RecordFilter::default()).await.expect("records");
-        assert_eq!(Chain::verify(&records), Ok(()));
-        records.iter().filter_map(|sealed| Some(sealed.record.as_call()?.outcome)).collect()
+        self.closed().await.into_iter().map(|record| record.outcome).collect()
     }
 }
 
@@ -281,7 +222,7 @@ async fn a_dropped_future_settles() {
         assert!(task.await.is_err());
     }
     assert_eq!((&rig.booked().await[0]["bytes"], &rig.booked().await[0]["calls"]), (&0.into(), &2.into()));
-    rig.world.door.add_permits(10);
+    rig.open(10);
     assert_eq!(outcome(&run, read_call("4", 500)).await, Outcome::Ok);
     assert_eq!(rig.booked().await[0]["bytes"], 502, "the text and its quotes");
     let cut = run.exec(read_call("5", 5000)).await;
@@ -298,13 +239,71 @@ async fn time_is_held_and_what_passed_is_booked() {
     let stuck = [rig.stuck(run.exec(write_call("1"))).await, rig.stuck(run.exec(read_call("2", 1))).await];
     refused(&run.exec(read_call("3", 2)).await, "budgets.tenant.time_ms");
     tokio::time::sleep(Duration::from_millis(300)).await;
-    rig.world.door.add_permits(10);
+    rig.open(10);
     for task in stuck {
         task.await.expect("it ends");
     }
     let time = rig.booked().await[0]["time"].clone();
     assert_eq!((&time["secs"], &time["nanos"]), (&0.into(), &600_000_000.into()));
     assert_eq!(outcome(&run, read_call("4", 3)).await, Outcome::Ok);
+}
+
+/// Without a limit of their own, neighbours share what is left of the run's time, and what they did not use is free again.
+#[tokio::test(start_paused = true)]
+async fn parallel_calls_share_the_time_of_their_run() {
+    let rig = Rig::new(0);
+    let run = rig.process("parallel = 3\nbudgets.run.time_ms = 3000").run(ada());
+    let mut stuck = Vec::new();
+    for at in 1..=3 {
+        stuck.push(rig.stuck(run.exec(read_call(&at.to_string(), at))).await);
+    }
+    refused(&run.exec(read_call("4", 4)).await, "budgets.run.time_ms");
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    rig.open(3);
+    for task in stuck {
+        task.await.expect("it ends");
+    }
+    let [refusal, done @ ..] = &*rig.outcomes().await else { panic!("four calls") };
+    assert_eq!((*refusal, done), (Outcome::BudgetExceeded, &[Outcome::Ok; 3][..]));
+    // Two more calls may run beside this one.
+    let (rig, began) = (Rig::new(0), tokio::time::Instant::now());
+    let run = rig.process("parallel = 3\nbudgets.run.time_ms = 1200").run(ada());
+    assert_eq!(outcome(&run, read_call("1", 1)).await, Outcome::Timeout);
+    assert_eq!(began.elapsed(), Duration::from_millis(400));
+}
+
+/// A turn of a model counts for its principal and its tenant, whichever process and conversation it belongs to.
+#[tokio::test]
+async fn turns_are_counted_over_runs_and_processes() {
+    for (holder, of) in [("tenant", "bob"), ("principal", "ada")] {
+        let rig = Rig::new(1000);
+        let rules = format!("budgets.{holder} = {{ window = '1h', turns = 3 }}");
+        let turns = |many| Agent::new(ScriptedModel::new((0..many).map(|_| ScriptedTurn::text("Yes."))));
+        let mut first = turns(2).converse(rig.process(&rules).run(ada()));
+        assert!(matches!(first.send("One?").await, Ended::Answered { .. }));
+        assert!(matches!(first.send("Two?").await, Ended::Answered { .. }));
+        let mut second = turns(1).converse(rig.process(&rules).run(ada().principal(of)));
+        assert!(matches!(second.send("One?").await, Ended::Answered { .. }), "{holder}");
+        for conversation in [&mut first, &mut second] {
+            match conversation.send("Three?").await {
+                Ended::Stopped { reason: StopReason::Budget(exceeded), .. } => {
+                    assert_eq!(exceeded.key(), format!("budgets.{holder}.turns"));
+                }
+                ended => panic!("{holder}: {ended:?}"),
+            }
+        }
+        assert_eq!(rig.booked().await[0]["turns"], 3, "{holder}");
+        // A call needs no turn, and somebody else has turns of their own.
+        let call = rig.process(&rules).run(ada()).exec(read_call("1", 1)).await;
+        assert_eq!(call.outcome(), Outcome::Ok, "{holder}");
+        let other = if holder == "tenant" { ada().tenant("south") } else { ada().principal("bob") };
+        let mut other = turns(1).converse(rig.process(&rules).run(other));
+        assert!(matches!(other.send("One?").await, Ended::Answered { .. }), "{holder}");
+        // The next window.
+        rig.clock.advance(Duration::from_hours(1));
+        let mut later = turns(1).converse(rig.process(&rules).run(ada()));
+        assert!(matches!(later.send("One?").await, Ended::Answered { .. }), "{holder}");
+    }
 }
 
 #[tokio::test]
@@ -314,7 +313,7 @@ async fn what_a_dead_process_holds_is_free_in_the_next_window() {
     // Killed: nothing of it is heard again.
     std::mem::forget(rig.stuck(rig.process(rules).run(ada()).exec(read_call("1", 1))).await);
     let run = rig.process(rules).run(ada());
-    rig.world.door.add_permits(10);
+    rig.open(10);
     refused(&run.exec(read_call("2", 1)).await, "budgets.principal.bytes");
     rig.clock.advance(Duration::from_hours(1));
     assert_eq!(outcome(&run, read_call("3", 1)).await, Outcome::Ok);
@@ -328,7 +327,7 @@ async fn what_ends_in_the_next_window_was_used_in_the_last() {
     let run = rig.process(rules).run(ada());
     let stuck = rig.stuck(run.exec(read_call("1", 1))).await;
     rig.clock.advance(Duration::from_hours(1));
-    rig.world.door.add_permits(10);
+    rig.open(10);
     assert_eq!(outcome(&run, read_call("2", 5)).await, Outcome::Ok);
     stuck.await.expect("it ends");
     let booked = rig.booked().await;

@@ -15,6 +15,7 @@ mod races;
 mod strangers;
 
 use std::future::poll_fn;
+use std::ops::Deref;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,28 +23,11 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tests::hooked::{HookedStore, Then};
+use tests::processes::{Processes, World};
 use tool_runtime::call::{CallId, Event};
-use tool_runtime::capability::Capabilities;
 use tool_runtime::runner::{Run, RunOptions, ToolRunner};
-use tool_runtime::store::{Chain, Key, ManualClock, MemoryStore, Query, RecordFilter, Space, Store};
-use tool_runtime::{
-    Call, Outcome, ToolCall, ToolCatalog, ToolComponent, ToolError, ToolInvocationRecord, ToolPolicy, capability, tool,
-};
-
-/// The world outside.
-#[capability(effect = state_change)]
-pub trait World {
-    /// Counts an effect.
-    fn happen(&self);
-}
-
-struct Happened(AtomicU32);
-
-impl World for Happened {
-    fn happen(&self) {
-        self.0.fetch_add(1, Ordering::AcqRel);
-    }
-}
+use tool_runtime::store::{Key, MemoryStore, Query, RecordFilter, Space, Store};
+use tool_runtime::{Call, Outcome, ToolCall, ToolComponent, ToolError, ToolInvocationRecord, tool};
 
 /// Has an effect.
 #[tool(name = "cut__change", effect = state_change, redact = ["$"])]
@@ -93,34 +77,27 @@ impl ToolComponent for Client {
 const OPEN: &str = "allowed_tools = ['cut__change', 'cut__stuck', 'cut__other', 'cut__client']";
 const ASKS: &str = "allowed_tools = ['cut__change', 'cut__other', 'cut__client']\nrequire_approval_for_tools = ['cut__change', 'cut__client']";
 
-/// Processes over one store, in one world.
+/// Processes over one store, in one world, and the events of those with a hook.
 struct Rig {
-    clock: Arc<ManualClock>,
-    store: Arc<MemoryStore>,
-    world: Arc<Happened>,
+    shared: Processes,
     events: Arc<Mutex<Vec<Event>>>,
+}
+
+impl Deref for Rig {
+    type Target = Processes;
+
+    fn deref(&self) -> &Processes {
+        &self.shared
+    }
 }
 
 impl Rig {
     fn new() -> Self {
-        let clock = Arc::new(ManualClock::at("2026-01-01T00:00:00Z".parse().expect("a time")));
-        let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
-        Self { clock, store, world: Arc::new(Happened(AtomicU32::new(0))), events: Arc::default() }
+        Self { shared: Processes::at("2026-01-01T00:00:00Z", 0), events: Arc::default() }
     }
 
-    /// A process of its own: nothing but the store and the world is shared.
     fn process(&self, store: Arc<dyn Store>, policy: &str) -> ToolRunner {
-        ToolRunner::builder(
-            ToolCatalog::collect().expect("a catalog"),
-            ToolPolicy::from_toml(policy).unwrap_or_else(|error| panic!("{error}")),
-        )
-        .capabilities(Capabilities::new().with(Arc::clone(&self.world) as Arc<dyn World>))
-        .approvals(true)
-        .lease(Duration::from_secs(30))
-        .clock(Arc::clone(&self.clock))
-        .store(store)
-        .build()
-        .unwrap_or_else(|error| panic!("{error}"))
+        self.start(store, policy, self.capabilities())
     }
 
     /// A run in a process of its own.
@@ -135,10 +112,6 @@ impl Rig {
         self.process(Arc::new(HookedStore::new(Arc::clone(&self.store) as _, hook)), policy).run(options)
     }
 
-    fn effects(&self) -> u32 {
-        self.world.0.load(Ordering::Acquire)
-    }
-
     /// How many calls are booked on the principal's account. `None` if there is no account.
     async fn booked(&self) -> Option<u64> {
         let accounts = self.store.list(&Query::new(Space::Account)).await.expect("accounts");
@@ -148,8 +121,7 @@ impl Rig {
 
     /// The closed records of a call.
     async fn closed(&self, id: &str) -> Vec<ToolInvocationRecord> {
-        let records = self.store.records(&RecordFilter::default()).await.expect("records");
-        assert_eq!(Chain::verify(&records), Ok(()));
+        self.shared.closed().await;
         self.store.calls(&RecordFilter::call("run-1", CallId::new(id))).await.expect("records")
     }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use tests::postgres::{mount, unmount};
+use tests::postgres::Disk;
 use tests::stored::record;
 use tool_runtime::store::{
     Chain, Document, Key, RecordFilter, SqlOptions, SqlStore, Store, StoreError, StoredRun, Transaction,
@@ -91,10 +91,10 @@ fn said(command: &mut Command) -> String {
 #[tokio::test]
 async fn a_full_disk_is_an_error_and_no_half_state() {
     let folder = tempfile::tempdir().expect("a folder");
-    if !mount(folder.path(), "size=2m") {
+    let Some(_disk) = Disk::mount(folder.path(), "size=2m") else {
         eprintln!("no disk can be mounted here: a limit to the length of files is another test");
         return;
-    }
+    };
     let store = open(&folder.path().join("store.db")).await.expect("it opens");
     keep(&store, "a", 10).await.expect("it fits");
     assert_eq!(keep(&store, "b", 4 << 20).await, Err("store_disk_full"));
@@ -109,8 +109,6 @@ async fn a_full_disk_is_an_error_and_no_half_state() {
     fs::remove_file(&ballast).expect("it is gone");
     keep(&store, "e", 10).await.expect("there is room again");
     assert_eq!(kept(&store).await, ["a", "c", "e"]);
-    drop(store);
-    unmount(folder.path());
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use office_tools as _;
 use tool_runtime::agent::{Agent, Graph, ScriptedModel};
-use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
+use tool_runtime::{Outcome, ToolCatalog, ToolPolicy, ToolRunner};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -141,4 +141,20 @@ fn the_whole_policy_names_every_key() {
         let named = [format!("{key} = "), format!("[{key}"), format!("[[{key}.")];
         assert!(named.iter().any(|written| text.lines().any(|line| line.starts_with(written.as_str()))), "{key}");
     }
+}
+
+/// The guide explains every outcome, in the order of their declaration, and no other.
+#[test]
+fn every_outcome_is_explained() {
+    let text = read("docs/src/operating.md");
+    let (_, section) = text.split_once("\n## Outcomes\n").expect("the chapter has them");
+    let (section, _) = section.split_once("\n## ").expect("another section follows");
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| ")).skip(2);
+    let rows: Vec<Vec<&str>> = rows.map(|row| row.split('|').map(str::trim).collect()).collect();
+    let codes: Vec<_> = rows.iter().map(|row| row[0].trim_matches(['*', '`'])).collect();
+    assert_eq!(codes, Outcome::ALL.iter().map(|outcome| outcome.code()).collect::<Vec<_>>());
+    assert!(rows.iter().all(|row| row[1].len() > 20), "{rows:?}");
+    // What operators are told of in any case has something to do about it.
+    let alerts = rows.iter().filter(|row| row[0].starts_with("**"));
+    assert!(alerts.clone().count() > 5 && alerts.clone().all(|row| !row[2].is_empty()), "{rows:?}");
 }

@@ -3,26 +3,22 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tests::hooked::{HookedStore, Then};
-use tokio::sync::Semaphore;
-use tool_runtime::call::{CallId, Cause};
-use tool_runtime::capability::Capabilities;
+use tests::processes::{Processes, World};
+use tests::rig::Heard;
+use tool_runtime::call::{CallId, Cause, Event};
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
-use tool_runtime::store::{Chain, Key, ManualClock, MemoryStore, RecordFilter, Store, StoreError};
-use tool_runtime::{
-    Call, Cap, Outcome, Reconciled, ToolCall, ToolCatalog, ToolComponent, ToolError, ToolExecResult, ToolPolicy,
-    capability, tool,
-};
+use tool_runtime::store::{Key, RecordFilter, Store, StoreError};
+use tool_runtime::{Call, Cap, Outcome, Reconciled, ToolCall, ToolComponent, ToolError, capability, tool};
 
-/// The world outside.
+/// An outside system that knows the keys of calls.
 #[capability(effect = state_change)]
-pub trait World {
-    /// Counts an effect.
-    fn happen(&self) -> u32;
+pub trait Keys {
     /// Has the effect that belongs to a key.
     ///
     /// # Errors
@@ -31,8 +27,6 @@ pub trait World {
     fn settle(&self, key: &str) -> Result<(), ToolError>;
     /// Refuses a key from now on.
     fn refuse(&self, key: &str);
-    /// The door through which a slow effect ends.
-    fn door(&self) -> Arc<Semaphore>;
 }
 
 /// Has an effect that can be looked up.
@@ -43,24 +37,23 @@ struct Known {
 }
 
 impl ToolComponent for Known {
-    type Capabilities = (Cap<dyn World>,);
+    type Capabilities = (Cap<dyn World>, Cap<dyn Keys>);
     type Output = u32;
 
-    async fn run(self, (world,): Self::Capabilities, call: &Call<Self>) -> Result<u32, ToolError> {
+    async fn run(self, (world, keys): Self::Capabilities, call: &Call<Self>) -> Result<u32, ToolError> {
         world.happen();
-        let door = world.door();
-        let _open = door.acquire().await;
-        world.settle(&call.idempotency_key())?;
+        world.door().pass().await;
+        keys.settle(&call.idempotency_key())?;
         Ok(self.number)
     }
 
-    async fn reconcile(self, (world,): Self::Capabilities, call: &Call<Self>) -> Result<Reconciled<u32>, ToolError> {
+    async fn reconcile(self, (_, keys): Self::Capabilities, call: &Call<Self>) -> Result<Reconciled<u32>, ToolError> {
         assert_eq!(call.idempotency_key().len(), 64);
         match self.number {
             0 => Ok(Reconciled::Unknown),
             // The world refuses the key from now on.
             1 => {
-                world.refuse(&call.idempotency_key());
+                keys.refuse(&call.idempotency_key());
                 Ok(Reconciled::Prevented)
             }
             2 => Err(ToolError::code("down")),
@@ -70,19 +63,14 @@ impl ToolComponent for Known {
     }
 }
 
-/// What happened in the world.
-struct Happened {
-    effects: AtomicU32,
+/// What an outside system did, by the keys of calls.
+#[derive(Default)]
+struct Kept {
     settled: AtomicU32,
     refused: Mutex<Vec<String>>,
-    door: Arc<Semaphore>,
 }
 
-impl World for Happened {
-    fn happen(&self) -> u32 {
-        self.effects.fetch_add(1, Ordering::AcqRel) + 1
-    }
-
+impl Keys for Kept {
     fn settle(&self, key: &str) -> Result<(), ToolError> {
         if self.refused.lock().expect("no poison").iter().any(|refused| refused == key) {
             return Err(ToolError::code("refused"));
@@ -94,10 +82,6 @@ impl World for Happened {
     fn refuse(&self, key: &str) {
         self.refused.lock().expect("no poison").push(key.to_owned());
     }
-
-    fn door(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.door)
-    }
 }
 
 /// Has an effect, and ends when the door opens.
@@ -108,8 +92,7 @@ async fn slow(
     number: u32,
 ) -> Result<u32, ToolError> {
     world.happen();
-    let door = world.door();
-    let _open = door.acquire().await;
+    world.door().pass().await;
     Ok(number)
 }
 
@@ -121,65 +104,42 @@ async fn again(
     number: u32,
 ) -> Result<u32, ToolError> {
     world.happen();
-    let door = world.door();
-    let _open = door.acquire().await;
+    world.door().pass().await;
     Ok(number)
 }
 
-/// Several processes over one store, in one world.
+/// Several processes over one store, in one world, with an outside system.
 struct Rig {
-    clock: Arc<ManualClock>,
-    store: Arc<MemoryStore>,
-    world: Arc<Happened>,
+    shared: Processes,
+    keys: Arc<Kept>,
+}
+
+impl Deref for Rig {
+    type Target = Processes;
+
+    fn deref(&self) -> &Processes {
+        &self.shared
+    }
 }
 
 impl Rig {
     fn new() -> Self {
-        let clock = Arc::new(ManualClock::at("2026-01-01T00:00:00Z".parse().expect("a time")));
-        let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
-        let world = Arc::new(Happened {
-            effects: AtomicU32::new(0),
-            settled: AtomicU32::new(0),
-            refused: Mutex::default(),
-            door: Arc::new(Semaphore::new(0)),
-        });
-        Self { clock, store, world }
+        Self { shared: Processes::at("2026-01-01T00:00:00Z", 0), keys: Arc::default() }
     }
 
-    /// A process of its own: nothing but the store and the world is shared.
     fn process(&self, store: Arc<dyn Store>, rules: &str) -> ToolRunner {
         let policy = format!("allowed_tools = ['ledger__slow', 'ledger__again', 'ledger__known']\n{rules}");
-        ToolRunner::builder(
-            ToolCatalog::collect().expect("a catalog"),
-            ToolPolicy::from_toml(&policy).unwrap_or_else(|error| panic!("{error}")),
-        )
-        .capabilities(Capabilities::new().with(Arc::clone(&self.world) as Arc<dyn World>))
-        .approvals(true)
-        .lease(Duration::from_secs(30))
-        .clock(Arc::clone(&self.clock))
-        .store(store)
-        .build()
-        .unwrap_or_else(|error| panic!("{error}"))
+        self.start(store, &policy, self.capabilities().with(Arc::clone(&self.keys) as Arc<dyn Keys>))
     }
 
     fn run(&self) -> Run {
         self.process(Arc::clone(&self.store) as _, "").run(ada())
     }
 
-    fn open(&self) {
-        self.world.door.add_permits(1);
-    }
-
-    fn effects(&self) -> u32 {
-        self.world.effects.load(Ordering::Acquire)
-    }
-
-    /// The outcomes of the records of all calls, each call with one.
+    /// The outcomes of the records of all calls.
     async fn outcomes(&self) -> Vec<(String, Outcome)> {
-        let records = self.store.records(&RecordFilter::default()).await.expect("records");
-        assert_eq!(Chain::verify(&records), Ok(()));
-        let calls: Vec<_> = records.iter().filter_map(|sealed| sealed.record.as_call()).collect();
-        calls.iter().map(|record| (record.tool_call_id.to_string(), record.outcome)).collect()
+        let records = self.closed().await;
+        records.into_iter().map(|record| (record.tool_call_id.to_string(), record.outcome)).collect()
     }
 }
 
@@ -195,27 +155,17 @@ fn again_call(id: &str) -> ToolCall {
     ToolCall::text(id, "ledger__again", r#"{"number":7}"#)
 }
 
-/// Polls a call until its effect has happened, and leaves it there.
-async fn stuck(rig: &Rig, call: impl Future<Output = ToolExecResult> + Send + 'static) -> tokio::task::JoinHandle<()> {
-    let before = rig.effects();
-    let task = tokio::spawn(async move { drop(call.await) });
-    while rig.effects() == before {
-        tokio::task::yield_now().await;
-    }
-    task
-}
-
 #[tokio::test]
 async fn the_same_key_in_another_process_gets_the_stored_result() {
     let rig = Rig::new();
-    rig.open();
+    rig.open(1);
     let first = rig.run().exec(slow_call("c")).await;
     assert_eq!((first.outcome(), first.to_model().as_str()), (Outcome::Ok, "7"));
     let second = rig.run().exec(slow_call("c")).await;
     assert_eq!((second.outcome(), second.to_model().as_str(), rig.effects()), (Outcome::Ok, "7", 1));
     assert_eq!(rig.outcomes().await, [("c".to_owned(), Outcome::Ok)]);
     // Another key: other arguments, another call, another run.
-    rig.world.door.add_permits(3);
+    rig.open(3);
     rig.run().exec(ToolCall::text("c", "ledger__slow", r#"{"number":8}"#)).await;
     rig.run().exec(slow_call("d")).await;
     rig.process(Arc::clone(&rig.store) as _, "").run(ada().run_id("run-2")).exec(slow_call("c")).await;
@@ -225,12 +175,12 @@ async fn the_same_key_in_another_process_gets_the_stored_result() {
 #[tokio::test]
 async fn a_call_that_runs_elsewhere_is_said_to() {
     let rig = Rig::new();
-    let running = stuck(&rig, rig.run().exec(slow_call("c"))).await;
+    let running = rig.stuck(rig.run().exec(slow_call("c"))).await;
     let second = rig.run().exec(slow_call("c")).await;
     assert_eq!((second.outcome(), second.executed()), (Outcome::OutcomeUnknown, true));
     assert!(second.to_model().contains("still running elsewhere"), "{}", second.to_model());
     assert!(rig.outcomes().await.is_empty(), "its record is not ours to write");
-    rig.open();
+    rig.open(1);
     running.await.expect("it ends");
     assert_eq!((rig.outcomes().await, rig.effects()), (vec![("c".to_owned(), Outcome::Ok)], 1));
 }
@@ -239,7 +189,7 @@ async fn a_call_that_runs_elsewhere_is_said_to() {
 async fn a_call_whose_owner_is_gone_is_unknown_and_does_not_run_again() {
     let rig = Rig::new();
     // Killed: nothing of it is heard again.
-    std::mem::forget(stuck(&rig, rig.run().exec(slow_call("c"))).await);
+    std::mem::forget(rig.stuck(rig.run().exec(slow_call("c"))).await);
     rig.clock.advance(Duration::from_secs(29));
     assert!(rig.run().exec(slow_call("c")).await.to_model().contains("still running elsewhere"));
     rig.clock.advance(Duration::from_secs(1));
@@ -255,11 +205,11 @@ async fn a_call_whose_owner_is_gone_is_unknown_and_does_not_run_again() {
 #[tokio::test]
 async fn an_idempotent_call_whose_owner_is_gone_runs_again() {
     let rig = Rig::new();
-    let stale = stuck(&rig, rig.run().exec(again_call("c"))).await;
+    let stale = rig.stuck(rig.run().exec(again_call("c"))).await;
     rig.clock.advance(Duration::from_secs(30));
     let other = rig.run().exec(again_call("c"));
-    let running = stuck(&rig, other).await;
-    rig.world.door.add_permits(2);
+    let running = rig.stuck(other).await;
+    rig.open(2);
     running.await.expect("it ends");
     stale.await.expect("it ends");
     assert_eq!((rig.outcomes().await, rig.effects()), (vec![("c".to_owned(), Outcome::Ok)], 2));
@@ -271,16 +221,17 @@ async fn who_was_stopped_past_its_lease_says_what_the_record_says() {
     let run = rig.run();
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let call = run.exec(slow_call("c"));
-    let stale = stuck(&rig, async move {
-        let result = call.await;
-        sender.send((result.outcome(), result.to_model())).expect("somebody listens");
-        result
-    })
-    .await;
+    let stale = rig
+        .stuck(async move {
+            let result = call.await;
+            sender.send((result.outcome(), result.to_model())).expect("somebody listens");
+            result
+        })
+        .await;
     rig.clock.advance(Duration::from_secs(30));
     let looked = rig.run().recorded(&CallId::new("c")).await.expect("a store").expect("it began");
     assert_eq!(looked.outcome(), Outcome::OutcomeUnknown);
-    rig.open();
+    rig.open(1);
     stale.await.expect("it ends");
     let (outcome, _) = receiver.await.expect("a result");
     assert_eq!(outcome, Outcome::OutcomeUnknown, "its record says so");
@@ -290,14 +241,15 @@ async fn who_was_stopped_past_its_lease_says_what_the_record_says() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_runs_long_keeps_its_lease() {
     let rig = Rig::new();
-    let running = stuck(&rig, rig.run().exec(slow_call("c"))).await;
+    rig.wait_for(Duration::from_secs(1000));
+    let running = rig.stuck(rig.run().exec(slow_call("c"))).await;
     for _ in 0..10 {
         // Both clocks: the store's, and the one by which the lease is prolonged.
         rig.clock.advance(Duration::from_secs(10));
         tokio::time::sleep(Duration::from_secs(10)).await;
     }
     assert!(rig.run().exec(slow_call("c")).await.to_model().contains("still running elsewhere"));
-    rig.open();
+    rig.open(1);
     running.await.expect("it ends");
     assert_eq!(rig.outcomes().await, [("c".to_owned(), Outcome::Ok)]);
 }
@@ -319,30 +271,126 @@ async fn what_cannot_be_entered_does_not_run() {
     assert_eq!((result.outcome(), rig.effects()), (Outcome::OutcomeUnknown, 0));
 }
 
+/// A process that refuses a call before the ledger is asked.
+struct Refusal {
+    what: &'static str,
+    rules: &'static str,
+    options: RunOptions,
+    is_cancelled: bool,
+}
+
+impl Refusal {
+    fn run(&self, rig: &Rig, store: Arc<dyn Store>) -> Run {
+        let run = rig.process(store, self.rules).run(self.options.clone());
+        if self.is_cancelled {
+            run.cancel();
+        }
+        run
+    }
+}
+
+fn refusals() -> [Refusal; 3] {
+    let label = "[labels.seen]\nfrom_run = true\ndeny_effects = ['state_change']";
+    [
+        Refusal { what: "cancelled", rules: "", options: ada(), is_cancelled: true },
+        Refusal { what: "denied", rules: label, options: ada().label("seen"), is_cancelled: false },
+        Refusal { what: "not offered", rules: "", options: ada().tools(["ledger__again"]), is_cancelled: false },
+    ]
+}
+
+/// Another process took the call to its end, and this one refuses it: the call has its one record, and what that says is
+/// the answer.
+#[tokio::test]
+async fn a_call_that_ended_elsewhere_gets_no_second_record() {
+    for case in refusals() {
+        let rig = Rig::new();
+        rig.open(1);
+        assert_eq!(rig.run().exec(slow_call("c")).await.outcome(), Outcome::Ok);
+        let here = || case.run(&rig, Arc::clone(&rig.store) as _);
+        for _ in 0..2 {
+            let result = here().exec(slow_call("c")).await;
+            assert_eq!((result.outcome(), result.to_model().as_str()), (Outcome::Ok, "7"), "{}", case.what);
+        }
+        drop(here().exec(slow_call("c")));
+        settle().await;
+        assert_eq!(rig.outcomes().await, [("c".to_owned(), Outcome::Ok)], "{}", case.what);
+        // A call of another tool is not answered by it.
+        let other = ToolCall::text("c", "ledger__known", r#"{"number":7}"#);
+        assert!(!here().exec(other).await.executed(), "{}", case.what);
+    }
+}
+
+/// So does one that another process refused; what cannot be read is another call if it is written otherwise.
+#[tokio::test]
+async fn a_call_that_was_refused_elsewhere_is_refused_once() {
+    let rig = Rig::new();
+    let call = |arguments: &str| ToolCall::text("c", "ledger__slow", arguments);
+    for (arguments, outcome, records) in [
+        ("{}", Outcome::ValidationError, 1),
+        ("{}", Outcome::ValidationError, 1),
+        (r#"{"number":"x"}"#, Outcome::ValidationError, 2),
+        (r#"{"number":"#, Outcome::InvalidJson, 3),
+        (r#"{"number":"#, Outcome::InvalidJson, 3),
+    ] {
+        assert_eq!(rig.run().exec(call(arguments)).await.outcome(), outcome, "{arguments}");
+        assert_eq!(rig.outcomes().await.len(), records, "{arguments}");
+    }
+    // None of them is the call that works.
+    rig.open(1);
+    assert_eq!(rig.run().exec(slow_call("c")).await.outcome(), Outcome::Ok);
+}
+
+/// Another process began the call, and this one drops it before the ledger is asked: nobody is told that it was cancelled.
+#[tokio::test]
+async fn a_call_that_began_elsewhere_is_not_cancelled_by_who_drops_it() {
+    for case in refusals() {
+        let rig = Rig::new();
+        let running = rig.stuck(rig.run().exec(slow_call("c"))).await;
+        let heard = Heard::default();
+        let options = ada().events(Arc::new(heard.clone()));
+        drop(rig.process(Arc::clone(&rig.store) as _, "").run(options).exec(slow_call("c")));
+        drop(case.run(&rig, Arc::clone(&rig.store) as _).exec(slow_call("c")));
+        settle().await;
+        let told = heard.take().into_iter().filter_map(|event| match event {
+            Event::ToolCallResult { outcome, .. } => Some(outcome),
+            _ => None,
+        });
+        assert_eq!(told.collect::<Vec<_>>(), [Outcome::OutcomeUnknown], "{}", case.what);
+        assert!(rig.outcomes().await.is_empty(), "its record is not ours to write");
+        rig.open(1);
+        running.await.expect("it ends");
+        assert_eq!(rig.outcomes().await, [("c".to_owned(), Outcome::Ok)], "{}", case.what);
+    }
+    // Where nothing began, it was cancelled, and where nobody can be asked, nobody knows.
+    let rig = Rig::new();
+    drop(rig.run().exec(slow_call("c")));
+    settle().await;
+    assert_eq!(rig.outcomes().await, [("c".to_owned(), Outcome::Cancelled)]);
+    let call = rig.run().exec(slow_call("d"));
+    std::thread::spawn(move || drop(call)).join().expect("it is dropped");
+    assert_eq!(rig.outcomes().await[1], ("d".to_owned(), Outcome::OutcomeUnknown));
+}
+
+/// Lets what was handed to tasks happen.
+async fn settle() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+}
+
 /// Another process began the call, and this one refuses it for a reason of its own: nobody is told that it did not run,
 /// and it keeps its one record.
 #[tokio::test]
 async fn a_call_that_began_elsewhere_is_not_said_to_be_refused() {
-    let cases = [
-        ("cancelled", "", ada(), true),
-        ("denied", "[labels.seen]\nfrom_run = true\ndeny_effects = ['state_change']", ada().label("seen"), false),
-        ("not offered", "", ada().tools(["ledger__again"]), false),
-    ];
-    for (what, rules, options, is_cancelled) in cases {
-        let refuse = |rig: &Rig, store: Arc<dyn Store>| {
-            let run = rig.process(store, rules).run(options.clone());
-            if is_cancelled {
-                run.cancel();
-            }
-            run
-        };
-        let here = |rig: &Rig| refuse(rig, Arc::clone(&rig.store) as _);
+    for case in refusals() {
+        let what = case.what;
+        let here = |rig: &Rig| case.run(rig, Arc::clone(&rig.store) as _);
         // What is refused where nothing began is refused.
         let alone = here(&Rig::new()).exec(slow_call("c")).await;
         assert!(!alone.executed() && alone.outcome() != Outcome::OutcomeUnknown, "{what}: {:?}", alone.outcome());
         for is_gone in [false, true] {
             let rig = Rig::new();
-            std::mem::forget(stuck(&rig, rig.run().exec(slow_call("c"))).await);
+            std::mem::forget(rig.stuck(rig.run().exec(slow_call("c"))).await);
             if is_gone {
                 rig.clock.advance(Duration::from_secs(30));
             }
@@ -361,7 +409,7 @@ async fn a_call_that_began_elsewhere_is_not_said_to_be_refused() {
         let rig = Rig::new();
         let down = |_| Then::Fail(StoreError::Unavailable("the disk is gone".into()));
         let store = Arc::new(HookedStore::new(Arc::clone(&rig.store) as _, down));
-        let result = refuse(&rig, store).exec(slow_call("c")).await;
+        let result = case.run(&rig, store).exec(slow_call("c")).await;
         assert_eq!(result.outcome(), Outcome::OutcomeUnknown, "{what}: the store is down");
     }
 }
@@ -378,7 +426,7 @@ async fn a_tool_may_find_out_what_became_of_a_call() {
     for (number, outcome, executed) in cases {
         let rig = Rig::new();
         let call = || ToolCall::text("c", "ledger__known", format!(r#"{{"number":{number}}}"#));
-        std::mem::forget(stuck(&rig, rig.run().exec(call())).await);
+        std::mem::forget(rig.stuck(rig.run().exec(call())).await);
         rig.clock.advance(Duration::from_secs(30));
         let result = rig.run().exec(call()).await;
         assert_eq!((result.outcome(), result.executed(), rig.effects()), (outcome, executed, 1), "{number}");
@@ -393,16 +441,16 @@ async fn a_tool_may_find_out_what_became_of_a_call() {
 async fn what_was_prevented_stays_prevented() {
     let rig = Rig::new();
     let call = || ToolCall::text("c", "ledger__known", r#"{"number":1}"#);
-    let stale = stuck(&rig, rig.run().exec(call())).await;
+    let stale = rig.stuck(rig.run().exec(call())).await;
     rig.clock.advance(Duration::from_secs(30));
     let result = rig.run().exec(call()).await;
     assert_eq!((result.outcome(), result.executed()), (Outcome::Cancelled, false));
     // The model makes it again, as another call.
-    let again = stuck(&rig, rig.run().exec(ToolCall::text("d", "ledger__known", r#"{"number":1}"#))).await;
-    rig.world.door.add_permits(2);
+    let again = rig.stuck(rig.run().exec(ToolCall::text("d", "ledger__known", r#"{"number":1}"#))).await;
+    rig.open(2);
     stale.await.expect("it ends");
     again.await.expect("it ends");
-    assert_eq!(rig.world.settled.load(Ordering::Acquire), 1, "the first attempt came too late");
+    assert_eq!(rig.keys.settled.load(Ordering::Acquire), 1, "the first attempt came too late");
     let outcomes = rig.outcomes().await;
     assert_eq!(outcomes, [("c".to_owned(), Outcome::Cancelled), ("d".to_owned(), Outcome::Ok)]);
     let records = rig.store.calls(&RecordFilter::default()).await.expect("records");
@@ -414,7 +462,7 @@ async fn what_was_prevented_stays_prevented() {
 async fn a_restored_run_does_not_deny_what_it_cannot_look_up() {
     let rig = Rig::new();
     let saved = rig.run().snapshot().await.expect("a snapshot");
-    std::mem::forget(stuck(&rig, rig.run().exec(slow_call("c"))).await);
+    std::mem::forget(rig.stuck(rig.run().exec(slow_call("c"))).await);
     let failing = |method| match method {
         "update" => Then::Fail(StoreError::Unavailable("the disk is gone".into())),
         _ => Then::Pass,
@@ -427,7 +475,7 @@ async fn a_restored_run_does_not_deny_what_it_cannot_look_up() {
 #[tokio::test]
 async fn a_dropped_call_leaves_the_ledger() {
     let rig = Rig::new();
-    let running = stuck(&rig, rig.run().exec(slow_call("c"))).await;
+    let running = rig.stuck(rig.run().exec(slow_call("c"))).await;
     running.abort();
     assert!(running.await.is_err());
     assert_eq!(rig.outcomes().await, [("c".to_owned(), Outcome::OutcomeUnknown)]);
@@ -443,7 +491,7 @@ async fn an_approved_call_begins_once_and_is_never_lost() {
     assert_eq!(process().exec(slow_call("c")).await.outcome(), Outcome::ApprovalRequired);
     let approved = process();
     let call = async move { approved.resume("c", ApprovalDecision::Approve, &tests::grace()).await.expect("it waits") };
-    std::mem::forget(stuck(&rig, call).await);
+    std::mem::forget(rig.stuck(call).await);
     assert!(
         rig.store
             .pending(&Key::waiting("run-1", None, Some("ada"), &CallId::new("c")))
@@ -465,11 +513,11 @@ async fn an_approved_call_begins_once_and_is_never_lost() {
 #[tokio::test]
 async fn other_people_learn_nothing_of_a_key() {
     let rig = Rig::new();
-    rig.open();
+    rig.open(1);
     rig.run().exec(slow_call("c")).await;
     let theirs = rig.process(Arc::clone(&rig.store) as _, "").run(RunOptions::new().run_id("run-1").principal("eve"));
     assert!(theirs.recorded(&CallId::new("c")).await.expect("a store").is_none());
-    rig.open();
+    rig.open(1);
     let result = theirs.exec(slow_call("c")).await;
     assert_eq!((result.outcome(), rig.effects()), (Outcome::Ok, 2), "their call is one of its own");
 }

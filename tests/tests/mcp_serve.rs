@@ -2,6 +2,8 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
+#[path = "mcp_serve/auth.rs"]
+mod auth;
 #[path = "mcp_serve/calls.rs"]
 mod calls;
 #[path = "mcp_serve/ends.rs"]
@@ -10,3 +12,7 @@ mod ends;
 mod http;
 #[path = "mcp_serve/rig.rs"]
 mod rig;
+#[path = "mcp_serve/scripts.rs"]
+mod scripts;
+#[path = "mcp_serve/tasks.rs"]
+mod tasks;

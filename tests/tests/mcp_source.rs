@@ -2,6 +2,8 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
+#[path = "mcp_source/accounts.rs"]
+mod accounts;
 #[path = "mcp_source/calls.rs"]
 mod calls;
 #[path = "mcp_source/http.rs"]
@@ -12,6 +14,8 @@ mod lists;
 mod pins;
 #[path = "mcp_source/processes.rs"]
 mod processes;
+#[path = "mcp_source/tasks.rs"]
+mod tasks;
 
 use std::fmt::Write as _;
 use std::time::Duration;

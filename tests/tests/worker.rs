@@ -4,6 +4,8 @@
 
 #[path = "worker/dying.rs"]
 mod dying;
+#[path = "worker/stopped.rs"]
+mod stopped;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -39,6 +41,7 @@ async fn write(
 ) -> Result<String, ToolError> {
     let key = (ctx.run_id().to_owned(), ctx.call_id().to_string());
     *EFFECTS.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default() += 1;
+    stopped::here("tool");
     tokio::time::sleep(Duration::from_millis(1)).await;
     Ok(text)
 }
@@ -78,6 +81,7 @@ impl ModelClient for Plan {
 
     async fn complete(&self, request: ModelRequest<'_>, _: &mut Show<'_>) -> Result<Decoded, ModelError> {
         self.asked.fetch_add(1, Ordering::AcqRel);
+        stopped::here("model");
         let said = request.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
         let text = request.messages.iter().rev().find_map(|message| match message {
             Message::User(_) => Some(message.text()),
@@ -164,7 +168,6 @@ impl World {
         assert!(reached.is_ok(), "{}: {} instead of {state}", self.run_id, self.state().await);
     }
 
-    /// The outcomes of all calls, and how often each took effect.
     /// The end of the run's chain.
     async fn head(&self) -> Option<(u64, Hash)> {
         let records = self.store.records(&RecordFilter::run(self.run_id.as_str())).await.expect("records");
@@ -178,6 +181,7 @@ impl World {
         anchor.heads.iter().find(|head| *head.run_id == *self.run_id).map(|head| (head.sequence, head.hash))
     }
 
+    /// The outcomes of all calls, and how often each took effect.
     async fn ends(&self) -> (Vec<(String, Outcome)>, BTreeMap<String, u32>) {
         let sealed = self.store.records(&RecordFilter::run(self.run_id.as_str())).await.expect("records");
         Chain::verify(&sealed).expect("whole");

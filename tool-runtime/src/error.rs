@@ -50,6 +50,10 @@ pub(crate) enum ErrorKind {
     Reported,
     /// The connection broke off after the call was sent.
     Lost,
+    /// The server did not answer in the time that it had.
+    TimedOut,
+    /// The server refused the credentials of the account, and did nothing.
+    Unauthorized,
     /// The server answered, but not with what its definition says.
     Invalid,
     /// The server answered with more than is read.

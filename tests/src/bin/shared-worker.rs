@@ -41,6 +41,7 @@ async fn main() {
     kills::happens_in(effects.into(), pause);
     let store = kills::open(store).await;
     let runner = kills::runner(store);
-    let worker = Worker::new(Agent::new(Plan(tool.clone())), runner).name("same").lease(kills::LEASE).concurrency(3);
+    let worker =
+        Worker::new(Agent::new(Plan(tool.clone())), runner).name("same").lease(kills::LEASE).concurrency(kills::PLACES);
     worker.run(std::future::pending()).await.expect("the store is there");
 }

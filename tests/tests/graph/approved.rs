@@ -63,6 +63,34 @@ async fn it_is_shown_decided_and_continued_in_another_process() {
     }
 }
 
+/// The sentence of a graph is for a decision on its own call; a call that it makes has that of its tool.
+#[tokio::test]
+async fn a_call_of_the_graph_itself_is_shown_with_its_sentence() {
+    let graph = |turns| researcher(turns).summary("Lets the researcher do this: {task}");
+    let one = || vec![call("c1", "notes__list", "{}"), call("c2", "notes__delete", r#"{"note_id":7}"#)];
+    let parent = || Agent::new(ScriptedModel::new([asks()]));
+    let mut waits = Vec::new();
+    for rules in ["require_approval_for_tools = ['graph__researcher']", RULES] {
+        let rig = Rig::new();
+        let turns = if rules == RULES { one() } else { Vec::new() };
+        let mut conversation = parent().converse(rig.runner(rules, graph(turns)).run(rig.options()));
+        let ended = conversation.send("Clean up.").await;
+        let Ended::Waiting { calls } = ended else { panic!("{rules}: {ended:?}") };
+        waits.push((calls[0].path.clone(), calls[0].summary.clone()));
+    }
+    let sentence = "Lets the researcher do this: “Clean up.”".to_owned();
+    assert_eq!(waits[0], (None, Some(sentence)));
+    assert_eq!(waits[1], (Some("researcher > notes__delete".to_owned()), None));
+    let hash = |graph: Graph| {
+        let catalog = ToolCatalog::builder().collect().dynamic(graph).build().expect("a catalog");
+        catalog.get("graph__researcher").expect("the graph").definition_hash
+    };
+    assert_ne!(hash(graph(Vec::new())), hash(researcher([])), "what a person reads is in the hash");
+    let wrong = researcher([]).summary("Does {other}");
+    let refused = ToolCatalog::builder().collect().dynamic(wrong).build().map(|_| ()).unwrap_err().to_string();
+    assert!(refused.contains("other"), "{refused}");
+}
+
 #[tokio::test]
 async fn edited_arguments_and_answers_are_for_the_childs_call() {
     let rig = Rig::new();

@@ -25,7 +25,7 @@ pub(crate) async fn listening(server: &McpServer, options: &HttpOptions) -> Sock
     address
 }
 
-fn transport(address: SocketAddr, user: &str) -> StreamableHttpClientTransport<reqwest::Client> {
+pub(crate) fn transport(address: SocketAddr, user: &str) -> StreamableHttpClientTransport<reqwest::Client> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let headers = [("x-user".parse().unwrap(), user.parse().unwrap())];
     let config = StreamableHttpClientTransportConfig::with_uri(format!("http://{address}/mcp"))
@@ -47,7 +47,7 @@ async fn without_session(address: SocketAddr, user: &str) -> Client {
 }
 
 /// Sends a request as it is and returns the status and the response.
-async fn raw(address: SocketAddr, head: &str, body: &str) -> (u16, String) {
+pub(crate) async fn raw(address: SocketAddr, head: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let length = body.len();
     let request = format!(
@@ -62,7 +62,7 @@ async fn raw(address: SocketAddr, head: &str, body: &str) -> (u16, String) {
     (status, response)
 }
 
-fn initialize() -> String {
+pub(crate) fn initialize() -> String {
     let client = json!({"name": "raw", "version": "1"});
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
     json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}).to_string()

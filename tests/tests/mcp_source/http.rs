@@ -14,19 +14,21 @@ use crate::{SOON, call, echoes, run_of};
 
 /// How an endpoint answers, beside what the scenario says.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+pub(crate) enum Way {
     Json,
     Events,
     Redirect,
     Broken,
     Html,
     Silent,
+    /// Works, but for requests with the token of an account.
+    RedirectsAccounts,
 }
 
 /// The hostile server behind a URL, and what its requests were.
-struct Endpoint {
-    url: String,
-    requests: Arc<Mutex<Vec<String>>>,
+pub(crate) struct Endpoint {
+    pub(crate) url: String,
+    pub(crate) requests: Arc<Mutex<Vec<String>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -36,7 +38,7 @@ impl Drop for Endpoint {
     }
 }
 
-async fn endpoint(scenario: &str, way: Way) -> Endpoint {
+pub(crate) async fn endpoint(scenario: &str, way: Way) -> Endpoint {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let (server, requests) = (Arc::new(Mutex::new(Hostile::new(scenario))), Arc::new(Mutex::new(Vec::new())));
@@ -64,12 +66,14 @@ async fn answer(mut stream: TcpStream, server: Arc<Mutex<Hostile>>, seen: Arc<Mu
     };
     seen.lock().await.push(format!("{head}\n\n{body}"));
     let elsewhere = format!("location: http://127.0.0.1:1/{CANARY}\r\n");
+    let is_of_account = head.contains("authorization: bearer account-");
     let (status, kind, body) = match way {
+        Way::RedirectsAccounts if is_of_account => ("307 Temporary Redirect", elsewhere, String::new()),
         Way::Redirect => ("307 Temporary Redirect", elsewhere, String::new()),
         Way::Broken => ("500 Internal Server Error", String::new(), CANARY.to_owned()),
         Way::Html => ("200 OK", "content-type: text/html\r\n".to_owned(), "<h1>hello</h1>".to_owned()),
         Way::Silent => return tokio::time::sleep(SOON).await,
-        Way::Json | Way::Events => {
+        Way::Json | Way::Events | Way::RedirectsAccounts => {
             let said = server.lock().await.handle(&body);
             let said: Vec<_> = said
                 .into_iter()
@@ -96,7 +100,7 @@ async fn answer(mut stream: TcpStream, server: Arc<Mutex<Hostile>>, seen: Arc<Mu
     let _ = stream.write_all(body.as_bytes()).await;
 }
 
-fn source(endpoint: &Endpoint) -> RemoteServer {
+pub(crate) fn source(endpoint: &Endpoint) -> RemoteServer {
     let millis = Duration::from_millis;
     RemoteServer::url("s", &endpoint.url)
         .header("authorization", "Bearer tok")

@@ -7,6 +7,7 @@ use tool_runtime::tool;
     effect = readonly,
     redact = ["sum", "sum", "a..b"],
     title = "",
+    summary = "Adds {third} to {left",
     tags = [""],
     timeout = "soon",
     max_result_bytes = 0,

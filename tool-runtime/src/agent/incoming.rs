@@ -112,6 +112,12 @@ impl Incoming {
         self
     }
 
+    /// The decisions alone.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn into_decisions(self) -> Vec<(CallId, ApprovalDecision, Decider)> {
+        self.decisions
+    }
+
     /// Adds that nobody decided in time on a call that waits for a person.
     pub fn expire(mut self, id: impl Into<CallId>) -> Self {
         self.expired.push(id.into());

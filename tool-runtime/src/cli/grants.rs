@@ -1,4 +1,6 @@
-//! `grants`: what was decided for calls that come later is listed and taken back.
+//! `grants`: what is decided for calls that come later is added, listed and taken back.
+
+mod add;
 
 use std::sync::Arc;
 
@@ -15,10 +17,10 @@ use crate::store::{Clock as _, Document, Grant, GrantScope, Query, Space, Store,
 pub(super) async fn grants(cli: &Cli<'_>, action: Grants) -> Result<Exit, Failure> {
     let missing = || Failure::usage("name the store that holds the grants: --store sqlite:FILE or postgres://..");
     let store = cli.existing_store().await?.ok_or_else(missing)?;
-    let found = all(cli, &*store).await?;
     match action {
-        Grants::List => list(cli, &found),
-        Grants::Revoke { id } => revoke(cli, &*store, &found, &id).await,
+        Grants::List => list(cli, &all(cli, &*store).await?),
+        Grants::Add(asked) => add::add(cli, &*store, asked).await,
+        Grants::Revoke { id } => revoke(cli, &*store, &all(cli, &*store).await?, &id).await,
     }
 }
 
@@ -73,13 +75,26 @@ impl<'a> Row<'a> {
         }
     }
 
-    fn cells(&self) -> [String; 7] {
-        let scope = match self.scope {
+    fn scope(&self) -> String {
+        match self.scope {
             GrantScope::Run(run) => format!("run {run}"),
             GrantScope::Conversation(conversation) => format!("conversation {conversation}"),
             GrantScope::Principal => format!("runs of {}", self.principal.unwrap_or_default()),
             GrantScope::Tenant => "the tenant".to_owned(),
-        };
+        }
+    }
+
+    /// What the grant does, in a sentence.
+    fn told(&self) -> String {
+        let does = if self.verdict == Verdict::Deny { "are refused" } else { "run without being asked about" };
+        let uses = self.uses.map(|uses| format!(", {uses} times")).unwrap_or_default();
+        let until = self.expires_at.as_ref().map(|end| format!(", until {end}")).unwrap_or_default();
+        let (tool, scope) = (terminal::safe(self.tool), terminal::safe(&self.scope()));
+        format!("granted {}: such calls of {tool} {does}, for {scope}{uses}{until}", self.id)
+    }
+
+    fn cells(&self) -> [String; 7] {
+        let scope = self.scope();
         let uses = self.uses.map_or_else(|| "any number".to_owned(), |uses| uses.to_string());
         let expires = self.expires_at.clone().unwrap_or_else(|| "never".to_owned());
         let verdict = self.verdict.to_string();

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
+use crate::text::{Unseen, unseen};
+
 /// Data was lost on its way out.
 static LOST: AtomicBool = AtomicBool::new(false);
 /// Text was written to stdout whose line is not finished.
@@ -225,14 +227,9 @@ pub(super) fn safe_json(text: &str) -> String {
     shown
 }
 
-/// Characters that a terminal obeys or that a reader does not see.
-fn is_hazard(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
-            | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-            | '\u{e0000}'..='\u{e0fff}')
+/// Characters that a terminal obeys or that a reader does not see. Braille needs its space.
+const fn is_hazard(character: char) -> bool {
+    !matches!(unseen(character), None | Some(Unseen::Blank))
 }
 
 #[cfg(test)]

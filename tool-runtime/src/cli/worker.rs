@@ -141,13 +141,10 @@ async fn post(
         queue.post(run, tenant.as_deref(), &incoming).await.map_err(|error| unknown(run, error))?;
         return Ok(Exit::Done);
     }
-    queue.post_for(&finished, &incoming).await.map_err(|error| match error {
-        QueueError::Store(StoreError::Duplicate) => {
-            approvals::unknown(finished.first().map_or(run, |call| call.call_id.as_str()))
-        }
-        error => unknown(run, error),
-    })?;
-    Ok(Exit::Done)
+    match queue.post_for(&finished, &incoming).await.map_err(|error| unknown(run, error))? {
+        Ok(_) => Ok(Exit::Done),
+        Err(decided) => Err(approvals::unknown(decided.call_id.as_str())),
+    }
 }
 
 /// A call of the tenant that waits for this, and not for too long.

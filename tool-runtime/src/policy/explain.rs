@@ -1,5 +1,7 @@
 //! What a policy says beyond its decision, for people who ask why.
 
+use std::collections::BTreeSet;
+
 use crate::call::Decision;
 use crate::policy::ToolPolicy;
 use crate::policy::cedar::CedarRules;
@@ -19,6 +21,18 @@ impl ToolPolicy {
         let mut said = Strictest::heard();
         let decision = self.judge(context, tool, arguments, &mut said);
         (decision, said.heard.unwrap_or_default())
+    }
+
+    /// The labels that rules name.
+    pub(crate) fn named_labels(&self) -> BTreeSet<&str> {
+        let cedar = self.data().cedar.iter().flat_map(CedarRules::labels);
+        self.data().labels.keys().chain(cedar).map(String::as_str).collect()
+    }
+
+    /// The graphs that rules name, as callers or with a budget.
+    pub(crate) fn named_graphs(&self) -> impl Iterator<Item = &str> {
+        let callers = self.data().callers.keys().filter_map(|caller| caller.strip_prefix("graph:"));
+        callers.chain(self.data().budgets.graphs.keys().map(String::as_str))
     }
 
     /// Whether a decision on the tool depends on arguments.

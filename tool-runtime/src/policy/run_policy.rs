@@ -52,6 +52,15 @@ impl RunPolicy {
         (earlier.len() <= MOST && standings.len() <= MOST).then_some(Self { current, earlier, standings })
     }
 
+    /// The policies, and one more: that of the runner, with approvals for every effect. `None` if these are too many.
+    #[cfg(feature = "code-mode")]
+    pub(crate) fn asking(&self) -> Option<Self> {
+        let effects = [ToolEffect::StateChange, ToolEffect::ExternalSideEffect];
+        let asking = self.current.clone().with_approval_for_effects(effects);
+        let before = Policies(self.earlier.iter().cloned().chain([asking]).collect());
+        Self::restored(self.current.clone(), before, self.standings.clone())
+    }
+
     /// Returns the policies for a snapshot.
     pub(crate) fn policies(&self) -> Policies {
         Policies(self.all().cloned().collect())
@@ -146,7 +155,7 @@ impl RunPolicy {
             Caller::Direct => None,
             Caller::Graph { name, .. } => of(name).map(|budget| (Holder::Graph, budget)),
         };
-        Spending::new(std::iter::once((Holder::Run, self.budget())).chain(graph).collect())
+        Spending::new(std::iter::once((Holder::Run, self.budget())).chain(graph).collect(), self.parallel())
     }
 
     /// The least of the run budgets.

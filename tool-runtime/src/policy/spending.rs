@@ -97,6 +97,8 @@ pub(crate) struct Spending(Arc<Shared>);
 struct Shared {
     /// All of them hold.
     budgets: Vec<(Holder, Allowance)>,
+    /// How many calls share the time of a run that sets no other limit to them.
+    places: u32,
     books: Mutex<Books>,
 }
 
@@ -104,24 +106,32 @@ struct Shared {
 struct Books {
     spent: Spend,
     held: Spend,
+    /// How many calls hold time.
+    timed: u32,
 }
 
 impl Spending {
-    /// Creates an account with no amount spent or held.
+    /// Creates an account with no amount spent or held, for a run with so many calls at a time.
     #[must_use]
-    pub(crate) fn new(budgets: Vec<(Holder, Allowance)>) -> Self {
-        Self(Arc::new(Shared { budgets, books: Mutex::default() }))
+    pub(crate) fn new(budgets: Vec<(Holder, Allowance)>, parallel: usize) -> Self {
+        let places = u32::try_from(parallel).unwrap_or(u32::MAX);
+        Self(Arc::new(Shared { budgets, places, books: Mutex::default() }))
     }
 
-    /// Holds what a call may use, before it is dispatched. Time is cut to what is left of the run's, see
-    /// [`Reservation::time`]; everything else is granted in full or refused.
+    /// Holds what a call may use, before it is dispatched. Time is cut to what is left of the run's, and to its share of
+    /// that if the call has no limit of its own, see [`Reservation::time`]; everything else is granted in full or
+    /// refused.
     pub(crate) fn reserve(&self, wanted: Spend) -> Result<Reservation, BudgetExceeded> {
         let mut books = self.0.books();
-        let held = self.0.grant(Allowance::for_call, books.spent.plus(books.held), wanted)?;
+        let taken = books.spent.plus(books.held);
+        let share = (wanted.time == Duration::MAX).then(|| self.0.share(taken, books.timed)).flatten();
+        let wanted = Spend { time: share.unwrap_or(wanted.time), ..wanted };
+        let held = self.0.grant(Allowance::for_call, taken, wanted)?;
         books.held = books.held.plus(held);
-        drop(books);
         // The clock is read only when somebody wants to know.
         let timed = self.0.budgets.iter().any(|(_, budget)| budget.time_ms.is_some());
+        books.timed = books.timed.saturating_add(u32::from(timed));
+        drop(books);
         let started = timed.then(Instant::now);
         Ok(Reservation { shared: Arc::clone(&self.0), held, bytes: 0, started, is_used: true })
     }
@@ -163,6 +173,13 @@ impl Spending {
 }
 
 impl Shared {
+    /// What is left of the time, divided by the calls that may still begin beside those that hold some. `None` without a
+    /// budget of time.
+    fn share(&self, taken: Spend, timed: u32) -> Option<Duration> {
+        let left = self.budgets.iter().filter_map(|(_, budget)| budget.time_left(taken)).min()?;
+        left.checked_div(self.places.saturating_sub(timed).max(1))
+    }
+
     /// What may be held on top of what is taken. Time is cut to what is left. What decides is `part` of each budget.
     fn grant(&self, part: fn(Allowance) -> Allowance, taken: Spend, wanted: Spend) -> Result<Spend, BudgetExceeded> {
         let budgets = || self.budgets.iter().map(|(holder, budget)| (*holder, part(*budget)));
@@ -214,6 +231,7 @@ impl Drop for Reservation {
         let used = Spend { time, bytes: self.bytes, ..self.held };
         let mut books = self.shared.books();
         books.held = books.held.minus(self.held);
+        books.timed = books.timed.saturating_sub(u32::from(self.started.is_some()));
         if self.is_used {
             books.spent = books.spent.plus(used);
         }

@@ -18,7 +18,7 @@ use crate::runner::open::OpenCall;
 use crate::runner::stages;
 use crate::runner::suspend::{Given, Reopened, reopen};
 use crate::runner::waiting::{Purpose, refused};
-use crate::runner::{Continued, ResumeError, Run, exec, graph, waiting};
+use crate::runner::{CallClient, Continued, ResumeError, Run, exec, graph, waiting};
 use crate::store::{DecisionKind, DecisionRecord, PendingCall};
 use crate::text::sentence;
 
@@ -83,6 +83,17 @@ impl Run {
         decision: ApprovalDecision,
         decider: &Decider,
     ) -> Result<ToolExecResult, ResumeError> {
+        self.resume_for(None, call_id, decision, decider).await
+    }
+
+    /// As [`resume`](Self::resume); a tool that begins has what the client at the other end of a connection offers.
+    pub(crate) async fn resume_for(
+        &self,
+        client: Option<Box<CallClient>>,
+        call_id: &str,
+        decision: ApprovalDecision,
+        decider: &Decider,
+    ) -> Result<ToolExecResult, ResumeError> {
         let purpose = match decision {
             ApprovalDecision::Deny(_) => Purpose::Close(Some(Suspension::Approval)),
             _ => Purpose::Resume(Suspension::Approval),
@@ -91,6 +102,7 @@ impl Run {
         match reopen(self, call_id, given, |pending, record| read(self, pending, decision, decider, record)).await? {
             Reopened::Mismatch(result) => Ok(result),
             Reopened::Open(mut open, decided) => {
+                open.client = client;
                 let graph = open.graph();
                 let ended = Box::pin(carry_out(&mut open, decided)).await;
                 // A graph that does not continue ends here, and so do its calls.

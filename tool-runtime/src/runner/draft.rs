@@ -17,6 +17,7 @@ use crate::store::PendingCall;
 use crate::tool::{Hash, ToolEffect};
 
 /// The record of a call while the call is open.
+#[derive(Clone)]
 pub(super) struct Draft {
     /// The call's own id, unless that one cannot be used.
     pub(super) id: CallId,
@@ -39,6 +40,7 @@ pub(super) struct Draft {
 }
 
 /// What a person reads of a call that waits, in addition to its arguments.
+#[derive(Clone)]
 pub(super) struct Asked {
     pub(super) summary: Option<String>,
     pub(super) changes: Vec<ArgumentChange>,
@@ -46,6 +48,7 @@ pub(super) struct Asked {
 }
 
 /// What the record will show of the arguments.
+#[derive(Clone)]
 pub(super) enum Arguments {
     /// Not read yet. They are digested only if they never are.
     Unseen(ToolCall),
@@ -186,6 +189,14 @@ impl Draft {
         }
     }
 
+    /// What the record shows of the arguments.
+    pub(super) fn recorded_arguments(&self) -> RecordedArguments {
+        match &self.arguments {
+            Arguments::Recorded(recorded) => recorded.clone(),
+            Arguments::Unseen(call) => RecordedArguments::unread(call.arguments.as_str()),
+        }
+    }
+
     /// The record that the call gets if nobody sees its end.
     pub(super) fn unseen(&self, run: &Run) -> ToolInvocationRecord {
         let mut stop = Stop::new(Outcome::OutcomeUnknown);
@@ -202,10 +213,7 @@ impl Draft {
             tool_call_id: self.id.clone(),
             name: self.name.clone(),
             definition_hash: self.definition_hash,
-            arguments: match &self.arguments {
-                Arguments::Recorded(recorded) => recorded.clone(),
-                Arguments::Unseen(call) => RecordedArguments::unread(call.arguments.as_str()),
-            },
+            arguments: self.recorded_arguments(),
             result: result.shared_value().cloned(),
             media: result.media().iter().map(Into::into).collect(),
             outcome,

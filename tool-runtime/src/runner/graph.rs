@@ -52,6 +52,15 @@ impl Host {
         Work::new(self.run.clone(), run)
     }
 
+    /// Starts the run of a script, whose calls with effects each wait for an approval. `None` if the run is held to as many
+    /// policies as a run can be.
+    #[cfg(feature = "code-mode")]
+    pub(crate) fn start_asking(&self, context: &ToolContext, worker: &Worker<'_>) -> Option<Work> {
+        let policy = self.run.policy().asking()?;
+        let run = Run::start(Arc::clone(self.run.shared()), policy, self.options(context, worker));
+        Some(Work::new(self.run.clone(), run))
+    }
+
     /// Returns what continues the run of a graph: the runner and the options.
     pub(crate) fn again(&self, context: &ToolContext, worker: &Worker<'_>) -> (ToolRunner, RunOptions) {
         (ToolRunner { shared: Arc::clone(self.run.shared()) }, self.options(context, worker))

@@ -32,6 +32,8 @@ mod restore;
 mod resume_error;
 mod run;
 mod search;
+#[cfg(feature = "mcp-server")]
+mod served;
 mod settle;
 mod shared;
 mod snapshot;

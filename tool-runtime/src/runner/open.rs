@@ -51,6 +51,8 @@ pub(super) struct OpenCall {
     pub(super) grant: Option<(Key, Option<Decision>)>,
     /// The client that made the call, if it is at the other end of a connection.
     pub(super) client: Option<Box<CallClient>>,
+    /// Its caller is gone, and it ends in a task of its own.
+    is_left: bool,
     phase: Phase,
 }
 
@@ -125,6 +127,7 @@ impl OpenCall {
             continued: None,
             grant: None,
             client: None,
+            is_left: false,
             phase,
         }
     }

@@ -5,12 +5,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use crate::call::{CallId, Decider, Suspension, Verdict};
 use crate::policy::ArgumentRule;
 use crate::runner::waiting::{self, Purpose};
 use crate::runner::{ResumeError, Run};
-use crate::store::grants::Covered;
-use crate::store::{DecisionKind, DecisionRecord, Document, Grant, GrantScope, Key, Transaction, ledger};
+use crate::store::grants::{self, Covered};
+use crate::store::{DecisionKind, DecisionRecord, Grant, GrantScope, Key, PendingCall, Transaction, ledger};
 use crate::tool::ToolEffect;
 
 /// What is remembered of a decision: for which runs, for which arguments, how often and how long.
@@ -77,6 +79,52 @@ impl Remember {
     pub const fn expires_in(mut self, time: Duration) -> Self {
         self.expires_in = Some(time);
         self
+    }
+}
+
+impl Remember {
+    /// Makes the grant of a decision on a call that waits, and the record of it. `effect` is that of its tool, if there
+    /// still is one.
+    pub(crate) fn grant(
+        self,
+        call: &PendingCall,
+        effect: Option<ToolEffect>,
+        decider: &Decider,
+        now: Timestamp,
+    ) -> Result<(Grant, DecisionRecord), GrantError> {
+        let Self { scope, verdict, matching, uses, expires_in } = self;
+        let fits = match &scope {
+            GrantScope::Run(run) => *run == call.run_id,
+            GrantScope::Conversation(conversation) => Some(conversation) == call.conversation_id.as_ref(),
+            GrantScope::Principal => call.principal.is_some(),
+            GrantScope::Tenant => true,
+        };
+        let counted = if verdict == Verdict::Deny { uses.is_none() } else { uses != Some(0) };
+        if !fits || !counted || call.repair.is_some() || call.graph.is_some() {
+            return Err(GrantError::Scope);
+        }
+        let reaches_out = effect.is_none_or(|effect| effect == ToolEffect::ExternalSideEffect);
+        if verdict == Verdict::Allow && reaches_out && (uses.is_none() || expires_in.is_none()) {
+            return Err(GrantError::Unbounded);
+        }
+        let grant = Grant {
+            id: uuid::Uuid::new_v4().simple().to_string().into(),
+            tool: call.tool.clone(),
+            definition_hash: call.definition_hash,
+            scope,
+            tenant: call.tenant.clone(),
+            principal: call.principal.clone(),
+            labels: call.labels.clone(),
+            verdict,
+            covers: matching.map_or(Covered::Exactly(call.argument_digest), Covered::Matching),
+            uses,
+            expires_at: expires_in.map(|time| now.saturating_add(time).unwrap_or(Timestamp::MAX)),
+            decider: decider.clone(),
+            created_at: now,
+        };
+        let mut record = DecisionRecord::new(call, DecisionKind::Remembered, Some(decider), now);
+        record.grant = Some(Arc::clone(&grant.id));
+        Ok((grant, record))
     }
 }
 
@@ -155,61 +203,25 @@ impl Run {
         let purpose = Purpose::Resume(Suspension::Approval);
         let found = found.filter(|found| waiting::is_theirs(self, &found.call, purpose)).ok_or_else(not_waiting)?;
         let now = self.shared().clock.now();
-        let mut record = DecisionRecord::new(&found.call, DecisionKind::Remembered, Some(decider), now);
+        let record = DecisionRecord::new(&found.call, DecisionKind::Remembered, Some(decider), now);
         // The decision is about the call that the graph made, which a grant for the graph would not cover.
-        if found.call.graph.is_some() {
-            return Err(GrantError::Scope);
-        }
-        if let Some(mismatch) = self.bars(found.call.tool.as_str(), decider) {
+        if found.call.graph.is_none()
+            && let Some(mismatch) = self.bars(found.call.tool.as_str(), decider)
+        {
             return Err(GrantError::Resume(waiting::barred(self, &found, record, mismatch).await));
         }
         let call = found.call;
         if call.is_expired(now) {
             return Err(not_waiting());
         }
-        let Remember { scope, verdict, matching, uses, expires_in } = remember;
-        let fits = match &scope {
-            GrantScope::Run(run) => **run == *self.id(),
-            GrantScope::Conversation(conversation) => Some(conversation) == call.conversation_id.as_ref(),
-            GrantScope::Principal => call.principal.is_some(),
-            GrantScope::Tenant => true,
-        };
-        let counted = if verdict == Verdict::Deny { uses.is_none() } else { uses != Some(0) };
-        if !fits || !counted || call.repair.is_some() {
-            return Err(GrantError::Scope);
-        }
-        let reaches_out =
-            self.effect_of(call.tool.as_str()).is_none_or(|effect| effect == ToolEffect::ExternalSideEffect);
-        if verdict == Verdict::Allow && reaches_out && (uses.is_none() || expires_in.is_none()) {
-            return Err(GrantError::Unbounded);
-        }
-        let grant = Grant {
-            id: uuid::Uuid::new_v4().simple().to_string().into(),
-            tool: call.tool.clone(),
-            definition_hash: call.definition_hash,
-            scope,
-            tenant: call.tenant.clone(),
-            principal: call.principal.clone(),
-            labels: call.labels.clone(),
-            verdict,
-            covers: matching.map_or(Covered::Exactly(call.argument_digest), Covered::Matching),
-            uses,
-            expires_at: expires_in.map(|time| now.saturating_add(time).unwrap_or(jiff::Timestamp::MAX)),
-            decider: decider.clone(),
-            created_at: now,
-        };
-        record.grant = Some(Arc::clone(&grant.id));
-        let waits = self.waiting_key(&id);
-        let keys = vec![Key::run(self.identity().clone()), waits.clone(), grant.key()];
+        let effect = self.effect_of(call.tool.as_str());
+        let (grant, record) = remember.grant(&call, effect, decider, now)?;
+        let waits = Key::of_waiting(&call);
+        let keys = vec![Key::run(self.identity().clone()), waits, grant.key()];
         let (lease, kept) = (self.lease(), grant.clone());
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
-            match transaction.get(&waits) {
-                Some(Document::Waiting(waiting)) if waiting.call.is_same(&call) => {}
-                _ => return Ok(false),
-            }
-            transaction.set(&kept.key(), Document::Grant(Box::new(kept.clone())))?;
-            transaction.append(record.clone()).map(|()| true)
+            grants::give(transaction, &kept, &call, &record)
         };
         match self.shared().store.transact(keys, change).await {
             Ok(true) => Ok(grant),

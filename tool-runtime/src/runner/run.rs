@@ -128,12 +128,6 @@ impl Run {
         &self.0.problems
     }
 
-    /// Whether another run with these options would act for the same party.
-    #[cfg(feature = "mcp-server")]
-    pub(crate) fn acts_for(&self, options: &RunOptions) -> bool {
-        self.options().is_party_of(options)
-    }
-
     /// The agent, if the application named one.
     pub(crate) fn agent_id(&self) -> Option<&str> {
         self.options().agent.as_deref()

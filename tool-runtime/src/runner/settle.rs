@@ -56,13 +56,13 @@ impl Run {
     /// # Errors
     /// The store failed.
     pub async fn recorded(&self, call_id: &CallId) -> Result<Option<ToolExecResult>, StoreError> {
-        let filter = RecordFilter::call(self.id(), call_id.clone());
-        if let Some(record) = self.own_record(&filter).await? {
+        let unread = |error| telemetry::store_unread(self, error);
+        if let Some(record) = self.own_record(call_id, |_| true).await.map_err(unread)? {
             return Ok(Some(result(record)));
         }
-        let unfinished = self.unfinished(call_id).await.map_err(|error| telemetry::store_unread(self, error))?;
+        let unfinished = self.unfinished(call_id).await.map_err(unread)?;
         // It may have ended, or was closed, between the two.
-        if let Some(record) = self.own_record(&filter).await? {
+        if let Some(record) = self.own_record(call_id, |_| true).await.map_err(unread)? {
             return Ok(Some(result(record)));
         }
         Ok((unfinished || self.may_have_begun(call_id)).then(|| {
@@ -95,21 +95,26 @@ impl Run {
         &self,
         call_id: &CallId,
     ) -> Result<Option<Option<ToolExecResult>>, StoreError> {
-        let filter = RecordFilter::call(self.id(), call_id.clone());
-        if let Some(record) = self.own_record(&filter).await? {
+        let unread = |error| telemetry::store_unread(self, error);
+        if let Some(record) = self.own_record(call_id, |_| true).await.map_err(unread)? {
             return Ok(Some(Some(result(record))));
         }
-        let unfinished = self.unfinished(call_id).await.map_err(|error| telemetry::store_unread(self, error))?;
+        let unfinished = self.unfinished(call_id).await.map_err(unread)?;
         // It may have ended, or was closed, between the two.
-        let record = self.own_record(&filter).await?;
+        let record = self.own_record(call_id, |_| true).await.map_err(unread)?;
         Ok((unfinished || record.is_some()).then(|| record.map(result)))
     }
 
-    async fn own_record(&self, filter: &RecordFilter) -> Result<Option<ToolInvocationRecord>, StoreError> {
-        let own =
-            |record: &ToolInvocationRecord| waiting::owns(self, record.principal.as_deref(), record.tenant.as_deref());
-        let records = self.shared().store.calls(filter).await;
-        Ok(records.map_err(|error| telemetry::store_unread(self, error))?.into_iter().rev().find(own))
+    /// The last record under a call's id that is this run's own and that `is_wanted`.
+    pub(super) async fn own_record(
+        &self,
+        call_id: &CallId,
+        is_wanted: impl Fn(&ToolInvocationRecord) -> bool,
+    ) -> Result<Option<ToolInvocationRecord>, StoreError> {
+        let records = self.shared().store.calls(&RecordFilter::call(self.id(), call_id.clone())).await?;
+        Ok(records.into_iter().rev().find(|record| {
+            waiting::owns(self, record.principal.as_deref(), record.tenant.as_deref()) && is_wanted(record)
+        }))
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::schema::SchemaProblem;
 use crate::schema::problem::Pointer;
+use crate::text::{Unseen, unseen};
 
 /// Words, in lower case, that describe no tool.
 const PHRASES: [&str; 22] = [
@@ -83,19 +84,12 @@ fn suspicious(text: &str) -> Option<&'static str> {
     PHRASES.iter().any(|phrase| lower.contains(phrase)).then_some("the text gives orders beyond describing the tool")
 }
 
-/// Control, bidirectional, invisible and tag characters. Joiners stay: scripts and emoji need them.
-fn is_hidden(character: char) -> bool {
-    match character {
-        '\n' | '\r' | '\t' => false,
-        '\u{ad}'
-        | '\u{200b}'
-        | '\u{200e}'
-        | '\u{200f}'
-        | '\u{202a}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}'
-        | '\u{feff}'
-        | '\u{e0000}'..='\u{e007f}' => true,
-        other => other.is_control(),
+/// Characters in which something can be hidden from who reads a description. What scripts and emoji need stays.
+const fn is_hidden(character: char) -> bool {
+    match unseen(character) {
+        None | Some(Unseen::Break | Unseen::Joiner | Unseen::Variation | Unseen::Blank) => false,
+        Some(Unseen::Control) => !matches!(character, '\n' | '\r' | '\t'),
+        Some(Unseen::Mark | Unseen::Filler | Unseen::Tag) => true,
     }
 }
 

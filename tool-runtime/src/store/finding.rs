@@ -12,7 +12,7 @@ pub(crate) enum Finding {
     Record { run_id: Arc<str>, sequence: u64, broken: Broken },
     /// The record in this place is not the anchored one.
     NotAnchored { run_id: Arc<str>, sequence: u64, anchor: u64 },
-    /// The record in this place is gone.
+    /// The record in this place is gone, the first of those that are, up to one that the anchor holds.
     Cut { run_id: Arc<str>, sequence: u64, anchor: u64 },
     /// An anchor, with what is wrong with it.
     Anchor { number: u64, wrong: &'static str },
@@ -67,8 +67,8 @@ impl fmt::Display for Finding {
                 f.write_str("the chain was sealed anew")
             }
             Self::Cut { run_id, sequence, anchor } => {
-                write!(f, "run {run_id:?}, record {sequence}: it is missing, and anchor {anchor} holds it: ")?;
-                f.write_str("the end of the chain was removed")
+                write!(f, "run {run_id:?}, record {sequence}: it is missing, and what anchor {anchor} holds: ")?;
+                f.write_str("the end of the chain was removed, or lost")
             }
             Self::Anchor { number, wrong } => write!(f, "anchor {number}: {wrong}"),
         }

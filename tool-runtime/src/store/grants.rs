@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::{Decider, Verdict};
 use crate::json::{self, Limits};
 use crate::policy::ArgumentRule;
-use crate::store::{Document, Key, StoreError, Transaction, is_before};
+use crate::store::{DecisionRecord, Document, Key, PendingCall, StoreError, Transaction, is_before};
 use crate::tool::{Hash, ToolEffect, ToolName};
 
 /// What somebody decided for calls that come later. It answers where the policy requires an approval, and nowhere else:
@@ -142,6 +142,21 @@ impl Covered {
 pub(crate) fn holds(transaction: &Transaction, key: &Key) -> bool {
     let Some(Document::Grant(grant)) = transaction.get(key) else { return false };
     !grant.is_expired(transaction.now()) && grant.uses != Some(0)
+}
+
+/// Keeps a grant that was made of a call, with its record, while the call still waits. Returns whether it does.
+pub(crate) fn give(
+    transaction: &mut Transaction,
+    grant: &Grant,
+    call: &PendingCall,
+    record: &DecisionRecord,
+) -> Result<bool, StoreError> {
+    match transaction.get(&Key::of_waiting(call)) {
+        Some(Document::Waiting(waiting)) if waiting.call.is_same(call) => {}
+        _ => return Ok(false),
+    }
+    transaction.set(&grant.key(), Document::Grant(Box::new(grant.clone())))?;
+    transaction.append(record.clone()).map(|()| true)
 }
 
 /// Takes a grant back. Returns whether there was one.

@@ -20,6 +20,7 @@ pub(crate) mod finding;
 pub(crate) mod grants;
 mod key;
 pub(crate) mod ledger;
+mod mailbox;
 mod memory;
 mod pending;
 pub(crate) mod posts;
@@ -50,6 +51,8 @@ pub use filter::RecordFilter;
 pub use grants::{Grant, GrantScope};
 pub use key::{Key, Listed, Query, Space};
 pub use ledger::LedgerEntry;
+#[cfg(feature = "mcp-server")]
+pub(crate) use mailbox::served;
 pub use memory::MemoryStore;
 pub use pending::{FrozenArguments, PendingCall, PendingFilter};
 pub use posts::Post;

@@ -5,6 +5,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "cli")]
+use crate::json;
+#[cfg(feature = "cli")]
+use crate::store::PendingCall;
 use crate::store::{Document, Key, StoreError, Transaction};
 
 /// How much may wait in the post of a run.
@@ -18,6 +22,9 @@ pub struct Post {
     pub(crate) body: Arc<str>,
     /// When it was posted.
     pub(crate) at: Timestamp,
+    /// The calls that it finishes, as [`finishes`] names them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) finishes: Vec<Arc<str>>,
 }
 
 // What people wrote is in it.
@@ -27,30 +34,55 @@ impl std::fmt::Debug for Post {
     }
 }
 
-/// Posts something to a run. `false` if the tenant has no such run; an error if something else waits under the key.
+/// What became of a post.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Posted {
+    Kept,
+    /// The tenant has no such run.
+    NoRun,
+    /// Something in the run's post finishes one of its calls already: the one in this place.
+    Decided(usize),
+}
+
+/// What a post is known by that finishes a call: the call as it waits now, and not as it may wait again.
+#[cfg(feature = "cli")]
+pub(crate) fn finishes(call: &PendingCall) -> Result<Arc<str>, StoreError> {
+    let of_call = serde_json::to_vec(&(&call.call_id, call.created_at));
+    let of_call = of_call.map_err(|error| StoreError::Corrupt(error.into()))?;
+    Ok(json::digest(of_call).to_string().into())
+}
+
+/// Posts something to a run that finishes these calls. It counts whole or not at all; an error if something else waits
+/// under the key.
 pub(crate) fn post(
     transaction: &mut Transaction,
     key: &Key,
     tenant: Option<&str>,
     body: &Arc<str>,
-) -> Result<bool, StoreError> {
+    finishes: &[Arc<str>],
+) -> Result<Posted, StoreError> {
     let (run_key, now) = (Key::run(Arc::clone(key.scope())), transaction.now());
     let mut run = match transaction.get(&run_key) {
         Some(Document::Run(run)) if run.tenant.as_deref() == tenant => run.clone(),
-        _ => return Ok(false),
+        _ => return Ok(Posted::NoRun),
     };
     match transaction.get(key) {
         None => {}
         // The answer to the first attempt was lost.
-        Some(Document::Post(kept)) if kept.body == *body => return Ok(true),
+        Some(Document::Post(kept)) if kept.body == *body => return Ok(Posted::Kept),
         Some(_) => return Err(StoreError::Duplicate),
+    }
+    if let Some(place) = finishes.iter().position(|call| run.finishes.contains(call)) {
+        return Ok(Posted::Decided(place));
     }
     if run.posts >= MOST {
         return Err(StoreError::Full);
     }
     run.posts += 1;
+    run.finishes.extend_from_slice(finishes);
     run.wake(now);
-    transaction.set(key, Document::Post(Box::new(Post { body: Arc::clone(body), at: now })))?;
+    let post = Post { body: Arc::clone(body), at: now, finishes: finishes.to_vec() };
+    transaction.set(key, Document::Post(Box::new(post)))?;
     transaction.set(&run_key, Document::Run(run))?;
-    Ok(true)
+    Ok(Posted::Kept)
 }

@@ -34,6 +34,9 @@ pub struct StoredRun {
     pub(crate) news: u64,
     /// How much was posted to it and not taken yet.
     pub(crate) posts: u32,
+    /// The calls that something in its post finishes, so that nothing else does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) finishes: Vec<Arc<str>>,
     /// How often in a row it could not be continued.
     pub(crate) failures: u32,
 }
@@ -69,6 +72,7 @@ impl StoredRun {
             epoch: 0,
             news: 0,
             posts: 0,
+            finishes: Vec::new(),
             failures: 0,
         }
     }
@@ -242,19 +246,22 @@ pub(crate) enum Next {
 pub(crate) fn save(transaction: &mut Transaction, lease: &RunLease, progress: &Progress) -> Result<(), StoreError> {
     held(transaction, lease)?;
     let now = transaction.now();
-    let mut taken = 0;
+    let mut taken = None;
     if let Some(key) = &progress.taken
-        && transaction.get(key).is_some()
+        && let Some(Document::Post(post)) = transaction.get(key)
     {
+        taken = Some(post.finishes.clone());
         transaction.remove(key)?;
-        taken = 1;
     }
     write(transaction, lease, |run| {
         if let Some(document) = &progress.document {
             run.document = Arc::clone(document);
         }
         (run.state, run.failures) = (Arc::clone(&progress.state), progress.failures);
-        run.posts = run.posts.saturating_sub(taken);
+        if let Some(finished) = &taken {
+            run.posts = run.posts.saturating_sub(1);
+            run.finishes.retain(|call| !finished.contains(call));
+        }
         match progress.next {
             Next::Keep => run.due = Some(now),
             Next::Release { due, news } => {

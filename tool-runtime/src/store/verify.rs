@@ -134,8 +134,8 @@ impl Verifier {
                 None if self.part => return None,
                 None => 0,
             };
-            let (sequence, (_, anchor)) = heads.range(end..).next()?;
-            Some((*anchor, Arc::clone(run_id), *sequence))
+            let (_, (_, anchor)) = heads.range(end..).next()?;
+            Some((*anchor, Arc::clone(run_id), end))
         });
         if let Some((anchor, run_id, sequence)) = cut.min() {
             return Err(Finding::Cut { run_id, sequence, anchor });
@@ -168,13 +168,14 @@ impl Verifier {
 }
 
 /// Checks everything that a store holds. `kept` are anchors that were exported: each has to be in the store as it was.
+/// Where one is not, the records that it holds are looked for first: what was lost says more than that its anchor is lost.
 pub(crate) async fn verify(
     store: &dyn Store,
     kept: &[Anchor],
     mut progress: impl FnMut(u64) + Send,
 ) -> Result<Checked, VerifyError> {
     let mut verifier = Verifier::new(false);
-    anchors(store, kept, &mut verifier).await?;
+    let lost = anchors(store, kept, &mut verifier).await?;
     let mut filter = RecordFilter { limit: Some(PAGE), ..RecordFilter::default() };
     loop {
         let page = store.records(&filter).await?;
@@ -186,13 +187,17 @@ pub(crate) async fn verify(
         progress(verifier.checked.records);
         match page.last() {
             Some(last) => filter.after = last.position,
-            None => return Ok(verifier.finish()?),
+            None => break,
         }
     }
+    let checked = verifier.finish()?;
+    lost.map_or(Ok(checked), |finding| Err(finding.into()))
 }
 
-/// Checks the chain of anchors, and takes what they say.
-async fn anchors(store: &dyn Store, kept: &[Anchor], verifier: &mut Verifier) -> Result<(), VerifyError> {
+/// Checks the chain of anchors, and takes what they say. Returns the first of the exported ones that is not in the store
+/// as it was.
+async fn anchors(store: &dyn Store, kept: &[Anchor], verifier: &mut Verifier) -> Result<Option<Finding>, VerifyError> {
+    let mut lost = None;
     let mut kept: BTreeMap<u64, &Anchor> = kept.iter().map(|anchor| (anchor.number, anchor)).collect();
     let (mut next, mut previous) = (0, Hash([0; 32]));
     let mut query = Query { limit: ANCHORS, ..Query::new(Space::Anchor) };
@@ -210,23 +215,26 @@ async fn anchors(store: &dyn Store, kept: &[Anchor], verifier: &mut Verifier) ->
             if anchor.number < next || anchor.previous != previous {
                 return wrong("it does not follow the anchor before it: one of them was replaced");
             }
-            if kept.remove(&anchor.number).is_some_and(|kept| kept.hash != anchor.hash) {
-                return wrong("it is not the one that was exported: the anchors were made anew");
+            if let Some(kept) = kept.remove(&anchor.number).filter(|kept| kept.hash != anchor.hash) {
+                verifier.expect(kept)?;
+                let wrong = "it is not the one that was exported: the anchors were made anew";
+                lost.get_or_insert(Finding::Anchor { number: anchor.number, wrong });
             }
             verifier.expect(&anchor)?;
             (next, previous) = (anchor.number + 1, anchor.hash);
         }
     }
-    if let Some((number, _)) = kept.first_key_value() {
+    for (number, anchor) in kept {
+        verifier.expect(anchor)?;
         let wrong = "it was exported and is not in the store: the last anchors were removed";
-        return Err(Finding::Anchor { number: *number, wrong }.into());
+        lost.get_or_insert(Finding::Anchor { number, wrong });
     }
     let wrong = |number, wrong| Err(VerifyError::Found(Finding::Anchor { number, wrong }));
     match only(store, Key::last_anchor()).await? {
-        None if next == 0 => Ok(()),
-        Some(last) if last.number + 1 == next && last.hash == previous => Ok(()),
+        None if next == 0 => Ok(lost),
+        Some(last) if last.number + 1 == next && last.hash == previous => Ok(lost),
         // It was made since the others were read.
-        Some(last) if last.number >= next && only(store, Key::anchor(last.number)).await?.is_some() => Ok(()),
+        Some(last) if last.number >= next && only(store, Key::anchor(last.number)).await?.is_some() => Ok(lost),
         Some(last) if last.number >= next => wrong(next, "it was removed, and the end of the anchors tells of it"),
         _ => wrong(next.saturating_sub(1), "the end of the anchors is not this one: it was changed"),
     }

@@ -1,10 +1,12 @@
-//! Small algorithms over text that every layer shares: cutting, places, likeness, quoting, JSON Pointers, JSON strings.
+//! Small algorithms over text that every layer shares: cutting, places, likeness, quoting, what nobody sees, JSON Pointers, JSON strings.
 
 pub(crate) mod lex;
 pub(crate) mod pointer;
 mod quoted;
+mod unseen;
 
 pub(crate) use quoted::{plain, quoted};
+pub(crate) use unseen::{Unseen, is_invisible, unseen};
 
 /// Longer names are not compared: nobody mistypes one, and the comparison is quadratic.
 const LONGEST_NAME: usize = 128;
@@ -27,19 +29,6 @@ pub(crate) fn sentence(text: &str, max: usize) -> String {
         sentence.push_str("..");
     }
     sentence
-}
-
-/// Whether nobody sees the character: controls, zero-width and bidirectional marks, fillers.
-pub(crate) fn is_invisible(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            character,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-                | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
-                | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-                | '\u{e0000}'..='\u{e0fff}'
-        )
 }
 
 /// Returns line and column of a byte offset, both from 1; columns count characters.

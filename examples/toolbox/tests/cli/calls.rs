@@ -84,6 +84,12 @@ fn another_process_approves_once() {
     for expected in ["Delete one task", TASK, "Onboarding of the new colleague", "require_approval_for_tools", "ada"] {
         assert!(shown.contains(expected), "{expected}: {shown}");
     }
+    // The sentence of the tool's author, with the title in the place of the id.
+    let sentence = shown.lines().find(|line| line.trim_start().starts_with("Deletes the task")).unwrap_or_default();
+    assert!(sentence.contains("Onboarding of the new colleague") && sentence.ends_with("for good"), "{shown}");
+    let row = rig.run(&["--json", "approvals", "show", &id]).code(0).json();
+    assert_eq!(row["names"][0]["pointer"], "/task_id", "{row}");
+    assert!(row["summary"].as_str().unwrap().contains("Onboarding of the new colleague"), "{row}");
     let approved = rig.run(&["approvals", "approve", &id]).code(0);
     assert!(approved.stdout.contains(TASK), "{}", approved.stdout);
     assert!(rig.waiting().is_empty());

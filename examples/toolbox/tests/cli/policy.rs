@@ -87,6 +87,26 @@ fn people_read_why() {
     assert!(explain(&["mail__send_email", "--attribute", "department"], 2).stderr.contains("write `NAME=VALUE`"));
 }
 
+/// A label that no rule names and a graph that nobody knows change nothing, and may be a slip.
+#[test]
+fn what_nobody_knows_of_a_run_is_said() {
+    let rig = Rig::new();
+    let base = ["policy", "explain", "mail__send_email", "--policy", UNTRUSTED];
+    let explain = |words: &[&str], code: i32| rig.run(&[&base, words].concat()).code(code);
+    let slip = explain(&["--label", "untrused", "--caller", "graph:report"], 3);
+    for part in [
+        "no rule names the label `untrused`; did you mean `untrusted`?",
+        "neither the application nor a rule knows a graph `report`",
+    ] {
+        assert!(slip.stderr.contains(part), "{part}: {slip:?}");
+    }
+    let known = explain(&["--label", "untrusted"], 5);
+    assert!(!known.stderr.contains("label") && !known.stderr.contains("graph"), "{known:?}");
+    let told = explain(&["--json", "--label", "x"], 0).json();
+    assert_eq!(told["notes"], json!(["no rule names the label `x`"]));
+    assert_eq!(explain(&["--json"], 0).json()["notes"], Value::Null);
+}
+
 /// The records of two calls of one run: a search, and a task that is created after it.
 fn records(rig: &Rig) -> [Value; 2] {
     [["docs__search", r#"{"query":"canary"}"#], ["tasks__create_task", r#"{"title":"Canary"}"#]].map(

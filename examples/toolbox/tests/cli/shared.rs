@@ -43,7 +43,13 @@ fn a_call_of_a_worker_is_decided_from_elsewhere() {
     assert!(table.contains("c1") && table.contains("run-1"), "{table}");
     // What a person reads, and what a program does.
     let shown = rig.run(&["approvals", "show", "c1"]).code(0);
-    for part in ["arguments sha256 ", "decided by anybody of example-org)", "in the run run-1", "asked by"] {
+    for part in [
+        "Sends an e-mail about",
+        "arguments sha256 ",
+        "decided by anybody of example-org)",
+        "in the run run-1",
+        "asked by",
+    ] {
         assert!(shown.stdout.contains(part), "{part}: {}", shown.stdout);
     }
     silent(&shown);
@@ -210,6 +216,64 @@ fn a_call_of_a_conversation_in_the_store_waits_there() {
     let shown = rig.run(&["--json", "worker", "show", &run]).code(5).json();
     assert_eq!((&shown["held"], &shown["state"]), (&json!(false), &json!("approval_required")));
     assert!(shown["due"].is_string(), "somebody closes it when it has expired");
+}
+
+/// A person who has looked at a call decides for those that come later.
+#[test]
+fn a_decision_is_made_for_later_calls() {
+    let endpoint = Endpoint::new(vec![mail(), mail(), text("Sent."), mail()]);
+    let rig = shared(&endpoint);
+    mail_waits(&rig, "run-1").end().code(0);
+    let add = |words: &[&str]| rig.run(&[&["--json", "grants", "add"], words].concat());
+    let bounded = ["--uses", "1", "--expires-in", "7d"];
+    for (words, code, error) in [
+        (&["c1", "--for", "principal", "--as", "grace"][..], 2, "grant_unbounded"),
+        (&["c1", "--for", "principal", "--as", "grace", "--uses", "0", "--expires-in", "7d"], 2, "grant_scope"),
+        (&["c1", "--for", "principal", "--as", "grace", "--matching", "{}"], 2, "grant_conditions"),
+        (&["c1", "--for", "principal"], 2, "usage"),
+        (&["c1", "--for", "everybody", "--as", "grace"], 2, "usage"),
+        (&["c1", "--for", "principal", "--as", "grace", "--deny", "--uses", "2"], 2, "usage"),
+        (&["c1", "--for", "principal", "--as", "grace", "--expires-in", "7w"], 2, "usage"),
+        (&["c9", "--for", "principal", "--as", "grace"], 2, "not_pending"),
+        (&["run-1/c9", "--for", "principal", "--as", "grace"], 2, "not_pending"),
+    ] {
+        assert_eq!(add(words).code(code).error(), error, "{words:?}");
+    }
+    let foreign = ["--tenant", "other", "--json", "grants", "add", "c1", "--for", "tenant", "--as", "grace"];
+    assert_eq!(rig.run(&foreign).code(2).error(), "not_pending");
+    let strict = "allowed_tools = ['mail__send_email']\nrequire_approval_for_effects = ['external_side_effect']\n[approvals]\nroles = ['approver']\n";
+    rig.write("strict.toml", strict);
+    let eve = ["--policy", "strict.toml", "c1", "--for", "principal", "--as", "eve"];
+    assert_eq!(add(&[&eve[..], &bounded].concat()).code(3).error(), "not_allowed");
+    assert_eq!(rig.run(&["--json", "grants", "list"]).code(0).json(), json!([]), "nothing was refused and kept");
+
+    let to = r#"[{"pointer": "/to/0", "one_of": ["ada@example.com"]}]"#;
+    let words = ["run-1/c1", "--for", "principal", "--matching", to, "--as", "grace", "--reason", "routine"];
+    let granted = add(&[&words[..], &bounded].concat()).code(0).json();
+    assert_eq!((&granted["tool"], &granted["uses"]), (&json!("mail__send_email"), &json!(1)));
+    assert_eq!(rig.run(&["--json", "grants", "list"]).code(0).json()[0]["id"], granted["id"]);
+    let decided = rig.run(&["--json", "audit", "show", "--kind", "decision"]).code(0).stdout;
+    assert!(decided.contains(granted["id"].as_str().unwrap()) && decided.contains("routine"), "{decided}");
+    assert!(decided.contains("eve"), "the attempt has a record, too: {decided}");
+    // The call itself still waits; the next one runs, and the one after it is asked about again.
+    rig.run(&["worker", "put", "--run", "run-2", "Tell Ada."]).code(0);
+    let working = Working::start(&rig, &[]);
+    assert_eq!(until(&rig, "run-2", "answered")["text"], "Sent.");
+    rig.run(&["worker", "put", "--run", "run-3", "Tell Ada."]).code(0);
+    until(&rig, "run-3", "approval_required");
+    working.end().code(0);
+    assert_eq!(rig.mails(), 1);
+    let waits = rig.run(&["--json", "approvals", "list"]).code(0).json();
+    assert_eq!(waits.as_array().unwrap().len(), 2, "{waits}");
+    // One id in two runs is no name; the run is, and so is RUN/CALL.
+    let both = rig.run(&["approvals", "show", "c1"]).code(2).stderr;
+    assert!(both.contains("run-1/c1") && both.contains("run-3/c1"), "{both}");
+    for id in ["run-3", "run-3/c1"] {
+        assert_eq!(rig.run(&["--json", "approvals", "show", id]).code(0).json()["run"], "run-3");
+    }
+    let told = rig.run(&["grants", "add", "run-3", "--for", "tenant", "--deny", "--as", "grace"]).code(0).stdout;
+    assert!(told.contains("such calls of mail__send_email are refused, for the tenant"), "{told}");
+    rig.run(&["audit", "verify"]).code(0);
 }
 
 /// Takes a note.

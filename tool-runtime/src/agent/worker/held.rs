@@ -6,16 +6,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use tokio::task::JoinHandle;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::worker::queue::transact;
-use crate::agent::worker::{Desk, oldest_post};
-use crate::agent::{Conversation, Durable, Incoming, SavedConversation, Step, Unfinished, Work};
+use crate::agent::worker::Desk;
+use crate::agent::worker::hold::Hold;
+use crate::agent::{Conversation, Durable, SavedConversation, Step, Unfinished, Work};
 use crate::runner::{RestoreError, ResumeError};
-use crate::store::runs::{self, Next, Progress};
-use crate::store::{Clock as _, Document, Key, RunLease, Store, StoreError, StoredRun, SystemClock};
+use crate::store::runs::{Next, Progress};
+use crate::store::{Clock as _, Key, RunLease, StoreError, StoredRun, SystemClock};
 
 /// How often in a row a model may give no answer until its run ends.
 const ATTEMPTS: u32 = 6;
@@ -57,7 +55,7 @@ impl From<StoreError> for Down {
 /// A run that this worker has.
 struct Held<'d> {
     desk: &'d Desk,
-    lease: RunLease,
+    hold: Hold,
     stored: StoredRun,
     /// How often in a row it could not be continued.
     failures: AtomicU32,
@@ -70,10 +68,10 @@ impl Desk {
     pub(super) async fn work(self: Arc<Self>, lease: RunLease, stored: StoredRun) {
         let run = Arc::clone(&stored.run_id);
         let lost = CancellationToken::new();
-        let renewed = renew(Arc::clone(&self.store), lease.clone(), self.lease, lost.clone());
-        let _renewed = Aborted(tokio::spawn(renewed));
+        let hold = Hold { store: Arc::clone(&self.store), lease, patience: self.lease };
+        let _kept = hold.keep(self.lease, lost.clone());
         let failures = AtomicU32::new(stored.failures);
-        let held = Held { desk: &self, lease, stored, failures, taking: Mutex::default() };
+        let held = Held { desk: &self, hold, stored, failures, taking: Mutex::default() };
         // On the heap: the whole conversation is one future.
         let down = lost.run_until_cancelled(Box::pin(held.proceed())).await.unwrap_or(Err(Down::Lost));
         let put = match down {
@@ -105,7 +103,7 @@ impl Held<'_> {
                 continue;
             }
             // Read before the post, so that nothing can come in between unseen.
-            let news = self.news().await?;
+            let news = self.hold.news().await?;
             if self.take_post(&mut conversation).await? || self.expire(&mut conversation).await? {
                 continue;
             }
@@ -119,14 +117,13 @@ impl Held<'_> {
 
     /// Takes the oldest of the post. Returns whether there was any.
     async fn take_post(&self, conversation: &mut Conversation) -> Result<bool, Down> {
-        let Some((key, post)) = oldest_post(&*self.desk.store, &self.lease.run_id).await? else { return Ok(false) };
-        let incoming: Incoming = serde_json::from_str(&post.body).map_err(|_| Down::Later("store_corrupt"))?;
+        let Some((key, incoming)) = self.hold.post().await? else { return Ok(false) };
         let name = format!("post {}", key.id());
         *self.taking.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
         match conversation.check(&incoming) {
             Ok(()) => conversation.accept_on(self, &name, incoming).await?,
             Err(refused) => {
-                let run = &*self.lease.run_id;
+                let run = &*self.hold.lease.run_id;
                 tracing::warn!(run, error = refused.code(), "what was posted does not fit; it is dropped");
                 // Of a decider who may not decide there is a record.
                 let _refused = conversation.accept(incoming).await;
@@ -149,14 +146,6 @@ impl Held<'_> {
         Ok(expired)
     }
 
-    /// How often something happened to the run from outside.
-    async fn news(&self) -> Result<u64, StoreError> {
-        match self.desk.store.read(&[Key::run(Arc::clone(&self.lease.run_id))]).await?.pop().flatten() {
-            Some(Document::Run(run)) => Ok(run.news),
-            _ => Err(StoreError::Fenced),
-        }
-    }
-
     /// Puts the run down until later, longer each time, but not more often than this in a row.
     async fn later(&self, code: &'static str, most: u32) -> Result<(), StoreError> {
         let failures = self.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
@@ -166,10 +155,9 @@ impl Held<'_> {
 
     /// Puts the run down as it was after its last unit.
     async fn put(&self, state: &str, due: Option<Timestamp>) -> Result<(), StoreError> {
-        self.write(None, state, None, Next::Release { due, news: self.stored.news }).await
+        self.hold.put(state, due, self.stored.news, self.failures.load(Ordering::Relaxed)).await
     }
 
-    /// Writes what became of the run, again and again until the store can be reached or the lease is over.
     async fn write(
         &self,
         document: Option<Arc<str>>,
@@ -177,21 +165,8 @@ impl Held<'_> {
         taken: Option<Key>,
         next: Next,
     ) -> Result<(), StoreError> {
-        let keys: Vec<_> = std::iter::once(Key::run(Arc::clone(&self.lease.run_id))).chain(taken.clone()).collect();
         let failures = self.failures.load(Ordering::Relaxed);
-        let progress = Progress { document, state: state.into(), taken, failures, next };
-        let until = Instant::now() + self.desk.lease;
-        loop {
-            let (lease, progress) = (self.lease.clone(), progress.clone());
-            let change = move |transaction: &mut _| runs::save(transaction, &lease, &progress);
-            match transact(&*self.desk.store, keys.clone(), change).await {
-                Err(error @ (StoreError::Unavailable(_) | StoreError::Panicked)) if Instant::now() < until => {
-                    tracing::warn!(run = &*self.lease.run_id, error = error.code(), "a step is not kept yet");
-                    tokio::time::sleep(self.desk.lease / 10).await;
-                }
-                ended => return ended,
-            }
-        }
+        self.hold.write(Progress { document, state: state.into(), taken, failures, next }).await
     }
 }
 
@@ -213,7 +188,7 @@ impl Durable for Held<'_> {
             Some(prepare) => prepare(&self.stored, options),
             None => options,
         };
-        let options = options.held(self.lease.clone());
+        let options = options.held(self.hold.lease.clone());
         self.desk.agent.restore(&self.desk.runner, options, saved).await.map_err(|error| match error {
             RestoreError::Store(error) => error.into(),
             error => Down::Never(error.code()),
@@ -221,32 +196,6 @@ impl Durable for Held<'_> {
     }
 }
 
-/// Prolongs a lease until somebody else has the run, or nobody can tell.
-pub(super) async fn renew(store: Arc<dyn Store>, lease: RunLease, by: Duration, lost: CancellationToken) {
-    let mut renewed = Instant::now();
-    loop {
-        tokio::time::sleep(by / 3).await;
-        let (asked, held) = (Instant::now(), lease.clone());
-        let keys = vec![Key::run(Arc::clone(&lease.run_id))];
-        match transact(&*store, keys, move |transaction| runs::renew(transaction, &held, by)).await {
-            Ok(()) => renewed = asked,
-            Err(StoreError::Fenced) => break,
-            Err(_) if renewed.elapsed() > by => break,
-            Err(_) => {}
-        }
-    }
-    lost.cancel();
-}
-
 fn later(by: Duration) -> Timestamp {
     SystemClock.now().saturating_add(by).unwrap_or(Timestamp::MAX)
-}
-
-/// A task that ends with its owner.
-pub(super) struct Aborted(pub(super) JoinHandle<()>);
-
-impl Drop for Aborted {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }

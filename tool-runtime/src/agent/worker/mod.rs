@@ -1,6 +1,7 @@
 //! [`Worker`]: continues the conversations of a store, in as many processes as share it.
 
 mod held;
+mod hold;
 #[cfg(feature = "cli")]
 mod own;
 mod queue;

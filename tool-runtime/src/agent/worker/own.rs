@@ -6,23 +6,22 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use super::held::{Aborted, renew};
-use super::queue::{corrupt, transact};
-use super::{RunQueue, oldest_post};
+use super::RunQueue;
+use super::hold::{Hold, Kept};
+use super::queue::transact;
 use crate::agent::{Incoming, QueueError, SavedConversation};
 use crate::store::runs::{self, Next, Progress, Taking};
-use crate::store::{Document, Key, RunLease, Store, StoreError, StoredRun, Transaction};
+use crate::store::{Key, RunLease, Store, StoreError, StoredRun, Transaction};
 
 /// How long a run counts as this process's without a sign of life.
 const LEASE: Duration = Duration::from_secs(30);
 
 /// A run that this process has until it releases it, or dies: then a worker continues it when the lease ends.
 pub(crate) struct OwnRun {
-    store: Arc<dyn Store>,
-    lease: RunLease,
+    hold: Hold,
     /// How often something from outside had happened to the run when its post was read last.
     news: u64,
-    _renewed: Aborted,
+    _kept: Kept,
 }
 
 /// What somebody gets who wants to continue a run.
@@ -57,7 +56,7 @@ impl RunQueue {
                 match SavedConversation::from_text(&run.document) {
                     Ok(saved) => Take::Taken(own, Box::new(saved)),
                     Err(error) => {
-                        own.put(&run.state, None, run.news).await?;
+                        own.release(&run.state, None).await?;
                         return Err(error.into());
                     }
                 }
@@ -84,25 +83,21 @@ fn owner_of(name: &str) -> Arc<str> {
 impl OwnRun {
     fn new(store: Arc<dyn Store>, lease: RunLease, news: u64) -> Self {
         // Whether it is lost, the next write says.
-        let renewed = renew(Arc::clone(&store), lease.clone(), LEASE, CancellationToken::new());
-        Self { store, lease, news, _renewed: Aborted(tokio::spawn(renewed)) }
+        let hold = Hold { store, lease, patience: Duration::ZERO };
+        let kept = hold.keep(LEASE, CancellationToken::new());
+        Self { hold, news, _kept: kept }
     }
 
     /// Returns the lease, for [`RunOptions::held`](crate::RunOptions).
     pub(crate) fn lease(&self) -> RunLease {
-        self.lease.clone()
+        self.hold.lease.clone()
     }
 
     /// Returns the oldest of the run's post, which [`save`](Self::save) takes out. `None` if there is none.
     pub(crate) async fn post(&mut self) -> Result<Option<(Key, Incoming)>, StoreError> {
         // Read before the post, so that nothing can come in between unseen.
-        match self.store.read(&[Key::run(Arc::clone(&self.lease.run_id))]).await?.pop().flatten() {
-            Some(Document::Run(run)) => self.news = run.news,
-            _ => return Err(StoreError::Fenced),
-        }
-        let Some((key, post)) = oldest_post(&*self.store, &self.lease.run_id).await? else { return Ok(None) };
-        let incoming = serde_json::from_str(&post.body).map_err(corrupt)?;
-        Ok(Some((key, incoming)))
+        self.news = self.hold.news().await?;
+        self.hold.post().await
     }
 
     /// Keeps the conversation, and takes out what of its post has its effect in it.
@@ -112,28 +107,12 @@ impl OwnRun {
         state: &str,
         taken: Option<Key>,
     ) -> Result<(), StoreError> {
-        self.write(Some(conversation.to_text()?), state, taken, Next::Keep).await
+        let (document, state) = (Some(conversation.to_text()?), state.into());
+        self.hold.write(Progress { document, state, taken, failures: 0, next: Next::Keep }).await
     }
 
     /// Hands the run back: to workers when it is due, and sooner if something was posted to it.
     pub(crate) async fn release(&self, state: &str, due: Option<Timestamp>) -> Result<(), StoreError> {
-        self.put(state, due, self.news).await
-    }
-
-    async fn put(&self, state: &str, due: Option<Timestamp>, news: u64) -> Result<(), StoreError> {
-        self.write(None, state, None, Next::Release { due, news }).await
-    }
-
-    async fn write(
-        &self,
-        document: Option<Arc<str>>,
-        state: &str,
-        taken: Option<Key>,
-        next: Next,
-    ) -> Result<(), StoreError> {
-        let keys = std::iter::once(Key::run(Arc::clone(&self.lease.run_id))).chain(taken.clone()).collect();
-        let progress = Progress { document, state: state.into(), taken, failures: 0, next };
-        let lease = self.lease.clone();
-        transact(&*self.store, keys, move |transaction| runs::save(transaction, &lease, &progress)).await
+        self.hold.put(state, due, self.news, 0).await
     }
 }

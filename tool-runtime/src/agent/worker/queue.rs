@@ -7,8 +7,9 @@ use std::sync::Arc;
 use crate::agent::{Incoming, SavedConversation};
 #[cfg(feature = "cli")]
 use crate::store::PendingCall;
+use crate::store::posts::{self, Posted};
 use crate::store::transaction::returning;
-use crate::store::{Document, Key, Store, StoreError, StoredRun, Transaction, posts, runs};
+use crate::store::{Document, Key, Store, StoreError, StoredRun, Transaction, runs};
 
 /// The conversations that workers share: any process puts them in, posts to them, and reads them.
 ///
@@ -81,43 +82,53 @@ impl RunQueue {
     /// The tenant has no such run, its post is full ([`StoreError::Full`]), or the store failed.
     pub async fn post(&self, run_id: &str, tenant: Option<&str>, incoming: &Incoming) -> Result<(), QueueError> {
         let body: Arc<str> = serde_json::to_string(incoming).map_err(corrupt)?.into();
-        let tenant = tenant.map(Into::into);
-        let key = Key::post(run_id, uuid::Uuid::new_v4().simple().to_string());
-        self.post_under(key, tenant, body).await
-    }
-
-    /// Posts what finishes calls of a run that wait, unless something that does so is in the run's post already. Refused
-    /// as [`StoreError::Duplicate`] then.
-    #[cfg(feature = "cli")]
-    pub(crate) async fn post_for(&self, calls: &[PendingCall], incoming: &Incoming) -> Result<Key, QueueError> {
-        let body = serde_json::to_string(incoming).map_err(corrupt)?.into();
-        let key = |call: &PendingCall| {
-            let of_call = serde_json::to_vec(&(&call.call_id, call.created_at)).map_err(corrupt)?;
-            Ok(Key::post(Arc::clone(&call.run_id), crate::json::digest(of_call).to_string()))
-        };
-        let keys = calls.iter().map(key).collect::<Result<Vec<_>, StoreError>>()?;
-        let (Some(first), Some(call)) = (keys.first(), calls.first()) else { return Err(QueueError::Unknown) };
-        if self.store.read(&keys).await?.iter().any(Option::is_some) {
-            return Err(StoreError::Duplicate.into());
+        match self.post_under(run_id.into(), tenant.map(Into::into), body, Vec::new()).await? {
+            (_, Posted::Kept) => Ok(()),
+            _ => Err(QueueError::Unknown),
         }
-        self.post_under(first.clone(), call.tenant.clone(), body).await?;
-        Ok(first.clone())
     }
 
-    async fn post_under(&self, key: Key, tenant: Option<Arc<str>>, body: Arc<str>) -> Result<(), QueueError> {
-        let keys = vec![Key::run(Arc::clone(key.scope())), key.clone()];
-        let change = move |transaction: &mut Transaction| posts::post(transaction, &key, tenant.as_deref(), &body);
-        let posted = transact(&*self.store, keys, change).await?;
-        if posted { Ok(()) } else { Err(QueueError::Unknown) }
+    /// Posts what finishes calls of a run that wait, unless something that finishes one of them is in the run's post
+    /// already: then returns that call.
+    #[cfg(feature = "cli")]
+    pub(crate) async fn post_for<'c>(
+        &self,
+        calls: &'c [PendingCall],
+        incoming: &Incoming,
+    ) -> Result<Result<Key, &'c PendingCall>, QueueError> {
+        let body = serde_json::to_string(incoming).map_err(corrupt)?.into();
+        let Some(first) = calls.first() else { return Err(QueueError::Unknown) };
+        let finishes = calls.iter().map(posts::finishes).collect::<Result<Vec<_>, StoreError>>()?;
+        let posted = self.post_under(Arc::clone(&first.run_id), first.tenant.clone(), body, finishes).await?;
+        match posted {
+            (key, Posted::Kept) => Ok(Ok(key)),
+            (_, Posted::NoRun) => Err(QueueError::Unknown),
+            (_, Posted::Decided(place)) => Ok(Err(calls.get(place).unwrap_or(first))),
+        }
     }
 
-    /// Returns a run of a tenant, and its conversation as it was after its last step.
+    async fn post_under(
+        &self,
+        run_id: Arc<str>,
+        tenant: Option<Arc<str>>,
+        body: Arc<str>,
+        finishes: Vec<Arc<str>>,
+    ) -> Result<(Key, Posted), QueueError> {
+        let key = Key::post(Arc::clone(&run_id), uuid::Uuid::new_v4().simple().to_string());
+        let (keys, named) = (vec![Key::run(run_id), key.clone()], key.clone());
+        let change =
+            move |transaction: &mut Transaction| posts::post(transaction, &named, tenant.as_deref(), &body, &finishes);
+        Ok((key, transact(&*self.store, keys, change).await?))
+    }
+
+    /// Returns a run of a tenant, and its conversation as it was after its last step. A run that an MCP server has is no
+    /// conversation.
     ///
     /// # Errors
     /// The tenant has no such run, or the store failed.
     pub async fn find(&self, run_id: &str, tenant: Option<&str>) -> Result<(StoredRun, SavedConversation), QueueError> {
         match self.store.read(&[Key::run(run_id)]).await?.pop().flatten() {
-            Some(Document::Run(run)) if run.tenant.as_deref() == tenant => {
+            Some(Document::Run(run)) if run.tenant.as_deref() == tenant && !run.is_served() => {
                 let conversation = SavedConversation::from_text(&run.document)?;
                 Ok((*run, conversation))
             }

@@ -8,8 +8,8 @@ mod posted;
 mod rows;
 mod waiting;
 
-pub(super) use posted::check;
-pub(super) use waiting::unknown;
+pub(super) use posted::{check, may_decide};
+pub(super) use waiting::{Found, find, unknown};
 
 use crate::call::Suspension;
 use crate::cli::args::{Approvals, By, Endpoint};
@@ -19,7 +19,7 @@ use crate::cli::saved::Desk;
 use crate::cli::session::Cli;
 use crate::runner::ApprovalDecision;
 use crate::store::PendingCall;
-use waiting::{Found, Place};
+use waiting::Place;
 
 /// What a person decides, or what a client answers.
 enum Decision {
@@ -48,7 +48,7 @@ pub(super) async fn approvals(cli: &Cli<'_>, action: Approvals) -> Result<Exit, 
 }
 
 async fn decide(cli: &Cli<'_>, id: &str, decision: Decision, by: &By, endpoint: &Endpoint) -> Result<Exit, Failure> {
-    let Found { call, place } = waiting::find(cli, id).await?;
+    let Found { call, place } = find(cli, id).await?;
     let decision = match (decision, call.suspension) {
         (Decision::Approval(_), Suspension::Client) => {
             let app = cli.app.name;

@@ -18,8 +18,8 @@ use crate::cli::{attend, terminal};
 use crate::policy::{Decided, RunPolicy};
 use crate::runner::{ApprovalDecision, ResumeError};
 use crate::store::{
-    AuditRecord, Clock as _, DecisionKind, DecisionRecord, Key, PendingCall, RecordFilter, Refusal, Store, StoreError,
-    StoredRun, SystemClock,
+    AuditRecord, Clock as _, DecisionKind, DecisionRecord, Key, PendingCall, RecordFilter, Refusal, Store, StoredRun,
+    SystemClock,
 };
 use crate::tool::ToolEffect;
 
@@ -66,10 +66,11 @@ pub(super) async fn decide(
     let of_call = RecordFilter::call(Arc::clone(&call.run_id), call.call_id.clone());
     let seen = store.records(&of_call).await?.last().map_or(0, |record| record.position);
     let posted = RunQueue::new(Arc::clone(&store)).post_for(std::slice::from_ref(call), &incoming).await;
-    let post = posted.map_err(|error| match error {
-        QueueError::Unknown | QueueError::Store(StoreError::Duplicate) => waiting::unknown(id),
-        error => error.into(),
-    })?;
+    let post = match posted {
+        Ok(Ok(post)) => post,
+        Ok(Err(_)) | Err(QueueError::Unknown) => return Err(waiting::unknown(id)),
+        Err(error) => return Err(error.into()),
+    };
     let look = Look { store: &*store, call, post, records: RecordFilter { after: seen, ..of_call } };
     let state = match by.wait {
         None => State::Posted,
@@ -87,28 +88,37 @@ pub(in crate::cli) async fn check(
     decision: &ApprovalDecision,
     decider: &Decider,
 ) -> Result<(), Failure> {
+    may_decide(cli, store, call, decision.kind(), decider).await?;
     let (catalog, policy) = (cli.catalog()?, cli.policy()?);
-    let tool = call.decided();
-    let entry = catalog.entry(tool);
-    // A tool that is gone may have had any effect.
-    let declared = entry.map_or(ToolEffect::ExternalSideEffect, |entry| entry.spec.effect);
-    let decided = Decided {
-        tool,
-        effect: policy.effect_of(tool, declared),
-        principal: call.principal.as_deref(),
-        tenant: call.tenant.as_deref(),
-    };
-    if let Some(mismatch) = RunPolicy::new(policy.clone()).bars(decider, &decided) {
-        let mut record = DecisionRecord::new(call, decision.kind(), Some(decider), SystemClock.now());
-        let (outcome, mismatch) = (Outcome::PolicyDenied, Some(mismatch));
-        record.refused = Some(Refusal { outcome, mismatch, violations: Vec::new() });
-        store.append(AuditRecord::from(record)).await?;
-        return Err(mismatch.map_or_else(|| waiting::unknown(call.call_id.as_str()), barred));
-    }
-    if let (ApprovalDecision::ApproveEdited(arguments), Some(entry)) = (decision, entry) {
+    if let (ApprovalDecision::ApproveEdited(arguments), Some(entry)) = (decision, catalog.entry(call.decided())) {
         frozen(&catalog, &policy, entry, arguments.clone())?;
     }
     Ok(())
+}
+
+/// Refuses somebody who may not decide, and records the attempt. Returns the effect of the tool; `None` if it is gone.
+pub(in crate::cli) async fn may_decide(
+    cli: &Cli<'_>,
+    store: &dyn Store,
+    call: &PendingCall,
+    kind: DecisionKind,
+    decider: &Decider,
+) -> Result<Option<ToolEffect>, Failure> {
+    let (catalog, policy) = (cli.catalog()?, cli.policy()?);
+    let tool = call.decided();
+    let effect = catalog.entry(tool).map(|entry| policy.effect_of(tool, entry.spec.effect));
+    let decided = Decided {
+        tool,
+        // A tool that is gone may have had any effect.
+        effect: effect.unwrap_or(ToolEffect::ExternalSideEffect),
+        principal: call.principal.as_deref(),
+        tenant: call.tenant.as_deref(),
+    };
+    let Some(mismatch) = RunPolicy::new(policy).bars(decider, &decided) else { return Ok(effect) };
+    let mut record = DecisionRecord::new(call, kind, Some(decider), SystemClock.now());
+    record.refused = Some(Refusal { outcome: Outcome::PolicyDenied, mismatch: Some(mismatch), violations: Vec::new() });
+    store.append(AuditRecord::from(record)).await?;
+    Err(barred(mismatch))
 }
 
 fn barred(mismatch: Mismatch) -> Failure {
@@ -214,6 +224,9 @@ fn tell(
             State::Ended(outcome) => format!("{code}: the call ended as {outcome}"),
             State::Waits => format!("{code}: the graph continued, and waits with its next call"),
             State::Running => format!("{code}: the call runs"),
+            _ if run.is_served() => {
+                format!("{code}: the MCP server that has the run {run_id} carries it out")
+            }
             _ if run.is_held(SystemClock.now()) => {
                 format!("{code}: the worker that has the run {run_id} carries it out")
             }
@@ -224,14 +237,14 @@ fn tell(
         State::Ended(outcome) => Ok(Exit::of(*outcome)),
         State::Waits => Ok(Exit::ApprovalRequired),
         _ => match wait {
+            None if run.is_served() => Ok(Exit::Done),
             None => {
                 terminal::note(&format!("without a worker: {app} chat --continue {run_id}"));
                 Ok(Exit::Done)
             }
             Some(_) => {
-                let text = format!(
-                    "the call has not ended in the time that was waited; nothing is lost: {app} worker show {run_id}"
-                );
+                let look = if run.is_served() { "approvals list".to_owned() } else { format!("worker show {run_id}") };
+                let text = format!("the call has not ended in the time that was waited; nothing is lost: {app} {look}");
                 Err(Failure::failed(text).code("timeout"))
             }
         },

@@ -8,16 +8,16 @@ use crate::cli::exit::Failure;
 use crate::cli::saved::Desk;
 use crate::cli::session::Cli;
 use crate::cli::terminal;
-use crate::store::{Clock as _, Document, Key, PendingCall, PendingFilter, Store as _, StoredRun, SystemClock};
+use crate::store::{Clock as _, Document, Key, PendingCall, PendingFilter, Store, StoredRun, SystemClock};
 
 /// A call that waits, and where.
-pub(super) struct Found {
-    pub(super) call: PendingCall,
+pub(in crate::cli) struct Found {
+    pub(in crate::cli) call: PendingCall,
     pub(super) place: Place,
 }
 
 /// Where a call that waits is decided.
-pub(super) enum Place {
+pub(in crate::cli) enum Place {
     /// In a document of the data folder.
     Document { id: String, title: String },
     /// In a run that workers share.
@@ -34,21 +34,86 @@ impl Found {
             Place::Run(_) | Place::Elsewhere => &self.call.run_id,
         }
     }
+
+    fn full_name(&self) -> String {
+        format!("{}/{}", self.place(), self.call.call_id)
+    }
+
+    /// Whether a name is that of the place, or names the place too.
+    fn is_in(&self, id: &str) -> bool {
+        id == self.place() || id == self.full_name()
+    }
 }
 
 /// Returns the calls of the data folder, and those of the tenant in the store.
 pub(super) async fn all(cli: &Cli<'_>) -> Result<Vec<Found>, Failure> {
+    let mut found = of_documents(cli)?;
+    if let Some(store) = cli.existing_store().await? {
+        let known = names(&found);
+        add(cli, &*store, &mut found, &PendingFilter::default(), |call| !known.contains(&name(call))).await?;
+    }
+    Ok(found)
+}
+
+/// Returns the call that an id names: a call, `PLACE/CALL`, or a conversation or run with one waiting call.
+///
+/// Of the store, the runs are read that the id can name, and all calls only for an id that names none of them.
+pub(in crate::cli) async fn find(cli: &Cli<'_>, id: &str) -> Result<Found, Failure> {
+    let mut found = of_documents(cli)?;
+    let known = names(&found);
+    found.retain(|found| id == found.call.call_id.as_str() || found.is_in(id));
+    if let Some(store) = cli.existing_store().await? {
+        let is_new = |call: &PendingCall| !known.contains(&name(call));
+        let runs = id.match_indices('/').map(|(at, _)| &id[..at]).chain([id]);
+        for run in runs {
+            let of_run = PendingFilter { run_id: Some(run.into()), ..PendingFilter::default() };
+            let wanted = |call: &PendingCall| id == run || id == format!("{run}/{}", call.call_id);
+            add(cli, &*store, &mut found, &of_run, |call| is_new(call) && wanted(call)).await?;
+        }
+        if !found.iter().any(|found| found.is_in(id)) {
+            let everywhere = PendingFilter { call_id: Some(CallId::new(id)), ..PendingFilter::default() };
+            add(cli, &*store, &mut found, &everywhere, is_new).await?;
+        }
+    }
+    match found.len() {
+        0 => Err(unknown(id)),
+        1 => found.pop().ok_or_else(|| unknown(id)),
+        _ => {
+            let names: Vec<_> = found.iter().map(|found| terminal::safe(&found.full_name())).collect();
+            let text = format!("`{}` names several calls; write one of {}", terminal::safe(id), names.join(", "));
+            Err(Failure::usage(text))
+        }
+    }
+}
+
+fn of_documents(cli: &Cli<'_>) -> Result<Vec<Found>, Failure> {
     let mut found = Vec::new();
     for saved in Desk::of(cli).all()? {
         let place = || Place::Document { id: saved.id.clone(), title: saved.title.clone() };
         found.extend(saved.document.waiting().map(|call| Found { call: call.clone(), place: place() }));
     }
-    let Some(store) = cli.existing_store().await? else { return Ok(found) };
-    let of_documents: HashSet<(Arc<str>, CallId)> =
-        found.iter().map(|found| (Arc::clone(&found.call.run_id), found.call.call_id.clone())).collect();
+    Ok(found)
+}
+
+fn name(call: &PendingCall) -> (Arc<str>, CallId) {
+    (Arc::clone(&call.run_id), call.call_id.clone())
+}
+
+fn names(found: &[Found]) -> HashSet<(Arc<str>, CallId)> {
+    found.iter().map(|found| name(&found.call)).collect()
+}
+
+/// Adds calls of the tenant that wait in the store.
+async fn add(
+    cli: &Cli<'_>,
+    store: &dyn Store,
+    found: &mut Vec<Found>,
+    filter: &PendingFilter,
+    is_wanted: impl Fn(&PendingCall) -> bool,
+) -> Result<(), Failure> {
     let tenant = cli.party().tenant;
-    for call in store.pending_calls(&PendingFilter::default()).await? {
-        if call.tenant != tenant || of_documents.contains(&(Arc::clone(&call.run_id), call.call_id.clone())) {
+    for call in store.pending_calls(filter).await? {
+        if call.tenant != tenant || !is_wanted(&call) {
             continue;
         }
         let place = match store.read(&[Key::run(Arc::clone(&call.run_id))]).await?.pop().flatten() {
@@ -57,23 +122,7 @@ pub(super) async fn all(cli: &Cli<'_>) -> Result<Vec<Found>, Failure> {
         };
         found.push(Found { call, place });
     }
-    Ok(found)
-}
-
-/// Returns the call that an id names: a call, `PLACE/CALL`, or a conversation or run with one waiting call.
-pub(super) async fn find(cli: &Cli<'_>, id: &str) -> Result<Found, Failure> {
-    let mut found: Vec<_> = all(cli).await?;
-    let full = |found: &Found| format!("{}/{}", found.place(), found.call.call_id);
-    found.retain(|found| id == found.call.call_id.as_str() || id == found.place() || id == full(found));
-    match found.len() {
-        0 => Err(unknown(id)),
-        1 => found.pop().ok_or_else(|| unknown(id)),
-        _ => {
-            let names: Vec<_> = found.iter().map(|found| terminal::safe(&full(found))).collect();
-            let text = format!("`{}` names several calls; write one of {}", terminal::safe(id), names.join(", "));
-            Err(Failure::usage(text))
-        }
-    }
+    Ok(())
 }
 
 /// A call that never waited, was decided, is too old or belongs to another tenant: all read alike.

@@ -100,11 +100,17 @@ pub(in crate::cli) struct Endpoint {
 pub(super) fn time(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let number: u64 = digits.parse().map_err(|_| "write a whole number and a unit, for example `30s`".to_owned())?;
+    let hours = |times: u64| {
+        let seconds = number.checked_mul(times * 3600);
+        seconds.map(Duration::from_secs).ok_or_else(|| "this is too long".to_owned())
+    };
     match &text[digits.len()..] {
         "ms" => Ok(Duration::from_millis(number)),
         "s" => Ok(Duration::from_secs(number)),
         "m" => number.checked_mul(60).map(Duration::from_secs).ok_or_else(|| "this is too long".to_owned()),
-        _ => Err("the unit is `ms`, `s` or `m`, for example `30s`".to_owned()),
+        "h" => hours(1),
+        "d" => hours(24),
+        _ => Err("the unit is `ms`, `s`, `m`, `h` or `d`, for example `30s`".to_owned()),
     }
 }
 
@@ -118,7 +124,9 @@ mod tests {
         assert_eq!(time("90s"), Ok(Duration::from_secs(90)));
         assert_eq!(time("2m"), Ok(Duration::from_secs(120)));
         assert_eq!(time("250ms"), Ok(Duration::from_millis(250)));
-        for wrong in ["", "s", "5", "5h", "-1s", "1.5s", "99999999999999999999s"] {
+        assert_eq!(time("5h"), Ok(Duration::from_hours(5)));
+        assert_eq!(time("7d"), Ok(Duration::from_hours(7 * 24)));
+        for wrong in ["", "s", "5", "5w", "-1s", "1.5s", "99999999999999999999s"] {
             assert!(time(wrong).is_err(), "{wrong}");
         }
     }

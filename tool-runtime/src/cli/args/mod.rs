@@ -19,7 +19,7 @@ pub(super) use audit::{Audit, Source, Which};
 pub(super) use call::Call;
 pub(super) use chat::{Chat, Endpoint};
 pub(super) use check::{Accept, Check};
-pub(super) use grants::Grants;
+pub(super) use grants::{Add, Grants, Scope};
 #[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
 pub(super) use mcp::McpAction;
 #[cfg(feature = "mcp-client")]

@@ -1,10 +1,12 @@
 //! `policy explain`: which rule decides on a tool at each of the three stages.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::call::{Decision, Verdict};
+use crate::call::{Caller, Decision, Verdict};
+use crate::catalog::ToolCatalog;
 use crate::cli::args::Explain;
 use crate::cli::call::json;
 use crate::cli::exit::{Exit, Failure};
@@ -12,7 +14,8 @@ use crate::cli::frozen::frozen;
 use crate::cli::policy::{shared, why};
 use crate::cli::session::Cli;
 use crate::cli::{catalog, input, terminal};
-use crate::policy::PolicyContext;
+use crate::policy::{PolicyContext, ToolPolicy};
+use crate::text::nearest;
 
 /// A stage as `--json` prints it.
 #[derive(Serialize)]
@@ -38,6 +41,9 @@ struct Explained<'a> {
     tool: &'a str,
     effect: &'a str,
     stages: Vec<Stage>,
+    /// What was asked about and is not known here, such as a label that no rule names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
@@ -77,11 +83,12 @@ pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
     let name = entry.spec.name.as_str();
     let effect = policy.effect_of(name, entry.spec.effect).as_str();
     let exit = stages.iter().map(|stage| exit(stage.decided.verdict)).max().unwrap_or(Exit::Done);
-    let explained = Explained { tool: name, effect, stages };
+    let explained = Explained { tool: name, effect, stages, notes: unknown(asked, &found, &policy) };
     if cli.settings.json {
         terminal::line(&json(&explained)?);
     } else {
         print(&explained);
+        explained.notes.iter().for_each(|note| terminal::note(&terminal::safe(note)));
         if asked.arguments.is_none() {
             terminal::note("rules about arguments were not asked; give them with --arguments JSON");
         }
@@ -98,6 +105,29 @@ fn print(explained: &Explained<'_>) {
             terminal::line(&terminal::safe(&format!("{:<12}{verdict:<18}{name}: {why}", "  also")));
         }
     }
+}
+
+/// What of the run neither the policy nor the application knows: it may be mistaken, and decides nothing as it is.
+fn unknown(asked: &Explain, catalog: &ToolCatalog, policy: &ToolPolicy) -> Vec<String> {
+    let meant = |wrong: &str, names: &BTreeSet<&str>| {
+        let nearest = nearest(wrong, names.iter().copied());
+        nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+    };
+    let named = policy.named_labels();
+    let labels = asked.labels.iter().filter(|label| !named.contains(label.as_str()));
+    let mut notes: Vec<_> =
+        labels.map(|label| format!("no rule names the label `{label}`{}", meant(label, &named))).collect();
+    if let Caller::Graph { name, .. } = &asked.caller {
+        let graphs = catalog.entries().filter_map(|entry| entry.spec.name.as_str().strip_prefix("graph__"));
+        let known: BTreeSet<_> = policy.named_graphs().chain(graphs).collect();
+        if !known.contains(name.as_str()) {
+            notes.push(format!(
+                "neither the application nor a rule knows a graph `{name}`, so only rules about all graphs count{}",
+                meant(name, &known)
+            ));
+        }
+    }
+    notes
 }
 
 const fn exit(verdict: Verdict) -> Exit {

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use http::request::Parts;
 use rmcp::model::Extensions;
 
+use crate::mcp::serve::auth::Verified;
 use crate::runner::RunOptions;
 
 /// Says whom a request acts for: the principal, tenant, roles, session and connections of its run.
@@ -70,6 +71,13 @@ impl<'a> Peer<'a> {
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&'a str> {
         self.request?.headers.get(name)?.to_str().ok()
+    }
+
+    /// Returns what the bearer token of the request stands for. `None` if the server asks for none
+    /// ([`HttpOptions::authorization`](crate::mcp::serve::HttpOptions::authorization)).
+    #[must_use]
+    pub fn verified(&self) -> Option<&'a Verified> {
+        self.extension()
     }
 
     /// Returns what a layer in front of the server put into the extensions of the HTTP request.

@@ -11,11 +11,15 @@ use crate::mcp::serve::admit::Admit;
 use crate::mcp::serve::error::McpServerError;
 use crate::mcp::serve::listing::Listing;
 use crate::mcp::serve::shutdown::Calls;
+use crate::mcp::serve::tasks::Tasks;
 use crate::mcp::serve::{McpServer, Served};
 use crate::runner::ToolRunner;
 
 /// How many calls run at a time, unless the application says otherwise.
 const MAX_CALLS: usize = 1024;
+
+/// How many calls wait as tasks at a time, unless the application says otherwise.
+const MAX_TASKS: usize = 1024;
 
 /// Collects the parts of a server. Made by [`McpServer::builder`].
 #[must_use]
@@ -26,12 +30,23 @@ pub struct McpServerBuilder {
     instructions: Option<String>,
     exposed: BTreeMap<String, String>,
     max_calls: usize,
+    max_tasks: usize,
+    ask_clients: bool,
 }
 
 impl McpServerBuilder {
     pub(super) fn new(runner: ToolRunner, admit: Box<dyn Admit>) -> Self {
         let name = (env!("CARGO_PKG_NAME").to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-        Self { runner, admit, name, instructions: None, exposed: BTreeMap::new(), max_calls: MAX_CALLS }
+        Self {
+            runner,
+            admit,
+            name,
+            instructions: None,
+            exposed: BTreeMap::new(),
+            max_calls: MAX_CALLS,
+            max_tasks: MAX_TASKS,
+            ask_clients: false,
+        }
     }
 
     /// Sets the name and the version that clients are told; those of this library by default.
@@ -59,20 +74,37 @@ impl McpServerBuilder {
         self
     }
 
+    /// Sets how many calls may wait as tasks at a time, of all clients together; 1,024 by default. With 0 the server has
+    /// no tasks. One more ends as `approval_required`, as for a client that knows no tasks.
+    pub fn max_tasks(mut self, tasks: usize) -> Self {
+        self.max_tasks = tasks;
+        self
+    }
+
+    /// Says whether a client that fills in forms is asked to decide on a call of its own principal, where the policy lets
+    /// the principal decide (`own_calls`); `false` by default. The client says that it asks its person, and nobody can
+    /// check whether it does.
+    pub fn ask_clients(mut self, ask: bool) -> Self {
+        self.ask_clients = ask;
+        self
+    }
+
     /// Builds the server. Tools that a client of the application executes are left out.
     ///
     /// # Errors
     /// A name that is exposed belongs to no tool, to one that a client executes, or is not one that every client takes;
     /// or two tools have one name.
     pub fn build(self) -> Result<McpServer, McpServerError> {
-        let Self { runner, admit, name: (name, version), instructions, exposed, max_calls } = self;
+        let Self { runner, admit, name: (name, version), instructions, exposed, max_calls, max_tasks, ask_clients } =
+            self;
         let listing = Listing::of(&runner, &exposed)?;
         // Logging is deprecated in 2026-07-28, and still part of it.
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_logging().build();
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_logging();
+        let capabilities = if max_tasks > 0 { capabilities.enable_tasks().build() } else { capabilities.build() };
         let mut config = ServerConfig::new(capabilities).with_server_info(Implementation::new(name, version));
         config.instructions = instructions;
-        let calls = Calls::new(max_calls);
-        Ok(McpServer(Arc::new(Served { runner, admit, listing, config, calls })))
+        let (calls, tasks) = (Calls::new(max_calls), Tasks::new(max_tasks, ask_clients));
+        Ok(McpServer(Arc::new(Served { runner, admit, listing, config, calls, tasks })))
     }
 }
 

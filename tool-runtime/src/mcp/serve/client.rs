@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rmcp::model::{
-    ClientResult, ElicitRequest, ElicitRequestParams, ElicitationAction, ElicitationSchema, LoggingLevel,
-    LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken, ProtocolVersion, ServerRequest,
+    ClientCapabilities, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ElicitationSchema, LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken,
+    ProtocolVersion, ServerRequest,
 };
 use rmcp::service::{RequestContext, RoleServer, ServiceError};
 use serde_json::Value;
@@ -65,7 +66,7 @@ impl Outbox {
         // Since 2026-07-28 a server asks nothing while a call runs.
         if let Some(declared) = context.client_capabilities().filter(|_| !modern) {
             let asks = || Asks { peer: context.peer.clone(), run: run.clone() };
-            if declared.elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none()) {
+            if fills_in_forms(&declared) {
                 offers = offers.with::<dyn Elicit>(Arc::new(asks()));
             }
             if declared.sampling.is_some() {
@@ -236,18 +237,28 @@ impl Elicit for Asks {
         let ClientResult::ElicitResult(answer) = self.peer.send_request(request).await.map_err(failed)? else {
             return Err(ClientError::Answer);
         };
-        match answer.action {
-            ElicitationAction::Accept => {}
-            ElicitationAction::Decline => return Err(ClientError::Declined),
-            _ => return Err(ClientError::Cancelled),
-        }
-        let filled = answer.content.ok_or(ClientError::Answer)?;
-        let text = filled.to_string();
-        let tree = json::parse_value(&text, &Limits::UNBOUNDED).map_err(|_| ClientError::Answer)?;
-        let form = Schema::from_text(form.to_string());
-        self.run.check_value(&form, &tree).map_err(|_| ClientError::Answer)?;
-        Ok(filled)
+        filled(&self.run, form, answer)
     }
+}
+
+/// Whether a client asks its person to fill in forms.
+pub(super) fn fills_in_forms(declared: &ClientCapabilities) -> bool {
+    declared.elicitation.as_ref().is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
+}
+
+/// What a person filled in, held to the form.
+pub(super) fn filled(run: &Run, form: &Value, answer: ElicitResult) -> Result<Value, ClientError> {
+    match answer.action {
+        ElicitationAction::Accept => {}
+        ElicitationAction::Decline => return Err(ClientError::Declined),
+        _ => return Err(ClientError::Cancelled),
+    }
+    let filled = answer.content.ok_or(ClientError::Answer)?;
+    let text = filled.to_string();
+    let tree = json::parse_value(&text, &Limits::UNBOUNDED).map_err(|_| ClientError::Answer)?;
+    let form = Schema::from_text(form.to_string());
+    run.check_value(&form, &tree).map_err(|_| ClientError::Answer)?;
+    Ok(filled)
 }
 
 #[async_trait]

@@ -37,6 +37,11 @@ pub enum McpServerError {
         /// Why.
         source: io::Error,
     },
+    /// The address of a protected server is not one.
+    Resource {
+        /// The address.
+        address: String,
+    },
     /// The client did not begin as the protocol says.
     Handshake,
 }
@@ -57,6 +62,7 @@ impl McpServerError {
             Self::Taken { .. } => "mcp_name_taken",
             Self::Client { .. } => "mcp_client_tool",
             Self::Listen { .. } => "mcp_listen",
+            Self::Resource { .. } => "mcp_resource",
             Self::Handshake => "mcp_handshake",
         }
     }
@@ -80,6 +86,12 @@ impl fmt::Display for McpServerError {
                 write!(f, "{address} is in use by another process; choose another port, or 0 for a free one")
             }
             Self::Listen { address, source } => write!(f, "cannot listen on {address}: {source}"),
+            Self::Resource { address } => write!(
+                f,
+                "`{}` is not the address of a server; write one such as https://tools.example.org/mcp, without query \
+                 and fragment",
+                address.escape_debug()
+            ),
             Self::Handshake => f.write_str("the client closed the connection or did not begin with `initialize`"),
         }
     }

@@ -6,21 +6,23 @@ use std::sync::Arc;
 
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ErrorCode, ErrorData, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion, ServerConfig, SetLevelRequestParams, Tool,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, ClientCapabilities, CreateTaskResult, ErrorCode,
+    ErrorData, GetTaskParams, GetTaskResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerConfig,
+    SetLevelRequestParams, Tool, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::json;
 
-use crate::call::{CallId, ToolCall};
+use crate::call::{CallId, Outcome, ToolCall};
 use crate::contain::awaited;
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::admit::Peer;
 use crate::mcp::serve::answer::{answer, unknown};
-use crate::mcp::serve::client::Outbox;
+use crate::mcp::serve::client::{Outbox, fills_in_forms};
 use crate::mcp::serve::session::Session;
 use crate::mcp::serve::shutdown::Full;
-use crate::runner::{CallClient, Run};
+use crate::mcp::serve::tasks::Waiting;
+use crate::runner::{CallClient, Run, RunOptions};
 
 /// What JSON-RPC leaves to servers for errors of their own.
 const SERVER_ERROR: ErrorCode = ErrorCode(-32000);
@@ -37,18 +39,21 @@ impl Handler {
         Self { server, session: Arc::new(Session::new()) }
     }
 
-    /// The run that a request belongs to.
-    async fn run(&self, context: &RequestContext<RoleServer>) -> Result<Run, ErrorData> {
-        let served = &self.server.0;
+    /// Whom a request acts for.
+    async fn party(&self, context: &RequestContext<RoleServer>) -> Result<RunOptions, ErrorData> {
         let peer = Peer::of(&context.extensions);
-        let options = match awaited(|| served.admit.admit(&peer)).await {
-            Ok(options) => options.ok_or_else(not_admitted)?,
+        match awaited(|| self.server.0.admit.admit(&peer)).await {
+            Ok(options) => options.ok_or_else(not_admitted),
             Err(_) => {
                 tracing::error!("the application's `Admit` panicked, so an MCP client is refused");
-                return Err(broken());
+                Err(broken())
             }
-        };
-        self.session.run(&served.runner, options).ok_or_else(not_admitted)
+        }
+    }
+
+    /// The run of the session.
+    fn run(&self, party: RunOptions) -> Result<Run, ErrorData> {
+        self.session.run(&self.server.0.runner, party).ok_or_else(not_admitted)
     }
 
     /// Takes a call through the gate.
@@ -59,7 +64,8 @@ impl Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let served = &self.server.0;
         let _running = served.calls.begin().map_err(full)?;
-        let run = self.run(context).await?;
+        let party = self.party(context).await?;
+        let run = self.run(party.clone())?;
         let offered = served.listing.get(&request.name);
         let arguments = request.arguments.unwrap_or_default();
         let arguments = serde_json::to_string(&arguments).map_err(|_| broken())?;
@@ -89,6 +95,15 @@ impl Handler {
         });
         let result = result.await;
         let Some(offered) = offered else { return Err(unknown(&request.name)) };
+        if result.outcome() == Outcome::ApprovalRequired
+            && let Some(declared) = context.client_capabilities().filter(ClientCapabilities::supports_tasks)
+        {
+            let (call, name, asks) = (result.call_id(), &*request.name, fills_in_forms(&declared));
+            let waiting = Waiting { run: &run, party, call, name, asks };
+            if let Some(task) = served.tasks.open(&self.server, waiting).await {
+                return Ok(CreateTaskResult::new(task).into());
+            }
+        }
         answer(&result, &request.name, offered, objects_only(context)).map(CallToolResponse::from)
     }
 }
@@ -111,7 +126,7 @@ impl ServerHandler for Handler {
         if request.is_some_and(|request| request.cursor.is_some()) {
             return Err(ErrorData::invalid_params("The cursor is not one of this server.", None));
         }
-        let run = self.run(&context).await?;
+        let run = self.run(self.party(&context).await?)?;
         let tools = self.server.0.listing.visible(run.catalog(), objects_only(&context));
         Ok(ListToolsResult::with_all_items(tools))
     }
@@ -126,6 +141,39 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         self.exec(request, &context).await
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let party = self.party(&context).await?;
+        let tasks = &self.server.0.tasks;
+        let (task, run) = tasks.get(&self.server, party.clone(), &request.task_id, objects_only(&context)).await?;
+        if task.status().is_terminal() {
+            // The session reads what another run of its party returned.
+            self.run(party)?.take_labels_of(&run);
+        }
+        Ok(GetTaskResult::new(task))
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let party = self.party(&context).await?;
+        self.server.0.tasks.update(&self.server, party, &request.task_id, request.input_responses).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let party = self.party(&context).await?;
+        self.server.0.tasks.cancel(&self.server, party, &request.task_id).await
     }
 
     async fn set_level(&self, request: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
 use rmcp::model::Extensions;
@@ -20,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::contain::awaited;
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::admit::Peer;
+use crate::mcp::serve::auth::Authorization;
 use crate::mcp::serve::handler::Handler;
 use crate::mcp::serve::options::HttpOptions;
 use crate::runner::RunOptions;
@@ -36,7 +38,8 @@ pub(super) type Body = BoxBody<Bytes, Infallible>;
 /// Cheap to clone. [`McpServer::bind`] serves without a router.
 ///
 /// A request whose `Origin` or `Host` is not allowed gets 403, a body that is too large 413, and a session too many 503.
-/// A session belongs to whom it began for: a request of another party gets 404.
+/// A session belongs to whom it began for: a request of another party gets 404. With
+/// [`HttpOptions::authorization`] a request without a valid token gets 401, before anything else of it is looked at.
 ///
 /// ```no_run
 /// # fn mounted(server: &tool_runtime::mcp::serve::McpServer) {
@@ -54,6 +57,7 @@ pub struct HttpService {
     sessions: Arc<LocalSessionManager>,
     parties: Arc<Mutex<HashMap<String, RunOptions>>>,
     max_sessions: usize,
+    authorization: Option<Authorization>,
 }
 
 impl McpServer {
@@ -80,17 +84,26 @@ impl McpServer {
             sessions,
             parties: Arc::default(),
             max_sessions: options.max_sessions,
+            authorization: options.authorization.clone(),
         }
     }
 }
 
 impl HttpService {
     /// Answers one request.
-    pub(super) async fn answer<B>(&self, request: Request<B>) -> Response<Body>
+    pub(super) async fn answer<B>(&self, mut request: Request<B>) -> Response<Body>
     where
         B: http_body::Body + Send + 'static,
         B::Error: fmt::Display,
     {
+        if let Some(authorization) = &self.authorization {
+            let (mut parts, body) = request.into_parts();
+            match authorization.check(&self.server, &mut parts.headers).await {
+                Ok(verified) => drop(parts.extensions.insert(verified)),
+                Err(response) => return *response,
+            }
+            request = Request::from_parts(parts, body);
+        }
         let begins = request.method() == Method::POST && has_no_session(request.headers());
         if begins && self.sessions.sessions.read().await.len() >= self.max_sessions {
             return refused(StatusCode::SERVICE_UNAVAILABLE, "The server has as many sessions as it may.");
@@ -115,6 +128,19 @@ impl HttpService {
             return refused(StatusCode::NOT_FOUND, "Not Found: Session not found");
         }
         self.inner.handle(request).await
+    }
+
+    /// Answers a request to another path than that of the server.
+    pub(super) fn elsewhere(&self, method: &Method, path: &str) -> Response<Body> {
+        match &self.authorization {
+            Some(authorization) if method == Method::GET && path == authorization.resource_metadata_path() => {
+                let mut response = Response::new(Full::new(Bytes::from(authorization.resource_metadata())).boxed());
+                let json = HeaderValue::from_static("application/json");
+                response.headers_mut().insert(CONTENT_TYPE, json);
+                response
+            }
+            _ => refused(StatusCode::NOT_FOUND, "Not Found"),
+        }
     }
 
     /// Whom a request acts for; `None` for nobody, who gets no session.

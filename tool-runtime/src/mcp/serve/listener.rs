@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::Duration;
 
-use http::StatusCode;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -14,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::mcp::serve::http::{HttpService, refused};
+use crate::mcp::serve::http::HttpService;
 use crate::mcp::serve::{HttpOptions, McpServer, McpServerError};
 
 /// The path that clients call.
@@ -31,7 +30,8 @@ const RETRY: Duration = Duration::from_millis(50);
 
 /// A server that listens on an address, under the path `/mcp`. Made by [`McpServer::bind`].
 ///
-/// It speaks HTTP/1.1 without TLS: beyond this machine, a proxy with TLS and authentication belongs in front of it.
+/// It speaks HTTP/1.1 without TLS: beyond this machine, a proxy with TLS belongs in front of it. With
+/// [`HttpOptions::authorization`] it also serves the metadata that says who issues tokens.
 #[must_use]
 pub struct HttpListener {
     server: McpServer,
@@ -112,7 +112,7 @@ async fn connection(stream: TcpStream, service: HttpService, ending: Cancellatio
             Ok::<_, Infallible>(if request.uri().path() == PATH {
                 service.answer(request).await
             } else {
-                refused(StatusCode::NOT_FOUND, "Not Found")
+                service.elsewhere(request.method(), request.uri().path())
             })
         }
     });

@@ -31,8 +31,9 @@
 //! A client sees the tools that its run may use, in the order of their names, and each call is one call of
 //! [`Run::exec`](crate::Run::exec): decided, redacted and recorded like any other. What it gets is what everyone may see
 //! of a result (`redact`); what only the model of the application may read stays here. A client, and the call it makes,
-//! have no part in who they are: [`Admit`] says it for each request. Calls that need an approval end as
-//! `approval_required`; an operator decides on them, never the client.
+//! have no part in who they are: [`Admit`] says it for each request. A call that needs an approval becomes a task
+//! (SEP-2663) if its client knows tasks, and ends as `approval_required` otherwise; an operator decides on it, and the
+//! client only where [`McpServerBuilder::ask_clients`] and the policy let it.
 //!
 //! A connection over standard input and output, or a session over HTTP, is one run. In the revision 2026-07-28 of the
 //! protocol HTTP has no sessions, and each request is a run of its own.
@@ -43,6 +44,7 @@
 
 mod admit;
 mod answer;
+mod auth;
 mod builder;
 mod client;
 mod error;
@@ -53,11 +55,13 @@ mod listing;
 mod options;
 mod session;
 mod shutdown;
+mod tasks;
 
 use std::fmt;
 use std::sync::Arc;
 
 pub use admit::{Admit, Peer};
+pub use auth::{Authorization, Verified, VerifyToken};
 pub use builder::McpServerBuilder;
 pub use error::McpServerError;
 pub use http::HttpService;
@@ -71,6 +75,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::mcp::serve::handler::Handler;
 use crate::mcp::serve::listing::Listing;
 use crate::mcp::serve::shutdown::Calls;
+use crate::mcp::serve::tasks::Tasks;
 use crate::runner::ToolRunner;
 
 /// The longest message that is read, in bytes.
@@ -89,6 +94,7 @@ struct Served {
     listing: Listing,
     config: ServerConfig,
     calls: Calls,
+    tasks: Tasks,
 }
 
 impl McpServer {

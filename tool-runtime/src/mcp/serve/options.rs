@@ -1,5 +1,7 @@
 //! [`HttpOptions`]: what a server over HTTP lets in.
 
+use crate::mcp::serve::auth::Authorization;
+
 /// The limits of a server over HTTP, and the hosts and origins that it answers to.
 ///
 /// ```
@@ -15,6 +17,7 @@ pub struct HttpOptions {
     pub(super) max_body: usize,
     pub(super) max_sessions: usize,
     pub(super) max_connections: usize,
+    pub(super) authorization: Option<Authorization>,
 }
 
 impl Default for HttpOptions {
@@ -32,6 +35,7 @@ impl HttpOptions {
             max_body: 1024 * 1024,
             max_sessions: 2048,
             max_connections: 2048,
+            authorization: None,
         }
     }
 
@@ -45,6 +49,12 @@ impl HttpOptions {
     /// `https://app.example.org:443`.
     pub fn origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into());
+        self
+    }
+
+    /// Lets in requests with a bearer token only; without it, any request that [`Admit`](crate::mcp::serve::Admit) lets in.
+    pub fn authorization(mut self, authorization: Authorization) -> Self {
+        self.authorization = Some(authorization);
         self
     }
 

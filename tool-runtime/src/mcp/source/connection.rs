@@ -13,6 +13,7 @@ use crate::mcp::source::error::Failure;
 use crate::mcp::source::http::Http;
 use crate::mcp::source::message;
 use crate::mcp::source::stdio::{Program, Stdio};
+use crate::mcp::source::tasks;
 
 /// Revisions with a handshake, the preferred one first.
 const WITH_HANDSHAKE: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -53,6 +54,15 @@ impl Connection {
             }
             (Reach::Url { .. }, None) => return Err(Failure::NotSent("the URL cannot be used".to_owned())),
         };
+        Self::agreed(wire, limits).await
+    }
+
+    /// Agrees on a revision with a server behind a URL, for one account.
+    pub(super) async fn to_account(http: Http, limits: &Limits) -> Result<Self, Failure> {
+        Self::agreed(Wire::Http(http), limits).await
+    }
+
+    async fn agreed(wire: Wire, limits: &Limits) -> Result<Self, Failure> {
         let mut connection = Self { wire, next: AtomicU64::new(1), is_stateless: false };
         match tokio::time::timeout(limits.connect, connection.shake_hands()).await {
             Ok(agreed) => agreed.map(|()| connection),
@@ -66,7 +76,7 @@ impl Connection {
         struct Initialized {
             protocol_version: String,
         }
-        let params = json!({"protocolVersion": WITH_HANDSHAKE[0], "capabilities": {}, "clientInfo": client()});
+        let params = json!({"protocolVersion": WITH_HANDSHAKE[0], "capabilities": offers(), "clientInfo": client()});
         match self.send("initialize", None, &params).await {
             Ok(result) => {
                 let initialized: Initialized = serde_json::from_str(&result).map_err(|_| Failure::Unreadable)?;
@@ -130,13 +140,23 @@ impl Connection {
         }
     }
 
+    /// Sends a request whose answer nobody waits for.
+    pub(super) fn send_unheard(&self, method: &'static str, name: &str, params: Value) {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let text = message::request(id, method, &self.described(params));
+        match &self.wire {
+            Wire::Stdio(stdio) => stdio.notify(text),
+            Wire::Http(http) => http.send_unheard(method, name, text),
+        }
+    }
+
     /// Parameters that say who asks, where no handshake did.
     fn described(&self, mut params: Value) -> Value {
         if let (true, Some(members)) = (self.is_stateless, params.as_object_mut()) {
             let meta = json!({
                 "io.modelcontextprotocol/protocolVersion": STATELESS,
                 "io.modelcontextprotocol/clientInfo": client(),
-                "io.modelcontextprotocol/clientCapabilities": {},
+                "io.modelcontextprotocol/clientCapabilities": offers(),
             });
             members.insert("_meta".to_owned(), meta);
         }
@@ -163,6 +183,11 @@ impl Connection {
             Wire::Http(http) => http.shutdown().await,
         }
     }
+}
+
+/// What a server may count on: it may make a task of a call, and ask for nothing.
+fn offers() -> Value {
+    json!({"extensions": {tasks::EXTENSION: {}}})
 }
 
 fn client() -> Value {

@@ -55,7 +55,9 @@ pub(super) enum Failure {
     Unreadable,
     /// A JSON-RPC error, its message bounded and its `data` dropped.
     Refused { code: i64, message: String },
-    /// An HTTP status other than 200 and 202.
+    /// HTTP 401: the server refused the credentials, or asks for some.
+    Unauthorized,
+    /// An HTTP status other than 200, 202 and 401.
     Status(u16),
     /// What no server may do.
     Protocol(&'static str),
@@ -64,7 +66,7 @@ pub(super) enum Failure {
 impl Failure {
     /// Whether nothing of the request took effect for certain.
     pub(super) const fn had_no_effect(&self) -> bool {
-        matches!(self, Self::NotSent(_) | Self::Refused { .. } | Self::Status(300..=499))
+        matches!(self, Self::NotSent(_) | Self::Refused { .. } | Self::Unauthorized | Self::Status(300..=499))
     }
 }
 
@@ -77,6 +79,7 @@ impl fmt::Display for Failure {
             Self::TooLarge => f.write_str("the server sent a longer message than is read"),
             Self::Unreadable => f.write_str("the server sent an answer that cannot be read"),
             Self::Refused { code, .. } => write!(f, "the server refused the request with the code {code}"),
+            Self::Unauthorized => f.write_str("the server refused the credentials, or asks for some (HTTP 401)"),
             Self::Status(status @ 300..=399) => {
                 write!(f, "the server redirects (HTTP {status}), and redirects are not followed: correct the URL")
             }

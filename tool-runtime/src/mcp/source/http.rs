@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, Url, redirect};
 use tokio::sync::Notify;
 
@@ -32,6 +32,8 @@ struct Inner {
     client: Client,
     url: Url,
     headers: HeaderMap,
+    /// The token of an account, as the value of a header.
+    token: Option<HeaderValue>,
     max: usize,
     session: Mutex<Session>,
     changed: Arc<Notify>,
@@ -78,7 +80,24 @@ impl Http {
             .build()
             .map_err(|error| error.to_string())?;
         let session = Mutex::default();
-        Ok(Self(Arc::new(Inner { client, url, headers: own, max, session, changed })))
+        Ok(Self(Arc::new(Inner { client, url, headers: own, token: None, max, session, changed })))
+    }
+
+    /// The same server, with the token of an account and a session of its own.
+    pub(super) fn with_token(&self, token: &Secret<String>) -> Result<Self, Failure> {
+        let unfit = |_| Failure::NotSent("the token of the connection cannot be sent in a header".to_owned());
+        let mut value = HeaderValue::try_from(format!("Bearer {}", token.expose())).map_err(unfit)?;
+        value.set_sensitive(true);
+        let Inner { client, url, headers, max, changed, .. } = &*self.0;
+        Ok(Self(Arc::new(Inner {
+            client: client.clone(),
+            url: url.clone(),
+            headers: headers.clone(),
+            token: Some(value),
+            max: *max,
+            session: Mutex::default(),
+            changed: Arc::clone(changed),
+        })))
     }
 
     /// Whether the server ended the session.
@@ -111,21 +130,16 @@ impl Http {
     }
 
     async fn answered(&self, id: u64, method: &str, name: Option<&str>, text: String) -> Result<Box<str>, Failure> {
-        let mut request = self.post(text);
-        if self.session().id.is_none() {
-            // The stateless revision wants to be routed without its body being read; older ones ignore it.
-            request = request.header("mcp-method", method);
-            if let Some(name) = name.and_then(|name| HeaderValue::from_str(name).ok()) {
-                request = request.header("mcp-name", name);
-            }
-        }
-        let mut response = request.send().await.map_err(|error| {
+        let mut response = self.routed(method, name, text).send().await.map_err(|error| {
             if error.is_connect() {
                 return Failure::NotSent("the address of the server cannot be reached".to_owned());
             }
             Failure::Closed
         })?;
         let status = response.status().as_u16();
+        if status == 401 {
+            return Err(Failure::Unauthorized);
+        }
         if status == 404 && self.session().id.is_some() {
             self.session().is_gone = true;
         }
@@ -207,6 +221,30 @@ impl Http {
         }
     }
 
+    /// Sends a request whose answer nobody waits for, in a task of its own.
+    pub(super) fn send_unheard(&self, method: &str, name: &str, text: String) {
+        if tokio::runtime::Handle::try_current().is_ok() {
+            let request = self.routed(method, Some(name), text).timeout(NOTIFY);
+            tokio::spawn(async move {
+                let _ = request.send().await;
+            });
+        }
+    }
+
+    /// A request, with the headers by which it is routed.
+    fn routed(&self, method: &str, name: Option<&str>, text: String) -> RequestBuilder {
+        let request = self.post(text);
+        if self.session().id.is_some() {
+            return request;
+        }
+        // The stateless revision wants to be routed without its body being read; older ones ignore it.
+        let request = request.header("mcp-method", method);
+        match name.and_then(|name| HeaderValue::from_str(name).ok()) {
+            Some(name) => request.header("mcp-name", name),
+            None => request,
+        }
+    }
+
     fn post(&self, text: String) -> RequestBuilder {
         self.described(self.0.client.post(self.0.url.clone()))
             .header(CONTENT_TYPE, "application/json")
@@ -216,7 +254,11 @@ impl Http {
 
     fn described(&self, request: RequestBuilder) -> RequestBuilder {
         let session = self.session().clone();
-        let mut request = request.headers(self.0.headers.clone());
+        let mut headers = self.0.headers.clone();
+        if let Some(token) = &self.0.token {
+            headers.insert(AUTHORIZATION, token.clone());
+        }
+        let mut request = request.headers(headers);
         if let Some(id) = session.id {
             request = request.header("mcp-session-id", id);
         }

@@ -59,7 +59,8 @@ pub(super) fn read(text: &str) -> Option<Incoming> {
     Some(Incoming::Answer(id, result))
 }
 
-fn refused(error: &str) -> Failure {
+/// Reads a JSON-RPC error.
+pub(super) fn refused(error: &str) -> Failure {
     #[derive(Deserialize)]
     struct Refusal<'a> {
         code: i64,

@@ -64,10 +64,8 @@ pub(super) fn read(text: &str, is_structured: bool) -> Result<WithMedia<Value>, 
     let kind = raw.result_type.map(RawValue::get);
     if raw.task.is_some() || kind == Some("\"task\"") {
         // The server may be at work, and nobody waits for it.
-        return Err(ToolError::of_source(
-            ErrorKind::Lost,
-            "the server made a task of the call, which is not supported",
-        ));
+        let why = "the server made a task of the call in a way that is not supported";
+        return Err(ToolError::of_source(ErrorKind::Lost, why));
     }
     if kind.is_some_and(|kind| kind != "\"complete\"") {
         let why = "the server asked for something in the place of a result, which is not supported";
@@ -191,6 +189,7 @@ pub(super) fn failed(failure: &super::error::Failure) -> ToolError {
         }
         Failure::TooLarge => ToolError::of_source(ErrorKind::TooLarge, failure.to_string()),
         Failure::Unreadable => ToolError::of_source(ErrorKind::Invalid, failure.to_string()),
+        Failure::Timeout => ToolError::of_source(ErrorKind::TimedOut, failure.to_string()),
         failure if failure.had_no_effect() => {
             ToolError::of_source(ErrorKind::Tool, failure.to_string()).with_code("server_unavailable")
         }

@@ -1,6 +1,6 @@
 //! Names of tools: from what a server calls them to what they are called here.
 
-use crate::text::cut;
+use crate::text::{cut, unseen};
 use crate::tool::Hash;
 
 /// The longest name of a tool, in bytes.
@@ -23,7 +23,7 @@ pub(super) fn name(server: &str, raw: &str) -> Result<String, &'static str> {
     if raw.len() > MAX_RAW_BYTES {
         return Err("the name is longer than 128 bytes");
     }
-    if raw.chars().any(|one| one.is_control() || is_hidden(one)) {
+    if raw.chars().any(|one| unseen(one).is_some()) {
         return Err("the name holds a control character or one that nobody sees");
     }
     let prefix = format!("mcp__{server}__");
@@ -35,12 +35,6 @@ pub(super) fn name(server: &str, raw: &str) -> Result<String, &'static str> {
     let hash = Hash::sha256(raw).to_string();
     let room = MAX_BYTES.saturating_sub(prefix.len() + 9);
     Ok(format!("{prefix}{}_{}", cut(&cleaned, room), cut(&hash, 8)))
-}
-
-/// Characters that change how text around them looks, or that look like nothing.
-pub(super) const fn is_hidden(one: char) -> bool {
-    matches!(one, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

@@ -4,7 +4,11 @@ use super::*;
 use crate::policy::exceeded::Amount;
 
 fn spending(budget: &str) -> Spending {
-    Spending::new(vec![(Holder::Run, toml::from_str(budget).unwrap())])
+    shared_by(1, budget)
+}
+
+fn shared_by(parallel: usize, budget: &str) -> Spending {
+    Spending::new(vec![(Holder::Run, toml::from_str(budget).unwrap())], parallel)
 }
 
 fn refused(amount: Amount) -> BudgetExceeded {
@@ -94,6 +98,25 @@ async fn time_is_what_passed() {
     assert_eq!(spending.reserve(Spend::call(None, 0)).unwrap().time(), Some(Duration::from_millis(50)));
 }
 
+#[tokio::test(start_paused = true)]
+async fn calls_without_a_limit_share_what_is_left() {
+    let spending = shared_by(3, "time_ms = 300");
+    let ms = Duration::from_millis;
+    let call = || spending.reserve(Spend::call(None, 0));
+    let held: Vec<_> = (0..3).map(|_| call().unwrap()).collect();
+    assert!(held.iter().all(|call| call.time() == Some(ms(100))), "{held:?}");
+    assert_eq!(call().err(), Some(refused(Amount::Time)), "a fourth one has no place");
+    tokio::time::advance(ms(30)).await;
+    drop(held);
+    // 210 ms are left. One that says how long it takes holds that, and the others share the rest.
+    let limited = spending.reserve(Spend::call(Some(ms(10)), 0)).unwrap();
+    assert_eq!(limited.time(), Some(ms(10)));
+    let (one, two) = (call().unwrap(), call().unwrap());
+    assert_eq!((one.time(), two.time()), (Some(ms(100)), Some(ms(100))));
+    drop((limited, one, two));
+    assert_eq!(spending.spent().time, ms(90), "what passed is booked, and not what was held");
+}
+
 #[test]
 fn a_parallel_batch_cannot_overshoot() {
     let spending = spending("calls = 100\ntokens = 1000");
@@ -112,7 +135,7 @@ fn a_parallel_batch_cannot_overshoot() {
 
 #[test]
 fn an_endless_cost_stays_a_number() {
-    let spending = Spending::new(Vec::new());
+    let spending = Spending::new(Vec::new(), 1);
     spending.charge(Spend::turn(Usage::new(1, 0), f64::INFINITY));
     spending.charge(Spend::turn(Usage::new(1, 0), f64::MAX));
     let text = serde_json::to_string(&spending.spent()).unwrap();

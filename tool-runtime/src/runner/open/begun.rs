@@ -1,16 +1,21 @@
-//! A call that this process refuses may have begun in another one, which had the same run.
+//! A call that this process refuses may have begun in another one, which had the same run, and may have its record.
 
-use crate::call::{Cause, Outcome, ToolExecResult};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::call::{Cause, Outcome, RecordedArguments, ToolExecResult, ToolInvocationRecord};
 use crate::contain::discard;
 use crate::runner::ending::{Ending, Stop};
 use crate::runner::open::OpenCall;
 use crate::runner::state::Taken;
-use crate::runner::telemetry;
+use crate::runner::{settle, telemetry};
+use crate::store::StoreError;
 use crate::tool::ToolEffect;
 
 impl OpenCall {
     /// What is said of a call that ends. One that is refused before the ledger is asked about it is not said to have
-    /// failed, or to be cancelled, while another process may have begun it: then its record is not ours to write.
+    /// failed, or to be cancelled, while another process may have begun it: then its record is not ours to write. One that
+    /// another process took to its end has its record, and gets no second one.
     pub(super) async fn unless_begun(&self, ended: Result<Ending, Stop>) -> Result<Ending, Stop> {
         match ended {
             Err(stop) if self.may_be_known(&stop) => Box::pin(self.look(stop)).await,
@@ -20,28 +25,66 @@ impl OpenCall {
 
     /// Whether the ledger may know the call, and was not asked.
     fn may_be_known(&self, stop: &Stop) -> bool {
-        self.attempt.is_none()
-            && !self.draft.executed()
+        self.attempt.is_none() && stop.outcome != Outcome::OutcomeUnknown && self.may_be_elsewhere()
+    }
+
+    /// Whether a call that did not run here may have begun in another process.
+    pub(super) fn may_be_elsewhere(&self) -> bool {
+        !self.draft.executed()
             && self.taken == Taken::First
             && self.draft.effect() != Some(ToolEffect::ReadOnly)
-            && stop.outcome != Outcome::OutcomeUnknown
             && self.run.state().is_continued()
     }
 
     async fn look(&self, stop: Stop) -> Result<Ending, Stop> {
-        match self.run.unfinished_of(&self.draft.id, Some(&self.draft.name)).await {
-            Ok(false) => Err(stop),
-            Ok(true) => {
-                let (id, unknown) = (self.draft.id.clone(), Outcome::OutcomeUnknown);
-                let result = ToolExecResult::unfinished(id, unknown, true, unknown.safe_message());
-                Ok(Ending::Elsewhere(Box::new(result)))
-            }
+        match self.known_elsewhere(&stop).await {
+            Ok(None) => Err(stop),
+            Ok(Some(result)) => Ok(Ending::Elsewhere(Box::new(result))),
             Err(error) => {
                 discard(telemetry::store_unread(&self.run, error));
                 Err(if is_certain(stop.outcome) { stop } else { lost() })
             }
         }
     }
+
+    /// What other processes made of the call. `None` if none of them is known to have had it.
+    async fn known_elsewhere(&self, stop: &Stop) -> Result<Option<ToolExecResult>, StoreError> {
+        let closed = async || {
+            let record = self.run.own_record(&self.draft.id, |record| self.is_of_this_call(record, stop)).await?;
+            Ok::<_, StoreError>(record.map(settle::result))
+        };
+        if let Some(ended) = closed().await? {
+            return Ok(Some(ended));
+        }
+        let begun = self.run.unfinished_of(&self.draft.id, Some(&self.draft.name)).await?;
+        // It may have ended, or was closed, between the two.
+        let ended = closed().await?;
+        let unknown = || {
+            let outcome = Outcome::OutcomeUnknown;
+            ToolExecResult::unfinished(self.draft.id.clone(), outcome, true, outcome.safe_message())
+        };
+        Ok(ended.or_else(|| begun.then(unknown)))
+    }
+
+    /// Whether a record under the call's id is that of this call, and not of another one with the same id. Where one of
+    /// both was refused before its arguments were read, the tool has to do.
+    fn is_of_this_call(&self, record: &ToolInvocationRecord, stop: &Stop) -> bool {
+        record.name == self.draft.name
+            && match (&record.arguments, self.draft.recorded_arguments()) {
+                (RecordedArguments::Masked(theirs), RecordedArguments::Masked(ours)) => is_same(theirs, &ours),
+                (RecordedArguments::Unread { sha256: theirs, .. }, RecordedArguments::Unread { sha256: ours, .. }) => {
+                    *theirs == ours
+                }
+                // What can be read in one process can be read in all.
+                _ => !is_certain(stop.outcome) && !is_certain(record.outcome),
+            }
+    }
+}
+
+/// A store may have written the members of an object in another order.
+fn is_same(one: &RawValue, other: &RawValue) -> bool {
+    let read = |text: &RawValue| serde_json::from_str::<Value>(text.get());
+    one.get() == other.get() || read(one).ok().zip(read(other).ok()).is_some_and(|(one, other)| one == other)
 }
 
 /// Whether a call could not have begun in any process: what is wrong is in the call itself.

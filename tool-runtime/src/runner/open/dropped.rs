@@ -1,6 +1,9 @@
 //! A call whose future is dropped ends like any other: with its record and its terminal event.
 
+use tokio::runtime::Handle;
+
 use crate::call::{Cause, Outcome};
+use crate::contain::discard;
 use crate::runner::accounts::Held;
 use crate::runner::ending::Stop;
 use crate::runner::open::{OpenCall, Phase};
@@ -40,21 +43,55 @@ impl Drop for OpenCall {
                     self.close(&known, None);
                 }
             }
-            Phase::Running => {
-                let outcome = match self.draft.effect() {
-                    Some(effect) if self.draft.executed() => Cause::Cancelled.outcome(effect),
-                    _ => Outcome::Cancelled,
-                };
-                let ended = Err(cancelled(outcome));
-                let result = self.result(&ended);
-                let stop = ended.err();
-                let record = self.draft.record(&self.run, &result, stop.as_ref());
-                let settled = Held::settle(self.held.take(), &result);
-                let receipt = self.run.put(record, self.attempt.as_ref(), settled, self.suspending.take());
-                self.close(&result, stop.as_ref());
-                telemetry::await_receipt(&self.run, &self.draft, receipt);
-            }
+            // Another process may have begun it, and nobody can be asked here.
+            Phase::Running if self.may_be_elsewhere() => self.end_later(),
+            Phase::Running => self.end_now(),
         }
+    }
+}
+
+impl OpenCall {
+    /// Ends a call that no other process can have begun.
+    fn end_now(&mut self) {
+        let outcome = match self.draft.effect() {
+            Some(effect) if self.draft.executed() => Cause::Cancelled.outcome(effect),
+            _ if self.may_be_elsewhere() => Outcome::OutcomeUnknown,
+            _ => Outcome::Cancelled,
+        };
+        let ended = Err(cancelled(outcome));
+        let result = self.result(&ended);
+        let stop = ended.err();
+        let record = self.draft.record(&self.run, &result, stop.as_ref());
+        let settled = Held::settle(self.held.take(), &result);
+        let receipt = self.run.put(record, self.attempt.as_ref(), settled, self.suspending.take());
+        self.close(&result, stop.as_ref());
+        telemetry::await_receipt(&self.run, &self.draft, receipt);
+    }
+
+    /// Ends a call in a task of its own, which asks the store whether another process began it. Where there can be no such
+    /// task, nobody can say what became of the call.
+    fn end_later(&mut self) {
+        let runtime = Handle::try_current().ok().filter(|_| !self.is_left);
+        let Some(runtime) = runtime else { return self.end_now() };
+        let left = Self {
+            run: self.run.clone(),
+            id: self.id.clone(),
+            taken: self.taken,
+            started: self.started,
+            parent: self.parent.clone(),
+            draft: self.draft.clone(),
+            attempt: self.attempt.take(),
+            suspending: self.suspending.take(),
+            held: self.held.take(),
+            known: None,
+            claim: None,
+            continued: None,
+            grant: None,
+            client: None,
+            phase: std::mem::replace(&mut self.phase, Phase::Announced),
+            is_left: true,
+        };
+        runtime.spawn(async move { discard(left.finish(Err(cancelled(Outcome::Cancelled))).await) });
     }
 }
 

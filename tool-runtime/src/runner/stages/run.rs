@@ -8,7 +8,7 @@ use tracing::Instrument;
 use crate::call::{Cause, Outcome, PendingGraph};
 use crate::component::Bindings;
 use crate::contain::{caught, discard};
-use crate::error::ToolError;
+use crate::error::{ErrorKind, ToolError};
 use crate::hydrate::Hydrated;
 use crate::redact::{ProjectError, Projected};
 use crate::registration::{Purpose, RunFailure};
@@ -97,6 +97,9 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
         Ok(Err(RunFailure::Unknown)) => Err(unseen("nobody saw the end of an earlier attempt")),
         Ok(Err(failure)) if purpose == Purpose::Reconcile => Err(unseen(&why(failure))),
         Ok(Err(RunFailure::Lost(error))) => Err(broken_off(&error, effect)),
+        Ok(Err(RunFailure::Unauthorized(error))) => {
+            Err(Stop::new(Outcome::ConnectionUnavailable).reason(error.detail(), None))
+        }
         Err(interrupted) if purpose == Purpose::Reconcile => Err(unseen(&interrupted.to_string())),
         Ok(Err(failure)) => {
             // The author's sentence reaches the model too, and can hold what the tool read.
@@ -110,7 +113,11 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
         Ok(Left::Waits(_)) => Ok(None),
         Err(stop) => Err(stop),
     });
-    if matches!(&ended, Err(stop) if stop.outcome == Outcome::Cancelled && purpose == Purpose::Reconcile) {
+    let did_nothing = |stop: &Stop| match stop.outcome {
+        Outcome::Cancelled => purpose == Purpose::Reconcile,
+        outcome => outcome == Outcome::ConnectionUnavailable,
+    };
+    if matches!(&ended, Err(stop) if did_nothing(stop)) {
         open.had_no_effect();
     }
     Ok(Ran { hydrated, left: ended?, warning })
@@ -134,7 +141,7 @@ fn unseen(why: &str) -> Stop {
 /// Why a tool could not find out what became of an earlier attempt, for operators.
 fn why(failure: RunFailure) -> String {
     match failure {
-        RunFailure::Tool(error) | RunFailure::Lost(error) => {
+        RunFailure::Tool(error) | RunFailure::Lost(error) | RunFailure::Unauthorized(error) => {
             let text = caught(|| error.detail()).unwrap_or_default();
             discard(error);
             text
@@ -151,19 +158,20 @@ fn stopped(interrupted: &Interrupted, effect: ToolEffect) -> Stop {
     stop
 }
 
-/// The connection to the server broke off, which is not known of a tool before it began.
+/// The server gave no answer, because its time was up or the connection to it broke off.
 fn broken_off(error: &ToolError, effect: ToolEffect) -> Stop {
-    let mut stop = Stop::new(Cause::Lost.outcome(effect)).reason(error.detail(), None);
-    if effect == ToolEffect::ReadOnly {
+    let cause = if error.kind() == ErrorKind::TimedOut { Cause::Timeout } else { Cause::Lost };
+    let mut stop = Stop::new(cause.outcome(effect)).reason(error.detail(), None);
+    if effect == ToolEffect::ReadOnly && cause == Cause::Lost {
         stop = stop.message("The tool's server gave no answer. The call may be made again.");
     }
-    stop.cause = Some(Cause::Lost);
+    stop.cause = Some(cause);
     stop
 }
 
 fn failed(failure: RunFailure) -> Stop {
     match failure {
-        RunFailure::Tool(error) | RunFailure::Lost(error) => {
+        RunFailure::Tool(error) | RunFailure::Lost(error) | RunFailure::Unauthorized(error) => {
             // Writing the text runs the author's code once more.
             let text = caught(|| error.detail()).unwrap_or_default();
             let message = sentence(error.safe_message(), MAX_MESSAGE_BYTES);

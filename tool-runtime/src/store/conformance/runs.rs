@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::store::conformance::ledger::LONG;
 use crate::store::conformance::{ask, at, read, run, several, update};
+use crate::store::posts::Posted;
 use crate::store::runs::{Holder, Next, Progress};
 use crate::store::{Document, Key, Query, RunLease, Space, Store, StoreError, StoredRun, Transaction, posts, runs};
 
@@ -19,6 +20,7 @@ pub(super) async fn runs_are_kept(store: Arc<dyn Store>) {
         epoch: u64::MAX,
         news: u64::MAX,
         posts: u32::MAX,
+        finishes: vec!["'\0".into()],
         failures: u32::MAX,
         ..StoredRun::new("run", "\0")
     };
@@ -85,7 +87,8 @@ pub(super) async fn a_run_has_one_worker(store: Arc<dyn Store>) {
 async fn post(store: &dyn Store, id: &str, tenant: Option<&'static str>) -> Result<bool, StoreError> {
     let (key, body) = (Key::post("run", id), Arc::from(format!("{id}\0")));
     let keys = [Key::run("run"), key.clone()];
-    ask(store, keys, move |transaction| posts::post(transaction, &key, tenant, &body)).await
+    let posted = ask(store, keys, move |transaction| posts::post(transaction, &key, tenant, &body, &[])).await?;
+    Ok(posted == Posted::Kept)
 }
 
 /// What waits in the post, oldest first.

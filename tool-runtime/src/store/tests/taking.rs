@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::store::posts::Posted;
 use crate::store::runs::{self, Next, Progress, Taking};
 use crate::store::{Document, Key, RunLease, StoreError, StoredRun, Transaction, posts};
 
@@ -79,11 +80,39 @@ fn one_process_has_a_run() {
 fn another_post_does_not_take_the_place_of_the_first() {
     let mut one = One(Some(Document::Run(Box::new(StoredRun::new("r", "{}")))), None);
     let mut post = |body: &str| {
-        one.change(0, |transaction| posts::post(transaction, &Key::post("r", "p"), None, &Arc::from(body)))
+        one.change(0, |transaction| posts::post(transaction, &Key::post("r", "p"), None, &Arc::from(body), &[]))
     };
-    assert!(post("approved").unwrap());
-    assert!(post("approved").unwrap(), "an attempt whose answer was lost is repeated");
+    assert_eq!(post("approved").unwrap(), Posted::Kept);
+    assert_eq!(post("approved").unwrap(), Posted::Kept, "an attempt whose answer was lost is repeated");
     assert!(matches!(post("denied"), Err(StoreError::Duplicate)));
     let Some(Document::Run(run)) = one.0 else { panic!("the run is gone") };
     assert_eq!(run.posts, 1);
+}
+
+/// A call is finished by one post, wherever in a post of several decisions it is.
+#[test]
+fn each_call_of_a_post_is_decided_by_it_alone() {
+    let key = Key::post("r", "p");
+    let run = StoredRun { due: Some(at(0)), ..StoredRun::new("r", "{}") };
+    let mut one = One(Some(Document::Run(Box::new(run))), None);
+    let post = |one: &mut One, calls: &[&str]| {
+        let finishes: Vec<Arc<str>> = calls.iter().map(|call| Arc::from(*call)).collect();
+        // Each under a key of its own.
+        one.1 = None;
+        one.change(0, |transaction| posts::post(transaction, &key, None, &"body".into(), &finishes)).unwrap()
+    };
+    assert_eq!(post(&mut one, &["a", "b"]), Posted::Kept);
+    for (calls, decided) in [(&["b"][..], 0), (&["a"], 0), (&["c", "b"], 1), (&["a", "c"], 0)] {
+        assert_eq!(post(&mut one, calls), Posted::Decided(decided), "{calls:?}");
+        assert!(one.1.is_none(), "what was refused left nothing");
+    }
+    assert_eq!(post(&mut one, &["c"]), Posted::Kept, "another call");
+    // What was taken finishes nothing any more.
+    let lease = one.change(1, |transaction| runs::lease(transaction, &"r".into(), &"worker".into(), LEASE));
+    let (lease, _) = lease.unwrap().unwrap();
+    let taken = Some(key.clone());
+    let progress = Progress { document: None, state: "ran".into(), taken, failures: 0, next: Next::Keep };
+    one.change(2, |transaction| runs::save(transaction, &lease, &progress)).unwrap();
+    assert_eq!(post(&mut one, &["b"]), Posted::Decided(0));
+    assert_eq!(post(&mut one, &["c"]), Posted::Kept);
 }

@@ -6,7 +6,9 @@ use crate::call::Outcome;
 use crate::store::anchors::only;
 use crate::store::conformance::record;
 use crate::store::verify::{Verifier, VerifyError, verify};
-use crate::store::{Anchor, AuditRecord, Chain, Document, Key, MemoryStore, RecordFilter, Sealed, Store, anchor};
+use crate::store::{
+    Anchor, AuditRecord, Chain, Document, Key, MemoryStore, RecordFilter, Sealed, Store, Transaction, anchor,
+};
 
 /// Two runs of four records each, one after the other, with an anchor after half of them and one after all.
 async fn history() -> (MemoryStore, Vec<Anchor>) {
@@ -70,8 +72,8 @@ async fn every_attack_on_records_is_named() {
         (|records| drop(records.remove(2)), same("one 2 records_missing")),
         (|records| drop(records.remove(0)), same("one 1 records_missing")),
         (|records| drop(records.remove(6)), (Some("one 3 records_cut"), None)),
-        (|records| records.retain(|sealed| **sealed.record.run_id() != *"two"), (Some("two 1 records_cut"), None)),
-        (Vec::clear, (Some("one 1 records_cut"), None)),
+        (|records| records.retain(|sealed| **sealed.record.run_id() != *"two"), (Some("two 0 records_cut"), None)),
+        (Vec::clear, (Some("one 0 records_cut"), None)),
         (|records| records.swap(2, 4), same("one 2 records_missing")),
         (|records| records.insert(4, records[2].clone()), same("one 1 record_repeated")),
         (
@@ -119,7 +121,7 @@ async fn a_part_begins_and_ends_anywhere() {
 
 async fn tamper(store: &MemoryStore, key: Key, with: impl Fn(Document) -> Option<Document> + Send + 'static) {
     let named = key.clone();
-    let change = move |transaction: &mut crate::store::Transaction| {
+    let change = move |transaction: &mut Transaction| {
         let document = transaction.get(&named).cloned().expect("it is there");
         match with(document) {
             Some(document) => transaction.set(&named, document),
@@ -190,7 +192,45 @@ async fn a_history_that_was_made_anew_is_found_by_what_was_exported() {
     anchor(&forged, |_| {}).await.unwrap();
     assert_eq!(verified(&forged, &[]).await, Ok(1));
     let found = verified(&forged, &exported).await.unwrap_err();
+    assert!(found.starts_with("run \"one\", record 1: it is missing, and what anchor 0 holds"), "{found}");
+    // All records that the exported anchors hold are there.
+    let (anew, exported) = history().await;
+    for key in [Key::anchor(0), Key::anchor(1), Key::last_anchor()] {
+        tamper(&anew, key, |_| None).await;
+    }
+    anchor(&anew, |_| {}).await.unwrap();
+    let found = verified(&anew, &exported).await.unwrap_err();
     assert_eq!(found, "anchor 0: it is not the one that was exported: the anchors were made anew");
+}
+
+/// The tail of a log that is lost takes the last records and their anchors away together.
+#[tokio::test]
+async fn a_lost_tail_is_named_by_its_first_record() {
+    let (whole, exported) = history().await;
+    let cases = [(7, 1, "run \"two\", record 3"), (5, 1, "run \"one\", record 3"), (1, 0, "run \"one\", record 1")];
+    for (records, anchors, first) in cases {
+        let kept = MemoryStore::new();
+        for sealed in &whole.records(&RecordFilter::default()).await.unwrap()[..records] {
+            kept.append(sealed.record.clone()).await.unwrap();
+        }
+        for last in exported[..anchors].iter().cloned() {
+            let keys = vec![Key::anchor(last.number), Key::last_anchor()];
+            let change = move |transaction: &mut Transaction| {
+                let anchor = Box::new(last.clone());
+                transaction.set(&Key::anchor(last.number), Document::Anchor(anchor.clone()))?;
+                transaction.set(&Key::last_anchor(), Document::LastAnchor(anchor))
+            };
+            kept.update(keys, Box::new(change)).await.unwrap();
+        }
+        assert!(verified(&kept, &[]).await.is_ok(), "nothing in the store tells");
+        let found = verified(&kept, &exported).await.unwrap_err();
+        assert!(found.starts_with(first), "{records}: {found}");
+        // It continues, and anchors again.
+        kept.append(record("three", "call_0").into()).await.unwrap();
+        anchor(&kept, |_| {}).await.unwrap();
+        let found = verified(&kept, &exported).await.unwrap_err();
+        assert!(found.starts_with(first), "{records}, continued: {found}");
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,78 @@
+//! `grants add`: what is decided on a call that waits is decided for later calls.
+
+use std::sync::Arc;
+
+use super::Row;
+use crate::call::Suspension;
+use crate::cli::approvals::{self, Found};
+use crate::cli::args::{Add, Scope};
+use crate::cli::call::json;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::session::Cli;
+use crate::cli::{input, terminal};
+use crate::runner::{GrantError, Remember};
+use crate::store::{Clock as _, DecisionKind, GrantScope, Key, PendingCall, Store, SystemClock, Transaction, grants};
+
+pub(super) async fn add(cli: &Cli<'_>, store: &dyn Store, asked: Add) -> Result<Exit, Failure> {
+    let Found { call, .. } = approvals::find(cli, &asked.id).await?;
+    let now = SystemClock.now();
+    if call.suspension != Suspension::Approval || call.is_expired(now) {
+        return Err(approvals::unknown(&asked.id));
+    }
+    let decider = cli.named_decider(&call, &asked.who)?;
+    let remember = remember(&asked, &call)?;
+    let effect = approvals::may_decide(cli, store, &call, DecisionKind::Remembered, &decider).await?;
+    let (grant, record) = remember.grant(&call, effect, &decider, now).map_err(|error| unfit(&asked, &error))?;
+    let keys = vec![Key::run(Arc::clone(&call.run_id)), Key::of_waiting(&call), grant.key()];
+    let (change, given) = crate::store::transaction::returning({
+        let grant = grant.clone();
+        move |transaction: &mut Transaction| grants::give(transaction, &grant, &call, &record)
+    });
+    store.update(keys, change).await?;
+    if !given()? {
+        return Err(approvals::unknown(&asked.id));
+    }
+    let row = Row::of(&grant);
+    terminal::line(&if cli.settings.json { json(&row)? } else { row.told() });
+    Ok(Exit::Done)
+}
+
+fn remember(asked: &Add, call: &PendingCall) -> Result<Remember, Failure> {
+    let scope = match asked.scope {
+        Scope::Run => GrantScope::Run(Arc::clone(&call.run_id)),
+        Scope::Conversation => match &call.conversation_id {
+            Some(conversation) => GrantScope::Conversation(Arc::clone(conversation)),
+            None => {
+                let text = "the run of this call names no conversation; write `--for run` or `--for principal`";
+                return Err(Failure::usage(text).code("grant_scope"));
+            }
+        },
+        Scope::Principal => GrantScope::Principal,
+        Scope::Tenant => GrantScope::Tenant,
+    };
+    let mut remember = if asked.deny { Remember::deny(scope) } else { Remember::allow(scope) };
+    if let Some(conditions) = &asked.matching {
+        let conditions = input::json_value(conditions)?;
+        remember = remember.matching(&conditions).map_err(|error| unfit(asked, &error))?;
+    }
+    if let Some(uses) = asked.uses {
+        remember = remember.uses(uses);
+    }
+    if let Some(time) = asked.expires_in {
+        remember = remember.expires_in(time);
+    }
+    Ok(remember)
+}
+
+fn unfit(asked: &Add, error: &GrantError) -> Failure {
+    let hint = match error {
+        GrantError::Unbounded => ": --uses N --expires-in TIME",
+        GrantError::Scope if asked.uses == Some(0) => "; write --uses 1 or more",
+        GrantError::Scope if asked.scope == Scope::Principal => {
+            "; its run may have no principal, its arguments may have been repaired, or a graph waits with it"
+        }
+        GrantError::Scope => "; its arguments may have been repaired, or a graph waits with it",
+        _ => "",
+    };
+    Failure::usage(format!("{error}{hint}")).code(error.code())
+}

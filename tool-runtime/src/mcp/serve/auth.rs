@@ -1,0 +1,291 @@
+//! [`Authorization`]: bearer tokens of requests over HTTP (RFC 6750), and where clients get them (RFC 9728).
+//!
+//! The application verifies a token and says whom it stands for; this decides by what it said, and answers 401 or 403 as
+//! clients of the protocol expect. The token is taken out of the request before anything else sees it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::capability::Secret;
+use crate::contain::awaited;
+use crate::mcp::serve::http::{Body, refused};
+use crate::mcp::serve::{McpServer, McpServerError};
+use crate::runner::RunOptions;
+
+/// Where a resource says how it is protected, before the path of the resource itself.
+const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+
+/// Verifies bearer tokens: their signature, or with the server that issued them.
+///
+/// Implementations need `#[async_trait]`. It is asked for every request, so that a token that was revoked stops at the
+/// next one. A token is for this server alone: it is passed to no other service.
+#[async_trait]
+pub trait VerifyToken: Send + Sync {
+    /// Returns what the token stands for. `None` if it is not one: it is unknown, was revoked, or has a wrong signature.
+    async fn verify(&self, token: &Secret<String>) -> Option<Verified>;
+}
+
+/// What a token stands for, as its issuer says.
+///
+/// ```
+/// use tool_runtime::RunOptions;
+/// use tool_runtime::mcp::serve::Verified;
+///
+/// let run = RunOptions::new().principal("ada").tenant("acme").role("buyer");
+/// let expires = "2030-01-01T00:00:00Z".parse()?;
+/// let verified = Verified::new(run, "https://tools.example.org/mcp", expires).scope("orders:write");
+/// # Ok::<(), jiff::Error>(())
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Verified {
+    run: RunOptions,
+    audience: Vec<String>,
+    expires: Timestamp,
+    scopes: Vec<String>,
+}
+
+impl Verified {
+    /// A token for this party, for one resource (its audience), until a time. It has no scopes.
+    pub fn new(run: RunOptions, audience: impl Into<String>, expires: Timestamp) -> Self {
+        Self { run, audience: vec![audience.into()], expires, scopes: Vec::new() }
+    }
+
+    /// Adds another resource that the token is for.
+    pub fn audience(mut self, resource: impl Into<String>) -> Self {
+        self.audience.push(resource.into());
+        self
+    }
+
+    /// Adds a scope of the token.
+    pub fn scope(mut self, scope: impl Into<String>) -> Self {
+        self.scopes.push(scope.into());
+        self
+    }
+
+    /// Returns the options of the runs of this party, for [`Admit`](crate::mcp::serve::Admit).
+    pub fn run_options(&self) -> RunOptions {
+        self.run.clone()
+    }
+
+    /// Returns the scopes of the token.
+    pub fn scopes(&self) -> impl Iterator<Item = &str> {
+        self.scopes.iter().map(String::as_str)
+    }
+}
+
+/// Lets in requests with a bearer token only.
+///
+/// A request without a valid token gets 401 with the address of [`resource_metadata`](Self::resource_metadata), one whose token lacks a
+/// scope 403. Tokens that have expired or are for another resource are not valid, whatever verifies them.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use tool_runtime::mcp::serve::{Authorization, HttpOptions, Peer, Verified, VerifyToken};
+/// use tool_runtime::{RunOptions, Secret};
+///
+/// struct Tokens;
+///
+/// #[async_trait]
+/// impl VerifyToken for Tokens {
+///     async fn verify(&self, token: &Secret<String>) -> Option<Verified> {
+///         // Look it up, or check its signature.
+///         let known = token.expose() == "token-of-ada";
+///         let expires = "2030-01-01T00:00:00Z".parse().ok()?;
+///         known.then(|| Verified::new(RunOptions::new().principal("ada"), "https://tools.example.org/mcp", expires))
+///     }
+/// }
+///
+/// let authorization = Authorization::new("https://tools.example.org/mcp", Tokens)?
+///     .issuer("https://login.example.org");
+/// let options = HttpOptions::new().host("tools.example.org").authorization(authorization);
+/// // The server's `Admit`.
+/// let admit = |peer: &Peer<'_>| peer.verified().map(Verified::run_options);
+/// # let _ = (options, admit);
+/// # Ok::<(), tool_runtime::mcp::serve::McpServerError>(())
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Authorization {
+    resource: String,
+    /// Where the metadata is, as an address and as the path of it.
+    described: (String, String),
+    issuers: Vec<String>,
+    scopes: Vec<String>,
+    verify: Arc<dyn VerifyToken>,
+}
+
+impl Authorization {
+    /// Protects the server whose address clients know as `resource`, such as `https://tools.example.org/mcp`.
+    ///
+    /// # Errors
+    /// The address is not one with `http` or `https` and a host, or has a query or a fragment.
+    pub fn new(resource: impl Into<String>, verify: impl VerifyToken + 'static) -> Result<Self, McpServerError> {
+        let resource = resource.into();
+        let described = metadata_of(&resource).ok_or_else(|| McpServerError::Resource { address: resource.clone() })?;
+        Ok(Self { resource, described, issuers: Vec::new(), scopes: Vec::new(), verify: Arc::new(verify) })
+    }
+
+    /// Adds the address of an authorization server that issues tokens for this one.
+    pub fn issuer(mut self, address: impl Into<String>) -> Self {
+        self.issuers.push(address.into());
+        self
+    }
+
+    /// Adds a scope that every token needs.
+    pub fn scope(mut self, scope: impl Into<String>) -> Self {
+        self.scopes.push(scope.into());
+        self
+    }
+
+    /// Returns the document that says who issues tokens for the server, as JSON (RFC 9728).
+    ///
+    /// [`HttpListener`](crate::mcp::serve::HttpListener) serves it. A router of the application serves it under
+    /// [`resource_metadata_path`](Self::resource_metadata_path).
+    #[must_use]
+    pub fn resource_metadata(&self) -> String {
+        json!({
+            "resource": self.resource,
+            "authorization_servers": self.issuers,
+            "scopes_supported": self.scopes,
+            "bearer_methods_supported": ["header"],
+        })
+        .to_string()
+    }
+
+    /// Returns the path of [`resource_metadata`](Self::resource_metadata), for example `/.well-known/oauth-protected-resource/mcp`.
+    #[must_use]
+    pub fn resource_metadata_path(&self) -> &str {
+        &self.described.1
+    }
+
+    /// Takes the token out of the headers of a request, and says whom it stands for, or how the request is answered.
+    pub(super) async fn check(
+        &self,
+        server: &McpServer,
+        headers: &mut HeaderMap,
+    ) -> Result<Verified, Box<Response<Body>>> {
+        let token = token(headers);
+        while headers.remove(AUTHORIZATION).is_some() {}
+        let Some(token) = token else { return Err(self.refuse(StatusCode::UNAUTHORIZED, None)) };
+        let verified = awaited(|| self.verify.verify(&token)).await.map_err(|_| {
+            tracing::error!("the application's `VerifyToken` panicked, so an MCP client is refused");
+            Box::new(refused(StatusCode::INTERNAL_SERVER_ERROR, "The server failed."))
+        })?;
+        let now = server.0.runner.now();
+        let is_valid = |verified: &Verified| now < verified.expires && verified.audience.contains(&self.resource);
+        let Some(verified) = verified.filter(is_valid) else {
+            return Err(self.refuse(StatusCode::UNAUTHORIZED, Some("invalid_token")));
+        };
+        if self.scopes.iter().all(|scope| verified.scopes.contains(scope)) {
+            return Ok(verified);
+        }
+        Err(self.refuse(StatusCode::FORBIDDEN, Some("insufficient_scope")))
+    }
+
+    fn refuse(&self, status: StatusCode, error: Option<&str>) -> Box<Response<Body>> {
+        let mut challenge = format!("Bearer resource_metadata=\"{}\"", self.described.0);
+        if !self.scopes.is_empty() {
+            challenge.push_str(&format!(", scope=\"{}\"", self.scopes.join(" ")));
+        }
+        if let Some(error) = error {
+            challenge.push_str(&format!(", error=\"{error}\""));
+        }
+        let text = match status {
+            StatusCode::FORBIDDEN => "Forbidden: the token lacks a scope",
+            _ => "Unauthorized: a valid bearer token is needed",
+        };
+        let mut response = refused(status, text);
+        let challenge = HeaderValue::try_from(challenge).unwrap_or_else(|_| HeaderValue::from_static("Bearer"));
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        Box::new(response)
+    }
+}
+
+/// Reads the one bearer token of a request. `None` if there is none, or anything else.
+fn token(headers: &HeaderMap) -> Option<Secret<String>> {
+    let mut all = headers.get_all(AUTHORIZATION).iter();
+    let (Some(value), None) = (all.next(), all.next()) else { return None };
+    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    let token = token.trim_matches(' ');
+    let is_token = !token.is_empty() && !token.contains(' ') && scheme.eq_ignore_ascii_case("bearer");
+    is_token.then(|| Secret::new(token.to_owned()))
+}
+
+/// The address and the path of the metadata of a resource. `None` if the address of the resource is not one.
+fn metadata_of(resource: &str) -> Option<(String, String)> {
+    let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\<>?#@".contains(&byte));
+    let (scheme, rest) = resource.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https"))?;
+    let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    if host.is_empty() || !is_plain(rest) {
+        return None;
+    }
+    let path = format!("{WELL_KNOWN}{}", if path == "/" { "" } else { path });
+    Some((format!("{scheme}://{host}{path}"), path))
+}
+
+// The application's own part may hold keys.
+impl fmt::Debug for Authorization {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authorization").field("resource", &self.resource).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Verified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Verified").field("run", &self.run).field("scopes", &self.scopes).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_metadata_of_a_resource_lies_before_its_path() {
+        let at = |resource: &str| metadata_of(resource).map(|(address, _)| address);
+        let expected = Some("https://a.example/.well-known/oauth-protected-resource/mcp".to_owned());
+        assert_eq!(at("https://a.example/mcp"), expected);
+        let root = Some("http://127.0.0.1:80/.well-known/oauth-protected-resource".to_owned());
+        assert_eq!((at("http://127.0.0.1:80"), at("http://127.0.0.1:80/")), (root.clone(), root));
+        for wrong in [
+            "",
+            "a.example/mcp",
+            "ftp://a/x",
+            "https://",
+            "https:///x",
+            "https://a/x?y",
+            "https://a/#x",
+            "https://u@a/",
+            "https://a/\"x",
+            "https://a/x y",
+            "https://a/\u{e4}",
+        ] {
+            assert_eq!(at(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn one_bearer_token_is_read() {
+        let read = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(AUTHORIZATION, value.parse().unwrap());
+            }
+            token(&headers).map(|token| token.expose().clone())
+        };
+        assert_eq!(read(&["Bearer abc"]), Some("abc".to_owned()));
+        assert_eq!(read(&["bearer  abc "]), Some("abc".to_owned()));
+        for wrong in
+            [&[][..], &["abc"], &["Basic abc"], &["Bearer"], &["Bearer "], &["Bearer a b"], &["Bearer a", "Bearer b"]]
+        {
+            assert_eq!(read(wrong), None, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! [`Tasks`]: calls that wait for an approval, as tasks of the protocol (SEP-2663).
+//!
+//! A call that waits is answered with a task if its client knows tasks, and ends as it always did otherwise. The task is
+//! that call: its state is read from the store, a decision on it is posted to its run by any process that shares the
+//! store, and is carried out here, through the gate, once. A task belongs to the party whose call it is; to everybody
+//! else it reads like one that does not exist. It can be asked for as long as somebody may decide, and for ten minutes
+//! after its call ended. A server that starts again on the same store finds a task when its client asks for it.
+
+mod desk;
+mod keeper;
+mod question;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rmcp::model::{DetailedTask, ErrorData, InputRequests, InputResponses, JsonObject, Task, TaskPayload, TaskStatus};
+use serde::Serialize;
+
+use crate::agent::{Incoming, RunQueue};
+use crate::call::{CallId, Outcome};
+use crate::mcp::serve::McpServer;
+use crate::mcp::serve::answer::answer;
+use crate::mcp::serve::handler::broken;
+use crate::mcp::serve::tasks::desk::{Desk, Look, SavedDesk, SavedTask, State};
+use crate::runner::{RestoreError, Run, RunOptions};
+use crate::store::StoreError;
+
+/// How often a client should ask, in milliseconds.
+const POLL_MILLIS: u64 = 1000;
+
+/// The longest id of a task, in bytes.
+const MAX_ID_BYTES: usize = 256;
+
+/// The tasks of a server, of all its clients together.
+pub(super) struct Tasks {
+    desks: Mutex<HashMap<String, Arc<Desk>>>,
+    max: usize,
+    /// Whether a client may be asked to decide on the calls of its principal.
+    asks: bool,
+}
+
+/// A call that may become a task.
+pub(super) struct Waiting<'a> {
+    pub(super) run: &'a Run,
+    pub(super) party: RunOptions,
+    pub(super) call: &'a CallId,
+    /// The tool, by the name that the client knows.
+    pub(super) name: &'a str,
+    /// Whether the client asks its person to fill in forms.
+    pub(super) asks: bool,
+}
+
+impl Tasks {
+    pub(super) fn new(max: usize, asks: bool) -> Self {
+        Self { desks: Mutex::default(), max, asks }
+    }
+
+    fn desks(&self) -> MutexGuard<'_, HashMap<String, Arc<Desk>>> {
+        self.desks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a task of a call that waits. `None` if there is no room, or the store failed: then the client is told that
+    /// the call waits, as one that knows no tasks.
+    pub(super) async fn open(&self, server: &McpServer, waiting: Waiting<'_>) -> Option<Task> {
+        let Waiting { run, party, call, name, asks } = waiting;
+        let id = task_id(run.id(), call).filter(|_| self.max > 0)?;
+        let pending = run.pending(call).await.ok()??;
+        let saved = SavedTask { name: name.to_owned(), created: pending.created_at, expires: pending.expires_at, asks };
+        let (desk, is_new) = {
+            let mut desks = self.desks();
+            if desks.values().map(|desk| desk.len()).sum::<usize>() >= self.max {
+                tracing::warn!(tasks = self.max, "as many calls of MCP clients wait as tasks as may");
+                return None;
+            }
+            let known = desks.get(run.id()).cloned();
+            let is_new = known.is_none();
+            let desk = known.unwrap_or_else(|| Arc::new(Desk::new(run.clone(), party)));
+            desk.add(call.clone(), saved);
+            desks.insert(run.id().to_owned(), Arc::clone(&desk));
+            (desk, is_new)
+        };
+        let kept = desk.save(&server.0).await;
+        if is_new {
+            keeper::start(server, &desk);
+        }
+        if let Err(error) = kept {
+            tracing::warn!(run = run.id(), error = error.code(), "a call that waits could not be made a task");
+            desk.remove(call);
+            return None;
+        }
+        let look = desk.look(&server.0, call).await.ok()??;
+        Some(described(id, &look))
+    }
+
+    /// Says what a task is at this moment.
+    pub(super) async fn get(
+        &self,
+        server: &McpServer,
+        party: RunOptions,
+        id: &str,
+        objects_only: bool,
+    ) -> Result<(DetailedTask, Run), ErrorData> {
+        let (desk, call) = self.find(server, party, id).await?;
+        let look = desk.look(&server.0, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
+        let payload = match &look.state {
+            State::Waits(pending) => TaskPayload::InputRequired {
+                input_requests: match self.own_question(&desk, &look) {
+                    Some(key) => {
+                        question::approval(&look.saved.name, pending).map(|asked| (key, asked)).into_iter().collect()
+                    }
+                    None => InputRequests::new(),
+                },
+            },
+            State::Works => match look.questions.requests() {
+                asked if asked.is_empty() => TaskPayload::Working,
+                input_requests => TaskPayload::InputRequired { input_requests },
+            },
+            State::Ended(result) if result.outcome() == Outcome::Cancelled => TaskPayload::Cancelled,
+            State::Ended(result) => {
+                let offered = server.0.listing.get(&look.saved.name).ok_or_else(unknown)?;
+                match answer(result, &look.saved.name, offered, objects_only) {
+                    Ok(result) => TaskPayload::Completed { result: object(&result)? },
+                    Err(error) => TaskPayload::Failed { error: object(&error)? },
+                }
+            }
+        };
+        Ok((DetailedTask::new(described(id.to_owned(), &look), payload), desk.run.clone()))
+    }
+
+    /// Takes answers to what a task asked. What it did not ask, or does not ask any more, is left out.
+    pub(super) async fn update(
+        &self,
+        server: &McpServer,
+        party: RunOptions,
+        id: &str,
+        answers: InputResponses,
+    ) -> Result<(), ErrorData> {
+        let (desk, call) = self.find(server, party, id).await?;
+        let look = desk.look(&server.0, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
+        let own = self.own_question(&desk, &look);
+        for (key, answer) in answers {
+            if own.as_ref() != Some(&key) {
+                look.questions.answer(&key, &answer);
+                continue;
+            }
+            let State::Waits(pending) = &look.state else { continue };
+            let (Some(decision), Some(decider)) =
+                (question::decision(&answer), desk.run.own_decider(pending.decided()))
+            else {
+                continue;
+            };
+            // Like every decision it is posted, so that it is carried out even if this process ends now.
+            let incoming = Incoming::new().decide(call.clone(), decision, &decider);
+            let queue = RunQueue::new(Arc::clone(server.0.runner.store()));
+            let posted = queue.post(desk.run.id(), pending.tenant.as_deref(), &incoming).await;
+            posted.map_err(|error| {
+                tracing::warn!(run = desk.run.id(), error = error.code(), "a decision of an MCP client was not kept");
+                broken()
+            })?;
+            desk.changed.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Ends the call of a task, if it has not ended.
+    pub(super) async fn cancel(&self, server: &McpServer, party: RunOptions, id: &str) -> Result<(), ErrorData> {
+        let (desk, call) = self.find(server, party, id).await?;
+        desk.look(&server.0, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
+        desk.cancel(&server.0, &call).await.map_err(|error| failed(&error))
+    }
+
+    /// The key of the question whether the call may run, if its client may be asked.
+    fn own_question(&self, desk: &Desk, look: &Look) -> Option<String> {
+        let State::Waits(pending) = &look.state else { return None };
+        let may = self.asks && look.saved.asks && desk.run.own_decider(pending.decided()).is_some();
+        may.then(|| format!("approval-{}", look.asked + 1))
+    }
+
+    /// Finds a task of a party: here, or in the store, where a process before may have left it.
+    async fn find(&self, server: &McpServer, party: RunOptions, id: &str) -> Result<(Arc<Desk>, CallId), ErrorData> {
+        let is_id = id.len() <= MAX_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_graphic());
+        let (run_id, call) = id.rsplit_once('.').filter(|_| is_id && self.max > 0).ok_or_else(unknown)?;
+        let call = CallId::new(call);
+        let known = self.desks().get(run_id).cloned();
+        if let Some(desk) = known {
+            return if desk.party.is_party_of(&party) { Ok((desk, call)) } else { Err(unknown()) };
+        }
+        let runner = &server.0.runner;
+        let document = runner.served(run_id, &party).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
+        let saved: SavedDesk = serde_json::from_str(&document).map_err(|_| unknown())?;
+        let run = runner.restore(saved.run, party.clone()).await.map_err(|error| match error {
+            RestoreError::Store(error) => failed(&error),
+            _ => unknown(),
+        })?;
+        let desk = Arc::new(Desk::new(run, party));
+        saved.tasks.into_iter().for_each(|(id, task)| desk.add(id, task));
+        desk.restored(document);
+        let mut desks = self.desks();
+        if let Some(faster) = desks.get(run_id) {
+            return if faster.party.is_party_of(&desk.party) { Ok((Arc::clone(faster), call)) } else { Err(unknown()) };
+        }
+        desks.insert(run_id.to_owned(), Arc::clone(&desk));
+        drop(desks);
+        keeper::start(server, &desk);
+        Ok((desk, call))
+    }
+
+    /// Removes a run whose tasks are over. `false` if there is a new one.
+    fn leave(&self, desk: &Desk) -> bool {
+        let mut desks = self.desks();
+        let is_over = desk.len() == 0;
+        if is_over {
+            desks.remove(desk.run.id());
+        }
+        is_over
+    }
+}
+
+/// What the protocol says of a task in each state.
+fn described(id: String, look: &Look) -> Task {
+    let (status, said) = match &look.state {
+        State::Waits(_) => (TaskStatus::InputRequired, "The call waits for the approval of a person."),
+        State::Works if look.questions.is_empty() => (TaskStatus::Working, "The call runs."),
+        State::Works => (TaskStatus::InputRequired, "The call runs, and asks something."),
+        State::Ended(result) if result.outcome() == Outcome::Cancelled => {
+            (TaskStatus::Cancelled, "The call was cancelled.")
+        }
+        State::Ended(_) => (TaskStatus::Completed, "The call has ended."),
+    };
+    let (created, updated) = (look.saved.created, look.updated);
+    let lasts = look.until.duration_since(created).as_millis();
+    Task::new(id, status, created.to_string(), updated.to_string())
+        .with_status_message(said)
+        .with_ttl_ms(u64::try_from(lasts).unwrap_or_default())
+        .with_poll_interval_ms(POLL_MILLIS)
+}
+
+/// Names a task by its run and its call. `None` if a client could not send the id in a header.
+fn task_id(run_id: &str, call: &CallId) -> Option<String> {
+    let id = format!("{run_id}.{call}");
+    let is_sent = id.len() <= MAX_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_graphic());
+    (is_sent && !call.as_str().contains('.')).then_some(id)
+}
+
+/// The same for a task that does not exist, is over, or belongs to somebody else.
+fn unknown() -> ErrorData {
+    ErrorData::invalid_params("There is no such task.", None)
+}
+
+fn failed(error: &StoreError) -> ErrorData {
+    tracing::warn!(error = error.code(), "a task could not be looked at");
+    broken()
+}
+
+fn object(value: &impl Serialize) -> Result<JsonObject, ErrorData> {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::Object(object)) => Ok(object),
+        _ => Err(broken()),
+    }
+}

@@ -1,0 +1,80 @@
+//! The keeper of a run with tasks: it carries out what is posted to the run, and ends what waits for too long.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Weak};
+
+use tokio::task::JoinSet;
+
+use crate::agent::Incoming;
+use crate::mcp::serve::tasks::desk::Desk;
+use crate::mcp::serve::{McpServer, Served};
+use crate::runner::ResumeError;
+use crate::store::{Key, Post};
+
+/// Starts the keeper, which ends with the tasks of the run, and with the server.
+pub(super) fn start(server: &McpServer, desk: &Arc<Desk>) {
+    tokio::spawn(keep(Arc::downgrade(&server.0), Arc::clone(desk)));
+}
+
+async fn keep(server: Weak<Served>, desk: Arc<Desk>) {
+    // What was posted stays until it has had its effect; each of it is carried out by a task of its own meanwhile.
+    let (mut carrying, mut taken) = (JoinSet::new(), HashSet::new());
+    loop {
+        let Some(served) = server.upgrade() else { return };
+        if served.calls.closing().is_cancelled() {
+            break;
+        }
+        match served.runner.posted_to(&desk.run).await {
+            Ok(posts) => posts.into_iter().filter(|(key, _)| taken.insert(key.id().clone())).for_each(|(key, post)| {
+                carrying.spawn(carry(Arc::clone(&served), Arc::clone(&desk), key, post));
+            }),
+            Err(error) => {
+                tracing::warn!(run = desk.run.id(), error = error.code(), "decisions on tasks could not be read");
+            }
+        }
+        if desk.tidy(&served).await && carrying.is_empty() && served.tasks.leave(&desk) {
+            desk.forget(&served).await;
+            return;
+        }
+        let (store, closing) = (Arc::clone(served.runner.store()), served.calls.closing().clone());
+        drop(served);
+        tokio::select! {
+            Some(ended) = carrying.join_next(), if !carrying.is_empty() => {
+                if let Ok(post) = ended {
+                    taken.remove(&post);
+                }
+            }
+            () = store.changed() => {}
+            () = desk.changed.notified() => {}
+            () = closing.cancelled() => break,
+        }
+    }
+    // Closing the server waits for them, and stops those that take too long.
+    while carrying.join_next().await.is_some() {}
+}
+
+/// Carries out what was posted, and removes it. Returns its id.
+async fn carry(served: Arc<Served>, desk: Arc<Desk>, key: Key, post: Post) -> Arc<str> {
+    let id = Arc::clone(key.id());
+    // Without room it is looked at again.
+    let Ok(_running) = served.calls.begin() else { return id };
+    match serde_json::from_str::<Incoming>(&post.body) {
+        Ok(incoming) => {
+            for (call, decision, decider) in incoming.into_decisions() {
+                match Box::pin(desk.decide(&served, &call, decision, &decider)).await {
+                    Err(ResumeError::Store(error)) => {
+                        tracing::warn!(run = desk.run.id(), error = error.code(), "a decision is not carried out yet");
+                        return id;
+                    }
+                    // Of a decision that was refused there is a record.
+                    Ok(()) | Err(_) => {}
+                }
+            }
+        }
+        Err(_) => tracing::warn!(run = desk.run.id(), "what was posted cannot be read; it is dropped"),
+    }
+    if let Err(error) = served.runner.took(key).await {
+        tracing::warn!(run = desk.run.id(), error = error.code(), "a decision could not be removed");
+    }
+    id
+}

@@ -1,0 +1,149 @@
+//! [`Questions`]: what a call that became a task asks of its client. `tasks/get` shows it, `tasks/update` answers it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use rmcp::model::{ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationSchema, InputRequest, InputRequests};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use crate::capability::{ClientError, Elicit};
+use crate::mcp::serve::client::filled;
+use crate::runner::{ApprovalDecision, Run};
+use crate::store::PendingCall;
+use crate::text::sentence;
+
+/// The longest question about an approval, in bytes.
+const MAX_MESSAGE_BYTES: usize = 2048;
+
+/// The questions of one call that wait for an answer. A key is used once.
+#[derive(Default)]
+pub(super) struct Questions(Mutex<Asked>);
+
+#[derive(Default)]
+struct Asked {
+    count: u64,
+    open: BTreeMap<String, (ElicitRequestParams, oneshot::Sender<ElicitResult>)>,
+}
+
+impl Questions {
+    fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.asked().open.is_empty()
+    }
+
+    /// The questions that are open, as the protocol has them.
+    pub(super) fn requests(&self) -> InputRequests {
+        let asked = self.asked();
+        asked.open.iter().map(|(key, (question, _))| (key.clone(), request(question.clone()))).collect()
+    }
+
+    /// Passes an answer on. One to a question that is not open, or that cannot be read, is left out.
+    pub(super) fn answer(&self, key: &str, answer: &Value) {
+        let Ok(answer) = serde_json::from_value(answer.clone()) else { return };
+        let asked = self.asked().open.remove(key);
+        if let Some((_, asked)) = asked {
+            // A call that ended meanwhile reads no answer.
+            let _ = asked.send(answer);
+        }
+    }
+}
+
+fn request(question: ElicitRequestParams) -> InputRequest {
+    InputRequest::Elicitation(ElicitRequest::new(question))
+}
+
+fn form(message: String, form: &Value) -> Result<ElicitRequestParams, ClientError> {
+    let requested_schema: ElicitationSchema = serde_json::from_value(form.clone()).map_err(|_| ClientError::Form)?;
+    Ok(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
+}
+
+/// Lets a tool ask while its call is a task.
+pub(super) struct Asks {
+    pub(super) questions: Arc<Questions>,
+    pub(super) run: Run,
+}
+
+/// A question that waits. Nobody is asked it once the tool does not wait for the answer.
+struct Open<'a> {
+    questions: &'a Questions,
+    key: String,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        let closed = self.questions.asked().open.remove(&self.key);
+        drop(closed);
+    }
+}
+
+#[async_trait]
+impl Elicit for Asks {
+    async fn ask(&self, message: &str, wanted: &Value) -> Result<Value, ClientError> {
+        let question = form(message.to_owned(), wanted)?;
+        let (sender, answer) = oneshot::channel();
+        let open = {
+            let mut asked = self.questions.asked();
+            asked.count += 1;
+            let key = format!("question-{}", asked.count);
+            asked.open.insert(key.clone(), (question, sender));
+            Open { questions: &self.questions, key }
+        };
+        let answer = answer.await.map_err(|_| ClientError::Cancelled)?;
+        drop(open);
+        filled(&self.run, wanted, answer)
+    }
+}
+
+/// The question whether a call may run, for a principal whom the policy lets decide.
+pub(super) fn approval(name: &str, call: &PendingCall) -> Option<InputRequest> {
+    let (said, ..) = call.decided_explanation();
+    let message = match said {
+        Some(said) => sentence(said, MAX_MESSAGE_BYTES),
+        None if call.graph.is_some() => format!("`{name}` asks whether it may call `{}`.", call.decided()),
+        None => sentence(&format!("May `{name}` run with {}?", call.shown_arguments.get()), MAX_MESSAGE_BYTES),
+    };
+    let wanted = json!({
+        "type": "object",
+        "properties": {"approve": {"type": "boolean", "title": "Approve", "description": "Whether the call may run."}},
+        "required": ["approve"],
+    });
+    form(message, &wanted).ok().map(request)
+}
+
+/// What the answer to the question decides. `None` if it decides nothing.
+pub(super) fn decision(answer: &Value) -> Option<ApprovalDecision> {
+    let approves = answer.get("content").and_then(|content| content.get("approve")).and_then(Value::as_bool);
+    match (answer.get("action").and_then(Value::as_str)?, approves) {
+        ("accept", Some(true)) => Some(ApprovalDecision::Approve),
+        ("accept", Some(false)) | ("decline", _) => Some(ApprovalDecision::Deny(None)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_answer_decides() {
+        let decides = |answer: Value| decision(&answer);
+        assert_eq!(decides(json!({"action": "accept", "content": {"approve": true}})), Some(ApprovalDecision::Approve));
+        for no in [json!({"action": "accept", "content": {"approve": false}}), json!({"action": "decline"})] {
+            assert_eq!(decides(no), Some(ApprovalDecision::Deny(None)));
+        }
+        for nothing in [
+            json!({"action": "cancel", "content": {"approve": true}}),
+            json!({"action": "accept"}),
+            json!({"action": "accept", "content": {"approve": "true"}}),
+            json!({"content": {"approve": true}}),
+            json!(null),
+        ] {
+            assert_eq!(decides(nothing), None);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! A call of which the server makes a task (SEP-2663): asked about until it ends, or until the time of the call is up.
+//!
+//! Everything that a server says of a task is bounded: how soon and how late it is asked again, how long, how much it
+//! answers. A task that does not end in time, or that nobody waits for any more, is cancelled, and what it did is not
+//! known. The server is offered nothing that it could ask for meanwhile.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::mcp::source::connection::Connection;
+use crate::mcp::source::error::Failure;
+use crate::mcp::source::message;
+
+/// The name of the extension.
+pub(super) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
+/// The longest id of a task, in bytes: it is sent as a header.
+const MAX_ID_BYTES: usize = 256;
+
+/// How soon a server is asked again at the earliest, if it says nothing, and at the latest.
+const SOONEST: Duration = Duration::from_millis(50);
+const USUALLY: Duration = Duration::from_secs(1);
+const LATEST: Duration = Duration::from_secs(5);
+
+/// What a server says of a task: in the place of a result, and when it is asked.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Said<'a> {
+    #[serde(borrow)]
+    result_type: Option<&'a RawValue>,
+    #[serde(borrow)]
+    task_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
+    #[serde(borrow)]
+    poll_interval_ms: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+/// Sends a call and returns its result, also if the server makes a task of it.
+pub(super) async fn call(
+    connection: &Arc<Connection>,
+    tool: &str,
+    arguments: &Value,
+    within: Duration,
+) -> Result<Box<str>, Failure> {
+    let until = Instant::now() + within;
+    let params = json!({"name": tool, "arguments": arguments});
+    let answer = connection.request("tools/call", Some(tool), params, within).await?;
+    let Some((id, wait)) = created(&answer)? else { return Ok(answer) };
+    let mut task = Task { connection: Arc::clone(connection), id, is_open: true };
+    task.ended(wait, until).await
+}
+
+/// Reads the id of the task that a server made, and when to ask. `None` if the answer is a result.
+fn created(answer: &str) -> Result<Option<(String, Duration)>, Failure> {
+    let Ok(said) = serde_json::from_str::<Said<'_>>(answer) else { return Ok(None) };
+    if said.result_type.map(RawValue::get) != Some("\"task\"") {
+        return Ok(None);
+    }
+    let id =
+        said.id().filter(|id| (1..=MAX_ID_BYTES).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()));
+    let id = id.ok_or(Failure::Protocol("the server made a task of the call, and gave it no id that can be sent"))?;
+    Ok(Some((id, said.interval())))
+}
+
+impl Said<'_> {
+    fn id(&self) -> Option<String> {
+        message::string(self.task_id?.get())
+    }
+
+    /// When to ask again, as the server wishes within bounds.
+    fn interval(&self) -> Duration {
+        let wished = self.poll_interval_ms.and_then(|millis| millis.get().parse().ok()).map(Duration::from_millis);
+        wished.unwrap_or(USUALLY).clamp(SOONEST, LATEST)
+    }
+}
+
+/// A task that somebody waits for. Dropped before its end it is cancelled.
+struct Task {
+    connection: Arc<Connection>,
+    id: String,
+    is_open: bool,
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.connection.send_unheard("tasks/cancel", &self.id, json!({"taskId": self.id}));
+        }
+    }
+}
+
+impl Task {
+    async fn ended(&mut self, mut wait: Duration, until: Instant) -> Result<Box<str>, Failure> {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Failure::Timeout);
+            }
+            sleep(wait.min(left)).await;
+            let left = until.saturating_duration_since(Instant::now()).max(SOONEST);
+            let asked = json!({"taskId": self.id});
+            let text = match self.connection.request("tasks/get", Some(&self.id), asked, left).await {
+                Ok(text) => text,
+                // A server that is busy for a moment still has the task.
+                Err(Failure::Status(429 | 500..=599) | Failure::NotSent(_)) => continue,
+                Err(Failure::Unauthorized) => {
+                    return Err(Failure::Protocol(
+                        "the server refused the credentials before the task of the call ended",
+                    ));
+                }
+                Err(Failure::Refused { .. }) => {
+                    return Err(Failure::Protocol("the server does not know the task of the call any more"));
+                }
+                Err(failure) => return Err(failure),
+            };
+            let said: Said<'_> = serde_json::from_str(&text).map_err(|_| Failure::Unreadable)?;
+            if said.id().as_ref() != Some(&self.id) {
+                return Err(Failure::Protocol("the server answered with another task than it was asked about"));
+            }
+            match said.status.map(RawValue::get) {
+                Some("\"working\"") => wait = said.interval(),
+                Some("\"completed\"") => {
+                    self.is_open = false;
+                    return said.result.map(|result| result.get().into()).ok_or(Failure::Unreadable);
+                }
+                Some("\"failed\"") => {
+                    self.is_open = false;
+                    return Err(said.error.map_or(Failure::Unreadable, |error| message::refused(error.get())));
+                }
+                Some("\"cancelled\"") => {
+                    self.is_open = false;
+                    return Err(Failure::Protocol("the server cancelled the task of the call"));
+                }
+                Some("\"input_required\"") => {
+                    return Err(Failure::Protocol("the task of the call asks for something, which is not supported"));
+                }
+                _ => return Err(Failure::Unreadable),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_task_is_one() {
+        for result in ["{}", "[]", r#"{"content":[]}"#, r#"{"resultType":"complete","taskId":"7","status":"working"}"#]
+        {
+            assert_eq!(created(result), Ok(None), "{result}");
+        }
+        let made = created(r#"{"resultType":"task","taskId":"7","status":"working","pollIntervalMs":200}"#);
+        assert_eq!(made, Ok(Some(("7".to_owned(), Duration::from_millis(200)))));
+        for id in ["7", r#""""#, r#""a b""#, r#""a\n""#, "null", &format!("\"{}\"", "x".repeat(257))] {
+            assert!(created(&format!(r#"{{"resultType":"task","taskId":{id}}}"#)).is_err(), "{id}");
+        }
+    }
+
+    #[test]
+    fn the_interval_is_the_servers_within_bounds() {
+        for (wished, interval) in [
+            ("0", SOONEST),
+            ("300", Duration::from_millis(300)),
+            ("99999999999", LATEST),
+            ("-5", USUALLY),
+            ("1e9", USUALLY),
+            ("\"7\"", USUALLY),
+            ("null", USUALLY),
+        ] {
+            let said = format!(r#"{{"pollIntervalMs":{wished}}}"#);
+            assert_eq!(serde_json::from_str::<Said<'_>>(&said).unwrap().interval(), interval, "{wished}");
+        }
+    }
+}

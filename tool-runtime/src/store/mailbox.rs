@@ -1,0 +1,118 @@
+//! Runs whose process outlives its requests: others post decisions to them, and no worker takes them.
+
+use crate::store::StoredRun;
+
+/// The state of such a run.
+const SERVED: &str = "served";
+
+impl StoredRun {
+    /// Whether a server of tools continues the run, and no worker does.
+    pub(crate) fn is_served(&self) -> bool {
+        *self.state == *SERVED
+    }
+}
+
+/// What a server writes.
+#[cfg(feature = "mcp-server")]
+pub(crate) mod served {
+    use std::sync::Arc;
+
+    use jiff::Timestamp;
+
+    use super::SERVED;
+    use crate::store::runs::Holder;
+    use crate::store::{Document, Key, StoreError, StoredRun, Transaction};
+
+    /// Keeps a run with its document, or another document of the same run. What was posted to it stays.
+    pub(crate) fn keep(transaction: &mut Transaction, run: &StoredRun) -> Result<(), StoreError> {
+        let key = Key::run(Arc::clone(&run.run_id));
+        let mut kept = run.clone();
+        match transaction.get(&key) {
+            Some(Document::Run(before))
+                if before.is_served() && before.principal == run.principal && before.tenant == run.tenant =>
+            {
+                (kept.posts, kept.news, kept.due) = (before.posts, before.news, before.due);
+                kept.finishes.clone_from(&before.finishes);
+            }
+            Some(_) => return Err(StoreError::Duplicate),
+            None => {}
+        }
+        kept.state = SERVED.into();
+        // For ever, so that it is due for no worker.
+        kept.holder = Some(Holder { owner: SERVED.into(), until: Timestamp::MAX });
+        transaction.set(&key, Document::Run(Box::new(kept)))
+    }
+
+    /// Removes what was posted, once it has had its effect.
+    pub(crate) fn taken(transaction: &mut Transaction, post: &Key) -> Result<(), StoreError> {
+        let Some(Document::Post(kept)) = transaction.get(post) else { return Ok(()) };
+        let finished = kept.finishes.clone();
+        transaction.remove(post)?;
+        let key = Key::run(Arc::clone(post.scope()));
+        let Some(Document::Run(run)) = transaction.get(&key) else { return Ok(()) };
+        let mut run = run.clone();
+        run.posts = run.posts.saturating_sub(1);
+        run.finishes.retain(|call| !finished.contains(call));
+        transaction.set(&key, Document::Run(run))
+    }
+
+    /// Removes a run whose calls have ended, unless something was posted to it or another document was kept since.
+    pub(crate) fn forget(transaction: &mut Transaction, run_id: &Arc<str>, document: &str) -> Result<(), StoreError> {
+        let key = Key::run(Arc::clone(run_id));
+        match transaction.get(&key) {
+            Some(Document::Run(run)) if run.is_served() && run.posts == 0 && *run.document == *document => {
+                transaction.remove(&key)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use std::time::Duration;
+
+        use super::*;
+        use crate::store::posts::{self, Posted};
+        use crate::store::runs;
+
+        fn of(principal: &str, document: &str) -> StoredRun {
+            StoredRun { principal: Some(principal.into()), ..StoredRun::new("run", document) }
+        }
+
+        #[test]
+        fn a_served_run_takes_posts_and_no_worker_takes_it() {
+            let (run, post) = (Key::run("run"), Key::post("run", "p"));
+            let mut transaction = Transaction::new(Timestamp::UNIX_EPOCH, [(run.clone(), None), (post.clone(), None)]);
+            keep(&mut transaction, &of("ada", "one")).unwrap();
+            let calls = ["call".into()];
+            let posted = |transaction: &mut Transaction| posts::post(transaction, &post, None, &"{}".into(), &calls);
+            assert_eq!(posted(&mut transaction).unwrap(), Posted::Kept);
+            let worker = runs::lease(&mut transaction, &"run".into(), &"worker".into(), Duration::from_secs(1));
+            assert!(worker.unwrap().is_none());
+            // A later document keeps the post; another party's run is not replaced.
+            keep(&mut transaction, &of("ada", "two")).unwrap();
+            assert!(matches!(keep(&mut transaction, &of("bob", "three")), Err(StoreError::Duplicate)));
+            forget(&mut transaction, &"run".into(), "two").unwrap();
+            assert!(
+                matches!(transaction.get(&run), Some(Document::Run(kept)) if kept.posts == 1 && &*kept.document == "two")
+            );
+            taken(&mut transaction, &post).unwrap();
+            taken(&mut transaction, &post).unwrap();
+            assert_eq!(posted(&mut transaction).unwrap(), Posted::Kept, "its call can be decided on again");
+            taken(&mut transaction, &post).unwrap();
+            forget(&mut transaction, &"run".into(), "one").unwrap();
+            assert!(transaction.get(&run).is_some());
+            forget(&mut transaction, &"run".into(), "two").unwrap();
+            assert!(transaction.get(&run).is_none());
+        }
+
+        #[test]
+        fn a_run_of_workers_is_left_alone() {
+            let mut transaction = Transaction::new(Timestamp::UNIX_EPOCH, [(Key::run("run"), None)]);
+            runs::enqueue(&mut transaction, &of("ada", "{}")).unwrap();
+            assert!(matches!(keep(&mut transaction, &of("ada", "one")), Err(StoreError::Duplicate)));
+            forget(&mut transaction, &"run".into(), "{}").unwrap();
+            assert!(transaction.get(&Key::run("run")).is_some());
+        }
+    }
+}

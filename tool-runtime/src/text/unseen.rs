@@ -1,0 +1,78 @@
+//! Characters that nobody sees, in one table. Who looks for them says which kinds it lets pass.
+
+/// Why nobody sees a character.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unseen {
+    /// A control character: a terminal may obey it. Ends of lines and tabs are among them.
+    Control,
+    /// It has no width, or changes the direction of the text around it.
+    Mark,
+    /// It ends a line or a paragraph, but is no control character.
+    Break,
+    /// It joins or separates its neighbours: scripts and emoji need it.
+    Joiner,
+    /// It chooses a form of the character before it: scripts and emoji need it.
+    Variation,
+    /// It is in the place of a letter and is empty.
+    Filler,
+    /// The empty pattern of Braille, which is its space.
+    Blank,
+    /// A tag, or reserved for such: a hidden text can be written in them.
+    Tag,
+}
+
+/// Returns why nobody sees the character. `None` if it can be seen, or is a common space.
+pub(crate) const fn unseen(character: char) -> Option<Unseen> {
+    Some(match character {
+        '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => Unseen::Control,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' => {
+            Unseen::Mark
+        }
+        '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}' => Unseen::Mark,
+        '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => Unseen::Mark,
+        '\u{2028}' | '\u{2029}' => Unseen::Break,
+        '\u{34f}' | '\u{200c}' | '\u{200d}' => Unseen::Joiner,
+        '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => Unseen::Variation,
+        '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{ffa0}' => Unseen::Filler,
+        '\u{2800}' => Unseen::Blank,
+        '\u{e0000}'..='\u{e00ff}' | '\u{e01f0}'..='\u{e0fff}' => Unseen::Tag,
+        _ => return None,
+    })
+}
+
+/// Whether nobody sees the character and it does not end a line either, as white space would.
+pub(crate) const fn is_invisible(character: char) -> bool {
+    !matches!(unseen(character), None | Some(Unseen::Break))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_standard_library_calls_a_control_character_is_one() {
+        for character in '\0'..=char::MAX {
+            assert_eq!(unseen(character) == Some(Unseen::Control), character.is_control(), "{character:?}");
+        }
+    }
+
+    #[test]
+    fn text_is_seen_and_tricks_are_not() {
+        for character in "aß日é \u{a0}\u{3000}👩❤".chars() {
+            assert_eq!(unseen(character), None, "{character:?}");
+        }
+        for (character, kind) in [
+            ('\u{200d}', Unseen::Joiner),
+            ('\u{202e}', Unseen::Mark),
+            ('\u{fe0f}', Unseen::Variation),
+            ('\u{e0100}', Unseen::Variation),
+            ('\u{e0041}', Unseen::Tag),
+            ('\u{e0fff}', Unseen::Tag),
+            ('\u{3164}', Unseen::Filler),
+        ] {
+            assert_eq!(unseen(character), Some(kind), "{character:?}");
+            assert!(is_invisible(character));
+        }
+        assert!(!is_invisible('\u{2028}'), "white space, and trimmed as that");
+    }
+}
