@@ -10,6 +10,9 @@ mod calls;
 mod http;
 #[path = "mcp_source/lists.rs"]
 mod lists;
+#[cfg(target_os = "linux")]
+#[path = "mcp_source/memory.rs"]
+mod memory;
 #[path = "mcp_source/pins.rs"]
 mod pins;
 #[path = "mcp_source/processes.rs"]

@@ -126,6 +126,7 @@ const CONFINED: &[(&[&str], &[&str])] = &[
     (&["rustls", "webpki_roots"], &["agent/http/"]),
     (&["reqwest"], &["agent/http/", "mcp/source/http.rs"]),
     (&["jsonschema"], &["schema/"]),
+    (&["rhai"], &["agent/code/"]),
     (&["rmcp"], &["mcp/"]),
     (&["http_body_util", "hyper", "hyper_util", "tower_service"], &["mcp/serve/"]),
     (&["cedar_policy", "stacker"], &["policy/cedar/"]),

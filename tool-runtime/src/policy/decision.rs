@@ -67,6 +67,9 @@ impl ToolPolicy {
                 return deny(format!("callers.{id}.{key}"));
             }
         }
+        if let Some(rule) = &compiled.disabled {
+            return deny(rule.to_string());
+        }
         // A server may change its definition of a tool at any time; only the one that a person reviewed runs.
         if is_discovered(tool.name) && (compiled.pin.is_none() || compiled.pin != tool.pin) {
             return deny(format!("tools.{}.pin", tool.name));

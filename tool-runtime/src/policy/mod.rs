@@ -36,6 +36,7 @@ mod problem;
 mod read;
 mod rule_verdict;
 mod run_policy;
+mod server_rule;
 mod spending;
 mod subject;
 mod window;

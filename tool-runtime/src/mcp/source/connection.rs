@@ -66,7 +66,15 @@ impl Connection {
         let mut connection = Self { wire, next: AtomicU64::new(1), is_stateless: false };
         match tokio::time::timeout(limits.connect, connection.shake_hands()).await {
             Ok(agreed) => agreed.map(|()| connection),
-            Err(_) => Err(Failure::Timeout),
+            Err(_) => Err(connection.silence()),
+        }
+    }
+
+    /// Why no answer came.
+    fn silence(&self) -> Failure {
+        match &self.wire {
+            Wire::Stdio(stdio) if stdio.is_no_server() => Failure::NotMcp,
+            _ => Failure::Timeout,
         }
     }
 

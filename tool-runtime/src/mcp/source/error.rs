@@ -47,6 +47,8 @@ pub(super) enum Failure {
     NotSent(String),
     /// The connection ended.
     Closed,
+    /// The process wrote to its standard output, and not one message of the protocol.
+    NotMcp,
     /// No answer in time.
     Timeout,
     /// The answer is longer than a message may be.
@@ -66,7 +68,10 @@ pub(super) enum Failure {
 impl Failure {
     /// Whether nothing of the request took effect for certain.
     pub(super) const fn had_no_effect(&self) -> bool {
-        matches!(self, Self::NotSent(_) | Self::Refused { .. } | Self::Unauthorized | Self::Status(300..=499))
+        matches!(
+            self,
+            Self::NotSent(_) | Self::NotMcp | Self::Refused { .. } | Self::Unauthorized | Self::Status(300..=499)
+        )
     }
 }
 
@@ -75,6 +80,10 @@ impl fmt::Display for Failure {
         match self {
             Self::NotSent(why) => f.write_str(why),
             Self::Closed => f.write_str("the connection ended"),
+            Self::NotMcp => f.write_str(
+                "the command wrote something to its standard output that is not MCP; check that it is a server, and its \
+                 arguments",
+            ),
             Self::Timeout => f.write_str("the server did not answer in time"),
             Self::TooLarge => f.write_str("the server sent a longer message than is read"),
             Self::Unreadable => f.write_str("the server sent an answer that cannot be read"),
