@@ -178,8 +178,9 @@ fn tools_and_macros_touch_nothing() {
 
 /// The most public items that the library may have; one more needs a reason to change this line.
 /// The last five: who verifies the tokens of an MCP server's clients, what a token stands for, the rules for all of them,
-/// the token of an account at another server, and a script as a tool.
-const MOST_ITEMS: usize = 269;
+/// the token of an account at another server, and a script as a tool. One more is `JsonText`: a `RawValue` cannot be made
+/// of known JSON without parsing it.
+const MOST_ITEMS: usize = 270;
 
 /// What users can name is in `tests/tests/source/surface.txt`, so that a review sees each addition.
 /// `REFRESH_SURFACE=1` writes the file anew.

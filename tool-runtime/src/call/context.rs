@@ -1,7 +1,8 @@
 //! [`ToolContext`]: what a tool may know of the call it serves. Made by the runner only.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +17,6 @@ use crate::tool::{Digested, Hash, ToolName};
 pub struct ToolContext(pub(crate) ContextFields);
 
 /// The fields, for the runner to fill.
-#[derive(Clone)]
 pub(crate) struct ContextFields {
     pub(crate) call_id: CallId,
     pub(crate) tool: ToolName,
@@ -26,10 +26,39 @@ pub(crate) struct ContextFields {
     pub(crate) agent_id: Option<Arc<str>>,
     pub(crate) tenant: Option<Arc<str>>,
     pub(crate) principal: Option<Arc<str>>,
-    pub(crate) deadline: Option<Instant>,
-    pub(crate) cancellation: CancellationToken,
-    /// The effective arguments; the idempotency key is made from their digest on demand.
-    pub(crate) arguments: Digested,
+    pub(crate) bounds: Bounds,
+    /// The arguments; the idempotency key is made from their digest on demand.
+    pub(crate) arguments: Arc<dyn Digested>,
+}
+
+/// What ends a piece of work from outside. Most of it is ready at once and needs neither: a token of its own costs an
+/// allocation and three locks, a deadline the clock.
+pub(crate) struct Bounds {
+    timeout: Option<Duration>,
+    deadline: OnceLock<Option<Instant>>,
+    /// The token of the run or the client.
+    parent: Arc<CancellationToken>,
+    token: OnceLock<CancellationToken>,
+}
+
+impl Bounds {
+    pub(crate) fn new(timeout: Option<Duration>, parent: &Arc<CancellationToken>) -> Self {
+        Self { timeout, deadline: OnceLock::new(), parent: Arc::clone(parent), token: OnceLock::new() }
+    }
+
+    pub(crate) const fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
+    /// Begins to count when it is asked for the first time.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        *self.deadline.get_or_init(|| Instant::now().checked_add(self.timeout?))
+    }
+
+    /// Fires when the work is to end.
+    pub(crate) fn token(&self) -> &CancellationToken {
+        self.token.get_or_init(|| self.parent.child_token())
+    }
 }
 
 impl ToolContext {
@@ -81,17 +110,21 @@ impl ToolContext {
         self.0.principal.as_deref()
     }
 
-    /// When the runner stops waiting.
+    /// When the runner stops waiting: the limit counts from when the tool asks for this, or first waits for something.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.0.deadline
+        self.0.bounds.deadline()
     }
 
     /// Fires when the run is cancelled or the call's deadline has passed. Blocking tools poll
     /// [`CancellationToken::is_cancelled`].
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
-        &self.0.cancellation
+        self.0.bounds.token()
+    }
+
+    pub(crate) const fn bounds(&self) -> &Bounds {
+        &self.0.bounds
     }
 
     /// A key for services that do the same work once: 64 hexadecimal digits.
@@ -119,7 +152,7 @@ impl ToolContext {
             text.extend_from_slice(&part.map_or(u64::MAX, |part| part.len() as u64).to_be_bytes());
             text.extend_from_slice(part.unwrap_or_default().as_bytes());
         }
-        text.extend_from_slice(&fields.arguments.hash().0);
+        text.extend_from_slice(&fields.arguments.digest().0);
         Hash::sha256(text)
     }
 

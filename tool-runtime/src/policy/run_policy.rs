@@ -9,6 +9,7 @@ use crate::call::{Caller, Decision, Verdict};
 use crate::json;
 use crate::policy::allowance::{Allowance, least};
 use crate::policy::budget::{Budgets, PolicyLimits, ToolLimits};
+use crate::policy::decision::ReadOnce;
 use crate::policy::exceeded::Holder;
 use crate::policy::loop_guard::LoopThresholds;
 use crate::policy::subject::{PolicyContext, Standing, Subject};
@@ -100,7 +101,8 @@ impl RunPolicy {
 
     /// See [`ToolPolicy::decide`].
     pub(crate) fn decide(&self, context: &PolicyContext<'_>, tool: &Subject<'_>, arguments: &str) -> Decision {
-        self.strictest(context, tool, |policy, context| policy.decide(context, tool, arguments))
+        let arguments = ReadOnce::new(arguments);
+        self.strictest(context, tool, |policy, context| policy.decide_on(context, tool, &arguments))
     }
 
     /// See [`ToolPolicy::effect_of`]: the one that reaches furthest.

@@ -54,6 +54,5 @@ fn evidence(run: &Run, tool: &str, value: &str) {
 
 /// Puts the tool's labels on the run: the model is about to read something of it.
 pub(super) fn label(run: &Run, entry: &Entry) {
-    let (subject, mut state) = (entry.subject(), run.state());
-    run.policy().labels_of(&subject).for_each(|label| state.label(label));
+    run.remembered().label(run.policy().labels_of(&entry.subject()));
 }

@@ -83,13 +83,13 @@ impl Host {
             name: worker.name.to_owned(),
             version: worker.version.to_owned(),
         };
-        let labels = run.state().labels().to_vec();
+        let labels = run.labels();
         let options = RunOptions {
             tools: RunTools::intersection(options.tools.clone(), Some(tools)),
             agent: Some(worker.name.into()),
             labels,
             user_text: Vec::new(),
-            cancellation: context.cancellation().child_token(),
+            cancellation: Arc::new(context.cancellation().child_token()),
             parent: Some(run.clone()),
             ..options.clone()
         };
@@ -177,10 +177,7 @@ impl Work {
 
 impl Drop for Work {
     fn drop(&mut self) {
-        let labels = self.run.state().labels();
-        let mut state = self.parent.state();
-        labels.iter().for_each(|label| state.label(label));
-        drop(state);
+        self.parent.remembered().label(self.run.labels());
         let seen = self.run.evidence().clone();
         self.parent.evidence().merge(&seen);
     }

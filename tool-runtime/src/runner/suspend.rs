@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
-
-use crate::call::{ArgumentChangeKind, CallId, Decider, Outcome, PendingGraph, Suspension, ToolExecResult};
+use crate::call::{ArgumentChangeKind, CallId, Decider, JsonText, Outcome, PendingGraph, Suspension, ToolExecResult};
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::redact::{changes, summary};
@@ -15,12 +13,13 @@ use crate::runner::open::OpenCall;
 use crate::runner::waiting::Purpose;
 use crate::runner::{ResumeError, Run, names, telemetry, waiting};
 use crate::store::{DecisionKind, DecisionRecord, FrozenArguments, PendingCall, Waiting};
+use crate::tool::Digested as _;
 
 /// What a suspended call waits with.
 #[derive(Default)]
 pub(super) struct Waits {
     /// What a client is to execute.
-    pub(super) prepared: Option<Arc<RawValue>>,
+    pub(super) prepared: Option<JsonText>,
     /// The call that a graph waits for.
     pub(super) graph: Option<Box<PendingGraph>>,
 }
@@ -34,15 +33,16 @@ pub(super) async fn suspend(
 ) -> Result<Ending, Stop> {
     let run = open.run();
     let (shared, options) = (run.shared(), run.options());
-    let spec = Arc::clone(&hydrated.entry.spec);
-    let (digest, frozen, effective) = (hydrated.digest(), hydrated.frozen.clone(), hydrated.effective.clone());
-    let (masked, mut changed) = (Arc::clone(&hydrated.masked), hydrated.changes.clone());
-    changed.extend(changes(ArgumentChangeKind::Defaulted, frozen.text(), effective.text(), &spec.sensitive));
     // The typed arguments are built again when the call is resumed.
+    let frozen = Arc::clone(&hydrated.frozen);
     drop(hydrated);
+    let spec = &frozen.entry.spec;
+    let (canonical, effective) = (Arc::clone(frozen.canonical()), frozen.effective());
+    let mut changed = frozen.changes.clone();
+    changed.extend(changes(ArgumentChangeKind::Defaulted, &canonical, effective, &spec.sensitive));
     // Only a person reads names, and what a graph waits for has its own.
     let unnamed = match (suspension, &graph) {
-        (Suspension::Approval, None) => names::unnamed(run, &spec, effective.text()),
+        (Suspension::Approval, None) => names::unnamed(run, spec, effective),
         _ => Vec::new(),
     };
     let names = names::look_up(run, &open.draft.id, spec.name.as_str(), unnamed).await;
@@ -52,10 +52,10 @@ pub(super) async fn suspend(
         call_id: open.draft.id.clone(),
         tool: spec.name.clone(),
         definition_hash: spec.definition_hash,
-        arguments: FrozenArguments::new(Arc::clone(frozen.text())),
-        argument_digest: digest,
-        shown_arguments: masked,
-        summary: summary(&spec, effective.text(), &names),
+        arguments: FrozenArguments::new(canonical),
+        argument_digest: frozen.hash(),
+        shown_arguments: frozen.decided_on(),
+        summary: summary(spec, effective, &names),
         names,
         changes: changed,
         principal: options.principal.clone(),
@@ -65,7 +65,7 @@ pub(super) async fn suspend(
         tools: options.tools.clone(),
         policy_revision: run.policy().revision(),
         rule: open.draft.rule().map(str::to_owned),
-        labels: run.state().labels().to_vec(),
+        labels: run.labels(),
         run_id: Arc::clone(run.identity()),
         session_id: options.session.clone(),
         conversation_id: options.conversation.clone(),
@@ -83,8 +83,8 @@ pub(super) async fn suspend(
     let record = open.suspended_record(&suspended);
     let settled = open.held.take().map(|held| held.settled(0));
     // If nobody hears whether it was kept, the record of the call takes it back.
-    open.suspending = Some(Suspending { call: pending.clone(), settled: settled.clone() });
-    let kept = open.run().keep(Waiting { call: pending, record }, open.attempt.clone(), settled).await;
+    open.suspending = Some(Box::new(Suspending { call: pending.clone(), settled: settled.clone() }));
+    let kept = open.run().keep(Waiting { call: pending, record }, open.attempt.as_deref().cloned(), settled).await;
     match (kept, suspension) {
         (Ok(true), _) | (Ok(false), Suspension::Approval) => {
             (open.suspending, open.attempt) = (None, None);
@@ -148,7 +148,7 @@ pub(super) async fn reopen<P>(
     };
     match compared.and_then(|()| prepare(&waiting.call, &mut decision)) {
         Ok(prepared) => {
-            let claim = Claim { waiting, decision, deciding };
+            let claim = Box::new(Claim { waiting, decision, deciding });
             Ok(Reopened::Open(Box::new(OpenCall::reopen(run.clone(), claim)), prepared))
         }
         Err(refused) => Ok(Reopened::Mismatch(waiting::refuse(run, &waiting, decision, *refused).await)),

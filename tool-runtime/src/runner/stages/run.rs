@@ -43,14 +43,15 @@ pub(super) enum Left {
 /// Runs the tool.
 pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }: Begin) -> Result<Ran, Stop> {
     let Bound { reserved, connections, context } = bound;
-    let Reserved { mut hydrated, reservation, carved, timeout, warning, .. } = reserved;
-    let entry = Arc::clone(&hydrated.entry);
+    let Reserved { mut hydrated, reservation, carved, max_bytes, warning, .. } = reserved;
+    let entry = Arc::clone(&hydrated.frozen.entry);
     let name = entry.spec.name.as_str();
-    let host = (is_graph(name) || name == SEARCH)
-        .then(|| Arc::new(Host::new(open.run().clone(), open.continued.take())) as Arc<dyn Any + Send + Sync>);
+    let host = (is_graph(name) || name == SEARCH).then(|| {
+        Arc::new(Host::new(open.run().clone(), open.continued.take().map(|continued| *continued)))
+            as Arc<dyn Any + Send + Sync>
+    });
     let left = host.as_ref().map(|_| Forsaken::of(open.run(), &context));
     let shared = open.run().shared();
-    let max_bytes = entry.result_bytes(open.run().policy());
     let future = {
         let bindings = Bindings {
             granted: &entry.requirements,
@@ -69,8 +70,8 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
     let future = future.ok_or_else(|| Stop::new(Outcome::InstantiateFailed))?;
     let effect = open.draft.effect().unwrap_or(entry.spec.effect);
     let execution = Execution::begin(open, &entry.spec, context.call_id(), effect);
-    let running = invoke::contained(future, timeout, context.cancellation()).instrument(execution.span());
-    let ended = match &open.attempt {
+    let running = invoke::contained(future, context.bounds()).instrument(execution.span());
+    let ended = match open.attempt.as_deref() {
         None => running.await,
         // On the heap, as all that only some calls need: every call's future would be as large.
         Some(attempt) => Box::pin(open.run().hold(attempt, running)).await.unwrap_or_else(|| {
@@ -89,7 +90,10 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
         Ok(Ok(projected)) => projected.shown.get().len(),
         _ => 0,
     };
-    [Some(reservation), carved].into_iter().flatten().for_each(|held| held.settle(bytes as u64));
+    reservation.settle(bytes as u64);
+    if let Some(carved) = carved {
+        carved.settle(bytes as u64);
+    }
     let ended = match ended {
         Ok(Ok(projected)) => Ok(Left::Output(projected)),
         Ok(Err(RunFailure::Waits(pending))) => Ok(Left::Waits(pending)),
