@@ -20,7 +20,7 @@ pub(crate) mod usage;
 mod violation;
 
 pub use argument_change::{ArgumentChange, ArgumentChangeKind};
-pub(crate) use context::ContextFields;
+pub(crate) use context::{ContextFields, ledger_key};
 pub use context::ToolContext;
 pub use decider::Decider;
 pub use decision::{Decision, Verdict};

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::call::{ArgumentChangeKind, CallId, Decider, Outcome, PendingGraph, Suspension, ToolExecResult};
+use crate::call::{ArgumentChangeKind, CallId, Decider, Outcome, PendingGraph, Suspension, ToolExecResult, ledger_key};
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::redact::{changes, summary};
-use crate::runner::books::{Claim, Suspending};
+use crate::runner::books::{Claim, Kept, Suspending};
 use crate::runner::draft::Refused;
 use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::open::OpenCall;
 use crate::runner::waiting::Purpose;
-use crate::runner::{ResumeError, Run, names, telemetry, waiting};
-use crate::store::{DecisionKind, DecisionRecord, FrozenArguments, PendingCall, Waiting};
+use crate::runner::{ResumeError, Run, names, settle, telemetry, waiting};
+use crate::store::{DecisionKind, DecisionRecord, FrozenArguments, Key, PendingCall, Waiting};
 
 /// What a suspended call waits with.
 #[derive(Default)]
@@ -38,6 +38,13 @@ pub(super) async fn suspend(
     let (digest, frozen, effective) = (hydrated.digest(), hydrated.frozen.clone(), hydrated.effective.clone());
     let (masked, mut changed) = (Arc::clone(&hydrated.masked), hydrated.changes.clone());
     changed.extend(changes(ArgumentChangeKind::Defaulted, frozen.text(), effective.text(), &spec.sensitive));
+    // Before a call waits for a person for the first time, another process may have run it without asking.
+    let is_new = suspension == Suspension::Approval && graph.is_none() && open.attempt.is_none();
+    let begun = (is_new && run.state().is_continued()).then(|| {
+        let party = (options.tenant.as_deref(), options.principal.as_deref());
+        let key = ledger_key(party, run.identity(), &spec.name, &open.draft.id, &effective);
+        Key::call(Arc::clone(run.identity()), key)
+    });
     // The typed arguments are built again when the call is resumed.
     drop(hydrated);
     // Only a person reads names, and what a graph waits for has its own.
@@ -84,13 +91,26 @@ pub(super) async fn suspend(
     let settled = open.held.take().map(|held| held.settled(0));
     // If nobody hears whether it was kept, the record of the call takes it back.
     open.suspending = Some(Suspending { call: pending.clone(), settled: settled.clone() });
-    let kept = open.run().keep(Waiting { call: pending, record }, open.attempt.clone(), settled).await;
+    let kept = open.run().keep(Waiting { call: pending, record }, begun, open.attempt.clone(), settled).await;
     match (kept, suspension) {
-        (Ok(true), _) | (Ok(false), Suspension::Approval) => {
+        (Ok(Kept::Waits), _) | (Ok(Kept::Before), Suspension::Approval) => {
             (open.suspending, open.attempt) = (None, None);
             Ok(Ending::Suspended(suspended))
         }
-        (Ok(false), Suspension::Client) => {
+        (Ok(Kept::Begun(Some(record))), _) => {
+            open.suspending = None;
+            Ok(Ending::Elsewhere(Box::new(settle::result(*record))))
+        }
+        (Ok(Kept::Begun(None)), _) => {
+            open.suspending = None;
+            // One whose owner is gone gets its record now.
+            let looked = open.run().unfinished_of(&open.draft.id, Some(&open.draft.name)).await;
+            discard(looked.map_err(|error| telemetry::store_unread(open.run(), error)));
+            let (id, unknown) = (open.draft.id.clone(), Outcome::OutcomeUnknown);
+            let result = ToolExecResult::unfinished(id, unknown, true, unknown.safe_message());
+            Ok(Ending::Elsewhere(Box::new(result)))
+        }
+        (Ok(Kept::Before), Suspension::Client) => {
             (open.suspending, open.attempt) = (None, None);
             let (id, message) = (open.draft.id.clone(), "This call waits for its client already. Do not repeat it.");
             let result = ToolExecResult::unfinished(id, Outcome::OutcomeUnknown, true, message);

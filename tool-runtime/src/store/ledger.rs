@@ -11,7 +11,8 @@ use crate::policy::BudgetExceeded;
 use crate::store::accounts::{self, Account, Bill, Booked};
 use crate::store::grants;
 use crate::store::runs::{self, RunLease};
-use crate::store::{Document, Key, StoreError, Transaction};
+use crate::store::{Document, Key, PendingCall, StoreError, Transaction};
+use crate::tool::Hash;
 
 /// A call in the ledger. It began; whether it ended is known once it is finished.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -69,13 +70,17 @@ pub(crate) struct Intent {
     pub(crate) worker: Option<u64>,
     /// What it books on the accounts of its principal and tenant. `None` if there are none.
     pub(crate) bill: Option<Bill>,
+    /// Where it may wait because another process asks for an approval, and the digest of its arguments. `None` if it was
+    /// approved, or no other process can have had it.
+    pub(crate) waits: Option<(Key, Hash)>,
 }
 
 impl Intent {
     /// The keys that have to be locked in addition to the run's.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
         let accounts = self.bill.iter().flat_map(|bill| Account::keys(&bill.accounts));
-        std::iter::once(self.key.clone()).chain(self.grant.clone()).chain(accounts)
+        let waits = self.waits.iter().map(|(key, _)| key.clone());
+        std::iter::once(self.key.clone()).chain(self.grant.clone()).chain(waits).chain(accounts)
     }
 }
 
@@ -94,6 +99,8 @@ pub(crate) enum Begun {
     Ungranted,
     /// An account has not enough left. It never began.
     Exhausted(BudgetExceeded),
+    /// It waits for a person, whom another process has asked.
+    Waits(Box<PendingCall>),
 }
 
 /// Writes an intent, unless the call has begun before.
@@ -104,6 +111,14 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
         && !grants::holds(transaction, grant)
     {
         return Ok(Begun::Ungranted);
+    }
+    if let Some((key, digest)) = &intent.waits
+        && transaction.get(&intent.key).is_none()
+        && let Some(Document::Waiting(waiting)) = transaction.get(key)
+        && waiting.call.argument_digest == *digest
+        && waiting.call.tool.as_str() == intent.unseen.name
+    {
+        return Ok(Begun::Waits(Box::new(waiting.call.clone())));
     }
     let earlier = match transaction.get(&intent.key) {
         Some(Document::Call(entry)) => Some(&**entry),
@@ -135,6 +150,15 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     let entry = LedgerEntry { owner: Arc::clone(&intent.owner), epoch, until, worker: intent.worker, record };
     transaction.set(&intent.key, Document::Call(Box::new(entry)))?;
     Ok(begun)
+}
+
+/// What is known of a call that is about to wait: a process that asked nobody may have begun it. `None` if none has, and
+/// `Some(None)` if nobody has seen its end.
+pub(crate) fn known(transaction: &Transaction, key: &Key) -> Option<Option<ToolInvocationRecord>> {
+    match transaction.get(key) {
+        Some(Document::Call(entry)) => Some(entry.is_finished().then(|| (*entry.record).clone())),
+        _ => None,
+    }
 }
 
 /// Prolongs the lease of an attempt.
