@@ -223,8 +223,7 @@ impl Run {
     pub(super) async fn take(&self, taken: Taken, attempt: Option<Attempt>) -> Result<Begun, ResumeError> {
         let id = taken.call.call_id.clone();
         let mut keys = self.keys();
-        keys.extend(waiting::keys(&taken.call));
-        keys.extend(taken.begins().into_iter().flat_map(Intent::keys));
+        keys.extend(taken.keys());
         let lease = self.lease();
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;

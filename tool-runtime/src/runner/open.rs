@@ -247,7 +247,8 @@ impl OpenCall {
         let result = self.result(&ended);
         let record = self.draft.record(&self.run, &result, ended.as_ref().err());
         let then = Then::End(Box::new(record));
-        self.run.take(waiting::Taken { call: waiting.call, decision, then }, None).await?;
+        let ledger = waiting.idempotency_key.map(|key| Key::call(Arc::clone(&waiting.call.run_id), key));
+        self.run.take(waiting::Taken { call: waiting.call, decision, ledger, then }, None).await?;
         if let Ok(Ending::Delivered(delivered)) = &ended
             && let Some(entry) = self.run.shared().catalog.entry(&self.draft.name)
         {

@@ -38,13 +38,11 @@ pub(super) async fn suspend(
     let (digest, frozen, effective) = (hydrated.digest(), hydrated.frozen.clone(), hydrated.effective.clone());
     let (masked, mut changed) = (Arc::clone(&hydrated.masked), hydrated.changes.clone());
     changed.extend(changes(ArgumentChangeKind::Defaulted, frozen.text(), effective.text(), &spec.sensitive));
-    // Before a call waits for a person for the first time, another process may have run it without asking.
-    let is_new = suspension == Suspension::Approval && graph.is_none() && open.attempt.is_none();
-    let begun = (is_new && run.state().is_continued()).then(|| {
-        let party = (options.tenant.as_deref(), options.principal.as_deref());
-        let key = ledger_key(party, run.identity(), &spec.name, &open.draft.id, &effective);
-        Key::call(Arc::clone(run.identity()), key)
-    });
+    let party = (options.tenant.as_deref(), options.principal.as_deref());
+    let key = ledger_key(party, run.identity(), &spec.name, &open.draft.id, &effective);
+    // Before a call waits for the first time, another process may have run it without asking, or may have ended it.
+    let is_new = graph.is_none() && open.attempt.is_none() && run.state().is_continued();
+    let begun = is_new.then(|| Key::call(Arc::clone(run.identity()), key));
     // The typed arguments are built again when the call is resumed.
     drop(hydrated);
     // Only a person reads names, and what a graph waits for has its own.
@@ -91,7 +89,8 @@ pub(super) async fn suspend(
     let settled = open.held.take().map(|held| held.settled(0));
     // If nobody hears whether it was kept, the record of the call takes it back.
     open.suspending = Some(Suspending { call: pending.clone(), settled: settled.clone() });
-    let kept = open.run().keep(Waiting { call: pending, record }, begun, open.attempt.clone(), settled).await;
+    let waiting = Waiting { call: pending, record, idempotency_key: Some(key) };
+    let kept = open.run().keep(waiting, begun, open.attempt.clone(), settled).await;
     match (kept, suspension) {
         (Ok(Kept::Waits), _) | (Ok(Kept::Before), Suspension::Approval) => {
             (open.suspending, open.attempt) = (None, None);

@@ -161,6 +161,20 @@ pub(crate) fn known(transaction: &Transaction, key: &Key) -> Option<Option<ToolI
     }
 }
 
+/// Keeps how a call ended that waited and did not begin, so that no other process begins it.
+pub(crate) fn ended(
+    transaction: &mut Transaction,
+    key: &Key,
+    record: &ToolInvocationRecord,
+) -> Result<(), StoreError> {
+    if transaction.get(key).is_some() {
+        return Ok(());
+    }
+    let (until, record) = (transaction.now(), Box::new(record.clone()));
+    let entry = LedgerEntry { owner: "".into(), epoch: 1, until, worker: None, record };
+    transaction.set(key, Document::Call(Box::new(entry)))
+}
+
 /// Prolongs the lease of an attempt.
 pub(crate) fn renew(transaction: &mut Transaction, key: &Key, owner: &str, lease: Duration) -> Result<(), StoreError> {
     let until = after(transaction.now(), lease);

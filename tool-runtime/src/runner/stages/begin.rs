@@ -91,7 +91,7 @@ async fn enter(open: &mut OpenCall, mut bound: Bound, harmless: bool) -> Result<
             open.claimed();
             let then = Then::Begin(Box::new(intent));
             let (call, noted) = (waiting.call.clone(), decision.clone());
-            match run.take(Taken { call, decision: noted, then }, Some(attempt)).await {
+            match run.take(Taken { call, decision: noted, ledger: None, then }, Some(attempt)).await {
                 Ok(Begun::Exhausted(exceeded)) => {
                     open.unclaimed(Claim { waiting, decision, deciding });
                     Ok(Begun::Exhausted(exceeded))
