@@ -20,8 +20,8 @@ pub(crate) mod usage;
 mod violation;
 
 pub use argument_change::{ArgumentChange, ArgumentChangeKind};
-pub(crate) use context::{ContextFields, ledger_key};
 pub use context::ToolContext;
+pub(crate) use context::{ContextFields, ledger_key};
 pub use decider::Decider;
 pub use decision::{Decision, Verdict};
 pub use event::{Event, EventSink};

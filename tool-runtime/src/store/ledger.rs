@@ -162,11 +162,7 @@ pub(crate) fn known(transaction: &Transaction, key: &Key) -> Option<Option<ToolI
 }
 
 /// Keeps how a call ended that waited and did not begin, so that no other process begins it.
-pub(crate) fn ended(
-    transaction: &mut Transaction,
-    key: &Key,
-    record: &ToolInvocationRecord,
-) -> Result<(), StoreError> {
+pub(crate) fn ended(transaction: &mut Transaction, key: &Key, record: &ToolInvocationRecord) -> Result<(), StoreError> {
     if transaction.get(key).is_some() {
         return Ok(());
     }
