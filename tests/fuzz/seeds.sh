@@ -49,3 +49,17 @@ cp ../../examples/toolbox/tools.lock corpus/lock/office
     printf '\000'
     sed -e 's/"maximum": 50/"maximum": 20/' -e 's/"format": "uuid"/"pattern": "a+"/' ../../examples/toolbox/tools.lock
 } >corpus/lock/changed
+# An output under an allowlist, and arguments that are broken in each way that a repairer knows.
+mkdir -p corpus/redact corpus/repair
+printf '{"allowlist":["id","rows.name","*.at"],"output":{"id":7,"rows":[{"name":"a","key":"b"}],"x":{"at":1.5}}}' >corpus/redact/row
+printf '```json\n{"a":1}\n```' >corpus/repair/fence
+printf '"{\\"a\\":\\"\\\\u00e9\\"}"' >corpus/repair/twice
+printf '{"a":[1,2,],}\nDone.' >corpus/repair/junk
+printf "{'a': 'b', 'c': [true]}" >corpus/repair/quotes
+# With the folder of the large corpora as its argument: their rows too.
+if [ $# -gt 0 ]; then
+    split -l 1 -a 6 "$1/redaction.jsonl" corpus/redact/row-
+    split -l 1 -a 6 "$1/hostile-definitions.jsonl" corpus/pick/row-
+    head -n 2000 "$1/calls.jsonl" | split -l 1 -a 6 - corpus/arguments/row-
+    split -l 1 -a 6 "$1/text-tool-calls.jsonl" corpus/repair/row-
+fi

@@ -49,6 +49,7 @@ mod guide {
         Models: "models.md",
         Service: "service.md",
         Graphs: "graphs.md",
+        CodeMode: "code-mode.md",
         Connections: "connections.md",
         ForeignTypes: "foreign-types.md",
         Testing: "testing.md",

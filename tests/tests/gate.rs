@@ -4,6 +4,8 @@
 
 #[path = "gate/edges.rs"]
 mod edges;
+#[path = "gate/written.rs"]
+mod written;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -221,6 +221,12 @@ async fn labels_and_evidence_go_down_and_come_back() {
     assert_eq!(run.exec(ask("p2")).await.outcome(), Outcome::Ok);
     assert_eq!(run.exec(delete("p3", 7)).await.outcome(), Outcome::Ok);
 
+    // What the child says is written by a model: it counts as nothing that was seen.
+    let rig = Rig::new();
+    let run = rig.run("", [ScriptedTurn::text(r#"{"summary":"9","findings":["9"]}"#)]);
+    assert_eq!(run.exec(ask("p1")).await.outcome(), Outcome::Ok);
+    assert_eq!(run.exec(delete("p2", 9)).await.outcome(), Outcome::ValidationError);
+
     // What the parent saw is seen for the child, and its labels are on the child's run.
     let rig = Rig::new();
     let rules = "require_approval_for_tools = ['notes__delete']\n\

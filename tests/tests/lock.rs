@@ -282,7 +282,27 @@ fn rewritten() -> Vec<Case> {
     let state = office().pointer(&format!("/tools/{LIST}/input_schema/properties/state")).unwrap().clone();
     let mut narrower = state.clone();
     narrower["enum"] = json!(["todo", null]);
+    // The type with `null`, written as two branches.
+    let branches = |values: Value| {
+        let mut outer = state.clone();
+        let inner = json!({ "type": "string", "enum": values });
+        outer.as_object_mut().unwrap().retain(|key, _| key != "type" && key != "enum");
+        outer["anyOf"] = json!([inner, { "type": "null" }]);
+        vec![Set("/input_schema/properties/state", outer)]
+    };
+    let without_null: Vec<_> = state["enum"].as_array().unwrap().iter().filter(|value| !value.is_null()).collect();
     vec![
+        (LIST, branches(json!(without_null)), "patch", "the same values fit"),
+        (LIST, branches(json!([without_null[0]])), "major", "/state/enum: without"),
+        (
+            LIST,
+            vec![Set(
+                "/input_schema/properties/state",
+                json!({ "anyOf": [{ "$ref": "#/properties/state" }, { "type": "null" }] }),
+            )],
+            "major review",
+            "not compared further",
+        ),
         (LIST, deep(state.clone()), "patch", "the same values fit"),
         (LIST, deep(narrower), "major", "/input_schema/properties/state/enum: without"),
         (LIST, vec![Set("/input_schema/$defs", json!({"Unused": {"type": "string"}}))], "patch", "the same values fit"),

@@ -12,5 +12,7 @@ mod ends;
 mod http;
 #[path = "mcp_serve/rig.rs"]
 mod rig;
+#[path = "mcp_serve/scripts.rs"]
+mod scripts;
 #[path = "mcp_serve/tasks.rs"]
 mod tasks;

@@ -2,12 +2,17 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
+#[path = "mcp_source/accounts.rs"]
+mod accounts;
 #[path = "mcp_source/calls.rs"]
 mod calls;
 #[path = "mcp_source/http.rs"]
 mod http;
 #[path = "mcp_source/lists.rs"]
 mod lists;
+#[cfg(target_os = "linux")]
+#[path = "mcp_source/memory.rs"]
+mod memory;
 #[path = "mcp_source/pins.rs"]
 mod pins;
 #[path = "mcp_source/processes.rs"]

@@ -117,10 +117,10 @@ impl ModelClient for Wire {
                     { "name": "telemetry__wait", "arguments": json!({ "ms": ms }).to_string() } })
             };
             let calls = json!({ "role": "assistant", "tool_calls": [call(0, 20), call(1, 5)] });
-            chunk(&calls, &Value::Null) + &chunk(&json!({}), &json!("tool_calls"))
+            chunk(&calls, &Value::Null) + chunk(&json!({}), &json!("tool_calls")).as_str()
         } else {
             chunk(&json!({ "role": "assistant", "content": "Done." }), &Value::Null)
-                + &chunk(&json!({}), &json!("stop"))
+                + chunk(&json!({}), &json!("stop")).as_str()
         };
         let usage = json!({ "prompt_tokens": 11, "completion_tokens": 5,
             "prompt_tokens_details": { "cached_tokens": 4 }, "completion_tokens_details": { "reasoning_tokens": 2 } });

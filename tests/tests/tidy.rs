@@ -126,6 +126,7 @@ const CONFINED: &[(&[&str], &[&str])] = &[
     (&["rustls", "webpki_roots"], &["agent/http/"]),
     (&["reqwest"], &["agent/http/", "mcp/source/http.rs"]),
     (&["jsonschema"], &["schema/"]),
+    (&["rhai"], &["agent/code/"]),
     (&["rmcp"], &["mcp/"]),
     (&["http_body_util", "hyper", "hyper_util", "tower_service"], &["mcp/serve/"]),
     (&["cedar_policy", "stacker"], &["policy/cedar/"]),
@@ -176,9 +177,10 @@ fn tools_and_macros_touch_nothing() {
 }
 
 /// The most public items that the library may have; one more needs a reason to change this line.
-/// The last four: who verifies the tokens of an MCP server's clients, what a token stands for, the rules for all of them,
-/// and the token of an account at another server.
-const MOST_ITEMS: usize = 268;
+/// The last five: who verifies the tokens of an MCP server's clients, what a token stands for, the rules for all of them,
+/// the token of an account at another server, and a script as a tool. One more is `JsonText`: a `RawValue` cannot be made
+/// of known JSON without parsing it.
+const MOST_ITEMS: usize = 270;
 
 /// What users can name is in `tests/tests/source/surface.txt`, so that a review sees each addition.
 /// `REFRESH_SURFACE=1` writes the file anew.

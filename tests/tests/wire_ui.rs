@@ -5,12 +5,11 @@
 #[path = "wire_ui/check.rs"]
 mod check;
 
-use std::sync::Arc;
-
 use check::{Seen, check};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tests::wire::{fixtures, read_json};
+use tool_runtime::call::JsonText;
 use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
 use tool_runtime::{Event, Outcome};
 
@@ -160,7 +159,7 @@ fn refused_keys_are_renamed_in_every_cut() {
             let mut list = events(&json!([{"type": "tool_start", "id": "a", "name": "t"},
                 {"type": "tool_args_delta", "id": "a", "delta": start},
                 {"type": "tool_args_delta", "id": "a", "delta": end}]));
-            let raw = || Arc::from(RawValue::from_string(text.to_owned()).unwrap());
+            let raw = || JsonText::from(RawValue::from_string(text.to_owned()).unwrap());
             list.push(UiEvent::ToolArgs { id: "a".into(), arguments: raw() });
             list.push(UiEvent::ToolResult { id: "a".into(), result: raw(), is_error: false, artifact: Some(raw()) });
             let shown = seen(protocol, &encode(protocol, &list));
@@ -192,8 +191,8 @@ fn names_and_headers() {
     assert!(Protocol::UiMessageStream.headers().contains(&("x-vercel-ai-ui-message-stream", "v1")));
 }
 
-fn raw(value: &Value) -> Option<Arc<RawValue>> {
-    RawValue::from_string(value.to_string()).ok().map(Arc::from)
+fn raw(value: &Value) -> Option<JsonText> {
+    RawValue::from_string(value.to_string()).ok().map(JsonText::from)
 }
 
 fn event(document: &Value) -> Event {
@@ -213,7 +212,7 @@ fn delta(id: &str, delta: &str) -> Event {
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "callers make the values in place")]
-fn result(id: &str, arguments: Option<Arc<RawValue>>, outcome: Outcome, value: Option<Arc<RawValue>>) -> Event {
+fn result(id: &str, arguments: Option<JsonText>, outcome: Outcome, value: Option<JsonText>) -> Event {
     event(&json!({
         "type": "tool_call_result", "id": id, "name": "core__ping", "arguments": arguments, "outcome": outcome,
         "value": value, "executed": outcome == Outcome::Ok,
@@ -221,7 +220,7 @@ fn result(id: &str, arguments: Option<Arc<RawValue>>, outcome: Outcome, value: O
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "callers make the values in place")]
-fn suspended(id: &str, outcome: Outcome, prepared: Option<Arc<RawValue>>) -> Event {
+fn suspended(id: &str, outcome: Outcome, prepared: Option<JsonText>) -> Event {
     event(&json!({
         "type": "tool_call_suspended", "id": id, "name": "ns__tool", "outcome": outcome, "prepared": prepared,
     }))
@@ -356,7 +355,7 @@ fn any_order_of_the_runners_events_gives_a_valid_stream() {
         let list: Vec<Event> = (0..random.below(40))
             .map(|_| {
                 let id = random.pick(&IDS);
-                let value = Some(Arc::from(RawValue::from_string(random.pick(&VALUES).to_owned()).unwrap()));
+                let value = Some(JsonText::from(RawValue::from_string(random.pick(&VALUES).to_owned()).unwrap()));
                 match random.below(20) {
                     16 => event(&json!({"type": "reasoning_delta", "text": "Hm"})),
                     17 => event(&json!({"type": "source", "id": id, "url": "https://a.example"})),

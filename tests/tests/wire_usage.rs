@@ -100,7 +100,8 @@ fn passes_beyond_the_counts_of_the_message_are_counted_by_kind() {
             json!({"type": "message_delta", "delta": {}, "usage": usage}),
             json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": less}),
         ];
-        let stream: String = events.iter().fold(String::new(), |text, event| text + &format!("data: {event}\n\n"));
+        let stream: String =
+            events.iter().fold(String::new(), |text, event| text + format!("data: {event}\n\n").as_str());
         for cut in [usize::MAX, 1, 7] {
             let counted = decode(Format::Anthropic, stream.as_bytes(), cut).usage.unwrap();
             let got =

@@ -52,6 +52,8 @@ pub(crate) enum ErrorKind {
     Lost,
     /// The server did not answer in the time that it had.
     TimedOut,
+    /// The server refused the credentials of the account, and did nothing.
+    Unauthorized,
     /// The server answered, but not with what its definition says.
     Invalid,
     /// The server answered with more than is read.

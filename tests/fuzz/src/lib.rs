@@ -1,11 +1,13 @@
 //! What the targets check. A broken promise is a panic, which is what libFuzzer looks for.
 //!
-//! `./seeds.sh`, then `RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir . --sanitizer none openai_chat -- -rss_limit_mb=512`
+//! `./seeds.sh [CORPORA]`, then `RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir . --sanitizer none openai_chat -- -rss_limit_mb=512`
 //! from this folder; the variable lets the stable toolchain take the flags of `cargo fuzz`.
 
 pub mod chat;
 pub mod lock;
 pub mod pick;
+pub mod redact;
+pub mod repair;
 
 use std::collections::BTreeSet;
 

@@ -20,7 +20,7 @@ pub fn redaction(row: &str) -> serde_json::Result<String> {
     let row: Row = serde_json::from_str(row)?;
     let projector = Projector::without_schema(&row.allowlist, &[]);
     Ok(match projector.project(&row.output, usize::MAX) {
-        Ok(projected) => json!({"id": row.id, "redacted": *projected.shown}).to_string(),
+        Ok(projected) => json!({"id": row.id, "redacted": projected.shown}).to_string(),
         Err(error) => json!({"id": row.id, "error": error.to_string()}).to_string(),
     })
 }

@@ -29,7 +29,7 @@ pub(crate) struct Person {
 
 /// Looks a person up.
 #[tool(name = "people__find", title = "Find a person", effect = read_only, redact = ["name", "town", "friends"])]
-fn find(
+pub(crate) fn find(
     /// The name.
     name: String,
 ) -> Result<Person, ToolError> {
@@ -38,7 +38,7 @@ fn find(
 
 /// Adds two numbers.
 #[tool(name = "math__add", effect = read_only, redact = ["$"])]
-fn add(
+pub(crate) fn add(
     /// The first.
     a: i64,
     /// The second.
@@ -64,7 +64,7 @@ fn send(
 
 /// Writes a note.
 #[tool(name = "notes__write", effect = state_change, idempotent, redact = ["$"])]
-fn write() -> Result<String, ToolError> {
+pub(crate) fn write() -> Result<String, ToolError> {
     Ok("written".to_owned())
 }
 

@@ -21,6 +21,8 @@ pub(crate) enum Way {
     Broken,
     Html,
     Silent,
+    /// Works, but for requests with the token of an account.
+    RedirectsAccounts,
 }
 
 /// The hostile server behind a URL, and what its requests were.
@@ -64,12 +66,14 @@ async fn answer(mut stream: TcpStream, server: Arc<Mutex<Hostile>>, seen: Arc<Mu
     };
     seen.lock().await.push(format!("{head}\n\n{body}"));
     let elsewhere = format!("location: http://127.0.0.1:1/{CANARY}\r\n");
+    let is_of_account = head.contains("authorization: bearer account-");
     let (status, kind, body) = match way {
+        Way::RedirectsAccounts if is_of_account => ("307 Temporary Redirect", elsewhere, String::new()),
         Way::Redirect => ("307 Temporary Redirect", elsewhere, String::new()),
         Way::Broken => ("500 Internal Server Error", String::new(), CANARY.to_owned()),
         Way::Html => ("200 OK", "content-type: text/html\r\n".to_owned(), "<h1>hello</h1>".to_owned()),
         Way::Silent => return tokio::time::sleep(SOON).await,
-        Way::Json | Way::Events => {
+        Way::Json | Way::Events | Way::RedirectsAccounts => {
             let said = server.lock().await.handle(&body);
             let said: Vec<_> = said
                 .into_iter()

@@ -14,7 +14,7 @@ async fn a_server_that_does_not_start_is_down_and_costs_no_other() {
     for (scenario, note) in [
         ("never-initialize", "did not answer in time"),
         ("exit-at-once", "the connection ended"),
-        ("garbage", "the connection ended"),
+        ("garbage", "something to its standard output that is not MCP"),
         ("garbage-answer", "cannot be read"),
         ("bad-version", "speaks no revision"),
         ("hang-list", "could not be listed"),
@@ -29,6 +29,14 @@ async fn a_server_that_does_not_start_is_down_and_costs_no_other() {
         assert!(!notes.contains_key("s"), "{scenario}");
         echoes(&servers).await;
         servers.shutdown().await;
+    }
+    for (script, note) in
+        [("echo garbage", "is not MCP"), ("echo garbage; sleep 100", "is not MCP"), ("true", "the connection ended")]
+    {
+        let command = RemoteServer::command("bad", "/bin/sh").args(["-c", script]);
+        let command = command.connect_timeout(Duration::from_secs(1));
+        let servers = ToolSource::connect([command]).await.unwrap();
+        assert!(servers.notes()["bad"].contains(note), "{script}: {:?}", servers.notes());
     }
     let missing = RemoteServer::command("bad", "/no/such/program");
     let servers = ToolSource::connect([missing, server("s", "well-behaved")]).await.unwrap();

@@ -92,7 +92,8 @@ fn reasoning_that_nobody_has_does_not_go_back() {
         let mut ended = response.clone();
         ended["output"] = json!([]);
         events.push(json!({ "type": "response.completed", "response": ended }));
-        let stream: String = events.iter().fold(String::new(), |text, event| text + &format!("data: {event}\n\n"));
+        let stream: String =
+            events.iter().fold(String::new(), |text, event| text + format!("data: {event}\n\n").as_str());
         for body in [response.to_string(), stream] {
             for cut in [usize::MAX, 1, 7] {
                 let decoded = decode(FORMAT, body.as_bytes(), cut);

@@ -2,7 +2,7 @@
 
 use tool_runtime::redact::Projected;
 
-fn forge(shown: std::sync::Arc<serde_json::value::RawValue>) -> Projected {
+fn forge(shown: tool_runtime::call::JsonText) -> Projected {
     Projected { shown, model: None, truncated: false }
 }
 

@@ -73,7 +73,7 @@ impl From<&ChatResponse> for Decoded {
         for (decoded, call) in decoded.calls.iter_mut().zip(response.content.tool_calls()) {
             decoded.call.origin.provider = Some(response.model_iden.adapter_kind.to_string().into());
             if !call.fn_arguments.is_object() {
-                decoded.call.arguments = Arguments::Text(call.fn_arguments.to_string());
+                decoded.call.arguments = Arguments::Text(call.fn_arguments.to_string().into());
                 decoded.status = CallStatus::ArgumentsNotObject;
             }
         }

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use crate::agent::ModelError;
-use crate::call::{ArgumentChange, CallId, NamedArgument, SafeError, Suspension, Violation};
+use crate::call::{ArgumentChange, CallId, JsonText, NamedArgument, SafeError, Suspension, Violation};
 use crate::policy::BudgetExceeded;
 use crate::runner::ResumeError;
 use crate::wire::{Finish, WireError};
@@ -81,10 +80,10 @@ pub struct WaitingCall {
     pub path: Option<String>,
     /// What the client executes, prepared by the tool. `None` for an approval.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub payload: Option<Arc<RawValue>>,
+    pub payload: Option<JsonText>,
     /// The arguments with the sensitive ones masked. `None` if the store could not be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shown_arguments: Option<Arc<RawValue>>,
+    pub shown_arguments: Option<JsonText>,
     /// What the call would do, in the sentence of the tool's author, with the shown arguments in it. `None` if the tool has
     /// no sentence, or if the store could not be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -111,7 +110,7 @@ pub struct WaitingCall {
 }
 
 impl WaitingCall {
-    pub(super) fn new(id: CallId, name: String, suspension: Suspension, payload: Option<Arc<RawValue>>) -> Self {
+    pub(super) fn new(id: CallId, name: String, suspension: Suspension, payload: Option<JsonText>) -> Self {
         Self {
             id,
             name,

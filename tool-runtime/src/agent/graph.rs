@@ -153,7 +153,12 @@ impl From<Graph> for DynamicTool {
             "additionalProperties": false,
         });
         let Graph { name, version, agent, description, summary, tools, timeout, max_output, idempotent } = graph;
-        let declared = GraphDeclaration { version: version.clone(), tools: tools.clone(), definitions: Vec::new() };
+        let declared = GraphDeclaration {
+            version: version.clone(),
+            tools: tools.clone(),
+            definitions: Vec::new(),
+            only_reads: false,
+        };
         let behaviour = Arc::new(Works(Arc::new(Shared { name: name.clone(), version, agent, tools })));
         let mut tool = Self::graph(&name, description, input, declared, behaviour)
             .summary(summary)

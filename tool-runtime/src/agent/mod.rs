@@ -37,6 +37,8 @@
 mod agent;
 mod answer;
 mod answer_error;
+#[cfg(feature = "code-mode")]
+mod code;
 mod conversation;
 mod display;
 mod drive;
@@ -65,6 +67,8 @@ mod worker;
 pub use agent::Agent;
 pub use answer::ClientAnswer;
 pub use answer_error::AnswerError;
+#[cfg(feature = "code-mode")]
+pub use code::CodeMode;
 pub use conversation::Conversation;
 pub use durable::{Durable, Unfinished, Work};
 pub use ended::{Ended, StopReason, WaitingCall};

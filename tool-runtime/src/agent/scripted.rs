@@ -94,7 +94,7 @@ impl ScriptedTurn {
                 Ok(false) => CallStatus::ArgumentsNotObject,
                 Err(_) => CallStatus::InvalidJson,
             };
-            decoded.call.arguments = Arguments::Text(arguments);
+            decoded.call.arguments = Arguments::Text(arguments.into());
             decoded.call.outside_choice = choice.is_some_and(|choice| !choice.allows(&decoded.call.name));
         }
         decoded

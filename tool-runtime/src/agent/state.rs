@@ -225,7 +225,7 @@ impl Slot {
                 return;
             }
         };
-        let (id, payload) = (result.call_id().clone(), result.shared_value().cloned());
+        let (id, payload) = (result.call_id().clone(), result.value().cloned());
         let call = WaitingCall::new(id, self.name.clone(), suspension, payload);
         self.progress = Progress::Waiting(Box::new(call));
     }

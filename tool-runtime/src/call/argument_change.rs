@@ -1,10 +1,10 @@
 //! [`ArgumentChange`]: what differs between two readings of one call's arguments.
 
 use std::fmt;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+
+use crate::call::JsonText;
 
 /// One place where the arguments of a call changed, as a person may see it: a sensitive value is masked on both sides.
 #[derive(Clone, Serialize, Deserialize)]
@@ -17,10 +17,10 @@ pub struct ArgumentChange {
     pub pointer: String,
     /// What was there; `None` if it was left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<Arc<RawValue>>,
+    pub before: Option<JsonText>,
     /// What is there now; `None` if it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<Arc<RawValue>>,
+    pub after: Option<JsonText>,
 }
 
 /// Why an argument is not as the model wrote it.
@@ -56,8 +56,8 @@ impl ArgumentChange {
     pub(crate) const fn new(
         kind: ArgumentChangeKind,
         pointer: String,
-        before: Option<Arc<RawValue>>,
-        after: Option<Arc<RawValue>>,
+        before: Option<JsonText>,
+        after: Option<JsonText>,
     ) -> Self {
         Self { kind, pointer, before, after }
     }
@@ -66,7 +66,7 @@ impl ArgumentChange {
 /// As a line for a person: `defaulted /pages: (left out) -> 1`.
 impl fmt::Display for ArgumentChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |value: &Option<Arc<RawValue>>| value.as_ref().map_or("(left out)".to_owned(), ToString::to_string);
+        let shown = |value: &Option<JsonText>| value.as_ref().map_or("(left out)".to_owned(), ToString::to_string);
         match (self.kind, &self.before, &self.after) {
             (ArgumentChangeKind::Repaired, None, None) => f.write_str("repaired (the text is not shown)"),
             (ArgumentChangeKind::Repaired, before, after) => {

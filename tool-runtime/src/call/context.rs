@@ -1,7 +1,8 @@
 //! [`ToolContext`]: what a tool may know of the call it serves. Made by the runner only.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +17,6 @@ use crate::tool::{Digested, Hash, ToolName};
 pub struct ToolContext(pub(crate) ContextFields);
 
 /// The fields, for the runner to fill.
-#[derive(Clone)]
 pub(crate) struct ContextFields {
     pub(crate) call_id: CallId,
     pub(crate) tool: ToolName,
@@ -26,10 +26,39 @@ pub(crate) struct ContextFields {
     pub(crate) agent_id: Option<Arc<str>>,
     pub(crate) tenant: Option<Arc<str>>,
     pub(crate) principal: Option<Arc<str>>,
-    pub(crate) deadline: Option<Instant>,
-    pub(crate) cancellation: CancellationToken,
-    /// The effective arguments; the idempotency key is made from their digest on demand.
-    pub(crate) arguments: Digested,
+    pub(crate) bounds: Bounds,
+    /// The arguments; the idempotency key is made from their digest on demand.
+    pub(crate) arguments: Arc<dyn Digested>,
+}
+
+/// What ends a piece of work from outside. Most of it is ready at once and needs neither: a token of its own costs an
+/// allocation and three locks, a deadline the clock.
+pub(crate) struct Bounds {
+    timeout: Option<Duration>,
+    deadline: OnceLock<Option<Instant>>,
+    /// The token of the run or the client.
+    parent: Arc<CancellationToken>,
+    token: OnceLock<CancellationToken>,
+}
+
+impl Bounds {
+    pub(crate) fn new(timeout: Option<Duration>, parent: &Arc<CancellationToken>) -> Self {
+        Self { timeout, deadline: OnceLock::new(), parent: Arc::clone(parent), token: OnceLock::new() }
+    }
+
+    pub(crate) const fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
+    /// Begins to count when it is asked for the first time.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        *self.deadline.get_or_init(|| Instant::now().checked_add(self.timeout?))
+    }
+
+    /// Fires when the work is to end.
+    pub(crate) fn token(&self) -> &CancellationToken {
+        self.token.get_or_init(|| self.parent.child_token())
+    }
 }
 
 impl ToolContext {
@@ -81,17 +110,21 @@ impl ToolContext {
         self.0.principal.as_deref()
     }
 
-    /// When the runner stops waiting.
+    /// When the runner stops waiting: the limit counts from when the tool asks for this, or first waits for something.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.0.deadline
+        self.0.bounds.deadline()
     }
 
     /// Fires when the run is cancelled or the call's deadline has passed. Blocking tools poll
     /// [`CancellationToken::is_cancelled`].
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
-        &self.0.cancellation
+        self.0.bounds.token()
+    }
+
+    pub(crate) const fn bounds(&self) -> &Bounds {
+        &self.0.bounds
     }
 
     /// A key for services that do the same work once: 64 hexadecimal digits.
@@ -107,7 +140,7 @@ impl ToolContext {
     /// The key under which the ledger knows the call.
     pub(crate) fn ledger_key(&self) -> Hash {
         let ContextFields { tenant, principal, run_id, tool, call_id, arguments, .. } = &self.0;
-        ledger_key((tenant.as_deref(), principal.as_deref()), run_id, tool, call_id, arguments)
+        ledger_key((tenant.as_deref(), principal.as_deref()), run_id, tool, call_id, arguments.digest())
     }
 
     /// Writes an operational event to the `tracing` subscriber, with the ids of the call. Put no argument or
@@ -140,13 +173,13 @@ impl ToolContext {
     }
 }
 
-/// The key under which the ledger knows a call of a tenant and a principal with these effective arguments.
+/// The key under which the ledger knows a call of a tenant and a principal with effective arguments of this digest.
 pub(crate) fn ledger_key(
     (tenant, principal): (Option<&str>, Option<&str>),
     run_id: &str,
     tool: &ToolName,
     call_id: &CallId,
-    arguments: &Digested,
+    arguments: Hash,
 ) -> Hash {
     let mut text = Vec::with_capacity(256);
     // Each part has its length before it, so that no two lists of parts read alike; `None` differs from empty.
@@ -154,7 +187,7 @@ pub(crate) fn ledger_key(
         text.extend_from_slice(&part.map_or(u64::MAX, |part| part.len() as u64).to_be_bytes());
         text.extend_from_slice(part.unwrap_or_default().as_bytes());
     }
-    text.extend_from_slice(&arguments.hash().0);
+    text.extend_from_slice(&arguments.0);
     Hash::sha256(text)
 }
 

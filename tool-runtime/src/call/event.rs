@@ -3,15 +3,12 @@
 mod debug;
 mod sink;
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::RawValue;
 
 pub use self::sink::EventSink;
 
 use crate::call::usage::is_zero;
-use crate::call::{ArgumentChange, CallId, NamedArgument, Outcome, SafeError};
+use crate::call::{ArgumentChange, CallId, JsonText, NamedArgument, Outcome, SafeError};
 
 /// One thing that happened in a run. Holds projected and masked data only; `Debug` shows names, ids and sizes.
 #[derive(Clone, Serialize)]
@@ -59,7 +56,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<String>,
         /// The data.
-        value: Arc<RawValue>,
+        value: JsonText,
     },
     /// A call that the model is writing, for display only: it is not validated, and may never be completed.
     ///
@@ -91,7 +88,7 @@ pub enum Event {
         name: String,
         /// The arguments with the sensitive ones masked; `None` if they are not known.
         #[serde(skip_serializing_if = "Option::is_none")]
-        arguments: Option<Arc<RawValue>>,
+        arguments: Option<JsonText>,
         /// What the call would do, in the sentence of the tool's author; `None` if the tool has no sentence.
         #[serde(skip_serializing_if = "Option::is_none")]
         summary: Option<String>,
@@ -105,7 +102,7 @@ pub enum Event {
         outcome: Outcome,
         /// The prepared payload of a client tool; `None` for an approval.
         #[serde(skip_serializing_if = "Option::is_none")]
-        prepared: Option<Arc<RawValue>>,
+        prepared: Option<JsonText>,
     },
     /// A call ended. Exactly one per call.
     #[non_exhaustive]
@@ -116,12 +113,12 @@ pub enum Event {
         name: String,
         /// The arguments with the sensitive ones masked; `None` if they could not be read.
         #[serde(skip_serializing_if = "Option::is_none")]
-        arguments: Option<Arc<RawValue>>,
+        arguments: Option<JsonText>,
         /// How it ended.
         outcome: Outcome,
         /// The projected value; `None` unless the outcome is [`Outcome::Ok`].
         #[serde(skip_serializing_if = "Option::is_none")]
-        value: Option<Arc<RawValue>>,
+        value: Option<JsonText>,
         /// What went wrong; `None` if the outcome is [`Outcome::Ok`].
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<SafeError>,
@@ -192,7 +189,7 @@ impl Event {
     /// # Ok::<(), serde_json::Error>(())
     /// ```
     #[must_use]
-    pub fn data(name: impl Into<String>, id: Option<&str>, value: impl Into<Arc<RawValue>>) -> Self {
+    pub fn data(name: impl Into<String>, id: Option<&str>, value: impl Into<JsonText>) -> Self {
         Self::Data { name: name.into(), id: id.map(str::to_owned), value: value.into() }
     }
 }
@@ -205,15 +202,15 @@ struct Document {
     id: Option<String>,
     name: Option<String>,
     delta: Option<String>,
-    arguments: Option<Arc<RawValue>>,
+    arguments: Option<JsonText>,
     summary: Option<String>,
     #[serde(default)]
     changes: Vec<ArgumentChange>,
     #[serde(default)]
     names: Vec<NamedArgument>,
     outcome: Option<Outcome>,
-    prepared: Option<Arc<RawValue>>,
-    value: Option<Arc<RawValue>>,
+    prepared: Option<JsonText>,
+    value: Option<JsonText>,
     error: Option<SafeError>,
     executed: Option<bool>,
     input_tokens: Option<u64>,
@@ -253,7 +250,7 @@ impl<'de> Deserialize<'de> for Event {
             }
             "data" => {
                 // `null` is a value, too.
-                let value = read.value.unwrap_or_else(|| RawValue::NULL.to_owned().into());
+                let value = read.value.unwrap_or_else(JsonText::null);
                 Self::Data { name: needed!(name), id: read.id, value }
             }
             "tool_call_delta" => {

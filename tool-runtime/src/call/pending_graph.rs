@@ -4,9 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
-use crate::call::{ArgumentChange, CallId, NamedArgument, SafeError};
+use crate::call::{ArgumentChange, CallId, JsonText, NamedArgument, SafeError};
 
 /// The call that a graph made and that waits for a person. The call of the graph waits with it, and a decision on the one
 /// is a decision on the other.
@@ -21,7 +20,7 @@ pub struct PendingGraph {
     /// The id of the call in the run of the graph.
     pub call_id: CallId,
     /// The arguments with the sensitive ones masked. `None` if the store could not be asked.
-    pub shown_arguments: Option<Arc<RawValue>>,
+    pub shown_arguments: Option<JsonText>,
     /// What the call would do, in the sentence of the tool's author. `None` if the tool has no sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use crate::call::usage::Usage;
-use crate::call::{CallId, Cause, Decision, Outcome, Violation};
+use crate::call::{CallId, Cause, Decision, JsonText, Outcome, Violation};
 use crate::media::Media;
 use crate::tool::Hash;
 
@@ -25,7 +24,7 @@ pub struct ToolInvocationRecord {
     /// The arguments, masked.
     pub arguments: RecordedArguments,
     /// The projected result; `None` if there is none.
-    pub result: Option<Arc<RawValue>>,
+    pub result: Option<JsonText>,
     /// The files that left the tool beside the result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<RecordedMedia>,
@@ -67,7 +66,7 @@ pub struct ToolInvocationRecord {
     /// What the policy said, with the rule that said it; `None` if it was not asked.
     pub decision: Option<Decision>,
     /// The name and version of the validator; `None` if the arguments were not validated.
-    pub validator: Option<String>,
+    pub validator: Option<Arc<str>>,
     /// How the arguments were repaired; `None` if they were not.
     pub repair: Option<RepairUse>,
 }
@@ -124,7 +123,7 @@ pub struct RepairUse {
 #[non_exhaustive]
 pub enum RecordedArguments {
     /// They were read; sensitive ones are masked.
-    Masked(Arc<RawValue>),
+    Masked(JsonText),
     /// They could not be read.
     Unread {
         /// Their length in bytes.

@@ -5,9 +5,7 @@ mod document;
 use std::fmt;
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
-
-use crate::call::{CallId, Outcome, SafeError};
+use crate::call::{CallId, JsonText, Outcome, SafeError};
 use crate::media::Media;
 
 /// The result of one call: a projected value or a safe error, never anything else.
@@ -46,7 +44,7 @@ pub struct ToolExecResult {
 #[derive(Clone)]
 enum Body {
     Delivered(Delivered),
-    Suspended { error: SafeError, prepared: Option<Arc<RawValue>> },
+    Suspended { error: SafeError, prepared: Option<JsonText> },
     Failed(Failed),
 }
 
@@ -54,9 +52,9 @@ enum Body {
 #[derive(Clone)]
 pub(crate) struct Delivered {
     /// For UIs, telemetry and records.
-    pub(crate) shown: Arc<RawValue>,
+    pub(crate) shown: JsonText,
     /// For the model, where it differs.
-    pub(crate) model: Option<Arc<RawValue>>,
+    pub(crate) model: Option<JsonText>,
     /// An additional sentence for the model.
     pub(crate) warning: Option<&'static str>,
     /// The files beside it.
@@ -92,7 +90,7 @@ impl ToolExecResult {
     }
 
     /// `outcome` is one of the two suspensions.
-    pub(crate) fn suspended(call_id: CallId, outcome: Outcome, prepared: Option<Arc<RawValue>>) -> Self {
+    pub(crate) fn suspended(call_id: CallId, outcome: Outcome, prepared: Option<JsonText>) -> Self {
         let error = SafeError::new(outcome, outcome.safe_message());
         Self { call_id, executed: false, body: Body::Suspended { error, prepared } }
     }
@@ -127,16 +125,17 @@ impl ToolExecResult {
     /// Returns the projected value as JSON: what a UI, telemetry and records may see. For a suspended client call this
     /// is the payload that the client executes. `None` for failures and for calls that wait for an approval.
     #[must_use]
-    pub fn value(&self) -> Option<&RawValue> {
-        self.shared_value().map(|value| &**value)
-    }
-
-    pub(crate) const fn shared_value(&self) -> Option<&Arc<RawValue>> {
+    pub const fn value(&self) -> Option<&JsonText> {
         match &self.body {
             Body::Delivered(delivered) => Some(&delivered.shown),
             Body::Suspended { prepared, .. } => prepared.as_ref(),
             Body::Failed(_) => None,
         }
+    }
+
+    /// What was delivered; `None` unless the outcome is [`Outcome::Ok`].
+    pub(crate) const fn as_delivered(&self) -> Option<&Delivered> {
+        if let Body::Delivered(delivered) = &self.body { Some(delivered) } else { None }
     }
 
     /// Returns the images and files beside the value, for the model: those that the allowlist names by `$media`. They are
@@ -205,7 +204,7 @@ impl ToolExecResult {
 
 impl Delivered {
     /// A value that everyone sees, without anything beside it.
-    pub(crate) const fn shown(shown: Arc<RawValue>) -> Self {
+    pub(crate) const fn shown(shown: JsonText) -> Self {
         Self { shown, model: None, warning: None, media: Vec::new(), is_media_shown: false, note: String::new() }
     }
 

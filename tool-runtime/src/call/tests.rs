@@ -1,10 +1,7 @@
 //! Documents of this layer, read back.
 
-use std::sync::Arc;
-
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::call::*;
@@ -40,8 +37,8 @@ fn calls_cross_a_queue() {
     assert!(serde_json::from_value::<ToolCall>(document).is_err(), "a document cannot leave it out");
 }
 
-fn raw(text: &str) -> Arc<RawValue> {
-    RawValue::from_string(text.to_owned()).unwrap().into()
+fn raw(text: &str) -> JsonText {
+    JsonText::known(text)
 }
 
 #[test]

@@ -105,15 +105,20 @@ pub(crate) enum IdSource {
 #[serde(rename_all = "snake_case")]
 pub enum Arguments {
     /// The wire carried text that should be JSON.
-    Text(String),
+    Text(Arc<str>),
     /// The wire carried an object; this is its text, digit for digit.
-    Object(String),
+    Object(Arc<str>),
 }
 
 impl Arguments {
     /// The JSON text, unchecked.
     #[must_use]
     pub fn as_str(&self) -> &str {
+        self.text()
+    }
+
+    /// The text, for records to share.
+    pub(crate) const fn text(&self) -> &Arc<str> {
         match self {
             Self::Text(text) | Self::Object(text) => text,
         }
@@ -172,14 +177,14 @@ pub struct ToolCall {
 impl ToolCall {
     /// Creates a call of a turn that ended well, whose arguments arrived as text.
     #[must_use]
-    pub fn text(id: impl Into<CallId>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
-        Self::new(id.into(), name.into(), Arguments::Text(arguments.into()))
+    pub fn text(id: impl Into<CallId>, name: impl Into<String>, arguments: impl AsRef<str>) -> Self {
+        Self::new(id.into(), name.into(), Arguments::Text(arguments.as_ref().into()))
     }
 
     /// Creates a call of a turn that ended well, whose arguments arrived as an object, given as its JSON text.
     #[must_use]
-    pub fn object(id: impl Into<CallId>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
-        Self::new(id.into(), name.into(), Arguments::Object(arguments.into()))
+    pub fn object(id: impl Into<CallId>, name: impl Into<String>, arguments: impl AsRef<str>) -> Self {
+        Self::new(id.into(), name.into(), Arguments::Object(arguments.as_ref().into()))
     }
 
     /// Marks the call as one of a turn that was cut off or failed. It never runs, and the mark cannot be removed.

@@ -1,5 +1,7 @@
 //! What tools may reach: capabilities, connections and secrets. Tools borrow them; only the runner hands them out.
 
+#[cfg(feature = "mcp-client")]
+mod bearer;
 mod broker;
 mod cap;
 mod capabilities;
@@ -10,6 +12,8 @@ mod names;
 pub(crate) mod requirement;
 mod secret;
 
+#[cfg(feature = "mcp-client")]
+pub use bearer::BearerToken;
 pub use broker::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
 pub use cap::Cap;
 pub(crate) use cap::bound;

@@ -32,6 +32,8 @@ pub(crate) struct CompiledCatalog {
     validator: Arc<dyn Validator>,
     pub(crate) name: Arc<str>,
     pub(crate) version: Arc<str>,
+    /// Both, as records show them.
+    pub(crate) label: Arc<str>,
     inputs: Vec<Slot>,
     /// Of client tools alone.
     answers: HashMap<usize, Slot>,
@@ -41,8 +43,8 @@ pub(crate) struct CompiledCatalog {
 impl CompiledCatalog {
     /// Creates the empty state of a runner whose catalog is not compiled yet.
     pub(crate) fn unprepared(validator: Arc<dyn Validator>) -> Self {
-        let (name, version) = ("".into(), "".into());
-        Self { validator, name, version, inputs: Vec::new(), answers: HashMap::new(), narrowed: HashMap::new() }
+        let (name, version, label) = ("".into(), "".into(), "".into());
+        Self { validator, name, version, label, inputs: Vec::new(), answers: HashMap::new(), narrowed: HashMap::new() }
     }
 
     /// Makes room for the catalog's validators and compiles the allowlists of the policy.
@@ -56,9 +58,12 @@ impl CompiledCatalog {
         let word = |word: fn(&dyn Validator) -> &str| caught(|| word(&*validator).into()).unwrap_or_else(|| "".into());
         let of_clients = catalog.entries().filter(|entry| entry.answer.is_some());
         let narrowed = catalog.entries().filter_map(|entry| Some((entry.index, narrowed(entry, policy, problems)?)));
+        let (name, version): (Arc<str>, Arc<str>) =
+            (word(|validator| validator.name()), word(|validator| validator.version()));
         Self {
-            name: word(|validator| validator.name()),
-            version: word(|validator| validator.version()),
+            label: format!("{name} {version}").into(),
+            name,
+            version,
             inputs: catalog.entries().map(|_| Slot::new()).collect(),
             answers: of_clients.map(|entry| (entry.index, Slot::new())).collect(),
             narrowed: narrowed.collect(),

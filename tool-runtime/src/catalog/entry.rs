@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::capability::Requirement;
 use crate::catalog::problem::Problems;
 use crate::catalog::{CatalogProblem, CatalogProblemKind};
-use crate::policy::{RunPolicy, Subject};
+use crate::policy::{Subject, ToolLimits};
 use crate::redact::{ERROR, MEDIA, Projector};
 use crate::registration::{Behaviour, Checked, Described, GraphDeclaration, Published};
 use crate::schema::{self, Effective, IdArguments};
@@ -137,8 +137,8 @@ impl Entry {
 
     /// How long a result may be: the tool's own limit under the policy's. The same for an output, for a client's result
     /// and for what a person answers in the tool's place.
-    pub(crate) fn result_bytes(&self, policy: &RunPolicy) -> usize {
-        let limit = policy.limits_of(self.spec.name.as_str()).result_bytes;
+    pub(crate) fn result_bytes(&self, limits: &ToolLimits) -> usize {
+        let limit = limits.result_bytes;
         self.max_result_bytes.map_or(limit, |own| own.min(limit))
     }
 

@@ -37,6 +37,9 @@ pub(super) fn bind(described: &mut Described, entries: &[Entry], problems: &mut 
             Some(entry) if entry.spec.execution == Execution::Client => {
                 wrong(&format!("`{shown}` is executed by the client, which a graph cannot ask; take it out"));
             }
+            Some(entry) if graph.only_reads && entry.spec.effect != ToolEffect::ReadOnly => {
+                wrong(&format!("`{shown}` has effects, and a script only reads; take it out, or say `effects()`"));
+            }
             Some(entry) => {
                 *effect = (*effect).max(entry.spec.effect);
                 graph.definitions.push(entry.spec.definition_hash);

@@ -33,6 +33,7 @@ pub(super) fn frozen(
         repairers: &[],
         repairs: &|repairer| run.repairs(repairer),
         evidence: &Mutex::new(seen),
+        provenance: false,
     };
     let call = ToolCall::text("explain", entry.spec.name.as_str(), text);
     hydrate::hydrate(call, entry, &settings).map_err(|unhydrated| {

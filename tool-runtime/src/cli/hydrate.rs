@@ -191,22 +191,23 @@ fn call(row: &CallRow) -> Option<ToolCall> {
 
 fn arguments(row: &CallRow) -> Option<Arguments> {
     if let Some(pieces) = &row.arguments_pieces {
-        return Some(Arguments::Text(pieces.iter().map(|(text, times)| text.repeat(*times)).collect()));
+        let text: String = pieces.iter().map(|(text, times)| text.repeat(*times)).collect();
+        return Some(Arguments::Text(text.into()));
     }
     if let Some(encoded) = &row.arguments_b64 {
         let bytes = base64::engine::general_purpose::STANDARD.decode(encoded).ok()?;
-        return String::from_utf8(bytes).ok().map(Arguments::Text);
+        return String::from_utf8(bytes).ok().map(|text| Arguments::Text(text.into()));
     }
     let payload = &row.payload;
     let raw = payload.input.as_ref().or_else(|| payload.function.as_ref()?.arguments.as_ref());
     let Some(raw) = raw.map(|raw| raw.get()).filter(|raw| *raw != "null") else {
-        return Some(Arguments::Text(String::new()));
+        return Some(Arguments::Text("".into()));
     };
     // A string that holds JSON is unwrapped once; anything else is used unchanged.
     if raw.starts_with('"') {
         return serde_json::from_str(raw).ok().map(Arguments::Text);
     }
-    Some(Arguments::Object(raw.to_owned()))
+    Some(Arguments::Object(raw.into()))
 }
 
 fn describe(id: &str, call_id: &CallId, result: &HydrationResult) -> Result<String, Failure> {

@@ -3,7 +3,7 @@
 //! The argument text is parsed once into a borrowed tree; the validator and the typed value both read that tree,
 //! so what the schema accepts is what the tool is built from.
 
-mod freeze;
+mod frozen;
 mod provenance;
 pub(crate) mod repair;
 mod semantic;
@@ -11,46 +11,35 @@ mod semantic;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+pub(crate) use frozen::{Frozen, Treatment};
 pub use provenance::{FailedStage, HydrationError, HydrationResult, Provenance, ValidatorUse};
 pub use repair::Repairer;
 pub(crate) use semantic::EvidenceSet;
 
-use crate::call::{ArgumentChange, ArgumentChangeKind, Outcome, RepairUse, ToolCall, Violation};
+use crate::call::{ArgumentChange, ArgumentChangeKind, JsonText, Outcome, RepairUse, ToolCall, Violation};
 use crate::catalog::{CompiledCatalog, Entry};
-use crate::contain::{caught, discard};
-use crate::json::{self, Limits, Tree};
+use crate::contain::caught;
+use crate::hydrate::frozen::{Forms, Ready};
+use crate::json::{self, Limits, Tree, canonical};
 use crate::redact;
 use crate::registration::Instance;
 use crate::schema;
 use crate::text::pointer;
-use crate::tool::{Digested, Hash};
+use crate::tool::{Hash, ToolEffect};
 
 /// A call whose arguments were parsed, validated and built into the tool's type. Opaque: only
 /// [`Run::exec_hydrated`](crate::runner::Run::exec_hydrated) can run it.
 pub struct Hydrated {
-    pub(crate) call: ToolCall,
-    pub(crate) entry: Arc<Entry>,
+    /// Behind a pointer, because every stage of the gate moves it.
+    pub(crate) frozen: Arc<Frozen>,
     instance: Ready,
-    /// The run that hydrated it, by the address of its id: no other run may execute it.
-    pub(crate) run: Arc<str>,
-    /// The arguments as canonical text, every digit kept.
-    pub(crate) frozen: Digested,
-    /// What the arguments amount to, defaults and absent `null`s included: two ways of writing one call are one call to
-    /// the loop guard.
-    pub(crate) effective: Digested,
-    /// The arguments with the sensitive ones masked.
-    pub(crate) masked: Arc<serde_json::value::RawValue>,
-    /// How they differ from what the model wrote.
-    pub(crate) changes: Vec<ArgumentChange>,
-    /// What was done to it, for its record.
-    pub(crate) treatment: Treatment,
 }
 
 impl Hydrated {
     /// The call as it came in.
     #[must_use]
     pub fn call(&self) -> &ToolCall {
-        &self.call
+        &self.frozen.call
     }
 
     /// SHA-256 of the frozen arguments.
@@ -62,13 +51,13 @@ impl Hydrated {
     /// Whether the arguments had to be repaired to be read.
     #[must_use]
     pub fn repaired(&self) -> bool {
-        self.treatment.repair.is_some()
+        self.frozen.treatment.repair.is_some()
     }
 
     /// The arguments with the sensitive ones masked, as JSON.
     #[must_use]
     pub fn masked_arguments(&self) -> &str {
-        self.masked.get()
+        self.frozen.masked.get()
     }
 
     /// The typed value, once.
@@ -77,18 +66,9 @@ impl Hydrated {
     }
 }
 
-/// A typed value that was not run yet. Its destructor is the author's code, so a panic in it is contained.
-struct Ready(Option<Box<dyn Instance>>);
-
-impl Drop for Ready {
-    fn drop(&mut self) {
-        discard(self.0.take());
-    }
-}
-
 impl std::fmt::Debug for Hydrated {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hydrated").field("tool", &self.entry.spec.name).finish_non_exhaustive()
+        f.debug_struct("Hydrated").field("tool", &self.frozen.entry.spec.name).finish_non_exhaustive()
     }
 }
 
@@ -108,6 +88,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) repairs: &'a dyn Fn(&str) -> bool,
     /// What was seen in this run.
     pub(crate) evidence: &'a Mutex<EvidenceSet>,
+    /// Whether the caller wants to know how the call was read.
+    pub(crate) provenance: bool,
 }
 
 impl Settings<'_> {
@@ -121,14 +103,6 @@ impl Settings<'_> {
         // A repairer may be the application's.
         caught(|| repair::attempt(all.filter(|one| (self.repairs)(one.name())), text))?
     }
-}
-
-/// What was done to a call on its way.
-#[derive(Default)]
-pub(crate) struct Treatment {
-    repaired: Option<Arc<str>>,
-    pub(crate) validator: Option<ValidatorUse>,
-    pub(crate) repair: Option<RepairUse>,
 }
 
 /// A call that is not hydrated.
@@ -147,17 +121,11 @@ pub(crate) fn hydrate(
 ) -> Result<Hydrated, Box<Unhydrated>> {
     let mut treatment = Treatment::default();
     match stages(&call, entry, settings, &mut treatment) {
-        Ok(built) => Ok(Hydrated {
-            call,
-            entry: Arc::clone(entry),
-            instance: Ready(Some(built.instance)),
-            run: Arc::clone(settings.run),
-            frozen: built.frozen,
-            effective: built.effective,
-            masked: built.masked,
-            changes: built.changes,
-            treatment,
-        }),
+        Ok(Built { instance, masked, changes, read, fingerprint, forms }) => {
+            let (entry, run) = (Arc::clone(entry), Arc::clone(settings.run));
+            let frozen = Arc::new(Frozen { call, entry, run, masked, changes, treatment, read, fingerprint, forms });
+            Ok(Hydrated { frozen, instance: Ready(Some(instance)) })
+        }
         Err(error) => Err(Box::new(Unhydrated { call, error, treatment })),
     }
 }
@@ -167,16 +135,16 @@ pub(crate) fn hydrate_with_provenance(call: ToolCall, entry: &Arc<Entry>, settin
     let before = Provenance::of(&call);
     let hydrated = hydrate(call, entry, settings);
     let treatment = match &hydrated {
-        Ok(hydrated) => &hydrated.treatment,
+        Ok(hydrated) => &hydrated.frozen.treatment,
         Err(unhydrated) => &unhydrated.treatment,
     };
     let provenance = Provenance {
         tool: Some(entry.spec.name.clone()),
         definition_hash: Some(entry.spec.definition_hash),
         repaired: treatment.repaired.clone(),
-        validated: hydrated.as_ref().ok().map(|hydrated| Arc::clone(hydrated.frozen.text())),
-        validator: treatment.validator.clone(),
-        repair: treatment.repair.clone(),
+        validated: hydrated.as_ref().ok().map(|hydrated| Arc::clone(hydrated.frozen.canonical())),
+        validator: treatment.used.as_deref().cloned(),
+        repair: treatment.repair.as_deref().cloned(),
         ..before
     };
     HydrationResult { hydrated: hydrated.map_err(|unhydrated| unhydrated.error), provenance }
@@ -184,10 +152,11 @@ pub(crate) fn hydrate_with_provenance(call: ToolCall, entry: &Arc<Entry>, settin
 
 struct Built {
     instance: Box<dyn Instance>,
-    frozen: Digested,
-    effective: Digested,
-    masked: Arc<serde_json::value::RawValue>,
+    masked: JsonText,
     changes: Vec<ArgumentChange>,
+    read: Arc<str>,
+    fingerprint: u64,
+    forms: Forms,
 }
 
 fn stages(
@@ -200,43 +169,58 @@ fn stages(
         let message = format!("The call id is longer than {} bytes.", settings.call_id_bytes);
         return Err(HydrationError::parse(Outcome::LimitExceeded, message));
     }
-    let text = call.arguments.as_str();
+    let mut text = call.arguments.text();
     let sensitive = &entry.spec.sensitive;
     let mut changes = Vec::new();
     let repaired;
-    let mut tree = match json::parse(text, settings.limits) {
-        Ok(tree) => tree,
+    let (mut tree, is_line) = match json::parse_line(text, settings.limits) {
+        Ok(read) => read,
         Err(error) => {
             let Some(attempt) = settings.repair(text, &error) else {
                 return Err(HydrationError::unparsed(&error));
             };
-            treatment.repair =
-                Some(RepairUse { repairer: attempt.repairer, before: attempt.before, after: attempt.after });
-            repaired = Arc::<str>::from(attempt.text);
+            let repair::Repaired { repairer, before, after, text: rewritten } = attempt;
+            treatment.repair = Some(Box::new(RepairUse { repairer, before, after }));
+            repaired = Arc::<str>::from(rewritten);
             treatment.repaired = Some(Arc::clone(&repaired));
             changes.push(redact::repaired(text, &repaired, sensitive));
-            json::parse(&repaired, settings.limits).map_err(|error| HydrationError::unparsed(&error))?
+            text = &repaired;
+            json::parse_line(text, settings.limits).map_err(|error| HydrationError::unparsed(&error))?
         }
     };
     let trimmed = entry.identifiers.trim(&mut tree);
+    // The text is kept as the model wrote it, unless the arguments are no longer those, or it would break the lines of
+    // logs and streams.
+    let is_kept = is_line && !trimmed;
+    let canonical = || Arc::<str>::from(canonical::to_text(&tree));
     let built = validate(&tree, entry, settings, treatment).and_then(|()| instantiate(&tree, entry));
     let instance = built.map_err(|mut error| {
         // Below a sensitive argument a member's name may be a secret too.
         error.violations.iter_mut().for_each(|violation| cut_at_sensitive(&mut violation.pointer, sensitive));
         // Arguments that break the schema may hold a sensitive value under another name.
         if sensitive.is_empty() {
-            error.masked = Some(freeze::masked(&tree, &json::canonical::to_text(&tree), &[]));
+            error.masked = Some(JsonText::known(if is_kept { Arc::clone(text) } else { canonical() }));
         }
         error
     })?;
-    let frozen = Digested::of(json::canonical::to_text(&tree));
-    let effective = entry.effective.of_arguments(&tree, &frozen);
-    let masked = freeze::masked(&tree, frozen.text(), sensitive);
+    // The ledger is going to ask for the key of a call with effects.
+    let asked = settings.provenance || entry.spec.effect != ToolEffect::ReadOnly;
+    let (read, forms) = if is_kept && !asked {
+        (Arc::clone(text), Forms::default())
+    } else {
+        let canonical = canonical();
+        let read = if is_kept { Arc::clone(text) } else { Arc::clone(&canonical) };
+        (read, Forms::of(&tree, canonical, entry))
+    };
+    let masked = if sensitive.is_empty() {
+        JsonText::known(Arc::clone(&read))
+    } else {
+        redact::mask_arguments(&tree, sensitive)
+    };
     if trimmed {
-        let text = treatment.repaired.as_deref().unwrap_or(text);
-        changes.extend(redact::changes(ArgumentChangeKind::Trimmed, text, frozen.text(), sensitive));
+        changes.extend(redact::changes(ArgumentChangeKind::Trimmed, text, &read, sensitive));
     }
-    Ok(Built { instance, frozen, effective, masked, changes })
+    Ok(Built { instance, masked, changes, read, fingerprint: entry.effective.fingerprint(&tree), forms })
 }
 
 /// Schema and semantic rules, all violations together; evidence only for arguments that pass both.
@@ -248,13 +232,16 @@ fn validate(
 ) -> Result<(), HydrationError> {
     let mut violations = entry.identifiers.check(tree);
     if entry.spec.no_schema.is_none() {
-        let started = Instant::now();
+        // Only who asks where a call came from is told how long it took.
+        let started = settings.provenance.then(Instant::now);
         let (mode, found) = settings
             .compiled
             .check(entry, tree)
             .ok_or_else(|| HydrationError::instantiate("The tool's schema cannot be checked. The call did not run."))?;
         violations.extend(found);
-        treatment.validator = Some(ValidatorUse::new(settings.compiled, mode, started.elapsed()));
+        treatment.validator = Some(Arc::clone(&settings.compiled.label));
+        let used = started.map(|started| ValidatorUse::new(settings.compiled, mode, started.elapsed()));
+        treatment.used = used.map(Box::new);
     }
     violations.extend(semantic::check_require_any(tree, &entry.spec.require_any));
     if violations.is_empty() && !entry.spec.evidence.is_empty() {

@@ -4,9 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::value::RawValue;
-
-use crate::call::{CallId, Origin, Outcome, RepairUse, ToolCall, Violation};
+use crate::call::{CallId, JsonText, Origin, Outcome, RepairUse, ToolCall, Violation};
 use crate::catalog::{CompiledCatalog, ValidatorMode};
 use crate::hydrate::Hydrated;
 use crate::json::{self, Limits};
@@ -62,7 +60,7 @@ pub struct HydrationError {
     /// Every violation, located.
     pub violations: Vec<Violation>,
     /// The arguments for the record, when they could be read and the tool has no sensitive ones.
-    pub(crate) masked: Option<Arc<RawValue>>,
+    pub(crate) masked: Option<JsonText>,
 }
 
 impl HydrationError {
@@ -198,7 +196,7 @@ impl ValidatorUse {
         Self { name: Arc::clone(&compiled.name), version: Arc::clone(&compiled.version), mode, took }
     }
 
-    /// Name and version, for records.
+    /// Name and version, as records have them.
     #[must_use]
     pub fn label(&self) -> String {
         format!("{} {}", self.name, self.version)

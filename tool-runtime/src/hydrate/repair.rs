@@ -31,7 +31,7 @@ impl<R: Repairer + ?Sized> Repairer for Arc<R> {
 }
 
 /// The repairers that are built in: `fenced_json`, `double_encoded`, `trailing_junk`, `single_quotes`.
-pub(crate) const BUILT_IN: [&dyn Repairer; 4] = [&FencedJson, &DoubleEncoded, &TrailingJunk, &SingleQuotes];
+pub const BUILT_IN: [&dyn Repairer; 4] = [&FencedJson, &DoubleEncoded, &TrailingJunk, &SingleQuotes];
 
 /// A text that a repairer rewrote. `Debug` shows only the digests.
 #[derive(Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::fmt::{Display, Write as _};
+use std::fmt::Write as _;
 
 use serde_json::Value;
 
@@ -58,8 +58,8 @@ fn write(tree: &Tree<'_>, out: &mut String, exact: bool) {
     match tree {
         Tree::Null => out.push_str("null"),
         Tree::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
-        Tree::Int(number) if exact => write_integer(number, out),
-        Tree::UInt(number) if exact => write_integer(number, out),
+        Tree::Int(number) if exact => write_integer(*number, out),
+        Tree::UInt(number) if exact => write_integer(*number, out),
         Tree::Int(number) => write_float(*number as f64, out),
         Tree::UInt(number) => write_float(*number as f64, out),
         Tree::Float(number) => write_float(*number, out),
@@ -91,9 +91,8 @@ fn write(tree: &Tree<'_>, out: &mut String, exact: bool) {
     }
 }
 
-fn write_integer(number: impl Display, out: &mut String) {
-    // Writing to a `String` cannot fail.
-    let _ = write!(out, "{number}");
+fn write_integer(number: impl itoa::Integer, out: &mut String) {
+    out.push_str(itoa::Buffer::new().format(number));
 }
 
 /// The order of UTF-16 code units; for ASCII it is that of bytes.

@@ -8,6 +8,13 @@ use crate::json::{ParseError, ParseErrorKind, Tree, number, string};
 /// No limit goes beyond this depth, so that reading, validating and dropping a tree never exhausts a stack.
 pub(crate) const MAX_DEPTH: usize = 128;
 
+/// The levels that a record has around the values in it.
+const RECORD_DEPTH: usize = 8;
+
+/// Members and items that there is room for from the beginning: growing in steps took five allocations for ordinary
+/// arguments.
+const ROOM: usize = 16;
+
 /// From this many members on, duplicates are looked for in a hash set, once.
 const SCANNED_MEMBERS: usize = 32;
 
@@ -23,6 +30,10 @@ pub struct Limits {
 impl Limits {
     /// For JSON that this crate wrote: as long as it is, nested to 128 levels.
     pub const UNBOUNDED: Self = Self { bytes: usize::MAX, depth: MAX_DEPTH };
+
+    fn at_most(self) -> Self {
+        Self { depth: self.depth.min(MAX_DEPTH), ..self }
+    }
 }
 
 impl Default for Limits {
@@ -40,11 +51,16 @@ impl Default for Limits {
 /// # Errors
 /// The text is not such an object, or is longer or deeper than the limits.
 pub fn parse<'t>(text: &'t str, limits: &Limits) -> Result<Tree<'t>, ParseError> {
+    parse_line(text, limits).map(|(tree, _)| tree)
+}
+
+/// The same, and whether the text is the object and nothing else, on one line.
+pub(crate) fn parse_line<'t>(text: &'t str, limits: &Limits) -> Result<(Tree<'t>, bool), ParseError> {
     if text.len() <= limits.bytes && text.bytes().all(is_space) {
-        return Ok(Tree::Object(Vec::new()));
+        return Ok((Tree::Object(Vec::new()), false));
     }
-    match parse_value(text, limits)? {
-        tree @ Tree::Object(_) => Ok(tree),
+    match Parser::read(text, &limits.at_most())? {
+        (tree @ Tree::Object(_), breaks) => Ok((tree, !breaks && text.starts_with('{') && text.ends_with('}'))),
         _ => Err(ParseError::new(ParseErrorKind::NotAnObject, text, 0)),
     }
 }
@@ -54,12 +70,16 @@ pub fn parse<'t>(text: &'t str, limits: &Limits) -> Result<Tree<'t>, ParseError>
 /// # Errors
 /// The text is not JSON by these rules, or is longer or deeper than the limits.
 pub fn parse_value<'t>(text: &'t str, limits: &Limits) -> Result<Tree<'t>, ParseError> {
-    if text.len() > limits.bytes {
-        return Err(ParseError::new(ParseErrorKind::Bytes { limit: limits.bytes }, text, limits.bytes));
-    }
-    let limit = limits.depth.min(MAX_DEPTH);
-    let mut parser = Parser { text, at: 0, limit, depth: 0, items: Vec::new(), members: Vec::new() };
-    parser.document().map_err(|kind| ParseError::new(kind, text, parser.at))
+    Parser::read(text, &limits.at_most()).map(|(tree, _)| tree)
+}
+
+/// Reads a record that this crate wrote: it holds values of 128 levels within a few levels of its own.
+///
+/// # Errors
+/// The text is not JSON by these rules.
+pub(crate) fn parse_record(text: &str) -> Result<Tree<'_>, ParseError> {
+    let limits = Limits { bytes: usize::MAX, depth: MAX_DEPTH + RECORD_DEPTH };
+    Parser::read(text, &limits).map(|(tree, _)| tree)
 }
 
 const fn is_space(byte: u8) -> bool {
@@ -72,6 +92,8 @@ struct Parser<'t> {
     at: usize,
     limit: usize,
     depth: usize,
+    /// White space other than blanks was read.
+    breaks: bool,
     // Children of all open arrays and objects; a container takes its own once their number is known, so that it
     // is allocated once and at its size.
     items: Vec<Tree<'t>>,
@@ -81,6 +103,23 @@ struct Parser<'t> {
 type Read<T> = Result<T, ParseErrorKind>;
 
 impl<'t> Parser<'t> {
+    fn read(text: &'t str, limits: &Limits) -> Result<(Tree<'t>, bool), ParseError> {
+        if text.len() > limits.bytes {
+            return Err(ParseError::new(ParseErrorKind::Bytes { limit: limits.bytes }, text, limits.bytes));
+        }
+        let mut parser = Parser {
+            text,
+            at: 0,
+            limit: limits.depth,
+            depth: 0,
+            breaks: false,
+            items: Vec::new(),
+            members: Vec::with_capacity(ROOM),
+        };
+        let tree = parser.document().map_err(|kind| ParseError::new(kind, text, parser.at))?;
+        Ok((tree, parser.breaks))
+    }
+
     fn document(&mut self) -> Read<Tree<'t>> {
         self.space();
         let tree = self.value()?;
@@ -126,12 +165,15 @@ impl<'t> Parser<'t> {
         if self.take(b']') {
             return Ok(Tree::Array(Vec::new()));
         }
+        if self.items.capacity() == 0 {
+            self.items.reserve(ROOM);
+        }
         let start = self.items.len();
         loop {
             let item = self.value()?;
             self.items.push(item);
             if self.closed(b']', "`,` or `]`")? {
-                return Ok(Tree::Array(self.items.drain(start..).collect()));
+                return Ok(Tree::Array(take_from(&mut self.items, start)));
             }
         }
     }
@@ -152,9 +194,9 @@ impl<'t> Parser<'t> {
             self.members.push((name, value));
             if self.closed(b'}', "`,` or `}`")? {
                 // No container encloses the outermost object, so all collected members are its own.
-                let members: Vec<_> = match self.depth {
+                let members = match self.depth {
                     1 => std::mem::take(&mut self.members),
-                    _ => self.members.drain(start..).collect(),
+                    _ => take_from(&mut self.members, start),
                 };
                 return if all_different(&members) {
                     Ok(Tree::Object(members))
@@ -228,10 +270,17 @@ impl<'t> Parser<'t> {
     }
 
     fn space(&mut self) {
-        while self.peek().is_some_and(is_space) {
+        while let Some(byte) = self.peek().filter(|byte| is_space(*byte)) {
+            self.breaks |= byte != b' ';
             self.at += 1;
         }
     }
+}
+
+/// Moves what begins at `start` into a vector of its size.
+fn take_from<T>(open: &mut Vec<T>, start: usize) -> Vec<T> {
+    // `split_off` copies in one piece, and at 0 would give all of the room away.
+    if start == 0 { open.drain(..).collect() } else { open.split_off(start) }
 }
 
 fn all_different(members: &[(Cow<'_, str>, Tree<'_>)]) -> bool {

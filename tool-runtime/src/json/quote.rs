@@ -6,6 +6,8 @@ use crate::text::lex::plain_until;
 
 /// Writes the text as a JSON string.
 pub(crate) fn quote(out: &mut String, text: &str) {
+    // Room for all of it, so that no piece has to ask.
+    out.reserve(text.len() + 2);
     out.push('"');
     let (bytes, mut from) = (text.as_bytes(), 0);
     loop {

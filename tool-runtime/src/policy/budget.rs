@@ -62,8 +62,14 @@ pub(crate) struct ToolLimits {
 }
 
 impl Budgets {
-    pub(super) fn limits_of(&self, name: Option<&str>, limits: &PolicyLimits) -> ToolLimits {
+    /// What one call may use: what the budget of the tool says, then that of its server, then that of all tools.
+    pub(super) fn limits_of(&self, name: Option<&str>, server: ToolBudget, limits: &PolicyLimits) -> ToolLimits {
         let named = name.and_then(|name| self.tools.get(name)).copied().unwrap_or_default();
+        let named = ToolBudget {
+            max_runtime_ms: named.max_runtime_ms.or(server.max_runtime_ms),
+            max_result_bytes: named.max_result_bytes.or(server.max_result_bytes),
+            max_argument_bytes: named.max_argument_bytes.or(server.max_argument_bytes),
+        };
         let runtime = named.max_runtime_ms.or(self.default.max_runtime_ms);
         ToolLimits {
             runtime: runtime.map(Duration::from_millis),

@@ -46,6 +46,8 @@ impl ToolPolicy {
         self.check_grants(&mut problems);
         self.check_callers(&mut problems);
         self.check_budgets(&mut problems);
+        let named: BTreeSet<&str> = self.names().map(|(_, name)| name).collect();
+        self.check_servers(named.iter().copied(), &mut problems);
         self.data().approvals.check(&mut problems);
         for name in self.data().tools.keys() {
             if let Some(spec) = tools.get(name.as_str()) {
@@ -110,7 +112,9 @@ impl ToolPolicy {
                 problems
                     .push(PolicyProblem { nearest: meant, ..PolicyProblem::new(format!("callers.{caller}"), message) });
             }
-            for name in ceiling.allowed_tools.iter().flatten().filter(|name| !self.mentions(name)) {
+            let is_off = |name: &str| self.compiled(name).is_some_and(|compiled| compiled.disabled.is_some());
+            let allowed = ceiling.allowed_tools.iter().flatten();
+            for name in allowed.filter(|name| !self.mentions(name) && !is_off(name)) {
                 let message = format!(
                     "no run is allowed `{name}`, and a caller grants no tools; add it to `allowed_tools`, or to those of a \
                      role, a principal, an attribute or a tenant"

@@ -12,7 +12,7 @@ impl ToolPolicy {
         let named = budgets.tools.keys().map(|name| (format!("budgets.tools.{name}"), Some(name.as_str())));
         let calls: Vec<_> = std::iter::once(("budgets.default".to_owned(), None))
             .chain(named)
-            .map(|(path, name)| (path, budgets.limits_of(name, &self.data().limits)))
+            .map(|(path, name)| (path, self.data().limits_of(name)))
             .collect();
         // Which tools a graph has is not known here: one whose result fits is enough.
         let least = calls.iter().map(|(_, limits)| limits.result_bytes as u64).min().unwrap_or_default();

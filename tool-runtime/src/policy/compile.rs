@@ -7,6 +7,7 @@ use crate::policy::argument_rule::ArgumentRule;
 use crate::policy::budget::ToolLimits;
 use crate::policy::data::{Given, PolicyData};
 use crate::policy::names::NameMap;
+use crate::policy::server_rule::{ServerRule, server_of};
 use crate::policy::subject::PolicyContext;
 use crate::tool::{Hash, ToolEffect, graph, is_graph};
 
@@ -56,9 +57,28 @@ pub(super) fn index(data: &PolicyData) -> NameMap<Compiled> {
         compiled.arguments.clone_from(&rule.arguments);
     }
     for name in data.budgets.tools.keys() {
-        index.entry(name.as_str().into()).or_default().limits = Some(data.budgets.limits_of(Some(name), &data.limits));
+        index.entry(name.as_str().into()).or_default().limits = Some(data.limits_of(Some(name)));
+    }
+    for (name, compiled) in &mut index {
+        let Some((id, rule)) = data.server_of(name) else { continue };
+        compiled.effect = compiled.effect.or(rule.effect);
+        compiled.limits = Some(data.limits_of(Some(name)));
+        compiled.disabled = (!rule.enabled).then(|| format!("servers.{id}.enabled").into());
     }
     index
+}
+
+impl PolicyData {
+    /// The rule for the server that a tool is of.
+    fn server_of(&self, tool: &str) -> Option<(&String, &ServerRule)> {
+        self.servers.get_key_value(server_of(tool)?)
+    }
+
+    /// What one call of this tool may use, or of any that no rule names.
+    pub(super) fn limits_of(&self, name: Option<&str>) -> ToolLimits {
+        let server = name.and_then(|name| self.server_of(name)).map(|(_, rule)| rule.budget());
+        self.budgets.limits_of(name, server.unwrap_or_default(), &self.limits)
+    }
 }
 
 /// The policy's rules for one name, gathered from all its tables.
@@ -71,6 +91,8 @@ pub(super) struct Compiled {
     pub(super) grants: Vec<Granted>,
     pub(super) arguments: Vec<ArgumentRule>,
     pub(super) limits: Option<ToolLimits>,
+    /// The rule that switches its server off.
+    pub(super) disabled: Option<Arc<str>>,
 }
 
 #[derive(Debug)]

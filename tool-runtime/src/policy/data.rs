@@ -12,6 +12,7 @@ use crate::policy::label::LabelRule;
 use crate::policy::loop_guard::LoopThresholds;
 use crate::policy::parse;
 use crate::policy::rule_verdict::RuleVerdict;
+use crate::policy::server_rule::ServerRule;
 use crate::tool::{Hash, ToolEffect};
 
 /// A policy as data. Every key may be left out; a policy without keys denies everything.
@@ -61,6 +62,9 @@ pub(crate) struct PolicyData {
     /// Rules for single tools.
     #[serde(deserialize_with = "parse::named_map")]
     pub tools: BTreeMap<String, ToolRule>,
+    /// Rules for all tools of a server, where those for a tool say nothing.
+    #[serde(deserialize_with = "parse::table_map", skip_serializing_if = "BTreeMap::is_empty")]
+    pub servers: BTreeMap<String, ServerRule>,
     /// Whether malformed arguments may be repaired.
     #[serde(deserialize_with = "parse::table")]
     pub repair: RepairRule,
@@ -95,6 +99,7 @@ impl Default for PolicyData {
             tags: BTreeMap::new(),
             labels: BTreeMap::new(),
             tools: BTreeMap::new(),
+            servers: BTreeMap::new(),
             repair: RepairRule::default(),
             loop_guard: LoopThresholds::default(),
             limits: PolicyLimits::default(),

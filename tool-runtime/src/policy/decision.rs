@@ -1,6 +1,7 @@
 //! [`ToolPolicy::admit`] and [`ToolPolicy::decide`]: allow, deny or require approval, with the rule that said so. Pure.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 use crate::call::{Caller, Decision, Verdict};
 use crate::json::{self, Limits, Tree};
@@ -35,6 +36,16 @@ impl ToolPolicy {
     /// ```
     #[must_use]
     pub fn decide(&self, context: &PolicyContext<'_>, tool: &Subject<'_>, arguments: &str) -> Decision {
+        self.decide_on(context, tool, &ReadOnce::new(arguments))
+    }
+
+    /// The same, of arguments that other policies may have read already.
+    pub(super) fn decide_on(
+        &self,
+        context: &PolicyContext<'_>,
+        tool: &Subject<'_>,
+        arguments: &ReadOnce<'_>,
+    ) -> Decision {
         self.judge(context, tool, Some(arguments), &mut Strictest::default())
     }
 
@@ -42,7 +53,7 @@ impl ToolPolicy {
         &self,
         context: &PolicyContext<'_>,
         tool: &Subject<'_>,
-        arguments: Option<&str>,
+        arguments: Option<&ReadOnce<'_>>,
         verdict: &mut Strictest,
     ) -> Decision {
         if is_graph(tool.name) && matches!(context.caller, Caller::Graph { .. }) {
@@ -67,6 +78,9 @@ impl ToolPolicy {
                 return deny(format!("callers.{id}.{key}"));
             }
         }
+        if let Some(rule) = &compiled.disabled {
+            return deny(rule.to_string());
+        }
         // A server may change its definition of a tool at any time; only the one that a person reviewed runs.
         if is_discovered(tool.name) && (compiled.pin.is_none() || compiled.pin != tool.pin) {
             return deny(format!("tools.{}.pin", tool.name));
@@ -83,23 +97,24 @@ impl ToolPolicy {
         }
         let cedar = self.data().cedar.as_ref();
         let read = !compiled.arguments.is_empty() || cedar.is_some_and(CedarRules::reads_arguments);
+        let none = Tree::Object(Vec::new());
         let arguments = match arguments {
             None => None,
             // Nothing looks at them, but they are there.
-            Some(_) if !read => Some(Tree::Object(Vec::new())),
-            Some(text) => match json::parse(text, &Limits::UNBOUNDED) {
-                Ok(arguments) => Some(arguments),
-                Err(_) => return deny("internal_error.arguments_unreadable"),
+            Some(_) if !read => Some(&none),
+            Some(arguments) => match arguments.tree() {
+                Some(arguments) => Some(arguments),
+                None => return deny("internal_error.arguments_unreadable"),
             },
         };
-        if let Some(arguments) = &arguments {
+        if let Some(arguments) = arguments {
             for (at, rule) in compiled.arguments.iter().enumerate() {
                 if rule.fires(arguments) {
                     verdict.add(rule.verdict, || format!("tools.{}.arguments[{at}]", tool.name).into());
                 }
             }
         }
-        if let Some((said, rule)) = cedar.and_then(|cedar| cedar.say(context, tool, effect, arguments.as_ref())) {
+        if let Some((said, rule)) = cedar.and_then(|cedar| cedar.say(context, tool, effect, arguments)) {
             verdict.add(said, || rule.into());
         }
         // General rules come last: of several reasons to ask a person, the particular one is more use to them.
@@ -202,6 +217,23 @@ impl Ceiling {
             return Some("denied_tools");
         }
         self.allowed_tools.as_ref().filter(|only| !only.contains(tool)).map(|_| "allowed_tools")
+    }
+}
+
+/// Arguments as text, which are parsed once for all rules of all policies, and not at all if none looks at them.
+pub(super) struct ReadOnce<'a> {
+    text: &'a str,
+    tree: OnceCell<Option<Tree<'a>>>,
+}
+
+impl<'a> ReadOnce<'a> {
+    pub(super) const fn new(text: &'a str) -> Self {
+        Self { text, tree: OnceCell::new() }
+    }
+
+    /// `None` if they cannot be read.
+    fn tree(&self) -> Option<&Tree<'a>> {
+        self.tree.get_or_init(|| json::parse(self.text, &Limits::UNBOUNDED).ok()).as_ref()
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::call::Decision;
 use crate::policy::ToolPolicy;
 use crate::policy::cedar::CedarRules;
-use crate::policy::decision::Strictest;
+use crate::policy::decision::{ReadOnce, Strictest};
 use crate::policy::subject::{PolicyContext, Subject};
 use crate::text::pointer;
 
@@ -19,7 +19,8 @@ impl ToolPolicy {
         arguments: Option<&str>,
     ) -> (Decision, Vec<Decision>) {
         let mut said = Strictest::heard();
-        let decision = self.judge(context, tool, arguments, &mut said);
+        let arguments = arguments.map(ReadOnce::new);
+        let decision = self.judge(context, tool, arguments.as_ref(), &mut said);
         (decision, said.heard.unwrap_or_default())
     }
 

@@ -1,6 +1,7 @@
 //! [`LoopGuard`]: stops a model that repeats one call over and over.
 
-use std::sync::{Mutex, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -40,45 +41,62 @@ pub(crate) struct LoopGuard {
     last: Mutex<Option<Last>>,
 }
 
-/// The last call that a guard saw, and how often in a row.
+/// The last call that a guard saw, and how often in a row. Only its hash leaves the process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(into = "Saved", from = "Saved")]
 pub(crate) struct Last {
-    tool: Box<str>,
-    digest: Arguments,
+    call: Call,
     times: u32,
 }
 
-/// The arguments of the last call. Only their hash leaves the process.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(into = "Hash", from = "Hash")]
-enum Arguments {
-    Seen(Digested),
-    Restored(Hash),
+#[derive(Clone)]
+enum Call {
+    Seen(Arc<dyn Digested>),
+    Restored { tool: Box<str>, digest: Hash },
 }
 
-impl Arguments {
-    /// Texts are compared where both are known: that costs less than a hash.
-    fn are(&self, arguments: &Digested) -> bool {
+impl Call {
+    /// Most calls are told apart by their tools, by the texts that were read or by their fingerprints. Only of those that
+    /// look alike and are written differently the canonical texts are made.
+    fn is(&self, call: &dyn Digested) -> bool {
         match self {
-            Self::Seen(seen) => seen.text() == arguments.text(),
-            Self::Restored(hash) => *hash == arguments.hash(),
+            Self::Seen(seen) => {
+                seen.tool() == call.tool()
+                    && (seen.read() == call.read()
+                        || seen.fingerprint() == call.fingerprint() && seen.effective() == call.effective())
+            }
+            Self::Restored { tool, digest } => **tool == *call.tool() && *digest == call.digest(),
         }
     }
 }
 
-impl From<Arguments> for Hash {
-    fn from(arguments: Arguments) -> Self {
-        match arguments {
-            Arguments::Seen(seen) => seen.hash(),
-            Arguments::Restored(hash) => hash,
-        }
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").finish_non_exhaustive()
     }
 }
 
-impl From<Hash> for Arguments {
-    fn from(hash: Hash) -> Self {
-        Self::Restored(hash)
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Saved {
+    tool: Box<str>,
+    digest: Hash,
+    times: u32,
+}
+
+impl From<Last> for Saved {
+    fn from(Last { call, times }: Last) -> Self {
+        let (tool, digest) = match call {
+            Call::Seen(seen) => (seen.tool().into(), seen.digest()),
+            Call::Restored { tool, digest } => (tool, digest),
+        };
+        Self { tool, digest, times }
+    }
+}
+
+impl From<Saved> for Last {
+    fn from(Saved { tool, digest, times }: Saved) -> Self {
+        Self { call: Call::Restored { tool, digest }, times }
     }
 }
 
@@ -91,44 +109,40 @@ impl LoopGuard {
 
     /// The last call, for a run that continues in another process.
     pub(crate) fn last(&self) -> Option<Last> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().clone()
     }
 
     /// Takes over what a guard of the same run saw in an earlier process.
     pub(crate) fn restore(&self, last: Option<Last>) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
+        *self.lock() = last;
     }
 
-    /// The verdict on a call with these effective arguments if it were counted now.
-    pub(crate) fn foresee(&self, tool: &str, arguments: &Digested) -> LoopVerdict {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = last.as_ref().filter(|last| *last.tool == *tool && last.digest.are(arguments));
+    /// The verdict on a call if it were counted now.
+    pub(crate) fn foresee(&self, call: &dyn Digested) -> LoopVerdict {
+        let last = self.lock();
+        let before = last.as_ref().filter(|last| last.call.is(call));
         self.verdict(before.map_or(0, |last| last.times).saturating_add(1))
     }
 
-    /// Counts a call with its effective arguments.
-    pub(crate) fn observe(&self, tool: &str, arguments: &Digested) -> LoopVerdict {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Counts a call.
+    pub(crate) fn observe(&self, call: Arc<dyn Digested>) -> LoopVerdict {
+        let mut last = self.lock();
         let times = match &mut *last {
-            Some(last) if *last.tool == *tool && last.digest.are(arguments) => {
+            Some(last) if last.call.is(&*call) => {
                 last.times = last.times.saturating_add(1);
                 last.times
             }
-            Some(last) => {
-                if *last.tool != *tool {
-                    last.tool = tool.into();
-                }
-                (last.digest, last.times) = (Arguments::Seen(arguments.clone()), 1);
-                1
-            }
-            None => {
-                let digest = Arguments::Seen(arguments.clone());
-                *last = Some(Last { tool: tool.into(), digest, times: 1 });
+            last => {
+                *last = Some(Last { call: Call::Seen(call), times: 1 });
                 1
             }
         };
         drop(last);
         self.verdict(times)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Last>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     const fn verdict(&self, times: u32) -> LoopVerdict {
@@ -179,16 +193,17 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(thresholds: &str, calls: &[(&str, u8, LoopVerdict)]) {
+    fn check(thresholds: &str, calls: &[(&'static str, u8, LoopVerdict)]) {
         let guard = LoopGuard::new(toml::from_str(thresholds).unwrap());
         // The same calls across processes: each guard continues where the one before ended.
         let mut saved = serde_json::to_string(&guard.last()).unwrap();
         for (at, (tool, number, verdict)) in calls.iter().enumerate() {
-            let arguments = Digested::of(number.to_string());
-            assert_eq!(guard.observe(tool, &arguments), *verdict, "call {at}");
+            let call = || Arc::new((*tool, number.to_string()));
+            assert_eq!(guard.foresee(&*call()), *verdict, "call {at}");
+            assert_eq!(guard.observe(call()), *verdict, "call {at}");
             let restored = LoopGuard::new(toml::from_str(thresholds).unwrap());
             restored.restore(serde_json::from_str(&saved).unwrap());
-            assert_eq!(restored.observe(tool, &arguments), *verdict, "call {at} of a restored run");
+            assert_eq!(restored.observe(call()), *verdict, "call {at} of a restored run");
             saved = serde_json::to_string(&restored.last()).unwrap();
         }
     }

@@ -36,6 +36,7 @@ mod problem;
 mod read;
 mod rule_verdict;
 mod run_policy;
+mod server_rule;
 mod spending;
 mod subject;
 mod window;
@@ -43,6 +44,7 @@ mod window;
 pub(crate) use allowance::Allowance;
 pub(crate) use approvals::Decided;
 pub(crate) use argument_rule::ArgumentRule;
+pub(crate) use budget::ToolLimits;
 #[cfg(feature = "cli")]
 pub(crate) use data::PolicyData;
 pub(crate) use data::ToolRule;

@@ -56,7 +56,7 @@ impl ToolPolicy {
     /// Makes data ready.
     pub(crate) fn new(data: PolicyData) -> Self {
         let index = index(&data);
-        let limits = data.budgets.limits_of(None, &data.limits);
+        let limits = data.limits_of(None);
         let approved_effects = ToolEffect::ALL.map(|effect| data.require_approval_for_effects.contains(&effect));
         Self(Arc::new(Ready { data, index, limits, approved_effects, revision: OnceLock::new() }))
     }
@@ -127,11 +127,11 @@ impl ToolPolicy {
     }
 
     /// Whether somebody may be allowed this tool: it is in `allowed_tools`, or a role, principal, attribute or
-    /// tenant has it.
+    /// tenant has it, and no rule switches its server off.
     #[must_use]
     pub fn mentions(&self, name: &str) -> bool {
         let allows = |compiled: &Compiled| compiled.allowed || compiled.grants.iter().any(|grant| grant.allow);
-        self.compiled(name).is_some_and(allows)
+        self.compiled(name).is_some_and(|compiled| compiled.disabled.is_none() && allows(compiled))
     }
 
     /// The roles that the policy names.

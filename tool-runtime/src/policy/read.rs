@@ -45,7 +45,7 @@ fn refused(tree: Option<&Tree<'_>>, place: Option<(usize, usize)>, message: &str
         Some(DeErrorKind::Value | DeErrorKind::Count) | None => (PolicyErrorKind::Value, None),
     };
     let suggestion = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-    PolicyError::new(kind, place, one_line(message) + &suggestion)
+    PolicyError::new(kind, place, one_line(message) + suggestion.as_str())
 }
 
 fn one_line(message: &str) -> String {

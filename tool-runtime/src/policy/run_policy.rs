@@ -9,6 +9,7 @@ use crate::call::{Caller, Decision, Verdict};
 use crate::json;
 use crate::policy::allowance::{Allowance, least};
 use crate::policy::budget::{Budgets, PolicyLimits, ToolLimits};
+use crate::policy::decision::ReadOnce;
 use crate::policy::exceeded::Holder;
 use crate::policy::loop_guard::LoopThresholds;
 use crate::policy::subject::{PolicyContext, Standing, Subject};
@@ -52,6 +53,15 @@ impl RunPolicy {
         (earlier.len() <= MOST && standings.len() <= MOST).then_some(Self { current, earlier, standings })
     }
 
+    /// The policies, and one more: that of the runner, with approvals for every effect. `None` if these are too many.
+    #[cfg(feature = "code-mode")]
+    pub(crate) fn asking(&self) -> Option<Self> {
+        let effects = [ToolEffect::StateChange, ToolEffect::ExternalSideEffect];
+        let asking = self.current.clone().with_approval_for_effects(effects);
+        let before = Policies(self.earlier.iter().cloned().chain([asking]).collect());
+        Self::restored(self.current.clone(), before, self.standings.clone())
+    }
+
     /// Returns the policies for a snapshot.
     pub(crate) fn policies(&self) -> Policies {
         Policies(self.all().cloned().collect())
@@ -91,7 +101,8 @@ impl RunPolicy {
 
     /// See [`ToolPolicy::decide`].
     pub(crate) fn decide(&self, context: &PolicyContext<'_>, tool: &Subject<'_>, arguments: &str) -> Decision {
-        self.strictest(context, tool, |policy, context| policy.decide(context, tool, arguments))
+        let arguments = ReadOnce::new(arguments);
+        self.strictest(context, tool, |policy, context| policy.decide_on(context, tool, &arguments))
     }
 
     /// See [`ToolPolicy::effect_of`]: the one that reaches furthest.

@@ -4,6 +4,7 @@ mod check;
 mod decide;
 mod read;
 mod restored;
+mod servers;
 
 use crate::tool::{Execution, Hash, Redaction, Schema, ToolEffect, ToolName, ToolSpec};
 

@@ -9,17 +9,16 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use super::{Named, Visitor, blocking};
-use crate::call::{ContextFields, Violation};
+use crate::call::{Bounds, ContextFields, Violation};
 use crate::capability::Source;
 use crate::component::ToolOutput as _;
 use crate::component::declaration::Declaration;
 use crate::component::{Bindings, CapabilityList, Tool};
 use crate::registration::Registration;
 use crate::tool::level::EffectLevel;
-use crate::tool::{Digested, Execution, NoSchemaMode};
+use crate::tool::{Execution, NoSchemaMode};
 use crate::{Call, CallId, Cap, Capabilities, ToolComponent, ToolContext, ToolEffect, ToolError, ToolName};
 use crate::{capability, definition, tool};
 
@@ -73,9 +72,8 @@ fn context(tool: &str) -> Arc<ToolContext> {
         agent_id: None,
         tenant: None,
         principal: None,
-        deadline: None,
-        cancellation: CancellationToken::new(),
-        arguments: Digested::of("null"),
+        bounds: Bounds::new(None, &Arc::default()),
+        arguments: Arc::new(("tests__tool", "null".to_owned())),
     }))
 }
 

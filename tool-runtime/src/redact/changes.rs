@@ -1,10 +1,6 @@
 //! What changed between two readings of a call's arguments, masked.
 
-use std::sync::Arc;
-
-use serde_json::value::RawValue;
-
-use crate::call::{ArgumentChange, ArgumentChangeKind};
+use crate::call::{ArgumentChange, ArgumentChangeKind, JsonText};
 use crate::json::{self, Limits, Tree};
 use crate::redact::mask::MASK;
 use crate::text::pointer;
@@ -95,8 +91,8 @@ fn shown(value: &Tree<'_>) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-fn raw(value: &impl serde::Serialize) -> Arc<RawValue> {
-    serde_json::value::to_raw_value(value).map_or_else(|_| RawValue::NULL.to_owned().into(), Into::into)
+fn raw(value: &impl serde::Serialize) -> JsonText {
+    serde_json::value::to_raw_value(value).map_or_else(|_| JsonText::null(), JsonText::from)
 }
 
 #[cfg(test)]

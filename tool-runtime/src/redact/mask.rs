@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use serde::ser::SerializeMap;
-use serde_json::value::RawValue;
 
+use crate::call::JsonText;
 use crate::json::Tree;
 
 /// Replaces a sensitive argument.
@@ -11,9 +11,8 @@ pub(super) const MASK: &str = "[sensitive]";
 
 /// The arguments as JSON, with each of the named ones replaced by `"[sensitive]"`.
 #[must_use]
-pub(crate) fn mask_arguments(arguments: &Tree<'_>, sensitive: &[String]) -> Box<RawValue> {
-    let text = serde_json::to_string(&Masked { arguments, sensitive }).unwrap_or_else(|_| "null".to_owned());
-    RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
+pub(crate) fn mask_arguments(arguments: &Tree<'_>, sensitive: &[String]) -> JsonText {
+    serde_json::to_string(&Masked { arguments, sensitive }).map_or_else(|_| JsonText::null(), JsonText::known)
 }
 
 struct Masked<'a> {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::json::quote;
 use crate::redact::leaf::Leaf;
 
 /// What may be written at one place of a value.
@@ -12,7 +13,9 @@ pub(super) enum Plan {
     /// An object of which some members may be written.
     Object {
         /// Sorted by name.
-        members: Vec<(Box<str>, Plan)>,
+        members: Vec<Member>,
+        /// The one that the allowlist names first.
+        first: usize,
         /// The plan for the values of a map.
         any: Option<Box<Plan>>,
         /// The schema allows only an object here, inside as many arrays; `None` if it allows more, or is unknown.
@@ -20,6 +23,28 @@ pub(super) enum Plan {
         /// Bit set of required members, by index; members past the 64th are not checked.
         required: u64,
     },
+}
+
+/// A member that may be written.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Member {
+    pub(super) name: Box<str>,
+    pub(super) plan: Plan,
+    /// `,"name":`, ready to be written.
+    pub(super) quoted: Box<str>,
+    /// The place of the name in the allowlist.
+    order: usize,
+    /// The member that the allowlist names next.
+    pub(super) next: usize,
+}
+
+impl Member {
+    fn new(name: &str, order: usize) -> Self {
+        let mut quoted = ",".to_owned();
+        quote(&mut quoted, name);
+        quoted.push(':');
+        Self { name: name.into(), plan: Plan::empty(), quoted: quoted.into(), order, next: 0 }
+    }
 }
 
 impl Plan {
@@ -32,11 +57,25 @@ impl Plan {
             }
             root.insert(path.split('.'));
         }
+        root.link();
         root
     }
 
+    /// Ties each member to the next one of the allowlist, which is mostly in the order of the fields.
+    fn link(&mut self) {
+        let Self::Object { members, any, first, .. } = self else { return };
+        any.iter_mut().for_each(|plan| plan.link());
+        members.iter_mut().for_each(|member| member.plan.link());
+        let mut places: Vec<_> = (0..members.len()).collect();
+        places.sort_by_key(|at| members[*at].order);
+        *first = places.first().copied().unwrap_or_default();
+        for (at, next) in places.iter().zip(places.iter().cycle().skip(1)) {
+            members[*at].next = *next;
+        }
+    }
+
     fn empty() -> Self {
-        Self::Object { members: Vec::new(), any: None, arrays: None, required: 0 }
+        Self::Object { members: Vec::new(), first: 0, any: None, arrays: None, required: 0 }
     }
 
     fn insert<'a>(&mut self, mut segments: impl Iterator<Item = &'a str>) {
@@ -49,11 +88,12 @@ impl Plan {
         let child = if segment == "*" {
             any.get_or_insert_with(|| Box::new(Self::empty()))
         } else {
-            match members.binary_search_by(|(name, _)| (**name).cmp(segment)) {
-                Ok(at) => &mut members[at].1,
+            match members.binary_search_by(|member| (*member.name).cmp(segment)) {
+                Ok(at) => &mut members[at].plan,
                 Err(at) => {
-                    members.insert(at, (segment.into(), Self::empty()));
-                    &mut members[at].1
+                    let member = Member::new(segment, members.len());
+                    members.insert(at, member);
+                    &mut members[at].plan
                 }
             }
         };
@@ -73,14 +113,14 @@ impl Plan {
                     }
                 }
             }
-            Self::Object { members, any, arrays, required } => {
+            Self::Object { members, any, arrays, required, .. } => {
                 *arrays = (schema["type"] == "object").then_some(0);
                 if let Some(names) = schema.get("required").and_then(Value::as_array).filter(|_| arrays.is_some()) {
                     let is_required = |name: &str| names.iter().any(|one| one == name);
-                    let places = members.iter().take(64).enumerate().filter(|(_, (name, _))| is_required(name));
+                    let places = members.iter().take(64).enumerate().filter(|(_, member)| is_required(&member.name));
                     *required = places.fold(0, |mask, (at, _)| mask | 1 << at);
                 }
-                for (name, plan) in members {
+                for Member { name, plan, .. } in members {
                     if let Some(schema) = schema.get("properties").and_then(|all| all.get(&**name)) {
                         plan.bind(schema);
                     }
@@ -92,14 +132,37 @@ impl Plan {
         }
     }
 
-    /// The plan for a member, and its place among the named ones; `None` if it may not be written.
-    pub(super) fn member(&self, name: &str) -> Option<(&Self, Option<usize>)> {
-        match self {
-            Self::Leaf(_) => None,
-            Self::Object { members, any, .. } => match members.binary_search_by(|(known, _)| (**known).cmp(name)) {
-                Ok(at) => Some((&members[at].1, Some(at))),
-                Err(_) => Some((any.as_deref()?, None)),
-            },
+    /// The plan of a member; `None` if it may not be written.
+    pub(super) fn variant(&self, name: &str) -> Option<&Self> {
+        self.member(name, 0).map(|found| match found {
+            Found::Named(_, member) => &member.plan,
+            Found::Any(plan) => plan,
+        })
+    }
+
+    /// Finds a member; `None` if it may not be written. `expected` is the place of the one that is looked at first: in an
+    /// object whose fields come in the order of the allowlist that is the right one.
+    pub(super) fn member(&self, name: &str, expected: usize) -> Option<Found<'_>> {
+        let Self::Object { members, any, .. } = self else { return None };
+        if let Some(member) = members.get(expected).filter(|member| *member.name == *name) {
+            return Some(Found::Named(expected, member));
+        }
+        match members.binary_search_by(|member| (*member.name).cmp(name)) {
+            Ok(at) => members.get(at).map(|member| Found::Named(at, member)),
+            Err(_) => any.as_deref().map(Found::Any),
         }
     }
+
+    /// The place of the member that is looked at first.
+    pub(super) const fn first(&self) -> usize {
+        if let Self::Object { first, .. } = self { *first } else { 0 }
+    }
+}
+
+/// What may be written of a member.
+pub(super) enum Found<'p> {
+    /// The allowlist names it; its place.
+    Named(usize, &'p Member),
+    /// It is one of any name.
+    Any(&'p Plan),
 }

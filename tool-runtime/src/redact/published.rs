@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::redact::Projector;
-use crate::redact::plan::Plan;
+use crate::redact::plan::{Member, Plan};
 
 impl Projector {
     /// The schema of the values that everyone may see, made from that of the whole output. Members that the allowlist
@@ -30,7 +30,7 @@ fn left(plan: &Plan, schema: &Value) -> Value {
     }
     let mut properties = Map::new();
     let mut required = Vec::new();
-    for (name, plan) in members {
+    for Member { name, plan, .. } in members {
         let Some(member) = schema.get("properties").and_then(|all| all.get(&**name)) else { return json!({}) };
         properties.insert(name.to_string(), left(plan, member));
         if requires(schema, name) && always(plan, member) {
@@ -79,7 +79,7 @@ fn always(plan: &Plan, schema: &Value) -> bool {
     let Plan::Object { members, .. } = plan else { return true };
     match schema.get("type").and_then(Value::as_str) {
         Some("array") => schema.get("items").is_some_and(|items| always(plan, items)),
-        Some("object") => members.iter().any(|(name, plan)| {
+        Some("object") => members.iter().any(|Member { name, plan, .. }| {
             let member = schema.get("properties").and_then(|all| all.get(&**name));
             requires(schema, name) && member.is_some_and(|member| always(plan, member))
         }),

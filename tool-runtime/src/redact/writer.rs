@@ -6,7 +6,8 @@ use std::fmt::Write;
 
 use serde::ser::{self, Serialize};
 
-use crate::json::{self, RAW, quote};
+use crate::call::RAW;
+use crate::json::{self, quote};
 use crate::redact::fault::Fault;
 use crate::redact::leaf::Scalar;
 use crate::redact::plan::Plan;
@@ -16,18 +17,21 @@ use compound::{Compound, Members};
 /// The name under which `serde_json` serialises arbitrary-precision numbers.
 const NUMBER: &str = "$serde_json::private::Number";
 
-/// Room for most outputs, so that the text does not grow byte by byte.
-const ROOM: usize = 256;
-
 /// What was written.
 pub(super) struct Written {
     pub(super) text: String,
     pub(super) cut: bool,
 }
 
-/// Writes a value under a plan. Past the budget arrays end and strings are cut, each with a marker.
-pub(super) fn write<T: Serialize + ?Sized>(value: &T, plan: &Plan, budget: usize) -> Result<Written, Fault> {
-    let mut out = Out { text: String::with_capacity(ROOM), budget, cut: false };
+/// Writes a value under a plan, into a text that is empty. Past the budget arrays end and strings are cut, each with a
+/// marker.
+pub(super) fn write<T: Serialize + ?Sized>(
+    value: &T,
+    plan: &Plan,
+    budget: usize,
+    text: String,
+) -> Result<Written, Fault> {
+    let mut out = Out { text, budget, cut: false };
     match value.serialize(Place { out: &mut out, plan, arrays: 0, depth: 0 })? {
         Kept::Yes => {}
         Kept::No(shape) => {
@@ -105,19 +109,23 @@ impl<'o, 'p> Place<'o, 'p> {
         if self.depth >= MAX_DEPTH { Err(Fault::TooDeep) } else { Ok(Self { depth: self.depth + 1, ..self }) }
     }
 
-    fn number(self, value: f64, text: impl std::fmt::Display) -> Result<Kept, Fault> {
-        self.scalar(Scalar::Number(value), |out| {
-            let _ = write!(out.text, "{text}");
-        })
+    fn number(self, value: f64, text: &str) -> Result<Kept, Fault> {
+        self.scalar(Scalar::Number(value), |out| out.text.push_str(text))
     }
 
-    fn float(self, value: f64, text: Option<serde_json::Number>) -> Result<Kept, Fault> {
+    /// `shortest` is the same number, as an `f32` or an `f64`.
+    fn float<F: Serialize>(self, value: f64, shortest: F) -> Result<Kept, Fault> {
         // Checked on leaves that are not shown too: an output that is not JSON is wrong as a whole.
         if !value.is_finite() {
             return Err(Fault::NotJson);
         }
-        let number = text.ok_or(Fault::NotJson)?;
-        self.number(value, number)
+        // `serde_json` writes the shortest text that reads as the number; here without the machinery of formatting.
+        let mut digits = [0; 32];
+        let mut rest = digits.as_mut_slice();
+        serde_json::to_writer(&mut rest, &shortest).map_err(|_| Fault::NotJson)?;
+        let left = rest.len();
+        let text = digits.get(..digits.len() - left).and_then(|digits| std::str::from_utf8(digits).ok());
+        self.number(value, text.ok_or(Fault::NotJson)?)
     }
 
     fn array(self) -> Result<Compound<'o, 'p>, Fault> {
@@ -153,7 +161,7 @@ macro_rules! numbers {
     ($($method:ident: $ty:ty),*) => {
         $(#[allow(clippy::cast_precision_loss, clippy::cast_lossless, reason = "a bound is compared, not a digit")]
         fn $method(self, value: $ty) -> Result<Kept, Fault> {
-            self.number(value as f64, value)
+            self.number(value as f64, itoa::Buffer::new().format(value))
         })*
     };
 }
@@ -181,11 +189,11 @@ impl<'o, 'p> ser::Serializer for Place<'o, 'p> {
 
     fn serialize_f32(self, value: f32) -> Result<Kept, Fault> {
         // The shortest text that reads as this f32, not the digits of its f64.
-        self.float(value.into(), value.to_string().parse().ok())
+        self.float(value.into(), value)
     }
 
     fn serialize_f64(self, value: f64) -> Result<Kept, Fault> {
-        self.float(value, serde_json::Number::from_f64(value))
+        self.float(value, value)
     }
 
     fn serialize_char(self, value: char) -> Result<Kept, Fault> {

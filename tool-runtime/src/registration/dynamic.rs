@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+#[cfg(feature = "mcp-client")]
+use crate::registration::OnAccount;
 use crate::registration::{Behaviour, DynamicHandler, GraphDeclaration, Published};
 use crate::tool::{self, Hash, NoSchemaMode, ToolEffect};
 
@@ -63,6 +65,8 @@ pub struct DynamicTool {
     no_schema: Option<NoSchemaMode>,
     /// What a source knows of the tool: the hash of the definition as it was published, and what the server says now.
     published: Option<(Hash, Arc<dyn Published>)>,
+    #[cfg(feature = "mcp-client")]
+    account: Option<OnAccount>,
     runs: Runs,
 }
 
@@ -132,6 +136,8 @@ impl DynamicTool {
             idempotent: false,
             no_schema: None,
             published: None,
+            #[cfg(feature = "mcp-client")]
+            account: None,
             runs,
         }
     }
@@ -169,6 +175,13 @@ impl DynamicTool {
     #[cfg(feature = "mcp-client")]
     pub(crate) fn published(mut self, pin: Hash, server: Arc<dyn Published>) -> Self {
         self.published = Some((pin, server));
+        self
+    }
+
+    /// Sets what is called instead, on an account.
+    #[cfg(feature = "mcp-client")]
+    pub(crate) fn on_account(mut self, account: OnAccount) -> Self {
+        self.account = Some(account);
         self
     }
 

@@ -11,6 +11,8 @@ pub(crate) struct GraphDeclaration {
     pub(crate) tools: Vec<String>,
     /// The definitions of the tools. The catalog adds them.
     pub(crate) definitions: Vec<Hash>,
+    /// Whether its tools have no effects. The catalog refuses others.
+    pub(crate) only_reads: bool,
 }
 
 impl GraphDeclaration {

@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use crate::call::ToolContext;
 use crate::capability::Requirement;
+#[cfg(feature = "mcp-client")]
+use crate::capability::{BearerToken, Connection, Secret, Source};
 use crate::component::{Bindings, WithMedia};
 use crate::error::{ErrorKind, ToolError};
 use crate::json::{DeError, Tree};
@@ -36,6 +38,31 @@ pub trait DynamicHandler: Send + Sync {
     }
 }
 
+/// A tool that is called on an account.
+#[cfg(feature = "mcp-client")]
+#[derive(Clone)]
+pub(crate) struct OnAccount {
+    /// The kind of connection.
+    pub(crate) kind: &'static str,
+    pub(crate) handler: Arc<dyn AccountHandler>,
+}
+
+/// What a tool does on an account.
+#[cfg(feature = "mcp-client")]
+#[async_trait]
+pub(crate) trait AccountHandler: Send + Sync {
+    /// As [`DynamicHandler::call_with_media`].
+    async fn call_on(&self, token: &Secret<String>, arguments: &Value) -> Result<WithMedia<Value>, ToolError>;
+}
+
+#[cfg(feature = "mcp-client")]
+impl OnAccount {
+    /// What the broker is asked for.
+    pub(super) fn requirement(&self) -> Requirement {
+        Requirement { source: Source::Connection(self.kind), ..Requirement::of::<Connection<dyn BearerToken>>() }
+    }
+}
+
 /// The behaviour of a dynamic tool: handler and output schema.
 pub(super) struct Handled {
     pub(super) handler: Arc<dyn DynamicHandler>,
@@ -43,6 +70,8 @@ pub(super) struct Handled {
     pub(super) output: Option<Schema>,
     /// Compiled by the first call; `None` if it does not compile, and then no value passes.
     pub(super) compiled: Arc<OnceLock<Option<Arc<dyn Compiled>>>>,
+    #[cfg(feature = "mcp-client")]
+    pub(super) account: Option<OnAccount>,
 }
 
 impl Behaviour for Handled {
@@ -56,6 +85,8 @@ impl Behaviour for Handled {
             arguments: arguments.to_value(),
             output: self.output.clone(),
             compiled: Arc::clone(&self.compiled),
+            #[cfg(feature = "mcp-client")]
+            account: self.account.clone(),
         }))
     }
 }
@@ -65,6 +96,8 @@ struct HandledCall {
     arguments: Value,
     output: Option<Schema>,
     compiled: Arc<OnceLock<Option<Arc<dyn Compiled>>>>,
+    #[cfg(feature = "mcp-client")]
+    account: Option<OnAccount>,
 }
 
 impl HandledCall {
@@ -90,10 +123,21 @@ impl Instance for HandledCall {
         max_bytes: usize,
     ) -> Option<Running> {
         let context = Arc::clone(bindings.context);
+        #[cfg(feature = "mcp-client")]
+        let account = match &self.account {
+            Some(account) => Some((bindings.get::<Connection<dyn BearerToken>>()?, Arc::clone(&account.handler))),
+            None => None,
+        };
         Some(Box::pin(async move {
             if purpose == Purpose::Reconcile {
                 return Err(RunFailure::Unknown);
             }
+            #[cfg(feature = "mcp-client")]
+            let output = match account {
+                Some((connection, handler)) => handler.call_on(&connection.token(), &self.arguments).await,
+                None => self.handler.call_with_media(&self.arguments, &context).await,
+            };
+            #[cfg(not(feature = "mcp-client"))]
             let output = self.handler.call_with_media(&self.arguments, &context).await;
             let output = output.map_err(|error| failure(error, &projector))?;
             let (value, media) = output.into_parts();
@@ -113,6 +157,7 @@ fn failure(error: ToolError, projector: &Projector) -> RunFailure {
         }
         ErrorKind::Tool | ErrorKind::Reported => RunFailure::Tool(error),
         ErrorKind::Lost | ErrorKind::TimedOut => RunFailure::Lost(error),
+        ErrorKind::Unauthorized => RunFailure::Unauthorized(error),
         ErrorKind::Invalid => RunFailure::Output(ProjectError::OutputInvalid(Vec::new())),
         ErrorKind::TooLarge => RunFailure::Output(ProjectError::TooLarge),
     }

@@ -20,6 +20,8 @@ pub(crate) use definition::{Checked, Described, Schemas};
 pub use dynamic::DynamicTool;
 pub(crate) use graph::GraphDeclaration;
 pub use handled::DynamicHandler;
+#[cfg(feature = "mcp-client")]
+pub(crate) use handled::{AccountHandler, OnAccount};
 pub(crate) use published::{NotReady, Published};
 
 use crate::call::{PendingGraph, Violation};
@@ -74,6 +76,8 @@ pub(crate) enum RunFailure {
     Tool(ToolError),
     /// The server gave no answer while the tool ran, so nobody knows whether it took effect.
     Lost(ToolError),
+    /// The server refused the account, and did nothing.
+    Unauthorized(ToolError),
     Output(ProjectError),
     /// A call of a graph waits for a person, and so does the graph.
     Waits(Box<PendingGraph>),

@@ -182,7 +182,7 @@ impl Held {
     }
 
     /// What a call with this result used, if it held anything.
-    pub(super) fn settle(held: Option<Self>, result: &ToolExecResult) -> Option<Settled> {
+    pub(super) fn settle(held: Option<Box<Self>>, result: &ToolExecResult) -> Option<Settled> {
         held.map(|held| held.settled(size(result)))
     }
 

@@ -1,7 +1,6 @@
 //! Approvals: a person decides on a call that waits. Everything is checked again, and it happens once.
 
 use std::fmt;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -213,10 +212,10 @@ fn approved(
     let hydrated = stages::hydrate_waiting(run, pending, call)?;
     if edited {
         record.edited_digest = Some(hydrated.digest());
-        let sensitive = &hydrated.entry.spec.sensitive;
+        let sensitive = &hydrated.frozen.entry.spec.sensitive;
         record.changes =
-            changes(ArgumentChangeKind::Edited, pending.arguments.as_str(), hydrated.frozen.text(), sensitive);
-        record.arguments = RecordedArguments::Masked(Arc::clone(&hydrated.masked));
+            changes(ArgumentChangeKind::Edited, pending.arguments.as_str(), hydrated.frozen.canonical(), sensitive);
+        record.arguments = RecordedArguments::Masked(hydrated.frozen.decided_on());
     }
     if !edited && hydrated.digest() != pending.argument_digest {
         let mut refused = refused(pending, Mismatch::Arguments);
@@ -225,14 +224,14 @@ fn approved(
     }
     if stages::is_denied(run, &hydrated) {
         // The same policy let the call wait: what it says now depends on the arguments or on the run.
-        let gained = run.state().labels().iter().any(|label| !pending.labels.contains(label));
+        let gained = run.labels().iter().any(|label| !pending.labels.contains(label));
         let stop = match edited {
             true => Stop::new(Outcome::PolicyDenied)
                 .message("The policy does not allow the edited arguments. The call still waits."),
             false if gained => Stop::mismatch(Mismatch::Labels),
             false => Stop::mismatch(Mismatch::Roles),
         };
-        let shown = RecordedArguments::Masked(Arc::clone(&hydrated.masked));
+        let shown = RecordedArguments::Masked(hydrated.frozen.decided_on());
         return Err(Box::new(Refused { stop, shown }));
     }
     Ok(Decided::Run(Box::new(hydrated), None))
@@ -244,14 +243,14 @@ fn respond(run: &Run, pending: &PendingCall, value: &str) -> Result<Decided, Box
     let unfit = |mut stop: Stop| {
         // The outcomes' own sentences say that the tool ran.
         stop = stop.message("The value given in the tool's place does not fit. The call still waits.");
-        Box::new(Refused { stop, shown: RecordedArguments::Masked(Arc::clone(&pending.shown_arguments)) })
+        Box::new(Refused { stop, shown: RecordedArguments::Masked(pending.shown_arguments.clone()) })
     };
     let entry = shared.catalog.entry(pending.tool.as_str());
     let entry = entry.ok_or_else(|| unfit(Stop::new(Outcome::ApprovalMismatch)))?;
     let projector = shared.compiled.shown(entry).ok_or_else(|| unfit(Stop::new(Outcome::RedactionFailed)))?;
     let tree =
         json::parse_value(value, &json::Limits::UNBOUNDED).map_err(|_| unfit(Stop::new(Outcome::OutputInvalid)))?;
-    let limit = entry.result_bytes(run.policy());
+    let limit = entry.result_bytes(&run.policy().limits_of(entry.spec.name.as_str()));
     let projected = projector.project(&tree, limit).map_err(|error| unfit(stages::unprojected(&error)))?;
     Ok(Decided::Respond(projected))
 }
@@ -262,7 +261,7 @@ async fn carry_out(open: &mut OpenCall, decided: Decided) -> Result<Ending, Stop
         Decided::Refuse(stop) => Err(stop),
         Decided::Respond(projected) => Ok(Ending::Delivered(delivered(projected))),
         Decided::Run(hydrated, continued) => {
-            open.continued = continued.map(|continued| *continued);
+            open.continued = continued;
             stages::admit_hydrated(open, &hydrated)?;
             let hydrated = open.draft.read(Ok(*hydrated))?;
             stages::freeze(open, &hydrated);

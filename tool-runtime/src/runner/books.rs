@@ -100,18 +100,18 @@ impl Run {
     /// was about to wait, it does not.
     pub(super) fn put(
         &self,
-        record: ToolInvocationRecord,
+        record: Box<ToolInvocationRecord>,
         attempt: Option<&Attempt>,
         settled: Option<Settled>,
-        suspending: Option<Suspending>,
+        suspending: Option<Box<Suspending>>,
     ) -> Receipt {
         let (store, lease) = (&self.shared().store, self.lease());
         if attempt.is_none() && lease.is_none() && settled.is_none() && suspending.is_none() {
-            return store.append(record);
+            return store.append(AuditRecord::Call(record));
         }
         let attempt = attempt.cloned();
         let mut keys = self.keys();
-        keys.extend(suspending.iter().flat_map(Suspending::keys));
+        keys.extend(suspending.iter().flat_map(|suspending| suspending.keys()));
         keys.extend(attempt.iter().flat_map(Attempt::keys));
         keys.extend(settled.iter().flat_map(Settled::keys));
         store.update(
@@ -122,7 +122,7 @@ impl Run {
                 settled.iter().try_for_each(|settled| settled.write(transaction))?;
                 match &attempt {
                     Some(attempt) => attempt.finish(transaction, &record)?,
-                    None => transaction.append(record.clone())?,
+                    None => transaction.append(AuditRecord::Call(record.clone()))?,
                 }
                 ledger::ended_outside(transaction, &record.run_id, lease.as_ref())
             }),
@@ -131,7 +131,7 @@ impl Run {
 
     /// Writes the record of a call that was taken out of those that wait, and whose future was dropped before anybody
     /// heard so. If it was not taken, it still waits, and nothing is written.
-    pub(super) fn put_if_begun(&self, record: ToolInvocationRecord, attempt: Attempt) -> Receipt {
+    pub(super) fn put_if_begun(&self, record: Box<ToolInvocationRecord>, attempt: Attempt) -> Receipt {
         let (lease, mut keys) = (self.lease(), self.keys());
         keys.extend(attempt.keys());
         let change = move |transaction: &mut Transaction| {

@@ -1,5 +1,7 @@
 //! [`CallClient`]: the client at the other end of a connection, as far as one call needs it.
 
+use std::sync::Arc;
+
 use tokio_util::sync::CancellationToken;
 
 use crate::capability::Capabilities;
@@ -12,12 +14,12 @@ pub(crate) struct CallClient {
     /// What the tool may ask of it.
     pub(crate) offers: Capabilities,
     /// Fires when the client cancels the call, and when the run is cancelled.
-    pub(crate) cancellation: CancellationToken,
+    pub(crate) cancellation: Arc<CancellationToken>,
 }
 
 impl OpenCall {
     /// What cancels the call: its run, or its client.
-    pub(super) fn cancellation(&self) -> &CancellationToken {
-        self.client.as_ref().map_or_else(|| self.run().cancellation(), |client| &client.cancellation)
+    pub(super) fn cancellation(&self) -> &Arc<CancellationToken> {
+        self.client.as_ref().map_or(&self.run().options().cancellation, |client| &client.cancellation)
     }
 }

@@ -1,7 +1,5 @@
 //! Client tools: a prepared payload goes out, and the client's untrusted result comes back, once.
 
-use std::sync::Arc;
-
 use crate::call::{Cause, Outcome, RecordedArguments, Suspension, ToolExecResult};
 use crate::json::{self, Limits};
 use crate::redact::Projected;
@@ -75,14 +73,14 @@ fn answered(
     let unfit = |mut stop: Stop| {
         // The outcomes' own sentences speak of the tool.
         stop = stop.message("The client's result does not fit what the tool declares. The call still waits.");
-        Box::new(Refused { stop, shown: RecordedArguments::Masked(Arc::clone(&pending.shown_arguments)) })
+        Box::new(Refused { stop, shown: RecordedArguments::Masked(pending.shown_arguments.clone()) })
     };
     let invalid = || Stop::new(Outcome::OutputInvalid);
     let entry = shared.catalog.entry(pending.tool.as_str());
     let found = entry.filter(|entry| entry.answer.is_some());
     let found = found.and_then(|entry| Some((entry, shared.compiled.shown(entry)?)));
     let (entry, projector) = found.ok_or_else(|| unfit(Stop::new(Outcome::ApprovalMismatch)))?;
-    let limit = entry.result_bytes(run.policy());
+    let limit = entry.result_bytes(&run.policy().limits_of(entry.spec.name.as_str()));
     let limits = Limits { bytes: limit, ..Limits::default() };
     let tree = json::parse_value(value, &limits).map_err(|error| {
         unfit(Stop::new(if error.kind.is_limit() { Outcome::ResultTooLarge } else { Outcome::OutputInvalid }))

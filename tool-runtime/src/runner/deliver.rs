@@ -5,6 +5,7 @@ use crate::catalog::Entry;
 use crate::json::{self, Limits};
 use crate::redact::Projected;
 use crate::runner::Run;
+use crate::tool::is_graph;
 
 /// Delivers a projected value of the tool's own.
 pub(super) fn deliver(run: &Run, entry: &Entry, projected: Projected, warning: Option<&'static str>) -> Delivered {
@@ -24,7 +25,7 @@ pub(super) fn delivered(projected: Projected) -> Delivered {
 /// Ids in what the model reads count as seen from now on, and the tool's labels are put on the run, for each origin of
 /// the value.
 pub(super) fn read(run: &Run, entry: &Entry, delivered: &Delivered) {
-    evidence(run, delivered.model.as_ref().unwrap_or(&delivered.shown).get());
+    evidence(run, entry.spec.name.as_str(), delivered.model.as_ref().unwrap_or(&delivered.shown).get());
     label(run, entry);
 }
 
@@ -32,16 +33,18 @@ pub(super) fn read(run: &Run, entry: &Entry, delivered: &Delivered) {
 pub(super) fn adopt(run: &Run, tool: &str, result: &ToolExecResult) {
     let Some(entry) = run.shared().catalog.entry(tool) else { return };
     if let Some(value) = result.value() {
-        evidence(run, value.get());
+        evidence(run, tool, value.get());
     }
     if result.executed() {
         label(run, entry);
     }
 }
 
-/// Ids in a projected value count as seen from now on.
-fn evidence(run: &Run, value: &str) {
+/// Ids in a projected value count as seen from now on. What a graph says is written by a model: of a graph, what its
+/// calls returned counts, and that is in the run already.
+fn evidence(run: &Run, tool: &str, value: &str) {
     if run.shared().catalog.asks_evidence
+        && !is_graph(tool)
         // It is our own JSON, so only its size is unbounded.
         && let Ok(tree) = json::parse_value(value, &Limits::UNBOUNDED)
     {
@@ -51,6 +54,5 @@ fn evidence(run: &Run, value: &str) {
 
 /// Puts the tool's labels on the run: the model is about to read something of it.
 pub(super) fn label(run: &Run, entry: &Entry) {
-    let (subject, mut state) = (entry.subject(), run.state());
-    run.policy().labels_of(&subject).for_each(|label| state.label(label));
+    run.remembered().label(run.policy().labels_of(&entry.subject()));
 }

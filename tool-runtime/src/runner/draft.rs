@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::value::RawValue;
 
 use crate::call::{
-    ArgumentChange, CallId, Caller, Cause, Decision, NamedArgument, Outcome, RecordedArguments, RepairUse, ToolCall,
-    ToolExecResult, ToolInvocationRecord,
+    ArgumentChange, CallId, Caller, Cause, Decision, JsonText, NamedArgument, Outcome, RecordedArguments, RepairUse,
+    ToolCall, ToolExecResult, ToolInvocationRecord, shown,
 };
 use crate::catalog::Entry;
-use crate::hydrate::{Hydrated, Treatment, ValidatorUse};
+use crate::hydrate::{Hydrated, Treatment};
 use crate::runner::Run;
 use crate::runner::ending::Stop;
 use crate::store::PendingCall;
@@ -21,15 +20,14 @@ use crate::tool::{Hash, ToolEffect};
 pub(super) struct Draft {
     /// The call's own id, unless that one cannot be used.
     pub(super) id: CallId,
-    /// The name as the model wrote it, cut to 128 bytes.
-    pub(super) name: String,
+    called: Called,
     pub(super) started_at: Timestamp,
     arguments: Arguments,
     effect: Option<ToolEffect>,
     definition_hash: Option<Hash>,
     decision: Option<Decision>,
-    validator: Option<String>,
-    repair: Option<RepairUse>,
+    validator: Option<Arc<str>>,
+    repair: Option<Box<RepairUse>>,
     /// The tool began to run, here or at a client.
     executed: bool,
     session: Option<Arc<str>>,
@@ -37,6 +35,23 @@ pub(super) struct Draft {
     caller: Caller,
     /// What a person reads of the call while it waits.
     asked: Option<Box<Asked>>,
+}
+
+/// What was called. A known tool is shared, so that its name is copied once, for the record.
+#[derive(Clone)]
+pub(super) enum Called {
+    Tool(Arc<Entry>),
+    /// The name as the model wrote it, cut to 128 bytes.
+    Unknown(String),
+}
+
+impl Called {
+    pub(super) fn of(run: &Run, name: &str) -> Self {
+        run.shared()
+            .catalog
+            .entry(name)
+            .map_or_else(|| Self::Unknown(shown(name)), |entry| Self::Tool(Arc::clone(entry)))
+    }
 }
 
 /// What a person reads of a call that waits, in addition to its arguments.
@@ -62,11 +77,11 @@ pub(super) struct Refused {
 }
 
 impl Draft {
-    pub(super) fn new(run: &Run, id: CallId, name: String, arguments: Arguments) -> Self {
+    pub(super) fn new(run: &Run, id: CallId, called: Called, arguments: Arguments) -> Self {
         let options = run.options();
         Self {
             id,
-            name,
+            called,
             started_at: run.shared().clock.now(),
             arguments,
             effect: None,
@@ -86,20 +101,33 @@ impl Draft {
     pub(super) fn reopened(record: ToolInvocationRecord) -> Self {
         Self {
             id: record.tool_call_id,
-            name: record.name,
+            called: Called::Unknown(record.name),
             started_at: record.started_at,
             arguments: Arguments::Recorded(record.arguments),
             effect: None,
             definition_hash: record.definition_hash,
             decision: record.decision,
             validator: record.validator,
-            repair: record.repair,
+            repair: record.repair.map(Box::new),
             executed: false,
             session: record.session_id,
             conversation: record.conversation_id,
             caller: record.caller,
             asked: None,
         }
+    }
+
+    /// The name as the model wrote it, cut to 128 bytes.
+    pub(super) fn name(&self) -> &str {
+        match &self.called {
+            Called::Tool(entry) => entry.spec.name.as_str(),
+            Called::Unknown(name) => name,
+        }
+    }
+
+    /// The tool, unless the call was suspended before; `None` if there is none of this name.
+    pub(super) const fn tool(&self) -> Option<&Arc<Entry>> {
+        if let Called::Tool(entry) = &self.called { Some(entry) } else { None }
     }
 
     /// How far the tool reaches, once it is known.
@@ -131,7 +159,7 @@ impl Draft {
     /// Takes over what the record may show: the masked arguments, or what is left of them.
     pub(super) fn read(&mut self, read: Result<Hydrated, Box<Refused>>) -> Result<Hydrated, Stop> {
         let (shown, read) = match read {
-            Ok(hydrated) => (RecordedArguments::Masked(Arc::clone(&hydrated.masked)), Ok(hydrated)),
+            Ok(hydrated) => (RecordedArguments::Masked(hydrated.frozen.masked.clone()), Ok(hydrated)),
             Err(refused) => (refused.shown, Err(refused.stop)),
         };
         self.arguments = Arguments::Recorded(shown);
@@ -158,15 +186,15 @@ impl Draft {
 
     /// What was done to the arguments.
     pub(super) fn hydrated(&mut self, treatment: &Treatment) {
-        self.validator = treatment.validator.as_ref().map(ValidatorUse::label);
+        self.validator.clone_from(&treatment.validator);
         // Arguments that a person approved are read a second time, and need no second repair.
         if treatment.repair.is_some() {
             self.repair.clone_from(&treatment.repair);
         }
     }
 
-    pub(super) const fn repair(&self) -> Option<&RepairUse> {
-        self.repair.as_ref()
+    pub(super) fn repair(&self) -> Option<&RepairUse> {
+        self.repair.as_deref()
     }
 
     /// The call is about to wait.
@@ -182,7 +210,7 @@ impl Draft {
     }
 
     /// The arguments as events show them.
-    pub(super) fn masked(&self) -> Option<&Arc<RawValue>> {
+    pub(super) fn masked(&self) -> Option<&JsonText> {
         match &self.arguments {
             Arguments::Recorded(RecordedArguments::Masked(arguments)) => Some(arguments),
             _ => None,
@@ -202,19 +230,19 @@ impl Draft {
         let mut stop = Stop::new(Outcome::OutcomeUnknown);
         stop.cause = Some(Cause::Lost);
         let result = stop.result(self.id.clone(), true);
-        let record = self.record(run, &result, Some(&stop));
+        let record = *self.record(run, &result, Some(&stop));
         ToolInvocationRecord { executed: true, ended_at: None, ..record }
     }
 
     /// The record: open while the result is a suspension, closed otherwise.
-    pub(super) fn record(&self, run: &Run, result: &ToolExecResult, stop: Option<&Stop>) -> ToolInvocationRecord {
+    pub(super) fn record(&self, run: &Run, result: &ToolExecResult, stop: Option<&Stop>) -> Box<ToolInvocationRecord> {
         let (outcome, error, options) = (result.outcome(), result.error(), run.options());
-        ToolInvocationRecord {
+        Box::new(ToolInvocationRecord {
             tool_call_id: self.id.clone(),
-            name: self.name.clone(),
+            name: self.name().to_owned(),
             definition_hash: self.definition_hash,
             arguments: self.recorded_arguments(),
-            result: result.shared_value().cloned(),
+            result: result.value().cloned(),
             media: result.media().iter().map(Into::into).collect(),
             outcome,
             cause: stop.and_then(|stop| stop.cause),
@@ -234,7 +262,7 @@ impl Draft {
             caller: self.caller.clone(),
             decision: self.decision.clone(),
             validator: self.validator.clone(),
-            repair: self.repair.clone(),
-        }
+            repair: self.repair.as_deref().cloned(),
+        })
     }
 }

@@ -3,10 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
-
 use crate::call::{
-    CallId, Cause, Delivered, Failed, Mismatch, Outcome, SafeError, Suspension, ToolExecResult, Violation,
+    CallId, Cause, Delivered, Failed, JsonText, Mismatch, Outcome, SafeError, Suspension, ToolExecResult, Violation,
 };
 use crate::runner::ResumeError;
 
@@ -25,7 +23,7 @@ pub(super) enum Ending {
 /// What a suspended call waits for, and the payload that a client is to execute.
 pub(super) struct Suspended {
     pub(super) suspension: Suspension,
-    pub(super) prepared: Option<Arc<RawValue>>,
+    pub(super) prepared: Option<JsonText>,
 }
 
 impl Suspended {

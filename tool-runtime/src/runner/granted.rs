@@ -42,8 +42,9 @@ pub(super) fn remembered<'a>(
     open: &'a OpenCall,
     hydrated: &Hydrated,
 ) -> impl Future<Output = Option<(Key, Decision)>> + Send + use<'a> {
-    let (spec, repaired) = (Arc::clone(&hydrated.entry.spec), hydrated.repaired());
-    let (digest, arguments) = (hydrated.digest(), Arc::clone(hydrated.frozen.text()));
+    let frozen = &hydrated.frozen;
+    let (spec, repaired) = (Arc::clone(&frozen.entry.spec), hydrated.repaired());
+    let (digest, arguments) = (frozen.hash(), Arc::clone(frozen.canonical()));
     async move {
         let run = open.run();
         let options = run.options();
@@ -58,7 +59,7 @@ pub(super) fn remembered<'a>(
                 return None;
             }
         };
-        let labels = run.state().labels().to_vec();
+        let labels = run.labels();
         let asked = Asked {
             run_id: run.id(),
             conversation_id: options.conversation.as_deref(),

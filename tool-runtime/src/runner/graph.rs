@@ -52,6 +52,15 @@ impl Host {
         Work::new(self.run.clone(), run)
     }
 
+    /// Starts the run of a script, whose calls with effects each wait for an approval. `None` if the run is held to as many
+    /// policies as a run can be.
+    #[cfg(feature = "code-mode")]
+    pub(crate) fn start_asking(&self, context: &ToolContext, worker: &Worker<'_>) -> Option<Work> {
+        let policy = self.run.policy().asking()?;
+        let run = Run::start(Arc::clone(self.run.shared()), policy, self.options(context, worker));
+        Some(Work::new(self.run.clone(), run))
+    }
+
     /// Returns what continues the run of a graph: the runner and the options.
     pub(crate) fn again(&self, context: &ToolContext, worker: &Worker<'_>) -> (ToolRunner, RunOptions) {
         (ToolRunner { shared: Arc::clone(self.run.shared()) }, self.options(context, worker))
@@ -74,13 +83,13 @@ impl Host {
             name: worker.name.to_owned(),
             version: worker.version.to_owned(),
         };
-        let labels = run.state().labels().to_vec();
+        let labels = run.labels();
         let options = RunOptions {
             tools: RunTools::intersection(options.tools.clone(), Some(tools)),
             agent: Some(worker.name.into()),
             labels,
             user_text: Vec::new(),
-            cancellation: context.cancellation().child_token(),
+            cancellation: Arc::new(context.cancellation().child_token()),
             parent: Some(run.clone()),
             ..options.clone()
         };
@@ -168,10 +177,7 @@ impl Work {
 
 impl Drop for Work {
     fn drop(&mut self) {
-        let labels = self.run.state().labels();
-        let mut state = self.parent.state();
-        labels.iter().for_each(|label| state.label(label));
-        drop(state);
+        self.parent.remembered().label(self.run.labels());
         let seen = self.run.evidence().clone();
         self.parent.evidence().merge(&seen);
     }

@@ -4,11 +4,8 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
-
-use crate::call::Cause;
+use crate::call::{Bounds, Cause};
 use crate::contain::{attempted, discard};
 
 /// Why a future did not end by itself.
@@ -46,30 +43,26 @@ type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Runs `future` to its end, or to the first of panic, timeout and cancellation.
 ///
 /// The timer is armed only after the first `Pending`, so a tool that is ready on its first poll pays for none.
-/// `cancellation` is fired on a timeout, so that work which the tool left on another thread can see it.
-pub(super) async fn contained<T>(
-    future: Boxed<'_, T>,
-    timeout: Option<Duration>,
-    cancellation: &CancellationToken,
-) -> Result<T, Interrupted> {
+/// The token of `bounds` is fired on a timeout, so that work which the tool left on another thread can see it.
+pub(super) async fn contained<T>(future: Boxed<'_, T>, bounds: &Bounds) -> Result<T, Interrupted> {
     let mut tool = Contained { future: Some(future) };
     if let Poll::Ready(ended) = poll_fn(|cx| Poll::Ready(tool.poll(cx))).await {
         return ended;
     }
     let mut timer = pin!(async move {
-        match timeout {
-            Some(timeout) => tokio::time::sleep(timeout).await,
+        match bounds.deadline() {
+            Some(deadline) => tokio::time::sleep_until(deadline).await,
             None => std::future::pending().await,
         }
     });
-    let mut cancelled = pin!(cancellation.cancelled());
+    let mut cancelled = pin!(bounds.token().cancelled());
     poll_fn(|cx| {
         if let Poll::Ready(ended) = tool.poll(cx) {
             return Poll::Ready(ended);
         }
         if timer.as_mut().poll(cx).is_ready() {
-            cancellation.cancel();
-            let limit = timeout.map(|timeout| format!("{timeout:?}")).unwrap_or_default();
+            bounds.token().cancel();
+            let limit = bounds.timeout().map(|timeout| format!("{timeout:?}")).unwrap_or_default();
             return Poll::Ready(Err(Interrupted::new(Cause::Timeout, limit)));
         }
         cancelled.as_mut().poll(cx).map(|()| Err(Interrupted::new(Cause::Cancelled, String::new())))
@@ -105,11 +98,16 @@ impl<T> Drop for Contained<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
 
     async fn check(future: impl Future<Output = u8> + Send + 'static, expected: Result<u8, Cause>) {
-        let token = CancellationToken::new();
-        let ended = contained(Box::pin(future), Some(Duration::from_secs(1)), &token).await;
+        let bounds = Bounds::new(Some(Duration::from_secs(1)), &Arc::default());
+        let ended = contained(Box::pin(future), &bounds).await;
         assert_eq!(ended.map_err(|interrupted| interrupted.cause), expected);
     }
 
@@ -153,9 +151,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_cancelled_run_stops_its_tool() {
-        let token = CancellationToken::new();
+        let token = Arc::new(CancellationToken::new());
         token.cancel();
-        let ended = contained(Box::pin(std::future::pending::<u8>()), None, &token).await;
+        let ended = contained(Box::pin(std::future::pending::<u8>()), &Bounds::new(None, &token)).await;
         assert_eq!(ended.map_err(|interrupted| interrupted.cause), Err(Cause::Cancelled));
     }
 }

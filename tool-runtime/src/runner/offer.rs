@@ -18,7 +18,7 @@ use crate::tool::ToolSpec;
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Offered {
-    tools: Vec<String>,
+    pub(super) tools: Vec<String>,
     /// How many of them the first request had: the rules for them stay in the instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     first: Option<usize>,
@@ -67,39 +67,43 @@ impl Run {
 
     /// Offers tools in addition to those that were offered before. From now on the model is offered no others.
     pub(crate) fn offer<'n>(&self, names: impl IntoIterator<Item = &'n str>) {
-        let mut state = self.state();
-        let offered = state.offered.get_or_insert_default();
-        for name in names {
-            if self.catalog().get(name).is_some() && offered.tools.iter().all(|known| known != name) {
-                offered.tools.push(name.to_owned());
-                offered.view = None;
+        self.remembered().offer(|offered| {
+            let offered = offered.get_or_insert_default();
+            for name in names {
+                if self.catalog().get(name).is_some() && offered.tools.iter().all(|known| known != name) {
+                    offered.tools.push(name.to_owned());
+                    offered.view = None;
+                }
             }
-        }
+        });
     }
 
     /// Whether the model is offered some of its tools only.
     pub(crate) fn is_picking(&self) -> bool {
-        self.state().offered.is_some()
+        self.state().offered().is_some()
     }
 
     /// What the model is offered now, in the order in which it was; `None` for all that it may see.
     pub(crate) fn offered(&self) -> Option<Arc<CatalogView>> {
-        let mut state = self.state();
-        // With every tool loaded there is none to look for.
-        let Some(offered) = state.offered.as_mut() else { return self.catalog().without(SEARCH).cloned() };
-        offered.first.get_or_insert(offered.tools.len());
-        let of = self.catalog().id();
-        if let Some((_, view)) = offered.view.as_ref().filter(|(known, _)| *known == of) {
-            return Some(Arc::clone(view));
-        }
-        let view = Arc::new(self.catalog().only(offered.tools.iter().map(String::as_str)));
-        offered.view = Some((of, Arc::clone(&view)));
-        Some(view)
+        self.remembered().offer(|offered| {
+            // With every tool loaded there is none to look for.
+            let Some(offered) = offered else { return self.catalog().without(SEARCH).cloned() };
+            offered.first.get_or_insert(offered.tools.len());
+            let of = self.catalog().id();
+            if let Some((_, view)) = offered.view.as_ref().filter(|(known, _)| *known == of) {
+                return Some(Arc::clone(view));
+            }
+            let view = Arc::new(self.catalog().only(offered.tools.iter().map(String::as_str)));
+            offered.view = Some((of, Arc::clone(&view)));
+            Some(view)
+        })
     }
 
     /// The rules for the system prompt, the same in every request of the run.
     pub(crate) fn guidance(&self) -> String {
-        let Some(Offered { tools, first, .. }) = self.state().offered.clone() else { return self.catalog().guidance() };
+        let Some(Offered { tools, first, .. }) = self.state().offered().cloned() else {
+            return self.catalog().guidance();
+        };
         let first = tools.iter().take(first.unwrap_or(tools.len()));
         let mut text = self.catalog().only(first.map(String::as_str)).guidance();
         if self.catalog().get(SEARCH).is_some() {
@@ -112,9 +116,7 @@ impl Run {
 
     /// A visible tool that the model was not offered does not run, because the model has not read its definition.
     pub(super) fn check_offered(&self, name: &str) -> Result<(), Stop> {
-        let is_offered =
-            self.state().offered.as_ref().is_none_or(|offered| offered.tools.iter().any(|one| one == name));
-        if is_offered || self.catalog().get(name).is_none() {
+        if self.remembered().is_offered(name) || self.catalog().get(name).is_none() {
             return Ok(());
         }
         let message = if self.catalog().get(SEARCH).is_some() {

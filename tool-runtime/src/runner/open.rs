@@ -2,23 +2,22 @@
 
 mod begun;
 mod dropped;
+mod ended;
 
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use tracing::Span;
 
 use crate::call::{
     CallId, Cause, Decision, Outcome, PendingGraph, RecordedArguments, SHOWN_BYTES, ToolCall, ToolExecResult,
-    ToolInvocationRecord, shown,
 };
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::runner::accounts::{Held, size};
 use crate::runner::books::{Attempt, Claim, Suspending};
 use crate::runner::deliver::{self, adopt};
-use crate::runner::draft::{Arguments, Draft, Refused};
-use crate::runner::ending::{Ending, Stop, Suspended};
+use crate::runner::draft::{Arguments, Called, Draft, Refused};
+use crate::runner::ending::{Ending, Stop};
 use crate::runner::spans::Parent;
 use crate::runner::state::Taken;
 use crate::runner::{CallClient, Continued, ResumeError, Run, telemetry};
@@ -27,6 +26,8 @@ use crate::store::{Key, Receipt, StoreError};
 use crate::tool::ToolEffect;
 
 /// A call on its way through the gate. Dropping it before its end records it as cancelled.
+///
+/// What only some calls have is behind pointers: this is moved for every call.
 pub(super) struct OpenCall {
     run: Run,
     /// The id towards the model.
@@ -36,19 +37,19 @@ pub(super) struct OpenCall {
     pub(super) parent: Parent,
     pub(super) draft: Draft,
     /// What the ledger knows of the call.
-    pub(super) attempt: Option<Attempt>,
+    pub(super) attempt: Option<Box<Attempt>>,
     /// What is on its way to the calls that wait.
-    pub(super) suspending: Option<Suspending>,
+    pub(super) suspending: Option<Box<Suspending>>,
     /// What the call has booked on accounts.
-    pub(super) held: Option<Held>,
+    pub(super) held: Option<Box<Held>>,
     /// What another process made of the call: its record is written, and it does not run again.
     pub(super) known: Option<Box<ToolExecResult>>,
     /// What is to be taken out of the calls that wait before anything else is written of this one.
-    pub(super) claim: Option<Claim>,
+    pub(super) claim: Option<Box<Claim>>,
     /// A graph that waited, and how it continues.
-    pub(super) continued: Option<Continued>,
+    pub(super) continued: Option<Box<Continued>>,
     /// The grant that lets the call run, and what the policy had decided before.
-    pub(super) grant: Option<(Key, Option<Decision>)>,
+    pub(super) grant: Option<Box<(Key, Option<Decision>)>>,
     /// The client that made the call, if it is at the other end of a connection.
     pub(super) client: Option<Box<CallClient>>,
     /// Its caller is gone, and it ends in a task of its own.
@@ -76,41 +77,42 @@ struct Recorded {
 impl OpenCall {
     /// Announces the start, before anything is checked.
     pub(super) fn start(run: Run, call: ToolCall) -> Self {
-        let (id, name) = (call.id.clone(), shown(&call.name));
-        Self::announced(run, id, name, Arguments::Unseen(call))
+        let (id, called) = (call.id.clone(), Called::of(&run, &call.name));
+        Self::announced(run, id, called, Arguments::Unseen(call))
     }
 
     /// Announces the start of a call that was hydrated before. What another run hydrated is not shown: its tool may
     /// have marked other arguments as sensitive.
     pub(super) fn start_hydrated(run: Run, hydrated: &Hydrated) -> Self {
         let call = hydrated.call();
-        let arguments = if Arc::ptr_eq(run.identity(), &hydrated.run) {
-            RecordedArguments::Masked(Arc::clone(&hydrated.masked))
+        let arguments = if Arc::ptr_eq(run.identity(), &hydrated.frozen.run) {
+            RecordedArguments::Masked(hydrated.frozen.masked.clone())
         } else {
             RecordedArguments::unread(call.arguments.as_str())
         };
-        Self::announced(run, call.id.clone(), shown(&call.name), Arguments::Recorded(arguments))
+        let called = Called::of(&run, &call.name);
+        Self::announced(run, call.id.clone(), called, Arguments::Recorded(arguments))
     }
 
-    fn announced(run: Run, id: CallId, name: String, arguments: Arguments) -> Self {
+    fn announced(run: Run, id: CallId, called: Called, arguments: Arguments) -> Self {
         // An id that is too long for records is refused while the call is read; it is not remembered.
         let fits = id.as_str().len() <= SHOWN_BYTES;
         let taken = if fits { run.state().take_id(&id) } else { Taken::First };
         let record_id = if fits && taken == Taken::First { id.clone() } else { CallId::generate() };
-        let draft = Draft::new(&run, record_id, name, arguments);
+        let draft = Draft::new(&run, record_id, called, arguments);
         telemetry::announce_start(&run, &draft);
         Self::at(run, id, taken, draft, None)
     }
 
     /// Opens a suspended call again: its start was announced when it arrived. It waits until its claim is taken.
-    pub(super) fn reopen(run: Run, claim: Claim) -> Self {
+    pub(super) fn reopen(run: Run, claim: Box<Claim>) -> Self {
         let draft = Draft::reopened(claim.waiting.record.clone());
         let id = draft.id.clone();
         Self::at(run, id, Taken::First, draft, Some(claim))
     }
 
-    fn at(run: Run, id: CallId, taken: Taken, draft: Draft, claim: Option<Claim>) -> Self {
-        let (started, parent) = (Instant::now(), Parent::Surroundings(Span::current()));
+    fn at(run: Run, id: CallId, taken: Taken, draft: Draft, claim: Option<Box<Claim>>) -> Self {
+        let (started, parent) = (Instant::now(), Parent::surroundings());
         let phase = if claim.is_some() { Phase::Waiting } else { Phase::Running };
         Self {
             run,
@@ -152,7 +154,7 @@ impl OpenCall {
     }
 
     /// The call could not begin, so it still waits.
-    pub(super) fn unclaimed(&mut self, claim: Claim) {
+    pub(super) fn unclaimed(&mut self, claim: Box<Claim>) {
         (self.attempt, self.claim, self.phase) = (None, Some(claim), Phase::Waiting);
     }
 
@@ -194,21 +196,17 @@ impl OpenCall {
         let ended = match self.known.take() {
             // The gate refuses it now; the record says what became of it.
             Some(known) => Ok(Ending::Elsewhere(known)),
-            None => self.unless_begun(ended).await,
+            None => match ended {
+                Err(stop) if self.may_be_known(&stop) => Box::pin(self.look(stop)).await,
+                ended => ended,
+            },
         };
         if let Ok(Ending::Elsewhere(result)) = &ended {
-            adopt(&self.run, &self.draft.name, result);
+            adopt(&self.run, self.draft.name(), result);
         }
-        let mut result = self.result(&ended);
         let is_kept = matches!(&ended, Ok(Ending::Suspended(_) | Ending::Elsewhere(_)));
-        let stop = ended.err();
-        let receipt = if is_kept {
-            Receipt::ready(Ok(()))
-        } else {
-            let record = self.draft.record(&self.run, &result, stop.as_ref());
-            let settled = Held::settle(self.held.take(), &result);
-            self.run.put(record, self.attempt.as_ref(), settled, self.suspending.take())
-        };
+        let (mut result, stop) = self.result(ended);
+        let receipt = if is_kept { Receipt::ready(Ok(())) } else { self.write(&result, stop.as_ref()) };
         if receipt.is_kept() {
             self.close(&result, stop.as_ref());
         } else {
@@ -230,7 +228,7 @@ impl OpenCall {
             self.close_recorded();
         }
         if self.draft.executed() || is_kept {
-            self.run.state().hand_out(&self.draft.id);
+            self.handed_out();
         }
         result
     }
@@ -241,43 +239,22 @@ impl OpenCall {
         if let Ok(Ending::NotTaken(error)) = ended {
             return Err(error);
         }
-        let Some(Claim { waiting, decision, deciding: _deciding }) = self.claim.take() else {
+        let Some(claim) = self.claim.take() else {
             return Ok(self.finish(ended).await);
         };
-        let result = self.result(&ended);
-        let record = self.draft.record(&self.run, &result, ended.as_ref().err());
-        let then = Then::End(Box::new(record));
+        let Claim { waiting, decision, deciding: _deciding } = *claim;
+        let (result, stop) = self.result(ended);
+        let then = Then::End(self.draft.record(&self.run, &result, stop.as_ref()));
         let ledger = waiting.idempotency_key.map(|key| Key::call(Arc::clone(&waiting.call.run_id), key));
         self.run.take(waiting::Taken { call: waiting.call, decision, ledger, then }, None).await?;
-        if let Ok(Ending::Delivered(delivered)) = &ended
-            && let Some(entry) = self.run.shared().catalog.entry(&self.draft.name)
+        if let Some(delivered) = result.as_delivered()
+            && let Some(entry) = self.run.shared().catalog.entry(self.draft.name())
         {
             deliver::read(&self.run, entry, delivered);
         }
-        let stop = ended.err();
         self.close(&result, stop.as_ref());
         self.run.state().hand_out(&self.draft.id);
         Ok(result)
-    }
-
-    /// The record of a call that is about to wait.
-    pub(super) fn suspended_record(&self, suspended: &Suspended) -> ToolInvocationRecord {
-        let prepared = suspended.prepared.clone();
-        let result = ToolExecResult::suspended(self.id.clone(), suspended.outcome(), prepared);
-        self.draft.record(&self.run, &result, None)
-    }
-
-    fn result(&self, ended: &Result<Ending, Stop>) -> ToolExecResult {
-        let (id, executed) = (self.id.clone(), self.draft.executed());
-        match ended {
-            Ok(Ending::Delivered(delivered)) => ToolExecResult::delivered(id, executed, delivered.clone()),
-            Ok(Ending::Suspended(suspended)) => {
-                ToolExecResult::suspended(id, suspended.outcome(), suspended.prepared.clone())
-            }
-            Ok(Ending::Elsewhere(result)) => (**result).clone(),
-            Ok(Ending::NotTaken(_)) => Stop::new(Outcome::ApprovalMismatch).result(id, executed),
-            Err(stop) => stop.result(id, executed),
-        }
     }
 
     /// Emits the last event of the call, accounts it, and reports why it failed, once.

@@ -44,7 +44,8 @@ pub struct RunOptions {
     pub(super) connections: BTreeMap<String, ConnectionId>,
     pub(super) user_text: Vec<String>,
     pub(super) events: Option<Arc<dyn EventSink>>,
-    pub(super) cancellation: CancellationToken,
+    /// Shared, because a clone of a token takes a lock.
+    pub(super) cancellation: Arc<CancellationToken>,
     pub(super) caller: Caller,
     /// The run that calls the graph whose run this is.
     pub(super) parent: Option<Run>,
@@ -144,7 +145,7 @@ impl RunOptions {
 
     /// Sets the token that cancels the run, its running tools included.
     pub fn cancellation(mut self, token: CancellationToken) -> Self {
-        self.cancellation = token;
+        self.cancellation = Arc::new(token);
         self
     }
 

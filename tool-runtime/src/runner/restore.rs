@@ -87,7 +87,7 @@ impl ToolRunner {
         run.spending().restore(snapshot.spent);
         run.loop_guard().restore(snapshot.loop_guard);
         run.evidence().merge(&snapshot.evidence);
-        run.state().restore(snapshot.state);
+        run.remembered().restore(snapshot.state);
         for waiting in snapshot.waiting {
             let put = put_back(&run, waiting).await;
             put.map_err(|error| RestoreError::Store(telemetry::store_unread(&run, error)))?;

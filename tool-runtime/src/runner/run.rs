@@ -9,7 +9,7 @@ use crate::call::{CallId, Event, EventSink, RunSummary, Violation};
 use crate::catalog::CatalogView;
 use crate::hydrate::EvidenceSet;
 use crate::json::Tree;
-use crate::policy::{LoopGuard, PolicyContext, RunPolicy, Spending};
+use crate::policy::{LoopGuard, RunPolicy, Spending};
 use crate::runner::RunOptions;
 use crate::runner::accounts::Accounts;
 use crate::runner::contained::Contained;
@@ -18,7 +18,7 @@ use crate::runner::failure::Failure;
 use crate::runner::loops::Listener;
 use crate::runner::problem::{self, RunProblem};
 use crate::runner::shared::Shared;
-use crate::runner::state::RunState;
+use crate::runner::state::{Remembered, RunState};
 use crate::store::RunLease;
 use crate::tool::Schema;
 
@@ -67,7 +67,7 @@ struct RunInner {
     accounts: Accounts,
     loop_guard: LoopGuard,
     evidence: Mutex<EvidenceSet>,
-    state: Mutex<RunState>,
+    remembered: Remembered,
     listener: Listener,
     decisions: Decisions,
 }
@@ -89,7 +89,7 @@ impl Run {
             loop_guard: policy.loop_guard(),
             evidence: Mutex::new(evidence),
             // A run whose id is given may have been another process's.
-            state: Mutex::new(RunState::new(&options.labels, options.run_id.is_some())),
+            remembered: Remembered::new(RunState::new(&options.labels, options.run_id.is_some())),
             problems: problem::of(&options, &shared),
             listener: Listener::default(),
             decisions: Decisions::default(),
@@ -261,12 +261,11 @@ impl Run {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, RunState> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.remembered.lock()
     }
 
-    /// The run's policy context, with its current labels.
-    pub(super) fn context<'a>(&'a self, labels: &'a [Arc<str>]) -> PolicyContext<'a> {
-        self.options().context(self.id(), labels)
+    pub(super) fn remembered(&self) -> &Remembered {
+        &self.0.remembered
     }
 
     /// Whether anybody takes the run's events.

@@ -34,9 +34,7 @@ impl Run {
         if Arc::ptr_eq(self.identity(), other.identity()) {
             return;
         }
-        let labels = other.state().labels();
-        let mut state = self.state();
-        labels.iter().for_each(|label| state.label(label));
+        self.remembered().label(other.labels());
     }
 }
 

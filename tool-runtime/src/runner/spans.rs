@@ -2,7 +2,8 @@
 //! generative AI.
 
 use tokio::time::Instant;
-use tracing::{Span, field};
+use tracing::level_filters::LevelFilter;
+use tracing::{Level, Span, field};
 
 use crate::call::{CallId, Cause, Outcome};
 use crate::redact::Projected;
@@ -24,6 +25,12 @@ pub(super) enum Parent {
 }
 
 impl Parent {
+    /// Without a subscriber there is nothing to ask for.
+    pub(super) fn surroundings() -> Self {
+        let is_off = LevelFilter::current() == LevelFilter::OFF;
+        Self::Surroundings(if is_off { Span::none() } else { Span::current() })
+    }
+
     fn span(&self) -> Span {
         match self {
             Self::Turn(span) => span.clone(),
@@ -41,7 +48,8 @@ pub(super) struct Execution<'a> {
     tool: &'a str,
     agent: Option<&'a str>,
     shows_values: bool,
-    started: Instant,
+    /// `None` if nobody measures.
+    started: Option<Instant>,
     failed: Option<Outcome>,
 }
 
@@ -72,7 +80,8 @@ impl<'a> Execution<'a> {
             span.record("gen_ai.tool.call.arguments", arguments.get());
         }
         let failed = Some(Cause::Cancelled.outcome(effect));
-        Self { span, tool, agent, shows_values, started: Instant::now(), failed }
+        let started = tracing::enabled!(target: METRICS, Level::DEBUG).then(Instant::now);
+        Self { span, tool, agent, shows_values, started, failed }
     }
 
     pub(super) fn span(&self) -> Span {
@@ -100,10 +109,11 @@ impl Drop for Execution<'_> {
         if let Some(code) = error {
             self.span.record("otel.status_code", "ERROR").record("error.type", code);
         }
+        let Some(started) = self.started else { return };
         tracing::event!(
             target: METRICS,
-            tracing::Level::DEBUG,
-            histogram.gen_ai.execute_tool.duration = self.started.elapsed().as_secs_f64(),
+            Level::DEBUG,
+            histogram.gen_ai.execute_tool.duration = started.elapsed().as_secs_f64(),
             gen_ai.tool.name = self.tool,
             gen_ai.tool.r#type = "function",
             gen_ai.agent.name = self.agent,

@@ -1,18 +1,111 @@
 //! What one run remembers between its calls: ids, labels, consecutive failures, begun effects, the summary.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
 use crate::call::usage::Usage;
 use crate::call::{CallId, Outcome, RunSummary};
+use crate::policy::{PolicyContext, RunPolicy};
+use crate::runner::Run;
 use crate::runner::offer::Offered;
 
 /// The most distinct call ids that a run takes; their set is bounded.
 pub(super) const MAX_CALLS: usize = 100_000;
 
-/// Guarded by one mutex that is never held across an await.
+/// Guarded by one mutex that is never held across an await. Most runs have no labels, no tool that failed and no picked
+/// tools; what a call asks about those is answered by a flag, so that it takes the lock twice instead of seven times.
+pub(super) struct Remembered {
+    state: Mutex<RunState>,
+    flags: AtomicU8,
+}
+
+/// The run has labels; a tool's arguments were wrong; the model was offered some of its tools. None is ever taken back.
+const LABELLED: u8 = 1;
+const FAILED: u8 = 2;
+const OFFERED: u8 = 4;
+
+impl Remembered {
+    pub(super) fn new(state: RunState) -> Self {
+        let flags = AtomicU8::new(state.flags());
+        Self { state: Mutex::new(state), flags }
+    }
+
+    /// What has a flag is changed through the methods below.
+    pub(super) fn lock(&self) -> MutexGuard<'_, RunState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The lock, unless the flag says that there is nothing behind it.
+    fn lock_if(&self, flag: u8) -> Option<MutexGuard<'_, RunState>> {
+        (self.flags.load(Ordering::Acquire) & flag != 0).then(|| self.lock())
+    }
+
+    /// Changes what has flags.
+    fn change<T>(&self, change: impl FnOnce(&mut RunState) -> T) -> T {
+        let mut state = self.lock();
+        let changed = change(&mut state);
+        self.flags.fetch_or(state.flags(), Ordering::Release);
+        changed
+    }
+
+    /// Takes over what the run remembered in an earlier process; its labels are added to those of this one.
+    pub(super) fn restore(&self, earlier: RunState) {
+        self.change(|state| state.restore(earlier));
+    }
+
+    /// The current labels; `None` if there are none.
+    pub(super) fn labels(&self) -> Option<Arc<[Arc<str>]>> {
+        self.lock_if(LABELLED).map(|state| Arc::clone(&state.labels))
+    }
+
+    /// Puts labels on the run. They are never removed.
+    pub(super) fn label<L: AsRef<str>>(&self, labels: impl IntoIterator<Item = L>) {
+        let mut labels = labels.into_iter().peekable();
+        if labels.peek().is_some() {
+            self.change(|state| labels.for_each(|label| state.label(label.as_ref())));
+        }
+    }
+
+    /// Counts a validation failure of a tool and returns its consecutive failed turns, this one included.
+    pub(super) fn failed(&self, tool: &str) -> u32 {
+        self.change(|state| state.failed(tool))
+    }
+
+    /// A call of the tool passed validation.
+    pub(super) fn passed(&self, tool: &str) {
+        if let Some(mut state) = self.lock_if(FAILED) {
+            state.failures.remove(tool);
+        }
+    }
+
+    /// Changes what the model was offered.
+    pub(super) fn offer<T>(&self, offer: impl FnOnce(&mut Option<Offered>) -> T) -> T {
+        self.change(|state| offer(&mut state.offered))
+    }
+
+    /// Whether the model was offered the tool, or all.
+    pub(super) fn is_offered(&self, name: &str) -> bool {
+        let is_among = |offered: &Offered| offered.tools.iter().any(|one| one == name);
+        self.lock_if(OFFERED).is_none_or(|state| state.offered.as_ref().is_none_or(is_among))
+    }
+}
+
+impl Run {
+    /// The run's current labels.
+    pub(super) fn labels(&self) -> Vec<Arc<str>> {
+        self.remembered().labels().map(|labels| labels.to_vec()).unwrap_or_default()
+    }
+
+    /// Asks the policy, with the run's current labels.
+    pub(super) fn ask<T>(&self, ask: impl FnOnce(&RunPolicy, &PolicyContext<'_>) -> T) -> T {
+        let labels = self.remembered().labels();
+        ask(self.policy(), &self.options().context(self.id(), labels.as_deref().unwrap_or_default()))
+    }
+}
+
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunState {
@@ -26,7 +119,7 @@ pub(super) struct RunState {
     begun: HashSet<CallId>,
     /// What the model was offered; `None` if it is offered all that it may see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) offered: Option<Offered>,
+    offered: Option<Offered>,
     /// Earlier processes may have had this run, so a call that is new to this one may have begun in them.
     #[serde(skip)]
     continued: bool,
@@ -53,8 +146,14 @@ impl RunState {
         Self { labels: labels.into(), continued, ..Self::default() }
     }
 
-    /// Takes over what the run remembered in an earlier process; its labels are added to those of this one.
-    pub(super) fn restore(&mut self, earlier: Self) {
+    fn flags(&self) -> u8 {
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+        flag(!self.labels.is_empty(), LABELLED)
+            | flag(!self.failures.is_empty(), FAILED)
+            | flag(self.offered.is_some(), OFFERED)
+    }
+
+    fn restore(&mut self, earlier: Self) {
         let labels = std::mem::replace(self, earlier).labels;
         labels.iter().for_each(|label| self.label(label));
         self.continued = true;
@@ -65,13 +164,12 @@ impl RunState {
         self.continued
     }
 
-    /// The current labels.
-    pub(super) fn labels(&self) -> Arc<[Arc<str>]> {
-        Arc::clone(&self.labels)
+    /// What the model was offered; `None` if it is offered all that it may see.
+    pub(super) const fn offered(&self) -> Option<&Offered> {
+        self.offered.as_ref()
     }
 
-    /// Puts a label on the run. Labels are never removed.
-    pub(super) fn label(&mut self, label: &str) {
+    fn label(&mut self, label: &str) {
         if self.labels.iter().all(|known| **known != *label) {
             self.labels = self.labels.iter().cloned().chain([label.into()]).collect();
         }
@@ -109,10 +207,8 @@ impl RunState {
         self.end_turn = false;
     }
 
-    /// Counts a validation failure of a tool and returns its consecutive failed turns, this one included.
-    ///
     /// Several failures of one announced turn count once; without announced turns each call is a turn.
-    pub(super) fn failed(&mut self, tool: &str) -> u32 {
+    fn failed(&mut self, tool: &str) -> u32 {
         let failures = self.failures.entry(tool.to_owned()).or_default();
         if self.turn == 0 || failures.turn != self.turn {
             failures.turn = self.turn;
@@ -122,11 +218,6 @@ impl RunState {
             self.end_turn = true;
         }
         failures.in_a_row
-    }
-
-    /// A call of the tool passed validation.
-    pub(super) fn passed(&mut self, tool: &str) {
-        self.failures.remove(tool);
     }
 
     /// Accounts what a model consumed.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
-
-use crate::call::{ArgumentChangeKind, CallId, Decider, Outcome, PendingGraph, Suspension, ToolExecResult, ledger_key};
+use crate::call::{
+    ArgumentChangeKind, CallId, Decider, JsonText, Outcome, PendingGraph, Suspension, ToolExecResult, ledger_key,
+};
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::redact::{changes, summary};
@@ -15,12 +15,13 @@ use crate::runner::open::OpenCall;
 use crate::runner::waiting::Purpose;
 use crate::runner::{ResumeError, Run, names, settle, telemetry, waiting};
 use crate::store::{DecisionKind, DecisionRecord, FrozenArguments, Key, PendingCall, Waiting};
+use crate::tool::Digested;
 
 /// What a suspended call waits with.
 #[derive(Default)]
 pub(super) struct Waits {
     /// What a client is to execute.
-    pub(super) prepared: Option<Arc<RawValue>>,
+    pub(super) prepared: Option<JsonText>,
     /// The call that a graph waits for.
     pub(super) graph: Option<Box<PendingGraph>>,
 }
@@ -34,20 +35,21 @@ pub(super) async fn suspend(
 ) -> Result<Ending, Stop> {
     let run = open.run();
     let (shared, options) = (run.shared(), run.options());
-    let spec = Arc::clone(&hydrated.entry.spec);
-    let (digest, frozen, effective) = (hydrated.digest(), hydrated.frozen.clone(), hydrated.effective.clone());
-    let (masked, mut changed) = (Arc::clone(&hydrated.masked), hydrated.changes.clone());
-    changed.extend(changes(ArgumentChangeKind::Defaulted, frozen.text(), effective.text(), &spec.sensitive));
+    // The typed arguments are built again when the call is resumed.
+    let frozen = Arc::clone(&hydrated.frozen);
+    drop(hydrated);
+    let spec = &frozen.entry.spec;
     let party = (options.tenant.as_deref(), options.principal.as_deref());
-    let key = ledger_key(party, run.identity(), &spec.name, &open.draft.id, &effective);
+    let key = ledger_key(party, run.identity(), &spec.name, &open.draft.id, Digested::digest(&*frozen));
     // Before a call waits for the first time, another process may have run it without asking, or may have ended it.
     let is_new = graph.is_none() && open.attempt.is_none() && run.state().is_continued();
     let begun = is_new.then(|| Key::call(Arc::clone(run.identity()), key));
-    // The typed arguments are built again when the call is resumed.
-    drop(hydrated);
+    let (canonical, effective) = (Arc::clone(frozen.canonical()), frozen.effective());
+    let mut changed = frozen.changes.clone();
+    changed.extend(changes(ArgumentChangeKind::Defaulted, &canonical, effective, &spec.sensitive));
     // Only a person reads names, and what a graph waits for has its own.
     let unnamed = match (suspension, &graph) {
-        (Suspension::Approval, None) => names::unnamed(run, &spec, effective.text()),
+        (Suspension::Approval, None) => names::unnamed(run, spec, effective),
         _ => Vec::new(),
     };
     let names = names::look_up(run, &open.draft.id, spec.name.as_str(), unnamed).await;
@@ -57,10 +59,10 @@ pub(super) async fn suspend(
         call_id: open.draft.id.clone(),
         tool: spec.name.clone(),
         definition_hash: spec.definition_hash,
-        arguments: FrozenArguments::new(Arc::clone(frozen.text())),
-        argument_digest: digest,
-        shown_arguments: masked,
-        summary: summary(&spec, effective.text(), &names),
+        arguments: FrozenArguments::new(canonical),
+        argument_digest: frozen.hash(),
+        shown_arguments: frozen.decided_on(),
+        summary: summary(spec, effective, &names),
         names,
         changes: changed,
         principal: options.principal.clone(),
@@ -70,7 +72,7 @@ pub(super) async fn suspend(
         tools: options.tools.clone(),
         policy_revision: run.policy().revision(),
         rule: open.draft.rule().map(str::to_owned),
-        labels: run.state().labels().to_vec(),
+        labels: run.labels(),
         run_id: Arc::clone(run.identity()),
         session_id: options.session.clone(),
         conversation_id: options.conversation.clone(),
@@ -88,9 +90,9 @@ pub(super) async fn suspend(
     let record = open.suspended_record(&suspended);
     let settled = open.held.take().map(|held| held.settled(0));
     // If nobody hears whether it was kept, the record of the call takes it back.
-    open.suspending = Some(Suspending { call: pending.clone(), settled: settled.clone() });
+    open.suspending = Some(Box::new(Suspending { call: pending.clone(), settled: settled.clone() }));
     let waiting = Waiting { call: pending, record, idempotency_key: Some(key) };
-    let kept = open.run().keep(waiting, begun, open.attempt.clone(), settled).await;
+    let kept = open.run().keep(waiting, begun, open.attempt.as_deref().cloned(), settled).await;
     match (kept, suspension) {
         (Ok(Kept::Waits), _) | (Ok(Kept::Before), Suspension::Approval) => {
             (open.suspending, open.attempt) = (None, None);
@@ -103,7 +105,7 @@ pub(super) async fn suspend(
         (Ok(Kept::Begun(None)), _) => {
             open.suspending = None;
             // One whose owner is gone gets its record now.
-            let looked = open.run().unfinished_of(&open.draft.id, Some(&open.draft.name)).await;
+            let looked = open.run().unfinished_of(&open.draft.id, Some(open.draft.name())).await;
             discard(looked.map_err(|error| telemetry::store_unread(open.run(), error)));
             let (id, unknown) = (open.draft.id.clone(), Outcome::OutcomeUnknown);
             let result = ToolExecResult::unfinished(id, unknown, true, unknown.safe_message());
@@ -167,7 +169,7 @@ pub(super) async fn reopen<P>(
     };
     match compared.and_then(|()| prepare(&waiting.call, &mut decision)) {
         Ok(prepared) => {
-            let claim = Claim { waiting, decision, deciding };
+            let claim = Box::new(Claim { waiting, decision, deciding });
             Ok(Reopened::Open(Box::new(OpenCall::reopen(run.clone(), claim)), prepared))
         }
         Err(refused) => Ok(Reopened::Mismatch(waiting::refuse(run, &waiting, decision, *refused).await)),

@@ -3,7 +3,6 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use tokio::runtime::Handle;
@@ -21,7 +20,7 @@ const RECORD_LOST: &str = "a record could not be stored";
 /// Emits the start of a call.
 pub(super) fn announce_start(run: &Run, draft: &Draft) {
     if run.is_heard() {
-        run.emit(Event::ToolCallStart { id: draft.id.clone(), name: draft.name.clone() });
+        run.emit(Event::ToolCallStart { id: draft.id.clone(), name: draft.name().to_owned() });
     }
 }
 
@@ -30,8 +29,8 @@ pub(super) fn announce_end(run: &Run, draft: &Draft, result: &ToolExecResult) {
     if !run.is_heard() {
         return;
     }
-    let (id, name, outcome) = (draft.id.clone(), draft.name.clone(), result.outcome());
-    let (arguments, value) = (draft.masked().map(Arc::clone), result.shared_value().cloned());
+    let (id, name, outcome) = (draft.id.clone(), draft.name().to_owned(), result.outcome());
+    let (arguments, value) = (draft.masked().cloned(), result.value().cloned());
     run.emit(if outcome.is_suspension() {
         let asked = draft.asked();
         Event::ToolCallSuspended {
@@ -78,7 +77,7 @@ pub(super) fn contained(run: &Run, draft: &Draft, stop: &Stop) {
         _ => {
             let options = run.options();
             let (session, conversation) = (options.session.as_deref(), options.conversation.as_deref());
-            let (tool, call) = (draft.name.as_str(), draft.id.as_str());
+            let (tool, call) = (draft.name(), draft.id.as_str());
             tracing::debug!(tool, code, call, run = run.id(), session, conversation, "a tool call was refused");
         }
     }
@@ -95,7 +94,7 @@ pub(super) fn await_receipt(run: &Run, draft: &Draft, mut receipt: Receipt) {
     if receipt.is_kept() {
         return;
     }
-    let (run, tool, call) = (run.clone(), draft.name.clone(), draft.id.clone());
+    let (run, tool, call) = (run.clone(), draft.name().to_owned(), draft.id.clone());
     let lost = move |error: StoreError| {
         let (code, text) = (error.code(), error.detail());
         let failure = Failure { tool: Some(&tool), call_id: Some(&call), ..run.failure(code, &text) };
@@ -133,5 +132,5 @@ fn store_failed(run: &Run, draft: &Draft, error: &StoreError, what: &'static str
 }
 
 fn of<'a>(run: &'a Run, draft: &'a Draft, code: &'a str, text: &'a str) -> Failure<'a> {
-    Failure { tool: Some(&draft.name), call_id: Some(&draft.id), ..run.failure(code, text) }
+    Failure { tool: Some(draft.name()), call_id: Some(&draft.id), ..run.failure(code, text) }
 }

@@ -179,7 +179,7 @@ impl Run {
         let sealed = XChaCha20Poly1305::new(key).encrypt(&nonce, payload).map_err(|_| TokenError::Version)?;
         let mut bytes = nonce.to_vec();
         bytes.extend(sealed);
-        Ok(head + &URL_SAFE_NO_PAD.encode(bytes))
+        Ok(head + URL_SAFE_NO_PAD.encode(bytes).as_str())
     }
 }
 

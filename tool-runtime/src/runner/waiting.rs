@@ -3,8 +3,6 @@
 //! Who may know of the call is asked first: to anybody else it does not exist. What may happen to it is asked before it
 //! is taken, so a mismatch leaves it waiting for a run that fits.
 
-use std::sync::Arc;
-
 use crate::call::{Decider, Mismatch, Outcome, RecordedArguments, Suspension, ToolExecResult};
 use crate::contain::discard;
 use crate::json;
@@ -48,8 +46,7 @@ pub(super) fn compare(run: &Run, pending: &PendingCall) -> Result<(), Box<Refuse
     if let Some(mismatch) = differs(run, pending) {
         return Err(refused(pending, mismatch));
     }
-    let mut state = run.state();
-    pending.labels.iter().for_each(|label| state.label(label));
+    run.remembered().label(&pending.labels);
     Ok(())
 }
 
@@ -66,7 +63,7 @@ impl Run {
 
 /// A refusal of what would finish a call that waits.
 pub(super) fn refused(pending: &PendingCall, mismatch: Mismatch) -> Box<Refused> {
-    let shown = RecordedArguments::Masked(Arc::clone(&pending.shown_arguments));
+    let shown = RecordedArguments::Masked(pending.shown_arguments.clone());
     Box::new(Refused { stop: Stop::mismatch(mismatch), shown })
 }
 

@@ -293,7 +293,7 @@ impl DecisionRecord {
             edited_digest: None,
             changes: Vec::new(),
             grant: None,
-            arguments: RecordedArguments::Masked(Arc::clone(&pending.shown_arguments)),
+            arguments: RecordedArguments::Masked(pending.shown_arguments.clone()),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::json::{self, Limits, canonical};
+use crate::json::{self, canonical};
 use crate::store::StoreError;
 use crate::store::audit::{AuditRecord, Sealed};
 use crate::tool::{Hash, Hashing};
@@ -119,7 +119,7 @@ impl Chain {
 /// The canonical JSON of a record. A borrowed tree of its text has a tenth of the allocations of a [`Value`].
 fn canonical_text(record: &AuditRecord) -> Result<String, serde_json::Error> {
     let text = serde_json::to_string(record)?;
-    match json::parse_value(&text, &Limits::UNBOUNDED) {
+    match json::parse_record(&text) {
         Ok(tree) => Ok(canonical::to_text(&tree)),
         // What was kept of a tool can hold a member twice; the last one counts.
         Err(_) => Ok(canonical::to_text(&serde_json::from_str::<Value>(&text)?)),

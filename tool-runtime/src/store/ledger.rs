@@ -12,7 +12,6 @@ use crate::store::accounts::{self, Account, Bill, Booked};
 use crate::store::grants;
 use crate::store::runs::{self, RunLease};
 use crate::store::{Document, Key, PendingCall, StoreError, Transaction};
-use crate::tool::Hash;
 
 /// A call in the ledger. It began; whether it ended is known once it is finished.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -70,17 +69,16 @@ pub(crate) struct Intent {
     pub(crate) worker: Option<u64>,
     /// What it books on the accounts of its principal and tenant. `None` if there are none.
     pub(crate) bill: Option<Bill>,
-    /// Where it may wait because another process asks for an approval, and the digest of its arguments. `None` if it was
-    /// approved, or no other process can have had it.
-    pub(crate) waits: Option<(Key, Hash)>,
+    /// Where it may wait because another process asks for an approval. `None` if it was approved, or no other process can
+    /// have had it.
+    pub(crate) waits: Option<Key>,
 }
 
 impl Intent {
     /// The keys that have to be locked in addition to the run's.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
         let accounts = self.bill.iter().flat_map(|bill| Account::keys(&bill.accounts));
-        let waits = self.waits.iter().map(|(key, _)| key.clone());
-        std::iter::once(self.key.clone()).chain(self.grant.clone()).chain(waits).chain(accounts)
+        std::iter::once(self.key.clone()).chain(self.grant.clone()).chain(self.waits.clone()).chain(accounts)
     }
 }
 
@@ -112,11 +110,10 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     {
         return Ok(Begun::Ungranted);
     }
-    if let Some((key, digest)) = &intent.waits
+    if let Some(key) = &intent.waits
         && transaction.get(&intent.key).is_none()
         && let Some(Document::Waiting(waiting)) = transaction.get(key)
-        && waiting.call.argument_digest == *digest
-        && waiting.call.tool.as_str() == intent.unseen.name
+        && waiting.idempotency_key.is_some_and(|key| **intent.key.id() == *key.to_string())
     {
         return Ok(Begun::Waits(Box::new(waiting.call.clone())));
     }

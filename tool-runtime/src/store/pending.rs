@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::RawValue;
 
-use crate::call::{ArgumentChange, CallId, Caller, NamedArgument, PendingGraph, RepairUse, Suspension};
+use crate::call::{ArgumentChange, CallId, Caller, JsonText, NamedArgument, PendingGraph, RepairUse, Suspension};
 use crate::policy::RunTools;
 use crate::tool::{Hash, ToolName};
 
@@ -30,7 +29,7 @@ pub struct PendingCall {
     /// SHA-256 of the frozen arguments.
     pub argument_digest: Hash,
     /// The arguments as a person may see them: sensitive ones are masked.
-    pub shown_arguments: Arc<RawValue>,
+    pub shown_arguments: JsonText,
     /// What the call would do, in the sentence of the tool's author, with the shown arguments in it. `None` if the tool has
     /// no sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,7 +75,7 @@ pub struct PendingCall {
     /// What it waits for.
     pub suspension: Suspension,
     /// What a client executes: projected by the tool's `prepare` list.
-    pub prepared: Option<Arc<RawValue>>,
+    pub prepared: Option<JsonText>,
     /// The call that a graph waits for; `None` for every other tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<Box<PendingGraph>>,

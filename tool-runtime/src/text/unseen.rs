@@ -13,7 +13,7 @@ pub(crate) enum Unseen {
     Joiner,
     /// It chooses a form of the character before it: scripts and emoji need it.
     Variation,
-    /// It stands in the place of a letter and is empty.
+    /// It is in the place of a letter and is empty.
     Filler,
     /// The empty pattern of Braille, which is its space.
     Blank,

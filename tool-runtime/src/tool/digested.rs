@@ -1,35 +1,46 @@
-//! [`Digested`]: canonical text, hashed for those who ask.
-
-use std::fmt;
-use std::sync::{Arc, OnceLock};
+//! [`Digested`]: the arguments of a call, for the layers below the one that reads them.
 
 use crate::tool::Hash;
 
-/// Canonical JSON and its SHA-256. Most calls never need the hash, and it costs more than writing the text.
-#[derive(Clone)]
-pub(crate) struct Digested {
-    text: Arc<str>,
-    hash: OnceLock<Hash>,
+/// The arguments of a call, as the tool gets them. Canonical text and hash are made for those who ask: together they cost
+/// as much as all other stages of a small call, and most calls need neither.
+pub(crate) trait Digested: Send + Sync {
+    /// The tool.
+    fn tool(&self) -> &str;
+
+    /// The text that was read. Calls of one tool that have the same are the same.
+    fn read(&self) -> &str;
+
+    /// Calls that have different ones are not the same.
+    fn fingerprint(&self) -> u64;
+
+    /// What the arguments amount to, as canonical text. Calls of one tool that have the same are the same, and no others.
+    fn effective(&self) -> &str;
+
+    /// SHA-256 of [`effective`](Self::effective).
+    fn digest(&self) -> Hash;
 }
 
-impl Digested {
-    pub(crate) fn of(canonical: impl Into<Arc<str>>) -> Self {
-        Self { text: canonical.into(), hash: OnceLock::new() }
+/// A tool and its arguments.
+#[cfg(test)]
+impl Digested for (&'static str, String) {
+    fn tool(&self) -> &str {
+        self.0
     }
 
-    pub(crate) const fn text(&self) -> &Arc<str> {
-        &self.text
+    fn read(&self) -> &str {
+        &self.1
     }
 
-    /// SHA-256 of the text.
-    pub(crate) fn hash(&self) -> Hash {
-        *self.hash.get_or_init(|| Hash::sha256(&*self.text))
+    fn fingerprint(&self) -> u64 {
+        self.1.len() as u64
     }
-}
 
-// Arguments stay out of logs.
-impl fmt::Debug for Digested {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Digested").finish_non_exhaustive()
+    fn effective(&self) -> &str {
+        &self.1
+    }
+
+    fn digest(&self) -> Hash {
+        Hash::sha256(&self.1)
     }
 }

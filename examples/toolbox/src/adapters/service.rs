@@ -68,7 +68,7 @@ impl Authority for CalendarService {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    bytes.iter().fold(String::new(), |text, byte| text + format!("{byte:02x}").as_str())
 }
 
 fn bytes(text: &str) -> Option<Vec<u8>> {

@@ -160,7 +160,7 @@ impl ModelClient for HttpModel {
             {
                 let (Arguments::Text(text) | Arguments::Object(text)) = &mut decoded.call.arguments;
                 if let Cow::Owned(less) = WireTool::from(spec).remove_nulls(text) {
-                    *text = less;
+                    *text = less.into();
                 }
             }
         }

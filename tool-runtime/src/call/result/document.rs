@@ -1,12 +1,9 @@
 //! The document of a [`ToolExecResult`].
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::value::RawValue;
 
 use super::{Body, Delivered, Failed};
-use crate::call::{CallId, Mismatch, Outcome, SafeError, ToolExecResult, Violation};
+use crate::call::{CallId, JsonText, Mismatch, Outcome, SafeError, ToolExecResult, Violation};
 
 /// The document: what a UI may see, without what only the model or only operators may read.
 #[derive(Serialize, Deserialize)]
@@ -16,7 +13,7 @@ struct Document {
     ok: bool,
     outcome: Outcome,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    value: Option<Arc<RawValue>>,
+    value: Option<JsonText>,
     // Written out, because a flattened struct could not be read together with a raw value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error_code: Option<Outcome>,
@@ -40,7 +37,7 @@ impl Serialize for ToolExecResult {
             None => (None, None, None, Vec::new()),
         };
         let (tool_call_id, ok, outcome) = (self.call_id.clone(), self.is_ok(), self.outcome());
-        let (value, executed) = (self.shared_value().cloned(), self.executed);
+        let (value, executed) = (self.value().cloned(), self.executed);
         Document { tool_call_id, ok, outcome, value, error_code, tool_code, safe_message, errors, mismatch, executed }
             .serialize(serializer)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::call::{ArgumentChange, NamedArgument, Suspension};
+use crate::call::{ArgumentChange, JsonText, NamedArgument, Suspension};
 use crate::cli::approvals::waiting::{self, Found, Place};
 use crate::cli::call::json;
 use crate::cli::describe::describe;
@@ -41,7 +41,7 @@ struct Row<'a> {
     expires_at: String,
     /// Nobody can approve it any more.
     expired: bool,
-    arguments: Arc<RawValue>,
+    arguments: JsonText,
     /// What it would do, in the sentence of the tool's author.
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<&'a str>,
@@ -91,8 +91,8 @@ impl<'a> Row<'a> {
             expires_at: format!("{:.0}", call.expires_at),
             expired: call.expires_at <= SystemClock.now(),
             arguments: match &call.graph {
-                Some(graph) => graph.shown_arguments.clone().unwrap_or_else(|| RawValue::NULL.to_owned().into()),
-                None => Arc::clone(&call.shown_arguments),
+                Some(graph) => graph.shown_arguments.clone().unwrap_or_else(JsonText::null),
+                None => call.shown_arguments.clone(),
             },
             summary: call.decided_explanation().0,
         }

@@ -16,7 +16,7 @@ pub(in crate::cli) enum McpAction {
     #[cfg(feature = "mcp-server")]
     Serve {
         /// Listen on a loopback address instead, under the path /mcp; port 0 is a free one
-        #[arg(long, value_name = "ADDRESS:PORT")]
+        #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
         http: Option<SocketAddr>,
     },
     /// Show what servers offer: each tool with its state under the policy, its pin, and why it is kept out
@@ -34,6 +34,12 @@ pub(in crate::cli) enum McpAction {
         #[arg(long)]
         yes: bool,
     },
+}
+
+/// Reads an address to listen on.
+#[cfg(feature = "mcp-server")]
+fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse().map_err(|_| "write an address and a port, such as 127.0.0.1:8080, or 127.0.0.1:0 for a free port")
 }
 
 /// The servers that a command is about: those of the configuration file, or one that is named here.

@@ -1,10 +1,6 @@
 //! The events of a conversation as a person or a program reads them.
 
-use std::sync::Arc;
-
-use serde_json::value::RawValue;
-
-use crate::call::{Event, EventSink, Outcome};
+use crate::call::{Event, EventSink, JsonText, Outcome};
 use crate::cli::fold::{Room, fields};
 use crate::cli::terminal::{self, Tone};
 use crate::media::decoded_len;
@@ -32,7 +28,7 @@ impl Screen {
         self
     }
 
-    fn value(&self, json: Option<&Arc<RawValue>>, faint: bool) {
+    fn value(&self, json: Option<&JsonText>, faint: bool) {
         let Some(json) = json else { return };
         for line in fields(json.get(), Room::of_message(self.lines)) {
             terminal::note(&if faint { terminal::tone(Tone::Faint, &line) } else { line });

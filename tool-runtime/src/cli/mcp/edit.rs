@@ -47,8 +47,8 @@ mod tests {
 
     #[test]
     fn pins_are_written_where_they_belong() {
-        let pin = "pin = \"".to_owned() + &"ab".repeat(32) + "\"";
-        let old = "pin = \"".to_owned() + &"0".repeat(64) + "\"";
+        let pin = "pin = \"".to_owned() + "ab".repeat(32).as_str() + "\"";
+        let old = "pin = \"".to_owned() + "0".repeat(64).as_str() + "\"";
         for (text, expected) in [
             ("# mine\nparallel = 2\n".to_owned(), format!("# mine\nparallel = 2\n\n[tools.mcp__s__a]\n{pin}\n")),
             (

@@ -78,7 +78,7 @@ pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
     ];
     if let Some(given) = &asked.arguments {
         let frozen = frozen(&found, &policy, entry, input::json_text(given)?)?;
-        stages.push(stage("arguments", &context, frozen.repaired(), Some(frozen.frozen.text())));
+        stages.push(stage("arguments", &context, frozen.repaired(), Some(frozen.frozen.canonical())));
     }
     let name = entry.spec.name.as_str();
     let effect = policy.effect_of(name, entry.spec.effect).as_str();

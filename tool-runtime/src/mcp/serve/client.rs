@@ -24,6 +24,9 @@ use crate::mcp::serve::session::{Session, rank};
 use crate::runner::Run;
 use crate::tool::Schema;
 
+#[cfg(test)]
+mod tests;
+
 type Peer = rmcp::service::Peer<RoleServer>;
 
 /// The shortest time between two reports of progress.

@@ -73,9 +73,9 @@ impl Handler {
         let mut call = ToolCall::object(CallId::generate(), name, arguments);
         call.origin.provider = Some(Cow::Borrowed("mcp"));
         call.origin.provider_call_id = Some(context.id.to_string());
-        let cancellation = run.cancellation().child_token();
+        let cancellation = Arc::new(run.cancellation().child_token());
         let (offers, outbox) = Outbox::of(&run, &self.session, context, &request.name);
-        let client = CallClient { is_offered: offered.is_some(), offers, cancellation: cancellation.clone() };
+        let client = CallClient { is_offered: offered.is_some(), offers, cancellation: Arc::clone(&cancellation) };
         // On the heap: a connection has as many of these as its client makes calls.
         let result = Box::pin(run.exec_for(client, call));
         let cancelled = async {

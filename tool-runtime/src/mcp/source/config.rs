@@ -35,8 +35,8 @@ pub struct RemoteServer {
 pub(super) enum Reach {
     /// A process that is started, with its whole environment.
     Command { program: String, args: Vec<String>, env: BTreeMap<String, String>, folder: Option<PathBuf> },
-    /// An endpoint for streamable HTTP, with the headers of each request.
-    Url { url: String, headers: Vec<(String, Secret<String>)> },
+    /// An endpoint for streamable HTTP, with the headers of each request, and the kind of connection that calls need.
+    Url { url: String, headers: Vec<(String, Secret<String>)>, connection: Option<&'static str> },
 }
 
 /// What a server may take.
@@ -76,7 +76,7 @@ impl RemoteServer {
 
     /// A server behind a URL, for streamable HTTP. Redirects are refused, and no proxy is read from the environment.
     pub fn url(id: impl Into<String>, url: impl Into<String>) -> Self {
-        Self::reached(id.into(), Reach::Url { url: url.into(), headers: Vec::new() })
+        Self::reached(id.into(), Reach::Url { url: url.into(), headers: Vec::new(), connection: None })
     }
 
     fn reached(id: String, reach: Reach) -> Self {
@@ -111,6 +111,17 @@ impl RemoteServer {
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         if let Reach::Url { headers, .. } = &mut self.reach {
             headers.push((name.into(), Secret::new(value.into())));
+        }
+        self
+    }
+
+    /// Sends a bearer token with each call: that of the account which the run maps to this kind of connection
+    /// ([`RunOptions::connection`](crate::RunOptions::connection)), as the runner's broker hands it out
+    /// ([`BearerToken`](crate::capability::BearerToken)). Tools are listed without it, with the headers alone. A process
+    /// gets none.
+    pub fn connection(mut self, kind: &'static str) -> Self {
+        if let Reach::Url { connection, .. } = &mut self.reach {
+            *connection = Some(kind);
         }
         self
     }

@@ -54,10 +54,27 @@ impl Connection {
             }
             (Reach::Url { .. }, None) => return Err(Failure::NotSent("the URL cannot be used".to_owned())),
         };
+        Self::agreed(wire, limits).await
+    }
+
+    /// Agrees on a revision with a server behind a URL, for one account.
+    pub(super) async fn to_account(http: Http, limits: &Limits) -> Result<Self, Failure> {
+        Self::agreed(Wire::Http(http), limits).await
+    }
+
+    async fn agreed(wire: Wire, limits: &Limits) -> Result<Self, Failure> {
         let mut connection = Self { wire, next: AtomicU64::new(1), is_stateless: false };
         match tokio::time::timeout(limits.connect, connection.shake_hands()).await {
             Ok(agreed) => agreed.map(|()| connection),
-            Err(_) => Err(Failure::Timeout),
+            Err(_) => Err(connection.silence()),
+        }
+    }
+
+    /// Why no answer came.
+    fn silence(&self) -> Failure {
+        match &self.wire {
+            Wire::Stdio(stdio) if stdio.is_no_server() => Failure::NotMcp,
+            _ => Failure::Timeout,
         }
     }
 

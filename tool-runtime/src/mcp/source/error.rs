@@ -47,6 +47,8 @@ pub(super) enum Failure {
     NotSent(String),
     /// The connection ended.
     Closed,
+    /// The process wrote to its standard output, and not one message of the protocol.
+    NotMcp,
     /// No answer in time.
     Timeout,
     /// The answer is longer than a message may be.
@@ -55,7 +57,9 @@ pub(super) enum Failure {
     Unreadable,
     /// A JSON-RPC error, its message bounded and its `data` dropped.
     Refused { code: i64, message: String },
-    /// An HTTP status other than 200 and 202.
+    /// HTTP 401: the server refused the credentials, or asks for some.
+    Unauthorized,
+    /// An HTTP status other than 200, 202 and 401.
     Status(u16),
     /// What no server may do.
     Protocol(&'static str),
@@ -64,7 +68,10 @@ pub(super) enum Failure {
 impl Failure {
     /// Whether nothing of the request took effect for certain.
     pub(super) const fn had_no_effect(&self) -> bool {
-        matches!(self, Self::NotSent(_) | Self::Refused { .. } | Self::Status(300..=499))
+        matches!(
+            self,
+            Self::NotSent(_) | Self::NotMcp | Self::Refused { .. } | Self::Unauthorized | Self::Status(300..=499)
+        )
     }
 }
 
@@ -73,10 +80,15 @@ impl fmt::Display for Failure {
         match self {
             Self::NotSent(why) => f.write_str(why),
             Self::Closed => f.write_str("the connection ended"),
+            Self::NotMcp => f.write_str(
+                "the command wrote something to its standard output that is not MCP; check that it is a server, and its \
+                 arguments",
+            ),
             Self::Timeout => f.write_str("the server did not answer in time"),
             Self::TooLarge => f.write_str("the server sent a longer message than is read"),
             Self::Unreadable => f.write_str("the server sent an answer that cannot be read"),
             Self::Refused { code, .. } => write!(f, "the server refused the request with the code {code}"),
+            Self::Unauthorized => f.write_str("the server refused the credentials, or asks for some (HTTP 401)"),
             Self::Status(status @ 300..=399) => {
                 write!(f, "the server redirects (HTTP {status}), and redirects are not followed: correct the URL")
             }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, Url, redirect};
 use tokio::sync::Notify;
 
@@ -32,6 +32,8 @@ struct Inner {
     client: Client,
     url: Url,
     headers: HeaderMap,
+    /// The token of an account, as the value of a header.
+    token: Option<HeaderValue>,
     max: usize,
     session: Mutex<Session>,
     changed: Arc<Notify>,
@@ -78,7 +80,24 @@ impl Http {
             .build()
             .map_err(|error| error.to_string())?;
         let session = Mutex::default();
-        Ok(Self(Arc::new(Inner { client, url, headers: own, max, session, changed })))
+        Ok(Self(Arc::new(Inner { client, url, headers: own, token: None, max, session, changed })))
+    }
+
+    /// The same server, with the token of an account and a session of its own.
+    pub(super) fn with_token(&self, token: &Secret<String>) -> Result<Self, Failure> {
+        let unfit = |_| Failure::NotSent("the token of the connection cannot be sent in a header".to_owned());
+        let mut value = HeaderValue::try_from(format!("Bearer {}", token.expose())).map_err(unfit)?;
+        value.set_sensitive(true);
+        let Inner { client, url, headers, max, changed, .. } = &*self.0;
+        Ok(Self(Arc::new(Inner {
+            client: client.clone(),
+            url: url.clone(),
+            headers: headers.clone(),
+            token: Some(value),
+            max: *max,
+            session: Mutex::default(),
+            changed: Arc::clone(changed),
+        })))
     }
 
     /// Whether the server ended the session.
@@ -118,6 +137,9 @@ impl Http {
             Failure::Closed
         })?;
         let status = response.status().as_u16();
+        if status == 401 {
+            return Err(Failure::Unauthorized);
+        }
         if status == 404 && self.session().id.is_some() {
             self.session().is_gone = true;
         }
@@ -232,7 +254,11 @@ impl Http {
 
     fn described(&self, request: RequestBuilder) -> RequestBuilder {
         let session = self.session().clone();
-        let mut request = request.headers(self.0.headers.clone());
+        let mut headers = self.0.headers.clone();
+        if let Some(token) = &self.0.token {
+            headers.insert(AUTHORIZATION, token.clone());
+        }
+        let mut request = request.headers(headers);
         if let Some(id) = session.id {
             request = request.header("mcp-session-id", id);
         }

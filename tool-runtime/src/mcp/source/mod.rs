@@ -4,6 +4,7 @@
 //! pins a definition does. The protocol is spoken by hand, because a client with types drops what it does not know, and
 //! a pin is over all that a server published.
 
+mod accounts;
 mod config;
 mod connection;
 mod definition;

@@ -7,12 +7,15 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::call::ToolContext;
+use crate::capability::Secret;
 use crate::component::WithMedia;
 use crate::error::{ErrorKind, ToolError};
+use crate::mcp::source::error::Failure;
 use crate::mcp::source::result;
 use crate::mcp::source::server::Server;
+use crate::mcp::source::state::State;
 use crate::mcp::source::tasks;
-use crate::registration::{DynamicHandler, NotReady, Published};
+use crate::registration::{AccountHandler, DynamicHandler, NotReady, Published};
 use crate::tool::Hash;
 
 /// A tool with the definition that the catalog has.
@@ -32,8 +35,21 @@ impl DynamicHandler for Remote {
         Ok(self.call_with_media(arguments, context).await?.into_parts().0)
     }
 
-    /// One call. It is not repeated, whatever becomes of it.
     async fn call_with_media(&self, arguments: &Value, _: &ToolContext) -> Result<WithMedia<Value>, ToolError> {
+        self.called(arguments, None).await
+    }
+}
+
+#[async_trait]
+impl AccountHandler for Remote {
+    async fn call_on(&self, token: &Secret<String>, arguments: &Value) -> Result<WithMedia<Value>, ToolError> {
+        self.called(arguments, Some(token)).await
+    }
+}
+
+impl Remote {
+    /// One call. It is not repeated, whatever becomes of it.
+    async fn called(&self, arguments: &Value, token: Option<&Secret<String>>) -> Result<WithMedia<Value>, ToolError> {
         let not_sent = |why: &str, code: &'static str| ToolError::of_source(ErrorKind::Tool, why).with_code(code);
         if self.pin() != Some(self.pin) {
             return Err(not_sent("the server publishes another definition of the tool, or none", "definition_changed"));
@@ -41,9 +57,39 @@ impl DynamicHandler for Remote {
         let Some(connection) = self.server.state.connection() else {
             return Err(not_sent("the connection ended before the call was sent", "server_unavailable"));
         };
-        match tasks::call(&connection, &self.raw, arguments, self.server.state.limits.call).await {
+        let answered = match token {
+            None => tasks::call(&connection, &self.raw, arguments, self.server.state.limits.call).await,
+            Some(token) => self.on_account(arguments, token).await,
+        };
+        match answered {
             Ok(text) => result::read(&text, self.is_structured),
+            Err(Failure::Unauthorized) => Err(self.unauthorized(token)),
             Err(failure) => Err(result::failed(&failure)),
+        }
+    }
+
+    /// The same over the connection of an account, which may have to be opened first.
+    async fn on_account(&self, arguments: &Value, token: &Secret<String>) -> Result<Box<str>, Failure> {
+        let State { http, limits, accounts, .. } = &*self.server.state;
+        let Some(http) = http else { return Err(Failure::NotSent("the URL cannot be used".to_owned())) };
+        let connection = accounts.of(http, limits, token).await?;
+        tasks::call(&connection, &self.raw, arguments, limits.call).await
+    }
+
+    /// Says whose credentials the server refused. It did nothing.
+    fn unauthorized(&self, token: Option<&Secret<String>>) -> ToolError {
+        let State { id, accounts, .. } = &*self.server.state;
+        match (token, self.server.state.kind()) {
+            (Some(token), Some(kind)) => {
+                accounts.forget(token);
+                let why = format!("the server `{id}` refused the token of the connection `{kind}` (HTTP 401)");
+                ToolError::of_source(ErrorKind::Unauthorized, why)
+            }
+            _ => {
+                let why =
+                    format!("the server `{id}`: {}; correct its headers, or name a connection", Failure::Unauthorized);
+                ToolError::of_source(ErrorKind::Tool, why).with_code("server_unavailable")
+            }
         }
     }
 }

@@ -96,6 +96,7 @@ impl Task {
                         if let Some(connection) = connection.and_then(Arc::into_inner) {
                             connection.shutdown().await;
                         }
+                        self.state.accounts.shutdown().await;
                         let _ = done.send(());
                         return;
                     }

@@ -16,7 +16,7 @@ use crate::mcp::source::result;
 use crate::mcp::source::server::Server;
 use crate::mcp::source::state::State;
 use crate::mcp::source::tool::McpTool;
-use crate::registration::DynamicTool;
+use crate::registration::{DynamicTool, OnAccount};
 
 /// The servers of an application, as a source of tools that nobody trusts. Cheap to clone; clones share connections.
 ///
@@ -131,7 +131,7 @@ fn state(server: RemoteServer) -> Result<State, SourceError> {
     let changed = Arc::new(Notify::new());
     let RemoteServer { id, reach, limits } = server;
     let http = match &reach {
-        Reach::Url { url, headers } => {
+        Reach::Url { url, headers, .. } => {
             let http = Http::new(url, headers, limits.message, limits.connect, Arc::clone(&changed));
             Some(http.map_err(|message| SourceError::Url { server: id.clone(), message })?)
         }
@@ -154,7 +154,11 @@ fn dynamic(server: &Server, raw: &str, definition: &Definition) -> DynamicTool {
     let (description, input) = (definition.description.clone(), definition.input.clone());
     let tool = DynamicTool::discovered(id, slug, description, input, Arc::clone(&remote) as _)
         .output_schema(definition.output.clone().unwrap_or_else(result::plain_schema))
-        .published(definition.pin, remote);
+        .published(definition.pin, Arc::clone(&remote) as _);
+    let tool = match server.state.kind() {
+        Some(kind) => tool.on_account(OnAccount { kind, handler: remote }),
+        None => tool,
+    };
     match &definition.title {
         Some(title) => tool.title(title),
         None => tool,

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tokio::sync::Notify;
 
+use crate::mcp::source::accounts::Accounts;
 use crate::mcp::source::config::{Limits, Reach};
 use crate::mcp::source::connection::Connection;
 use crate::mcp::source::definition::{Definition, Listed};
@@ -25,6 +26,7 @@ pub(super) struct State {
     pub(super) reach: Reach,
     pub(super) http: Option<Http>,
     pub(super) limits: Limits,
+    pub(super) accounts: Accounts,
     /// Told when the server says that its tools changed.
     pub(super) changed: Arc<Notify>,
     /// How often something of what is known was written.
@@ -53,7 +55,8 @@ struct History {
 
 impl State {
     pub(super) fn new(id: Arc<str>, reach: Reach, http: Option<Http>, limits: Limits, changed: Arc<Notify>) -> Self {
-        Self { id, reach, http, limits, changed, changes: Arc::default(), known: RwLock::default() }
+        let (accounts, changes, known) = (Accounts::default(), Arc::default(), RwLock::default());
+        Self { id, reach, http, limits, accounts, changed, changes, known }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Known> {
@@ -65,6 +68,11 @@ impl State {
         // Under the lock: who sees the new count and then asks for a pin waits for what is written here.
         self.changes.fetch_add(1, Ordering::Release);
         known
+    }
+
+    /// The kind of connection that calls of the server's tools need; `None` if they need none.
+    pub(super) const fn kind(&self) -> Option<&'static str> {
+        if let Reach::Url { connection, .. } = &self.reach { *connection } else { None }
     }
 
     /// The connection, while it is open.

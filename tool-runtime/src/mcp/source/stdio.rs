@@ -42,6 +42,8 @@ pub(super) struct Shared {
     server: Arc<str>,
     waiting: Mutex<HashMap<u64, Waiting>>,
     closed: AtomicBool,
+    /// Whether it wrote something other than messages, and whether it wrote a message.
+    wrote: [AtomicBool; 2],
     ended: Notify,
     /// Told when the server says that its tools changed.
     changed: Arc<Notify>,
@@ -107,6 +109,7 @@ impl Stdio {
             server,
             waiting: Mutex::default(),
             closed: AtomicBool::new(false),
+            wrote: Default::default(),
             ended: Notify::new(),
             changed,
         });
@@ -127,18 +130,25 @@ impl Stdio {
         self.shared.closed.load(Ordering::Acquire)
     }
 
+    /// Whether the process wrote something, and not one message.
+    pub(super) fn is_no_server(&self) -> bool {
+        self.shared.failure() == Failure::NotMcp
+    }
+
     /// Sends a request and waits for its answer. Dropping the future tells the server that it is cancelled.
     pub(super) async fn request(&self, id: u64, text: String) -> Result<Box<str>, Failure> {
         let (sender, answer) = oneshot::channel();
         self.shared.waiting().insert(id, sender);
         let mut pending = Pending { stdio: self, id, sent: false };
         if self.is_closed() {
-            return Err(Failure::NotSent("the connection ended before".to_owned()));
+            return Err(match self.shared.failure() {
+                Failure::Closed => Failure::NotSent("the connection ended before".to_owned()),
+                failure => failure,
+            });
         }
         pending.sent = true;
-        if self.outgoing.send(text).await.is_err() {
-            return Err(Failure::Closed);
-        }
+        // A process that reads no more has closed its end, and what it wrote before says why.
+        let _ = self.outgoing.send(text).await;
         answer.await.unwrap_or(Err(Failure::Closed))
     }
 
@@ -184,7 +194,15 @@ impl Shared {
         self.closed.store(true, Ordering::Release);
         self.ended.notify_waiters();
         let waiting = std::mem::take(&mut *self.waiting());
-        waiting.into_values().for_each(|one| drop(one.send(Err(Failure::Closed))));
+        waiting.into_values().for_each(|one| drop(one.send(Err(self.failure()))));
+    }
+
+    /// Why nothing can be asked any more.
+    fn failure(&self) -> Failure {
+        // One message says that it is a server.
+        let [garbage, message] = &self.wrote;
+        let [garbage, message] = [garbage, message].map(|wrote| wrote.load(Ordering::Relaxed));
+        if garbage && !message { Failure::NotMcp } else { Failure::Closed }
     }
 
     fn end(&self, id: u64, result: Result<Box<str>, Failure>) {
@@ -226,6 +244,8 @@ impl Shared {
                 line.clear();
                 line.shrink_to(CHUNK);
                 garbage = if known { 0 } else { garbage + 1 };
+                let [garbage_at_all, message] = &self.wrote;
+                if known { message } else { garbage_at_all }.store(true, Ordering::Relaxed);
                 if garbage > MAX_GARBAGE {
                     tracing::warn!(server = &*self.server, "the program writes what is no protocol; it is ended");
                     return;

@@ -113,6 +113,11 @@ impl Task {
                 Ok(text) => text,
                 // A server that is busy for a moment still has the task.
                 Err(Failure::Status(429 | 500..=599) | Failure::NotSent(_)) => continue,
+                Err(Failure::Unauthorized) => {
+                    return Err(Failure::Protocol(
+                        "the server refused the credentials before the task of the call ended",
+                    ));
+                }
                 Err(Failure::Refused { .. }) => {
                     return Err(Failure::Protocol("the server does not know the task of the call any more"));
                 }

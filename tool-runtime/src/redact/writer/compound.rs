@@ -5,7 +5,7 @@ use serde::ser::{self, Serialize};
 use crate::json::quote;
 use crate::redact::fault::Fault;
 use crate::redact::key::Key;
-use crate::redact::plan::Plan;
+use crate::redact::plan::{Found, Plan};
 use crate::redact::writer::{Kept, Out, Place};
 
 /// An array. Its elements have the plan of the array itself.
@@ -38,7 +38,7 @@ impl<'o, 'p> Compound<'o, 'p> {
         out.text.push('{');
         quote(&mut out.text, variant);
         out.text.push_str(":[");
-        let plan = plan.member(variant).map(|(plan, _)| plan);
+        let plan = plan.variant(variant);
         Self { out, plan, arrays: 1, depth, start, seen: 0, written: 0, missing: 0, wrapped: true }
     }
 
@@ -98,6 +98,8 @@ pub(in crate::redact) struct Object<'o, 'p> {
     written: usize,
     /// Which of the plan's first 64 members came, by place.
     came: u64,
+    /// The place of the member that should come next.
+    next: usize,
     /// The key of the entry whose value comes next.
     key: Option<String>,
 }
@@ -114,7 +116,7 @@ impl<'o, 'p> Members<'o, 'p> {
         out.text.push('{');
         quote(&mut out.text, variant);
         out.text.push_str(":{");
-        let plan = plan.member(variant).map(|(plan, _)| plan);
+        let plan = plan.variant(variant);
         // An object of which no member is written is not shown at all, and a variant has at least its own name.
         Self::Object(Object { seen: true, ..Object::opened(out, plan, depth, start, "}}") })
     }
@@ -146,25 +148,37 @@ impl<'o, 'p> Members<'o, 'p> {
 
 impl<'o, 'p> Object<'o, 'p> {
     fn opened(out: &'o mut Out, plan: Option<&'p Plan>, depth: u8, start: usize, closing: &'static str) -> Self {
-        Self { out, plan, depth, start, closing, seen: false, written: 0, came: 0, key: None }
+        let next = plan.map_or(0, Plan::first);
+        Self { out, plan, depth, start, closing, seen: false, written: 0, came: 0, next, key: None }
     }
 
     fn member<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Fault> {
         self.seen = true;
-        let Some((plan, at)) = self.plan.and_then(|plan| plan.member(name)) else { return Ok(()) };
-        if let Some(bit) = at.and_then(|at| 1_u64.checked_shl(u32::try_from(at).ok()?)) {
-            // A reader might take a second member of one name for the first.
-            if self.came & bit != 0 {
-                return Err(Fault::NotSchema);
-            }
-            self.came |= bit;
-        }
+        let Some(found) = self.plan.and_then(|plan| plan.member(name, self.next)) else { return Ok(()) };
         let before = self.out.text.len();
-        if self.written > 0 {
-            self.out.text.push(',');
-        }
-        quote(&mut self.out.text, name);
-        self.out.text.push(':');
+        let plan = match found {
+            Found::Named(at, member) => {
+                if let Some(bit) = u32::try_from(at).ok().and_then(|at| 1_u64.checked_shl(at)) {
+                    // A reader might take a second member of one name for the first.
+                    if self.came & bit != 0 {
+                        return Err(Fault::NotSchema);
+                    }
+                    self.came |= bit;
+                }
+                self.next = member.next;
+                let first = usize::from(self.written == 0);
+                self.out.text.push_str(member.quoted.get(first..).unwrap_or_default());
+                &member.plan
+            }
+            Found::Any(plan) => {
+                if self.written > 0 {
+                    self.out.text.push(',');
+                }
+                quote(&mut self.out.text, name);
+                self.out.text.push(':');
+                plan
+            }
+        };
         match value.serialize(Place { out: &mut *self.out, plan, arrays: 0, depth: self.depth })? {
             Kept::Yes => self.written += 1,
             Kept::No(_) => self.out.text.truncate(before),

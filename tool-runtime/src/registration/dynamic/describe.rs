@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+#[cfg(feature = "mcp-client")]
+use crate::registration::OnAccount;
 use crate::registration::dynamic::{DynamicTool, Runs};
 use crate::registration::handled::Handled;
 use crate::registration::{Behaviour, Described};
@@ -32,10 +34,21 @@ impl DynamicTool {
             _ => Ok(name),
         });
         let output = self.output.as_ref().map(schema::check_foreign);
+        #[cfg(feature = "mcp-client")]
+        let requirements = self.account.iter().map(OnAccount::requirement).collect();
+        #[cfg(not(feature = "mcp-client"))]
+        let requirements = Vec::new();
         let (graph, behaviour): (_, Arc<dyn Behaviour>) = match self.runs {
             Runs::Handler(handler) => {
                 let output = output.as_ref().and_then(|output| output.clone().ok());
-                (None, Arc::new(Handled { handler, output, compiled: Arc::default() }))
+                let handled = Handled {
+                    handler,
+                    output,
+                    compiled: Arc::default(),
+                    #[cfg(feature = "mcp-client")]
+                    account: self.account,
+                };
+                (None, Arc::new(handled))
             }
             Runs::Graph(declared, behaviour) => (Some(declared), behaviour),
             Runs::BuiltIn(behaviour) => (None, behaviour),
@@ -63,7 +76,7 @@ impl DynamicTool {
             max_result_bytes: self.max_result_bytes,
             location: None,
             has_media: None,
-            requirements: Vec::new(),
+            requirements,
             pin,
             published,
             graph,

@@ -1,10 +1,8 @@
 //! A call that this process refuses may have begun in another one, which had the same run, and may have its record.
 
-use serde_json::Value;
-use serde_json::value::RawValue;
-
-use crate::call::{Cause, Outcome, RecordedArguments, ToolExecResult, ToolInvocationRecord};
+use crate::call::{Cause, JsonText, Outcome, RecordedArguments, ToolExecResult, ToolInvocationRecord};
 use crate::contain::discard;
+use crate::json::{self, Limits, Tree};
 use crate::runner::ending::{Ending, Stop};
 use crate::runner::open::OpenCall;
 use crate::runner::state::Taken;
@@ -13,18 +11,8 @@ use crate::store::StoreError;
 use crate::tool::ToolEffect;
 
 impl OpenCall {
-    /// What is said of a call that ends. One that is refused before the ledger is asked about it is not said to have
-    /// failed, or to be cancelled, while another process may have begun it: then its record is not ours to write. One that
-    /// another process took to its end has its record, and gets no second one.
-    pub(super) async fn unless_begun(&self, ended: Result<Ending, Stop>) -> Result<Ending, Stop> {
-        match ended {
-            Err(stop) if self.may_be_known(&stop) => Box::pin(self.look(stop)).await,
-            ended => ended,
-        }
-    }
-
     /// Whether the ledger may know the call, and was not asked.
-    fn may_be_known(&self, stop: &Stop) -> bool {
+    pub(super) fn may_be_known(&self, stop: &Stop) -> bool {
         self.attempt.is_none() && stop.outcome != Outcome::OutcomeUnknown && self.may_be_elsewhere()
     }
 
@@ -36,7 +24,10 @@ impl OpenCall {
             && self.run.state().is_continued()
     }
 
-    async fn look(&self, stop: Stop) -> Result<Ending, Stop> {
+    /// What is said of a call that ends. One that is refused before the ledger is asked about it is not said to have
+    /// failed, or to be cancelled, while another process may have begun it: then its record is not ours to write. One that
+    /// another process took to its end has its record, and gets no second one.
+    pub(super) async fn look(&self, stop: Stop) -> Result<Ending, Stop> {
         match self.known_elsewhere(&stop).await {
             Ok(None) => Err(stop),
             Ok(Some(result)) => Ok(Ending::Elsewhere(Box::new(result))),
@@ -50,7 +41,7 @@ impl OpenCall {
     /// What other processes made of the call. `None` if none of them is known to have had it.
     async fn known_elsewhere(&self, stop: &Stop) -> Result<Option<ToolExecResult>, StoreError> {
         let is_of_this_call = |record: &ToolInvocationRecord| self.is_of_this_call(record, stop);
-        let known = self.run.look_up(&self.draft.id, Some(&self.draft.name), is_of_this_call).await?;
+        let known = self.run.look_up(&self.draft.id, Some(self.draft.name()), is_of_this_call).await?;
         Ok(known.map(|ended| {
             ended.unwrap_or_else(|| {
                 let outcome = Outcome::OutcomeUnknown;
@@ -62,7 +53,7 @@ impl OpenCall {
     /// Whether a record under the call's id is that of this call, and not of another one with the same id. Where one of
     /// both was refused before its arguments were read, the tool has to do.
     fn is_of_this_call(&self, record: &ToolInvocationRecord, stop: &Stop) -> bool {
-        record.name == self.draft.name
+        record.name == self.draft.name()
             && match (&record.arguments, self.draft.recorded_arguments()) {
                 (RecordedArguments::Masked(theirs), RecordedArguments::Masked(ours)) => is_same(theirs, &ours),
                 (RecordedArguments::Unread { sha256: theirs, .. }, RecordedArguments::Unread { sha256: ours, .. }) => {
@@ -74,10 +65,10 @@ impl OpenCall {
     }
 }
 
-/// A store may have written the members of an object in another order.
-fn is_same(one: &RawValue, other: &RawValue) -> bool {
-    let read = |text: &RawValue| serde_json::from_str::<Value>(text.get());
-    one.get() == other.get() || read(one).ok().zip(read(other).ok()).is_some_and(|(one, other)| one == other)
+/// A store may have written the members of an object in another order, and a model the numbers in another way.
+fn is_same(one: &JsonText, other: &JsonText) -> bool {
+    let read = |text: &'_ JsonText| json::parse(text.get(), &Limits::UNBOUNDED).map(Tree::into_owned);
+    one == other || read(one).ok().zip(read(other).ok()).is_some_and(|(one, other)| one == other)
 }
 
 /// Whether a call could not have begun in any process: what is wrong is in the call itself.

@@ -4,7 +4,6 @@ use tokio::runtime::Handle;
 
 use crate::call::{Cause, Outcome};
 use crate::contain::discard;
-use crate::runner::accounts::Held;
 use crate::runner::ending::Stop;
 use crate::runner::open::{OpenCall, Phase};
 use crate::runner::telemetry;
@@ -29,7 +28,7 @@ impl Drop for OpenCall {
                     let stop = cancelled(Outcome::Cancelled);
                     let result = stop.result(self.id.clone(), false);
                     let record = self.draft.record(&self.run, &result, Some(&stop));
-                    let receipt = self.run.put_if_begun(record, attempt);
+                    let receipt = self.run.put_if_begun(record, *attempt);
                     telemetry::await_receipt(&self.run, &self.draft, receipt);
                 }
             }
@@ -58,12 +57,8 @@ impl OpenCall {
             _ if self.may_be_elsewhere() => Outcome::OutcomeUnknown,
             _ => Outcome::Cancelled,
         };
-        let ended = Err(cancelled(outcome));
-        let result = self.result(&ended);
-        let stop = ended.err();
-        let record = self.draft.record(&self.run, &result, stop.as_ref());
-        let settled = Held::settle(self.held.take(), &result);
-        let receipt = self.run.put(record, self.attempt.as_ref(), settled, self.suspending.take());
+        let (result, stop) = self.result(Err(cancelled(outcome)));
+        let receipt = self.write(&result, stop.as_ref());
         self.close(&result, stop.as_ref());
         telemetry::await_receipt(&self.run, &self.draft, receipt);
     }

@@ -35,7 +35,7 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
     if open.client.as_ref().is_some_and(|client| !client.is_offered) {
         return Err(Stop::new(Outcome::Unavailable));
     }
-    let entry = resolve(open.run(), &call.name).map_err(|unresolved| {
+    let entry = resolve(open.run(), &call.name, open.draft.tool()).map_err(|unresolved| {
         open.draft.decided(unresolved.decision);
         unresolved.stop
     })?;
@@ -51,8 +51,8 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
 /// Admits a call that was hydrated before by this run, and therefore for the tool that this run finds.
 pub(in crate::runner) fn admit_hydrated(open: &mut OpenCall, hydrated: &Hydrated) -> Result<(), Stop> {
     admit(open, hydrated.call())?;
-    if Arc::ptr_eq(open.run().identity(), &hydrated.run) {
-        open.draft.hydrated(&hydrated.treatment);
+    if Arc::ptr_eq(open.run().identity(), &hydrated.frozen.run) {
+        open.draft.hydrated(&hydrated.frozen.treatment);
         return Ok(());
     }
     let message = "The call was hydrated by another run. It did not run: hydrate it in the run that executes it.";

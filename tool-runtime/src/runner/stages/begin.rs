@@ -41,7 +41,7 @@ pub(in crate::runner) struct Begin {
 /// it is entered only if it was approved, so that an approval is never lost. Whatever it does, it is booked on the
 /// accounts of its principal and tenant first.
 pub(in crate::runner) async fn begin(open: &mut OpenCall, bound: Bound) -> Result<Beginning, Stop> {
-    let spec = &bound.reserved.hydrated.entry.spec;
+    let spec = &bound.reserved.hydrated.frozen.entry.spec;
     let effect = open.draft.effect().unwrap_or(spec.effect);
     let harmless = effect == ToolEffect::ReadOnly || spec.execution == Execution::Client;
     if harmless && open.claim.is_none() && open.grant.is_none() && bound.reserved.bill.is_none() {
@@ -54,55 +54,55 @@ pub(in crate::runner) async fn begin(open: &mut OpenCall, bound: Bound) -> Resul
 
 /// Begins a call of which the store has to know.
 async fn enter(open: &mut OpenCall, mut bound: Bound, harmless: bool) -> Result<Beginning, Stop> {
-    let spec = Arc::clone(&bound.reserved.hydrated.entry.spec);
+    let spec = Arc::clone(&bound.reserved.hydrated.frozen.entry.spec);
     let claim = open.claim.take();
     let grant = open.grant.take();
     let (run, bill) = (open.run().clone(), bound.reserved.bill.take());
     if harmless && claim.is_none() && grant.is_none() {
         let begun = match bill {
             None => Ok(Begun::Now(None)),
-            Some(bill) => run.book(bill).await,
+            Some(bill) => run.book(*bill).await,
         };
         return begun_with(open, bound, begun, None);
     }
     let attempt = Attempt {
         key: Key::call(Arc::clone(run.identity()), bound.context.ledger_key()),
         owner: run.shared().attempt(),
-        unheard: bill.as_ref().map(Unheard::of),
+        unheard: bill.as_deref().map(Unheard::of),
     };
     let intent = Intent {
         key: attempt.key.clone(),
         owner: Arc::clone(&attempt.owner),
         lease: run.shared().lease,
         unseen: open.draft.unseen(&run),
-        grant: grant.as_ref().map(|(key, _)| key.clone()),
+        grant: grant.as_deref().map(|(key, _)| key.clone()),
         repeatable: harmless || spec.idempotent,
         worker: run.lease().map(|lease| lease.epoch),
-        bill,
-        waits: (claim.is_none() && run.state().is_continued())
-            .then(|| (run.waiting_key(&open.draft.id), bound.reserved.hydrated.digest())),
+        bill: bill.map(|bill| *bill),
+        waits: (claim.is_none() && run.state().is_continued()).then(|| run.waiting_key(&open.draft.id)),
     };
     // From here on the ledger may know the attempt, so the record of the call closes it there too.
-    open.attempt = Some(attempt.clone());
+    open.attempt = Some(Box::new(attempt.clone()));
     let asked = Instant::now();
     let begun = match claim {
         None => run.enter(intent, attempt).await,
-        Some(Claim { waiting, decision, deciding }) => {
+        Some(claim) => {
+            let Claim { waiting, decision, deciding } = *claim;
             open.claimed();
             let then = Then::Begin(Box::new(intent));
             let (call, noted) = (waiting.call.clone(), decision.clone());
             match run.take(Taken { call, decision: noted, ledger: None, then }, Some(attempt)).await {
                 Ok(Begun::Exhausted(exceeded)) => {
-                    open.unclaimed(Claim { waiting, decision, deciding });
+                    open.unclaimed(Box::new(Claim { waiting, decision, deciding }));
                     Ok(Begun::Exhausted(exceeded))
                 }
                 Ok(begun) => {
                     let reserved = &mut bound.reserved;
-                    for reservation in reserved.carved.iter_mut().chain([&mut reserved.reservation]) {
+                    for reservation in reserved.carved.as_deref_mut().into_iter().chain([&mut reserved.reservation]) {
                         reservation.is_used = true;
                     }
                     if open.continued.is_none() {
-                        run.loop_guard().observe(spec.name.as_str(), &reserved.hydrated.effective);
+                        run.loop_guard().observe(Arc::clone(&reserved.hydrated.frozen) as _);
                     }
                     Ok(begun)
                 }
@@ -116,13 +116,13 @@ async fn enter(open: &mut OpenCall, mut bound: Bound, harmless: bool) -> Result<
             }
         }
     };
-    let begun = match (begun, &open.attempt) {
+    let begun = match (begun, open.attempt.as_deref()) {
         (Ok(begun @ (Begun::Now(_) | Begun::Unseen)), Some(attempt)) => {
             run.confirm(attempt, asked).await.map(|()| begun)
         }
         (begun, _) => begun,
     };
-    begun_with(open, bound, begun, grant.and_then(|(_, asked)| asked))
+    begun_with(open, bound, begun, grant.and_then(|grant| grant.1))
 }
 
 /// Continues with what the store said.
@@ -135,7 +135,7 @@ fn begun_with(
 ) -> Result<Beginning, Stop> {
     match begun {
         Ok(Begun::Now(booked)) => {
-            open.held = booked.map(Held::new);
+            open.held = booked.map(|booked| Box::new(Held::new(booked)));
             if let Some(attempt) = &mut open.attempt {
                 attempt.unheard = None;
             }

@@ -4,9 +4,7 @@ use std::any::{Any, TypeId};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
-use crate::call::{Cause, ContextFields, Outcome, ToolContext};
+use crate::call::{Bounds, Cause, ContextFields, Outcome, ToolContext};
 use crate::capability::{ConnectionError, ConnectionRequest, Requirement, Source};
 use crate::contain::discard;
 use crate::error::chain;
@@ -41,11 +39,12 @@ pub(super) type Connected = (TypeId, Arc<dyn Any + Send + Sync>);
 pub(in crate::runner) async fn bind(open: &OpenCall, reserved: Reserved) -> Result<Bound, Stop> {
     let run = open.run();
     let options = run.options();
-    let spec = Arc::clone(&reserved.hydrated.entry.spec);
+    let frozen = &reserved.hydrated.frozen;
+    let spec = &frozen.entry.spec;
     let mut connections = Connections::default();
-    for requirement in &reserved.hydrated.entry.requirements {
+    for requirement in &frozen.entry.requirements {
         if let Source::Connection(kind) = requirement.source {
-            connections.0.push(connect(open, requirement, kind, &spec, reserved.timeout).await?);
+            connections.0.push(connect(open, requirement, kind, spec, reserved.timeout).await?);
         }
     }
     let context = Arc::new(ToolContext(ContextFields {
@@ -57,9 +56,8 @@ pub(in crate::runner) async fn bind(open: &OpenCall, reserved: Reserved) -> Resu
         agent_id: options.agent.clone(),
         tenant: options.tenant.clone(),
         principal: options.principal.clone(),
-        deadline: reserved.timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
-        cancellation: open.cancellation().child_token(),
-        arguments: reserved.hydrated.effective.clone(),
+        bounds: Bounds::new(reserved.timeout, open.cancellation()),
+        arguments: Arc::clone(frozen) as _,
     }));
     Ok(Bound { reserved, connections, context })
 }
@@ -89,8 +87,8 @@ async fn connect(
     };
     let (principal, tenant) = (options.principal.as_deref(), options.tenant.as_deref());
     let request = ConnectionRequest { kind, id, principal, tenant, tool, wanted: requirement };
-    let cancellation = open.cancellation().child_token();
-    let resolved = invoke::contained(Box::pin(broker.resolve(request)), timeout, &cancellation).await;
+    let bounds = Bounds::new(timeout, open.cancellation());
+    let resolved = invoke::contained(Box::pin(broker.resolve(request)), &bounds).await;
     let handle = match resolved {
         Ok(Ok(handle)) => handle,
         Ok(Err(error)) => {

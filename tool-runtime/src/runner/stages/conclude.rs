@@ -1,10 +1,6 @@
 //! Conclude: delivers a projected output, or suspends the call for its client.
 
-use std::sync::Arc;
-
-use serde_json::value::RawValue;
-
-use crate::call::{Delivered, PendingGraph};
+use crate::call::{Delivered, JsonText, PendingGraph};
 use crate::hydrate::Hydrated;
 use crate::runner::deliver::deliver;
 use crate::runner::open::OpenCall;
@@ -14,7 +10,7 @@ use crate::tool::Execution;
 /// The output goes to the model, or the prepared payload of a client tool to the client.
 pub(in crate::runner) enum Concluded {
     Delivered(Delivered),
-    NeedsClient(Box<Hydrated>, Arc<RawValue>),
+    NeedsClient(Box<Hydrated>, JsonText),
     /// A graph waits for a person.
     GraphWaits(Box<Hydrated>, Box<PendingGraph>),
 }
@@ -29,11 +25,11 @@ pub(in crate::runner) fn conclude(open: &mut OpenCall, ran: Ran) -> Concluded {
             return Concluded::GraphWaits(Box::new(hydrated), pending);
         }
     };
-    match hydrated.entry.spec.execution {
+    match hydrated.frozen.entry.spec.execution {
         Execution::Client => {
             open.had_no_effect();
             Concluded::NeedsClient(Box::new(hydrated), projected.shown)
         }
-        Execution::Server => Concluded::Delivered(deliver(open.run(), &hydrated.entry, projected, warning)),
+        Execution::Server => Concluded::Delivered(deliver(open.run(), &hydrated.frozen.entry, projected, warning)),
     }
 }

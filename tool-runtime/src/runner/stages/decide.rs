@@ -6,6 +6,7 @@ use crate::runner::Run;
 use crate::runner::ending::Stop;
 use crate::runner::open::OpenCall;
 use crate::store::Key;
+use crate::tool::Digested as _;
 
 /// A hydrated call that the policy allows. Only [`decide`] and an approval make one.
 pub(in crate::runner) struct Permit {
@@ -36,9 +37,9 @@ pub(in crate::runner) fn is_denied(run: &Run, hydrated: &Hydrated) -> bool {
 }
 
 fn judge(run: &Run, hydrated: &Hydrated) -> Decision {
-    let subject = hydrated.entry.subject().repaired(hydrated.repaired());
-    let labels = run.state().labels();
-    run.policy().decide(&run.context(&labels), &subject, hydrated.frozen.text())
+    let frozen = &hydrated.frozen;
+    let subject = frozen.entry.subject().repaired(hydrated.repaired());
+    run.ask(|policy, context| policy.decide(context, &subject, frozen.read()))
 }
 
 /// What a grant makes of a call that requires an approval.
@@ -55,7 +56,7 @@ pub(in crate::runner) fn decide_granted(
         let message = "Somebody decided that such calls do not run. It did not run.";
         return Err(Stop::new(Outcome::ApprovalDenied).message(message));
     }
-    open.grant = Some((grant, asked));
+    open.grant = Some(Box::new((grant, asked)));
     Ok(Permit { hydrated })
 }
 

@@ -5,5 +5,5 @@ use crate::runner::open::OpenCall;
 
 /// Resets the tool's count of consecutive failures: the arguments of this call are valid.
 pub(in crate::runner) fn freeze(open: &OpenCall, hydrated: &Hydrated) {
-    open.run().state().passed(hydrated.entry.spec.name.as_str());
+    open.run().remembered().passed(hydrated.frozen.entry.spec.name.as_str());
 }

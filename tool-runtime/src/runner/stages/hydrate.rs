@@ -1,7 +1,5 @@
 //! Hydrate: parse, repair when the policy says so, validate, check the semantic rules, build the typed arguments.
 
-use std::sync::Arc;
-
 use crate::call::{Outcome, RecordedArguments, ToolCall};
 use crate::catalog::Entry;
 use crate::hydrate::{self, FailedStage, Hydrated, HydrationError, HydrationResult, Unhydrated};
@@ -27,9 +25,9 @@ pub(in crate::runner) fn hydrate(
             return Err(Box::new(Refused { stop, shown }));
         }
     };
-    let hydrated = with_settings(open.run(), &entry, |settings| hydrate::hydrate(call, &entry, settings));
+    let hydrated = with_settings(open.run(), &entry, false, |settings| hydrate::hydrate(call, &entry, settings));
     if let Ok(hydrated) = &hydrated {
-        open.draft.hydrated(&hydrated.treatment);
+        open.draft.hydrated(&hydrated.frozen.treatment);
     }
     hydrated.map_err(|unhydrated| {
         let Unhydrated { call, error, treatment } = *unhydrated;
@@ -46,11 +44,11 @@ pub(in crate::runner) fn hydrate_waiting(
     pending: &PendingCall,
     call: ToolCall,
 ) -> Result<Hydrated, Box<Refused>> {
-    let shown = || RecordedArguments::Masked(Arc::clone(&pending.shown_arguments));
+    let shown = || RecordedArguments::Masked(pending.shown_arguments.clone());
     let Some(entry) = run.shared().catalog.entry(pending.tool.as_str()) else {
         return Err(Box::new(Refused { stop: Stop::new(Outcome::ApprovalMismatch), shown: shown() }));
     };
-    with_settings(run, entry, |settings| hydrate::hydrate(call, entry, settings)).map_err(|unhydrated| {
+    with_settings(run, entry, false, |settings| hydrate::hydrate(call, entry, settings)).map_err(|unhydrated| {
         let Unhydrated { call, error, .. } = *unhydrated;
         let shown = shown_of(&call, &error);
         let message = format!("{error} The call still waits.");
@@ -61,7 +59,7 @@ pub(in crate::runner) fn hydrate_waiting(
 /// What a record may show of arguments that could not be hydrated.
 fn shown_of(call: &ToolCall, error: &HydrationError) -> RecordedArguments {
     match &error.masked {
-        Some(masked) => RecordedArguments::Masked(Arc::clone(masked)),
+        Some(masked) => RecordedArguments::Masked(masked.clone()),
         None => RecordedArguments::unread(call.arguments.as_str()),
     }
 }
@@ -71,8 +69,10 @@ pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationRes
     if !call.is_complete() {
         return HydrationResult::refused(&call, FailedStage::Resolve, Outcome::IncompleteCall, None);
     }
-    match resolve(run, &call.name) {
-        Ok(entry) => with_settings(run, &entry, |settings| hydrate::hydrate_with_provenance(call, &entry, settings)),
+    match resolve(run, &call.name, None) {
+        Ok(entry) => {
+            with_settings(run, &entry, true, |settings| hydrate::hydrate_with_provenance(call, &entry, settings))
+        }
         Err(unresolved) => {
             let stop = unresolved.stop;
             let concealed = stop.concealed.then(|| stop.message.to_string());
@@ -81,7 +81,12 @@ pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationRes
     }
 }
 
-fn with_settings<T>(run: &Run, entry: &Entry, hydrate: impl FnOnce(&hydrate::Settings<'_>) -> T) -> T {
+fn with_settings<T>(
+    run: &Run,
+    entry: &Entry,
+    provenance: bool,
+    hydrate: impl FnOnce(&hydrate::Settings<'_>) -> T,
+) -> T {
     let shared = run.shared();
     let of_policy = run.policy().limits();
     let limits = Limits {
@@ -97,6 +102,7 @@ fn with_settings<T>(run: &Run, entry: &Entry, hydrate: impl FnOnce(&hydrate::Set
         repairers: &shared.repairers,
         repairs: &|repairer| run.policy().repairs(repairer),
         evidence: run.seen(),
+        provenance,
     };
     hydrate(&settings)
 }
@@ -108,7 +114,7 @@ fn refused(run: &Run, tool: &str, error: HydrationError) -> Stop {
         stop = stop.message(message);
     }
     if matches!(error.outcome, Outcome::ValidationError | Outcome::InvalidJson) {
-        match run.state().failed(tool) {
+        match run.remembered().failed(tool) {
             0 | 1 => {}
             2 => {
                 let message = format!("{} This is the second time: ask the user for what is missing.", stop.message);

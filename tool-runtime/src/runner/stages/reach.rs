@@ -1,6 +1,6 @@
 //! Reach: whether the server of a discovered tool answers, and still publishes what the policy pins.
 
-use crate::call::{Cause, Decision, Outcome, Verdict};
+use crate::call::{Bounds, Cause, Decision, Outcome, Verdict};
 use crate::registration::NotReady;
 use crate::runner::ending::Stop;
 use crate::runner::invoke;
@@ -9,12 +9,12 @@ use crate::runner::stages::reserve::Reserved;
 
 /// Looks at the tool's server, before anything of the call begins. Every other tool is there.
 pub(in crate::runner) async fn reach(open: &mut OpenCall, reserved: Reserved) -> Result<Reserved, Stop> {
-    let entry = &reserved.hydrated.entry;
+    let entry = &reserved.hydrated.frozen.entry;
     let Some(server) = &entry.published else { return Ok(reserved) };
-    let cancellation = open.run().options().cancellation.child_token();
+    let bounds = Bounds::new(reserved.timeout, &open.run().options().cancellation);
     // The server's own limits of time hold, and the call's where it has one.
     let failed = |why: String| Err(Stop::new(Outcome::ConnectionFailed).reason(why, None));
-    match invoke::contained(server.ready(), reserved.timeout, &cancellation).await {
+    match invoke::contained(server.ready(), &bounds).await {
         Ok(Ok(())) => {}
         Ok(Err(NotReady(why))) => return failed(why),
         Err(interrupted) if interrupted.cause == Cause::Cancelled => return Err(Stop::new(Outcome::Cancelled)),

@@ -1,5 +1,6 @@
 //! Reserve: the call's share of the budgets, and the loop guard.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::Outcome;
@@ -17,11 +18,13 @@ pub(in crate::runner) struct Reserved {
     pub(super) hydrated: Hydrated,
     pub(super) reservation: Reservation,
     /// The call's share of the budget of the run that calls a graph.
-    pub(super) carved: Option<Reservation>,
+    pub(super) carved: Option<Box<Reservation>>,
     /// What it books on the accounts of its principal and tenant. `None` if there are none.
-    pub(super) bill: Option<Bill>,
+    pub(super) bill: Option<Box<Bill>>,
     /// How long the tool may take: its own limit, the policy's, and what is left of the run's.
     pub(super) timeout: Option<Duration>,
+    /// How long its result may be.
+    pub(super) max_bytes: usize,
     pub(super) warning: Option<&'static str>,
 }
 
@@ -29,14 +32,14 @@ pub(in crate::runner) struct Reserved {
 pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Reserved, Stop> {
     let run = open.run();
     let hydrated = permit.hydrated;
-    let name = hydrated.entry.spec.name.as_str();
+    let entry = &hydrated.frozen.entry;
     // A graph that continues is the call that it was. What waits counts once it was taken: until then it waits for
     // another decision.
     let waits = open.claim.is_some();
     let verdict = match open.continued {
         Some(_) => LoopVerdict::Go,
-        None if waits => run.loop_guard().foresee(name, &hydrated.effective),
-        None => run.loop_guard().observe(name, &hydrated.effective),
+        None if waits => run.loop_guard().foresee(&*hydrated.frozen),
+        None => run.loop_guard().observe(Arc::clone(&hydrated.frozen) as _),
     };
     let warning = match verdict {
         LoopVerdict::Go => None,
@@ -47,18 +50,20 @@ pub(in crate::runner) fn reserve(open: &OpenCall, permit: Permit) -> Result<Rese
             return Err(Stop::new(Outcome::BudgetExceeded).message(message));
         }
     };
-    let wanted = [hydrated.entry.timeout, run.policy().limits_of(name).runtime].into_iter().flatten().min();
-    let bytes = hydrated.entry.result_bytes(run.policy());
+    let limits = run.policy().limits_of(entry.spec.name.as_str());
+    let wanted = [entry.timeout, limits.runtime].into_iter().flatten().min();
+    let bytes = entry.result_bytes(&limits);
     let mut reservation = run.spending().reserve(Spend::call(wanted, bytes)).map_err(exhausted)?;
     let parent = run.parent().map(|parent| parent.spending().carve(bytes));
-    let mut carved = parent.transpose().map_err(exhausted)?;
-    for reservation in carved.iter_mut().chain([&mut reservation]) {
+    let mut carved = parent.transpose().map_err(exhausted)?.map(Box::new);
+    for reservation in carved.as_deref_mut().into_iter().chain([&mut reservation]) {
         reservation.is_used = !waits;
     }
     let timeout = wanted.into_iter().chain(reservation.time()).min();
     let bill = Bill::call(run.accounts().all(), timeout, bytes);
     let bill = if run.parent().is_some() { bill.map(Bill::within_graph) } else { bill };
-    Ok(Reserved { hydrated, reservation, carved, bill, timeout, warning })
+    let bill = bill.map(Box::new);
+    Ok(Reserved { hydrated, reservation, carved, bill, timeout, max_bytes: bytes, warning })
 }
 
 /// A budget has not enough left.

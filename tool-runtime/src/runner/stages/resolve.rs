@@ -15,7 +15,9 @@ pub(super) struct Unresolved {
 }
 
 /// Finds the tool and asks the run's tool list and the policy, before the arguments are read.
-pub(super) fn resolve(run: &Run, name: &str) -> Result<Arc<Entry>, Box<Unresolved>> {
+///
+/// `found` is the tool of this name, if it was looked up before.
+pub(super) fn resolve(run: &Run, name: &str, found: Option<&Arc<Entry>>) -> Result<Arc<Entry>, Box<Unresolved>> {
     let shared = run.shared();
     // Whether there is such a graph makes no difference.
     if is_graph(name) && matches!(run.options().caller, Caller::Graph { .. }) {
@@ -24,11 +26,10 @@ pub(super) fn resolve(run: &Run, name: &str) -> Result<Arc<Entry>, Box<Unresolve
         let stop = Stop::new(Outcome::PolicyDenied).message(message);
         return Err(Box::new(Unresolved { decision, stop }));
     }
-    let Some(entry) = shared.catalog.entry(name) else {
+    let Some(entry) = found.or_else(|| shared.catalog.entry(name)) else {
         return Err(Box::new(Unresolved { decision: None, stop: Stop::new(Outcome::Unavailable) }));
     };
-    let labels = run.state().labels();
-    let (verdict, decision) = shared.admit(run.policy(), &run.context(&labels), entry);
+    let (verdict, decision) = run.ask(|policy, context| shared.admit(policy, context, entry));
     if verdict != Verdict::Deny {
         run.check_offered(name).map_err(|stop| Box::new(Unresolved { decision: None, stop }))?;
         return Ok(Arc::clone(entry));

@@ -43,14 +43,15 @@ pub(super) enum Left {
 /// Runs the tool.
 pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }: Begin) -> Result<Ran, Stop> {
     let Bound { reserved, connections, context } = bound;
-    let Reserved { mut hydrated, reservation, carved, timeout, warning, .. } = reserved;
-    let entry = Arc::clone(&hydrated.entry);
+    let Reserved { mut hydrated, reservation, carved, max_bytes, warning, .. } = reserved;
+    let entry = Arc::clone(&hydrated.frozen.entry);
     let name = entry.spec.name.as_str();
-    let host = (is_graph(name) || name == SEARCH)
-        .then(|| Arc::new(Host::new(open.run().clone(), open.continued.take())) as Arc<dyn Any + Send + Sync>);
+    let host = (is_graph(name) || name == SEARCH).then(|| {
+        Arc::new(Host::new(open.run().clone(), open.continued.take().map(|continued| *continued)))
+            as Arc<dyn Any + Send + Sync>
+    });
     let left = host.as_ref().map(|_| Forsaken::of(open.run(), &context));
     let shared = open.run().shared();
-    let max_bytes = entry.result_bytes(open.run().policy());
     let future = {
         let bindings = Bindings {
             granted: &entry.requirements,
@@ -69,8 +70,8 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
     let future = future.ok_or_else(|| Stop::new(Outcome::InstantiateFailed))?;
     let effect = open.draft.effect().unwrap_or(entry.spec.effect);
     let execution = Execution::begin(open, &entry.spec, context.call_id(), effect);
-    let running = invoke::contained(future, timeout, context.cancellation()).instrument(execution.span());
-    let ended = match &open.attempt {
+    let running = invoke::contained(future, context.bounds()).instrument(execution.span());
+    let ended = match open.attempt.as_deref() {
         None => running.await,
         // On the heap, as all that only some calls need: every call's future would be as large.
         Some(attempt) => Box::pin(open.run().hold(attempt, running)).await.unwrap_or_else(|| {
@@ -89,7 +90,10 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
         Ok(Ok(projected)) => projected.shown.get().len(),
         _ => 0,
     };
-    [Some(reservation), carved].into_iter().flatten().for_each(|held| held.settle(bytes as u64));
+    reservation.settle(bytes as u64);
+    if let Some(carved) = carved {
+        carved.settle(bytes as u64);
+    }
     let ended = match ended {
         Ok(Ok(projected)) => Ok(Left::Output(projected)),
         Ok(Err(RunFailure::Waits(pending))) => Ok(Left::Waits(pending)),
@@ -97,6 +101,9 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
         Ok(Err(RunFailure::Unknown)) => Err(unseen("nobody saw the end of an earlier attempt")),
         Ok(Err(failure)) if purpose == Purpose::Reconcile => Err(unseen(&why(failure))),
         Ok(Err(RunFailure::Lost(error))) => Err(broken_off(&error, effect)),
+        Ok(Err(RunFailure::Unauthorized(error))) => {
+            Err(Stop::new(Outcome::ConnectionUnavailable).reason(error.detail(), None))
+        }
         Err(interrupted) if purpose == Purpose::Reconcile => Err(unseen(&interrupted.to_string())),
         Ok(Err(failure)) => {
             // The author's sentence reaches the model too, and can hold what the tool read.
@@ -110,7 +117,11 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, Begin { bound, purpose }
         Ok(Left::Waits(_)) => Ok(None),
         Err(stop) => Err(stop),
     });
-    if matches!(&ended, Err(stop) if stop.outcome == Outcome::Cancelled && purpose == Purpose::Reconcile) {
+    let did_nothing = |stop: &Stop| match stop.outcome {
+        Outcome::Cancelled => purpose == Purpose::Reconcile,
+        outcome => outcome == Outcome::ConnectionUnavailable,
+    };
+    if matches!(&ended, Err(stop) if did_nothing(stop)) {
         open.had_no_effect();
     }
     Ok(Ran { hydrated, left: ended?, warning })
@@ -134,7 +145,7 @@ fn unseen(why: &str) -> Stop {
 /// Why a tool could not find out what became of an earlier attempt, for operators.
 fn why(failure: RunFailure) -> String {
     match failure {
-        RunFailure::Tool(error) | RunFailure::Lost(error) => {
+        RunFailure::Tool(error) | RunFailure::Lost(error) | RunFailure::Unauthorized(error) => {
             let text = caught(|| error.detail()).unwrap_or_default();
             discard(error);
             text
@@ -164,7 +175,7 @@ fn broken_off(error: &ToolError, effect: ToolEffect) -> Stop {
 
 fn failed(failure: RunFailure) -> Stop {
     match failure {
-        RunFailure::Tool(error) | RunFailure::Lost(error) => {
+        RunFailure::Tool(error) | RunFailure::Lost(error) | RunFailure::Unauthorized(error) => {
             // Writing the text runs the author's code once more.
             let text = caught(|| error.detail()).unwrap_or_default();
             let message = sentence(error.safe_message(), MAX_MESSAGE_BYTES);

@@ -18,9 +18,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::value::RawValue;
 
-use crate::call::{CallId, Caller, Outcome, RecordedArguments, Suspension, ToolInvocationRecord};
+use crate::call::{CallId, Caller, JsonText, Outcome, RecordedArguments, Suspension, ToolInvocationRecord};
 use crate::store::transaction::returning;
 use crate::store::{Document, FrozenArguments, Key, PendingCall, Store, StoreError, StoredRun, Transaction, Waiting};
 use crate::tool::{Hash, ToolName};
@@ -71,8 +70,8 @@ cases! {
     sizes: long_keys_are_told_apart, large_bodies_are_kept, many_documents_are_listed_in_pages;
 }
 
-fn raw(text: &str) -> Arc<RawValue> {
-    RawValue::from_string(text.to_owned()).expect("the cases are JSON").into()
+fn raw(text: &str) -> JsonText {
+    JsonText::known(text)
 }
 
 fn at(second: i64) -> Timestamp {

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
-
-use crate::call::CallId;
+use crate::call::{CallId, JsonText};
 use crate::store::conformance::{read, record, records::calls, run, text, update, waiting};
 use crate::store::{Chain, Document, Key, Query, RecordFilter, Space, Store, Transaction};
 use crate::tool::Hash;
@@ -47,12 +45,11 @@ pub(super) async fn large_bodies_are_kept(store: Arc<dyn Store>) {
     let store = &*store;
     let (key, body) = (Key::run("large"), noise(4 << 20));
     let (named, kept) = (key.clone(), body.clone());
-    let result = RawValue::from_string(format!("\"{body}\"")).expect("it is JSON");
-    let result: Arc<RawValue> = result.into();
+    let result = JsonText::known(format!("\"{body}\""));
     let write = move |transaction: &mut Transaction| {
         transaction.set(&named, run("large", &kept))?;
         let mut record = record("large", "a");
-        record.result = Some(Arc::clone(&result));
+        record.result = Some(result.clone());
         transaction.append(record)
     };
     update(store, std::slice::from_ref(&key), write).await.expect("it writes");

@@ -1,11 +1,10 @@
 //! [`UiEvent`]: the input of an encoder, independent of the protocol.
 
 use std::fmt;
-use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
+use crate::call::JsonText;
 use crate::wire::Usage;
 
 /// One thing to show. Deserialises from JSON with the name in `type`, such as `{"type":"text_delta","text":"Hi"}`.
@@ -58,7 +57,7 @@ pub enum UiEvent {
         /// Data with the same name and id replaces what was shown before, where the protocol can; `None` for data that replaces nothing.
         id: Option<String>,
         /// The data.
-        value: Arc<RawValue>,
+        value: JsonText,
     },
     /// A call begins.
     ToolStart {
@@ -83,7 +82,7 @@ pub enum UiEvent {
         /// The id of the call.
         id: String,
         /// All of them.
-        arguments: Arc<RawValue>,
+        arguments: JsonText,
     },
     /// The arguments could not be read: they are shown as `{}`.
     ToolArgsError {
@@ -120,18 +119,18 @@ pub enum UiEvent {
         /// The id of the call.
         id: String,
         /// The output; for a failure an object with `message`, or a text.
-        result: Arc<RawValue>,
+        result: JsonText,
         /// Whether the call failed.
         is_error: bool,
         /// Additional data for the UI, where the protocol has a place for it.
-        artifact: Option<Arc<RawValue>>,
+        artifact: Option<JsonText>,
     },
     /// The call ended because a person said no.
     ToolDenied {
         /// The id of the call.
         id: String,
         /// The refusal, where the protocol has no frame for it.
-        result: Arc<RawValue>,
+        result: JsonText,
     },
     /// A request to the model is over.
     StepFinish {
@@ -196,10 +195,10 @@ struct Flat {
     approval_id: Option<String>,
     approved: Option<bool>,
     reason: Option<String>,
-    arguments: Option<Arc<RawValue>>,
-    result: Option<Arc<RawValue>>,
-    artifact: Option<Arc<RawValue>>,
-    value: Option<Arc<RawValue>>,
+    arguments: Option<JsonText>,
+    result: Option<JsonText>,
+    artifact: Option<JsonText>,
+    value: Option<JsonText>,
     url: Option<String>,
     title: Option<String>,
     media_type: Option<String>,
@@ -221,7 +220,7 @@ impl TryFrom<Flat> for UiEvent {
         let id = flat.id.clone().ok_or_else(|| missing("id"));
         let text = |member, value: Option<String>| value.ok_or_else(|| missing(member));
         let usage = || Usage::new(flat.usage[0], flat.usage[1]);
-        let null = || RawValue::NULL.to_owned().into();
+        let null = JsonText::null;
         Ok(match flat.r#type.as_str() {
             "message_start" => Self::MessageStart { id: id? },
             "step_start" => Self::StepStart { id: id? },

@@ -1,11 +1,9 @@
 //! [`Steps`]: the runner's events as events of a UI, with step boundaries that the runner does not emit.
 
-use std::sync::Arc;
-
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::to_raw_value;
 
-use crate::call::{ArgumentChange, CallId, Event, NamedArgument, Outcome, SafeError};
+use crate::call::{ArgumentChange, CallId, Event, JsonText, NamedArgument, Outcome, SafeError};
 use crate::wire::Usage;
 use crate::wire::ui::UiEvent;
 use crate::wire::ui::call::{Wait, failure, is_discovered};
@@ -40,7 +38,7 @@ impl Steps {
                 order.push(&UiEvent::File { media_type: media_type.clone(), url: url.clone() });
             }
             Event::Data { name, id, value } => {
-                order.push(&UiEvent::Data { name: name.clone(), id: id.clone(), value: Arc::clone(value) });
+                order.push(&UiEvent::Data { name: name.clone(), id: id.clone(), value: value.clone() });
             }
             Event::ToolCallDelta { id, name, delta } => {
                 self.start(id, name, order);
@@ -132,10 +130,10 @@ struct Asked<'a> {
 
 /// A client sees what was prepared for it, a person the masked arguments. What else there is for the person is data of
 /// the message, because no protocol has a place for it.
-fn suspend(asked: &Asked<'_>, outcome: Outcome, shown: Option<&Arc<RawValue>>, order: &mut Order) {
+fn suspend(asked: &Asked<'_>, outcome: Outcome, shown: Option<&JsonText>, order: &mut Order) {
     let id = asked.tool_call_id.to_owned();
     if let Some(shown) = shown {
-        order.push(&UiEvent::ToolArgs { id: id.clone(), arguments: Arc::clone(shown) });
+        order.push(&UiEvent::ToolArgs { id: id.clone(), arguments: shown.clone() });
     }
     if outcome == Outcome::ClientRequired {
         order.push(&UiEvent::ClientRequest { id });
@@ -153,13 +151,13 @@ fn suspend(asked: &Asked<'_>, outcome: Outcome, shown: Option<&Arc<RawValue>>, o
 fn tell_arguments(
     id: &str,
     outcome: Outcome,
-    arguments: Option<&Arc<RawValue>>,
+    arguments: Option<&JsonText>,
     error: Option<&SafeError>,
     order: &mut Order,
 ) {
     let id = id.to_owned();
     match (arguments, error) {
-        (Some(arguments), _) => order.push(&UiEvent::ToolArgs { id, arguments: Arc::clone(arguments) }),
+        (Some(arguments), _) => order.push(&UiEvent::ToolArgs { id, arguments: arguments.clone() }),
         (None, Some(error)) if outcome == Outcome::InvalidJson => {
             order.push(&UiEvent::ToolArgsError { id, message: error.safe_message.clone() });
         }
@@ -167,14 +165,13 @@ fn tell_arguments(
     }
 }
 
-fn ended(id: String, outcome: Outcome, value: Option<&Arc<RawValue>>, error: Option<&SafeError>) -> UiEvent {
+fn ended(id: String, outcome: Outcome, value: Option<&JsonText>, error: Option<&SafeError>) -> UiEvent {
     if outcome == Outcome::Ok {
-        let result = value.map_or_else(|| RawValue::NULL.to_owned().into(), Arc::clone);
+        let result = value.cloned().unwrap_or_else(JsonText::null);
         return UiEvent::ToolResult { id, result, is_error: false, artifact: None };
     }
     let message = error.map_or(outcome.code(), |error| &error.safe_message);
-    let result =
-        RawValue::from_string(failure(outcome, message)).map_or_else(|_| RawValue::NULL.to_owned().into(), Arc::from);
+    let result = JsonText::known(failure(outcome, message));
     match outcome {
         Outcome::ApprovalDenied => UiEvent::ToolDenied { id, result },
         _ => UiEvent::ToolResult { id, result, is_error: true, artifact: None },

@@ -18,6 +18,7 @@ pub(super) const STRING: u8 = 16;
 pub(super) const NUMBER: u8 = 12;
 pub(super) const ARRAY: u8 = 32;
 pub(super) const OBJECT: u8 = 64;
+const NULL_TYPE: u8 = 1;
 const INTEGER: u8 = 4;
 const ANY: u8 = 127;
 
@@ -28,14 +29,23 @@ pub(super) struct View<'a> {
     pub(super) is_never: bool,
     /// It cannot be taken apart: its rules are in several places, or a reference leads nowhere.
     pub(super) is_opaque: bool,
+    /// `anyOf` of the schema and of `null`, which is another way to write a type of both.
+    or_null: bool,
 }
+
+static NULL: Value = Value::Null;
 
 impl<'a> View<'a> {
     pub(super) fn of(root: &'a Value, schema: &'a Value) -> Self {
-        let mut view = Self { chain: Vec::new(), is_never: false, is_opaque: false };
+        let mut view = Self { chain: Vec::new(), is_never: false, is_opaque: false, or_null: false };
         let mut schema = schema;
         while let Value::Object(members) = schema {
             view.chain.push(members);
+            if let Some(inner) = without_null(members) {
+                view.or_null = true;
+                schema = inner;
+                continue;
+            }
             match members.get("$ref") {
                 None => return view.checked(),
                 Some(reference) => match resolve(root, reference).filter(|_| view.chain.len() < MAX_CHAIN) {
@@ -67,7 +77,8 @@ impl<'a> View<'a> {
 
     /// The keyword, where it is written nearest.
     pub(super) fn get(&self, keyword: &str) -> Option<&'a Value> {
-        self.chain.iter().find_map(|members| members.get(keyword))
+        let is_followed = |members: &Map<String, Value>| keyword == "anyOf" && without_null(members).is_some();
+        self.chain.iter().filter(|members| !is_followed(members)).find_map(|members| members.get(keyword))
     }
 
     pub(super) fn keywords(&self) -> impl Iterator<Item = &'a str> + '_ {
@@ -76,14 +87,15 @@ impl<'a> View<'a> {
 
     /// The types of values that fit, as a set.
     pub(super) fn types(&self) -> u8 {
-        match (self.get("type"), self.constants()) {
+        let types = match (self.get("type"), self.constants()) {
             (Some(Value::String(name)), _) => bits(name),
             (Some(Value::Array(names)), _) => {
                 names.iter().filter_map(Value::as_str).fold(0, |all, name| all | bits(name))
             }
             (_, Some(values)) => values.iter().fold(0, |all, value| all | bits(type_of(value))),
             _ => ANY,
-        }
+        };
+        if self.or_null { types | NULL_TYPE } else { types }
     }
 
     pub(super) fn is_integer(&self) -> bool {
@@ -92,11 +104,15 @@ impl<'a> View<'a> {
 
     /// The values of `enum`, or that of `const`.
     pub(super) fn constants(&self) -> Option<Vec<&'a Value>> {
-        match (self.get("enum"), self.get("const")) {
-            (Some(Value::Array(values)), None) => Some(values.iter().collect()),
-            (_, Some(value)) => Some(vec![value]),
-            _ => None,
+        let mut values = match (self.get("enum"), self.get("const")) {
+            (Some(Value::Array(values)), None) => values.iter().collect(),
+            (_, Some(value)) => vec![value],
+            _ => return None,
+        };
+        if self.or_null {
+            values.push(&NULL);
         }
+        Some(values)
     }
 
     /// A text for a type, as `string` or `string, null`.
@@ -136,6 +152,21 @@ pub(super) fn behind<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     found
 }
 
+/// The schema that is one of two branches, where the other one is `null` and nothing else is required.
+fn without_null(members: &Map<String, Value>) -> Option<&Value> {
+    let branches = members.get("anyOf")?.as_array()?;
+    let is_null = |branch: &Value| {
+        let only = branch.as_object().filter(|members| members.len() == 1);
+        only.and_then(|members| members.get("type")).is_some_and(|name| name == "null")
+    };
+    let inner = match branches.as_slice() {
+        [null, inner] | [inner, null] if is_null(null) && inner.is_object() => inner,
+        _ => return None,
+    };
+    let is_rule = |key: &&String| RULES.contains(&key.as_str()) || WHOLE.contains(&key.as_str());
+    members.keys().filter(is_rule).all(|key| key == "anyOf" || key == "default").then_some(inner)
+}
+
 /// Whether a schema that refers to another has rules of its own.
 fn has_rules(members: &Map<String, Value>) -> bool {
     members.keys().any(|key| key != "default" && (RULES.contains(&&**key) || WHOLE.contains(&&**key)))
@@ -143,7 +174,7 @@ fn has_rules(members: &Map<String, Value>) -> bool {
 
 fn bits(name: &str) -> u8 {
     match name {
-        "null" => 1,
+        "null" => NULL_TYPE,
         "boolean" => 2,
         "integer" => INTEGER,
         "number" => NUMBER,

@@ -198,7 +198,7 @@ impl Desk {
         };
         // Whatever becomes of the future, the task does not stay at work; until it has its end, nobody asks the store.
         let _stopped = Stopped { desk: self, id, before };
-        let client = CallClient { is_offered: true, offers, cancellation: cancellation.clone() };
+        let client = CallClient { is_offered: true, offers, cancellation: Arc::new(cancellation.clone()) };
         let resumed = self.run.resume_for(Some(Box::new(client)), id.as_str(), decision, decider);
         let mut resumed = Box::pin(resumed);
         let result = tokio::select! {

@@ -166,7 +166,10 @@ impl Call {
     fn finish(self, clean: bool, origin: Origin, options: &DecodeOptions) -> DecodedCall {
         let status = self.status(clean);
         let id_source = if self.wire_id_is_used(&origin) { IdSource::Provider } else { IdSource::Generated };
-        let arguments = self.object.map_or_else(|| Arguments::Text(self.text), Arguments::Object);
+        let arguments = match self.object {
+            Some(object) => Arguments::Object(object.into()),
+            None => Arguments::Text(self.text.into()),
+        };
         let mut call = ToolCall::new(self.id.unwrap_or_else(CallId::generate), self.name, arguments);
         call.id_source = id_source;
         if !clean {

@@ -48,14 +48,14 @@ pub(crate) fn long_property(schema: &Value) -> Option<String> {
                     value.as_object()?.iter().find_map(|(name, schema)| {
                         let here = key == "properties" && refused(name);
                         let below = if here { String::new() } else { long_property(schema)? };
-                        Some(step("", name) + &below)
+                        Some(step("", name) + below.as_str())
                     })?
                 }
                 // Values are not schemas.
                 "default" | "enum" | "const" | "examples" => return None,
                 _ => long_property(value)?,
             };
-            Some(step("", key) + &below)
+            Some(step("", key) + below.as_str())
         }),
         _ => None,
     }

@@ -10,8 +10,7 @@ mod words;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
-use serde_json::value::RawValue;
-
+use crate::call::JsonText;
 use crate::wire::Usage;
 use crate::wire::ui::call::{Call, Wait};
 use crate::wire::ui::frame::{Frame, Part, RunIds, Words};
@@ -183,7 +182,7 @@ impl Order {
                 }
             }
             UiEvent::ToolResult { id, result, is_error, artifact } => {
-                let artifact = artifact.as_deref().map(RawValue::get).map(keys::whole);
+                let artifact = artifact.as_ref().map(JsonText::get).map(keys::whole);
                 self.settle(id, |call, write| call.result(result.get(), *is_error, artifact.as_deref(), write));
             }
             UiEvent::ToolDenied { id, result } => self.settle(id, |call, write| call.denied(result.get(), write)),

@@ -1,22 +1,12 @@
-//! One call through the whole gate, next to the floor: parse, call and write with `serde_json`, checking nothing.
-
-#![allow(clippy::expect_used, clippy::unwrap_used, missing_docs, reason = "a benchmark says what it expects")]
+//! The three tools, what each costs with `serde_json` alone, and the runner that calls them.
 
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use divan::{AllocProfiler, Bencher, black_box};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tool_runtime::{Capabilities, Outcome, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
-
-#[global_allocator]
-static ALLOCATOR: AllocProfiler = AllocProfiler::system();
-
-fn main() {
-    divan::main();
-}
+use tool_runtime::{Capabilities, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
 /// Adds.
 #[tool(name = "bench__tiny", effect = read_only, redact = ["$"])]
@@ -144,9 +134,9 @@ struct LargeArguments {
     rows: Vec<Row>,
 }
 
-const TINY: &str = r#"{"a":12345,"b":678901}"#;
+pub const TINY: &str = r#"{"a":12345,"b":678901}"#;
 
-fn medium_text() -> String {
+pub fn medium_text() -> String {
     let tags: Vec<_> = (0..16).map(|at| format!("\"label-{at:02}-text\"")).collect();
     format!(
         r#"{{"title":"The printer on the second floor","body":"It prints pages that nobody sent, at night, in green.","owner":"ada@example.org","urgency":"high","place":{{"street":"Long Lane 12","town":"Springfield","floor":2}},"tags":[{}],"estimate":2.5,"due":"2026-12-01"}}"#,
@@ -154,7 +144,7 @@ fn medium_text() -> String {
     )
 }
 
-fn large_text() -> String {
+pub fn large_text() -> String {
     let row = |at: u32| {
         format!(
             r#"{{"id":{at},"name":"Person number {at}","email":"person{at}@example.org","score":{}.25,"tags":["alpha-{at}","beta-{at}","gamma","delta"],"active":{}}}"#,
@@ -166,35 +156,27 @@ fn large_text() -> String {
     format!(r#"{{"rows":[{}]}}"#, rows.join(","))
 }
 
-#[divan::bench]
-fn tiny_floor(bencher: Bencher) {
-    bencher.bench(|| {
-        let TinyArguments { a, b } = serde_json::from_str(black_box(TINY)).unwrap();
-        serde_json::to_string(&tiny(a, b).ok().unwrap()).unwrap()
-    });
+/// The floor: parse, call and write, checking nothing.
+pub fn tiny_floor(text: &str) -> String {
+    let TinyArguments { a, b } = serde_json::from_str(text).unwrap();
+    serde_json::to_string(&tiny(a, b).ok().unwrap()).unwrap()
 }
 
-#[divan::bench]
-fn medium_floor(bencher: Bencher) {
-    let text = medium_text();
-    bencher.bench(|| {
-        let MediumArguments { title, body, owner, urgency, place, tags, estimate, due } =
-            serde_json::from_str(black_box(&text)).unwrap();
-        let out = medium(title, body, owner, urgency, place, tags, estimate, due).ok().unwrap();
-        serde_json::to_string(&out).unwrap()
-    });
+/// The floor: parse, call and write, checking nothing.
+pub fn medium_floor(text: &str) -> String {
+    let MediumArguments { title, body, owner, urgency, place, tags, estimate, due } =
+        serde_json::from_str(text).unwrap();
+    let out = medium(title, body, owner, urgency, place, tags, estimate, due).ok().unwrap();
+    serde_json::to_string(&out).unwrap()
 }
 
-#[divan::bench]
-fn large_floor(bencher: Bencher) {
-    let text = large_text();
-    bencher.bench(|| {
-        let LargeArguments { rows } = serde_json::from_str(black_box(&text)).unwrap();
-        serde_json::to_string(&large(rows).ok().unwrap()).unwrap()
-    });
+/// The floor: parse, call and write, checking nothing.
+pub fn large_floor(text: &str) -> String {
+    let LargeArguments { rows } = serde_json::from_str(text).unwrap();
+    serde_json::to_string(&large(rows).ok().unwrap()).unwrap()
 }
 
-fn runner() -> ToolRunner {
+pub fn runner() -> ToolRunner {
     let catalog = ToolCatalog::builder().tool::<tiny>().tool::<medium>().tool::<large>().build().unwrap();
     let policy = r#"
         allowed_tools = ["bench__tiny", "bench__medium", "bench__large"]
@@ -208,35 +190,9 @@ fn runner() -> ToolRunner {
 }
 
 /// A call that answers at once is ready at the first poll.
-fn ready<T>(future: impl Future<Output = T>) -> T {
+pub fn ready<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
         Poll::Pending => unreachable!("these tools never wait"),
     }
-}
-
-fn gate(bencher: Bencher, name: &str, text: &str) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let _entered = runtime.enter();
-    let runner = runner();
-    let warm = runner.run(RunOptions::new());
-    assert_eq!(ready(warm.exec(ToolCall::text("warm", name, text))).outcome(), Outcome::Ok);
-    bencher
-        .with_inputs(|| (runner.run(RunOptions::new()), ToolCall::text("call_1", name, text)))
-        .bench_values(|(run, call)| (ready(run.exec(call)).to_model(), run));
-}
-
-#[divan::bench]
-fn tiny_gate(bencher: Bencher) {
-    gate(bencher, "bench__tiny", TINY);
-}
-
-#[divan::bench]
-fn medium_gate(bencher: Bencher) {
-    gate(bencher, "bench__medium", &medium_text());
-}
-
-#[divan::bench]
-fn large_gate(bencher: Bencher) {
-    gate(bencher, "bench__large", &large_text());
 }

@@ -1,0 +1,97 @@
+//! The redactor, beside a filter of trees that is too simple to be wrong: a row of an allowlist and an output.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tests::wire::same;
+use tool_runtime::__workspace::Projector;
+
+#[derive(Deserialize)]
+struct Row {
+    allowlist: Vec<String>,
+    output: Value,
+}
+
+pub fn only_what_is_listed_is_shown(text: &str) {
+    let Ok(Row { allowlist, output }) = serde_json::from_str(text) else { return };
+    // These say what becomes of media and errors, which a row does not have.
+    if allowlist.iter().any(|path| path == "$media" || path == "$error") {
+        return;
+    }
+    let paths: Vec<Vec<&str>> = allowlist
+        .iter()
+        .map(|path| if path == "$" { Vec::new() } else { path.split('.').collect() })
+        .collect();
+    let paths: Vec<&[&str]> = paths.iter().map(Vec::as_slice).collect();
+    let expected = listed(&output, &paths).unwrap_or_else(|| empty(&output));
+
+    let projector = Projector::without_schema(&allowlist, &[]);
+    let whole = projector.project(&output, usize::MAX).expect("any JSON can be projected");
+    let whole: Value = serde_json::from_str(whole.shown.get()).expect("what is shown is JSON");
+    assert!(same(&whole, &expected), "{whole} is not {expected}");
+
+    for room in [16, 64, 256] {
+        let Ok(cut) = projector.project(&output, room) else { continue };
+        assert!(cut.shown.get().len() <= room, "what is shown has an end");
+        let cut: Value = serde_json::from_str(cut.shown.get()).expect("what is cut is JSON");
+        assert!(is_part(&cut, &expected), "{cut} is no part of {expected}");
+    }
+}
+
+/// What these paths leave of a value; `None` for nothing.
+fn listed(value: &Value, paths: &[&[&str]]) -> Option<Value> {
+    let is_leaf = paths.iter().any(|path| path.is_empty());
+    match value {
+        Value::Array(items) => {
+            let kept: Vec<_> = items.iter().filter_map(|item| listed(item, paths)).collect();
+            (!kept.is_empty() || items.is_empty()).then(|| kept.into())
+        }
+        Value::Object(members) => {
+            let mut kept = Map::new();
+            for (name, member) in members.iter().filter(|_| !is_leaf) {
+                let below = |segment: &str| paths.iter().filter(move |path| path[0] == segment).map(|path| &path[1..]);
+                let mut rest: Vec<_> = below(name).collect();
+                if rest.is_empty() {
+                    rest = below("*").collect();
+                }
+                if !rest.is_empty()
+                    && let Some(member) = listed(member, &rest)
+                {
+                    kept.insert(name.clone(), member);
+                }
+            }
+            (!kept.is_empty() || members.is_empty()).then(|| kept.into())
+        }
+        scalar => is_leaf.then(|| scalar.clone()),
+    }
+}
+
+/// What is shown of a value of which nothing may be shown.
+fn empty(value: &Value) -> Value {
+    match value {
+        Value::Array(_) => Value::Array(Vec::new()),
+        Value::Object(_) => Value::Object(Map::new()),
+        _ => Value::Null,
+    }
+}
+
+/// Whether a value holds only what another one does, but for the marks of what was cut.
+fn is_part(cut: &Value, whole: &Value) -> bool {
+    match (cut, whole) {
+        (Value::Object(cut), Value::Object(whole)) => {
+            cut.iter().all(|(name, member)| whole.get(name).is_some_and(|whole| is_part(member, whole)))
+        }
+        (Value::Array(cut), Value::Array(whole)) => match cut.split_last() {
+            Some((Value::String(mark), cut)) if mark.ends_with(" more items]") => are_parts(cut, whole),
+            _ => cut.len() <= whole.len() && are_parts(cut, whole),
+        },
+        (Value::String(cut), Value::String(whole)) => {
+            let kept = cut.rsplit_once('[').filter(|(_, mark)| mark.ends_with(" more bytes]"));
+            cut == whole || kept.is_some_and(|(kept, _)| whole.starts_with(kept))
+        }
+        _ => same(cut, whole),
+    }
+}
+
+fn are_parts(cut: &[Value], whole: &[Value]) -> bool {
+    cut.len() <= whole.len() && cut.iter().zip(whole).all(|(cut, whole)| is_part(cut, whole))
+}

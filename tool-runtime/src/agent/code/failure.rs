@@ -1,0 +1,89 @@
+//! Why a script ended without a result. What the script says itself is in none of it.
+
+use rhai::{Dynamic, EvalAltResult, Position};
+
+use crate::call::Outcome;
+use crate::error::ToolError;
+
+/// Why a script ended without a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failure {
+    pub(super) code: &'static str,
+    what: &'static str,
+    /// The outcome of the call that failed, if that is why.
+    outcome: Option<&'static str>,
+    at: Option<(usize, usize)>,
+}
+
+impl Failure {
+    pub(super) const fn new(code: &'static str, what: &'static str) -> Self {
+        Self { code, what, outcome: None, at: None }
+    }
+
+    fn at(mut self, position: Position) -> Self {
+        self.at = position.line().map(|line| (line, position.position().unwrap_or(0)));
+        self
+    }
+
+    /// The source is no script.
+    pub(super) fn syntax(position: Position) -> Self {
+        Self::new(
+            "script_syntax",
+            "The script cannot be read, is nested too deeply, or uses what the language does not have",
+        )
+        .at(position)
+    }
+
+    /// The interpreter ended with an error.
+    pub(super) fn of(error: &EvalAltResult) -> Self {
+        let mut inner = error;
+        while let EvalAltResult::ErrorInFunctionCall(_, _, cause, _) = inner {
+            inner = cause;
+        }
+        let failure = match inner {
+            EvalAltResult::ErrorTooManyOperations(_) => {
+                Self::new("script_budget", "The script took too many operations")
+            }
+            EvalAltResult::ErrorTooManyVariables(_) => Self::new("script_budget", "The script has too many variables"),
+            EvalAltResult::ErrorDataTooLarge(..) => {
+                Self::new("script_budget", "A value of the script became too large")
+            }
+            EvalAltResult::ErrorRuntime(thrown, _) => Self::thrown(thrown),
+            EvalAltResult::ErrorVariableNotFound(..) => Self::error("The script uses a variable that does not exist"),
+            EvalAltResult::ErrorFunctionNotFound(..) => {
+                Self::error("The script calls a function that does not exist for these values")
+            }
+            EvalAltResult::ErrorPropertyNotFound(..)
+            | EvalAltResult::ErrorIndexNotFound(..)
+            | EvalAltResult::ErrorArrayBounds(..)
+            | EvalAltResult::ErrorStringBounds(..) => Self::error("The script reads what a value does not have"),
+            EvalAltResult::ErrorMismatchDataType(..) => Self::error("A value has another type than is needed"),
+            EvalAltResult::ErrorArithmetic(..) => Self::error("The script calculated what has no result"),
+            _ => Self::error("The script failed"),
+        };
+        failure.at(inner.position())
+    }
+
+    const fn error(what: &'static str) -> Self {
+        Self::new("script_error", what)
+    }
+
+    /// The script threw, or did not catch the failure of a call. Only a word of the library's is repeated of it.
+    fn thrown(thrown: &Dynamic) -> Self {
+        let map = thrown.read_lock::<rhai::Map>();
+        let code = map.as_ref().and_then(|map| map.get("errorCode")?.clone().into_string().ok());
+        match code.and_then(|code| Outcome::ALL.iter().find(|outcome| outcome.code() == code)) {
+            None => Self::error("The script threw a value"),
+            Some(outcome) => Self { outcome: Some(outcome.code()), ..Self::error("A call of the script failed") },
+        }
+    }
+
+    /// What the gate makes of it.
+    pub(super) fn into_error(self, begun: bool) -> ToolError {
+        let Self { code, what, outcome, at } = self;
+        let outcome = outcome.map(|outcome| format!(" ({outcome})")).unwrap_or_default();
+        let at = at.map(|(line, column)| format!(", at line {line}, column {column}")).unwrap_or_default();
+        let done = if begun { " Some of what it was to do may be done." } else { "" };
+        ToolError::code(code).with_safe(format!("{what}{outcome}{at}.{done}"))
+    }
+}

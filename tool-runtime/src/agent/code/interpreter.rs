@@ -1,0 +1,223 @@
+//! The interpreter: a script on a thread of its own, whose only way out are calls of tools.
+//!
+//! It is built from nothing: no package of the language but those named here, no module, no function and no closure, so
+//! there is one scope, whose size is bounded, and nothing that makes source from text or differs from one time to the next.
+//! The interpreter is not shared between threads, so it needs no feature of the language's crate, and works with each
+//! that an application turns on.
+
+use std::ops::{Range, RangeInclusive};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc as reply;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use rhai::packages::{
+    ArithmeticPackage, BasicArrayPackage, BasicMapPackage, BasicMathPackage, BasicStringPackage, LogicPackage,
+    MoreStringPackage, Package,
+};
+use rhai::{Array, Dynamic, Engine, EvalAltResult, ImmutableString, Map, OptimizationLevel, Position};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+
+use crate::agent::code::failure::Failure;
+use crate::agent::code::{size, value};
+use crate::contain::caught;
+use crate::text::cut;
+
+/// The stack of a script's thread: what the deepest script needs in a build without optimisation, several times.
+const STACK: usize = 32 << 20;
+/// The most printed text that is kept, in bytes.
+const PRINTED: usize = 16 << 10;
+const STRING: usize = 128 << 10;
+const ITEMS: usize = 4096;
+/// The most variables. All of them together are what a script can keep.
+const VARIABLES: usize = 48;
+
+const FAILED: Failure = Failure::new("script_error", "The interpreter failed");
+
+/// A call that a script makes.
+pub(super) struct Asked {
+    pub(super) tool: String,
+    pub(super) arguments: String,
+    pub(super) reply: reply::SyncSender<Reply>,
+}
+
+/// What a call returned, as JSON.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) enum Reply {
+    Returned(String),
+    /// The script can catch it.
+    Threw(String),
+}
+
+/// What a script left.
+#[derive(Debug)]
+pub(super) struct Left {
+    pub(super) value: Value,
+    pub(super) printed: String,
+}
+
+/// A script to run.
+pub(super) struct Source {
+    pub(super) text: String,
+    pub(super) tools: Vec<String>,
+    pub(super) operations: u64,
+}
+
+/// A script that runs. If it is dropped, the script stops at its next operation.
+pub(super) struct Interpreter {
+    pub(super) asked: mpsc::Receiver<Asked>,
+    ended: oneshot::Receiver<Result<Left, Failure>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Drop for Interpreter {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Interpreter {
+    /// Starts a script. It holds the permit until its thread ends.
+    pub(super) fn start(source: Source, permit: OwnedSemaphorePermit) -> std::io::Result<Self> {
+        let (ask, asked) = mpsc::channel(1);
+        let (end, ended) = oneshot::channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        thread::Builder::new().name("script".into()).stack_size(STACK).spawn(move || {
+            let _ = end.send(caught(|| run(&source, ask, stopped)).unwrap_or(Err(FAILED)));
+            drop(permit);
+        })?;
+        Ok(Self { asked, ended, stop })
+    }
+
+    /// Waits for the end of the script.
+    pub(super) async fn end(mut self) -> Result<Left, Failure> {
+        (&mut self.ended).await.unwrap_or(Err(FAILED))
+    }
+}
+
+fn run(source: &Source, ask: mpsc::Sender<Asked>, stop: Arc<AtomicBool>) -> Result<Left, Failure> {
+    let failed: Arc<Mutex<Option<Failure>>> = Arc::default();
+    let printed: Arc<Mutex<String>> = Arc::default();
+    let mut engine = engine(source.operations);
+    engine.on_progress(move |_| stop.load(Ordering::Relaxed).then_some(Dynamic::UNIT));
+    let text = Arc::clone(&printed);
+    engine.on_print(move |line| print(&mut text.lock().unwrap_or_else(PoisonError::into_inner), line));
+    let port = Port { ask, failed: Arc::clone(&failed) };
+    for tool in &source.tools {
+        let (named, without, name) = (port.clone(), port.clone(), tool.clone());
+        let tool = tool.clone();
+        engine.register_fn(&name, move |arguments: Map| named.call(&tool, arguments));
+        let tool = name.clone();
+        engine.register_fn(&name, move || without.call(&tool, Map::new()));
+    }
+    engine.register_fn("call_tool", move |name: ImmutableString, arguments: Map| port.call(&name, arguments));
+    let script = engine.compile(&source.text).map_err(|error| Failure::syntax(error.position()))?;
+    let ended = engine.eval_ast::<Dynamic>(&script);
+    if let Some(failure) = failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        return Err(failure);
+    }
+    let value = value::write(&ended.map_err(|error| Failure::of(&error))?)?;
+    let printed = std::mem::take(&mut *printed.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok(Left { value, printed })
+}
+
+fn engine(operations: u64) -> Engine {
+    let mut engine = Engine::new_raw();
+    ArithmeticPackage::new().register_into_engine(&mut engine);
+    LogicPackage::new().register_into_engine(&mut engine);
+    BasicStringPackage::new().register_into_engine(&mut engine);
+    MoreStringPackage::new().register_into_engine(&mut engine);
+    BasicArrayPackage::new().register_into_engine(&mut engine);
+    BasicMapPackage::new().register_into_engine(&mut engine);
+    BasicMathPackage::new().register_into_engine(&mut engine);
+    // Without the package of iterators: it has values that hold text and are not counted.
+    engine.register_iterator::<Array>();
+    engine.register_iterator::<Range<i64>>();
+    engine.register_iterator::<RangeInclusive<i64>>();
+    // The packages' own make the text before they look at its size.
+    engine.register_fn("replace", |text: &mut ImmutableString, from: &str, to: &str| replace(text, from, to));
+    engine.register_fn("replace", |text: &mut ImmutableString, from: char, to: &str| {
+        replace(text, from.encode_utf8(&mut [0; 4]), to)
+    });
+    // The packages' own never ends if the padding is empty, and panics if the function has no order.
+    engine.register_fn("pad", |_: &mut ImmutableString, _: i64, _: &str| missing("pad"));
+    engine.register_fn("sort", |_: &mut Array, _: &str| missing("sort"));
+    engine.set_optimization_level(OptimizationLevel::None);
+    // Zero would be no limit.
+    engine.set_max_operations(operations.max(1));
+    engine.set_max_expr_depths(48, 48);
+    engine.set_max_variables(VARIABLES);
+    engine.set_max_string_size(STRING);
+    engine.set_max_array_size(ITEMS);
+    engine.set_max_map_size(ITEMS);
+    engine.set_strict_variables(true);
+    engine.set_allow_anonymous_fn(false);
+    for word in ["fn", "Fn", "call", "curry", "this", "eval", "import", "export"] {
+        engine.disable_symbol(word);
+    }
+    #[allow(deprecated, reason = "the crate marks what it may still change so")]
+    engine.on_var(|name, _, context| match context.scope().get(name) {
+        Some(value) if !size::is_bounded(value) => Err(too_large().into()),
+        _ => Ok(None),
+    });
+    engine
+}
+
+const fn too_large() -> EvalAltResult {
+    EvalAltResult::ErrorDataTooLarge(String::new(), Position::NONE)
+}
+
+fn missing(name: &str) -> Result<(), Box<EvalAltResult>> {
+    Err(EvalAltResult::ErrorFunctionNotFound(name.to_owned(), Position::NONE).into())
+}
+
+fn replace(text: &mut ImmutableString, from: &str, to: &str) -> Result<(), Box<EvalAltResult>> {
+    let found = text.matches(from).count();
+    if text.len() - found * from.len() + found * to.len() > STRING {
+        return Err(too_large().into());
+    }
+    *text = text.replace(from, to).into();
+    Ok(())
+}
+
+/// Keeps what has room.
+fn print(printed: &mut String, line: &str) {
+    let room = PRINTED.saturating_sub(printed.len() + 1);
+    if room > 0 {
+        printed.push_str(cut(line, room));
+        printed.push('\n');
+    }
+}
+
+/// Where a script calls tools.
+#[derive(Clone)]
+struct Port {
+    ask: mpsc::Sender<Asked>,
+    failed: Arc<Mutex<Option<Failure>>>,
+}
+
+impl Port {
+    fn call(&self, tool: &str, arguments: Map) -> Result<Dynamic, Box<EvalAltResult>> {
+        let arguments = value::write(&Dynamic::from_map(arguments)).map_err(|failure| self.stop(failure))?.to_string();
+        let (reply, replied) = reply::sync_channel(1);
+        let asked = Asked { tool: tool.to_owned(), arguments, reply };
+        let stopped = || self.stop(Failure::new("script_stopped", "The script was stopped"));
+        self.ask.blocking_send(asked).map_err(|_| stopped())?;
+        match replied.recv().map_err(|_| stopped())? {
+            Reply::Returned(text) => value::read(&text).map_err(|failure| self.stop(failure).into()),
+            Reply::Threw(text) => {
+                let thrown = value::read(&text).map_err(|failure| self.stop(failure))?;
+                Err(EvalAltResult::ErrorRuntime(thrown, Position::NONE).into())
+            }
+        }
+    }
+
+    /// Ends the script; it cannot catch this.
+    fn stop(&self, failure: Failure) -> EvalAltResult {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
+        EvalAltResult::ErrorTerminated(Dynamic::UNIT, Position::NONE)
+    }
+}

@@ -1,0 +1,196 @@
+//! [`CodeMode`]: a script that a model writes, as a tool. Its calls go through the gate.
+
+mod failure;
+mod interpreter;
+mod paused;
+mod script;
+mod size;
+mod value;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::agent::code::script::{Arguments, Script, Settings};
+use crate::capability::Requirement;
+use crate::json::{self, DeError, Tree};
+use crate::registration::{Behaviour, DynamicTool, GraphDeclaration, Instance};
+
+/// The longest source, in characters.
+const SOURCE: usize = 32 * 1024;
+
+/// What a model has to know of the language, after the application's description.
+const LANGUAGE: &str = "The script is in Rhai. Tools are functions that take one object map, such as \
+    `let notes = notes__list(#{ page: 1 });`; a tool of any name is called by `call_tool(\"name\", #{ .. })`. A call returns \
+    what the tool returns, and throws `#{ errorCode, message, .. }` if it fails. The last expression is the result, as \
+    JSON in `value`; `print` adds text to `printed`. There are no functions of your own, closures, modules, clock, \
+    randomness or files.";
+
+/// A tool that runs a script: a model asks for many calls at once, and only the result comes back to it.
+///
+/// Its tool is called `graph__NAME` and takes a `script`. It is a graph without a model, so all that holds for a
+/// [`Graph`](crate::agent::Graph) holds for it: it is denied until the policy names it in `allowed_graphs`; its calls go
+/// through the gate in a run of its own, with one record each, and have the principal, the tools, the labels and the budgets
+/// of the run that calls it or less (`budgets.graphs.NAME`, `callers."graph:NAME"`).
+///
+/// The interpreter has no way out but calls of tools. It is limited in operations, in the depth of calls and expressions,
+/// in the sizes of values and in the number of calls; its time is that of the call. A call that needs an approval, and each
+/// call with effects does, lets the script wait: after the decision it is run again from its beginning, and the calls
+/// that it made return what they returned.
+///
+/// ```
+/// use tool_runtime::agent::CodeMode;
+/// use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+///
+/// /// Looks up a word.
+/// #[tool(name = "words__look_up", effect = read_only, redact = ["$"])]
+/// fn look_up(
+///     /// The word.
+///     word: String,
+/// ) -> Result<usize, ToolError> {
+///     Ok(word.len())
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let code = CodeMode::new("code", "1").tools(["words__look_up"]);
+/// let catalog = ToolCatalog::builder().tool::<look_up>().dynamic(code).build()?;
+/// let policy = ToolPolicy::from_toml(
+///     r#"
+///     allowed_tools = ["words__look_up"]
+///     allowed_graphs = ["code"]
+///     "#,
+/// )?;
+/// let run = ToolRunner::builder(catalog, policy).build()?.run(RunOptions::new());
+///
+/// let script = r#"{"script":"let n = 0; for word in [\"a\", \"gate\"] { n += words__look_up(#{ word: word }); } n"}"#;
+/// let result = run.exec(ToolCall::text("c1", "graph__code", script)).await;
+/// assert_eq!(result.to_model(), r#"{"value":"5","printed":"","calls":2}"#);
+/// # Ok(()) })
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct CodeMode {
+    name: String,
+    version: String,
+    description: String,
+    tools: Vec<String>,
+    effects: bool,
+    calls: usize,
+    operations: u64,
+    timeout: Duration,
+    max_output: Option<usize>,
+}
+
+impl CodeMode {
+    /// Creates the tool. The version is part of the hash of its definition and of the records of its calls.
+    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            version: version.into(),
+            description: "Runs a script that calls tools, and returns its result.".into(),
+            tools: Vec::new(),
+            effects: false,
+            calls: 100,
+            operations: 1_000_000,
+            timeout: Duration::from_secs(60),
+            max_output: None,
+        }
+    }
+
+    /// Sets what the calling model reads of it, before the sentences on the language.
+    pub fn description(mut self, text: impl Into<String>) -> Self {
+        self.description = text.into();
+        self
+    }
+
+    /// Sets the tools that a script may call, by exact name. A catalog refuses a script without tools, and with tools that
+    /// do not exist, that a client executes, that are graphs, or that have effects, unless [`effects`](Self::effects) says
+    /// that they may.
+    pub fn tools<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.tools = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Lets a script call tools with effects. Each such call waits for an approval, whatever the policy says, and is
+    /// denied where nobody can approve.
+    pub const fn effects(mut self) -> Self {
+        self.effects = true;
+        self
+    }
+
+    /// Sets how many calls a script may make, 100 by default; the policy can set less. The script ends at the next one.
+    pub const fn max_calls(mut self, calls: usize) -> Self {
+        self.calls = calls;
+        self
+    }
+
+    /// Sets how many operations the interpreter may take, 1,000,000 by default.
+    pub const fn max_operations(mut self, operations: u64) -> Self {
+        self.operations = operations;
+        self
+    }
+
+    /// Sets how long a script may take, its calls included, one minute by default; the policy can set less.
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sets how long its output may be, in bytes; the policy can set less. Printed text that has no room is cut, and a
+    /// result that has none is refused.
+    pub const fn max_output(mut self, bytes: usize) -> Self {
+        self.max_output = Some(bytes);
+        self
+    }
+}
+
+impl From<CodeMode> for DynamicTool {
+    fn from(code: CodeMode) -> Self {
+        let CodeMode { name, version, description, tools, effects, calls, operations, timeout, max_output } = code;
+        let input = json!({
+            "type": "object",
+            "properties": { "script": {
+                "type": "string", "minLength": 1, "maxLength": SOURCE, "description": "The source of the script.",
+            } },
+            "required": ["script"],
+            "additionalProperties": false,
+        });
+        let declared = GraphDeclaration {
+            version: format!("{version} rhai calls={calls} operations={operations}"),
+            tools: tools.clone(),
+            definitions: Vec::new(),
+            only_reads: !effects,
+        };
+        let settings = Settings { name: name.clone(), version, tools, calls, operations };
+        let behaviour = Arc::new(Runs(Arc::new(settings)));
+        let mut tool = Self::graph(&name, format!("{description} {LANGUAGE}"), input, declared, behaviour)
+            .summary(["Runs a script"])
+            .redact(["value", "printed", "calls"])
+            .timeout(timeout)
+            .output_schema(json!({
+                "type": "object",
+                "properties": { "value": {"type": "string"}, "printed": {"type": "string"}, "calls": {"type": "integer"} },
+                "required": ["value", "printed", "calls"],
+            }));
+        if let Some(bytes) = max_output {
+            tool = tool.max_result_bytes(bytes);
+        }
+        tool
+    }
+}
+
+struct Runs(Arc<Settings>);
+
+impl Behaviour for Runs {
+    fn requirements(&self) -> Vec<Requirement> {
+        Vec::new()
+    }
+
+    fn instantiate(&self, arguments: &Tree<'_>) -> Result<Box<dyn Instance>, DeError> {
+        let Arguments { script } = json::from_tree(arguments)?;
+        Ok(Box::new(Script { settings: Arc::clone(&self.0), source: script }))
+    }
+}

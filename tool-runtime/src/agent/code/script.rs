@@ -1,0 +1,234 @@
+//! One script: its calls go through the gate, until it ends or waits.
+
+use std::sync::{Arc, LazyLock};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+
+use crate::agent::code::failure::Failure;
+use crate::agent::code::interpreter::{Asked, Interpreter, Left, Reply, Source};
+use crate::agent::code::paused::{Entry, Paused, asked};
+use crate::call::{CallId, Outcome, PendingGraph, SafeError, ToolCall, ToolContext, ToolExecResult};
+use crate::component::Bindings;
+use crate::error::ToolError;
+use crate::json;
+use crate::redact::{ProjectError, Projector};
+use crate::registration::{Instance, Purpose, RunFailure, Running};
+use crate::runner::{Continued, Host, ResumeError, SEPARATOR, Work, Worker};
+use crate::text::cut;
+use crate::tool::Hash;
+
+/// The most scripts that run at the same time in a process: each has a thread.
+const SCRIPTS: usize = 64;
+/// The most that the calls of one script return together, in bytes.
+const RETURNED: usize = 4 << 20;
+
+/// What is written around value and printed text, in bytes.
+const FRAME: usize = 64;
+
+static SLOTS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(SCRIPTS)));
+
+/// What a script is asked for.
+#[derive(Deserialize)]
+pub(super) struct Arguments {
+    pub(super) script: String,
+}
+
+/// What all scripts of a tool share.
+pub(super) struct Settings {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) tools: Vec<String>,
+    pub(super) calls: usize,
+    pub(super) operations: u64,
+}
+
+/// One script.
+pub(super) struct Script {
+    pub(super) settings: Arc<Settings>,
+    pub(super) source: String,
+}
+
+/// What came of it.
+#[derive(Serialize)]
+struct Output<'a> {
+    /// JSON. An allowlist names leaves, and what a script returns may have any type.
+    value: String,
+    printed: &'a str,
+    calls: usize,
+}
+
+impl Instance for Script {
+    fn run(
+        self: Box<Self>,
+        purpose: Purpose,
+        bindings: &Bindings<'_>,
+        projector: Arc<Projector>,
+        max_bytes: usize,
+    ) -> Option<Running> {
+        let host = Arc::clone(bindings.host.as_ref()?).downcast::<Host>().ok()?;
+        let context = Arc::clone(bindings.context);
+        Some(Box::pin(async move {
+            if purpose == Purpose::Reconcile {
+                return Err(RunFailure::Unknown);
+            }
+            let (Left { value, printed }, calls) = Box::pin(self.work(&host, &context)).await?;
+            // Cut, the result would be no JSON; what is printed has the room that is left, and a byte may need six in JSON.
+            let value = value.to_string();
+            let mut quoted = String::new();
+            json::quote(&mut quoted, &value);
+            let used = quoted.len() + FRAME;
+            let room = max_bytes.checked_sub(used).ok_or(RunFailure::Output(ProjectError::TooLarge))?;
+            let output = Output { value, printed: cut(&printed, room / 6), calls };
+            projector.project(&output, max_bytes).map_err(RunFailure::Output)
+        }))
+    }
+}
+
+/// A script in its run.
+struct Going<'a> {
+    settings: &'a Settings,
+    context: &'a ToolContext,
+    work: Work,
+    journal: Vec<Entry>,
+}
+
+impl Script {
+    async fn work(self, host: &Host, context: &ToolContext) -> Result<(Left, usize), RunFailure> {
+        let settings = &*self.settings;
+        let worker = Worker { name: &settings.name, version: &settings.version, tools: &settings.tools };
+        let mut going = match host.continued() {
+            None => {
+                let policies = Failure::new("script_policies", "The run is held to too many policies to run a script");
+                let work =
+                    host.start_asking(context, &worker).ok_or_else(|| RunFailure::Tool(policies.into_error(false)))?;
+                Going { settings, context, work, journal: Vec::new() }
+            }
+            Some(continued) => {
+                let paused: Paused = serde_json::from_str(&continued.pending.document).map_err(broken)?;
+                let (runner, options) = host.again(context, &worker);
+                let run = runner.restore(paused.run, options).await.map_err(broken)?;
+                let mut going = Going { settings, context, work: host.work(run), journal: paused.journal };
+                going.decide(continued, paused.call, paused.asked).await?;
+                going
+            }
+        };
+        let permit = Arc::clone(&SLOTS).acquire_owned().await.map_err(broken)?;
+        let view = going.work.run.catalog();
+        let tools = settings.tools.iter().filter(|name| view.get(name).is_some()).cloned().collect();
+        let source = Source { text: self.source, tools, operations: settings.operations };
+        let mut interpreter = Interpreter::start(source, permit).map_err(broken)?;
+        let (mut at, mut returned) = (0, 0);
+        while let Some(call) = interpreter.asked.recv().await {
+            let reply = going.reply(at, &call).await?;
+            at += 1;
+            returned += match &reply {
+                Reply::Returned(text) | Reply::Threw(text) => text.len(),
+            };
+            if returned > RETURNED {
+                return Err(going.failed(Failure::new("script_budget", "The calls of the script returned too much")));
+            }
+            // If the script is gone, its end says why.
+            let _ = call.reply.send(reply);
+        }
+        let left = interpreter.end().await.map_err(|failure| going.failed(failure))?;
+        Ok((left, at))
+    }
+}
+
+impl Going<'_> {
+    /// The decision on the call that waited.
+    async fn decide(&mut self, continued: Continued, id: CallId, asked: Hash) -> Result<(), RunFailure> {
+        let Continued { decision, decider, .. } = continued;
+        let result = match Box::pin(self.work.run.resume(id.as_str(), decision, &decider)).await {
+            Ok(result) => result,
+            // It was decided before, and this is what came of it.
+            Err(ResumeError::NotWaiting(_)) => {
+                let recorded = self.work.run.recorded(&id).await.map_err(broken)?;
+                recorded.ok_or(RunFailure::Unknown)?
+            }
+            Err(error) => return Err(broken(error)),
+        };
+        if result.outcome() == Outcome::ApprovalMismatch {
+            return Err(self.waits(id, asked, result.error().cloned()).await);
+        }
+        let reply = self.returned(&result).await?;
+        self.journal.push(Entry { asked, reply });
+        Ok(())
+    }
+
+    /// What a call of the script returns, in order.
+    async fn reply(&mut self, at: usize, call: &Asked) -> Result<Reply, RunFailure> {
+        if at >= self.settings.calls {
+            return Err(self.failed(Failure::new("script_budget", "The script made too many calls")));
+        }
+        let asked = asked(&call.tool, &call.arguments);
+        if let Some(entry) = self.journal.get(at) {
+            let diverged = Failure::new("script_diverged", "The script made another call than before it waited");
+            return (entry.asked == asked).then(|| entry.reply.clone()).ok_or_else(|| self.failed(diverged));
+        }
+        let id = CallId::new(&format!("call_{}", at + 1));
+        let call = ToolCall::text(id.clone(), call.tool.clone(), call.arguments.clone());
+        let result = Box::pin(self.work.run.exec(call)).await;
+        if result.outcome().is_suspension() {
+            return Err(self.waits(id, asked, None).await);
+        }
+        let reply = self.returned(&result).await?;
+        self.journal.push(Entry { asked, reply: reply.clone() });
+        Ok(reply)
+    }
+
+    /// What everyone may see of a result: what comes of it is a result that everyone sees.
+    async fn returned(&self, result: &ToolExecResult) -> Result<Reply, RunFailure> {
+        match result.outcome() {
+            // The gate ends the call of the script, as one that was cancelled.
+            Outcome::Cancelled if self.work.run.cancellation().is_cancelled() => std::future::pending().await,
+            Outcome::BudgetExceeded => {
+                let what = "A budget of the run, or its guard against loops, does not allow the next call";
+                Err(self.failed(Failure::new("script_budget", what)))
+            }
+            _ => Ok(match result.value() {
+                Some(value) => Reply::Returned(value.get().to_owned()),
+                None => Reply::Threw(result.to_model()),
+            }),
+        }
+    }
+
+    fn failed(&self, failure: Failure) -> RunFailure {
+        RunFailure::Tool(failure.into_error(self.work.begun(self.context)))
+    }
+
+    /// The script waits with its call.
+    async fn waits(&self, call: CallId, asked: Hash, refused: Option<SafeError>) -> RunFailure {
+        let run = &self.work.run;
+        let (pending, snapshot) = match (run.pending(&call).await, run.snapshot().await) {
+            (Ok(Some(pending)), Ok(snapshot)) => (pending, snapshot),
+            (Ok(None), _) => return broken("the call of a script does not wait"),
+            (Err(error), _) | (_, Err(error)) => return broken(error),
+        };
+        let paused = Paused { run: snapshot, journal: self.journal.clone(), call: call.clone(), asked };
+        let document = match serde_json::to_string(&paused) {
+            Ok(document) => document.into(),
+            Err(error) => return broken(error),
+        };
+        RunFailure::Waits(Box::new(PendingGraph {
+            path: format!("{}{SEPARATOR}{}", self.settings.name, pending.tool),
+            tool: pending.tool.to_string(),
+            call_id: call.clone(),
+            shown_arguments: Some(pending.shown_arguments.clone()),
+            summary: pending.summary.clone(),
+            names: pending.names.clone(),
+            changes: pending.changes.clone(),
+            rule: pending.rule.clone(),
+            refused,
+            run_id: run.id().into(),
+            waiting: vec![call],
+            begun: self.work.begun(self.context),
+            document,
+        }))
+    }
+}
+
+fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> RunFailure {
+    RunFailure::Tool(ToolError::internal(error))
+}

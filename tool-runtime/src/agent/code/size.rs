@@ -1,0 +1,75 @@
+//! How much a variable of a script holds. The language counts what is made in one expression; it does not count what is put
+//! into an array or a map by its index, nor the names of members.
+
+use rhai::Dynamic;
+
+/// The most that a variable may hold, in bytes.
+const BYTES: usize = 1 << 20;
+/// The longest name of a member, in bytes. Each copy of a map has the names again.
+const NAME: usize = 256;
+/// How deeply a variable may be nested: comparing, printing and dropping it takes a stack as deep.
+const DEPTH: usize = 64;
+/// What a value takes without what it holds, generously: so there are 8,192 at most, and looking at all of them is cheap.
+const VALUE: usize = 128;
+/// What an object map takes without its members: it has room for several from the start.
+const MAP: usize = 512;
+
+/// Whether a variable is within its limits.
+pub(super) fn is_bounded(value: &Dynamic) -> bool {
+    room_after(value, BYTES, DEPTH).is_some()
+}
+
+/// The room that a value leaves.
+fn room_after(value: &Dynamic, room: usize, depth: usize) -> Option<usize> {
+    let (room, depth) = (room.checked_sub(VALUE)?, depth.checked_sub(1)?);
+    // Most values are numbers and flags, which is known without a look at what they hold.
+    if !(value.is_string() || value.is_array() || value.is_map() || value.is_blob()) {
+        return Some(room);
+    }
+    if let Ok(text) = value.as_immutable_string_ref() {
+        return room.checked_sub(text.len());
+    }
+    if let Ok(bytes) = value.as_blob_ref() {
+        return room.checked_sub(bytes.len());
+    }
+    if let Ok(items) = value.as_array_ref() {
+        return items.iter().try_fold(room, |room, item| room_after(item, room, depth));
+    }
+    if let Ok(members) = value.as_map_ref() {
+        return members.iter().try_fold(room.checked_sub(MAP)?, |room, (name, member)| {
+            let room = room.checked_sub(name.len()).filter(|_| name.len() <= NAME)?;
+            room_after(member, room, depth)
+        });
+    }
+    Some(room)
+}
+
+#[cfg(test)]
+mod tests {
+    use rhai::{Array, Map};
+
+    use super::*;
+
+    fn map(name: &str, value: impl Into<Dynamic>) -> Dynamic {
+        Dynamic::from_map(Map::from([(name.into(), value.into())]))
+    }
+
+    #[test]
+    fn all_that_is_in_a_variable_counts() {
+        let text = || Dynamic::from("x".repeat(BYTES / 2));
+        let check = |what, value: Dynamic, is_small| assert_eq!(is_bounded(&value), is_small, "{what}");
+        check("a number", 7.into(), true);
+        check("a text", text(), true);
+        check("two texts", vec![text(), text()].into(), false);
+        check("a text in a map", map("a", vec![map("b", text()), map("c", text())]), false);
+        check("bytes", Dynamic::from_blob(vec![0; BYTES]), false);
+        check("numbers", vec![Dynamic::UNIT; BYTES / VALUE].into(), false);
+        check("maps", vec![map("a", 1); 1_000].into(), true);
+        check("many maps", vec![map("a", 1); BYTES / MAP].into(), false);
+        check("a name", map(&"n".repeat(NAME), 1), true);
+        check("a long name", map(&"n".repeat(NAME + 1), 1), false);
+        let nested = |depth| (1..depth).fold(Dynamic::UNIT, |inner, _| Array::from([inner]).into());
+        check("nested", nested(DEPTH), true);
+        check("nested too deeply", nested(DEPTH + 1), false);
+    }
+}

@@ -1,0 +1,121 @@
+//! [`Frozen`]: a call whose arguments passed every check, and the forms of them that few calls need.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::call::{ArgumentChange, JsonText, RepairUse, ToolCall};
+use crate::catalog::Entry;
+use crate::contain::discard;
+use crate::hydrate::ValidatorUse;
+use crate::json::{self, Limits, Tree, canonical};
+use crate::registration::Instance;
+use crate::tool::{Digested, Hash};
+
+/// A call as it was hydrated. Shared by the stages of the gate, the tool's context and the loop guard.
+pub(crate) struct Frozen {
+    pub(crate) call: ToolCall,
+    pub(crate) entry: Arc<Entry>,
+    /// The run that hydrated it, by the address of its id: no other run may execute it.
+    pub(crate) run: Arc<str>,
+    /// The arguments with the sensitive ones masked.
+    pub(crate) masked: JsonText,
+    /// How they differ from what the model wrote.
+    pub(crate) changes: Vec<ArgumentChange>,
+    /// What was done to it, for its record.
+    pub(crate) treatment: Treatment,
+    /// The text with the arguments: the call's own, a repaired one, or canonical text.
+    pub(super) read: Arc<str>,
+    pub(super) fingerprint: u64,
+    pub(super) forms: Forms,
+}
+
+/// What was done to a call on its way. Few calls are repaired and few callers ask, so that both are behind pointers.
+#[derive(Default)]
+pub(crate) struct Treatment {
+    pub(super) repaired: Option<Arc<str>>,
+    /// Name and version of the validator; `None` if it was not asked.
+    pub(crate) validator: Option<Arc<str>>,
+    /// The same for the caller that asks.
+    pub(super) used: Option<Box<ValidatorUse>>,
+    pub(crate) repair: Option<Box<RepairUse>>,
+}
+
+/// A typed value that was not run yet. Its destructor is the author's code, so a panic in it is contained.
+pub(super) struct Ready(pub(super) Option<Box<dyn Instance>>);
+
+impl Drop for Ready {
+    fn drop(&mut self) {
+        // Nearly always taken: the guard against panics is for those that are not.
+        if self.0.is_some() {
+            discard(self.0.take());
+        }
+    }
+}
+
+/// The forms of arguments that are made once somebody asks.
+#[derive(Default)]
+pub(super) struct Forms {
+    canonical: OnceLock<Arc<str>>,
+    digest: OnceLock<Hash>,
+    /// `None` if it is the canonical text.
+    effective: OnceLock<Option<Arc<str>>>,
+    effective_digest: OnceLock<Hash>,
+}
+
+impl Forms {
+    /// Takes the texts while the arguments are read, for a caller or a call that is going to ask for them.
+    pub(super) fn of(tree: &Tree<'_>, canonical: Arc<str>, entry: &Entry) -> Self {
+        let effective = entry.effective.of_arguments(tree).map(Into::into);
+        Self { canonical: canonical.into(), effective: effective.into(), ..Self::default() }
+    }
+}
+
+impl Frozen {
+    /// The arguments as canonical text, every digit kept.
+    pub(crate) fn canonical(&self) -> &Arc<str> {
+        self.forms.canonical.get_or_init(|| canonical::to_text(&self.tree()).into())
+    }
+
+    /// SHA-256 of the canonical text.
+    pub(crate) fn hash(&self) -> Hash {
+        *self.forms.digest.get_or_init(|| Hash::sha256(&**self.canonical()))
+    }
+
+    /// The arguments as a person decides on them: as they are compared, with the sensitive ones masked.
+    pub(crate) fn decided_on(&self) -> JsonText {
+        if self.entry.spec.sensitive.is_empty() {
+            return JsonText::known(Arc::clone(self.canonical()));
+        }
+        self.masked.clone()
+    }
+
+    /// The arguments, read again.
+    fn tree(&self) -> Tree<'_> {
+        // They were read before, within narrower limits.
+        json::parse(&self.read, &Limits::UNBOUNDED).unwrap_or_default()
+    }
+}
+
+impl Digested for Frozen {
+    fn tool(&self) -> &str {
+        self.entry.spec.name.as_str()
+    }
+
+    fn read(&self) -> &str {
+        &self.read
+    }
+
+    fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// Two ways of writing one call, with a default spelled out or left out, are one call.
+    fn effective(&self) -> &str {
+        let other =
+            self.forms.effective.get_or_init(|| self.entry.effective.of_arguments(&self.tree()).map(Into::into));
+        other.as_ref().unwrap_or_else(|| self.canonical())
+    }
+
+    fn digest(&self) -> Hash {
+        *self.forms.effective_digest.get_or_init(|| Hash::sha256(self.effective()))
+    }
+}

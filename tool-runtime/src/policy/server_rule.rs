@@ -1,0 +1,72 @@
+//! [`ServerRule`]: what holds for all tools of a server, where no rule for a tool says otherwise.
+
+use serde::{Deserialize, Serialize};
+
+use crate::policy::ToolPolicy;
+use crate::policy::budget::ToolBudget;
+use crate::policy::parse;
+use crate::policy::problem::PolicyProblem;
+use crate::text::nearest;
+use crate::tool::{ToolEffect, is_discovered};
+
+/// The rules for the tools of one server (`servers.ID`), which are called `mcp__ID__..`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ServerRule {
+    /// `false` denies every tool of the server, whatever else allows it.
+    pub enabled: bool,
+    /// How far the tools reach for which `tools.NAME.effect` says nothing.
+    pub effect: Option<ToolEffect>,
+    /// The time that one call may take, in milliseconds, where `budgets.tools.NAME` says nothing.
+    #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
+    pub max_runtime_ms: Option<u64>,
+    /// The size of its result, in bytes, likewise.
+    #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
+    pub max_result_bytes: Option<usize>,
+    /// The size of its arguments, in bytes, likewise.
+    #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
+    pub max_argument_bytes: Option<usize>,
+}
+
+impl Default for ServerRule {
+    fn default() -> Self {
+        Self { enabled: true, effect: None, max_runtime_ms: None, max_result_bytes: None, max_argument_bytes: None }
+    }
+}
+
+impl ServerRule {
+    /// What one call of a tool of the server may use.
+    pub(super) const fn budget(&self) -> ToolBudget {
+        let Self { max_runtime_ms, max_result_bytes, max_argument_bytes, .. } = *self;
+        ToolBudget { max_runtime_ms, max_result_bytes, max_argument_bytes }
+    }
+}
+
+/// The server that a discovered tool is of. `None` for any other tool.
+pub(super) fn server_of(tool: &str) -> Option<&str> {
+    if !is_discovered(tool) {
+        return None;
+    }
+    tool.split_once("__").and_then(|(_, rest)| rest.split_once("__")).map(|(server, _)| server)
+}
+
+impl ToolPolicy {
+    /// Servers whose rules decide nothing.
+    pub(super) fn check_servers<'a>(
+        &self,
+        named: impl Iterator<Item = &'a str> + Clone,
+        problems: &mut Vec<PolicyProblem>,
+    ) {
+        for (id, rule) in &self.data().servers {
+            let path = format!("servers.{id}");
+            if *rule == ServerRule::default() {
+                let message = "this decides nothing; write `enabled = false`, `effect` or a limit".to_owned();
+                problems.push(PolicyProblem::new(path, message));
+            } else if !named.clone().any(|tool| server_of(tool) == Some(id)) {
+                let message = format!("this decides nothing: the policy names no tool of the server, `mcp__{id}__..`");
+                let nearest = nearest(id, named.clone().filter_map(server_of)).map(str::to_owned);
+                problems.push(PolicyProblem { nearest, ..PolicyProblem::new(path, message) });
+            }
+        }
+    }
+}
