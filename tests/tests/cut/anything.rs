@@ -150,7 +150,7 @@ impl Attack {
         let id = format!("c{id}");
         let (principal, tenant) = PARTIES[session.of.1];
         let of = (session.of.0.clone(), principal.to_owned(), tenant.to_owned(), id.clone(), number);
-        // Whoever uses an id twice is told that it was used.
+        // A caller that uses an id twice is told so.
         let is_new = session.used.insert(id.clone());
         let call = session.run.exec(ToolCall::text(id, "cut__keyed", format!(r#"{{"number":{number}}}"#)));
         Box::pin(async move {
