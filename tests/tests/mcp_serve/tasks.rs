@@ -402,7 +402,7 @@ async fn a_decision_that_nobody_may_take_changes_nothing() {
 async fn a_task_does_not_last_for_ever() {
     let store = Arc::<MemoryStore>::default();
     let clock = Arc::new(ManualClock::at("2026-01-01T00:00:00Z".parse().unwrap()));
-    let runner = runner(Arc::clone(&store), POLICY).clock(Arc::clone(&clock)).approval_ttl(Duration::from_secs(60));
+    let runner = runner(Arc::clone(&store), POLICY).clock(Arc::clone(&clock)).approval_ttl(Duration::from_mins(1));
     let served = McpServer::builder(runner.build().unwrap(), admitted).build().unwrap();
     let client = piped(&served, OLD).await;
     let created = task(&client, "letters__send", json!({"text": "hello"})).await;

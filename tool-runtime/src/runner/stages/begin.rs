@@ -21,7 +21,6 @@ use crate::store::{Key, StoreError};
 use crate::tool::{Execution, ToolEffect};
 
 /// A bound call that may run, or what is known of it when it may not.
-#[expect(clippy::large_enum_variant, reason = "nearly every call is the large one, and it is moved once")]
 pub(in crate::runner) enum Beginning {
     Run(Begin),
     End(Ending),
