@@ -35,6 +35,16 @@ impl VerifyToken for Tokens {
     }
 }
 
+/// The same tokens for a server and its test.
+struct Shared(Arc<Tokens>);
+
+#[async_trait]
+impl VerifyToken for Shared {
+    async fn verify(&self, token: &Secret<String>) -> Option<Verified> {
+        self.0.verify(token).await
+    }
+}
+
 /// A token until a year.
 fn of(principal: &str, resource: &str, year: u16) -> Verified {
     let expires = format!("{year}-01-01T00:00:00Z").parse().unwrap();
@@ -54,13 +64,6 @@ async fn rig() -> Rig {
     tokens.add("old", of("ada", RESOURCE, 2001).scope("tools"));
     tokens.add("elsewhere", of("ada", "https://other.example/mcp", 2999).scope("tools"));
     tokens.add("little", of("ada", RESOURCE, 2999));
-    struct Shared(Arc<Tokens>);
-    #[async_trait]
-    impl VerifyToken for Shared {
-        async fn verify(&self, token: &Secret<String>) -> Option<Verified> {
-            self.0.verify(token).await
-        }
-    }
     let authorization = Authorization::new(RESOURCE, Shared(Arc::clone(&tokens))).unwrap();
     let authorization = authorization.issuer("https://login.example.org").scope("tools");
     let store = Arc::<MemoryStore>::default();

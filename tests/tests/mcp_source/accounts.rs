@@ -9,7 +9,7 @@ use tool_runtime::capability::{
     BearerToken, ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest,
 };
 use tool_runtime::mcp::serve::{Authorization, HttpOptions, McpServer, Peer, Verified, VerifyToken};
-use tool_runtime::mcp::source::{RemoteServer, ToolSource};
+use tool_runtime::mcp::source::{McpTool, RemoteServer, ToolSource};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
 use tool_runtime::{Outcome, Run, RunOptions, Secret, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
@@ -94,7 +94,7 @@ async fn tickets(tokens: &Issuer) -> (String, Arc<MemoryStore>) {
 }
 
 fn runner(servers: &ToolSource, vault: Issuer) -> ToolRunner {
-    let pin = servers.tools().iter().find(|tool| tool.name() == Some(NAME)).and_then(|tool| tool.pin()).unwrap();
+    let pin = servers.tools().iter().find(|tool| tool.name() == Some(NAME)).and_then(McpTool::pin).unwrap();
     let policy = format!("allowed_tools = ['{NAME}']\n[tools.{NAME}]\npin = '{pin}'\nredact = ['result']{LOOPS}");
     let catalog = Arc::new(ToolCatalog::builder().source(servers).build().unwrap());
     let policy = ToolPolicy::from_toml(&policy).unwrap();
@@ -154,7 +154,7 @@ async fn a_token_goes_to_its_server_alone() {
     let servers = ToolSource::connect([server]).await.unwrap();
     assert!(servers.notes().is_empty(), "{:?}", servers.notes());
     let (name, vault) = ("mcp__s__echo", Issuer::default());
-    let pin = servers.tools().iter().find(|tool| tool.name() == Some(name)).and_then(|tool| tool.pin()).unwrap();
+    let pin = servers.tools().iter().find(|tool| tool.name() == Some(name)).and_then(McpTool::pin).unwrap();
     let policy = format!("allowed_tools = ['{name}']\n[tools.{name}]\npin = '{pin}'\nredact = ['text']");
     let catalog = ToolCatalog::builder().source(&servers).build().unwrap();
     let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(&policy).unwrap()).broker(Vault(vault.clone()));

@@ -47,7 +47,7 @@ impl ToolPolicy {
         self.check_callers(&mut problems);
         self.check_budgets(&mut problems);
         let named: BTreeSet<&str> = self.names().map(|(_, name)| name).collect();
-        self.check_servers(named.iter().copied(), &mut problems);
+        self.check_servers(&named, &mut problems);
         self.data().approvals.check(&mut problems);
         for name in self.data().tools.keys() {
             if let Some(spec) = tools.get(name.as_str()) {

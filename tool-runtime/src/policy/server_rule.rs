@@ -1,5 +1,7 @@
 //! [`ServerRule`]: what holds for all tools of a server, where no rule for a tool says otherwise.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::policy::ToolPolicy;
@@ -52,19 +54,15 @@ pub(super) fn server_of(tool: &str) -> Option<&str> {
 
 impl ToolPolicy {
     /// Servers whose rules decide nothing.
-    pub(super) fn check_servers<'a>(
-        &self,
-        named: impl Iterator<Item = &'a str> + Clone,
-        problems: &mut Vec<PolicyProblem>,
-    ) {
+    pub(super) fn check_servers(&self, named: &BTreeSet<&str>, problems: &mut Vec<PolicyProblem>) {
         for (id, rule) in &self.data().servers {
             let path = format!("servers.{id}");
             if *rule == ServerRule::default() {
                 let message = "this decides nothing; write `enabled = false`, `effect` or a limit".to_owned();
                 problems.push(PolicyProblem::new(path, message));
-            } else if !named.clone().any(|tool| server_of(tool) == Some(id)) {
+            } else if !named.iter().any(|tool| server_of(tool) == Some(id)) {
                 let message = format!("this decides nothing: the policy names no tool of the server, `mcp__{id}__..`");
-                let nearest = nearest(id, named.clone().filter_map(server_of)).map(str::to_owned);
+                let nearest = nearest(id, named.iter().filter_map(|tool| server_of(tool))).map(str::to_owned);
                 problems.push(PolicyProblem { nearest, ..PolicyProblem::new(path, message) });
             }
         }

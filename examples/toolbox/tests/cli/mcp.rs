@@ -1,10 +1,99 @@
-//! `mcp serve`: standard output belongs to the protocol, and HTTP to this machine.
+//! `mcp serve`: standard output belongs to the protocol, HTTP to this machine, and decisions to people. `mcp pin`.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::rig::Rig;
+
+/// A client that knows tasks, at a pipe to a server.
+struct Patient {
+    server: Child,
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
+    id: u64,
+}
+
+impl Patient {
+    fn start(rig: &Rig) -> Self {
+        let mut server = rig.start(&["--store", "sqlite:store.db", "mcp", "serve"]);
+        let (input, output) = (server.stdin.take().unwrap(), server.stdout.take().unwrap());
+        let mut patient = Self { server, input, output: BufReader::new(output).lines(), id: 0 };
+        let tasks = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+        let client = json!({"name": "test", "version": "1"});
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": tasks, "clientInfo": client});
+        let agreed = patient.ask("initialize", &params);
+        assert!(agreed["capabilities"]["extensions"]["io.modelcontextprotocol/tasks"].is_object(), "{agreed}");
+        writeln!(patient.input, "{}", json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).unwrap();
+        patient
+    }
+
+    /// Asks, and returns the result.
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.id += 1;
+        let request = json!({"jsonrpc": "2.0", "id": self.id, "method": method, "params": params});
+        writeln!(self.input, "{request}").unwrap();
+        let mut answer: Value = serde_json::from_str(&self.output.next().unwrap().unwrap()).unwrap();
+        assert_eq!((&answer["id"], &answer["error"]), (&json!(self.id), &Value::Null));
+        answer["result"].take()
+    }
+
+    /// Asks about a task until it is over.
+    fn ended(&mut self, task: &Value) -> Value {
+        for _ in 0..200 {
+            let said = self.ask("tasks/get", &json!({"taskId": task}));
+            if !matches!(said["status"].as_str(), Some("working" | "input_required")) {
+                return said;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("the task does not end");
+    }
+
+    fn close(mut self) {
+        drop(self.input);
+        self.server.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_call_that_waits_is_a_task_that_somebody_decides_on_at_a_terminal() {
+    let rig = Rig::new();
+    let mut client = Patient::start(&rig);
+    let mail = json!({"to": ["ada@example.com"], "subject": "Hello", "body": "Canary"});
+    let send = |client: &mut Patient| {
+        let task = client.ask("tools/call", &json!({"name": "mail__send_email", "arguments": mail}));
+        assert_eq!(task["status"], "input_required", "{task}");
+        task["taskId"].clone()
+    };
+    let first = send(&mut client);
+    let approve = ["--store", "sqlite:store.db", "--json", "approvals"];
+    let decide = |words: &[&str]| rig.run(&[&approve[..], words].concat());
+    let listed = decide(&["list"]).code(0).json();
+    let call = listed[0]["id"].as_str().unwrap().to_owned();
+    assert!(first.as_str().unwrap().ends_with(&call), "{first} {listed}");
+    assert_eq!(rig.mails(), 0);
+    let told = decide(&["approve", &call, "--as", "grace", "--wait", "20s"]).code(0).json();
+    assert_eq!((&told["state"], &told["outcome"]), (&json!("ended"), &json!("ok")), "{told}");
+    assert_eq!((&client.ended(&first)["status"], rig.mails()), (&json!("completed"), 1));
+    let waits = send(&mut client);
+    client.close();
+
+    // The server is gone: a decision waits for the next one, which its client has to ask.
+    let call = decide(&["list"]).json()[0]["id"].as_str().unwrap().to_owned();
+    let told = decide(&["deny", &call, "Not today.", "--as", "grace"]).code(0).json();
+    assert_eq!(told["state"], "posted", "{told}");
+    let mut client = Patient::start(&rig);
+    let denied = client.ended(&waits);
+    assert!(denied["result"]["content"][0]["text"].as_str().unwrap().contains("Not today."), "{denied}");
+    assert_eq!((&client.ended(&first)["status"], rig.mails()), (&json!("completed"), 1));
+    client.close();
+    let records = rig.run(&["--store", "sqlite:store.db", "--json", "audit", "show"]).code(0).stdout;
+    let calls = records.matches("\"approval_denied\"").count();
+    assert!(calls >= 1 && !records.contains("Canary"), "{records}");
+}
 
 #[test]
 fn a_client_at_a_pipe_calls_through_the_gate() {

@@ -3,7 +3,7 @@
 //! The application verifies a token and says whom it stands for; this decides by what it said, and answers 401 or 403 as
 //! clients of the protocol expect. The token is taken out of the request before anything else sees it.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -173,7 +173,7 @@ impl Authorization {
     ) -> Result<Verified, Box<Response<Body>>> {
         let token = token(headers);
         while headers.remove(AUTHORIZATION).is_some() {}
-        let Some(token) = token else { return Err(self.refuse(StatusCode::UNAUTHORIZED, None)) };
+        let Some(token) = token else { return Err(Box::new(self.refuse(StatusCode::UNAUTHORIZED, None))) };
         let verified = awaited(|| self.verify.verify(&token)).await.map_err(|_| {
             tracing::error!("the application's `VerifyToken` panicked, so an MCP client is refused");
             Box::new(refused(StatusCode::INTERNAL_SERVER_ERROR, "The server failed."))
@@ -181,21 +181,21 @@ impl Authorization {
         let now = server.0.runner.now();
         let is_valid = |verified: &Verified| now < verified.expires && verified.audience.contains(&self.resource);
         let Some(verified) = verified.filter(is_valid) else {
-            return Err(self.refuse(StatusCode::UNAUTHORIZED, Some("invalid_token")));
+            return Err(Box::new(self.refuse(StatusCode::UNAUTHORIZED, Some("invalid_token"))));
         };
         if self.scopes.iter().all(|scope| verified.scopes.contains(scope)) {
             return Ok(verified);
         }
-        Err(self.refuse(StatusCode::FORBIDDEN, Some("insufficient_scope")))
+        Err(Box::new(self.refuse(StatusCode::FORBIDDEN, Some("insufficient_scope"))))
     }
 
-    fn refuse(&self, status: StatusCode, error: Option<&str>) -> Box<Response<Body>> {
+    fn refuse(&self, status: StatusCode, error: Option<&str>) -> Response<Body> {
         let mut challenge = format!("Bearer resource_metadata=\"{}\"", self.described.0);
         if !self.scopes.is_empty() {
-            challenge.push_str(&format!(", scope=\"{}\"", self.scopes.join(" ")));
+            let _ = write!(challenge, ", scope=\"{}\"", self.scopes.join(" "));
         }
         if let Some(error) = error {
-            challenge.push_str(&format!(", error=\"{error}\""));
+            let _ = write!(challenge, ", error=\"{error}\"");
         }
         let text = match status {
             StatusCode::FORBIDDEN => "Forbidden: the token lacks a scope",
@@ -204,7 +204,7 @@ impl Authorization {
         let mut response = refused(status, text);
         let challenge = HeaderValue::try_from(challenge).unwrap_or_else(|_| HeaderValue::from_static("Bearer"));
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
-        Box::new(response)
+        response
     }
 }
 

@@ -2,14 +2,19 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 
 use crate::agent::Incoming;
+use crate::contain::awaited;
 use crate::mcp::serve::tasks::desk::Desk;
 use crate::mcp::serve::{McpServer, Served};
 use crate::runner::ResumeError;
-use crate::store::{Key, Post};
+use crate::store::{Key, Post, Store};
+
+/// How long what could not be carried out waits for the next attempt.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Starts the keeper, which ends with the tasks of the run, and with the server.
 pub(super) fn start(server: &McpServer, desk: &Arc<Desk>) {
@@ -44,7 +49,7 @@ async fn keep(server: Weak<Served>, desk: Arc<Desk>) {
                     taken.remove(&post);
                 }
             }
-            () = store.changed() => {}
+            () = changed(&*store) => {}
             () = desk.changed.notified() => {}
             () = closing.cancelled() => break,
         }
@@ -56,25 +61,41 @@ async fn keep(server: Weak<Served>, desk: Arc<Desk>) {
 /// Carries out what was posted, and removes it. Returns its id.
 async fn carry(served: Arc<Served>, desk: Arc<Desk>, key: Key, post: Post) -> Arc<str> {
     let id = Arc::clone(key.id());
-    // Without room it is looked at again.
-    let Ok(_running) = served.calls.begin() else { return id };
+    let is_done = match served.calls.begin() {
+        Ok(_running) => carried(&served, &desk, key, &post).await,
+        Err(_) => false,
+    };
+    if !is_done {
+        // It is looked at again, but not without end in the meantime.
+        tokio::time::sleep(AGAIN).await;
+    }
+    id
+}
+
+/// Returns whether nothing of what was posted is left to do.
+async fn carried(served: &Served, desk: &Desk, key: Key, post: &Post) -> bool {
     match serde_json::from_str::<Incoming>(&post.body) {
         Ok(incoming) => {
             for (call, decision, decider) in incoming.into_decisions() {
-                match Box::pin(desk.decide(&served, &call, decision, &decider)).await {
-                    Err(ResumeError::Store(error)) => {
-                        tracing::warn!(run = desk.run.id(), error = error.code(), "a decision is not carried out yet");
-                        return id;
-                    }
-                    // Of a decision that was refused there is a record.
-                    Ok(()) | Err(_) => {}
+                // Of a decision that was refused there is a record.
+                if let Err(ResumeError::Store(error)) = Box::pin(desk.decide(served, &call, decision, &decider)).await {
+                    tracing::warn!(run = desk.run.id(), error = error.code(), "a decision is not carried out yet");
+                    return false;
                 }
             }
         }
         Err(_) => tracing::warn!(run = desk.run.id(), "what was posted cannot be read; it is dropped"),
     }
-    if let Err(error) = served.runner.took(key).await {
+    let taken = served.runner.took(key).await;
+    if let Err(error) = &taken {
         tracing::warn!(run = desk.run.id(), error = error.code(), "a decision could not be removed");
     }
-    id
+    taken.is_ok()
+}
+
+/// Waits until there may be something new in the store.
+async fn changed(store: &dyn Store) {
+    if awaited(|| store.changed()).await.is_err() {
+        tokio::time::sleep(AGAIN).await;
+    }
 }
