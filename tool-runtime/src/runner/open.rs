@@ -245,7 +245,8 @@ impl OpenCall {
         let Claim { waiting, decision, deciding: _deciding } = *claim;
         let (result, stop) = self.result(ended);
         let then = Then::End(self.draft.record(&self.run, &result, stop.as_ref()));
-        self.run.take(waiting::Taken { call: waiting.call, decision, then }, None).await?;
+        let ledger = waiting.idempotency_key.map(|key| Key::call(Arc::clone(&waiting.call.run_id), key));
+        self.run.take(waiting::Taken { call: waiting.call, decision, ledger, then }, None).await?;
         if let Some(delivered) = result.as_delivered()
             && let Some(entry) = self.run.shared().catalog.entry(self.draft.name())
         {

@@ -6,7 +6,7 @@ use crate::json::{self, Limits, Tree};
 use crate::runner::ending::{Ending, Stop};
 use crate::runner::open::OpenCall;
 use crate::runner::state::Taken;
-use crate::runner::{settle, telemetry};
+use crate::runner::telemetry;
 use crate::store::StoreError;
 use crate::tool::ToolEffect;
 
@@ -40,21 +40,14 @@ impl OpenCall {
 
     /// What other processes made of the call. `None` if none of them is known to have had it.
     async fn known_elsewhere(&self, stop: &Stop) -> Result<Option<ToolExecResult>, StoreError> {
-        let closed = async || {
-            let record = self.run.own_record(&self.draft.id, |record| self.is_of_this_call(record, stop)).await?;
-            Ok::<_, StoreError>(record.map(settle::result))
-        };
-        if let Some(ended) = closed().await? {
-            return Ok(Some(ended));
-        }
-        let begun = self.run.unfinished_of(&self.draft.id, Some(self.draft.name())).await?;
-        // It may have ended, or was closed, between the two.
-        let ended = closed().await?;
-        let unknown = || {
-            let outcome = Outcome::OutcomeUnknown;
-            ToolExecResult::unfinished(self.draft.id.clone(), outcome, true, outcome.safe_message())
-        };
-        Ok(ended.or_else(|| begun.then(unknown)))
+        let is_of_this_call = |record: &ToolInvocationRecord| self.is_of_this_call(record, stop);
+        let known = self.run.look_up(&self.draft.id, Some(self.draft.name()), is_of_this_call).await?;
+        Ok(known.map(|ended| {
+            ended.unwrap_or_else(|| {
+                let outcome = Outcome::OutcomeUnknown;
+                ToolExecResult::unfinished(self.draft.id.clone(), outcome, true, outcome.safe_message())
+            })
+        }))
     }
 
     /// Whether a record under the call's id is that of this call, and not of another one with the same id. Where one of

@@ -10,7 +10,7 @@ use crate::hydrate::Hydrated;
 use crate::registration::Purpose;
 use crate::runner::accounts::{Held, Unheard};
 use crate::runner::books::{Attempt, Claim};
-use crate::runner::ending::{Ending, Stop};
+use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::open::OpenCall;
 use crate::runner::stages::bind::Bound;
 use crate::runner::stages::reserve::exhausted;
@@ -78,6 +78,7 @@ async fn enter(open: &mut OpenCall, mut bound: Bound, harmless: bool) -> Result<
         repeatable: harmless || spec.idempotent,
         worker: run.lease().map(|lease| lease.epoch),
         bill: bill.map(|bill| *bill),
+        waits: (claim.is_none() && run.state().is_continued()).then(|| run.waiting_key(&open.draft.id)),
     };
     // From here on the ledger may know the attempt, so the record of the call closes it there too.
     open.attempt = Some(Box::new(attempt.clone()));
@@ -89,7 +90,7 @@ async fn enter(open: &mut OpenCall, mut bound: Bound, harmless: bool) -> Result<
             open.claimed();
             let then = Then::Begin(Box::new(intent));
             let (call, noted) = (waiting.call.clone(), decision.clone());
-            match run.take(Taken { call, decision: noted, then }, Some(attempt)).await {
+            match run.take(Taken { call, decision: noted, ledger: None, then }, Some(attempt)).await {
                 Ok(Begun::Exhausted(exceeded)) => {
                     open.unclaimed(Box::new(Claim { waiting, decision, deciding }));
                     Ok(Begun::Exhausted(exceeded))
@@ -149,6 +150,11 @@ fn begun_with(
             let (id, message) = (open.draft.id.clone(), "This call is still running elsewhere. Do not repeat it.");
             let result = ToolExecResult::unfinished(id, Outcome::OutcomeUnknown, true, message);
             Ok(Beginning::End(Ending::Elsewhere(Box::new(result))))
+        }
+        Ok(Begun::Waits(call)) => {
+            open.attempt = None;
+            open.draft.asks(&call);
+            Ok(Beginning::End(Ending::Suspended(Suspended { suspension: call.suspension, prepared: None })))
         }
         Ok(Begun::Ungranted) => {
             open.attempt = None;
