@@ -109,9 +109,13 @@ async fn piped(server: &McpServer, patient: Patient) -> Client {
 
 /// A client of 2026-07-28, which has no session.
 async fn over_http(server: &McpServer, user: &str) -> Client {
+    over_http_as(server, user, NEW).await
+}
+
+async fn over_http_as(server: &McpServer, user: &str, patient: Patient) -> Client {
     let address = listening(server, &HttpOptions::new()).await;
     let mode = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
-    rmcp::service::serve_client_with_lifecycle(NEW, transport(address, user), mode).await.expect("a server")
+    rmcp::service::serve_client_with_lifecycle(patient, transport(address, user), mode).await.expect("a server")
 }
 
 async fn task(client: &Client, name: &str, arguments: Value) -> Task {
@@ -374,6 +378,54 @@ async fn a_tool_asks_its_client_while_it_is_a_task() {
     let id = task(&client, "tables__book", json!({})).await.task_id;
     decide(&store, ApprovalDecision::Approve).await;
     assert_eq!(result(&ended(&client, &id).await)["isError"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_asks_becomes_a_task_where_nobody_is_asked_meanwhile() {
+    let policy = "allowed_tools = ['tables__book']";
+    let forms = Patient { forms: true, ..NEW };
+    let store = Arc::<MemoryStore>::default();
+    let served = builder(Arc::clone(&store), policy).build().unwrap();
+    let client = over_http_as(&served, "ada", forms).await;
+    let asked = task(&client, "tables__book", json!({})).await;
+    assert_eq!(asked.status, TaskStatus::InputRequired);
+    let TaskPayload::InputRequired { input_requests } = get(&client, &asked.task_id).await.unwrap().payload else {
+        panic!("nothing is asked")
+    };
+    let key = input_requests.first_key_value().unwrap().0.clone();
+    let bob = over_http_as(&served, "bob", forms).await;
+    let answer = |name: &str| {
+        let answer = json!({"action": "accept", "content": {"name": name}});
+        UpdateTaskParams::new(&asked.task_id, [(key.clone(), answer)].into())
+    };
+    assert_eq!(code(bob.update_task(answer("Bob")).await.unwrap_err()).0, -32602);
+    client.update_task(answer("Ada")).await.unwrap();
+    assert_eq!(result(&ended(&client, &asked.task_id).await)["content"][0]["text"], "Ada");
+    assert_eq!(recorded(&*store).await, [json!(["tables__book", "ok"])]);
+
+    // It is stopped like any other, and by the end of the server.
+    let asked = task(&client, "tables__book", json!({})).await;
+    client.cancel_task(CancelTaskParams::new(&asked.task_id)).await.unwrap();
+    let stopped = ended(&client, &asked.task_id).await;
+    assert!(result(&stopped)["content"][0]["text"].as_str().unwrap().contains("outcome_unknown"), "{stopped:?}");
+    let _left = task(&client, "tables__book", json!({})).await;
+    served.close(Duration::from_millis(50)).await;
+    let unknown = json!(["tables__book", "outcome_unknown"]);
+    assert_eq!(recorded(&*store).await, [json!(["tables__book", "ok"]), unknown.clone(), unknown]);
+
+    // Where there is no room, or nobody who fills in a form, the tool is told so.
+    for (max, patient) in [(0, forms), (1, forms), (1, NEW)] {
+        let store = Arc::<MemoryStore>::default();
+        let served = builder(Arc::clone(&store), policy).max_tasks(max).build().unwrap();
+        let client = over_http_as(&served, "ada", patient).await;
+        if max > 0 && patient.forms {
+            task(&client, "tables__book", json!({})).await;
+        }
+        let said = client.call_tool_once(request("tables__book", json!({}))).await.unwrap();
+        let CallToolResponse::Complete(said) = said else { panic!("a task") };
+        assert_eq!(said.is_error, Some(true));
+        assert!(recorded(&*store).await.contains(&json!(["tables__book", "execution_error"])));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -96,9 +96,16 @@ impl Desk {
         self.calls().len()
     }
 
-    pub(super) fn add(&self, id: CallId, saved: SavedTask) {
-        let (updated, questions) = (saved.created, Arc::default());
-        self.calls().insert(id, Entry { saved, updated, asked: 0, questions, running: None, ended: None });
+    /// Adds a call that waits, or runs here until it is cancelled.
+    pub(super) fn add(
+        &self,
+        id: CallId,
+        saved: SavedTask,
+        questions: Arc<Questions>,
+        running: Option<CancellationToken>,
+    ) {
+        let updated = saved.created;
+        self.calls().insert(id, Entry { saved, updated, asked: 0, questions, running, ended: None });
     }
 
     pub(super) fn remove(&self, id: &CallId) {
@@ -131,16 +138,18 @@ impl Desk {
         }
     }
 
+    /// A task whose call does this.
+    pub(super) fn shown(&self, id: &CallId, state: State) -> Option<Look> {
+        let calls = self.calls();
+        let entry = calls.get(id)?;
+        let (saved, questions) = (entry.saved.clone(), Arc::clone(&entry.questions));
+        Some(Look { saved, updated: entry.updated, until: entry.until(), asked: entry.asked, questions, state })
+    }
+
     /// Looks at a task. `None` if there is none, or it is over.
     pub(super) async fn look(&self, served: &Served, id: &CallId) -> Result<Option<Look>, StoreError> {
         let now = served.runner.now();
-        let look = |state| {
-            let calls = self.calls();
-            let entry = calls.get(id)?;
-            let until = entry.until();
-            let (saved, questions) = (entry.saved.clone(), Arc::clone(&entry.questions));
-            Some(Look { saved, updated: entry.updated, until, asked: entry.asked, questions, state })
-        };
+        let look = |state| self.shown(id, state);
         let known = match self.calls().get(id) {
             None => return Ok(None),
             Some(entry) if now >= entry.until() => return Ok(None),
@@ -171,7 +180,7 @@ impl Desk {
         })
     }
 
-    fn ended(&self, id: &CallId, result: &ToolExecResult, now: Timestamp) {
+    pub(super) fn ended(&self, id: &CallId, result: &ToolExecResult, now: Timestamp) {
         if let Some(entry) = self.calls().get_mut(id) {
             (entry.updated, entry.running, entry.ended) = (now, None, Some((result.clone(), now)));
         }
