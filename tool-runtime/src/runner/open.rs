@@ -192,7 +192,9 @@ impl OpenCall {
     }
 
     /// Writes the record, then the terminal event, then hands out the result.
-    pub(super) async fn finish(mut self, ended: Result<Ending, Stop>) -> ToolExecResult {
+    ///
+    /// Borrowed, because a future that takes the call holds it twice.
+    pub(super) async fn finish(&mut self, ended: Result<Ending, Stop>) -> ToolExecResult {
         let ended = match self.known.take() {
             // The gate refuses it now; the record says what became of it.
             Some(known) => Ok(Ending::Elsewhere(known)),

@@ -34,25 +34,32 @@ pub(in crate::runner) struct Begin {
     pub(super) purpose: Purpose,
 }
 
-/// Enters the call into the ledger, and takes it out of those that wait if it was approved: both or neither.
+/// A bound call of which the store has to know before it runs.
+pub(in crate::runner) struct Entering {
+    bound: Box<Bound>,
+    harmless: bool,
+}
+
+/// Begins a call of which the store need not know; any other is to be [entered](enter).
 ///
 /// A tool that only reads, or that only prepares what a client is to execute, has no effect that could happen twice:
 /// it is entered only if it was approved, so that an approval is never lost. Whatever it does, it is booked on the
 /// accounts of its principal and tenant first.
-pub(in crate::runner) async fn begin(open: &mut OpenCall, bound: Bound) -> Result<Beginning, Stop> {
+pub(in crate::runner) fn begin(open: &mut OpenCall, bound: Bound) -> Result<Begin, Entering> {
     let spec = &bound.reserved.hydrated.frozen.entry.spec;
     let effect = open.draft.effect().unwrap_or(spec.effect);
     let harmless = effect == ToolEffect::ReadOnly || spec.execution == Execution::Client;
     if harmless && open.claim.is_none() && open.grant.is_none() && bound.reserved.bill.is_none() {
         open.begin();
-        return Ok(Beginning::Run(Begin { bound, purpose: Purpose::Work }));
+        return Ok(Begin { bound, purpose: Purpose::Work });
     }
-    // On the heap: most calls only read, and their futures would be as large.
-    Box::pin(enter(open, bound, harmless)).await
+    Err(Entering { bound: Box::new(bound), harmless })
 }
 
-/// Begins a call of which the store has to know.
-async fn enter(open: &mut OpenCall, mut bound: Bound, harmless: bool) -> Result<Beginning, Stop> {
+/// Enters the call into the ledger, and takes it out of those that wait if it was approved: both or neither.
+pub(in crate::runner) async fn enter(open: &mut OpenCall, entering: Entering) -> Result<Beginning, Stop> {
+    let Entering { bound, harmless } = entering;
+    let mut bound = *bound;
     let spec = Arc::clone(&bound.reserved.hydrated.frozen.entry.spec);
     let claim = open.claim.take();
     let grant = open.grant.take();
