@@ -122,7 +122,7 @@ struct Quick;
 
 #[async_trait]
 impl ModelClient for Quick {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "instant"
     }
 

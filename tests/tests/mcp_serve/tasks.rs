@@ -13,7 +13,7 @@ use rmcp::model::{
 };
 use rmcp::service::{ClientLifecycleMode, RunningService, ServiceError, ServiceExt as _};
 use serde_json::{Value, json};
-use tool_runtime::agent::{Incoming, RunQueue};
+use tool_runtime::agent::{CodeMode, Incoming, RunQueue};
 use tool_runtime::call::{Decider, Outcome};
 use tool_runtime::capability::Elicit;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerBuilder};
@@ -339,12 +339,13 @@ async fn a_client_is_asked_only_where_everybody_lets_it() {
         let id = task(&client, "letters__send", json!({"text": "hello"})).await.task_id;
         let TaskPayload::InputRequired { input_requests } = get(&client, &id).await.unwrap().payload else { panic!() };
         assert_eq!(input_requests.len(), asked);
-        let answer = |answer: Value| UpdateTaskParams::new(&id, [("approval-1".to_owned(), answer)].into());
+        let key = input_requests.keys().next().map_or("approval-1", String::as_str);
+        let answer = |answer: Value| UpdateTaskParams::new(&id, [(key.to_owned(), answer)].into());
         client.update_task(answer(json!({"action": "cancel"}))).await.unwrap();
         client.update_task(answer(json!("nonsense"))).await.unwrap();
         client.update_task(answer(json!({"action": "accept", "content": {"approve": true}}))).await.unwrap();
         if asked == 1 {
-            let question = serde_json::to_value(&input_requests["approval-1"]).unwrap();
+            let question = serde_json::to_value(&input_requests[key]).unwrap();
             assert_eq!(question["method"], "elicitation/create");
             assert!(question["params"]["message"].as_str().unwrap().contains("hello"), "{question}");
             assert_eq!(ended(&client, &id).await.status(), TaskStatus::Completed);
@@ -353,6 +354,62 @@ async fn a_client_is_asked_only_where_everybody_lets_it() {
             tokio::time::sleep(Duration::from_millis(100)).await;
             assert_eq!(waiting(&*store).await.len(), 1, "an answer that nobody asked for decides nothing");
         }
+    }
+}
+
+/// A script waits with one call after the other. Somebody else decided on the first, and another process serves the task.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_decides_what_was_asked_and_nothing_else() {
+    const WRITES: &str = "letters__send(#{ text: \"first\" }) + letters__send(#{ text: \"second\" })";
+    let store = Arc::<MemoryStore>::default();
+    let serve = || {
+        let writer = CodeMode::new("writer", "1").tools(["letters__send"]).effects();
+        let catalog = ToolCatalog::builder().tool::<send>().dynamic(writer).build().unwrap();
+        let policy = "allowed_tools = [\"letters__send\"]\nallowed_graphs = [\"writer\"]\napprovals.own_calls = true";
+        let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).unwrap()).approvals(true);
+        let runner = runner.store(Arc::clone(&store)).build().unwrap();
+        McpServer::builder(runner, admitted).ask_clients(true).build().unwrap()
+    };
+    let forms = Patient { forms: true, ..OLD };
+    let client = piped(&serve(), forms).await;
+    let id = task(&client, "graph__writer", json!({ "script": WRITES })).await.task_id;
+    let key = |task: &DetailedTask| match &task.payload {
+        TaskPayload::InputRequired { input_requests } => input_requests.keys().next().cloned(),
+        _ => None,
+    };
+    let first = key(&get(&client, &id).await.unwrap()).expect("a question about the first letter");
+    decide(&store, ApprovalDecision::Approve).await;
+    let is_next = |task: &DetailedTask| key(task).is_some_and(|key| key != first);
+    until(&client, &id, is_next).await;
+
+    let other = piped(&serve(), forms).await;
+    let second = key(&get(&other, &id).await.unwrap()).expect("a question about the second letter");
+    assert_ne!(first, second);
+    let yes = || json!({"action": "accept", "content": {"approve": true}});
+    let answer = |key: &str| UpdateTaskParams::new(&id, [(key.to_owned(), yes())].into());
+    for client in [&client, &other] {
+        client.update_task(answer(&first)).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(recorded(&*store).await, [json!(["letters__send", "ok"])], "the second letter still waits");
+    other.update_task(answer(&second)).await.unwrap();
+    assert_eq!(result(&ended(&other, &id).await)["structuredContent"]["value"], "11");
+}
+
+/// Each of them was kept with those that it saw.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_a_session_that_wait_at_the_same_time_are_all_found_again() {
+    let store = Arc::<MemoryStore>::default();
+    let client = Arc::new(piped(&server(&store), OLD).await);
+    let mut calls = tokio::task::JoinSet::new();
+    for at in 0..24 {
+        let client = Arc::clone(&client);
+        calls.spawn(async move { task(&client, "letters__send", json!({ "text": format!("{at}") })).await });
+    }
+    let tasks = calls.join_all().await;
+    let again = piped(&server(&store), OLD).await;
+    for task in tasks {
+        assert_eq!(get(&again, &task.task_id).await.unwrap().status(), TaskStatus::InputRequired);
     }
 }
 

@@ -91,14 +91,12 @@ impl Handler {
         let result = match questions {
             None => outbox.during(unless(result, &cancellation, &context.ct, served.calls.stopped())).await,
             Some(questions) => {
-                // It counts by itself.
-                drop(running);
                 let (run, party, call, name) = (run.clone(), party.clone(), id, request.name.to_string());
                 let (quiet, server, token) =
                     (outbox.quiet(), self.server.clone(), CancellationToken::clone(&cancellation));
                 let ended = tokio::spawn(async move {
-                    let calls = &server.0.calls;
-                    let _running = calls.begin();
+                    // It counts until it ends, whatever became of its request.
+                    let (_running, calls) = (running, &server.0.calls);
                     outbox.during(unless(result, &cancellation, calls.stopped(), calls.stopped())).await
                 });
                 let running = Running { run, party, call, name, questions, cancellation: token, quiet, ended };

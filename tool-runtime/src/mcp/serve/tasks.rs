@@ -25,6 +25,7 @@ use crate::mcp::serve::handler::broken;
 use crate::mcp::serve::tasks::desk::{Desk, Look, SavedDesk, SavedTask, State};
 use crate::runner::{RestoreError, Run, RunOptions};
 use crate::store::StoreError;
+use crate::store::posts::finishes;
 
 pub(super) use running::{Answered, Running, asking};
 
@@ -70,13 +71,15 @@ impl Tasks {
         let pending = run.pending(call).await.ok()??;
         let saved = SavedTask { name: name.to_owned(), created: pending.created_at, expires: pending.expires_at, asks };
         let (desk, is_new) = self.desk(run, &party, |desk| desk.add(call.clone(), saved, Arc::default(), None))?;
-        let kept = desk.save(&server.0).await;
         if is_new {
+            // Before anything is awaited: whoever stops waiting for this, the desk has somebody who clears it away.
             keeper::start(server, &desk);
         }
+        let kept = desk.save(&server.0).await;
         if let Err(error) = kept {
             tracing::warn!(run = run.id(), error = error.code(), "a call that waits could not be made a task");
             desk.remove(call);
+            desk.changed.notify_one();
             return None;
         }
         let look = desk.look(&server.0, call).await.ok()??;
@@ -159,8 +162,9 @@ impl Tasks {
             // Like every decision it is posted, so that it is carried out even if this process ends now.
             let incoming = Incoming::new().decide(call.clone(), decision, &decider);
             let queue = RunQueue::new(Arc::clone(server.0.runner.store()));
-            let posted = queue.post(desk.run.id(), pending.tenant.as_deref(), &incoming).await;
-            posted.map_err(|error| {
+            let posted = queue.post_for(std::slice::from_ref(&**pending), &incoming).await;
+            // Of two decisions on one question, the first counts.
+            let _is_first = posted.map_err(|error| {
                 tracing::warn!(run = desk.run.id(), error = error.code(), "a decision of an MCP client was not kept");
                 broken()
             })?;
@@ -176,11 +180,13 @@ impl Tasks {
         desk.cancel(&server.0, &call).await.map_err(|error| failed(&error))
     }
 
-    /// The key of the question whether the call may run, if its client may be asked.
+    /// The key of the question whether the call may run, if its client may be asked. It names what was asked, so that an
+    /// answer decides nothing else: in another process, or once a graph waits with its next call.
     fn own_question(&self, desk: &Desk, look: &Look) -> Option<String> {
         let State::Waits(pending) = &look.state else { return None };
         let may = self.asks && look.saved.asks && desk.run.own_decider(pending.decided()).is_some();
-        may.then(|| format!("approval-{}", look.asked + 1))
+        let asked = finishes(pending).ok().filter(|_| may)?;
+        Some(format!("approval-{}-{asked}", look.asked + 1))
     }
 
     /// Finds a task of a party: here, or in the store, where a process before may have left it.

@@ -1,6 +1,6 @@
 //! A call that this process refuses may have begun in another one, which had the same run, and may have its record.
 
-use crate::call::{Cause, JsonText, Outcome, RecordedArguments, ToolExecResult, ToolInvocationRecord};
+use crate::call::{JsonText, Outcome, RecordedArguments, ToolExecResult, ToolInvocationRecord};
 use crate::contain::discard;
 use crate::json::{self, Limits, Tree};
 use crate::runner::ending::{Ending, Stop};
@@ -33,7 +33,8 @@ impl OpenCall {
             Ok(Some(result)) => Ok(Ending::Elsewhere(Box::new(result))),
             Err(error) => {
                 discard(telemetry::store_unread(&self.run, error));
-                Err(if is_certain(stop.outcome) { stop } else { lost() })
+                // Nobody can say whether it has its record, so none is written.
+                if is_certain(stop.outcome) { Err(stop) } else { Ok(Ending::Elsewhere(Box::new(self.unknown()))) }
             }
         }
     }
@@ -42,12 +43,12 @@ impl OpenCall {
     async fn known_elsewhere(&self, stop: &Stop) -> Result<Option<ToolExecResult>, StoreError> {
         let is_of_this_call = |record: &ToolInvocationRecord| self.is_of_this_call(record, stop);
         let known = self.run.look_up(&self.draft.id, Some(self.draft.name()), is_of_this_call).await?;
-        Ok(known.map(|ended| {
-            ended.unwrap_or_else(|| {
-                let outcome = Outcome::OutcomeUnknown;
-                ToolExecResult::unfinished(self.draft.id.clone(), outcome, true, outcome.safe_message())
-            })
-        }))
+        Ok(known.map(|ended| ended.unwrap_or_else(|| self.unknown())))
+    }
+
+    fn unknown(&self) -> ToolExecResult {
+        let outcome = Outcome::OutcomeUnknown;
+        ToolExecResult::unfinished(self.draft.id.clone(), outcome, true, outcome.safe_message())
     }
 
     /// Whether a record under the call's id is that of this call, and not of another one with the same id. Where one of
@@ -77,11 +78,4 @@ const fn is_certain(outcome: Outcome) -> bool {
         outcome,
         Outcome::InvalidJson | Outcome::ValidationError | Outcome::LimitExceeded | Outcome::IncompleteCall
     )
-}
-
-/// Nobody can say whether the call began.
-fn lost() -> Stop {
-    let mut stop = Stop::new(Outcome::OutcomeUnknown);
-    stop.cause = Some(Cause::Lost);
-    stop
 }
