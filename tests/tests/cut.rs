@@ -3,6 +3,8 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
+#[path = "cut/anything.rs"]
+mod anything;
 #[path = "cut/dropped.rs"]
 mod dropped;
 #[path = "cut/failed.rs"]

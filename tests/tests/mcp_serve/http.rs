@@ -84,6 +84,25 @@ async fn only_who_may_come_in_does() {
     assert_eq!(asked(format!("{host}{user}"), &body).await, 503, "the third session");
 }
 
+/// Neither does somebody who is not let in take the room of others, nor a handshake that is not counted.
+#[tokio::test]
+async fn a_session_that_nobody_can_use_does_not_begin() {
+    let address = listening(&server(&Arc::default()), &HttpOptions::new().max_sessions(2)).await;
+    let (host, user) = (format!("Host: {address}\r\n"), "x-user: ada\r\n");
+    let modern = format!("{host}{user}mcp-protocol-version: 2026-07-28\r\n");
+    let body = initialize();
+    for (head, body) in [(host.clone(), body.clone()), (modern, body.replace("2025-11-25", "2026-07-28"))] {
+        for _ in 0..3 {
+            let (status, response) = raw(address, &head, &body).await;
+            assert_eq!(status, 403, "{response}");
+            assert!(!response.contains("mcp-session-id"), "{response}");
+        }
+    }
+    for status in [200, 200, 503] {
+        assert_eq!(raw(address, &format!("{host}{user}"), &body).await.0, status);
+    }
+}
+
 #[tokio::test]
 async fn a_session_is_of_no_use_to_anybody_else() {
     let address = listening(&server(&Arc::default()), &HttpOptions::new()).await;

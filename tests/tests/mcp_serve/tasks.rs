@@ -13,7 +13,7 @@ use rmcp::model::{
 };
 use rmcp::service::{ClientLifecycleMode, RunningService, ServiceError, ServiceExt as _};
 use serde_json::{Value, json};
-use tool_runtime::agent::{Incoming, RunQueue};
+use tool_runtime::agent::{CodeMode, Incoming, RunQueue};
 use tool_runtime::call::{Decider, Outcome};
 use tool_runtime::capability::Elicit;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerBuilder};
@@ -109,9 +109,13 @@ async fn piped(server: &McpServer, patient: Patient) -> Client {
 
 /// A client of 2026-07-28, which has no session.
 async fn over_http(server: &McpServer, user: &str) -> Client {
+    over_http_as(server, user, NEW).await
+}
+
+async fn over_http_as(server: &McpServer, user: &str, patient: Patient) -> Client {
     let address = listening(server, &HttpOptions::new()).await;
     let mode = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
-    rmcp::service::serve_client_with_lifecycle(NEW, transport(address, user), mode).await.expect("a server")
+    rmcp::service::serve_client_with_lifecycle(patient, transport(address, user), mode).await.expect("a server")
 }
 
 async fn task(client: &Client, name: &str, arguments: Value) -> Task {
@@ -335,12 +339,13 @@ async fn a_client_is_asked_only_where_everybody_lets_it() {
         let id = task(&client, "letters__send", json!({"text": "hello"})).await.task_id;
         let TaskPayload::InputRequired { input_requests } = get(&client, &id).await.unwrap().payload else { panic!() };
         assert_eq!(input_requests.len(), asked);
-        let answer = |answer: Value| UpdateTaskParams::new(&id, [("approval-1".to_owned(), answer)].into());
+        let key = input_requests.keys().next().map_or("approval-1", String::as_str);
+        let answer = |answer: Value| UpdateTaskParams::new(&id, [(key.to_owned(), answer)].into());
         client.update_task(answer(json!({"action": "cancel"}))).await.unwrap();
         client.update_task(answer(json!("nonsense"))).await.unwrap();
         client.update_task(answer(json!({"action": "accept", "content": {"approve": true}}))).await.unwrap();
         if asked == 1 {
-            let question = serde_json::to_value(&input_requests["approval-1"]).unwrap();
+            let question = serde_json::to_value(&input_requests[key]).unwrap();
             assert_eq!(question["method"], "elicitation/create");
             assert!(question["params"]["message"].as_str().unwrap().contains("hello"), "{question}");
             assert_eq!(ended(&client, &id).await.status(), TaskStatus::Completed);
@@ -349,6 +354,62 @@ async fn a_client_is_asked_only_where_everybody_lets_it() {
             tokio::time::sleep(Duration::from_millis(100)).await;
             assert_eq!(waiting(&*store).await.len(), 1, "an answer that nobody asked for decides nothing");
         }
+    }
+}
+
+/// A script waits with one call after the other. Somebody else decided on the first, and another process serves the task.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_decides_what_was_asked_and_nothing_else() {
+    const WRITES: &str = "letters__send(#{ text: \"first\" }) + letters__send(#{ text: \"second\" })";
+    let store = Arc::<MemoryStore>::default();
+    let serve = || {
+        let writer = CodeMode::new("writer", "1").tools(["letters__send"]).effects();
+        let catalog = ToolCatalog::builder().tool::<send>().dynamic(writer).build().unwrap();
+        let policy = "allowed_tools = [\"letters__send\"]\nallowed_graphs = [\"writer\"]\napprovals.own_calls = true";
+        let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).unwrap()).approvals(true);
+        let runner = runner.store(Arc::clone(&store)).build().unwrap();
+        McpServer::builder(runner, admitted).ask_clients(true).build().unwrap()
+    };
+    let forms = Patient { forms: true, ..OLD };
+    let client = piped(&serve(), forms).await;
+    let id = task(&client, "graph__writer", json!({ "script": WRITES })).await.task_id;
+    let key = |task: &DetailedTask| match &task.payload {
+        TaskPayload::InputRequired { input_requests } => input_requests.keys().next().cloned(),
+        _ => None,
+    };
+    let first = key(&get(&client, &id).await.unwrap()).expect("a question about the first letter");
+    decide(&store, ApprovalDecision::Approve).await;
+    let is_next = |task: &DetailedTask| key(task).is_some_and(|key| key != first);
+    until(&client, &id, is_next).await;
+
+    let other = piped(&serve(), forms).await;
+    let second = key(&get(&other, &id).await.unwrap()).expect("a question about the second letter");
+    assert_ne!(first, second);
+    let yes = || json!({"action": "accept", "content": {"approve": true}});
+    let answer = |key: &str| UpdateTaskParams::new(&id, [(key.to_owned(), yes())].into());
+    for client in [&client, &other] {
+        client.update_task(answer(&first)).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(recorded(&*store).await, [json!(["letters__send", "ok"])], "the second letter still waits");
+    other.update_task(answer(&second)).await.unwrap();
+    assert_eq!(result(&ended(&other, &id).await)["structuredContent"]["value"], "11");
+}
+
+/// Each of them was kept with those that it saw.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_a_session_that_wait_at_the_same_time_are_all_found_again() {
+    let store = Arc::<MemoryStore>::default();
+    let client = Arc::new(piped(&server(&store), OLD).await);
+    let mut calls = tokio::task::JoinSet::new();
+    for at in 0..24 {
+        let client = Arc::clone(&client);
+        calls.spawn(async move { task(&client, "letters__send", json!({ "text": format!("{at}") })).await });
+    }
+    let tasks = calls.join_all().await;
+    let again = piped(&server(&store), OLD).await;
+    for task in tasks {
+        assert_eq!(get(&again, &task.task_id).await.unwrap().status(), TaskStatus::InputRequired);
     }
 }
 
@@ -374,6 +435,54 @@ async fn a_tool_asks_its_client_while_it_is_a_task() {
     let id = task(&client, "tables__book", json!({})).await.task_id;
     decide(&store, ApprovalDecision::Approve).await;
     assert_eq!(result(&ended(&client, &id).await)["isError"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_asks_becomes_a_task_where_nobody_is_asked_meanwhile() {
+    let policy = "allowed_tools = ['tables__book']";
+    let forms = Patient { forms: true, ..NEW };
+    let store = Arc::<MemoryStore>::default();
+    let served = builder(Arc::clone(&store), policy).build().unwrap();
+    let client = over_http_as(&served, "ada", forms).await;
+    let asked = task(&client, "tables__book", json!({})).await;
+    assert_eq!(asked.status, TaskStatus::InputRequired);
+    let TaskPayload::InputRequired { input_requests } = get(&client, &asked.task_id).await.unwrap().payload else {
+        panic!("nothing is asked")
+    };
+    let key = input_requests.first_key_value().unwrap().0.clone();
+    let bob = over_http_as(&served, "bob", forms).await;
+    let answer = |name: &str| {
+        let answer = json!({"action": "accept", "content": {"name": name}});
+        UpdateTaskParams::new(&asked.task_id, [(key.clone(), answer)].into())
+    };
+    assert_eq!(code(bob.update_task(answer("Bob")).await.unwrap_err()).0, -32602);
+    client.update_task(answer("Ada")).await.unwrap();
+    assert_eq!(result(&ended(&client, &asked.task_id).await)["content"][0]["text"], "Ada");
+    assert_eq!(recorded(&*store).await, [json!(["tables__book", "ok"])]);
+
+    // It is stopped like any other, and by the end of the server.
+    let asked = task(&client, "tables__book", json!({})).await;
+    client.cancel_task(CancelTaskParams::new(&asked.task_id)).await.unwrap();
+    let stopped = ended(&client, &asked.task_id).await;
+    assert!(result(&stopped)["content"][0]["text"].as_str().unwrap().contains("outcome_unknown"), "{stopped:?}");
+    let _left = task(&client, "tables__book", json!({})).await;
+    served.close(Duration::from_millis(50)).await;
+    let unknown = json!(["tables__book", "outcome_unknown"]);
+    assert_eq!(recorded(&*store).await, [json!(["tables__book", "ok"]), unknown.clone(), unknown]);
+
+    // Where there is no room, or nobody who fills in a form, the tool is told so.
+    for (max, patient) in [(0, forms), (1, forms), (1, NEW)] {
+        let store = Arc::<MemoryStore>::default();
+        let served = builder(Arc::clone(&store), policy).max_tasks(max).build().unwrap();
+        let client = over_http_as(&served, "ada", patient).await;
+        if max > 0 && patient.forms {
+            task(&client, "tables__book", json!({})).await;
+        }
+        let said = client.call_tool_once(request("tables__book", json!({}))).await.unwrap();
+        let CallToolResponse::Complete(said) = said else { panic!("a task") };
+        assert_eq!(said.is_error, Some(true));
+        assert!(recorded(&*store).await.contains(&json!(["tables__book", "execution_error"])));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,6 +21,8 @@ pub(super) struct History {
     sent: usize,
     /// The ids of the calls in what was sent.
     ids: Arc<HashSet<CallId>>,
+    /// Whether a file is in what was sent.
+    has_files: bool,
     prompt: Option<Prompt>,
 }
 
@@ -44,7 +46,7 @@ impl History {
         let mut all = Vec::with_capacity(messages.len() + 1);
         all.push(Message::System(String::new()));
         all.extend(messages);
-        Self { all, is_instructed: false, sent: 0, ids: Arc::default(), prompt: None }
+        Self { all, is_instructed: false, sent: 0, ids: Arc::default(), has_files: false, prompt: None }
     }
 
     /// The messages without instructions.
@@ -72,6 +74,7 @@ impl History {
         let new = self.all.split_off(1 + self.sent);
         let ids = new.iter().flat_map(Message::calls).map(|call| call.id.clone());
         Arc::make_mut(&mut self.ids).extend(ids);
+        self.has_files |= new.iter().any(Message::has_files);
         self.all.extend(repair(&new, |_| Missing::OutcomeUnknown));
         self.sent = self.messages().len();
     }
@@ -84,7 +87,7 @@ impl History {
     /// Leaves out the oldest files if there are more than one request has room for. What a request has no room for, no
     /// later one has: only the first reports the loss, and memory stays bounded. Returns the messages that it has, before.
     pub(super) fn bound(&mut self) -> Option<Vec<Message>> {
-        let bounded = bounded(self.messages())?;
+        let bounded = self.has_files.then(|| bounded(self.messages())).flatten()?;
         let before = self.request().to_vec();
         self.all.truncate(1);
         self.all.extend(bounded.messages);

@@ -139,21 +139,8 @@ impl ToolContext {
 
     /// The key under which the ledger knows the call.
     pub(crate) fn ledger_key(&self) -> Hash {
-        let fields = &self.0;
-        let mut text = Vec::with_capacity(256);
-        // Each part has its length before it, so that no two lists of parts read alike; `None` differs from empty.
-        for part in [
-            fields.tenant.as_deref(),
-            fields.principal.as_deref(),
-            Some(&*fields.run_id),
-            Some(fields.tool.as_str()),
-            Some(self.call_id().as_str()),
-        ] {
-            text.extend_from_slice(&part.map_or(u64::MAX, |part| part.len() as u64).to_be_bytes());
-            text.extend_from_slice(part.unwrap_or_default().as_bytes());
-        }
-        text.extend_from_slice(&fields.arguments.digest().0);
-        Hash::sha256(text)
+        let ContextFields { tenant, principal, run_id, tool, call_id, arguments, .. } = &self.0;
+        ledger_key((tenant.as_deref(), principal.as_deref()), run_id, tool, call_id, arguments.digest())
     }
 
     /// Writes an operational event to the `tracing` subscriber, with the ids of the call. Put no argument or
@@ -184,6 +171,24 @@ impl ToolContext {
             tracing::Level::TRACE => emit!(tracing::Level::TRACE),
         }
     }
+}
+
+/// The key under which the ledger knows a call of a tenant and a principal with effective arguments of this digest.
+pub(crate) fn ledger_key(
+    (tenant, principal): (Option<&str>, Option<&str>),
+    run_id: &str,
+    tool: &ToolName,
+    call_id: &CallId,
+    arguments: Hash,
+) -> Hash {
+    let mut text = Vec::with_capacity(256);
+    // Each part has its length before it, so that no two lists of parts read alike; `None` differs from empty.
+    for part in [tenant, principal, Some(run_id), Some(tool.as_str()), Some(call_id.as_str())] {
+        text.extend_from_slice(&part.map_or(u64::MAX, |part| part.len() as u64).to_be_bytes());
+        text.extend_from_slice(part.unwrap_or_default().as_bytes());
+    }
+    text.extend_from_slice(&arguments.0);
+    Hash::sha256(text)
 }
 
 impl fmt::Debug for ToolContext {

@@ -87,7 +87,11 @@ impl<'a> Row<'a> {
     /// What the grant does, in a sentence.
     fn told(&self) -> String {
         let does = if self.verdict == Verdict::Deny { "are refused" } else { "run without being asked about" };
-        let uses = self.uses.map(|uses| format!(", {uses} times")).unwrap_or_default();
+        let uses = match self.uses {
+            None => String::new(),
+            Some(1) => ", once".to_owned(),
+            Some(uses) => format!(", {uses} times"),
+        };
         let until = self.expires_at.as_ref().map(|end| format!(", until {end}")).unwrap_or_default();
         let (tool, scope) = (terminal::safe(self.tool), terminal::safe(&self.scope()));
         format!("granted {}: such calls of {tool} {does}, for {scope}{uses}{until}", self.id)

@@ -110,7 +110,11 @@ async fn post(
         return Err(Failure::usage("say what to post: a message, --approve CALL, --deny CALL or --answer CALL JSON"));
     }
     if let Some(prompt) = prompt {
-        incoming = incoming.text(text(prompt)?);
+        let prompt = text(prompt)?;
+        if prompt.trim().is_empty() {
+            return Err(Failure::usage("write what the user says: worker post RUN \"..\""));
+        }
+        incoming = incoming.text(prompt);
     }
     let (store, tenant) = (cli.existing_store().await?.ok_or_else(missing)?, cli.party().tenant);
     let queue = RunQueue::new(Arc::clone(&store));

@@ -10,6 +10,11 @@ pub(crate) fn quote(out: &mut String, text: &str) {
     out.reserve(text.len() + 2);
     out.push('"');
     let (bytes, mut from) = (text.as_bytes(), 0);
+    if plain_until(bytes, 0) == bytes.len() {
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     loop {
         // What is escaped is one byte long, so all cuts are between characters.
         let at = plain_until(bytes, from);

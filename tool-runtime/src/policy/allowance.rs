@@ -111,7 +111,7 @@ impl Allowance {
         }
     }
 
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         Self { window: None, ..*self } == Self::default()
     }
 }

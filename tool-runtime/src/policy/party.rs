@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::call::Caller;
+use crate::policy::cedar::CedarRules;
 use crate::policy::{PolicyContext, RunPolicy, ToolPolicy};
 
 /// The longest description of a party. Names come from outside, and a longer one is not worth its memory.
@@ -32,7 +33,7 @@ impl ToolPolicy {
     /// reads; the tables see what they name.
     fn tell_apart(&self, context: &PolicyContext<'_>, key: &mut Key) {
         let (data, all) = (self.data(), self.data().cedar.is_some());
-        let read = self.data().cedar.as_ref().map(|cedar| cedar.attributes());
+        let read = self.data().cedar.as_ref().map(CedarRules::attributes);
         match context.caller {
             Caller::Direct => key.word("direct"),
             Caller::Graph { name, .. } => {

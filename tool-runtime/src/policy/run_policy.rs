@@ -116,6 +116,11 @@ impl RunPolicy {
         self.all().flat_map(move |policy| policy.labels_of(tool))
     }
 
+    /// Whether a result of this tool may put labels on its run.
+    pub(crate) fn puts_labels(&self, name: &str) -> bool {
+        is_discovered(name) || self.all().any(|policy| !policy.data().labels.is_empty())
+    }
+
     /// See [`ToolPolicy::limits_of`]: the least of each.
     pub(crate) fn limits_of(&self, name: &str) -> ToolLimits {
         let limits = self.current.limits_of(name);

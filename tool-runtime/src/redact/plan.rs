@@ -92,6 +92,8 @@ impl Plan {
                 Ok(at) => &mut members[at].plan,
                 Err(at) => {
                     let member = Member::new(segment, members.len());
+                    // Most have one or two, and a catalog keeps thousands of plans.
+                    members.reserve_exact(1);
                     members.insert(at, member);
                     &mut members[at].plan
                 }

@@ -65,6 +65,16 @@ pub(super) struct Suspending {
     pub(super) settled: Option<Settled>,
 }
 
+/// What became of a call that is to wait.
+pub(super) enum Kept {
+    /// It waits from now on.
+    Waits,
+    /// It was suspended or decided before.
+    Before,
+    /// A process that asked nobody began it. With its record, if somebody saw its end.
+    Begun(Option<Box<ToolInvocationRecord>>),
+}
+
 impl Suspending {
     fn keys(&self) -> impl Iterator<Item = Key> {
         std::iter::once(Key::of_waiting(&self.call)).chain(self.settled.iter().flat_map(Settled::keys))
@@ -213,8 +223,7 @@ impl Run {
     pub(super) async fn take(&self, taken: Taken, attempt: Option<Attempt>) -> Result<Begun, ResumeError> {
         let id = taken.call.call_id.clone();
         let mut keys = self.keys();
-        keys.extend(waiting::keys(&taken.call));
-        keys.extend(taken.begins().into_iter().flat_map(Intent::keys));
+        keys.extend(taken.keys());
         let lease = self.lease();
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
@@ -242,26 +251,31 @@ impl Run {
         Key::waiting(Arc::clone(self.identity()), options.tenant.as_deref(), options.principal.as_deref(), call_id)
     }
 
-    /// Keeps a call that waits; `false` if it was suspended or decided before. An attempt that only prepared what a client is to
+    /// Keeps a call that waits, unless the ledger knows it under `begun`. An attempt that only prepared what a client is to
     /// execute leaves the ledger.
     pub(super) async fn keep(
         &self,
         waiting: Waiting,
+        begun: Option<Key>,
         attempt: Option<Attempt>,
         settled: Option<Settled>,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Kept, StoreError> {
         let mut keys = self.keys();
+        keys.extend(begun.clone());
         keys.extend(waiting::keys(&waiting.call));
         keys.extend(attempt.as_ref().map(|attempt| attempt.key.clone()));
         keys.extend(settled.iter().flat_map(Settled::keys));
         let lease = self.lease();
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
+            if let Some(known) = begun.as_ref().and_then(|key| ledger::known(transaction, key)) {
+                return Ok(Kept::Begun(known.map(Box::new)));
+            }
             settled.iter().try_for_each(|settled| settled.write(transaction))?;
             if let Some(Attempt { key, owner, .. }) = &attempt {
                 ledger::withdraw(transaction, key, owner)?;
             }
-            waiting::suspend(transaction, &waiting)
+            Ok(if waiting::suspend(transaction, &waiting)? { Kept::Waits } else { Kept::Before })
         };
         self.shared().store.transact(keys, change).await
     }

@@ -54,5 +54,8 @@ fn evidence(run: &Run, tool: &str, value: &str) {
 
 /// Puts the tool's labels on the run: the model is about to read something of it.
 pub(super) fn label(run: &Run, entry: &Entry) {
-    run.remembered().label(run.policy().labels_of(&entry.subject()));
+    // Most policies have no labels, and what names them is as large as a call.
+    if run.policy().puts_labels(entry.spec.name.as_str()) {
+        run.remembered().label(run.policy().labels_of(&entry.subject()));
+    }
 }

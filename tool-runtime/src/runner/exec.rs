@@ -75,10 +75,12 @@ impl Run {
     }
 }
 
-/// Takes an open call to its end.
-async fn taken(mut open: OpenCall) -> ToolExecResult {
-    let ended = from_start(&mut open).await;
-    open.finish(ended).await
+/// Takes an open call to its end. An `async fn` would hold the call twice.
+fn taken(mut open: OpenCall) -> impl Future<Output = ToolExecResult> + Send {
+    async move {
+        let ended = from_start(&mut open).await;
+        open.finish(ended).await
+    }
 }
 
 /// All stages.
@@ -122,14 +124,20 @@ pub(super) async fn from_permit(open: &mut OpenCall, permit: Permit) -> Result<E
     if let Some(known) = open.known.take() {
         return Ok(Ending::Elsewhere(known));
     }
-    let reserved = stages::reach(open, reserved).await?;
-    let bound = stages::bind(open, reserved).await?;
-    let begun = match stages::begin(open, bound).await? {
-        Beginning::Run(begun) => begun,
-        Beginning::End(ending) => return Ok(ending),
-        Beginning::Ask(hydrated) => {
-            return Box::pin(suspend(open, *hydrated, Suspension::Approval, Waits::default())).await;
-        }
+    let (entry, timeout) = reserved.tool();
+    stages::reach(open, entry, timeout).await?;
+    let connections = stages::connect(open, entry, timeout).await?;
+    let bound = stages::bind(open, reserved, connections);
+    let begun = match stages::begin(open, bound) {
+        Ok(begun) => begun,
+        // On the heap, as all that only some calls wait for: every call's future would be as large.
+        Err(entering) => match Box::pin(stages::enter(open, entering)).await? {
+            Beginning::Run(begun) => begun,
+            Beginning::End(ending) => return Ok(ending),
+            Beginning::Ask(hydrated) => {
+                return Box::pin(suspend(open, *hydrated, Suspension::Approval, Waits::default())).await;
+            }
+        },
     };
     let ran = stages::run(open, begun).await?;
     match stages::conclude(open, ran) {

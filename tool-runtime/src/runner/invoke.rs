@@ -49,6 +49,12 @@ pub(super) async fn contained<T>(future: Boxed<'_, T>, bounds: &Bounds) -> Resul
     if let Poll::Ready(ended) = poll_fn(|cx| Poll::Ready(tool.poll(cx))).await {
         return ended;
     }
+    // On the heap: a timer is larger than all that a tool needs which is ready at once.
+    Box::pin(waited_for(tool, bounds)).await
+}
+
+/// Polls on, until the first of all ends.
+async fn waited_for<T>(mut tool: Contained<'_, T>, bounds: &Bounds) -> Result<T, Interrupted> {
     let mut timer = pin!(async move {
         match bounds.deadline() {
             Some(deadline) => tokio::time::sleep_until(deadline).await,

@@ -21,6 +21,7 @@ mod forsaken;
 mod granted;
 mod graph;
 mod invoke;
+mod keyed;
 mod loops;
 mod names;
 mod offer;

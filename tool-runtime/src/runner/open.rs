@@ -192,7 +192,9 @@ impl OpenCall {
     }
 
     /// Writes the record, then the terminal event, then hands out the result.
-    pub(super) async fn finish(mut self, ended: Result<Ending, Stop>) -> ToolExecResult {
+    ///
+    /// Borrowed, because a future that takes the call holds it twice.
+    pub(super) async fn finish(&mut self, ended: Result<Ending, Stop>) -> ToolExecResult {
         let ended = match self.known.take() {
             // The gate refuses it now; the record says what became of it.
             Some(known) => Ok(Ending::Elsewhere(known)),
@@ -245,7 +247,8 @@ impl OpenCall {
         let Claim { waiting, decision, deciding: _deciding } = *claim;
         let (result, stop) = self.result(ended);
         let then = Then::End(self.draft.record(&self.run, &result, stop.as_ref()));
-        self.run.take(waiting::Taken { call: waiting.call, decision, then }, None).await?;
+        let ledger = waiting.idempotency_key.map(|key| Key::call(Arc::clone(&waiting.call.run_id), key));
+        self.run.take(waiting::Taken { call: waiting.call, decision, ledger, then }, None).await?;
         if let Some(delivered) = result.as_delivered()
             && let Some(entry) = self.run.shared().catalog.entry(self.draft.name())
         {

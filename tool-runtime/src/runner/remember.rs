@@ -15,6 +15,9 @@ use crate::store::grants::{self, Covered};
 use crate::store::{DecisionKind, DecisionRecord, Grant, GrantScope, Key, PendingCall, Transaction, ledger};
 use crate::tool::ToolEffect;
 
+/// The longest text of conditions, in bytes: every call that the grant may cover reads them.
+const MAX_CONDITIONS: usize = 64 << 10;
+
 /// What is remembered of a decision: for which runs, for which arguments, how often and how long.
 ///
 /// ```
@@ -54,8 +57,11 @@ impl Remember {
     /// `[[tools.NAME.arguments]]`, without `then` and `otherwise`. Arguments that no condition names can be anything.
     ///
     /// # Errors
-    /// The text is not a list of conditions.
+    /// The text is not a list of conditions, or longer than 64 KiB.
     pub fn matching(mut self, conditions: &str) -> Result<Self, GrantError> {
+        if conditions.len() > MAX_CONDITIONS {
+            return Err(GrantError::Conditions("they are longer than 64 KiB".to_owned()));
+        }
         let unfit = |error: serde_json::Error| GrantError::Conditions(error.to_string());
         let written: Vec<serde_json::Map<String, serde_json::Value>> =
             serde_json::from_str(conditions).map_err(unfit)?;
@@ -100,7 +106,8 @@ impl Remember {
             GrantScope::Tenant => true,
         };
         let counted = if verdict == Verdict::Deny { uses.is_none() } else { uses != Some(0) };
-        if !fits || !counted || call.repair.is_some() || call.graph.is_some() {
+        let lasts = expires_in.is_none_or(|time| !time.is_zero());
+        if !fits || !counted || !lasts || call.repair.is_some() || call.graph.is_some() {
             return Err(GrantError::Scope);
         }
         let reaches_out = effect.is_none_or(|effect| effect == ToolEffect::ExternalSideEffect);
@@ -149,7 +156,7 @@ pub enum GrantError {
     /// The tool reaches outside, so its grants need both a number of uses and an end.
     Unbounded,
     /// The scope names another run or conversation than the call's, or a principal that the run does not have; a
-    /// denial has a number of uses, or an allowance none; or the call is that of a graph, which waits with another.
+    /// denial has a number of uses, or an allowance none; it has no time; or the call is that of a graph, which waits with another.
     Scope,
     /// The conditions are none.
     Conditions(String),
@@ -173,7 +180,7 @@ impl fmt::Display for GrantError {
         match self {
             Self::Resume(error) => error.fmt(f),
             Self::Unbounded => f.write_str("the tool reaches outside; give the grant a number of uses and an end"),
-            Self::Scope => f.write_str("the scope or the number of uses does not fit the call that waits"),
+            Self::Scope => f.write_str("the scope, the number of uses or the time does not fit the call that waits"),
             Self::Conditions(why) => write!(f, "the conditions of the grant cannot be read: {why}"),
         }
     }

@@ -127,7 +127,7 @@ pub(super) async fn put_back(run: &Run, waiting: Waiting) -> Result<(), StoreErr
     if ended.iter().any(|record| owns(run, record.principal.as_deref(), record.tenant.as_deref())) {
         return Ok(());
     }
-    match run.keep(waiting, None, None).await {
+    match run.keep(waiting, None, None, None).await {
         Ok(_) | Err(StoreError::Duplicate) => Ok(()),
         Err(error) => Err(error),
     }

@@ -57,15 +57,11 @@ impl Run {
     /// The store failed.
     pub async fn recorded(&self, call_id: &CallId) -> Result<Option<ToolExecResult>, StoreError> {
         let unread = |error| telemetry::store_unread(self, error);
-        if let Some(record) = self.own_record(call_id, |_| true).await.map_err(unread)? {
-            return Ok(Some(result(record)));
+        let known = self.look_up(call_id, None, |_| true).await.map_err(unread)?;
+        if let Some(Some(ended)) = known {
+            return Ok(Some(ended));
         }
-        let unfinished = self.unfinished(call_id).await.map_err(unread)?;
-        // It may have ended, or was closed, between the two.
-        if let Some(record) = self.own_record(call_id, |_| true).await.map_err(unread)? {
-            return Ok(Some(result(record)));
-        }
-        Ok((unfinished || self.may_have_begun(call_id)).then(|| {
+        Ok((known.is_some() || self.may_have_begun(call_id)).then(|| {
             let outcome = Outcome::OutcomeUnknown;
             ToolExecResult::unfinished(call_id.clone(), outcome, true, outcome.safe_message())
         }))
@@ -95,18 +91,30 @@ impl Run {
         &self,
         call_id: &CallId,
     ) -> Result<Option<Option<ToolExecResult>>, StoreError> {
-        let unread = |error| telemetry::store_unread(self, error);
-        if let Some(record) = self.own_record(call_id, |_| true).await.map_err(unread)? {
+        self.look_up(call_id, None, |_| true).await.map_err(|error| telemetry::store_unread(self, error))
+    }
+
+    /// Looks up a call, of a tool if one is named, with a record that `is_wanted`. `None` if nothing is known of it,
+    /// `Some(None)` if it began and has not been seen to end.
+    ///
+    /// One that was refused, or waited and was not let run, may have begun all the same: in a process that asked nobody.
+    pub(super) async fn look_up(
+        &self,
+        call_id: &CallId,
+        tool: Option<&str>,
+        is_wanted: impl Fn(&ToolInvocationRecord) -> bool,
+    ) -> Result<Option<Option<ToolExecResult>>, StoreError> {
+        if let Some(record) = self.own_record(call_id, &is_wanted).await?.filter(|record| record.executed) {
             return Ok(Some(Some(result(record))));
         }
-        let unfinished = self.unfinished(call_id).await.map_err(unread)?;
+        let unfinished = self.unfinished_of(call_id, tool).await?;
         // It may have ended, or was closed, between the two.
-        let record = self.own_record(call_id, |_| true).await.map_err(unread)?;
+        let record = self.own_record(call_id, &is_wanted).await?.filter(|record| record.executed || !unfinished);
         Ok((unfinished || record.is_some()).then(|| record.map(result)))
     }
 
     /// The last record under a call's id that is this run's own and that `is_wanted`.
-    pub(super) async fn own_record(
+    async fn own_record(
         &self,
         call_id: &CallId,
         is_wanted: impl Fn(&ToolInvocationRecord) -> bool,

@@ -10,6 +10,7 @@ use crate::call::usage::Usage;
 use crate::call::{CallId, Outcome, RunSummary};
 use crate::policy::{PolicyContext, RunPolicy};
 use crate::runner::Run;
+use crate::runner::keyed::Keyed;
 use crate::runner::offer::Offered;
 
 /// The most distinct call ids that a run takes; their set is bounded.
@@ -109,7 +110,7 @@ impl Run {
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunState {
-    seen: HashSet<CallId>,
+    seen: HashSet<CallId, Keyed>,
     labels: Arc<[Arc<str>]>,
     failures: HashMap<String, Failures>,
     turn: u64,

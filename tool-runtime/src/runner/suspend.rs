@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
-use crate::call::{ArgumentChangeKind, CallId, Decider, JsonText, Outcome, PendingGraph, Suspension, ToolExecResult};
+use crate::call::{
+    ArgumentChangeKind, CallId, Decider, JsonText, Outcome, PendingGraph, Suspension, ToolExecResult, ledger_key,
+};
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::redact::{changes, summary};
-use crate::runner::books::{Claim, Suspending};
+use crate::runner::books::{Claim, Kept, Suspending};
 use crate::runner::draft::Refused;
 use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::open::OpenCall;
 use crate::runner::waiting::Purpose;
-use crate::runner::{ResumeError, Run, names, telemetry, waiting};
-use crate::store::{DecisionKind, DecisionRecord, FrozenArguments, PendingCall, Waiting};
-use crate::tool::Digested as _;
+use crate::runner::{ResumeError, Run, names, settle, telemetry, waiting};
+use crate::store::{DecisionKind, DecisionRecord, FrozenArguments, Key, PendingCall, Waiting};
+use crate::tool::Digested;
 
 /// What a suspended call waits with.
 #[derive(Default)]
@@ -37,6 +39,11 @@ pub(super) async fn suspend(
     let frozen = Arc::clone(&hydrated.frozen);
     drop(hydrated);
     let spec = &frozen.entry.spec;
+    let party = (options.tenant.as_deref(), options.principal.as_deref());
+    let key = ledger_key(party, run.identity(), &spec.name, &open.draft.id, Digested::digest(&*frozen));
+    // Before a call waits for the first time, another process may have run it without asking, or may have ended it.
+    let is_new = graph.is_none() && open.attempt.is_none() && run.state().is_continued();
+    let begun = is_new.then(|| Key::call(Arc::clone(run.identity()), key));
     let (canonical, effective) = (Arc::clone(frozen.canonical()), frozen.effective());
     let mut changed = frozen.changes.clone();
     changed.extend(changes(ArgumentChangeKind::Defaulted, &canonical, effective, &spec.sensitive));
@@ -84,13 +91,27 @@ pub(super) async fn suspend(
     let settled = open.held.take().map(|held| held.settled(0));
     // If nobody hears whether it was kept, the record of the call takes it back.
     open.suspending = Some(Box::new(Suspending { call: pending.clone(), settled: settled.clone() }));
-    let kept = open.run().keep(Waiting { call: pending, record }, open.attempt.as_deref().cloned(), settled).await;
+    let waiting = Waiting { call: pending, record, idempotency_key: Some(key) };
+    let kept = open.run().keep(waiting, begun, open.attempt.as_deref().cloned(), settled).await;
     match (kept, suspension) {
-        (Ok(true), _) | (Ok(false), Suspension::Approval) => {
+        (Ok(Kept::Waits), _) | (Ok(Kept::Before), Suspension::Approval) => {
             (open.suspending, open.attempt) = (None, None);
             Ok(Ending::Suspended(suspended))
         }
-        (Ok(false), Suspension::Client) => {
+        (Ok(Kept::Begun(Some(record))), _) => {
+            open.suspending = None;
+            Ok(Ending::Elsewhere(Box::new(settle::result(*record))))
+        }
+        (Ok(Kept::Begun(None)), _) => {
+            open.suspending = None;
+            // One whose owner is gone gets its record now.
+            let looked = open.run().unfinished_of(&open.draft.id, Some(open.draft.name())).await;
+            discard(looked.map_err(|error| telemetry::store_unread(open.run(), error)));
+            let (id, unknown) = (open.draft.id.clone(), Outcome::OutcomeUnknown);
+            let result = ToolExecResult::unfinished(id, unknown, true, unknown.safe_message());
+            Ok(Ending::Elsewhere(Box::new(result)))
+        }
+        (Ok(Kept::Before), Suspension::Client) => {
             (open.suspending, open.attempt) = (None, None);
             let (id, message) = (open.draft.id.clone(), "This call waits for its client already. Do not repeat it.");
             let result = ToolExecResult::unfinished(id, Outcome::OutcomeUnknown, true, message);

@@ -21,14 +21,14 @@ pub(super) struct Views(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    views: HashMap<Party, View>,
+    views: HashMap<Party, Known>,
     /// The tools of all views.
     tools: usize,
     /// Counts uses.
     now: u64,
 }
 
-struct View {
+struct Known {
     view: Arc<CatalogView>,
     /// The catalog's count of changes before the first tool was looked at.
     changes: u64,
@@ -73,7 +73,7 @@ impl Views {
         let view = same.map_or(view, |known| Arc::clone(&known.view));
         kept.now += 1;
         kept.tools += view.len();
-        let new = View { view: Arc::clone(&view), changes, used: kept.now };
+        let new = Known { view: Arc::clone(&view), changes, used: kept.now };
         if let Some(before) = kept.views.insert(party, new) {
             kept.tools -= before.view.len();
         }

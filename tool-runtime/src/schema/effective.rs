@@ -42,7 +42,7 @@ impl Effective {
     /// of arrays only, so that it costs a tenth of that text: where two are the same, the texts decide.
     pub(crate) fn fingerprint(&self, arguments: &Tree<'_>) -> u64 {
         let defaults = self.missing(arguments);
-        let defaults = defaults.map(|(name, default)| mix(ends(name), fingerprint(&Tree::from_value(default))));
+        let defaults = defaults.map(|(name, default)| member(name, fingerprint(&Tree::from_value(default))));
         defaults.fold(fingerprint(arguments), u64::wrapping_add)
     }
 
@@ -71,9 +71,14 @@ fn fingerprint(tree: &Tree<'_>) -> u64 {
         },
         Tree::Object(members) => {
             let present = members.iter().filter(|(_, value)| !value.is_null());
-            present.fold(7, |sum: u64, (name, value)| sum.wrapping_add(mix(ends(name), fingerprint(value))))
+            present.fold(7, |sum: u64, (name, value)| sum.wrapping_add(member(name, fingerprint(value))))
         }
     }
+}
+
+/// Calls of one tool have the same names, so that their lengths do.
+fn member(name: &str, value: u64) -> u64 {
+    value.rotate_left(u32::try_from(name.len() % 64).unwrap_or_default())
 }
 
 /// The first eight bytes of a text, the last eight, and its length.
@@ -86,9 +91,11 @@ fn ends(text: &str) -> u64 {
 }
 
 /// Multiplies two words, and folds the product into one.
+#[expect(clippy::cast_possible_truncation, reason = "both halves are taken")]
 fn mix(one: u64, other: u64) -> u64 {
     const FACTORS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];
     let product = u128::from(one ^ FACTORS[0]) * u128::from(other ^ FACTORS[1]);
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half is meant")]
     let [low, high] = [product as u64, (product >> 64) as u64];
     low ^ high
 }

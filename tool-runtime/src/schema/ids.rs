@@ -14,8 +14,8 @@ use crate::tool::{Schema, ToolSpec};
 /// `*_ids`, `*Id`, `*Ids`. Arguments that need evidence are ids whatever they are called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct IdArguments {
-    /// Properties of the schema; `None` for a tool without a schema, where the name of an argument alone decides.
-    names: Option<BTreeSet<Box<str>>>,
+    /// Properties of the schema, sorted; `None` for a tool without a schema, where the name of an argument alone decides.
+    names: Option<Box<[Box<str>]>>,
     evidence: Box<[Box<str>]>,
 }
 
@@ -31,16 +31,16 @@ impl IdArguments {
     pub(crate) fn of_value(schema: &Value) -> Self {
         let mut names = BTreeSet::new();
         properties(schema, &mut names);
-        Self { names: Some(names), evidence: Box::default() }
+        Self { names: Some(names.into_iter().collect()), evidence: Box::default() }
     }
 
-    fn of_schema(schema: &Schema) -> BTreeSet<Box<str>> {
+    fn of_schema(schema: &Schema) -> Box<[Box<str>]> {
         let mut names = BTreeSet::new();
         // Most schemas have none, and reading one is most of the work of building a catalog.
         if ["id\"", "ids\"", "Id\"", "Ids\""].iter().any(|end| schema.as_str().contains(end)) {
             properties(&schema.to_value(), &mut names);
         }
-        names
+        names.into_iter().collect()
     }
 
     /// Cuts white space off both ends of each, before the schema sees them. Returns whether there was any.
@@ -73,7 +73,9 @@ impl IdArguments {
     }
 
     fn has(&self, name: &str, at_root: bool) -> bool {
-        self.names.as_ref().map_or_else(|| is_id_name(name), |names| names.contains(name))
+        self.names
+            .as_ref()
+            .map_or_else(|| is_id_name(name), |names| names.binary_search_by(|known| (**known).cmp(name)).is_ok())
             || (at_root && self.evidence.iter().any(|one| **one == *name))
     }
 

@@ -11,6 +11,7 @@ use crate::store::ledger::LedgerEntry;
 use crate::store::pending::PendingCall;
 use crate::store::posts::Post;
 use crate::store::runs::StoredRun;
+use crate::tool::Hash;
 
 /// What a store keeps, apart from records. Stores keep it as the JSON that serde makes of it, in a place where clients cannot
 /// change it: the frozen arguments of calls are in it.
@@ -49,6 +50,9 @@ pub struct Waiting {
     pub call: PendingCall,
     /// Its record, open.
     pub record: ToolInvocationRecord,
+    /// Its idempotency key, under which the ledger keeps how it ended. `None` if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<Hash>,
 }
 
 impl Document {

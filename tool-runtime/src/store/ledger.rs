@@ -11,7 +11,7 @@ use crate::policy::BudgetExceeded;
 use crate::store::accounts::{self, Account, Bill, Booked};
 use crate::store::grants;
 use crate::store::runs::{self, RunLease};
-use crate::store::{Document, Key, StoreError, Transaction};
+use crate::store::{Document, Key, PendingCall, StoreError, Transaction};
 
 /// A call in the ledger. It began; whether it ended is known once it is finished.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -69,13 +69,16 @@ pub(crate) struct Intent {
     pub(crate) worker: Option<u64>,
     /// What it books on the accounts of its principal and tenant. `None` if there are none.
     pub(crate) bill: Option<Bill>,
+    /// Where it may wait because another process asks for an approval. `None` if it was approved, or no other process can
+    /// have had it.
+    pub(crate) waits: Option<Key>,
 }
 
 impl Intent {
     /// The keys that have to be locked in addition to the run's.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
         let accounts = self.bill.iter().flat_map(|bill| Account::keys(&bill.accounts));
-        std::iter::once(self.key.clone()).chain(self.grant.clone()).chain(accounts)
+        std::iter::once(self.key.clone()).chain(self.grant.clone()).chain(self.waits.clone()).chain(accounts)
     }
 }
 
@@ -94,6 +97,8 @@ pub(crate) enum Begun {
     Ungranted,
     /// An account has not enough left. It never began.
     Exhausted(BudgetExceeded),
+    /// It waits for a person, whom another process has asked.
+    Waits(Box<PendingCall>),
 }
 
 /// Writes an intent, unless the call has begun before.
@@ -104,6 +109,13 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
         && !grants::holds(transaction, grant)
     {
         return Ok(Begun::Ungranted);
+    }
+    if let Some(key) = &intent.waits
+        && transaction.get(&intent.key).is_none()
+        && let Some(Document::Waiting(waiting)) = transaction.get(key)
+        && waiting.idempotency_key.is_some_and(|key| **intent.key.id() == *key.to_string())
+    {
+        return Ok(Begun::Waits(Box::new(waiting.call.clone())));
     }
     let earlier = match transaction.get(&intent.key) {
         Some(Document::Call(entry)) => Some(&**entry),
@@ -135,6 +147,25 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     let entry = LedgerEntry { owner: Arc::clone(&intent.owner), epoch, until, worker: intent.worker, record };
     transaction.set(&intent.key, Document::Call(Box::new(entry)))?;
     Ok(begun)
+}
+
+/// What is known of a call that is about to wait: a process that asked nobody may have begun it. `None` if none has, and
+/// `Some(None)` if nobody has seen its end.
+pub(crate) fn known(transaction: &Transaction, key: &Key) -> Option<Option<ToolInvocationRecord>> {
+    match transaction.get(key) {
+        Some(Document::Call(entry)) => Some(entry.is_finished().then(|| (*entry.record).clone())),
+        _ => None,
+    }
+}
+
+/// Keeps how a call ended that waited and did not begin, so that no other process begins it.
+pub(crate) fn ended(transaction: &mut Transaction, key: &Key, record: &ToolInvocationRecord) -> Result<(), StoreError> {
+    if transaction.get(key).is_some() {
+        return Ok(());
+    }
+    let (until, record) = (transaction.now(), Box::new(record.clone()));
+    let entry = LedgerEntry { owner: "".into(), epoch: 1, until, worker: None, record };
+    transaction.set(key, Document::Call(Box::new(entry)))
 }
 
 /// Prolongs the lease of an attempt.

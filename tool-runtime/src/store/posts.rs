@@ -5,9 +5,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "mcp-server"))]
 use crate::json;
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "mcp-server"))]
 use crate::store::PendingCall;
 use crate::store::{Document, Key, StoreError, Transaction};
 
@@ -45,9 +45,10 @@ pub(crate) enum Posted {
 }
 
 /// What a post is known by that finishes a call: the call as it waits now, and not as it may wait again.
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "mcp-server"))]
 pub(crate) fn finishes(call: &PendingCall) -> Result<Arc<str>, StoreError> {
-    let of_call = serde_json::to_vec(&(&call.call_id, call.created_at));
+    let next = call.graph.as_ref().map(|graph| &graph.call_id);
+    let of_call = serde_json::to_vec(&(&call.call_id, call.created_at, next));
     let of_call = of_call.map_err(|error| StoreError::Corrupt(error.into()))?;
     Ok(json::digest(of_call).to_string().into())
 }

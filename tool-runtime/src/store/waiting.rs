@@ -39,10 +39,17 @@ pub(crate) struct Taken {
     pub(crate) call: PendingCall,
     /// The decision.
     pub(crate) decision: DecisionRecord,
+    /// Where the ledger keeps how the call ends, if it does not begin.
+    pub(crate) ledger: Option<Key>,
     pub(crate) then: Then,
 }
 
 impl Taken {
+    /// What has to be locked, in addition to the run.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
+        keys(&self.call).into_iter().chain(self.ledger.clone()).chain(self.begins().into_iter().flat_map(Intent::keys))
+    }
+
     /// What is written in the ledger, if the call begins.
     pub(crate) fn begins(&self) -> Option<&Intent> {
         match &self.then {
@@ -83,6 +90,9 @@ pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Optio
     transaction.append(taken.decision.clone())?;
     if let Then::End(record) = &taken.then {
         transaction.append((**record).clone())?;
+        if let Some(key) = &taken.ledger {
+            ledger::ended(transaction, key, record)?;
+        }
     }
     Ok(Some(begun))
 }

@@ -8,16 +8,14 @@ const HIGH: u64 = ONES << 7;
 #[inline]
 pub(crate) fn plain_until(bytes: &[u8], mut at: usize) -> usize {
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-        let word = u64::from_le_bytes(*chunk);
-        // With its second bit turned over the quote is 0x20, control characters stay below, all others above.
-        let low = word ^ (ONES * 0x02);
-        let backslash = word ^ (ONES * u64::from(b'\\'));
-        // A subtraction may borrow into the bytes after the first hit, so only the lowest bit that is set counts.
-        let found = low.wrapping_sub(ONES * 0x21) & !low | backslash.wrapping_sub(ONES) & !backslash;
-        if found & HIGH != 0 {
-            return at + ((found & HIGH).trailing_zeros() / 8) as usize;
+        match first_in(*chunk) {
+            Some(found) => return at + found,
+            None => at += 8,
         }
-        at += 8;
+    }
+    // The last eight once more cost less than the few that are left one by one.
+    if bytes.last_chunk().is_some_and(|last| first_in(*last).is_none()) {
+        return bytes.len().max(at);
     }
     while let Some(byte) = bytes.get(at)
         && !matches!(byte, b'"' | b'\\' | 0..0x20)
@@ -25,6 +23,18 @@ pub(crate) fn plain_until(bytes: &[u8], mut at: usize) -> usize {
         at += 1;
     }
     at
+}
+
+/// The offset of the first quote, backslash or control character of eight bytes.
+#[inline]
+fn first_in(chunk: [u8; 8]) -> Option<usize> {
+    let word = u64::from_le_bytes(chunk);
+    // With its second bit turned over the quote is 0x20, control characters stay below, all others above.
+    let low = word ^ (ONES * 0x02);
+    let backslash = word ^ (ONES * u64::from(b'\\'));
+    // A subtraction may borrow into the bytes after the first hit, so only the lowest bit that is set counts.
+    let found = (low.wrapping_sub(ONES * 0x21) & !low | backslash.wrapping_sub(ONES) & !backslash) & HIGH;
+    (found != 0).then(|| (found.trailing_zeros() / 8) as usize)
 }
 
 /// Returns the offset of the quote that closes the string whose first character is at `start`; the end if none does.

@@ -25,11 +25,18 @@ pub(crate) enum Unseen {
 pub(crate) const fn unseen(character: char) -> Option<Unseen> {
     Some(match character {
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => Unseen::Control,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' => {
-            Unseen::Mark
-        }
-        '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}' => Unseen::Mark,
-        '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => Unseen::Mark,
+        '\u{ad}'
+        | '\u{61c}'
+        | '\u{180e}'
+        | '\u{200b}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' => Unseen::Mark,
         '\u{2028}' | '\u{2029}' => Unseen::Break,
         '\u{34f}' | '\u{200c}' | '\u{200d}' => Unseen::Joiner,
         '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => Unseen::Variation,

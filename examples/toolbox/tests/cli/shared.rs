@@ -226,10 +226,14 @@ fn a_decision_is_made_for_later_calls() {
     mail_waits(&rig, "run-1").end().code(0);
     let add = |words: &[&str]| rig.run(&[&["--json", "grants", "add"], words].concat());
     let bounded = ["--uses", "1", "--expires-in", "7d"];
+    let long = json!([{"pointer": "/subject", "one_of": ["x".repeat(70_000)]}]).to_string();
     for (words, code, error) in [
         (&["c1", "--for", "principal", "--as", "grace"][..], 2, "grant_unbounded"),
         (&["c1", "--for", "principal", "--as", "grace", "--uses", "0", "--expires-in", "7d"], 2, "grant_scope"),
+        (&["c1", "--for", "principal", "--as", "grace", "--uses", "1", "--expires-in", "0s"], 2, "grant_scope"),
         (&["c1", "--for", "principal", "--as", "grace", "--matching", "{}"], 2, "grant_conditions"),
+        (&["c1", "--for", "principal", "--as", "grace", "--matching", &long], 2, "grant_conditions"),
+        (&["c1", "--for", "principal", "--as", "", "--uses", "1", "--expires-in", "7d"], 2, "usage"),
         (&["c1", "--for", "principal"], 2, "usage"),
         (&["c1", "--for", "everybody", "--as", "grace"], 2, "usage"),
         (&["c1", "--for", "principal", "--as", "grace", "--deny", "--uses", "2"], 2, "usage"),

@@ -154,6 +154,10 @@ fn a_store_that_cannot_be_used_is_named() {
         assert!(unknown.stderr.contains("worker put"), "{unknown:?}");
     }
     assert!(rig.run(&["worker", "post", "run-1"]).code(2).stderr.contains("--approve CALL"));
+    assert!(
+        rig.run(&["worker", "post", "run-1", " "]).code(2).stderr.contains("worker post RUN"),
+        "nobody says nothing"
+    );
     let database = rusqlite::Connection::open(rig.path("shared.db")).unwrap();
     database.execute("UPDATE tool_runtime_schema SET version = version + 1", []).unwrap();
     for words in [

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::agent::{Incoming, SavedConversation};
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "mcp-server"))]
 use crate::store::PendingCall;
 use crate::store::posts::{self, Posted};
 use crate::store::transaction::returning;
@@ -90,7 +90,7 @@ impl RunQueue {
 
     /// Posts what finishes calls of a run that wait, unless something that finishes one of them is in the run's post
     /// already: then returns that call.
-    #[cfg(feature = "cli")]
+    #[cfg(any(feature = "cli", feature = "mcp-server"))]
     pub(crate) async fn post_for<'c>(
         &self,
         calls: &'c [PendingCall],

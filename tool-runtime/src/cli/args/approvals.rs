@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 
 use super::Endpoint;
@@ -12,7 +13,7 @@ use super::chat::time;
 pub(in crate::cli) struct Who {
     /// Who decides, with the roles of --role; the principal by default, if the policy lets it decide its own calls. Has
     /// to be given for a call of that principal in a run of the store
-    #[arg(long = "as", value_name = "NAME")]
+    #[arg(long = "as", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(in crate::cli) decider: Option<String>,
     /// Why, for the record; the model does not read it
     #[arg(long, value_name = "TEXT")]

@@ -68,6 +68,7 @@ fn unfit(asked: &Add, error: &GrantError) -> Failure {
     let hint = match error {
         GrantError::Unbounded => ": --uses N --expires-in TIME",
         GrantError::Scope if asked.uses == Some(0) => "; write --uses 1 or more",
+        GrantError::Scope if asked.expires_in.is_some_and(|time| time.is_zero()) => "; write --expires-in 1s or more",
         GrantError::Scope if asked.scope == Scope::Principal => {
             "; its run may have no principal, its arguments may have been repaired, or a graph waits with it"
         }

@@ -16,6 +16,10 @@ const LONGEST_ID: usize = 256;
 const MOST_IDS: usize = 100_000;
 const MOST_TEXT: usize = 4 << 20;
 
+/// The most ids of one call that are refused. Each is looked for in all texts that the run has seen, and the call does not
+/// run in any case.
+const MOST_REFUSED: usize = 100;
+
 /// Ids that a run has seen in results of tools and in what the user wrote. `Debug` shows only counts.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -139,7 +143,7 @@ pub(crate) fn check_evidence(
             "ask the user for it".to_owned()
         };
         let mut refuse = |pointer: String, value: &Tree<'_>| {
-            if !value.is_null() && !seen.contains(value) {
+            if violations.len() < MOST_REFUSED && !value.is_null() && !seen.contains(value) {
                 let violation = Violation::new(pointer, "evidence", "an id that a tool returned or the user wrote");
                 violations.push(violation.with_hint(hint.clone()));
             }

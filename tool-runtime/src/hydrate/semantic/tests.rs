@@ -131,6 +131,24 @@ fn an_update_has_to_name_something() {
 }
 
 #[test]
+fn no_more_ids_are_looked_for_than_a_call_is_refused_for() {
+    let rules = [("ids".to_owned(), "tasks__list".to_owned())].into();
+    let mut seen = EvidenceSet::new();
+    (0..400).for_each(|at| seen.insert_text(&format!("task-{at} {}", "words ".repeat(100))));
+    let ids: Vec<_> = (0..5_000).map(|at| format!("unknown-{at}")).collect();
+    let text = json!({"ids": ids}).to_string();
+    let refused = check_evidence(&read_long(&text), &rules, &seen, &|_| true);
+    assert_eq!((refused.len(), refused[99].pointer.as_str()), (100, "/ids/99"));
+    let known: Vec<_> = (0..400).map(|at| format!("task-{at}")).collect();
+    let text = json!({"ids": known}).to_string();
+    assert!(check_evidence(&read_long(&text), &rules, &seen, &|_| true).is_empty());
+}
+
+fn read_long(text: &str) -> Tree<'_> {
+    parse(text, &Limits::UNBOUNDED).unwrap()
+}
+
+#[test]
 fn ids_that_were_seen_are_evidence() {
     let mut seen = EvidenceSet::new();
     let long = format!("{} mention task-77 here", "words ".repeat(100));

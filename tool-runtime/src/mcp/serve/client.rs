@@ -79,6 +79,10 @@ impl Outbox {
         (offers, Self { peer: context.peer.clone(), queue, logger: logger.to_owned() })
     }
 
+    pub(super) fn quiet(&self) -> Quiet {
+        Quiet(Arc::clone(&self.queue))
+    }
+
     /// Sends messages while `work` runs, and those that are left once it ended. Nothing is sent after that.
     pub(super) async fn during<T>(self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
@@ -111,6 +115,15 @@ impl Outbox {
                 return;
             }
         }
+    }
+}
+
+/// Ends the messages of a call before the call ends.
+pub(super) struct Quiet(Arc<Queue>);
+
+impl Quiet {
+    pub(super) fn close(&self) {
+        self.0.close();
     }
 }
 

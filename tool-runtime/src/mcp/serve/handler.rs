@@ -2,6 +2,7 @@
 #![expect(deprecated, reason = "logging is part of every revision that is spoken here")]
 
 use std::borrow::Cow;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use rmcp::handler::server::ServerHandler;
@@ -12,8 +13,9 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
-use crate::call::{CallId, Outcome, ToolCall};
+use crate::call::{CallId, Outcome, ToolCall, ToolExecResult};
 use crate::contain::awaited;
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::admit::Peer;
@@ -21,7 +23,7 @@ use crate::mcp::serve::answer::{answer, unknown};
 use crate::mcp::serve::client::{Outbox, fills_in_forms};
 use crate::mcp::serve::session::Session;
 use crate::mcp::serve::shutdown::Full;
-use crate::mcp::serve::tasks::Waiting;
+use crate::mcp::serve::tasks::{Answered, Running, Waiting, asking};
 use crate::runner::{CallClient, Run, RunOptions};
 
 /// What JSON-RPC leaves to servers for errors of their own.
@@ -63,7 +65,7 @@ impl Handler {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let served = &self.server.0;
-        let _running = served.calls.begin().map_err(full)?;
+        let running = served.calls.begin().map_err(full)?;
         let party = self.party(context).await?;
         let run = self.run(party.clone())?;
         let offered = served.listing.get(&request.name);
@@ -74,29 +76,39 @@ impl Handler {
         call.origin.provider = Some(Cow::Borrowed("mcp"));
         call.origin.provider_call_id = Some(context.id.to_string());
         let cancellation = Arc::new(run.cancellation().child_token());
-        let (offers, outbox) = Outbox::of(&run, &self.session, context, &request.name);
+        let (mut offers, outbox) = Outbox::of(&run, &self.session, context, &request.name);
+        let declared = context.client_capabilities().filter(ClientCapabilities::supports_tasks);
+        // A client of an older revision is asked while it waits for the answer.
+        let questions =
+            declared.as_ref().filter(|_| !objects_only(context)).and_then(|one| served.tasks.questions(one));
+        if let Some(questions) = &questions {
+            offers = asking(offers, questions, &run);
+        }
+        let id = call.id.clone();
         let client = CallClient { is_offered: offered.is_some(), offers, cancellation: Arc::clone(&cancellation) };
         // On the heap: a connection has as many of these as its client makes calls.
         let result = Box::pin(run.exec_for(client, call));
-        let cancelled = async {
-            tokio::select! {
-                () = context.ct.cancelled() => {}
-                () = served.calls.stopped().cancelled() => {}
+        let result = match questions {
+            None => outbox.during(unless(result, &cancellation, &context.ct, served.calls.stopped())).await,
+            Some(questions) => {
+                let (run, party, call, name) = (run.clone(), party.clone(), id, request.name.to_string());
+                let (quiet, server, token) =
+                    (outbox.quiet(), self.server.clone(), CancellationToken::clone(&cancellation));
+                let ended = tokio::spawn(async move {
+                    // It counts until it ends, whatever became of its request.
+                    let (_running, calls) = (running, &server.0.calls);
+                    outbox.during(unless(result, &cancellation, calls.stopped(), calls.stopped())).await
+                });
+                let running = Running { run, party, call, name, questions, cancellation: token, quiet, ended };
+                match served.tasks.answered(&self.server, running, &context.ct).await? {
+                    Answered::Ended(result) => result,
+                    Answered::Asks(task) => return Ok(CreateTaskResult::new(task).into()),
+                }
             }
-            cancellation.cancel();
         };
-        // A cancelled call still ends by itself, with its record.
-        let result = outbox.during(async {
-            let mut result = result;
-            tokio::select! {
-                result = &mut result => result,
-                () = cancelled => result.await,
-            }
-        });
-        let result = result.await;
         let Some(offered) = offered else { return Err(unknown(&request.name)) };
         if result.outcome() == Outcome::ApprovalRequired
-            && let Some(declared) = context.client_capabilities().filter(ClientCapabilities::supports_tasks)
+            && let Some(declared) = declared
         {
             let (call, name, asks) = (result.call_id(), &*request.name, fills_in_forms(&declared));
             let waiting = Waiting { run: &run, party, call, name, asks };
@@ -106,6 +118,22 @@ impl Handler {
         }
         answer(&result, &request.name, offered, objects_only(context)).map(CallToolResponse::from)
     }
+}
+
+/// Takes a call to its end. One that is cancelled still ends by itself, with its record.
+async fn unless(
+    mut work: Pin<Box<impl Future<Output = ToolExecResult>>>,
+    cancellation: &CancellationToken,
+    cancelled: &CancellationToken,
+    stopped: &CancellationToken,
+) -> ToolExecResult {
+    tokio::select! {
+        result = &mut work => return result,
+        () = cancelled.cancelled() => {}
+        () = stopped.cancelled() => {}
+    }
+    cancellation.cancel();
+    work.await
 }
 
 impl ServerHandler for Handler {

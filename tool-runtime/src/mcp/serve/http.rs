@@ -14,6 +14,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
 use rmcp::model::Extensions;
+use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
@@ -104,30 +105,43 @@ impl HttpService {
             }
             request = Request::from_parts(parts, body);
         }
-        let begins = request.method() == Method::POST && has_no_session(request.headers());
-        if begins && self.sessions.sessions.read().await.len() >= self.max_sessions {
-            return refused(StatusCode::SERVICE_UNAVAILABLE, "The server has as many sessions as it may.");
-        }
         let named = request.headers().get(SESSION).map(|id| id.to_str().unwrap_or_default().to_owned());
-        if !begins && named.is_none() {
-            return self.inner.handle(request).await;
-        }
+        let Some(id) = named else { return self.without_session(request).await };
         let (parts, body) = request.into_parts();
         let party = self.party(&parts).await;
         let request = Request::from_parts(parts, body);
-        let Some(id) = named else {
-            let response = self.inner.handle(request).await;
-            if let (Some(Ok(id)), Some(party)) = (response.headers().get(SESSION).map(|id| id.to_str()), party) {
-                self.keep(id.to_owned(), party).await;
-            }
-            return response;
-        };
         let is_owner = |owner: &RunOptions| party.as_ref().is_some_and(|party| party.is_party_of(owner));
         if !self.parties.lock().unwrap_or_else(PoisonError::into_inner).get(&id).is_some_and(is_owner) {
             // The same as for a session that has ended.
             return refused(StatusCode::NOT_FOUND, "Not Found: Session not found");
         }
         self.inner.handle(request).await
+    }
+
+    /// Answers a request that names no session. It may begin one.
+    async fn without_session<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Error: fmt::Display,
+    {
+        let begins = request.method() == Method::POST && !is_without_sessions(request.headers());
+        if begins && self.sessions.sessions.read().await.len() >= self.max_sessions {
+            return refused(StatusCode::SERVICE_UNAVAILABLE, "The server has as many sessions as it may.");
+        }
+        let (parts, body) = request.into_parts();
+        let party = if begins { self.party(&parts).await } else { None };
+        let response = self.inner.handle(Request::from_parts(parts, body)).await;
+        let Some(Ok(id)) = response.headers().get(SESSION).map(|id| id.to_str()) else { return response };
+        if let Some(party) = party {
+            self.keep(id.to_owned(), party).await;
+            return response;
+        }
+        // Nobody could use it: that of somebody who is not let in, or of a request whose header names a revision without
+        // sessions, which was not counted.
+        if self.sessions.close_session(&id.into()).await.is_err() {
+            tracing::debug!("a session of nobody had ended already");
+        }
+        refused(StatusCode::FORBIDDEN, "Forbidden: this request begins no session")
     }
 
     /// Answers a request to another path than that of the server.
@@ -162,10 +176,9 @@ impl HttpService {
     }
 }
 
-/// Whether a request may begin a session. Since 2026-07-28 none does.
-fn has_no_session(headers: &HeaderMap) -> bool {
-    let modern = headers.get(REVISION).and_then(|one| one.to_str().ok()).is_some_and(|one| one >= "2026-07-28");
-    !modern && !headers.contains_key(SESSION)
+/// Whether a request is of a revision that has no sessions.
+fn is_without_sessions(headers: &HeaderMap) -> bool {
+    headers.get(REVISION).and_then(|one| one.to_str().ok()).is_some_and(|one| one >= "2026-07-28")
 }
 
 pub(super) fn refused(status: StatusCode, text: &'static str) -> Response<Body> {

@@ -1,8 +1,9 @@
 //! [`Calls`]: how many run at a time, and how they end when the server is closed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::mcp::serve::McpServer;
@@ -12,7 +13,7 @@ const RECORDS: Duration = Duration::from_secs(5);
 
 /// The calls of a server, of all its clients together.
 pub(super) struct Calls {
-    room: Semaphore,
+    room: Arc<Semaphore>,
     max: u32,
     closing: CancellationToken,
     stopped: CancellationToken,
@@ -30,7 +31,7 @@ impl Calls {
     pub(super) fn new(max: usize) -> Self {
         let max = u32::try_from(max.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
         Self {
-            room: Semaphore::new(max as usize),
+            room: Arc::new(Semaphore::new(max as usize)),
             max,
             closing: CancellationToken::new(),
             stopped: CancellationToken::new(),
@@ -39,11 +40,11 @@ impl Calls {
     }
 
     /// Lets a call begin. It counts until what is returned is dropped.
-    pub(super) fn begin(&self) -> Result<SemaphorePermit<'_>, Full> {
+    pub(super) fn begin(&self) -> Result<OwnedSemaphorePermit, Full> {
         if self.closing.is_cancelled() {
             return Err(Full::Closing);
         }
-        self.room.try_acquire().map_err(|_| Full::Busy)
+        Arc::clone(&self.room).try_acquire_owned().map_err(|_| Full::Busy)
     }
 
     /// Fires when no new client is served.

@@ -1,4 +1,4 @@
-//! [`Tasks`]: calls that wait for an approval, as tasks of the protocol (SEP-2663).
+//! [`Tasks`]: calls that wait for an approval or for their client, as tasks of the protocol (SEP-2663).
 //!
 //! A call that waits is answered with a task if its client knows tasks, and ends as it always did otherwise. The task is
 //! that call: its state is read from the store, a decision on it is posted to its run by any process that shares the
@@ -9,6 +9,7 @@
 mod desk;
 mod keeper;
 mod question;
+mod running;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +25,9 @@ use crate::mcp::serve::handler::broken;
 use crate::mcp::serve::tasks::desk::{Desk, Look, SavedDesk, SavedTask, State};
 use crate::runner::{RestoreError, Run, RunOptions};
 use crate::store::StoreError;
+use crate::store::posts::finishes;
+
+pub(super) use running::{Answered, Running, asking};
 
 /// How often a client should ask, in milliseconds.
 const POLL_MILLIS: u64 = 1000;
@@ -66,30 +70,36 @@ impl Tasks {
         let id = task_id(run.id(), call).filter(|_| self.max > 0)?;
         let pending = run.pending(call).await.ok()??;
         let saved = SavedTask { name: name.to_owned(), created: pending.created_at, expires: pending.expires_at, asks };
-        let (desk, is_new) = {
-            let mut desks = self.desks();
-            if desks.values().map(|desk| desk.len()).sum::<usize>() >= self.max {
-                tracing::warn!(tasks = self.max, "as many calls of MCP clients wait as tasks as may");
-                return None;
-            }
-            let known = desks.get(run.id()).cloned();
-            let is_new = known.is_none();
-            let desk = known.unwrap_or_else(|| Arc::new(Desk::new(run.clone(), party)));
-            desk.add(call.clone(), saved);
-            desks.insert(run.id().to_owned(), Arc::clone(&desk));
-            (desk, is_new)
-        };
-        let kept = desk.save(&server.0).await;
+        let (desk, is_new) = self.desk(run, &party, |desk| desk.add(call.clone(), saved, Arc::default(), None))?;
         if is_new {
+            // Before anything is awaited: whoever stops waiting for this, the desk has somebody who clears it away.
             keeper::start(server, &desk);
         }
+        let kept = desk.save(&server.0).await;
         if let Err(error) = kept {
             tracing::warn!(run = run.id(), error = error.code(), "a call that waits could not be made a task");
             desk.remove(call);
+            desk.changed.notify_one();
             return None;
         }
         let look = desk.look(&server.0, call).await.ok()??;
         Some(described(id, &look))
+    }
+
+    /// Adds a task to those of its run. Returns them, and whether it is the first. `None` if there is no room for it.
+    fn desk(&self, run: &Run, party: &RunOptions, add: impl FnOnce(&Desk)) -> Option<(Arc<Desk>, bool)> {
+        let mut desks = self.desks();
+        if desks.values().map(|desk| desk.len()).sum::<usize>() >= self.max {
+            tracing::warn!(tasks = self.max, "as many calls of MCP clients wait as tasks as may");
+            return None;
+        }
+        let known = desks.get(run.id()).cloned();
+        let is_new = known.is_none();
+        let desk = known.unwrap_or_else(|| Arc::new(Desk::new(run.clone(), party.clone())));
+        // Before anybody can see that there is none.
+        add(&desk);
+        desks.insert(run.id().to_owned(), Arc::clone(&desk));
+        Some((desk, is_new))
     }
 
     /// Says what a task is at this moment.
@@ -152,8 +162,9 @@ impl Tasks {
             // Like every decision it is posted, so that it is carried out even if this process ends now.
             let incoming = Incoming::new().decide(call.clone(), decision, &decider);
             let queue = RunQueue::new(Arc::clone(server.0.runner.store()));
-            let posted = queue.post(desk.run.id(), pending.tenant.as_deref(), &incoming).await;
-            posted.map_err(|error| {
+            let posted = queue.post_for(std::slice::from_ref(&**pending), &incoming).await;
+            // Of two decisions on one question, the first counts.
+            let _is_first = posted.map_err(|error| {
                 tracing::warn!(run = desk.run.id(), error = error.code(), "a decision of an MCP client was not kept");
                 broken()
             })?;
@@ -169,11 +180,13 @@ impl Tasks {
         desk.cancel(&server.0, &call).await.map_err(|error| failed(&error))
     }
 
-    /// The key of the question whether the call may run, if its client may be asked.
+    /// The key of the question whether the call may run, if its client may be asked. It names what was asked, so that an
+    /// answer decides nothing else: in another process, or once a graph waits with its next call.
     fn own_question(&self, desk: &Desk, look: &Look) -> Option<String> {
         let State::Waits(pending) = &look.state else { return None };
         let may = self.asks && look.saved.asks && desk.run.own_decider(pending.decided()).is_some();
-        may.then(|| format!("approval-{}", look.asked + 1))
+        let asked = finishes(pending).ok().filter(|_| may)?;
+        Some(format!("approval-{}-{asked}", look.asked + 1))
     }
 
     /// Finds a task of a party: here, or in the store, where a process before may have left it.
@@ -193,7 +206,7 @@ impl Tasks {
             _ => unknown(),
         })?;
         let desk = Arc::new(Desk::new(run, party));
-        saved.tasks.into_iter().for_each(|(id, task)| desk.add(id, task));
+        saved.tasks.into_iter().for_each(|(id, task)| desk.add(id, task, Arc::default(), None));
         desk.restored(document);
         let mut desks = self.desks();
         if let Some(faster) = desks.get(run_id) {

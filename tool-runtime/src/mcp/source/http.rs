@@ -21,8 +21,16 @@ const NOTIFY: Duration = Duration::from_secs(5);
 const MAX_SESSION_BYTES: usize = 1024;
 
 /// Headers that this side writes.
-const OWN_HEADERS: [&str; 7] =
-    ["accept", "content-type", "content-length", "host", "mcp-session-id", "mcp-protocol-version", "mcp-method"];
+const OWN_HEADERS: [&str; 8] = [
+    "accept",
+    "content-type",
+    "content-length",
+    "host",
+    "mcp-session-id",
+    "mcp-protocol-version",
+    "mcp-method",
+    "mcp-name",
+];
 
 /// A connection to a URL. Cheap to clone; clones share the session.
 #[derive(Clone)]

@@ -1,12 +1,12 @@
 //! A call that this process refuses may have begun in another one, which had the same run, and may have its record.
 
-use crate::call::{Cause, JsonText, Outcome, RecordedArguments, ToolExecResult, ToolInvocationRecord};
+use crate::call::{JsonText, Outcome, RecordedArguments, ToolExecResult, ToolInvocationRecord};
 use crate::contain::discard;
 use crate::json::{self, Limits, Tree};
 use crate::runner::ending::{Ending, Stop};
 use crate::runner::open::OpenCall;
 use crate::runner::state::Taken;
-use crate::runner::{settle, telemetry};
+use crate::runner::telemetry;
 use crate::store::StoreError;
 use crate::tool::ToolEffect;
 
@@ -33,28 +33,22 @@ impl OpenCall {
             Ok(Some(result)) => Ok(Ending::Elsewhere(Box::new(result))),
             Err(error) => {
                 discard(telemetry::store_unread(&self.run, error));
-                Err(if is_certain(stop.outcome) { stop } else { lost() })
+                // Nobody can say whether it has its record, so none is written.
+                if is_certain(stop.outcome) { Err(stop) } else { Ok(Ending::Elsewhere(Box::new(self.unknown()))) }
             }
         }
     }
 
     /// What other processes made of the call. `None` if none of them is known to have had it.
     async fn known_elsewhere(&self, stop: &Stop) -> Result<Option<ToolExecResult>, StoreError> {
-        let closed = async || {
-            let record = self.run.own_record(&self.draft.id, |record| self.is_of_this_call(record, stop)).await?;
-            Ok::<_, StoreError>(record.map(settle::result))
-        };
-        if let Some(ended) = closed().await? {
-            return Ok(Some(ended));
-        }
-        let begun = self.run.unfinished_of(&self.draft.id, Some(self.draft.name())).await?;
-        // It may have ended, or was closed, between the two.
-        let ended = closed().await?;
-        let unknown = || {
-            let outcome = Outcome::OutcomeUnknown;
-            ToolExecResult::unfinished(self.draft.id.clone(), outcome, true, outcome.safe_message())
-        };
-        Ok(ended.or_else(|| begun.then(unknown)))
+        let is_of_this_call = |record: &ToolInvocationRecord| self.is_of_this_call(record, stop);
+        let known = self.run.look_up(&self.draft.id, Some(self.draft.name()), is_of_this_call).await?;
+        Ok(known.map(|ended| ended.unwrap_or_else(|| self.unknown())))
+    }
+
+    fn unknown(&self) -> ToolExecResult {
+        let outcome = Outcome::OutcomeUnknown;
+        ToolExecResult::unfinished(self.draft.id.clone(), outcome, true, outcome.safe_message())
     }
 
     /// Whether a record under the call's id is that of this call, and not of another one with the same id. Where one of
@@ -84,11 +78,4 @@ const fn is_certain(outcome: Outcome) -> bool {
         outcome,
         Outcome::InvalidJson | Outcome::ValidationError | Outcome::LimitExceeded | Outcome::IncompleteCall
     )
-}
-
-/// Nobody can say whether the call began.
-fn lost() -> Stop {
-    let mut stop = Stop::new(Outcome::OutcomeUnknown);
-    stop.cause = Some(Cause::Lost);
-    stop
 }

@@ -68,7 +68,7 @@ impl OpenCall {
     fn end_later(&mut self) {
         let runtime = Handle::try_current().ok().filter(|_| !self.is_left);
         let Some(runtime) = runtime else { return self.end_now() };
-        let left = Self {
+        let mut left = Self {
             run: self.run.clone(),
             id: self.id.clone(),
             taken: self.taken,

@@ -10,7 +10,7 @@ use crate::hydrate::Hydrated;
 use crate::registration::Purpose;
 use crate::runner::accounts::{Held, Unheard};
 use crate::runner::books::{Attempt, Claim};
-use crate::runner::ending::{Ending, Stop};
+use crate::runner::ending::{Ending, Stop, Suspended};
 use crate::runner::open::OpenCall;
 use crate::runner::stages::bind::Bound;
 use crate::runner::stages::reserve::exhausted;
@@ -21,7 +21,6 @@ use crate::store::{Key, StoreError};
 use crate::tool::{Execution, ToolEffect};
 
 /// A bound call that may run, or what is known of it when it may not.
-#[expect(clippy::large_enum_variant, reason = "nearly every call is the large one, and it is moved once")]
 pub(in crate::runner) enum Beginning {
     Run(Begin),
     End(Ending),
@@ -35,25 +34,32 @@ pub(in crate::runner) struct Begin {
     pub(super) purpose: Purpose,
 }
 
-/// Enters the call into the ledger, and takes it out of those that wait if it was approved: both or neither.
+/// A bound call of which the store has to know before it runs.
+pub(in crate::runner) struct Entering {
+    bound: Box<Bound>,
+    harmless: bool,
+}
+
+/// Begins a call of which the store need not know; any other is to be [entered](enter).
 ///
 /// A tool that only reads, or that only prepares what a client is to execute, has no effect that could happen twice:
 /// it is entered only if it was approved, so that an approval is never lost. Whatever it does, it is booked on the
 /// accounts of its principal and tenant first.
-pub(in crate::runner) async fn begin(open: &mut OpenCall, bound: Bound) -> Result<Beginning, Stop> {
+pub(in crate::runner) fn begin(open: &mut OpenCall, bound: Bound) -> Result<Begin, Entering> {
     let spec = &bound.reserved.hydrated.frozen.entry.spec;
     let effect = open.draft.effect().unwrap_or(spec.effect);
     let harmless = effect == ToolEffect::ReadOnly || spec.execution == Execution::Client;
     if harmless && open.claim.is_none() && open.grant.is_none() && bound.reserved.bill.is_none() {
         open.begin();
-        return Ok(Beginning::Run(Begin { bound, purpose: Purpose::Work }));
+        return Ok(Begin { bound, purpose: Purpose::Work });
     }
-    // On the heap: most calls only read, and their futures would be as large.
-    Box::pin(enter(open, bound, harmless)).await
+    Err(Entering { bound: Box::new(bound), harmless })
 }
 
-/// Begins a call of which the store has to know.
-async fn enter(open: &mut OpenCall, mut bound: Bound, harmless: bool) -> Result<Beginning, Stop> {
+/// Enters the call into the ledger, and takes it out of those that wait if it was approved: both or neither.
+pub(in crate::runner) async fn enter(open: &mut OpenCall, entering: Entering) -> Result<Beginning, Stop> {
+    let Entering { bound, harmless } = entering;
+    let mut bound = *bound;
     let spec = Arc::clone(&bound.reserved.hydrated.frozen.entry.spec);
     let claim = open.claim.take();
     let grant = open.grant.take();
@@ -79,6 +85,7 @@ async fn enter(open: &mut OpenCall, mut bound: Bound, harmless: bool) -> Result<
         repeatable: harmless || spec.idempotent,
         worker: run.lease().map(|lease| lease.epoch),
         bill: bill.map(|bill| *bill),
+        waits: (claim.is_none() && run.state().is_continued()).then(|| run.waiting_key(&open.draft.id)),
     };
     // From here on the ledger may know the attempt, so the record of the call closes it there too.
     open.attempt = Some(Box::new(attempt.clone()));
@@ -90,7 +97,7 @@ async fn enter(open: &mut OpenCall, mut bound: Bound, harmless: bool) -> Result<
             open.claimed();
             let then = Then::Begin(Box::new(intent));
             let (call, noted) = (waiting.call.clone(), decision.clone());
-            match run.take(Taken { call, decision: noted, then }, Some(attempt)).await {
+            match run.take(Taken { call, decision: noted, ledger: None, then }, Some(attempt)).await {
                 Ok(Begun::Exhausted(exceeded)) => {
                     open.unclaimed(Box::new(Claim { waiting, decision, deciding }));
                     Ok(Begun::Exhausted(exceeded))
@@ -150,6 +157,11 @@ fn begun_with(
             let (id, message) = (open.draft.id.clone(), "This call is still running elsewhere. Do not repeat it.");
             let result = ToolExecResult::unfinished(id, Outcome::OutcomeUnknown, true, message);
             Ok(Beginning::End(Ending::Elsewhere(Box::new(result))))
+        }
+        Ok(Begun::Waits(call)) => {
+            open.attempt = None;
+            open.draft.asks(&call);
+            Ok(Beginning::End(Ending::Suspended(Suspended { suspension: call.suspension, prepared: None })))
         }
         Ok(Begun::Ungranted) => {
             open.attempt = None;

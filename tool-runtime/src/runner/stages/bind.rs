@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::call::{Bounds, Cause, ContextFields, Outcome, ToolContext};
 use crate::capability::{ConnectionError, ConnectionRequest, Requirement, Source};
+use crate::catalog::Entry;
 use crate::contain::discard;
 use crate::error::chain;
 use crate::runner::ending::Stop;
@@ -24,7 +25,7 @@ pub(in crate::runner) struct Bound {
 /// The connections of one call. The destructors of their adapters are the application's code, so a panic in one is
 /// contained.
 #[derive(Default)]
-pub(super) struct Connections(pub(super) Vec<Connected>);
+pub(in crate::runner) struct Connections(pub(super) Vec<Connected>);
 
 impl Drop for Connections {
     fn drop(&mut self) {
@@ -35,21 +36,31 @@ impl Drop for Connections {
 /// An `Arc<Connection<C>>` and the type id of `Connection<C>`.
 pub(super) type Connected = (TypeId, Arc<dyn Any + Send + Sync>);
 
-/// Resolves connections and makes the context of the call.
-pub(in crate::runner) async fn bind(open: &OpenCall, reserved: Reserved) -> Result<Bound, Stop> {
+/// Resolves the connections of the call.
+pub(in crate::runner) async fn connect(
+    open: &OpenCall,
+    entry: &Entry,
+    timeout: Option<Duration>,
+) -> Result<Connections, Stop> {
+    let mut connections = Connections::default();
+    for requirement in &entry.requirements {
+        if let Source::Connection(kind) = requirement.source {
+            // On the heap: most tools have none, and every call's future would be as large.
+            let connected = Box::pin(resolve(open, requirement, kind, &entry.spec, timeout)).await?;
+            connections.0.push(connected);
+        }
+    }
+    Ok(connections)
+}
+
+/// Makes the context of the call.
+pub(in crate::runner) fn bind(open: &OpenCall, reserved: Reserved, connections: Connections) -> Bound {
     let run = open.run();
     let options = run.options();
     let frozen = &reserved.hydrated.frozen;
-    let spec = &frozen.entry.spec;
-    let mut connections = Connections::default();
-    for requirement in &frozen.entry.requirements {
-        if let Source::Connection(kind) = requirement.source {
-            connections.0.push(connect(open, requirement, kind, spec, reserved.timeout).await?);
-        }
-    }
     let context = Arc::new(ToolContext(ContextFields {
         call_id: open.draft.id.clone(),
-        tool: spec.name.clone(),
+        tool: frozen.entry.spec.name.clone(),
         run_id: Arc::clone(run.identity()),
         session_id: options.session.clone(),
         conversation_id: options.conversation.clone(),
@@ -59,10 +70,10 @@ pub(in crate::runner) async fn bind(open: &OpenCall, reserved: Reserved) -> Resu
         bounds: Bounds::new(reserved.timeout, open.cancellation()),
         arguments: Arc::clone(frozen) as _,
     }));
-    Ok(Bound { reserved, connections, context })
+    Bound { reserved, connections, context }
 }
 
-async fn connect(
+async fn resolve(
     open: &OpenCall,
     requirement: &Requirement,
     kind: &'static str,

@@ -16,8 +16,8 @@ mod resolve;
 mod run;
 
 pub(super) use admit::{admit, admit_hydrated};
-pub(super) use begin::{Beginning, begin};
-pub(super) use bind::bind;
+pub(super) use begin::{Beginning, begin, enter};
+pub(super) use bind::{bind, connect};
 pub(super) use conclude::{Concluded, conclude};
 pub(super) use decide::{Judged, Permit, decide, decide_approved, decide_granted, is_denied};
 pub(super) use freeze::freeze;

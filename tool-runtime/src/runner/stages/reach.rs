@@ -1,17 +1,22 @@
 //! Reach: whether the server of a discovered tool answers, and still publishes what the policy pins.
 
+use std::time::Duration;
+
 use crate::call::{Bounds, Cause, Decision, Outcome, Verdict};
+use crate::catalog::Entry;
 use crate::registration::NotReady;
 use crate::runner::ending::Stop;
 use crate::runner::invoke;
 use crate::runner::open::OpenCall;
-use crate::runner::stages::reserve::Reserved;
 
 /// Looks at the tool's server, before anything of the call begins. Every other tool is there.
-pub(in crate::runner) async fn reach(open: &mut OpenCall, reserved: Reserved) -> Result<Reserved, Stop> {
-    let entry = &reserved.hydrated.frozen.entry;
-    let Some(server) = &entry.published else { return Ok(reserved) };
-    let bounds = Bounds::new(reserved.timeout, &open.run().options().cancellation);
+pub(in crate::runner) async fn reach(
+    open: &mut OpenCall,
+    entry: &Entry,
+    timeout: Option<Duration>,
+) -> Result<(), Stop> {
+    let Some(server) = &entry.published else { return Ok(()) };
+    let bounds = Bounds::new(timeout, &open.run().options().cancellation);
     // The server's own limits of time hold, and the call's where it has one.
     let failed = |why: String| Err(Stop::new(Outcome::ConnectionFailed).reason(why, None));
     match invoke::contained(server.ready(), &bounds).await {
@@ -21,7 +26,7 @@ pub(in crate::runner) async fn reach(open: &mut OpenCall, reserved: Reserved) ->
         Err(interrupted) => return failed(format!("the server was looked at, and {interrupted}")),
     }
     if entry.subject().pin.is_some() {
-        return Ok(reserved);
+        return Ok(());
     }
     let rule = format!("tools.{}.pin", entry.spec.name).into();
     open.draft.decided(Some(Decision { verdict: Verdict::Deny, rule }));

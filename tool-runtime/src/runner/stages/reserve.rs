@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::Outcome;
+use crate::catalog::Entry;
 use crate::hydrate::Hydrated;
 use crate::policy::{BudgetExceeded, LoopVerdict, Reservation, Spend};
 use crate::runner::ending::Stop;
@@ -26,6 +27,13 @@ pub(in crate::runner) struct Reserved {
     /// How long its result may be.
     pub(super) max_bytes: usize,
     pub(super) warning: Option<&'static str>,
+}
+
+impl Reserved {
+    /// The tool, and how long the call may take.
+    pub(in crate::runner) fn tool(&self) -> (&Entry, Option<Duration>) {
+        (&self.hydrated.frozen.entry, self.timeout)
+    }
 }
 
 /// Takes the call's share of the budgets and asks the loop guard.

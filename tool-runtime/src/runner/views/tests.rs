@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::call::ToolContext;
-use crate::catalog::ToolCatalog;
+use crate::catalog::{CatalogBuilder, ToolCatalog};
 use crate::error::ToolError;
 use crate::policy::ToolPolicy;
 use crate::registration::{DynamicHandler, DynamicTool};
@@ -30,7 +30,7 @@ fn tool(name: &str, effect: ToolEffect) -> DynamicTool {
 fn catalog() -> Arc<ToolCatalog> {
     let reads = ["views__a", "views__b", "views__c"].map(|name| tool(name, ToolEffect::ReadOnly));
     let tools = reads.into_iter().chain([tool("views__change", ToolEffect::StateChange)]);
-    Arc::new(tools.fold(ToolCatalog::builder(), |builder, tool| builder.dynamic(tool)).build().unwrap())
+    Arc::new(tools.fold(ToolCatalog::builder(), CatalogBuilder::dynamic).build().unwrap())
 }
 
 fn runner(policy: &str) -> ToolRunner {
@@ -136,7 +136,7 @@ fn what_is_kept_is_bounded() {
     }
     let kept = runner.shared.views.kept();
     assert_eq!((kept.views.len(), kept.tools), (MOST_PARTIES, MOST_PARTIES));
-    assert!(kept.views.values().all(|known| std::ptr::eq(&*known.view, first.catalog())));
+    assert!(kept.views.values().all(|known| std::ptr::eq(Arc::as_ptr(&known.view), first.catalog())));
     let policy = RunPolicy::new(runner.policy().clone());
     let is_kept = |at: usize| {
         let principal = format!("p{at}");

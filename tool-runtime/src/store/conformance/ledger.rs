@@ -18,7 +18,17 @@ pub(super) fn key() -> Key {
 pub(super) fn intent(owner: &str, lease: Duration) -> Intent {
     let mut unseen = record("run", "a");
     (unseen.ended_at, unseen.outcome) = (None, Outcome::OutcomeUnknown);
-    Intent { key: key(), owner: owner.into(), lease, unseen, grant: None, repeatable: false, worker: None, bill: None }
+    Intent {
+        key: key(),
+        owner: owner.into(),
+        lease,
+        unseen,
+        grant: None,
+        repeatable: false,
+        worker: None,
+        bill: None,
+        waits: None,
+    }
 }
 
 async fn begin(store: &dyn Store, owner: &str, lease: Duration) -> Begun {

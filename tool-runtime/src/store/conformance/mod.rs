@@ -141,7 +141,8 @@ pub(super) fn waiting(run: &str, call: &str, expires: i64) -> Waiting {
         graph: None,
     };
     let open = record(run, call.call_id.as_str());
-    Waiting { record: ToolInvocationRecord { ended_at: None, outcome: Outcome::ApprovalRequired, ..open }, call }
+    let record = ToolInvocationRecord { ended_at: None, outcome: Outcome::ApprovalRequired, ..open };
+    Waiting { call, record, idempotency_key: Some(Hash([7; 32])) }
 }
 
 fn run(id: &str, document: &str) -> Document {

@@ -30,6 +30,7 @@ fn intent(owner: &str, repeatable: bool) -> Intent {
         repeatable,
         worker: None,
         bill: None,
+        waits: None,
     }
 }
 

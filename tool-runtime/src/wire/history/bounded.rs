@@ -39,6 +39,13 @@ fn bytes_of(message: &Message) -> usize {
     }
 }
 
+impl Message {
+    /// Whether an image or a file is in it that takes room.
+    pub(crate) fn has_files(&self) -> bool {
+        bytes_of(self) > 0
+    }
+}
+
 /// The message without its first files, as long as there is an excess, and how many were left out. URLs and ids need no
 /// room, so they stay.
 fn without_oldest(message: &Message, excess: &mut usize) -> (Message, usize) {

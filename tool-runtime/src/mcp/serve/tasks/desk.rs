@@ -38,13 +38,13 @@ struct Entry {
     /// Decisions after which it still waited, so that each question has a key of its own.
     asked: u32,
     questions: Arc<Questions>,
-    /// Cancels the call while it runs here.
-    running: Option<CancellationToken>,
+    /// Decisions on the call that are carried out here, and what cancels them: one runs the call, others learn that.
+    running: Option<(CancellationToken, usize)>,
     ended: Option<(ToolExecResult, Timestamp)>,
 }
 
 /// What another process needs to know of a task.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SavedTask {
     /// The tool, by the name that the client knows.
@@ -96,9 +96,16 @@ impl Desk {
         self.calls().len()
     }
 
-    pub(super) fn add(&self, id: CallId, saved: SavedTask) {
-        let (updated, questions) = (saved.created, Arc::default());
-        self.calls().insert(id, Entry { saved, updated, asked: 0, questions, running: None, ended: None });
+    /// Adds a call that waits, or runs here until it is cancelled.
+    pub(super) fn add(
+        &self,
+        id: CallId,
+        saved: SavedTask,
+        questions: Arc<Questions>,
+        running: Option<CancellationToken>,
+    ) {
+        let (updated, running) = (saved.created, running.map(|running| (running, 1)));
+        self.calls().insert(id, Entry { saved, updated, asked: 0, questions, running, ended: None });
     }
 
     pub(super) fn remove(&self, id: &CallId) {
@@ -107,13 +114,24 @@ impl Desk {
 
     /// Keeps the tasks in the store, so that decisions can be posted to their run and another process finds them.
     pub(super) async fn save(&self, served: &Served) -> Result<(), StoreError> {
-        let run = self.run.snapshot().await?;
-        let tasks = self.calls().iter().map(|(id, entry)| (id.clone(), entry.saved.clone())).collect();
-        let document = serde_json::to_string(&SavedDesk { run, tasks });
-        let document: Arc<str> = document.map_err(|error| StoreError::Corrupt(error.into()))?.into();
-        served.runner.keep_served(&self.run, Arc::clone(&document)).await?;
-        self.restored(document);
-        Ok(())
+        let mut tasks = self.saved();
+        loop {
+            let run = self.run.snapshot().await?;
+            let document = serde_json::to_string(&SavedDesk { run, tasks: tasks.clone() });
+            let document: Arc<str> = document.map_err(|error| StoreError::Corrupt(error.into()))?.into();
+            served.runner.keep_served(&self.run, Arc::clone(&document)).await?;
+            self.restored(document);
+            // Another call of the run may have become a task meanwhile, and have been kept before this one was.
+            let now = self.saved();
+            if now == tasks {
+                return Ok(());
+            }
+            tasks = now;
+        }
+    }
+
+    fn saved(&self) -> BTreeMap<CallId, SavedTask> {
+        self.calls().iter().map(|(id, entry)| (id.clone(), entry.saved.clone())).collect()
     }
 
     /// The store has this document of the tasks.
@@ -131,16 +149,18 @@ impl Desk {
         }
     }
 
+    /// A task whose call does this.
+    pub(super) fn shown(&self, id: &CallId, state: State) -> Option<Look> {
+        let calls = self.calls();
+        let entry = calls.get(id)?;
+        let (saved, questions) = (entry.saved.clone(), Arc::clone(&entry.questions));
+        Some(Look { saved, updated: entry.updated, until: entry.until(), asked: entry.asked, questions, state })
+    }
+
     /// Looks at a task. `None` if there is none, or it is over.
     pub(super) async fn look(&self, served: &Served, id: &CallId) -> Result<Option<Look>, StoreError> {
         let now = served.runner.now();
-        let look = |state| {
-            let calls = self.calls();
-            let entry = calls.get(id)?;
-            let until = entry.until();
-            let (saved, questions) = (entry.saved.clone(), Arc::clone(&entry.questions));
-            Some(Look { saved, updated: entry.updated, until, asked: entry.asked, questions, state })
-        };
+        let look = |state| self.shown(id, state);
         let known = match self.calls().get(id) {
             None => return Ok(None),
             Some(entry) if now >= entry.until() => return Ok(None),
@@ -171,7 +191,7 @@ impl Desk {
         })
     }
 
-    fn ended(&self, id: &CallId, result: &ToolExecResult, now: Timestamp) {
+    pub(super) fn ended(&self, id: &CallId, result: &ToolExecResult, now: Timestamp) {
         if let Some(entry) = self.calls().get_mut(id) {
             (entry.updated, entry.running, entry.ended) = (now, None, Some((result.clone(), now)));
         }
@@ -185,19 +205,19 @@ impl Desk {
         decision: ApprovalDecision,
         decider: &Decider,
     ) -> Result<(), ResumeError> {
-        let cancellation = self.run.cancellation().child_token();
+        let mut cancellation = self.run.cancellation().child_token();
         let mut offers = Capabilities::new();
-        let before = {
-            let mut calls = self.calls();
-            let entry = calls.get_mut(id);
-            if let Some(Entry { saved: SavedTask { asks: true, .. }, questions, .. }) = &entry {
-                let asks = Asks { questions: Arc::clone(questions), run: self.run.clone() };
+        if let Some(entry) = self.calls().get_mut(id) {
+            if entry.saved.asks {
+                let asks = Asks { questions: Arc::clone(&entry.questions), run: self.run.clone() };
                 offers = offers.with::<dyn Elicit>(Arc::new(asks));
             }
-            entry.and_then(|entry| entry.running.replace(cancellation.clone()))
-        };
+            let (token, decisions) = entry.running.get_or_insert((cancellation, 0));
+            *decisions += 1;
+            cancellation = token.clone();
+        }
         // Whatever becomes of the future, the task does not stay at work; until it has its end, nobody asks the store.
-        let _stopped = Stopped { desk: self, id, before };
+        let _stopped = Stopped { desk: self, id };
         let client = CallClient { is_offered: true, offers, cancellation: Arc::new(cancellation.clone()) };
         let resumed = self.run.resume_for(Some(Box::new(client)), id.as_str(), decision, decider);
         let mut resumed = Box::pin(resumed);
@@ -223,7 +243,7 @@ impl Desk {
     /// Ends a call that waits, or stops one that runs here.
     pub(super) async fn cancel(&self, served: &Served, id: &CallId) -> Result<(), StoreError> {
         let running = self.calls().get(id).and_then(|entry| entry.running.clone());
-        if let Some(running) = running {
+        if let Some((running, _)) = running {
             running.cancel();
             return Ok(());
         }
@@ -260,18 +280,17 @@ impl Entry {
     }
 }
 
-/// A call that runs here.
+/// A decision that is carried out here.
 struct Stopped<'a> {
     desk: &'a Desk,
     id: &'a CallId,
-    /// Another decision on it, which is carried out first.
-    before: Option<CancellationToken>,
 }
 
 impl Drop for Stopped<'_> {
     fn drop(&mut self) {
         if let Some(entry) = self.desk.calls().get_mut(self.id) {
-            entry.running = self.before.take();
+            let others = entry.running.take().filter(|(_, decisions)| *decisions > 1);
+            entry.running = others.map(|(token, decisions)| (token, decisions - 1));
         }
     }
 }

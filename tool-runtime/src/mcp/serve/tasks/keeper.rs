@@ -7,11 +7,13 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use crate::agent::Incoming;
+use crate::call::CallId;
 use crate::contain::awaited;
 use crate::mcp::serve::tasks::desk::Desk;
 use crate::mcp::serve::{McpServer, Served};
 use crate::runner::ResumeError;
-use crate::store::{Key, Post, Store};
+use crate::store::posts::finishes;
+use crate::store::{Key, Post, Store, StoreError};
 
 /// How long what could not be carried out waits for the next attempt.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -77,6 +79,18 @@ async fn carried(served: &Served, desk: &Desk, key: Key, post: &Post) -> bool {
     match serde_json::from_str::<Incoming>(&post.body) {
         Ok(incoming) => {
             for (call, decision, decider) in incoming.into_decisions() {
+                match is_late(desk, &call, post).await {
+                    Ok(true) => continue,
+                    Ok(false) => {}
+                    Err(error) => {
+                        tracing::warn!(
+                            run = desk.run.id(),
+                            error = error.code(),
+                            "a call that waits could not be read"
+                        );
+                        return false;
+                    }
+                }
                 // Of a decision that was refused there is a record.
                 if let Err(ResumeError::Store(error)) = Box::pin(desk.decide(served, &call, decision, &decider)).await {
                     tracing::warn!(run = desk.run.id(), error = error.code(), "a decision is not carried out yet");
@@ -91,6 +105,15 @@ async fn carried(served: &Served, desk: &Desk, key: Key, post: &Post) -> bool {
         tracing::warn!(run = desk.run.id(), error = error.code(), "a decision could not be removed");
     }
     taken.is_ok()
+}
+
+/// Whether what was posted is about what the call waited for before, and not about what it waits for now.
+async fn is_late(desk: &Desk, call: &CallId, post: &Post) -> Result<bool, StoreError> {
+    if post.finishes.is_empty() {
+        return Ok(false);
+    }
+    let waits = desk.run.pending(call).await?.map(|pending| finishes(&pending)).transpose()?;
+    Ok(waits.is_some_and(|waits| !post.finishes.contains(&waits)))
 }
 
 /// Waits until there may be something new in the store.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use rmcp::model::{ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationSchema, InputRequest, InputRequests};
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use crate::capability::{ClientError, Elicit};
 use crate::mcp::serve::client::filled;
@@ -19,21 +19,41 @@ const MAX_MESSAGE_BYTES: usize = 2048;
 
 /// The questions of one call that wait for an answer. A key is used once.
 #[derive(Default)]
-pub(super) struct Questions(Mutex<Asked>);
+pub(in crate::mcp::serve) struct Questions {
+    asked: Mutex<Asked>,
+    /// Told of each question.
+    news: Notify,
+}
 
 #[derive(Default)]
 struct Asked {
     count: u64,
     open: BTreeMap<String, (ElicitRequestParams, oneshot::Sender<ElicitResult>)>,
+    /// Nobody can answer any more.
+    closed: bool,
 }
 
 impl Questions {
     fn asked(&self) -> MutexGuard<'_, Asked> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.asked().open.is_empty()
+    }
+
+    /// Resolves when something is asked.
+    pub(super) async fn asked_something(&self) {
+        self.news.notified().await;
+    }
+
+    /// Ends the questions that are open, and lets no other be asked.
+    pub(super) fn close(&self) {
+        let mut asked = self.asked();
+        asked.closed = true;
+        let open = std::mem::take(&mut asked.open);
+        drop(asked);
+        drop(open);
     }
 
     /// The questions that are open, as the protocol has them.
@@ -88,11 +108,15 @@ impl Elicit for Asks {
         let (sender, answer) = oneshot::channel();
         let open = {
             let mut asked = self.questions.asked();
+            if asked.closed {
+                return Err(ClientError::Unsupported);
+            }
             asked.count += 1;
             let key = format!("question-{}", asked.count);
             asked.open.insert(key.clone(), (question, sender));
             Open { questions: &self.questions, key }
         };
+        self.questions.news.notify_one();
         let answer = answer.await.map_err(|_| ClientError::Cancelled)?;
         drop(open);
         filled(&self.run, wanted, answer)

@@ -1,0 +1,114 @@
+//! Calls whose tool asks the client while it runs, in a revision in which a server asks nothing: such a call becomes a task
+//! when it asks, and `tasks/update` answers it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{ClientCapabilities, ErrorData, Task};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::call::{CallId, ToolExecResult};
+use crate::capability::{Capabilities, Elicit};
+use crate::mcp::serve::McpServer;
+use crate::mcp::serve::client::{Quiet, fills_in_forms};
+use crate::mcp::serve::handler::broken;
+use crate::mcp::serve::tasks::desk::{Desk, SavedTask, State};
+use crate::mcp::serve::tasks::question::{Asks, Questions};
+use crate::mcp::serve::tasks::{Tasks, described, keeper, task_id};
+use crate::runner::{Run, RunOptions};
+
+/// How long a task of a call that runs can be asked for at most; the call has limits of its own.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A call that runs by itself, so that it outlives its request.
+pub(in crate::mcp::serve) struct Running {
+    pub(in crate::mcp::serve) run: Run,
+    pub(in crate::mcp::serve) party: RunOptions,
+    pub(in crate::mcp::serve) call: CallId,
+    /// The tool, by the name that the client knows.
+    pub(in crate::mcp::serve) name: String,
+    pub(in crate::mcp::serve) questions: Arc<Questions>,
+    pub(in crate::mcp::serve) cancellation: CancellationToken,
+    /// Ends the messages of the call.
+    pub(in crate::mcp::serve) quiet: Quiet,
+    pub(in crate::mcp::serve) ended: JoinHandle<ToolExecResult>,
+}
+
+/// How a request is answered.
+pub(in crate::mcp::serve) enum Answered {
+    Ended(ToolExecResult),
+    Asks(Task),
+}
+
+impl Tasks {
+    /// What lets a tool ask a client that knows tasks and fills in forms. `None` for any other client.
+    pub(in crate::mcp::serve) fn questions(&self, declared: &ClientCapabilities) -> Option<Arc<Questions>> {
+        (self.max > 0 && declared.supports_tasks() && fills_in_forms(declared)).then(Arc::default)
+    }
+
+    /// Waits until a call ends or asks something.
+    pub(in crate::mcp::serve) async fn answered(
+        &self,
+        server: &McpServer,
+        mut running: Running,
+        cancelled: &CancellationToken,
+    ) -> Result<Answered, ErrorData> {
+        let questions = Arc::clone(&running.questions);
+        // A client that goes away takes its call with it, unless it has a task by which it comes back.
+        let guard = running.cancellation.clone().drop_guard();
+        let asks = tokio::select! {
+            biased;
+            ended = &mut running.ended => return ended.map(Answered::Ended).map_err(|_| broken()),
+            () = cancelled.cancelled() => false,
+            () = questions.asked_something() => true,
+        };
+        if asks {
+            running = match self.adopt(server, Box::new(running)) {
+                Ok(task) => {
+                    guard.disarm();
+                    return Ok(Answered::Asks(task));
+                }
+                Err(running) => *running,
+            };
+            // Nobody can answer.
+            running.questions.close();
+        } else {
+            running.cancellation.cancel();
+        }
+        running.ended.await.map(Answered::Ended).map_err(|_| broken())
+    }
+
+    /// Makes a task of a call that runs. Gives it back if there is no room.
+    fn adopt(&self, server: &McpServer, running: Box<Running>) -> Result<Task, Box<Running>> {
+        let now = server.0.runner.now();
+        let Some(id) = task_id(running.run.id(), &running.call) else { return Err(running) };
+        let expires = now.saturating_add(LONGEST).unwrap_or(jiff::Timestamp::MAX);
+        let saved = SavedTask { name: running.name.clone(), created: now, expires, asks: true };
+        let (questions, cancellation) = (Arc::clone(&running.questions), running.cancellation.clone());
+        let add = |desk: &Desk| desk.add(running.call.clone(), saved, questions, Some(cancellation));
+        let Some((desk, is_new)) = self.desk(&running.run, &running.party, add) else { return Err(running) };
+        if is_new {
+            keeper::start(server, &desk);
+        }
+        let Some(look) = desk.shown(&running.call, State::Works) else { return Err(running) };
+        running.quiet.close();
+        tokio::spawn(settle(server.clone(), desk, running.call, running.ended));
+        Ok(described(id, &look))
+    }
+}
+
+/// Keeps the result of a call for its client.
+async fn settle(server: McpServer, desk: Arc<Desk>, call: CallId, ended: JoinHandle<ToolExecResult>) {
+    match ended.await {
+        Ok(result) => desk.ended(&call, &result, server.0.runner.now()),
+        // Its record says what became of it.
+        Err(_) => desk.remove(&call),
+    }
+    desk.changed.notify_one();
+}
+
+/// Lets the tool of a call ask.
+pub(in crate::mcp::serve) fn asking(offers: Capabilities, questions: &Arc<Questions>, run: &Run) -> Capabilities {
+    offers.with::<dyn Elicit>(Arc::new(Asks { questions: Arc::clone(questions), run: run.clone() }))
+}
