@@ -268,8 +268,8 @@ impl Run {
         let lease = self.lease();
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
-            if let Some(known) = begun.as_ref().and_then(|key| ledger::known(transaction, key)) {
-                return Ok(Kept::Begun(known.map(Box::new)));
+            if let Some(entry) = begun.as_ref().and_then(|key| ledger::begun(transaction, key)) {
+                return Ok(Kept::Begun(entry.is_finished().then(|| entry.record.clone())));
             }
             settled.iter().try_for_each(|settled| settled.write(transaction))?;
             if let Some(Attempt { key, owner, .. }) = &attempt {

@@ -31,7 +31,7 @@ pub struct LedgerEntry {
 }
 
 impl LedgerEntry {
-    pub(super) fn is_finished(&self) -> bool {
+    pub(crate) fn is_finished(&self) -> bool {
         self.record.ended_at.is_some()
     }
 
@@ -149,11 +149,10 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     Ok(begun)
 }
 
-/// What is known of a call that is about to wait: a process that asked nobody may have begun it. `None` if none has, and
-/// `Some(None)` if nobody has seen its end.
-pub(crate) fn known(transaction: &Transaction, key: &Key) -> Option<Option<ToolInvocationRecord>> {
+/// The entry of a call that is about to wait, if a process that asked nobody has begun it.
+pub(crate) fn begun<'t>(transaction: &'t Transaction, key: &Key) -> Option<&'t LedgerEntry> {
     match transaction.get(key) {
-        Some(Document::Call(entry)) => Some(entry.is_finished().then(|| (*entry.record).clone())),
+        Some(Document::Call(entry)) => Some(entry),
         _ => None,
     }
 }
