@@ -75,7 +75,8 @@ impl Run {
     }
 }
 
-/// Takes an open call to its end. An `async fn` would hold the call twice.
+/// Takes an open call to its end.
+#[expect(clippy::manual_async_fn, reason = "an `async fn` would hold the call twice")]
 fn taken(mut open: OpenCall) -> impl Future<Output = ToolExecResult> + Send {
     async move {
         let ended = from_start(&mut open).await;

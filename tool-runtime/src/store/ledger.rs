@@ -151,6 +151,7 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
 
 /// What is known of a call that is about to wait: a process that asked nobody may have begun it. `None` if none has, and
 /// `Some(None)` if nobody has seen its end.
+#[expect(clippy::option_option, reason = "whether it began, and whether its end was seen")]
 pub(crate) fn known(transaction: &Transaction, key: &Key) -> Option<Option<ToolInvocationRecord>> {
     match transaction.get(key) {
         Some(Document::Call(entry)) => Some(entry.is_finished().then(|| (*entry.record).clone())),
