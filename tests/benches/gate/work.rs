@@ -134,9 +134,9 @@ struct LargeArguments {
     rows: Vec<Row>,
 }
 
-pub const TINY: &str = r#"{"a":12345,"b":678901}"#;
+pub(crate) const TINY: &str = r#"{"a":12345,"b":678901}"#;
 
-pub fn medium_text() -> String {
+pub(crate) fn medium_text() -> String {
     let tags: Vec<_> = (0..16).map(|at| format!("\"label-{at:02}-text\"")).collect();
     format!(
         r#"{{"title":"The printer on the second floor","body":"It prints pages that nobody sent, at night, in green.","owner":"ada@example.org","urgency":"high","place":{{"street":"Long Lane 12","town":"Springfield","floor":2}},"tags":[{}],"estimate":2.5,"due":"2026-12-01"}}"#,
@@ -144,7 +144,7 @@ pub fn medium_text() -> String {
     )
 }
 
-pub fn large_text() -> String {
+pub(crate) fn large_text() -> String {
     let row = |at: u32| {
         format!(
             r#"{{"id":{at},"name":"Person number {at}","email":"person{at}@example.org","score":{}.25,"tags":["alpha-{at}","beta-{at}","gamma","delta"],"active":{}}}"#,
@@ -157,13 +157,13 @@ pub fn large_text() -> String {
 }
 
 /// The floor: parse, call and write, checking nothing.
-pub fn tiny_floor(text: &str) -> String {
+pub(crate) fn tiny_floor(text: &str) -> String {
     let TinyArguments { a, b } = serde_json::from_str(text).unwrap();
     serde_json::to_string(&tiny(a, b).ok().unwrap()).unwrap()
 }
 
 /// The floor: parse, call and write, checking nothing.
-pub fn medium_floor(text: &str) -> String {
+pub(crate) fn medium_floor(text: &str) -> String {
     let MediumArguments { title, body, owner, urgency, place, tags, estimate, due } =
         serde_json::from_str(text).unwrap();
     let out = medium(title, body, owner, urgency, place, tags, estimate, due).ok().unwrap();
@@ -171,12 +171,12 @@ pub fn medium_floor(text: &str) -> String {
 }
 
 /// The floor: parse, call and write, checking nothing.
-pub fn large_floor(text: &str) -> String {
+pub(crate) fn large_floor(text: &str) -> String {
     let LargeArguments { rows } = serde_json::from_str(text).unwrap();
     serde_json::to_string(&large(rows).ok().unwrap()).unwrap()
 }
 
-pub fn runner() -> ToolRunner {
+pub(crate) fn runner() -> ToolRunner {
     let catalog = ToolCatalog::builder().tool::<tiny>().tool::<medium>().tool::<large>().build().unwrap();
     let policy = r#"
         allowed_tools = ["bench__tiny", "bench__medium", "bench__large"]
@@ -190,7 +190,7 @@ pub fn runner() -> ToolRunner {
 }
 
 /// A call that answers at once is ready at the first poll.
-pub fn ready<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn ready<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
         Poll::Pending => unreachable!("these tools never wait"),

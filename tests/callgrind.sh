@@ -1,0 +1,24 @@
+# Sourced by the scripts that count instructions. No program of its own.
+
+# count FILE FUNCTION CALLS COMMAND..: prints the instructions and the allocations of one of so many calls that the function
+# makes, which is the only one that is counted. FILE is where callgrind writes, for callgrind_annotate.
+count() {
+    local file=$1 function=$2 calls=$3
+    shift 3
+    valgrind -q --tool=callgrind --callgrind-out-file="$file" --zero-before="$function" --dump-after="$function" "$@" 2> "$file.log" ||
+        { cat "$file.log" >&2; exit 1; }
+    # callgrind writes how often a function called another one.
+    awk -v calls="$calls" '
+        /^summary:|^totals:/ { instructions = $2 }
+        /^(c?fn)=\([0-9]+\)/ {
+            split($0, part, /[()]/)
+            name = substr($0, index($0, ")") + 2)
+            if (name != "") names[part[2]] = name
+            called = names[part[2]]
+        }
+        /^calls=/ {
+            split($0, part, /[= ]/)
+            if (called ~ /^(malloc|calloc|realloc|memalign|aligned_alloc|posix_memalign)(@|$)/) allocations += part[2]
+        }
+        END { printf "%.0f %.1f\n", instructions / calls, allocations / calls }' "$file.1"
+}
