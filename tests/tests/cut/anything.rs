@@ -87,7 +87,7 @@ impl Attack {
         usize::try_from(self.state % below as u64).expect("small")
     }
 
-    fn options(&self, (run, party): &(String, usize)) -> RunOptions {
+    fn options((run, party): &(String, usize)) -> RunOptions {
         let (principal, tenant) = PARTIES[*party];
         RunOptions::new().run_id(run.as_str()).principal(principal).tenant(tenant)
     }
@@ -122,7 +122,7 @@ impl Attack {
     fn session(&mut self) {
         let (run, party) = (self.any(2), self.any(8).saturating_sub(5));
         let of = (format!("run-{}-{run}", self.seed), party);
-        let run = self.process().run(self.options(&of));
+        let run = self.process().run(Self::options(&of));
         self.sessions.push(Session { run, of, used: BTreeSet::new() });
     }
 
@@ -135,7 +135,7 @@ impl Attack {
         let text = serde_json::to_string(&saved).expect("a document");
         let saved = serde_json::from_str(&text).expect("a snapshot");
         let runner = self.process();
-        if let Ok(run) = runner.restore(saved, self.options(&(of.0.clone(), party))).await {
+        if let Ok(run) = runner.restore(saved, Self::options(&(of.0.clone(), party))).await {
             assert_eq!(party, of.1, "seed {}: a run was restored for somebody else", self.seed);
             self.sessions.push(Session { run, of, used });
         }
@@ -187,7 +187,7 @@ impl Attack {
             let ended = match how {
                 0 => run.abandon(&id).await,
                 1 => run.expire(&id).await,
-                2 => return drop(run.recorded(&CallId::new(&*id)).await),
+                2 => return drop(run.recorded(&CallId::new(&id)).await),
                 _ => run.resume(&id, decision, &decider).await,
             };
             let ended = ended.map_or_else(|error| error.code(), |result| result.outcome().code());
@@ -222,7 +222,7 @@ impl Attack {
                 self.rig.clock.advance(time);
             }
             3 => {
-                let back = jiff::SignedDuration::from_secs(self.any(30) as i64);
+                let back = jiff::SignedDuration::from_secs(i64::try_from(self.any(30)).expect("small"));
                 let now = self.rig.clock.now().saturating_sub(back).expect("a time");
                 self.rig.clock.set(now);
             }
@@ -266,9 +266,9 @@ impl Attack {
         for run in 0..2 {
             for party in 0..3 {
                 let of = (format!("run-{}-{run}", self.seed), party);
-                let run = self.rig.process(Arc::clone(&self.rig.store) as _, self.policy).run(self.options(&of));
+                let run = self.rig.process(Arc::clone(&self.rig.store) as _, self.policy).run(Self::options(&of));
                 for id in 0..3 {
-                    drop(run.recorded(&CallId::new(&*format!("c{id}"))).await.expect("a store"));
+                    drop(run.recorded(&CallId::new(format!("c{id}"))).await.expect("a store"));
                 }
             }
         }

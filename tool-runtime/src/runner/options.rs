@@ -180,8 +180,8 @@ impl RunOptions {
     pub(crate) fn is_party_of(&self, other: &Self) -> bool {
         self.principal == other.principal
             && self.tenant == other.tenant
-            && self.roles == other.roles
-            && self.attributes == other.attributes
+            && are_same(&self.roles, &other.roles)
+            && are_same(&self.attributes, &other.attributes)
             && self.connections == other.connections
             && self.tools == other.tools
     }
@@ -203,5 +203,30 @@ impl RunOptions {
             labels,
             tools: self.tools.as_ref(),
         }
+    }
+}
+
+/// Whether both have the same, in any order and however often: that is all that a rule sees of them.
+#[cfg(feature = "mcp-server")]
+fn are_same<T: Ord>(one: &[T], other: &[T]) -> bool {
+    use std::collections::BTreeSet;
+    one == other || one.iter().collect::<BTreeSet<_>>() == other.iter().collect::<BTreeSet<_>>()
+}
+
+#[cfg(all(test, feature = "mcp-server"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_that_lists_roles_in_another_order_is_of_the_same_party() {
+        let ada = || RunOptions::new().principal("ada").tenant("acme");
+        let buyer = ada().role("buyer").role("head");
+        assert!(buyer.is_party_of(&ada().role("head").role("buyer").role("head")));
+        for other in [ada(), ada().role("buyer"), ada().role("buyer").role("head").role("admin")] {
+            assert!(!buyer.is_party_of(&other) && !other.is_party_of(&buyer));
+        }
+        let one = ada().attribute("site", "graz").attribute("site", "wien");
+        assert!(one.is_party_of(&ada().attribute("site", "wien").attribute("site", "graz")));
+        assert!(!one.is_party_of(&ada().attribute("site", "wien")));
     }
 }

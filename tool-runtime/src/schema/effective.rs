@@ -94,7 +94,6 @@ fn ends(text: &str) -> u64 {
 fn mix(one: u64, other: u64) -> u64 {
     const FACTORS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];
     let product = u128::from(one ^ FACTORS[0]) * u128::from(other ^ FACTORS[1]);
-    #[expect(clippy::cast_possible_truncation, reason = "the lower half is meant")]
     let [low, high] = [product as u64, (product >> 64) as u64];
     low ^ high
 }

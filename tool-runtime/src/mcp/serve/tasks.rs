@@ -72,7 +72,7 @@ impl Tasks {
         let saved = SavedTask { name: name.to_owned(), created: pending.created_at, expires: pending.expires_at, asks };
         let (desk, is_new) = self.desk(run, &party, |desk| desk.add(call.clone(), saved, Arc::default(), None))?;
         if is_new {
-            // Before anything is awaited: whoever stops waiting for this, the desk has somebody who clears it away.
+            // Before anything is awaited: if this future is dropped, somebody still clears the desk away.
             keeper::start(server, &desk);
         }
         let kept = desk.save(&server.0).await;

@@ -13,6 +13,7 @@ use crate::json::Tree;
 use crate::policy::cedar::kind::Kind;
 use crate::policy::cedar::{CedarRules, Ready};
 use crate::policy::rule_verdict::RuleVerdict;
+use crate::policy::server_rule::server_of;
 use crate::policy::subject::{PolicyContext, Subject};
 use crate::tool::{Schema, ToolEffect, is_discovered};
 
@@ -131,7 +132,7 @@ impl Ready {
             ("tags".to_owned(), texts(tool.tags.iter().map(|tag| &**tag))),
             ("discovered".to_owned(), RestrictedExpression::new_bool(is_discovered(tool.name))),
         ]);
-        if let Some(server) = server(tool.name) {
+        if let Some(server) = server_of(tool.name) {
             described.insert("server".to_owned(), text(server));
         }
         let described = Entity::new(uid(&types.tool, tool.name), described, HashSet::new()).map_err(|_| Undecided)?;
@@ -162,11 +163,6 @@ impl Ready {
         }
         Context::from_pairs(pairs).map_err(|_| Undecided)
     }
-}
-
-/// The server of a discovered tool, `mcp__SERVER__NAME`.
-fn server(tool: &str) -> Option<&str> {
-    tool.strip_prefix("mcp__")?.split_once("__").map(|(server, _)| server)
 }
 
 /// The rule that denies. Where nothing has to permit, only what forbids counts.
