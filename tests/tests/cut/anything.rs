@@ -268,7 +268,7 @@ impl Attack {
                 let of = (format!("run-{}-{run}", self.seed), party);
                 let run = self.rig.process(Arc::clone(&self.rig.store) as _, self.policy).run(Self::options(&of));
                 for id in 0..3 {
-                    drop(run.recorded(&CallId::new(format!("c{id}"))).await.expect("a store"));
+                    drop(run.recorded(&CallId::new(&format!("c{id}"))).await.expect("a store"));
                 }
             }
         }

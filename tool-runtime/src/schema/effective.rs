@@ -91,6 +91,7 @@ fn ends(text: &str) -> u64 {
 }
 
 /// Multiplies two words, and folds the product into one.
+#[expect(clippy::cast_possible_truncation, reason = "both halves are taken")]
 fn mix(one: u64, other: u64) -> u64 {
     const FACTORS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];
     let product = u128::from(one ^ FACTORS[0]) * u128::from(other ^ FACTORS[1]);
