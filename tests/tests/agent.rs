@@ -146,7 +146,7 @@ async fn six_turns_of_all_kinds() {
     let mut conversation = rig.agent().parallel(4).converse(rig.runner.run(rig.options()));
     let Ended::Waiting { calls } = conversation.send("Go.").await else { panic!("the client has to act") };
     assert_eq!((calls.len(), calls[0].name.as_str(), calls[0].suspension), (1, "rig__cursor", Suspension::Client));
-    assert_eq!(calls[0].payload.as_ref().map(|payload| payload.get()), Some("\"a.rs\""));
+    assert_eq!(calls[0].payload.as_ref().map(tool_runtime::call::JsonText::get), Some("\"a.rs\""));
     is_whole(&conversation);
     assert_eq!(rig.heard.done(), ["client_required"]);
     let ended = conversation.answer([ClientAnswer::value("g", "7")]).await.expect("it waits");
