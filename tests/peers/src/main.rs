@@ -3,11 +3,13 @@
 //! - `times`: all libraries take turns, batch by batch; prints medians of the CPU time of a call.
 //! - `calls NAME SHAPE`: a loop for `callgrind`.
 //! - `many CALLS`: calls in 100 runs at a time, with latencies and memory.
+//! - `served`: a call over MCP, with a bare server of `rmcp` and with ours.
 //! - `draw`: reads a table on standard input, and writes it as a picture.
 
 mod draw;
 mod many;
 mod peers;
+mod served;
 mod times;
 mod tools;
 
@@ -21,9 +23,10 @@ fn main() {
         ["times"] => times::print(),
         ["calls", name, shape] => calls(name, shape),
         ["many", calls] => many::print(calls.parse().expect("a number of calls")),
+        ["served"] => served::print(),
         ["draw", title] => draw::print(title),
         _ => {
-            eprintln!("peers times | calls NAME SHAPE | many CALLS | draw TITLE");
+            eprintln!("peers times | calls NAME SHAPE | many CALLS | served | draw TITLE");
             std::process::exit(2);
         }
     }

@@ -4,7 +4,7 @@ mod floor;
 mod llm_tool;
 pub mod ours;
 mod rig;
-mod rmcp;
+pub mod rmcp;
 mod tools_rs;
 
 use std::future::Future;

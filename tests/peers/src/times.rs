@@ -58,7 +58,7 @@ fn column(peers: &[Box<dyn peers::Peer>], shape: Shape) -> Vec<String> {
         .collect()
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }

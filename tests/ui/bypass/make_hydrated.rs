@@ -1,9 +1,9 @@
 //! What is hydrated comes out of hydration.
 
-use tool_runtime::{ToolCall, hydrate::Hydrated};
+use tool_runtime::hydrate::Hydrated;
 
-fn forge(call: ToolCall) -> Hydrated {
-    Hydrated { call }
+fn forge<T>(frozen: T) -> Hydrated {
+    Hydrated { frozen }
 }
 
 fn main() {}

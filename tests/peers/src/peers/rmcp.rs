@@ -5,7 +5,7 @@ use rmcp::handler::server::tool::ToolCallContext;
 use rmcp::handler::server::wrapper::{Json, Parameters};
 use rmcp::model::{CallToolRequestParams, CallToolResponse, NumberOrString};
 use rmcp::service::{Peer as Client, RequestContext, serve_directly};
-use rmcp::{RoleServer, ServerHandler, tool, tool_router};
+use rmcp::{RoleServer, ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ struct Rows {
 }
 
 #[derive(Clone)]
-struct Server;
+pub struct Server;
 
 #[tool_router]
 impl Server {
@@ -44,6 +44,7 @@ impl Server {
     }
 }
 
+#[tool_handler]
 impl ServerHandler for Server {}
 
 pub struct Rmcp {
