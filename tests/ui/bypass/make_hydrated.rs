@@ -1,9 +1,10 @@
 //! What is hydrated comes out of hydration.
+#![allow(unreachable_code)]
 
 use tool_runtime::hydrate::Hydrated;
 
-fn forge<T>(frozen: T) -> Hydrated {
-    Hydrated { frozen }
+fn forge() -> Hydrated {
+    Hydrated { frozen: loop {} }
 }
 
 fn main() {}
