@@ -79,7 +79,7 @@ impl Processes {
     /// Begins at a time, with a door through which this many calls go at once.
     ///
     /// # Panics
-    /// It is no time.
+    /// The text is not a time.
     #[must_use]
     pub fn at(time: &str, open: usize) -> Self {
         let clock = Arc::new(ManualClock::at(time.parse().expect("a time")));

@@ -7,7 +7,7 @@ pub(crate) enum Unseen {
     Control,
     /// It has no width, or changes the direction of the text around it.
     Mark,
-    /// It ends a line or a paragraph, but is no control character.
+    /// Ends a line or a paragraph without being a control character.
     Break,
     /// It joins or separates its neighbours: scripts and emoji need it.
     Joiner,

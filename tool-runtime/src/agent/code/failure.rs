@@ -25,7 +25,7 @@ impl Failure {
         self
     }
 
-    /// The source is no script.
+    /// The source is not a script.
     pub(super) fn syntax(position: Position) -> Self {
         Self::new(
             "script_syntax",

@@ -73,7 +73,7 @@ impl Instance for Script {
                 return Err(RunFailure::Unknown);
             }
             let (Left { value, printed }, calls) = Box::pin(self.work(&host, &context)).await?;
-            // Cut, the result would be no JSON; what is printed has the room that is left, and a byte may need six in JSON.
+            // A cut result would not be JSON; what is printed has the room that is left, and a byte may need six in JSON.
             let value = value.to_string();
             let mut quoted = String::new();
             json::quote(&mut quoted, &value);

@@ -63,7 +63,7 @@ impl Tasks {
         self.desks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a task of a call that waits. `None` if there is no room, or the store failed: then the client is told that
+    /// Makes a task of a call that waits; `None` if there is no room, or the store failed: then the client is told that
     /// the call waits, as one that knows no tasks.
     pub(super) async fn open(&self, server: &McpServer, waiting: Waiting<'_>) -> Option<Task> {
         let Waiting { run, party, call, name, asks } = waiting;
