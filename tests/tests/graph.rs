@@ -109,7 +109,7 @@ impl Rig {
 
     /// What the records say: the tool, and how it ended.
     async fn outcomes(&self) -> Vec<(String, Outcome)> {
-        self.records().await.into_iter().map(|record| (record.name, record.outcome)).collect()
+        self.records().await.into_iter().map(|record| (record.name.to_string(), record.outcome)).collect()
     }
 }
 

@@ -13,6 +13,11 @@ pub(crate) fn plain_until(bytes: &[u8], mut at: usize) -> usize {
             None => at += 8,
         }
     }
+    plain_at_end(bytes, at)
+}
+
+/// The same within the last eight bytes. A function of its own, because most strings end before the text that holds them.
+fn plain_at_end(bytes: &[u8], mut at: usize) -> usize {
     // The last eight once more cost less than the few that are left one by one.
     if bytes.last_chunk().is_some_and(|last| first_in(*last).is_none()) {
         return bytes.len().max(at);
