@@ -4,20 +4,35 @@
 const ONES: u64 = u64::MAX / 255;
 const HIGH: u64 = ONES << 7;
 
-/// Returns the offset of the next quote, backslash or control character, or the end. Eight bytes at a time.
+/// Returns the offset of the next quote, backslash or control character, or the end. Sixteen bytes at a time.
 #[inline]
 pub(crate) fn plain_until(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<16>) {
+        let marks = marks(*chunk);
+        if marks != 0 {
+            return at + (marks.trailing_zeros() / 8) as usize;
+        }
+        at += 16;
+    }
+    plain_at_end(bytes, at)
+}
+
+/// Sets each byte that ends a piece of plain text. Written byte by byte, because compilers make vector instructions of it:
+/// the seven of them take as long as half of the arithmetic on two words that does the same.
+#[inline]
+fn marks(chunk: [u8; 16]) -> u128 {
+    u128::from_le_bytes(chunk.map(|byte| if matches!(byte, b'"' | b'\\' | 0..0x20) { 0xff } else { 0 }))
+}
+
+/// The same for less than sixteen bytes before the end, eight at a time. A function of its own, because most strings end
+/// before the text that holds them.
+fn plain_at_end(bytes: &[u8], mut at: usize) -> usize {
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         match first_in(*chunk) {
             Some(found) => return at + found,
             None => at += 8,
         }
     }
-    plain_at_end(bytes, at)
-}
-
-/// The same within the last eight bytes. A function of its own, because most strings end before the text that holds them.
-fn plain_at_end(bytes: &[u8], mut at: usize) -> usize {
     // The last eight once more cost less than the few that are left one by one.
     if bytes.last_chunk().is_some_and(|last| first_in(*last).is_none()) {
         return bytes.len().max(at);
@@ -95,11 +110,12 @@ mod tests {
     #[test]
     fn every_byte_is_told_apart() {
         for byte in 0..=u8::MAX {
-            for place in 0..17 {
-                let mut bytes = [b'x'; 17];
+            // Once sixteen, once eight, and one by one.
+            for (place, length) in (1..=41).flat_map(|length| (0..length).map(move |place| (place, length))) {
+                let mut bytes = vec![b'x'; length];
                 bytes[place] = byte;
                 let stops = matches!(byte, b'"' | b'\\' | 0..0x20);
-                assert_eq!(plain_until(&bytes, 0), if stops { place } else { 17 }, "{byte} at {place}");
+                assert_eq!(plain_until(&bytes, 0), if stops { place } else { length }, "{byte} at {place} of {length}");
             }
         }
     }
