@@ -301,6 +301,26 @@ fn rewritten() -> Vec<Case> {
     let without_null: Vec<_> = state["enum"].as_array().unwrap().iter().filter(|value| !value.is_null()).collect();
     vec![
         (LIST, branches(json!(without_null)), "patch", "the same values fit"),
+        (
+            DOCS,
+            vec![Set(
+                "/input_schema/properties/query",
+                json!({ "description": "Words to look for.", "anyOf": [
+                    { "type": "integer" }, { "type": "string", "minLength": 1, "description": "As text." }] }),
+            )],
+            "minor",
+            "/query/anyOf: there are alternatives now",
+        ),
+        (
+            DOCS,
+            vec![Set(
+                "/input_schema/properties/query",
+                json!({ "description": "Words to look for.", "anyOf": [
+                    { "type": "integer" }, { "type": "string", "minLength": 2 }] }),
+            )],
+            "major",
+            "/query/anyOf: it was added",
+        ),
         (LIST, branches(json!([without_null[0]])), "major", "/state/enum: without"),
         (
             LIST,

@@ -123,14 +123,9 @@ impl Search {
     /// Finds tools and loads them. Under the least score too: a model that looks for something gets what there is.
     fn search(&self, run: &Run) -> Result<Found, ToolError> {
         let picks = run.pick(&self.query, &PickOptions::new(self.limit + 1).min_score(0.0));
-        let mut names: Vec<&str> = Vec::new();
-        for name in self.named().chain(picks.iter().map(|pick| pick.name.as_str())) {
-            // It never finds itself.
-            if name != SEARCH && !names.contains(&name) && run.catalog().get(name).is_some() {
-                names.push(name);
-            }
-        }
-        names.truncate(self.limit);
+        // It never finds itself.
+        let names = picks.iter().map(|pick| pick.name.as_str()).filter(|name| *name != SEARCH).take(self.limit);
+        let mut names: Vec<_> = names.collect();
         if run.is_picking() {
             let loaded = run.load(names.iter().copied());
             if loaded.is_empty() && !names.is_empty() {
@@ -144,12 +139,5 @@ impl Search {
             description: sentence(&spec.description, MAX_DESCRIPTION_BYTES),
         });
         Ok(Found { tools: tools.collect() })
-    }
-
-    /// The words of the query that may be names: a model that is told to load a tool looks for its name, whose words
-    /// other tools may have too.
-    fn named(&self) -> impl Iterator<Item = &str> {
-        let words = self.query.split(|char: char| !(char.is_ascii_alphanumeric() || matches!(char, '_' | '-')));
-        words.filter(|word| word.contains("__") || *word == self.query)
     }
 }

@@ -1,5 +1,7 @@
 //! A schema as a comparison sees it: references followed, types as a set.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::catalog::lock::shape::{RULES, WHOLE};
@@ -83,6 +85,23 @@ impl<'a> View<'a> {
 
     pub(super) fn keywords(&self) -> impl Iterator<Item = &'a str> + '_ {
         self.chain.iter().flat_map(|members| members.keys().map(String::as_str))
+    }
+
+    /// The keywords that decide which values fit, each once.
+    pub(super) fn rules(&self) -> BTreeSet<&'a str> {
+        let rules = self.keywords().filter(|key| RULES.contains(key) || WHOLE.contains(key));
+        rules.filter(|key| *key != "default").collect()
+    }
+
+    /// Whether both or neither of them are written as one of two branches beside `null`.
+    pub(super) const fn has_null_of(&self, other: &Self) -> bool {
+        self.or_null == other.or_null
+    }
+
+    /// The alternatives, if they are the only rule.
+    pub(super) fn alternatives(&self) -> Option<&'a [Value]> {
+        let is_only = !self.or_null && self.rules().iter().eq(["anyOf"].iter());
+        self.get("anyOf").filter(|_| is_only)?.as_array().map(Vec::as_slice)
     }
 
     /// The types of values that fit, as a set.
