@@ -10,6 +10,8 @@ mod calls;
 mod http;
 #[path = "mcp_source/lists.rs"]
 mod lists;
+#[path = "mcp_source/listens.rs"]
+mod listens;
 #[cfg(target_os = "linux")]
 #[path = "mcp_source/memory.rs"]
 mod memory;
