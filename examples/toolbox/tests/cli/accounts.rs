@@ -100,9 +100,10 @@ fn a_token_comes_from_a_variable_or_a_command_and_is_in_no_file() {
         "[mcp.connections.tickets]\ntoken_command = ['sh', '-c', 'echo \"$TICKETS_TOKEN\"']\nenv = ['TICKETS_TOKEN']\n",
     ] {
         let mut rig = rig(&tickets, account);
-        let missing = run(&rig, &["call", NAME, "{}"]);
-        assert_ne!(missing.code, 0);
-        assert!(missing.stdout.contains("connection_unavailable"), "{missing:?}");
+        let missing = run(&rig, &["-v", "call", NAME, "{}"]);
+        assert!(missing.code != 0 && missing.stdout.contains("connection_failed"), "{missing:?}");
+        let why = ["TICKETS_TOKEN is not set", "the token is empty"];
+        assert!(why.iter().any(|why| missing.stderr.contains(why)), "{missing:?}");
         assert_eq!(tickets.take(), [""; 0], "nothing is sent without a token");
         rig.set("TICKETS_TOKEN", TOKEN);
         let called = run(&rig, &["call", NAME, "{}"]).code(0);
@@ -116,7 +117,7 @@ fn a_token_comes_from_a_variable_or_a_command_and_is_in_no_file() {
     for command in ["['false']", "['/no/such/program']", "['sh', '-c', 'yes']"] {
         let rig = rig(&tickets, &format!("[mcp.connections.tickets]\ntoken_command = {command}\n"));
         let failed = run(&rig, &["call", NAME, "{}"]);
-        assert!(failed.code != 0 && failed.stdout.contains("connection_unavailable"), "{failed:?}");
+        assert!(failed.code != 0 && failed.stdout.contains("connection_failed"), "{failed:?}");
         assert_eq!(tickets.take(), [""; 0], "{command}");
     }
 }

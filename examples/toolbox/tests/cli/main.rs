@@ -19,6 +19,8 @@ mod recorded;
 #[cfg(unix)]
 mod refused;
 mod rig;
+#[cfg(feature = "code-mode")]
+mod scripts;
 mod secrets;
 mod settings;
 #[cfg(unix)]
