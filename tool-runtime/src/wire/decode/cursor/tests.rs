@@ -14,7 +14,8 @@ const VALUES: &[&str] = &[
 ];
 
 /// What may take the place of a byte.
-const BYTES: &[&str] = &["", "\"", "\\", ",", ":", "{", "}", "[", "]", "0", "1", "-", ".", "e", "n", " ", "\u{1}", "\u{e9}"];
+const BYTES: &[&str] =
+    &["", "\"", "\\", ",", ":", "{", "}", "[", "]", "0", "1", "-", ".", "e", "n", " ", "\u{1}", "\u{e9}"];
 
 #[test]
 fn what_is_skipped_is_what_serde_json_skips() {
@@ -39,12 +40,16 @@ fn what_is_skipped_is_what_serde_json_skips() {
 fn integers_are_those_of_the_grammar() {
     let numbers = ["0", "7", "-7", "-0", "10", "123", "9223372036854775807", "-9223372036854775808"];
     for text in numbers {
-        for (text, expected) in [(format!("{text} "), text.parse().ok()), (format!("{text}.5,"), None), (format!("{text}e2]"), None)] {
+        for (text, expected) in
+            [(format!("{text} "), text.parse().ok()), (format!("{text}.5,"), None), (format!("{text}e2]"), None)]
+        {
             assert_eq!(Json::new(&text).integer().ok(), Some(expected), "{text}");
         }
         assert_eq!(Json::new(text).integer().ok(), Some(text.parse().ok()));
     }
-    for (text, expected) in [("9223372036854775808", Some(None)), ("", None), ("-", None), ("x", None), ("1.", None), ("1e", None)] {
+    for (text, expected) in
+        [("9223372036854775808", Some(None)), ("", None), ("-", None), ("x", None), ("1.", None), ("1e", None)]
+    {
         assert_eq!(Json::new(text).integer().ok(), expected, "{text}");
     }
     // A zero before other digits ends the number, so that what comes next is no JSON.
