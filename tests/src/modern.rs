@@ -68,7 +68,10 @@ impl Modern {
                 self.0.told.send_modify(|told| told.changes += 1);
             }
             "change" => {
-                self.tools().iter_mut().filter(|tool| tool.name == "pay").for_each(|pay| *pay = tool("pay", "Another."));
+                self.tools()
+                    .iter_mut()
+                    .filter(|tool| tool.name == "pay")
+                    .for_each(|pay| *pay = tool("pay", "Another."));
                 self.0.told.send_modify(|told| told.changes += 1);
             }
             // Adds a tool after all subscriptions were ended, and tells nobody.

@@ -8,10 +8,10 @@ mod accounts;
 mod calls;
 #[path = "mcp_source/http.rs"]
 mod http;
-#[path = "mcp_source/lists.rs"]
-mod lists;
 #[path = "mcp_source/listens.rs"]
 mod listens;
+#[path = "mcp_source/lists.rs"]
+mod lists;
 #[cfg(target_os = "linux")]
 #[path = "mcp_source/memory.rs"]
 mod memory;

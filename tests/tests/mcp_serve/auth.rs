@@ -190,9 +190,13 @@ async fn open_for(rig: &Rig, token: &str, request: String) -> (Duration, String)
 async fn a_stream_ends_with_the_token_of_its_request() {
     let rig = rig().await;
     let (_, response) = rig.asks("Authorization: Bearer CANARY-ada\r\n", &initialize()).await;
-    let session = response.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).expect("a session").to_owned();
+    let session =
+        response.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).expect("a session").to_owned();
     let head = |token: &str| {
-        format!("Host: {}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\nAccept: application/json, text/event-stream\r\n", rig.address)
+        format!(
+            "Host: {}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\nAccept: application/json, text/event-stream\r\n",
+            rig.address
+        )
     };
     let call = |meta: Value| {
         let params = json!({"name": "slow__read", "arguments": {}, "_meta": meta});
@@ -226,7 +230,10 @@ async fn a_stream_ends_with_the_token_of_its_request() {
 fn a_scope_that_a_header_cannot_hold_is_refused_where_it_is_written() {
     for scope in ["a\"b", "a\\b", "two words", ""] {
         let error = Authorization::new(RESOURCE, Tokens::default()).unwrap().scope(scope).unwrap_err();
-        assert!(matches!(&error, McpServerError::Scope { .. }) && error.to_string().contains("is not a scope"), "{error}");
+        assert!(
+            matches!(&error, McpServerError::Scope { .. }) && error.to_string().contains("is not a scope"),
+            "{error}"
+        );
     }
 }
 

@@ -79,13 +79,7 @@ fn message(id: u64, method: &str, mut params: Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
 }
 
-async fn post(
-    address: SocketAddr,
-    id: u64,
-    method: &str,
-    name: &str,
-    params: Value,
-) -> Option<Value> {
+async fn post(address: SocketAddr, id: u64, method: &str, name: &str, params: Value) -> Option<Value> {
     let head =
         format!("Host: {address}\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\nmcp-name: {name}\r\n");
     let (_, response) = raw(address, &head, &message(id, method, params)).await;

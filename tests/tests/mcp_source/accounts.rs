@@ -187,7 +187,8 @@ async fn a_token_is_in_no_trace() {
     tokens.set("CANARY-ada", "ada");
     vault.set("ada@tickets", "CANARY-ada");
     let (url, theirs) = tickets(&tokens).await;
-    let server = || RemoteServer::url("s", &url).connection("tickets").header("authorization", "Bearer CANARY-operator");
+    let server =
+        || RemoteServer::url("s", &url).connection("tickets").header("authorization", "Bearer CANARY-operator");
     let servers = ToolSource::connect([server()]).await.unwrap();
     let runner = runner(&servers, vault.clone());
     let ada = run(&runner, "ada", "ada@tickets");
@@ -205,7 +206,8 @@ async fn a_token_is_in_no_trace() {
     let _ = write!(printed, "{:?}", closed.await.unwrap().notes());
     let verified = Verified::new(RunOptions::new().principal("ada"), RESOURCE, "2999-01-01T00:00:00Z".parse().unwrap());
     let authorization = Authorization::new(RESOURCE, tokens.clone()).unwrap();
-    let _ = write!(printed, "{verified:?} {authorization:?} {:?}", HttpOptions::new().authorization(authorization.clone()));
+    let _ =
+        write!(printed, "{verified:?} {authorization:?} {:?}", HttpOptions::new().authorization(authorization.clone()));
     let _ = write!(printed, "{:?}", theirs.records(&RecordFilter::default()).await.unwrap());
     servers.shutdown().await;
     let traces = traced.text();

@@ -79,7 +79,9 @@ async fn a_grant_covers_the_call_that_was_looked_at() {
         (r#"[{"pointer":"/to","equals":"ada"},{"pointer":"/pages","at_most":0}]"#, "/pages"),
         (r#"[{"pointer":"/nowhere","equals":"ada"}]"#, "/nowhere"),
     ] {
-        for remember in [Remember::allow(GrantScope::Tenant).uses(2).expires_in(WEEK), Remember::deny(GrantScope::Tenant)] {
+        for remember in
+            [Remember::allow(GrantScope::Tenant).uses(2).expires_in(WEEK), Remember::deny(GrantScope::Tenant)]
+        {
             let rig = rig();
             let remember = remember.matching(conditions).expect("conditions");
             let error = remembered(&rig, remember).await.expect_err("nobody looked at such a call");

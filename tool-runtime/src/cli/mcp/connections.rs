@@ -42,9 +42,12 @@ pub(super) struct Account {
 /// Checks the accounts of the file, and that somebody uses them.
 pub(super) fn check(accounts: &BTreeMap<String, Account>, used: &[&str]) -> Result<(), Failure> {
     for (kind, account) in accounts {
-        let wrong = |message: &str| Err(Failure::usage(format!("`[mcp.connections.{kind}]`: {message}")).code("config"));
+        let wrong =
+            |message: &str| Err(Failure::usage(format!("`[mcp.connections.{kind}]`: {message}")).code("config"));
         match (&account.token_env, &account.token_command) {
-            (Some(_), None) if account.env.is_some() => return wrong("only a command has an environment; remove `env`"),
+            (Some(_), None) if account.env.is_some() => {
+                return wrong("only a command has an environment; remove `env`");
+            }
             (Some(_), None) => {}
             (None, Some(command)) if command.is_empty() => {
                 return wrong("`token_command` is empty; write the program and its arguments");

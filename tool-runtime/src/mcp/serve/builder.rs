@@ -118,7 +118,15 @@ impl McpServerBuilder {
         let mut config = ServerConfig::new(capabilities).with_server_info(Implementation::new(name, version));
         config.instructions = instructions;
         let (calls, tasks) = (Calls::new(max_calls), Tasks::new(max_tasks, max_tasks_each, ask_clients));
-        Ok(McpServer(Arc::new(Served { runner, admit, listing, config, calls, tasks, looks_after: AtomicBool::new(false) })))
+        Ok(McpServer(Arc::new(Served {
+            runner,
+            admit,
+            listing,
+            config,
+            calls,
+            tasks,
+            looks_after: AtomicBool::new(false),
+        })))
     }
 }
 

@@ -113,9 +113,7 @@ impl HttpService {
         parts.extensions.insert(verified);
         let until = Instant::now() + lasts;
         match timeout(lasts, self.authorized(Request::from_parts(parts, body))).await {
-            Ok(response) => {
-                response.map(|body| Lasting::body(body, until.saturating_duration_since(Instant::now())))
-            }
+            Ok(response) => response.map(|body| Lasting::body(body, until.saturating_duration_since(Instant::now()))),
             Err(_) => authorization.expired(),
         }
     }

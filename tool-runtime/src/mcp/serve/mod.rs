@@ -129,7 +129,8 @@ impl McpServer {
         W: AsyncWrite + Send + Unpin + 'static,
     {
         self.look_after();
-        let transport = AsyncRwTransport::new(Lines::new(read), write).with_max_line_length(raw::longest(MAX_MESSAGE_BYTES));
+        let transport =
+            AsyncRwTransport::new(Lines::new(read), write).with_max_line_length(raw::longest(MAX_MESSAGE_BYTES));
         let closed = self.0.calls.closed().child_token();
         let served =
             Box::pin(rmcp::service::serve_server_with_ct(Handler::new(self.clone()), transport, closed.clone())).await;

@@ -67,9 +67,8 @@ impl Connection {
 
     async fn agreed(wire: Wire, limits: &Limits, with_handshake: bool) -> Result<Self, Failure> {
         let mut connection = Self { wire, next: AtomicU64::new(1), is_stateless: false, announces: false };
-        let agreeing = async {
-            if with_handshake { connection.shake_hands().await } else { connection.discover().await }
-        };
+        let agreeing =
+            async { if with_handshake { connection.shake_hands().await } else { connection.discover().await } };
         match tokio::time::timeout(limits.connect, agreeing).await {
             Ok(agreed) => agreed.map(|()| connection),
             Err(_) => Err(connection.silence()),
@@ -177,13 +176,7 @@ impl Connection {
         self.send_as(self.next.fetch_add(1, Ordering::Relaxed), method, name, params).await
     }
 
-    async fn send_as(
-        &self,
-        id: u64,
-        method: &str,
-        name: Option<&str>,
-        params: &Value,
-    ) -> Result<Box<str>, Failure> {
+    async fn send_as(&self, id: u64, method: &str, name: Option<&str>, params: &Value) -> Result<Box<str>, Failure> {
         let text = message::request(id, method, params);
         match &self.wire {
             Wire::Stdio(stdio) => stdio.request(id, text).await,

@@ -72,7 +72,12 @@ impl Failure {
     pub(super) const fn had_no_effect(&self) -> bool {
         matches!(
             self,
-            Self::NotSent(_) | Self::NotMcp | Self::NoHandshake | Self::Refused { .. } | Self::Unauthorized | Self::Status(300..=499)
+            Self::NotSent(_)
+                | Self::NotMcp
+                | Self::NoHandshake
+                | Self::Refused { .. }
+                | Self::Unauthorized
+                | Self::Status(300..=499)
         )
     }
 }

@@ -197,7 +197,10 @@ mod tests {
             (format!("{changed},\"params\":{{}}}}"), Said::Changed { subscription: None }),
             (format!("{changed},\"params\":{{{meta}}}}}"), Said::Changed { subscription: Some(7) }),
             (format!("{changed},\"params\":[]}}"), Said::Changed { subscription: Some(0) }),
-            (format!("{changed},\"params\":{{{}}}}}", meta.replace('7', "\"7\"")), Said::Changed { subscription: Some(0) }),
+            (
+                format!("{changed},\"params\":{{{}}}}}", meta.replace('7', "\"7\"")),
+                Said::Changed { subscription: Some(0) },
+            ),
             (
                 format!(
                     r#"{{"method":"notifications/subscriptions/acknowledged","params":{{{meta},"notifications":{{"toolsListChanged":true}}}}}}"#
@@ -205,7 +208,9 @@ mod tests {
                 Said::Acknowledged { subscription: Some(7), of_tools: true },
             ),
             (
-                format!(r#"{{"method":"notifications/subscriptions/acknowledged","params":{{{meta},"notifications":7}}}}"#),
+                format!(
+                    r#"{{"method":"notifications/subscriptions/acknowledged","params":{{{meta},"notifications":7}}}}"#
+                ),
                 Said::Acknowledged { subscription: Some(7), of_tools: false },
             ),
             (

@@ -46,8 +46,8 @@ async fn a_decision_that_was_posted_is_about_what_the_call_waited_for_then() {
     let sent = run.resume_for(None, "c1", ApprovalDecision::Approve, &grace, Some(&[before, now])).await.unwrap();
     assert_eq!(sent.outcome(), Outcome::Ok);
     let records = run.shared().store.records(&RecordFilter::default()).await.unwrap();
-    let refused = records.iter().filter(
-        |sealed| matches!(&sealed.record, AuditRecord::Decision(decision) if decision.refused.is_some()),
-    );
+    let refused = records
+        .iter()
+        .filter(|sealed| matches!(&sealed.record, AuditRecord::Decision(decision) if decision.refused.is_some()));
     assert_eq!(refused.count(), 2, "each has a record of its own");
 }

@@ -93,7 +93,9 @@ async fn carried(served: &Served, desk: &Desk, key: Key, post: &Post) -> bool {
                     }
                 }
                 // Of a decision that was refused there is a record.
-                if let Err(ResumeError::Store(error)) = Box::pin(desk.decide(served, &call, decision, &decider, about)).await {
+                if let Err(ResumeError::Store(error)) =
+                    Box::pin(desk.decide(served, &call, decision, &decider, about)).await
+                {
                     tracing::warn!(run = desk.run.id(), error = error.code(), "a decision is not carried out yet");
                     return false;
                 }
