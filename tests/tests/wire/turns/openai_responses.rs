@@ -7,7 +7,7 @@ use tool_runtime::media::Media;
 use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
 use tool_runtime::wire::{DecodeOptions, Decoded, DisplayEvent, Finish, Format, Message, WireErrorKind};
 
-use crate::{body, losses};
+use super::{body, losses};
 
 const FORMAT: Format = Format::OpenAiResponses;
 
@@ -98,7 +98,7 @@ fn reasoning_that_nobody_has_does_not_go_back() {
             for cut in [usize::MAX, 1, 7] {
                 let decoded = decode(FORMAT, body.as_bytes(), cut);
                 let history = turn(&decoded);
-                let sent = crate::body(FORMAT, &history, Some("m"))["input"].as_array().unwrap().clone();
+                let sent = super::body(FORMAT, &history, Some("m"))["input"].as_array().unwrap().clone();
                 let (own, lost) = if goes_back {
                     (items.clone(), vec![])
                 } else {

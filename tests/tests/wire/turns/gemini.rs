@@ -5,7 +5,7 @@ use tests::wire::{decode, fixtures, read_json};
 use tool_runtime::wire::history::{CallMessage, Part, ResultMessage, TextPart};
 use tool_runtime::wire::{Decoded, Format, Message};
 
-use crate::{body, losses};
+use super::{body, losses};
 
 /// The turn, a result for each of its calls, saved and restored.
 fn history(decoded: &Decoded) -> Vec<Message> {

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
 
-#[path = "wire_ui/check.rs"]
 mod check;
 
 use check::{Seen, check};

@@ -6,7 +6,7 @@ use tool_runtime::media::Media;
 use tool_runtime::wire::history::{Part, ResultMessage};
 use tool_runtime::wire::{Format, Message};
 
-use crate::{body, losses};
+use super::{body, losses};
 
 const FORMAT: Format = Format::Ollama;
 

@@ -2,17 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its fixture has nothing to say")]
 
-#[path = "wire_turns/anthropic.rs"]
 mod anthropic;
-#[path = "wire_turns/anthropic_rules.rs"]
 mod anthropic_rules;
-#[path = "wire_turns/gemini.rs"]
 mod gemini;
-#[path = "wire_turns/ollama.rs"]
 mod ollama;
-#[path = "wire_turns/openai_chat.rs"]
 mod openai_chat;
-#[path = "wire_turns/openai_responses.rs"]
 mod openai_responses;
 
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use tool_runtime::media::Media;
 use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
 use tool_runtime::wire::{DecodeOptions, DisplayEvent, Finish, Format, Message, WireErrorKind};
 
-use crate::{body, losses};
+use super::{body, losses};
 
 const FORMAT: Format = Format::OpenAiChat;
 
