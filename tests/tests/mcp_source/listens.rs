@@ -1,4 +1,4 @@
-//! Servers of the revision without a handshake, which say that their tools changed to those who asked for it.
+//! Servers that say that their tools changed to those who asked for it: on a subscription, or on the stream of a session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,6 +101,19 @@ async fn a_url_says_what_changed_and_is_asked_again_after_it_stopped() {
     assert_eq!(call(&run, "mcp__s__hush", "{}").await.outcome(), Outcome::Ok);
     until("a tool that was added in silence is listed", || lists(&servers, "quiet")).await;
     assert_eq!(server.counts(), [1, 4, 2]);
+    servers.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_behind_a_url_says_what_changed() {
+    let server = Modern::old();
+    let servers = ToolSource::connect([url(&server).await]).await.unwrap();
+    changes_are_seen(&servers).await;
+    assert_eq!(
+        server.counts(),
+        [0, 3, 0],
+        "the list was read twice more, without a subscription of the other revision"
+    );
     servers.shutdown().await;
 }
 
