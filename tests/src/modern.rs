@@ -68,7 +68,8 @@ impl Modern {
     /// Tells everybody that the tools changed.
     fn tell(&self) {
         self.0.told.send_modify(|told| told.changes += 1);
-        for peer in self.0.peers.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned() {
+        let peers = self.0.peers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for peer in peers {
             tokio::spawn(async move { peer.notify_tool_list_changed().await });
         }
     }
