@@ -12,6 +12,9 @@ use tool_runtime::wire::DecodeOptions;
 
 use crate::streams::Stream;
 
+/// Deltas of one response.
+const DELTAS: usize = 100_000;
+
 #[global_allocator]
 static ALLOCATIONS: AllocProfiler = AllocProfiler::system();
 
@@ -22,7 +25,7 @@ fn main() {
 /// The decoder, fed in chunks of so many bytes; the last one is the whole response at once.
 #[divan::bench(args = Stream::ALL, consts = [64, 1_400, 16_384, 1_048_576, 1_073_741_824])]
 fn decode<const CHUNK: usize>(bencher: Bencher<'_, '_>, stream: Stream) {
-    let bytes = stream.bytes();
+    let bytes = stream.bytes(DELTAS);
     bencher.counter(BytesCount::new(bytes.len())).bench(|| {
         let options = DecodeOptions::default().with_max_bytes(usize::MAX).with_max_calls(usize::MAX);
         let mut decoder = stream.format.decoder(options);
@@ -38,7 +41,7 @@ fn decode<const CHUNK: usize>(bencher: Bencher<'_, '_>, stream: Stream) {
 /// The least that a reader of the same frames does: borrowed types, the frames cut beforehand, nothing kept.
 #[divan::bench(args = Stream::ALL)]
 fn bare_typed(bencher: Bencher<'_, '_>, stream: Stream) {
-    let bytes = stream.bytes();
+    let bytes = stream.bytes(DELTAS);
     let frames = streams::frames(&bytes);
     bencher.counter(BytesCount::new(bytes.len())).bench(|| typed::read(stream.format, black_box(&frames)));
 }
@@ -46,7 +49,7 @@ fn bare_typed(bencher: Bencher<'_, '_>, stream: Stream) {
 /// The same frames as trees.
 #[divan::bench(args = Stream::ALL)]
 fn bare_value(bencher: Bencher<'_, '_>, stream: Stream) {
-    let bytes = stream.bytes();
+    let bytes = stream.bytes(DELTAS);
     let frames = streams::frames(&bytes);
     bencher
         .counter(BytesCount::new(bytes.len()))

@@ -1,10 +1,11 @@
-//! Responses as long as no model writes them: 100,000 deltas of a few bytes, in frames as the providers send them.
+//! Responses as long as no model writes them: deltas of a few bytes, in frames as the providers send them.
 
 use std::fmt;
 
 use tool_runtime::wire::Format;
 
-const DELTAS: usize = 100_000;
+/// The most calls of one response: a turn has no more parts.
+const MOST_CALLS: usize = 8_000;
 
 /// What a model writes, token by token, as it stands inside of a JSON string.
 const TEXT: &[&str] = &[" the", " quick", " brown", " fox", ",", " caf\u{e9}", " jumps", ".\\n", " It", "'s"];
@@ -34,20 +35,26 @@ impl Stream {
     ];
 
     /// The bytes of the response: the frame with the token of its template, once for each delta.
-    pub(crate) fn bytes(self) -> Vec<u8> {
+    pub(crate) fn bytes(self, deltas: usize) -> Vec<u8> {
         let template = self.template();
         let end_of_frame = if self.format == Format::Ollama { "\n" } else { "\n\n" };
         let tokens = if self.arguments { ARGUMENTS } else { TEXT };
+        let deltas = if self.is_whole_calls() { deltas.min(MOST_CALLS) } else { deltas };
         let mut body = String::new();
         for frame in template.split_inclusive(end_of_frame) {
             match frame.split_once("TOKEN") {
                 None => body.push_str(frame),
                 Some((before, after)) => {
-                    tokens.iter().cycle().take(DELTAS).for_each(|token| body.extend([before, token, after]));
+                    tokens.iter().cycle().take(deltas).for_each(|token| body.extend([before, token, after]));
                 }
             }
         }
         body.into_bytes()
+    }
+
+    /// Whether each delta is a call of its own.
+    fn is_whole_calls(self) -> bool {
+        self.format == Format::Ollama && self.arguments
     }
 
     const fn template(self) -> &'static str {

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "reading the fields is the work; nothing looks at them")]
 
 use std::borrow::Cow;
+use std::hint::black_box;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -20,7 +21,7 @@ pub(crate) fn read(format: Format, frames: &[&str]) -> usize {
 }
 
 fn count<'a, T: Deserialize<'a>>(frames: &[&'a str]) -> usize {
-    frames.iter().filter(|frame| divan::black_box(serde_json::from_str::<T>(frame)).is_ok()).count()
+    frames.iter().filter(|frame| black_box(serde_json::from_str::<T>(frame)).is_ok()).count()
 }
 
 /// A newtype, because serde borrows into a `Cow` only where a field is one itself.

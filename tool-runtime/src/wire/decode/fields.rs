@@ -176,6 +176,13 @@ impl<'a, T: Field<'a>> Field<'a> for Object<T> {
     }
 }
 
+/// A large field that few frames have: the others do not pay for its size.
+impl<'a, T: Field<'a>> Field<'a> for Box<T> {
+    fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
+        (**self).read(json)
+    }
+}
+
 /// An object of a known shape, and how it was written.
 #[derive(Default)]
 pub(crate) struct Whole<'a, T> {

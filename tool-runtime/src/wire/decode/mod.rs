@@ -207,6 +207,12 @@ fn is_cut(json: &[u8]) -> bool {
     serde_json::from_slice::<IgnoredAny>(json).is_err_and(|error| error.is_eof())
 }
 
+/// Whether a frame is the mark that ends a stream. A frame that begins with a brace, which nearly all do, is not looked at
+/// from both ends.
+pub(crate) fn is_done(data: &str) -> bool {
+    !data.starts_with('{') && data.trim() == "[DONE]"
+}
+
 /// The kind of failure for a whole response that cannot be read.
 pub(crate) fn unreadable(body: &str) -> WireErrorKind {
     if is_cut(body.as_bytes()) { WireErrorKind::TruncatedStream } else { WireErrorKind::MalformedFrame }
@@ -215,7 +221,7 @@ pub(crate) fn unreadable(body: &str) -> WireErrorKind {
 fn read_frame(dialect: &mut dyn Dialect, turn: &mut Turn, show: &mut dyn FnMut(DisplayEvent<'_>), frame: &Frame<'_>) {
     // A frame without data is skipped (R6); one that is not UTF-8 fails the turn (R10).
     match std::str::from_utf8(frame.data) {
-        Ok(data) if data.trim().is_empty() => {}
+        Ok(data) if !data.starts_with('{') && data.trim_start().is_empty() => {}
         Ok(data) => {
             dialect.frame(frame.event, data, &mut Writer { turn, show });
             turn.frame += 1;

@@ -6,6 +6,7 @@ mod read;
 mod writer;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde::de::IgnoredAny;
 
@@ -43,7 +44,7 @@ struct Call {
     wire_id: Option<String>,
     name: String,
     text: String,
-    object: Option<String>,
+    object: Option<Arc<str>>,
     frame: usize,
     announced: bool,
     shown: usize,
@@ -167,7 +168,7 @@ impl Call {
         let status = self.status(clean);
         let id_source = if self.wire_id_is_used(&origin) { IdSource::Provider } else { IdSource::Generated };
         let arguments = match self.object {
-            Some(object) => Arguments::Object(object.into()),
+            Some(object) => Arguments::Object(object),
             None => Arguments::Text(self.text.into()),
         };
         let mut call = ToolCall::new(self.id.unwrap_or_else(CallId::generate), self.name, arguments);

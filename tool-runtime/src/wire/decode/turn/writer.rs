@@ -67,11 +67,8 @@ impl Writer<'_> {
     /// Generates an id for a call without one, for formats that never send ids.
     pub(crate) fn settle_id(&mut self, at: usize) {
         let Some(call) = self.turn.calls.get_mut(at) else { return };
-        if call.id.is_none() {
-            let id = CallId::generate();
-            self.turn.by_id.insert(id.clone(), at);
-            call.id = Some(id);
-        }
+        // It is not among those that are looked up: the server does not know it.
+        call.id.get_or_insert_with(CallId::generate);
     }
 
     pub(crate) fn append_name(&mut self, at: usize, name: &str) {
@@ -87,7 +84,7 @@ impl Writer<'_> {
         }
         // Text after an object: joined they do not parse, so the call does not run.
         if let Some(object) = call.object.take() {
-            call.text = object;
+            object.as_ref().clone_into(&mut call.text);
         }
         call.text.push_str(text);
         self.announce(at);
@@ -97,7 +94,7 @@ impl Writer<'_> {
     pub(crate) fn object(&mut self, at: usize, object: &str) {
         let Some(call) = self.turn.calls.get_mut(at) else { return };
         if call.text.is_empty() && call.object.as_deref().is_none_or(|seen| seen == object) {
-            call.object = Some(object.to_owned());
+            call.object = Some(object.into());
             self.announce(at);
         } else {
             self.append_text(at, object);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::wire::decode::fields::{Object, Raw, read};
 use crate::wire::decode::provider_error::{CodeIn, event_error};
 use crate::wire::decode::turn::Writer;
-use crate::wire::decode::{Dialect, unreadable};
+use crate::wire::decode::{Dialect, is_done, unreadable};
 use crate::wire::formats::anthropic::block::Block;
 use crate::wire::formats::anthropic::shape::{Event, Message};
 use crate::wire::formats::anthropic::usage::{Counts, Tokens};
@@ -30,7 +30,7 @@ impl Dialect for Messages {
     }
 
     fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>) {
-        if data.trim() == "[DONE]" {
+        if is_done(data) {
             return turn.close();
         }
         if event == b"error" {

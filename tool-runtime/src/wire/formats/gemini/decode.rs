@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::wire::decode::fields::read;
 use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
-use crate::wire::decode::{Dialect, Framing, unreadable};
+use crate::wire::decode::{Dialect, Framing, is_done, unreadable};
 use crate::wire::formats::gemini::part::Parts;
 use crate::wire::formats::gemini::shape::{Candidate, Chunk, Response, Source, Tokens};
 use crate::wire::history::Citation;
@@ -61,7 +61,7 @@ impl Dialect for Gemini {
 
     fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>) {
         // Gateways end every stream with it; here it says nothing (G4).
-        if data.trim() == "[DONE]" {
+        if is_done(data) {
             return turn.close();
         }
         if event == b"error" {

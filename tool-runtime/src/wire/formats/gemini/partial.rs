@@ -1,5 +1,6 @@
 //! [`PartialArguments`]: arguments that come value by value, each with the path of its place (G3).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::json::quote;
@@ -52,8 +53,14 @@ enum Node {
     Array(Vec<Self>),
 }
 
-enum Step {
-    Key(String),
+/// A value that came, borrowed from its frame: most of them are added to a string that has begun.
+enum New<'a> {
+    Plain(&'a str),
+    Text { text: &'a str, continues: bool },
+}
+
+enum Step<'a> {
+    Key(Cow<'a, str>),
     Index(usize),
 }
 
@@ -71,13 +78,23 @@ impl PartialArguments {
 
     /// Adds a value. One whose place is unknown or taken is refused; one that says nothing is skipped (R6).
     pub(super) fn add(&mut self, value: &Value<'_>) -> Result<(), Invalid> {
-        let Some(new) = value.node()? else { return Ok(()) };
+        let Some(new) = value.new()? else { return Ok(()) };
         let mut node = &mut self.root;
-        for step in steps(value.path.get())? {
+        let mut rest = value.path.get().strip_prefix('$').ok_or(Invalid)?;
+        let mut depth = 0;
+        while !rest.is_empty() {
+            depth += 1;
+            if depth > MAX_DEPTH {
+                return Err(Invalid);
+            }
+            let step;
+            (step, rest) = first_step(rest)?;
             node = node.child(step)?;
         }
-        self.open = self.open + usize::from(new.is_open()) - usize::from(node.is_open());
-        node.set(new)
+        let was_open = node.is_open();
+        node.set(&new)?;
+        self.open = self.open + usize::from(node.is_open()) - usize::from(was_open);
+        Ok(())
     }
 
     /// The arguments as JSON text.
@@ -89,20 +106,20 @@ impl PartialArguments {
 }
 
 impl Value<'_> {
-    fn node(&self) -> Result<Option<Node>, Invalid> {
+    fn new(&self) -> Result<Option<New<'_>>, Invalid> {
         let word = self.boolean.0.filter(|word| matches!(*word, "true" | "false"));
         Ok(if self.text.came() {
-            Some(Node::Text { text: self.text.get().to_owned(), continues: self.continues.0 == Some("true") })
+            Some(New::Text { text: self.text.get(), continues: self.continues.0 == Some("true") })
         } else if let Some(number) = self.number.0 {
             // Not a number and the infinities come as strings, and JSON has no word for them.
             if number.starts_with('"') {
                 return Err(Invalid);
             }
-            Some(Node::Plain(number.to_owned()))
+            Some(New::Plain(number))
         } else if let Some(word) = word {
-            Some(Node::Plain(word.to_owned()))
+            Some(New::Plain(word))
         } else {
-            self.null.0.then(|| Node::Plain("null".to_owned()))
+            self.null.0.then_some(New::Plain("null"))
         })
     }
 }
@@ -112,14 +129,17 @@ impl Node {
         matches!(self, Self::Text { continues: true, .. })
     }
 
-    fn child(&mut self, step: Step) -> Result<&mut Self, Invalid> {
+    fn child(&mut self, step: Step<'_>) -> Result<&mut Self, Invalid> {
         match step {
             Step::Key(key) => {
                 if matches!(self, Self::Empty) {
                     *self = Self::Object(BTreeMap::new());
                 }
                 let Self::Object(members) = self else { return Err(Invalid) };
-                Ok(members.entry(key).or_insert(Self::Empty))
+                if !members.contains_key(&*key) {
+                    members.insert(key.clone().into_owned(), Self::Empty);
+                }
+                members.get_mut(&*key).ok_or(Invalid)
             }
             Step::Index(index) => {
                 if matches!(self, Self::Empty) {
@@ -135,12 +155,15 @@ impl Node {
     }
 
     /// Takes the first value, or the next piece of a string that continues.
-    fn set(&mut self, new: Self) -> Result<(), Invalid> {
+    fn set(&mut self, new: &New<'_>) -> Result<(), Invalid> {
         match (&mut *self, new) {
-            (Self::Empty, new) => *self = new,
-            (Self::Text { text, continues: continues @ true }, Self::Text { text: more, continues: on }) => {
-                text.push_str(&more);
-                *continues = on;
+            (Self::Empty, New::Plain(word)) => *self = Self::Plain((*word).to_owned()),
+            (Self::Empty, New::Text { text, continues }) => {
+                *self = Self::Text { text: (*text).to_owned(), continues: *continues };
+            }
+            (Self::Text { text, continues: continues @ true }, New::Text { text: more, continues: on }) => {
+                text.push_str(more);
+                *continues = *on;
             }
             _ => return Err(Invalid),
         }
@@ -179,28 +202,17 @@ impl Node {
     }
 }
 
-/// The steps of a path such as `$.places[0]['the city']` (RFC 9535, singular queries).
-fn steps(path: &str) -> Result<Vec<Step>, Invalid> {
-    let mut rest = path.strip_prefix('$').ok_or(Invalid)?;
-    let mut steps = Vec::new();
-    while !rest.is_empty() {
-        if steps.len() == MAX_DEPTH {
-            return Err(Invalid);
-        }
-        let step;
-        (step, rest) = if let Some(named) = rest.strip_prefix('.') {
-            let (name, rest) = named.split_at(named.find(['.', '[']).unwrap_or(named.len()));
-            (Step::Key(Some(name).filter(|name| !name.is_empty()).ok_or(Invalid)?.to_owned()), rest)
-        } else {
-            bracketed(rest.strip_prefix('[').ok_or(Invalid)?)?
-        };
-        steps.push(step);
-    }
-    Ok(steps)
+/// The first step of a path such as `$.places[0]['the city']` after its `$`, and the rest (RFC 9535, singular queries).
+fn first_step(path: &str) -> Result<(Step<'_>, &str), Invalid> {
+    let Some(named) = path.strip_prefix('.') else {
+        return bracketed(path.strip_prefix('[').ok_or(Invalid)?);
+    };
+    let (name, rest) = named.split_at(named.find(['.', '[']).unwrap_or(named.len()));
+    if name.is_empty() { Err(Invalid) } else { Ok((Step::Key(name.into()), rest)) }
 }
 
 /// What comes after a bracket: an index or a quoted name, and the closing bracket.
-fn bracketed(text: &str) -> Result<(Step, &str), Invalid> {
+fn bracketed(text: &str) -> Result<(Step<'_>, &str), Invalid> {
     let Some(quote) = text.chars().next().filter(|first| matches!(first, '\'' | '"')) else {
         let (index, rest) = text.split_once(']').ok_or(Invalid)?;
         let digits = !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit());
@@ -210,7 +222,7 @@ fn bracketed(text: &str) -> Result<(Step, &str), Invalid> {
     while let Some((at, character)) = characters.next() {
         if character == quote {
             let rest = text.get(at + 1..).and_then(|rest| rest.strip_prefix(']')).ok_or(Invalid)?;
-            return Ok((Step::Key(name), rest));
+            return Ok((Step::Key(name.into()), rest));
         }
         name.push(match character {
             '\\' => characters.next().map(|(_, escaped)| escaped).ok_or(Invalid)?,

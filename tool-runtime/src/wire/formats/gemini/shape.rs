@@ -10,7 +10,7 @@ use crate::wire::formats::gemini::partial;
 shape! {
     pub(super) struct Response<'a> {
         "candidates" => pub(super) candidates: List<Candidate<'a>>,
-        "promptFeedback" => prompt_feedback: Object<PromptFeedback<'a>>,
+        "promptFeedback" => prompt_feedback: Object<Box<PromptFeedback<'a>>>,
         "usageMetadata" => pub(super) usage: Object<Tokens>,
         "modelVersion" => pub(super) model: Text<'a>,
         "responseId" => pub(super) id: Text<'a>,
@@ -29,8 +29,8 @@ shape! {
         "index" => pub(super) index: Integer,
         "content" => content: Object<Content<'a>>,
         "finishReason" => pub(super) finish_reason: Text<'a>,
-        "groundingMetadata" => pub(super) grounding: Object<Grounding<'a>>,
-        "citationMetadata" => pub(super) quoted: Object<Quoted<'a>>,
+        "groundingMetadata" => pub(super) grounding: Object<Box<Grounding<'a>>>,
+        "citationMetadata" => pub(super) quoted: Object<Box<Quoted<'a>>>,
     }
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Part<'a> {
     pub(super) text: Text<'a>,
     pub(super) thought: Raw<'a>,
     pub(super) call: Object<FunctionCall<'a>>,
-    pub(super) data: Object<Blob<'a>>,
+    pub(super) data: Object<Box<Blob<'a>>>,
     /// It has other members.
     pub(super) has_more: bool,
     whole: Option<Json<'a>>,

@@ -3,7 +3,7 @@
 use crate::wire::decode::fields::read;
 use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
-use crate::wire::decode::{Dialect, unreadable};
+use crate::wire::decode::{Dialect, is_done, unreadable};
 use crate::wire::formats::openai_chat::carry::Carry;
 use crate::wire::formats::openai_chat::chunk::{Choice, Chunk, Delta, Function, ToolDelta};
 use crate::wire::formats::openai_chat::select::Selector;
@@ -30,7 +30,7 @@ impl Dialect for Chat {
 
     fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>) {
         // The mark alone ends a turn well; bytes after it are ignored (R5).
-        if data.trim() == "[DONE]" {
+        if is_done(data) {
             turn.end_well();
             turn.close();
             return;

@@ -4,7 +4,7 @@ use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::fields::{Integer, List, Object, Raw, Text, Whole, read, shape};
 use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
-use crate::wire::decode::{Dialect, unreadable};
+use crate::wire::decode::{Dialect, is_done, unreadable};
 use crate::wire::formats::openai::{Read, Written};
 use crate::wire::formats::openai_responses::item::Item;
 use crate::wire::formats::openai_responses::items::{Form, Items};
@@ -24,14 +24,14 @@ shape! {
         "content_index" => content_index: Integer,
         "item_id" => item_id: Text<'a>,
         "summary_index" => summary_index: Integer,
-        "item" => item: Object<Whole<'a, Item<'a>>>,
+        "item" => item: Object<Box<Whole<'a, Item<'a>>>>,
         "delta" => delta: Text<'a>,
         "text" => text: Text<'a>,
         "refusal" => refusal: Text<'a>,
         "name" => name: Text<'a>,
         "arguments" => arguments: Piece<'a>,
         "input" => input: Text<'a>,
-        "response" => response: Object<Response<'a>>,
+        "response" => response: Object<Box<Response<'a>>>,
         "error" => error: Raw<'a>,
     }
 }
@@ -87,7 +87,7 @@ impl Dialect for Responses {
     }
 
     fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>) {
-        if data.trim() == "[DONE]" {
+        if is_done(data) {
             return turn.close();
         }
         if event == b"error" {
@@ -117,7 +117,7 @@ impl Responses {
             "error" => turn.fail(event_error(data, CodeIn::Code)),
             "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
                 let status = event.kind.get().trim_start_matches("response.");
-                self.last(event.response.0.as_ref().unwrap_or(&Response::default()), status, turn);
+                self.last(event.response.0.as_deref().unwrap_or(&Response::default()), status, turn);
                 turn.close();
             }
             "response.output_item.added" => {

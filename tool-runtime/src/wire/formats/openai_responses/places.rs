@@ -1,6 +1,6 @@
 //! Where the items of a response are in the turn (S1).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The identity of an item: its index in the output, or its own id if a server sends no index.
 #[derive(Clone, Copy)]
@@ -20,7 +20,8 @@ pub(super) enum Place {
 /// The places of the items that are known.
 #[derive(Default)]
 pub(super) struct Places {
-    by_index: HashMap<i64, Place>,
+    /// Asked for each delta: a turn has few items, and the hash of an index would cost more than finding it.
+    by_index: BTreeMap<i64, Place>,
     by_id: HashMap<Box<str>, (Option<i64>, Place)>,
 }
 
