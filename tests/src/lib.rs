@@ -7,6 +7,7 @@ pub mod hooked;
 pub mod hostile;
 #[cfg(unix)]
 pub mod kills;
+pub mod modern;
 #[cfg(unix)]
 pub mod postgres;
 pub mod processes;

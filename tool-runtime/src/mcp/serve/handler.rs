@@ -21,13 +21,14 @@ use crate::mcp::serve::McpServer;
 use crate::mcp::serve::admit::Peer;
 use crate::mcp::serve::answer::{answer, unknown};
 use crate::mcp::serve::client::{Outbox, fills_in_forms};
+use crate::mcp::serve::raw;
 use crate::mcp::serve::session::Session;
 use crate::mcp::serve::shutdown::Full;
 use crate::mcp::serve::tasks::{Answered, Running, Waiting, asking};
 use crate::runner::{CallClient, Run, RunOptions};
 
 /// What JSON-RPC leaves to servers for errors of their own.
-const SERVER_ERROR: ErrorCode = ErrorCode(-32000);
+pub(super) const SERVER_ERROR: ErrorCode = ErrorCode(-32000);
 
 /// One connection to a client, or one request of a client without a session.
 #[derive(Clone)]
@@ -69,8 +70,7 @@ impl Handler {
         let party = self.party(context).await?;
         let run = self.run(party.clone())?;
         let offered = served.listing.get(&request.name);
-        let arguments = request.arguments.unwrap_or_default();
-        let arguments = serde_json::to_string(&arguments).map_err(|_| broken())?;
+        let arguments = raw::arguments(request.arguments.unwrap_or_default()).ok_or_else(broken)?;
         let name = offered.map_or(&*request.name, |offered| &*offered.tool);
         let mut call = ToolCall::object(CallId::generate(), name, arguments);
         call.origin.provider = Some(Cow::Borrowed("mcp"));
@@ -112,7 +112,7 @@ impl Handler {
         {
             let (call, name, asks) = (result.call_id(), &*request.name, fills_in_forms(&declared));
             let waiting = Waiting { run: &run, party, call, name, asks };
-            if let Some(task) = served.tasks.open(&self.server, waiting).await {
+            if let Some(task) = served.tasks.open(&self.server, waiting).await? {
                 return Ok(CreateTaskResult::new(task).into());
             }
         }
