@@ -14,6 +14,7 @@ pub mod processes;
 pub mod provider;
 pub mod recorded;
 pub mod rig;
+mod same;
 pub mod server;
 pub mod six_turns;
 pub mod spans;

@@ -60,7 +60,8 @@ impl Modern {
         self.0.counts[at].fetch_add(1, Ordering::Relaxed);
     }
 
-    fn act(&self, name: &str) {
+    /// Does what the tool of this name does.
+    pub fn act(&self, name: &str) {
         match name {
             "add" => {
                 let name = if self.tools().iter().any(|tool| tool.name == "late") { "later" } else { "late" };
