@@ -7,7 +7,7 @@ use rmcp::handler::client::ClientHandler;
 use rmcp::model::{ProtocolVersion, ServerNotification, SubscriptionFilter};
 use rmcp::service::ClientLifecycleMode;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
-use rmcp::transport::{StreamableHttpClientTransport, StreamableHttpService};
+use rmcp::transport::{StreamableHttpClientTransport, StreamableHttpServerConfig, StreamableHttpService};
 use tests::modern::Modern;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, Peer};
 use tool_runtime::mcp::source::{McpToolState, RemoteServer, ToolSource};
@@ -19,7 +19,7 @@ use crate::{SOON, call, policy, run_under, tool};
 const NAMES: [&str; 5] = ["mcp__s__add", "mcp__s__change", "mcp__s__hush", "mcp__s__die", "mcp__s__pay"];
 
 /// Nothing but what the server says makes the list be read again.
-const NEVER: Duration = Duration::from_secs(3600);
+const NEVER: Duration = Duration::from_hours(1);
 
 /// The server as a process.
 fn process() -> RemoteServer {
@@ -34,7 +34,7 @@ async fn url(server: &Modern) -> RemoteServer {
     let service = StreamableHttpService::<_, LocalSessionManager>::new(
         move || Ok(server.clone()),
         Arc::default(),
-        Default::default(),
+        StreamableHttpServerConfig::default(),
     );
     tokio::spawn(async move { axum::serve(listener, axum::Router::new().nest_service("/mcp", service)).await });
     RemoteServer::url("s", url).refresh(NEVER)
