@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use crate::text::lex::plain_until;
+use crate::text::lex::{is_plain, plain_until};
 
 /// Writes the text as a JSON string.
 pub(crate) fn quote(out: &mut String, text: &str) {
     // Room for all of it, so that no piece has to ask.
     out.reserve(text.len() + 2);
     out.push('"');
-    if plain_until(text.as_bytes(), 0) == text.len() {
+    if is_plain(text.as_bytes()) {
         out.push_str(text);
     } else {
         escape(out, text);
