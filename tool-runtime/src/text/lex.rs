@@ -37,8 +37,8 @@ fn plain_at_end(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Whether there is no quote, backslash or control character. Eight bytes at a time: of a text that is no longer than most
-/// strings are, sixteen are not there.
+/// Whether a text has no quote, backslash or control character. Eight bytes at a time, because most texts are too short for
+/// sixteen.
 #[inline]
 pub(crate) fn is_plain(bytes: &[u8]) -> bool {
     let (words, rest) = bytes.as_chunks::<8>();
