@@ -44,11 +44,11 @@ const _: () = {
             use __rt::Otherwise as _;
             __rt::FutureProbe::<
                 __rt::Borrows<dyn Clock, ()>,
-            >::send(async move {
-                ::core::option::Option::Some(
+            >::send(
+                __rt::call(move || ::core::option::Option::Some(
                     add(__borrowed.get::<dyn Clock>(0usize)?, self.left),
-                )
-            })
+                )),
+            )
         }
     }
     #[automatically_derived]

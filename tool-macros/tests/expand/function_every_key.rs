@@ -92,20 +92,19 @@ const _: () = {
             use __rt::Otherwise as _;
             __rt::FutureProbe::<
                 __rt::Borrows<ToolContext, __rt::Borrows<Connection<dyn Mail>, ()>>,
-            >::send(async move {
+            >::send(
                 __rt::blocking(move || ::core::option::Option::Some(
-                        send(
-                            self.to_address,
-                            __borrowed.get::<ToolContext>(0usize)?,
-                            self.subject,
-                            __borrowed.get::<Connection<dyn Mail>>(1usize)?,
-                            self.r#type,
-                            self.password,
-                            self.copies,
-                        ),
-                    ))
-                    .await
-            })
+                    send(
+                        self.to_address,
+                        __borrowed.get::<ToolContext>(0usize)?,
+                        self.subject,
+                        __borrowed.get::<Connection<dyn Mail>>(1usize)?,
+                        self.r#type,
+                        self.password,
+                        self.copies,
+                    ),
+                )),
+            )
         }
     }
     #[automatically_derived]

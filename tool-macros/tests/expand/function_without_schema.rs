@@ -43,7 +43,7 @@ const _: () = {
             use __rt::Otherwise as _;
             __rt::FutureProbe::<
                 (),
-            >::send(async move { ::core::option::Option::Some(raw(self.anything)) })
+            >::send(__rt::call(move || ::core::option::Option::Some(raw(self.anything))))
         }
     }
     #[automatically_derived]
