@@ -56,12 +56,15 @@ fn component(tool: &Checked, function: &Function) -> TokenStream {
         let probe = Ident::new(probe, at(target));
         quote_spanned!(at(target)=> __rt::BorrowProbe::<#target>::#probe::<#target, #effect>)
     });
-    let requirements = quote! {
-        const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = {
-            use __rt::NotInjected as _;
-            &[#(#requirements),*]
-        };
-    };
+    let requirements: Vec<_> = requirements.collect();
+    let requirements = (!requirements.is_empty()).then(|| {
+        quote! {
+            const REQUIREMENTS: &'static [fn() -> __rt::Requirement] = {
+                use __rt::NotInjected as _;
+                &[#(#requirements),*]
+            };
+        }
+    });
     let borrows = function.injected().rev().fold(quote!(()), |rest, target| quote!(__rt::Borrows<#target, #rest>));
     let output = &function.output;
     let call = call(tool, function);

@@ -113,13 +113,16 @@ const _: () = {
         type Answer = Sent<Receipt, Cause>;
         const DECLARATION: __rt::Declaration = __rt::Declaration {
             name: "mail__send",
+            description: "Sends a message.\n\nAsk before you send.",
+            redact: &["id"],
+            input: ::core::option::Option::Some(
+                <__Arguments as __rt::schemars::JsonSchema>::json_schema,
+            ),
             title: ::core::option::Option::Some("Send mail"),
             summary: &[
                 "Sends {{mail}} about \"{subject}\" to {toAddress}",
                 "Sends a {kind.name} to {toAddress}",
             ],
-            description: "Sends a message.\n\nAsk before you send.",
-            redact: &["id"],
             model: &["status"],
             prepare: &["draft"],
             tags: &["mail", "slow"],
@@ -132,21 +135,14 @@ const _: () = {
             require_any: &["subject", "kind"],
             evidence: &[("toAddress", "contacts__list")],
             sensitive: &["password"],
-            no_schema: ::core::option::Option::None,
             location: __rt::location(
                 ::core::module_path!(),
                 ::core::file!(),
                 ::core::line!(),
                 ::core::column!(),
             ),
+            ..__rt::Declaration::SILENT
         };
-        fn input_schema(
-            generator: &mut __rt::schemars::SchemaGenerator,
-        ) -> ::core::option::Option<__rt::schemars::Schema> {
-            ::core::option::Option::Some(
-                <__Arguments as __rt::schemars::JsonSchema>::json_schema(generator),
-            )
-        }
         fn validate(&self) -> ::core::result::Result<(), __rt::Violation> {
             checks::addressed(
                 &self.to_address,

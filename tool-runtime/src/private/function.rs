@@ -25,7 +25,7 @@ pub trait FnTool: Sized + Send + 'static {
     /// The return type as written.
     type Return: ToolReturn<Error: IntoToolError>;
     /// One for each borrowed parameter, in order.
-    const REQUIREMENTS: &'static [fn() -> Requirement];
+    const REQUIREMENTS: &'static [fn() -> Requirement] = &[];
 
     /// Calls the author's function; `None` if something that it borrows is not bound.
     fn call(self, borrowed: Borrowed<Self>) -> impl Future<Output = Option<Self::Return>> + Send;

@@ -22,7 +22,6 @@ use crate::tool::level::EffectLevel;
 /// What the compiler knows of a tool, without its type.
 pub(crate) struct Types {
     effect: ToolEffect,
-    input: fn(&mut SchemaGenerator) -> Option<schemars::Schema>,
     output: fn(&mut SchemaGenerator) -> schemars::Schema,
     answer: fn(&mut SchemaGenerator) -> schemars::Schema,
     has_media: bool,
@@ -36,7 +35,6 @@ impl Types {
     pub(super) const fn of<T: Tool>() -> Self {
         Self {
             effect: T::Effect::EFFECT,
-            input: T::input_schema,
             output: Value::<T>::json_schema,
             answer: T::Answer::json_schema,
             has_media: <<T as ToolComponent>::Output as ToolOutput>::HAS_MEDIA,
@@ -47,10 +45,7 @@ impl Types {
     /// Schemas and behaviour of a tool.
     pub(super) fn describe(&self, declaration: &Declaration) -> Described {
         let schemas = Schemas {
-            input: declaration.no_schema.is_none().then(|| {
-                // The macro gives no schema only together with `allow_no_schema`.
-                schema::compile_input(&|generator| (self.input)(generator).unwrap_or_default())
-            }),
+            input: declaration.input.map(|input| schema::compile_input(&input)),
             output: schema::compile_output(&self.output),
             answer: schema::compile_output(&self.answer),
             has_media: self.has_media,
